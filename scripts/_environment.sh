@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Shared by the scripts beside it (source it): finds Python, makes the virtual environments under .venv/.
+#
+#   find_python 3.13                 prints the path of a working Python 3.13, or fails
+#   core_environment                 prints the python of .venv/core: numpy and the test tools, no Blender
+#   check_environment                prints the python of .venv/check: ruff, pyright and all that they must see
+#   blender_environment 5.2          prints the python of .venv/blender-5.2: Blender as a module, tests, pictures
+#
+# An environment is made once; a stamp with a hash of its pins (requirements/) says that it is complete.
+set -euo pipefail
+shopt -s inherit_errexit
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+ENVIRONMENTS=$ROOT/.venv
+TESTED_BLENDERS=(5.2 5.0 4.5) # newest first; 5.1 has pins too and can be asked for by name
+
+# Nothing from the surroundings may leak into the environments, nor may anything fetch an interpreter.
+unset PYTHONHOME PYTHONPATH
+export PYTHONNOUSERSITE=1 UV_PYTHON_DOWNLOADS=never
+
+say() { printf 'poise: %s\n' "$*" >&2; }
+die() {
+  printf 'poise: ERROR: %s\n' "$*" >&2
+  exit 1
+}
+
+join() { printf '%s, ' "$@" | sed 's/, $//'; }
+
+# ---------------------------------------------------------------- Python
+
+# The Python that a Blender wants.
+blender_python() {
+  case $1 in
+    4.5 | 5.0) echo 3.11 ;;
+    5.1 | 5.2) echo 3.13 ;;
+    *) die "Blender '$1' is not known here; known are 4.5, 5.0, 5.1 and 5.2." ;;
+  esac
+}
+
+# Each candidate is run, since the name alone proves nothing: a pyenv shim exists and refuses.
+find_python() {
+  local version=$1 candidate found pyenv_root
+  local candidates=("python$version" python3 python "/usr/bin/python$version" "/usr/local/bin/python$version")
+  pyenv_root=${PYENV_ROOT:-${HOME-}/.pyenv}
+  candidates+=("$pyenv_root/versions/$version".*/bin/python "${HOME-}/.local/share/uv/python/cpython-$version".*/bin/python)
+  if command -v uv >/dev/null; then
+    candidates+=("$(uv python find "$version" 2>/dev/null || true)")
+  fi
+  for candidate in "${candidates[@]}"; do
+    command -v "$candidate" >/dev/null || continue
+    found=$("$candidate" - "$version" 2>/dev/null <<'PYTHON' || true
+import platform, sys, sysconfig
+wanted = tuple(int(part) for part in sys.argv[1].split("."))
+usual = platform.python_implementation() == "CPython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
+if sys.version_info[:2] == wanted and usual:
+    print(getattr(sys, "_base_executable", None) or sys.executable)  # not that of an active environment
+PYTHON
+    )
+    if [[ -n $found ]]; then
+      echo "$found"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# ---------------------------------------------------------------- Debian packages
+
+# Install Debian packages, or say what to install. $1 is the reason.
+install_packages() {
+  local reason=$1
+  shift
+  if ! command -v apt-get >/dev/null; then
+    die "$reason. Install what holds it (on Debian: $*) and run this again."
+  elif ((EUID != 0)); then
+    die "$reason, and only root may install packages. Run: sudo apt-get install $*"
+  fi
+  say "$reason; installing $*"
+  apt-get -qq update >/dev/null
+  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >/dev/null
+}
+
+# Blender as a module links with X11 and OpenGL even when it opens no window; a bare Debian has neither.
+install_blender_libraries() {
+  local module=$1 library packages=() unknown=()
+  for library in $(ldd "$module" | awk '/not found/ {print $1}' | sort -u); do
+    case $library in
+      libEGL.so.1) packages+=(libegl1) ;;
+      libGL.so.1) packages+=(libgl1) ;;
+      libGLX.so.0) packages+=(libglx0) ;;
+      libICE.so.6) packages+=(libice6) ;;
+      libSM.so.6) packages+=(libsm6) ;;
+      libX11.so.6) packages+=(libx11-6) ;;
+      libX11-xcb.so.1) packages+=(libx11-xcb1) ;;
+      libXext.so.6) packages+=(libxext6) ;;
+      libXfixes.so.3) packages+=(libxfixes3) ;;
+      libXi.so.6) packages+=(libxi6) ;;
+      libXrender.so.1) packages+=(libxrender1) ;;
+      libXt.so.6) packages+=(libxt6) ;;
+      libXxf86vm.so.1) packages+=(libxxf86vm1) ;;
+      libgomp.so.1) packages+=(libgomp1) ;;
+      libstdc++.so.6) packages+=(libstdc++6) ;;
+      libxkbcommon.so.0) packages+=(libxkbcommon0) ;;
+      *) unknown+=("$library") ;;
+    esac
+  done
+  if ((${#unknown[@]})); then
+    say "Blender also wants ${unknown[*]}, of which no Debian package is known here."
+  fi
+  if ((${#packages[@]})); then
+    install_packages "Blender's libraries are not all on this machine" "${packages[@]}"
+  fi
+}
+
+# ---------------------------------------------------------------- environments
+
+# make_environment NAME PYTHON PINS...: prints the python of .venv/NAME, made anew if its pins changed.
+make_environment() {
+  local name=$1 python=$2
+  shift 2
+  local directory=$ENVIRONMENTS/$name files=("${@/#/$ROOT/requirements/}") arguments=() file version stamp
+  for file in "${files[@]}"; do
+    arguments+=(--requirement "$file")
+  done
+  version=$("$python" --version)
+  stamp="$(cat "${files[@]}" "$ROOT/requirements/constraints.txt" | sha256sum | cut -c1-64) ${version%.*}"
+  mkdir -p "$ENVIRONMENTS"
+  (
+    flock 9 # two scripts may be started at once
+    if [[ $(cat "$directory/poise-stamp" 2>/dev/null) != "$stamp" ]] || ! "$directory/bin/python" -c '' 2>/dev/null; then
+      say "making .venv/$name with $version (only the first time)"
+      rm -rf "$directory"
+      if ! "$python" -c 'import ensurepip' 2>/dev/null; then
+        install_packages "This Python cannot make virtual environments" \
+          "$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
+      fi
+      "$python" -m venv "$directory" >&2
+      # Quiet to the point of errors only: what pip would warn of is about its own sources, not about us.
+      "$directory/bin/python" -m pip install -qq --disable-pip-version-check --no-input --only-binary=:all: \
+        --constraint "$ROOT/requirements/constraints.txt" "${arguments[@]}" >&2
+      echo "$stamp" >"$directory/poise-stamp"
+    fi
+  ) 9>"$ENVIRONMENTS/lock"
+  echo "$directory/bin/python"
+}
+
+# The newest Python of those that all of this runs on.
+newest_python() {
+  find_python 3.13 || find_python 3.11 || die "Python 3.13 or 3.11 is needed, and neither was found."
+}
+
+core_environment() {
+  local python
+  python=$(newest_python)
+  make_environment core "$python" core.txt tests.txt
+}
+
+check_environment() {
+  local python
+  python=$(newest_python)
+  make_environment check "$python" core.txt tests.txt pictures.txt check.txt
+}
+
+blender_environment() {
+  local version=$1 wanted python
+  wanted=$(blender_python "$version")
+  python=$(find_python "$wanted") || die "Blender $version needs Python $wanted, and none was found."
+  python=$(make_environment "blender-$version" "$python" "blender-$version.txt" tests.txt pictures.txt)
+  install_blender_libraries "$ENVIRONMENTS/blender-$version/lib/python$wanted/site-packages/bpy/__init__.so"
+  echo "$python"
+}
+
+# The newest Blender for which there is a Python.
+newest_blender() {
+  local version
+  for version in "${TESTED_BLENDERS[@]}"; do
+    if find_python "$(blender_python "$version")" >/dev/null; then
+      echo "$version"
+      return 0
+    fi
+  done
+  die "Blender needs Python 3.13 or 3.11, and neither was found."
+}
+
+# Blender shall not read, nor write, the settings and add-ons of whoever runs this.
+isolate_blender() {
+  export BLENDER_USER_RESOURCES=$ENVIRONMENTS/user-resources/$1
+  rm -rf "$BLENDER_USER_RESOURCES"
+  mkdir -p "$BLENDER_USER_RESOURCES"
+}

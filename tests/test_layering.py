@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The architecture, held by tests: ui -> scene -> core -> numpy, and importing a module only defines names.
+
+A module inside a layer is judged by all that it may import; modules beside the layers tie them together.
+"""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "blender_ik_addon"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+BLENDER = {
+    "bl_math",
+    "blf",
+    "bmesh",
+    "bpy",
+    "bpy_extras",
+    "freestyle",
+    "gpu",
+    "gpu_extras",
+    "idprop",
+    "imbuf",
+}
+BLENDER |= {"addon_utils", "aud", "keyingsets_builtins", "mathutils", "rna_keymap_ui"}
+
+# Which layers, and which packages from outside the standard library, each layer may import.
+LAYERS = {
+    "core": ({"core"}, {"numpy"}),
+    "scene": ({"core", "scene"}, {"numpy"} | BLENDER),
+    "ui": ({"core", "scene", "ui"}, {"numpy"} | BLENDER),
+}
+
+
+def layer_of(module: Path) -> str | None:
+    """The layer in which a module lies; None for those beside the layers, which tie them together."""
+    top = module.relative_to(PACKAGE).parts[0]
+    return top if top in LAYERS else None
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    """Whether this is an `if TYPE_CHECKING:`, which does not happen at run time."""
+    return isinstance(node, ast.If) and ast.unparse(node.test).split(".")[-1] == "TYPE_CHECKING"
+
+
+def run_time_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only a type checker sees."""
+    for node in ast.iter_child_nodes(tree):
+        if is_type_checking(node):
+            assert isinstance(node, ast.If)
+            for other in node.orelse:
+                yield other
+                yield from run_time_nodes(other)
+        else:
+            yield node
+            yield from run_time_nodes(node)
+
+
+def imports_of(source: str, package: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """What a module in `package` imports when it runs: dotted names in parts, relative ones made absolute."""
+    for node in run_time_nodes(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (tuple(alias.name.split(".")) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else ()
+            module = (*base, *(node.module or "").split(".")) if node.module else base
+            yield from ((*module, alias.name) for alias in node.names)
+
+
+def import_faults(source: str, layer: str, package: tuple[str, ...]) -> list[str]:
+    """The imports in `source` that its layer may not make."""
+    layers, outside = LAYERS[layer]
+    faults = []
+    for name in imports_of(source, package):
+        if name[0] == PACKAGE.name:
+            allowed = len(name) > 1 and name[1] in layers
+        else:
+            allowed = name[0] in outside or name[0] in sys.stdlib_module_names
+        if not allowed:
+            faults.append(".".join(name))
+    return faults
+
+
+def statement_faults(source: str) -> list[str]:
+    """The statements at the top of a module that do more than define a name of that module."""
+
+    def faults(body: list[ast.stmt]) -> Iterator[str]:
+        for node in body:
+            match node:
+                case ast.FunctionDef() | ast.ClassDef() | ast.Import() | ast.ImportFrom():
+                    continue
+                case ast.Expr(value=ast.Constant()):  # a docstring
+                    continue
+                case ast.Assign(targets=targets):
+                    if all(isinstance(leaf, ast.Name) for target in targets for leaf in leaves(target)):
+                        continue
+                case ast.AnnAssign(target=ast.Name()) | ast.AugAssign(target=ast.Name()):
+                    continue
+                case ast.If(body=body, orelse=orelse):
+                    if ast.unparse(node.test) != "__name__ == '__main__'":
+                        yield from faults([*body, *orelse])
+                    continue
+                case ast.Try(body=body, handlers=handlers, orelse=orelse, finalbody=final):
+                    yield from faults([*body, *orelse, *final])
+                    for handler in handlers:
+                        yield from faults(handler.body)
+                    continue
+                case _:
+                    pass
+            yield f"line {node.lineno}: {ast.unparse(node).splitlines()[0]}"
+
+    def leaves(target: ast.expr) -> list[ast.expr]:
+        return list(target.elts) if isinstance(target, ast.Tuple) else [target]
+
+    return list(faults(ast.parse(source).body))
+
+
+def name_of(module: Path) -> str:
+    return module.relative_to(PACKAGE).as_posix()
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if layer_of(m)], ids=name_of)
+def test_a_layer_imports_only_itself_and_what_is_below(module: Path):
+    layer = layer_of(module)
+    assert layer is not None
+    package = module.relative_to(ROOT).parent.parts
+    assert import_faults(module.read_text(encoding="utf-8"), layer, package) == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name_of)
+def test_the_package_imports_itself_relatively(module: Path):
+    """In an installed extension the package has another name, bl_ext.<repository>.poise."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    absolute = {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
+    absolute |= {n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level == 0}
+    assert not {name for name in absolute if name.split(".")[0] == PACKAGE.name}
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.name != "__main__.py"], ids=name_of)
+def test_importing_a_module_only_defines_names(module: Path):
+    assert statement_faults(module.read_text(encoding="utf-8")) == []
+
+
+def test_there_is_something_to_look_at():
+    assert {layer_of(module) for module in MODULES} >= set(LAYERS)
+
+
+@pytest.mark.parametrize(
+    ("layer", "source", "wrong"),
+    [
+        ("core", "import numpy as np\nfrom .rotation import skew\nfrom . import errors", []),
+        ("core", "import bpy", ["bpy"]),
+        ("core", "def f():\n    from mathutils import Vector", ["mathutils.Vector"]),
+        ("core", "import scipy.optimize", ["scipy.optimize"]),
+        ("core", "from ..scene import posing", ["blender_ik_addon.scene.posing"]),
+        ("core", "from .. import scene", ["blender_ik_addon.scene"]),
+        ("core", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import bpy", []),
+        ("core", "import typing\nif typing.TYPE_CHECKING:\n    pass\nelse:\n    import bpy", ["bpy"]),
+        ("scene", "import bpy\nfrom ..core.solver import solve", []),
+        ("scene", "from ..ui.panels import X", ["blender_ik_addon.ui.panels.X"]),
+        ("scene", "from .. import registration", ["blender_ik_addon.registration"]),
+        ("ui", "from ..scene import posing\nfrom ..core.errors import IKError", []),
+    ],
+)
+def test_the_rule_finds_what_it_is_for(layer: str, source: str, wrong: list[str]):
+    assert import_faults(source, layer, (PACKAGE.name, layer)) == wrong
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ('"""Text."""\nX: int = 3\nregister, unregister = bpy.utils.register_classes_factory((A,))', 0),
+        ("bpy.utils.register_class(A)", 1),
+        ("bpy.types.Object.poise = PointerProperty(type=A)", 1),
+        ("if sys.platform:\n    bpy.app.handlers.load_post.append(f)", 1),
+        ("for c in classes:\n    bpy.utils.register_class(c)", 1),
+        ("try:\n    import x\nexcept ImportError:\n    print(1)", 1),
+        ("if __name__ == '__main__':\n    main()", 0),
+    ],
+)
+def test_the_rule_knows_definitions_from_deeds(source: str, count: int):
+    assert len(statement_faults(source)) == count
+
+
+def core_modules() -> list[str]:
+    """Dotted names of the core's modules."""
+    names = [
+        module.relative_to(ROOT).with_suffix("").parts for module in MODULES if layer_of(module) == "core"
+    ]
+    return [".".join(name[:-1] if name[-1] == "__init__" else name) for name in names]
+
+
+@pytest.mark.parametrize("module", [PACKAGE.name, *core_modules()])
+def test_loads_without_blender(module: str):
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({sorted(BLENDER)!r}))"
+    code = f"{blocked}; import {module}"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_core_needs_no_package_but_numpy():
+    """Whatever else is installed here, nothing but numpy and the standard library gets loaded."""
+    code = "import sys\nimport numpy\nbefore = set(sys.modules)\n"
+    code += "".join(f"import {module}\n" for module in core_modules())
+    code += "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = {name for name in run.stdout.split() if name not in sys.stdlib_module_names}
+    assert loaded <= {PACKAGE.name, "numpy"}
