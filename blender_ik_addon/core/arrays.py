@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Array types of the core, and the frozen copies that its dataclasses hold."""
+
+from typing import TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+@overload
+def frozen(array: npt.ArrayLike) -> FloatArray: ...
+
+
+@overload
+def frozen(array: npt.ArrayLike, dtype: type[_Scalar]) -> npt.NDArray[_Scalar]: ...
+
+
+def frozen(array: npt.ArrayLike, dtype: type[np.generic] = np.float64) -> npt.NDArray[np.generic]:
+    """Return a read-only, C-contiguous copy, so that no one else can change what a frozen dataclass holds."""
+    copy = np.array(array, dtype=dtype, order="C", copy=True)
+    copy.setflags(write=False)
+    return copy

@@ -1,0 +1,461 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rotations: Euler angles in Blender's six orders, quaternions, rotation vectors and matrices, batched.
+
+Every function takes leading batch axes. Rotations are active and act on column vectors, angles are in
+radians, quaternions are wxyz.
+
+**Euler angles** are stored by axis (x, y, z) whatever the order, as Blender stores them. Order "XYZ" turns
+about X first: R = Rz Ry Rx. In general, for an order that turns about the axes i, j, k by a, b, c one after
+the other,
+
+    R = Rk(c) Rj(b) Ri(a) = P Rz(s c) Ry(s b) Rx(s a) P^T,
+
+where P is the permutation with P ex = ei, P ey = ej, P ez = ek and s = det P = +1 or -1. So all six orders
+share one closed form, that of M = Rz Ry Rx, and differ only in where its elements are placed: joints of
+different orders are computed together, by one gather, without a loop. With sa = sin a and so on,
+
+    M = | cb cc   sa sb cc - ca sc   ca sb cc + sa sc |
+        | cb sc   sa sb sc + ca cc   ca sb sc - sa cc |
+        | -sb     sa cb              ca cb            |
+
+and the axes about which M turns when a, b or c grows, in the frame in which M acts, are
+
+    Rz Ry ex = (cb cc, cb sc, -sb),   Rz ey = (-sc, cc, 0),   ez = (0, 0, 1).
+
+The second solution for the same rotation is (a + pi, pi - b, c + pi). Where cos b = 0 (gimbal lock) the
+rotation fixes only a - c (sin b = 1) or a + c (sin b = -1).
+
+**Logarithms** go through the quaternion, 2 atan2(|v|, w), which keeps its accuracy both near the identity and
+near pi; the inverse of the left Jacobian is [Sola2018] eq. 146 written with the half angle.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from .arrays import FloatArray, IntArray, frozen
+from .errors import IKError
+
+EULER_ORDERS = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
+
+GIMBAL_COSINE = 1e-6
+"""[1] A cosine of the middle angle below this is gimbal lock. In Blender's single precision a right angle is
+off by 4e-8 and a matrix element by 6e-8, more in products, and then the split between the two other angles is
+noise. Choosing it anew here changes the rotation by at most twice this, in radians."""
+
+_SERIES_ANGLE = 1e-2
+"""[rad] Below this the coefficient of the inverse left Jacobian is taken from its series: the closed form
+loses digits as 1 / angle^2, the first neglected term of the series is 1e-18."""
+
+_CACHED_ORDERS = 4096
+"""[joints] Longer arrays of orders get their index tables afresh, lest the cache hold hundreds of MB."""
+
+# ----------------------------------------------------------------------------------------------------------
+# Orders: where the elements of the closed form go
+
+# Canonical arrays are (B, rows, m) with the joints innermost, so that the arithmetic runs over contiguous
+# memory: angles in the rows a, c, b; and a pool of the elements of M and its axes in the rows
+# m21 m22 m10 m00 m20 m01 m12 m11 m02 | -sc cc 0 1.
+_POOL_MATRIX = np.array([[3, 5, 8], [2, 7, 6], [4, 0, 1]])
+_POOL_AXES = np.array([[3, 9, 11], [2, 10, 11], [4, 11, 12]])
+
+# What each order, (6, ...), takes from where. i, j, k of each order:
+_PERMUTATION = frozen([["XYZ".index(axis) for axis in name] for name in EULER_ORDERS], np.int64)
+_INVERSE = np.argsort(_PERMUTATION, axis=1)
+_SIGN = frozen([1.0, -1.0, -1.0, 1.0, 1.0, -1.0])
+_ANGLES_IN = frozen(_PERMUTATION[:, [0, 2, 1]], np.int64)
+_ANGLES_OUT = frozen(np.argsort(_ANGLES_IN, axis=1), np.int64)
+_MATRIX_IN = frozen((3 * _PERMUTATION[:, :, None] + _PERMUTATION[:, None, :]).reshape(6, 9), np.int64)
+_MATRIX_OUT = frozen(_POOL_MATRIX[_INVERSE[:, :, None], _INVERSE[:, None, :]].reshape(6, 9), np.int64)
+_AXES_OUT = frozen(_POOL_AXES[_INVERSE[:, :, None], _INVERSE[:, None, :]].reshape(6, 9), np.int64)
+
+
+def order_index(order: str) -> int:
+    """Return the index of an order's name in EULER_ORDERS."""
+    if order not in EULER_ORDERS:
+        raise IKError(f"unknown Euler order {order!r}; the orders are {', '.join(EULER_ORDERS)}")
+    return EULER_ORDERS.index(order)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The orders of m joints as flat index tables between (..., m, width) and canonical (B, rows, m)."""
+
+    joints: int
+    sign: FloatArray
+    angles_in: IntArray
+    angles_out: IntArray
+    matrix_in: IntArray
+    matrix_out: IntArray
+    axes_out: IntArray
+
+    def rows(self, values: FloatArray, table: IntArray) -> FloatArray:
+        """Gather values (..., m, width) into canonical rows (B, width, m)."""
+        width = values.shape[-1]
+        batches = math.prod(values.shape[:-1]) // max(self.joints, 1)
+        gathered = values.reshape(batches, self.joints * width).take(table, axis=1)
+        return gathered.reshape(batches, width, self.joints)
+
+    def place(self, rows: FloatArray, table: IntArray, shape: tuple[int, ...]) -> FloatArray:
+        """Gather canonical rows (B, rows, m) into an array of that shape, (..., m, width)."""
+        return rows.reshape(rows.shape[0], rows.shape[1] * self.joints).take(table, axis=1).reshape(shape)
+
+
+def _build_layout(orders: IntArray) -> _Layout:
+    count = len(EULER_ORDERS)
+    if orders.size and (orders.min() < 0 or orders.max() >= count):
+        raise IKError(f"Euler orders are indices 0 to {count - 1}, got {orders.min()} to {orders.max()}")
+    joints = np.arange(orders.size)
+
+    def rows(table: IntArray) -> IntArray:
+        return frozen((table[orders] + table.shape[1] * joints[:, None]).T.ravel(), np.int64)
+
+    def place(table: IntArray) -> IntArray:
+        return frozen((table[orders] * orders.size + joints[:, None]).ravel(), np.int64)
+
+    return _Layout(
+        joints=orders.size,
+        sign=frozen(_SIGN[orders]),
+        angles_in=rows(_ANGLES_IN),
+        angles_out=place(_ANGLES_OUT),
+        matrix_in=rows(_MATRIX_IN),
+        matrix_out=place(_MATRIX_OUT),
+        axes_out=place(_AXES_OUT),
+    )
+
+
+@lru_cache(maxsize=64)
+def _cached_layout(orders: bytes) -> _Layout:
+    return _build_layout(np.frombuffer(orders, dtype=np.int64))
+
+
+def _layout(order: int | IntArray, batch: tuple[int, ...]) -> _Layout:
+    """Return the index tables for joints of the batch shape `batch` and the orders broadcast to it."""
+    orders = np.asarray(order, dtype=np.int64)
+    if orders.ndim == 0 or orders.shape != batch[-orders.ndim :]:
+        try:
+            orders = np.broadcast_to(orders, batch if orders.ndim else batch[-1:])
+        except ValueError:
+            raise IKError(
+                f"Euler orders of shape {orders.shape} do not fit rotations of batch shape {batch}"
+            ) from None
+    if orders.size > _CACHED_ORDERS:
+        return _build_layout(orders.ravel())
+    return _cached_layout(orders.tobytes())
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Euler angles to matrices
+
+
+def _euler_pool(angles: FloatArray, layout: _Layout, axes: bool) -> FloatArray:
+    """Return the elements of M, and with `axes` those of its axes, as canonical rows (B, 9 or 13, m)."""
+    signed = layout.rows(angles, layout.angles_in)
+    signed *= layout.sign
+    batches, _, joints = signed.shape
+    trig = np.empty((batches, 6, joints))  # sa ca sc cc sb cb
+    np.sin(signed, out=trig[:, 0::2])
+    np.cos(signed, out=trig[:, 1::2])
+    # sa sc, sa cc, ca sc, ca cc:
+    products = (trig[:, 0:2, None] * trig[:, None, 2:4]).reshape(batches, 4, joints)
+    with_sb = products * trig[:, 4:5]
+    pool = np.empty((batches, 13 if axes else 9, joints))
+    np.multiply(trig[:, 0:4], trig[:, 5:6], out=pool[:, 0:4])
+    np.negative(trig[:, 4], out=pool[:, 4])
+    np.subtract(with_sb[:, 1:3], products[:, 2:0:-1], out=pool[:, 5:7])
+    np.add(with_sb[:, 0::3], products[:, 3::-3], out=pool[:, 7:9])
+    if axes:
+        np.negative(trig[:, 2], out=pool[:, 9])
+        pool[:, 10] = trig[:, 3]
+        pool[:, 11] = 0.0
+        pool[:, 12] = 1.0
+    return pool
+
+
+def matrix_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> FloatArray:
+    """Return the rotation matrices (..., 3, 3) of Euler angles (..., 3) [rad]."""
+    angles = np.asarray(angles, dtype=np.float64)
+    layout = _layout(order, angles.shape[:-1])
+    pool = _euler_pool(angles, layout, axes=False)
+    return layout.place(pool, layout.matrix_out, (*angles.shape, 3))
+
+
+def euler_axes(angles: npt.ArrayLike, order: int | IntArray) -> FloatArray:
+    """Return the axes about which the body turns as each Euler angle grows, (..., 3, 3).
+
+    Column c belongs to the angle of axis c (x, y, z), is of unit length and stands in the frame in which the
+    rotation R acts: dR/dangle_c = skew(axes[..., :, c]) @ R.
+    """
+    return matrix_and_axes_from_euler(angles, order)[1]
+
+
+def matrix_and_axes_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return `matrix_from_euler` and `euler_axes` for the price of little more than one."""
+    angles = np.asarray(angles, dtype=np.float64)
+    layout = _layout(order, angles.shape[:-1])
+    pool = _euler_pool(angles, layout, axes=True)
+    shape = (*angles.shape, 3)
+    return layout.place(pool, layout.matrix_out, shape), layout.place(pool, layout.axes_out, shape)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Matrices to Euler angles, and the choice among equivalent angles
+
+
+def euler_from_matrix(matrix: npt.ArrayLike, order: int | IntArray) -> FloatArray:
+    """Return Euler angles (..., 3) [rad] of rotation matrices (..., 3, 3), middle angle in [-pi/2, pi/2].
+
+    At gimbal lock the last angle is zero, as in Blender. Matrices must be rotations: remove scale first.
+    """
+    matrix = np.asarray(matrix, dtype=np.float64)
+    batch = matrix.shape[:-2]
+    layout = _layout(order, batch)
+    m00, m01, m02, m10, m11, m12, m20, m21, m22 = np.moveaxis(
+        layout.rows(matrix.reshape(*batch, 9), layout.matrix_in), 1, 0
+    )
+    cos_b = np.hypot(m00, m10)
+    a = np.arctan2(m21, m22)
+    np.copyto(a, np.arctan2(-m12, m11), where=cos_b < GIMBAL_COSINE)
+    sa, ca = np.sin(a), np.cos(a)
+    # c from M Rx(-a) = Rz Ry, whose middle column is (-sc, cc, 0) even where cos b vanishes. Taken from
+    # atan2(m10, m00), its error would not make up for that of a, and the rotation be wrong by 1e-16 / cos b.
+    c = np.arctan2(sa * m02 - ca * m01, ca * m11 - sa * m12)
+    rows = np.stack([a, c, np.arctan2(-m20, cos_b)], axis=1)
+    rows *= layout.sign
+    return layout.place(rows, layout.angles_out, (*batch, 3))
+
+
+def euler_from_matrix_near(
+    matrix: npt.ArrayLike, order: int | IntArray, reference: npt.ArrayLike
+) -> FloatArray:
+    """Return the Euler angles (..., 3) [rad] of the matrices that are nearest to `reference` (..., 3).
+
+    Nearest by the sum of squared differences, among both solutions and all turns of 2 pi; at gimbal lock also
+    among all splits between first and last angle.
+    """
+    return nearest_euler(euler_from_matrix(matrix, order), order, reference)
+
+
+def nearest_euler(angles: npt.ArrayLike, order: int | IntArray, reference: npt.ArrayLike) -> FloatArray:
+    """Return the Euler angles of the same rotation that are nearest to `reference`, (..., 3) [rad].
+
+    See `euler_from_matrix_near` for what nearest means. The rotation is the same to rounding, and within
+    2 GIMBAL_COSINE where the joint is at gimbal lock.
+    """
+    angles, reference = np.broadcast_arrays(
+        np.asarray(angles, dtype=np.float64), np.asarray(reference, dtype=np.float64)
+    )
+    layout = _layout(order, angles.shape[:-1])
+    first = layout.rows(angles, layout.angles_in) * layout.sign  # (B, 3, m): a, c, b
+    target = layout.rows(reference, layout.angles_in) * layout.sign
+    second = np.stack([first[:, 0] + math.pi, first[:, 1] + math.pi, math.pi - first[:, 2]], axis=1)
+    candidates = np.stack([first, second])  # (2, B, 3, m)
+    candidates -= _whole_turns(candidates - target)
+    locked = np.abs(np.cos(first[:, 2])) < GIMBAL_COSINE
+    if locked.any():
+        # Only a - c (sin b > 0) or a + c (sin b < 0) counts: each takes half of what that is off the target.
+        side = -np.sign(np.sin(first[:, 2]))
+        away = (candidates - target)[:, :, :2]
+        off = away[:, :, 0] + side * away[:, :, 1]
+        half = 0.5 * (off - _whole_turns(off))
+        split = target[:, :2] + np.stack([half, side * half], axis=2)
+        np.copyto(candidates[:, :, :2], split, where=locked[:, None])
+    distance = np.square(candidates - target).sum(axis=2)
+    np.copyto(candidates[0], candidates[1], where=(distance[1] < distance[0])[:, None])
+    return layout.place(candidates[0] * layout.sign, layout.angles_out, angles.shape)
+
+
+def _whole_turns(angle: FloatArray) -> FloatArray:
+    """Return the multiple of 2 pi to take off so that the angle lies in [-pi, pi], exactly 0 if it does."""
+    return math.tau * np.rint(angle / math.tau)
+
+
+def continuous_euler(angles: npt.ArrayLike, order: int | IntArray) -> FloatArray:
+    """Return angles (F, ..., 3) [rad] of the same rotations, each frame nearest to the frame before it.
+
+    Frames are axis 0; the first stays as it is. See `nearest_euler`.
+    """
+    continuous = np.array(angles, dtype=np.float64)
+    orders = np.broadcast_to(np.asarray(order, dtype=np.int64), continuous.shape[:-1])
+    for frame in range(1, len(continuous)):
+        continuous[frame] = nearest_euler(continuous[frame], orders[frame], continuous[frame - 1])
+    return continuous
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Quaternions, wxyz
+
+# 4 q q^T is linear in the rotation matrix. The row whose own square is the largest has lost no digits.
+_TRACE_SIGNS = frozen([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+_QUAT_ROWS = frozen([[0, 4, 5, 6], [4, 1, 9, 8], [5, 9, 2, 7], [6, 8, 7, 3]], np.int64)
+
+
+def quat_multiply(left: npt.ArrayLike, right: npt.ArrayLike) -> FloatArray:
+    """Return the Hamilton product (..., 4): the rotation `right` followed by the rotation `left`."""
+    left, right = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
+    w1, x1, y1, z1 = np.moveaxis(left, -1, 0)
+    w2, x2, y2, z2 = np.moveaxis(right, -1, 0)
+    return np.stack(
+        [
+            w1 * w2 - x1 * x2 - y1 * y2 - z1 * z2,
+            w1 * x2 + x1 * w2 + y1 * z2 - z1 * y2,
+            w1 * y2 - x1 * z2 + y1 * w2 + z1 * x2,
+            w1 * z2 + x1 * y2 - y1 * x2 + z1 * w2,
+        ],
+        axis=-1,
+    )
+
+
+def quat_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
+    """Return the unit quaternions (..., 4) with w >= 0 of rotation matrices (..., 3, 3)."""
+    matrix = np.asarray(matrix, dtype=np.float64)
+    flat = matrix.reshape(math.prod(matrix.shape[:-2]), 9)
+    below, above = flat[:, [7, 2, 3]], flat[:, [5, 6, 1]]
+    elements = np.empty((len(flat), 10))
+    elements[:, :4] = 1.0 + (flat[:, None, ::4] * _TRACE_SIGNS).sum(axis=-1)  # 4 (w^2, x^2, y^2, z^2)
+    elements[:, 4:7] = below - above  # 4 (w x, w y, w z)
+    elements[:, 7:] = below + above  # 4 (y z, x z, x y)
+    largest = elements[:, :4].argmax(axis=1)
+    quat = np.take_along_axis(elements, _QUAT_ROWS[largest], axis=1)
+    quat /= _norm(quat)
+    np.negative(quat, out=quat, where=quat[:, :1] < 0.0)
+    return quat.reshape(*matrix.shape[:-2], 4)
+
+
+def matrix_from_quat(quat: npt.ArrayLike) -> FloatArray:
+    """Return the rotation matrices (..., 3, 3) of quaternions (..., 4) of any length; zero is no rotation."""
+    quat = np.asarray(quat, dtype=np.float64)
+    square = np.square(quat).sum(axis=-1)
+    scale = 2.0 / np.where(square == 0.0, 1.0, square)
+    w, x, y, z = np.moveaxis(quat, -1, 0)
+    sx, sy, sz = scale * x, scale * y, scale * z
+    matrix = np.empty((*quat.shape[:-1], 3, 3))
+    matrix[..., 0, 0] = 1.0 - sy * y - sz * z
+    matrix[..., 0, 1] = sx * y - sz * w
+    matrix[..., 0, 2] = sx * z + sy * w
+    matrix[..., 1, 0] = sx * y + sz * w
+    matrix[..., 1, 1] = 1.0 - sx * x - sz * z
+    matrix[..., 1, 2] = sy * z - sx * w
+    matrix[..., 2, 0] = sx * z - sy * w
+    matrix[..., 2, 1] = sy * z + sx * w
+    matrix[..., 2, 2] = 1.0 - sx * x - sy * y
+    return matrix
+
+
+def quat_from_rotvec(rotvec: npt.ArrayLike) -> FloatArray:
+    """Return the unit quaternions (..., 4) of rotation vectors (..., 3) [rad], axis times angle."""
+    rotvec = np.asarray(rotvec, dtype=np.float64)
+    half = 0.5 * _norm(rotvec)
+    return np.concatenate([np.cos(half), 0.5 * np.sinc(half / math.pi) * rotvec], axis=-1)
+
+
+def rotvec_from_quat(quat: npt.ArrayLike) -> FloatArray:
+    """Return the rotation vectors (..., 3) [rad], at most pi long, of quaternions (..., 4) of any length."""
+    quat = np.asarray(quat, dtype=np.float64)
+    short = np.where(quat[..., :1] < 0.0, -quat, quat)  # of q and -q the one that turns by at most pi
+    w, vector = short[..., :1], short[..., 1:]
+    sine = _norm(vector)
+    tiny = sine == 0.0  # also where the squares underflow, and 2 atan(v / w) is 2 v / w
+    per_sine: FloatArray = 2.0 * np.arctan2(sine, w) / np.where(tiny, 1.0, sine)
+    np.copyto(per_sine, 2.0 / np.where(tiny & (w != 0.0), w, 1.0), where=tiny)
+    return per_sine * vector
+
+
+def quat_from_axis_angle(axis: npt.ArrayLike, angle: npt.ArrayLike) -> FloatArray:
+    """Return the unit quaternions (..., 4) that turn by `angle` (...) [rad] about `axis` (..., 3).
+
+    The axis may have any length; a zero axis is no rotation, as in Blender.
+    """
+    axis = np.asarray(axis, dtype=np.float64)
+    half = 0.5 * np.asarray(angle, dtype=np.float64)[..., None]
+    length = _norm(axis)
+    nowhere = length == 0.0
+    vector = np.sin(half) * axis / np.where(nowhere, 1.0, length)
+    quat = np.empty((*vector.shape[:-1], 4))
+    quat[..., :1] = np.where(nowhere, 1.0, np.cos(half))
+    quat[..., 1:] = vector
+    return quat
+
+
+def axis_angle_from_quat(quat: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return unit axes (..., 3) and angles (...) in [0, 2 pi] [rad] of quaternions (..., 4) of any length.
+
+    The angle is not folded to pi, so q and -q differ and a continuous row of quaternions gives continuous
+    angles. No rotation has the axis (0, 1, 0), as in Blender.
+    """
+    quat = np.asarray(quat, dtype=np.float64)
+    vector = quat[..., 1:]
+    sine = _norm(vector)
+    nowhere = sine == 0.0
+    axis = np.where(nowhere, np.array([0.0, 1.0, 0.0]), vector / np.where(nowhere, 1.0, sine))
+    return axis, 2.0 * np.arctan2(sine[..., 0], quat[..., 0])
+
+
+def continuous_quats(quats: npt.ArrayLike, reference: npt.ArrayLike | None = None) -> FloatArray:
+    """Return the quaternions (F, ..., 4) with each frame's sign nearest to the frame before (axis 0).
+
+    The first frame is taken nearest to `reference` (..., 4), or stays as it is.
+    """
+    quats = np.array(quats, dtype=np.float64)
+    flip = np.ones((*quats.shape[:-1], 1))
+    flip[1:, ..., 0] = np.where((quats[1:] * quats[:-1]).sum(axis=-1) < 0.0, -1.0, 1.0)
+    if reference is not None:
+        dot = (quats[:1] * np.asarray(reference, dtype=np.float64)).sum(axis=-1)
+        flip[:1, ..., 0] = np.where(dot < 0.0, -1.0, 1.0)
+    return quats * np.cumprod(flip, axis=0)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Rotation vectors
+
+
+def matrix_from_rotvec(rotvec: npt.ArrayLike) -> FloatArray:
+    """Return the rotation matrices (..., 3, 3) of rotation vectors (..., 3) [rad]."""
+    return matrix_from_quat(quat_from_rotvec(rotvec))
+
+
+def rotvec_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
+    """Return the rotation vectors (..., 3) [rad], at most pi long, of rotation matrices (..., 3, 3)."""
+    return rotvec_from_quat(quat_from_matrix(matrix))
+
+
+def rotation_angle(matrix: npt.ArrayLike) -> FloatArray:
+    """Return the angles (...) in [0, pi] [rad] by which rotation matrices (..., 3, 3) turn."""
+    quat = quat_from_matrix(matrix)
+    return 2.0 * np.arctan2(_norm(quat[..., 1:])[..., 0], quat[..., 0])
+
+
+def skew(vector: npt.ArrayLike) -> FloatArray:
+    """Return the matrices (..., 3, 3) that take u to the cross product of `vector` (..., 3) and u."""
+    vector = np.asarray(vector, dtype=np.float64)
+    x, y, z = vector[..., 0], vector[..., 1], vector[..., 2]
+    matrix = np.zeros((*vector.shape, 3))
+    matrix[..., 0, 1], matrix[..., 0, 2] = -z, y
+    matrix[..., 1, 0], matrix[..., 1, 2] = z, -x
+    matrix[..., 2, 0], matrix[..., 2, 1] = -y, x
+    return matrix
+
+
+def left_jacobian_inverse(rotvec: npt.ArrayLike) -> FloatArray:
+    """Return the inverse left Jacobians of SO(3), (..., 3, 3), at rotation vectors (..., 3) [rad] below 2 pi.
+
+    [Sola2018] eq. 146. To first order in w, log(exp(w) R) = log R + left_jacobian_inverse(log R) w.
+    """
+    rotvec = np.asarray(rotvec, dtype=np.float64)
+    square = np.square(rotvec).sum(axis=-1)[..., None, None]
+    angle = np.sqrt(square)
+    small = angle < _SERIES_ANGLE
+    half = np.where(small, 1.0, 0.5 * angle)
+    closed = (1.0 - half * np.cos(half) / np.sin(half)) / (4.0 * half * half)
+    series = 1.0 / 12.0 + square / 720.0 + square * square / 30240.0
+    outer = rotvec[..., :, None] * rotvec[..., None, :]
+    squared_skew = outer - square * np.eye(3)
+    return np.eye(3) - 0.5 * skew(rotvec) + np.where(small, series, closed) * squared_skew
+
+
+def _norm(vector: FloatArray) -> FloatArray:
+    """Return lengths with the axis kept, (..., 1)."""
+    return np.sqrt(np.square(vector).sum(axis=-1, keepdims=True))

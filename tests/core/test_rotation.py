@@ -1,0 +1,563 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Laws of rotations: what holds for every rotation, every Euler order and every batch shape."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.transform import Rotation
+
+from blender_ik_addon.core import rotation
+from blender_ik_addon.core.arrays import frozen
+from blender_ik_addon.core.errors import IKError
+from tests.core.strategies import (
+    ORDER_NAMES,
+    Array,
+    directions,
+    euler_angles,
+    floats,
+    near_gimbal_lock,
+    orders,
+    quaternions,
+    rotation_about,
+    rotations,
+    rotvecs,
+    vectors,
+)
+
+ROUNDING = 1e-13
+STEP = 1e-6
+"""[rad] Central differences: their error is about STEP^2 + 1e-16 / STEP = 1e-10."""
+
+LOCKED = 1e-6
+"""[1] Up to this cosine of the middle angle the split may be chosen anew; costs at most twice this [rad]."""
+
+each_order = pytest.mark.parametrize("order", range(6), ids=ORDER_NAMES)
+
+
+def middle_axis(order: int) -> int:
+    return "XYZ".index(ORDER_NAMES[order][1])
+
+
+def is_locked(angles: Array, order: int) -> bool:
+    return abs(math.cos(angles[middle_axis(order)])) < LOCKED
+
+
+def matrix_tolerance(angles: Array, order: int) -> float:
+    """What the rotation may change by: nearly nothing, or the slide along the split at gimbal lock."""
+    return 2.0 * LOCKED if is_locked(angles, order) else ROUNDING
+
+
+def assert_rotation(matrix: Array) -> None:
+    assert_allclose(matrix @ matrix.swapaxes(-1, -2), np.broadcast_to(np.eye(3), matrix.shape), atol=ROUNDING)
+    assert_allclose(np.linalg.det(matrix), 1.0, atol=ROUNDING)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Euler angles
+
+
+def test_orders_are_blenders() -> None:
+    assert rotation.EULER_ORDERS == ORDER_NAMES
+    assert [rotation.order_index(name) for name in ORDER_NAMES] == list(range(6))
+
+
+def test_unknown_order_names_the_six() -> None:
+    with pytest.raises(IKError, match=r"'XYX'.*XYZ, XZY, YXZ, YZX, ZXY, ZYX"):
+        rotation.order_index("XYX")
+
+
+@pytest.mark.parametrize("index", [-1, 6])
+def test_order_out_of_range_is_refused(index: int) -> None:
+    with pytest.raises(IKError, match="0 to 5"):
+        rotation.matrix_from_euler(np.zeros((2, 3)), np.array([0, index]))
+
+
+def test_orders_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(IKError, match=r"\(3,\).*\(5, 4\)"):
+        rotation.matrix_from_euler(np.zeros((5, 4, 3)), np.array([0, 1, 2]))
+
+
+@each_order
+@given(data=st.data())
+def test_first_letter_turns_first(order: int, data: st.DataObject) -> None:
+    angles = data.draw(euler_angles(order))
+    expected = np.eye(3)
+    for letter in ORDER_NAMES[order]:
+        axis = "XYZ".index(letter)
+        expected = rotation_about(np.eye(3)[axis], angles[axis]) @ expected
+    assert_allclose(rotation.matrix_from_euler(angles, order), expected, atol=ROUNDING)
+
+
+@each_order
+def test_euler_agrees_with_scipy(order: int, rng: np.random.Generator) -> None:
+    angles = rng.uniform(-math.tau, math.tau, (200, 3))
+    name = ORDER_NAMES[order]
+    sequence = ["XYZ".index(letter) for letter in name]
+    expected = Rotation.from_euler(name.lower(), angles[:, sequence])  # lower case: about the fixed axes
+    assert_allclose(rotation.matrix_from_euler(angles, order), expected.as_matrix(), atol=ROUNDING)
+    principal = rotation.euler_from_matrix(expected.as_matrix(), order)
+    assert_allclose(principal[:, sequence], expected.as_euler(name.lower()), atol=1e-10)
+
+
+@each_order
+@given(data=st.data())
+def test_matrix_to_euler_and_back(order: int, data: st.DataObject) -> None:
+    angles = data.draw(euler_angles(order))
+    matrix = rotation.matrix_from_euler(angles, order)
+    assert_rotation(matrix)
+    principal = rotation.euler_from_matrix(matrix, order)
+    assert abs(principal[middle_axis(order)]) <= 0.5 * math.pi + ROUNDING
+    assert np.all(np.abs(principal) <= math.pi + ROUNDING)
+    again = rotation.matrix_from_euler(principal, order)
+    assert_allclose(again, matrix, atol=matrix_tolerance(angles, order))
+
+
+@each_order
+@given(matrix=rotations())
+def test_every_rotation_has_euler_angles(order: int, matrix: Array) -> None:
+    angles = rotation.euler_from_matrix(matrix, order)
+    assert_allclose(rotation.matrix_from_euler(angles, order), matrix, atol=matrix_tolerance(angles, order))
+
+
+@each_order
+@given(angle=near_gimbal_lock(), sides=vectors(-3.0, 3.0, 2))
+def test_last_angle_is_zero_at_gimbal_lock(order: int, angle: float, sides: Array) -> None:
+    first, middle, last = ("XYZ".index(letter) for letter in ORDER_NAMES[order])
+    angles = np.empty(3)
+    angles[[first, middle, last]] = sides[0], angle, sides[1]
+    if is_locked(angles, order):
+        principal = rotation.euler_from_matrix(rotation.matrix_from_euler(angles, order), order)
+        assert abs(principal[last]) < 2.0 * LOCKED
+
+
+@each_order
+@given(data=st.data())
+def test_euler_axes_against_differences(order: int, data: st.DataObject) -> None:
+    angles = data.draw(euler_angles(order))
+    matrix, axes = rotation.matrix_and_axes_from_euler(angles, order)
+    assert_array_equal(matrix, rotation.matrix_from_euler(angles, order))
+    assert_array_equal(axes, rotation.euler_axes(angles, order))
+    assert_allclose(np.linalg.norm(axes, axis=0), 1.0, atol=ROUNDING)
+    for c in range(3):
+        step = STEP * np.eye(3)[c]
+        difference = rotation.matrix_from_euler(angles + step, order) - rotation.matrix_from_euler(
+            angles - step, order
+        )
+        assert_allclose(rotation.skew(axes[:, c]) @ matrix, difference / (2.0 * STEP), atol=1e-9)
+
+
+def test_joints_of_different_orders_are_as_each_alone(rng: np.random.Generator) -> None:
+    mixed = rng.integers(0, 6, 40)
+    angles = rng.uniform(-math.tau, math.tau, (7, 40, 3))
+    reference = rng.uniform(-math.tau, math.tau, (7, 40, 3))
+    matrix, axes = rotation.matrix_and_axes_from_euler(angles, mixed)
+    principal = rotation.euler_from_matrix(matrix, mixed)
+    near = rotation.nearest_euler(angles, mixed, reference)
+    for joint, order in enumerate(mixed):
+        alone = angles[:, joint]
+        assert_allclose(matrix[:, joint], rotation.matrix_from_euler(alone, int(order)), atol=ROUNDING)
+        assert_allclose(axes[:, joint], rotation.euler_axes(alone, int(order)), atol=ROUNDING)
+        assert_allclose(
+            principal[:, joint], rotation.euler_from_matrix(matrix[:, joint], int(order)), atol=ROUNDING
+        )
+        assert_allclose(
+            near[:, joint], rotation.nearest_euler(alone, int(order), reference[:, joint]), atol=ROUNDING
+        )
+
+
+@pytest.mark.parametrize(
+    ("batch", "order_shape"),
+    [
+        ((), ()), ((0,), ()), ((0,), (0,)), ((4,), ()), ((4,), (1,)), ((4,), (4,)),
+        ((3, 4), ()), ((3, 4), (4,)), ((3, 4), (3, 4)), ((3, 4), (3, 1)), ((0, 4), (4,)), ((3, 0), (0,)),
+        ((2, 3, 4), (4,)), ((2, 3, 4), (3, 4)), ((2, 3000), (2, 3000)),
+    ],
+)  # fmt: skip
+def test_orders_broadcast_over_any_batch(
+    batch: tuple[int, ...], order_shape: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    angles = rng.uniform(-math.pi, math.pi, (*batch, 3))
+    order = rng.integers(0, 6, order_shape)
+    matrix, axes = rotation.matrix_and_axes_from_euler(angles, order)
+    assert matrix.shape == axes.shape == (*batch, 3, 3)
+    every = np.broadcast_to(order, batch)
+    for place in itertools.islice(np.ndindex(batch), 100):
+        expected = rotation.matrix_from_euler(angles[place], int(every[place]))
+        assert_allclose(matrix[place], expected, atol=ROUNDING)
+    near = rotation.euler_from_matrix_near(matrix, order, angles)
+    assert_allclose(near, angles, atol=1e-9)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# The nearest of equivalent Euler angles
+
+
+def equivalents(angles: Array, order: int) -> Array:
+    """Every Euler triple (k, 3) within three turns of `angles` for the same rotation, by brute force."""
+    second = angles + math.pi
+    second[middle_axis(order)] = math.pi - angles[middle_axis(order)]
+    shifts = math.tau * np.array(list(itertools.product(range(-3, 4), repeat=3)))
+    found = np.concatenate([angles + shifts, second + shifts])
+    if is_locked(angles, order):
+        # Sliding is found by the rotation itself: first and last angle move together or against each other.
+        first, last = ("XYZ".index(ORDER_NAMES[order][i]) for i in (0, 2))
+        directions_of_slide = []
+        for sign in (1.0, -1.0):
+            slide = np.zeros(3)
+            slide[first], slide[last] = 1.0, sign
+            moved = rotation.matrix_from_euler(angles + slide, order)
+            if np.allclose(moved, rotation.matrix_from_euler(angles, order), atol=1e-5):
+                directions_of_slide.append(slide)
+        assert len(directions_of_slide) == 1
+        slides = np.linspace(-math.pi, math.pi, 41)[:, None] * directions_of_slide[0]
+        found = (found[:, None] + slides).reshape(-1, 3)
+    return found
+
+
+@each_order
+@given(data=st.data())
+def test_nearest_euler_is_the_same_rotation_and_none_is_nearer(order: int, data: st.DataObject) -> None:
+    angles = data.draw(euler_angles(order))
+    reference = data.draw(euler_angles(order))
+    nearest = rotation.nearest_euler(angles, order, reference)
+    assert_allclose(
+        rotation.matrix_from_euler(nearest, order),
+        rotation.matrix_from_euler(angles, order),
+        atol=matrix_tolerance(angles, order),
+    )
+    others = np.linalg.norm(equivalents(angles, order) - reference, axis=1)
+    assert np.linalg.norm(nearest - reference) <= others.min() + 1e-9
+
+
+@each_order
+@given(data=st.data())
+def test_nearest_euler_leaves_what_is_nearest_untouched(order: int, data: st.DataObject) -> None:
+    angles = data.draw(euler_angles(order))
+    assert_array_equal(rotation.nearest_euler(angles, order, angles), angles)
+
+
+@each_order
+@given(data=st.data())
+def test_euler_from_matrix_near_finds_the_angles_back(order: int, data: st.DataObject) -> None:
+    angles = data.draw(euler_angles(order, turns=3.0))
+    found = rotation.euler_from_matrix_near(rotation.matrix_from_euler(angles, order), order, angles)
+    assert_allclose(found, angles, atol=1e-9)  # 1e-16 / LOCKED just outside gimbal lock
+
+
+@each_order
+@pytest.mark.parametrize("side", [1.0, -1.0], ids=["up", "down"])
+def test_angles_stay_continuous_through_gimbal_lock(order: int, side: float) -> None:
+    first, middle, last = ("XYZ".index(letter) for letter in ORDER_NAMES[order])
+    time = np.linspace(-1.0, 1.0, 41)  # lock is met exactly, at time 0
+    path = np.empty((41, 3))
+    path[:, middle] = side * (0.5 * math.pi + 0.4 * time)
+    path[:, first] = 0.3 + 0.2 * time
+    path[:, last] = -0.5 + 0.3 * time
+    matrices = rotation.matrix_from_euler(path, order)
+    principal = rotation.euler_from_matrix(matrices, order)
+    assert np.abs(np.diff(principal, axis=0)).max() > 2.0
+    found = rotation.continuous_euler(principal, order)
+    assert np.abs(np.diff(found, axis=0)).max() < 0.04
+    # Where the frame is at lock its split comes from the frame before; all others are the path itself.
+    assert_allclose(found, path, atol=0.015)
+    assert_allclose(np.delete(found, 20, axis=0), np.delete(path, 20, axis=0), atol=1e-9)
+
+
+@each_order
+@pytest.mark.parametrize("side", [1.0, -1.0], ids=["up", "down"])
+def test_noise_at_gimbal_lock_stays_noise(order: int, side: float, rng: np.random.Generator) -> None:
+    """Matrices read from Blender are float32: at lock their split is noise, and must not shake the curves."""
+    angles = np.array([0.7, -0.4, 1.1])
+    angles[middle_axis(order)] = side * 0.5 * math.pi
+    matrix = rotation.matrix_from_euler(angles, order)
+    noisy = (matrix + rng.uniform(-1e-7, 1e-7, (50, 3, 3))).astype(np.float32)
+    found = rotation.continuous_euler(rotation.euler_from_matrix_near(noisy, order, angles), order)
+    assert_allclose(found, np.broadcast_to(angles, found.shape), atol=2e-6)
+
+
+@each_order
+def test_whole_turns_are_kept(order: int) -> None:
+    path = np.linspace(0.0, 1.0, 200)[:, None] * np.array([5.0, 1.3, -9.0])
+    path[:, middle_axis(order)] = np.linspace(0.0, 14.0, 200)  # through lock, over and over
+    found = rotation.continuous_euler(
+        rotation.euler_from_matrix(rotation.matrix_from_euler(path, order), order), order
+    )
+    assert_allclose(found, path, atol=1e-9)
+
+
+def test_continuous_euler_works_by_joint_and_keeps_the_first_frame(rng: np.random.Generator) -> None:
+    mixed = np.array([0, 3, 5])
+    path = np.cumsum(rng.uniform(-0.3, 0.3, (60, 3, 3)), axis=0)
+    wrapped = path - math.tau * rng.integers(-2, 3, path.shape)
+    wrapped[0] = path[0]
+    assert_allclose(rotation.continuous_euler(wrapped, mixed), path, atol=1e-12)
+    assert rotation.continuous_euler(np.empty((0, 3, 3)), mixed).shape == (0, 3, 3)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Quaternions
+
+
+@given(a=quaternions(), b=quaternions(), c=quaternions())
+def test_quat_product_is_associative_and_keeps_length(a: Array, b: Array, c: Array) -> None:
+    product = rotation.quat_multiply
+    assert_allclose(product(product(a, b), c), product(a, product(b, c)), atol=ROUNDING)
+    assert_allclose(np.linalg.norm(product(a, b)), 1.0, atol=ROUNDING)
+
+
+@given(quat=quaternions())
+def test_conjugate_is_the_inverse(quat: Array) -> None:
+    conjugate = quat * [1.0, -1.0, -1.0, -1.0]
+    assert_allclose(rotation.quat_multiply(quat, conjugate), [1.0, 0.0, 0.0, 0.0], atol=ROUNDING)
+    assert_allclose(rotation.matrix_from_quat(conjugate), rotation.matrix_from_quat(quat).T, atol=ROUNDING)
+
+
+@given(a=quaternions(), b=quaternions())
+def test_quat_product_is_the_matrix_product(a: Array, b: Array) -> None:
+    expected = rotation.matrix_from_quat(a) @ rotation.matrix_from_quat(b)
+    assert_allclose(rotation.matrix_from_quat(rotation.quat_multiply(a, b)), expected, atol=ROUNDING)
+
+
+@given(quat=quaternions())
+def test_quat_to_matrix_and_back_with_double_cover(quat: Array) -> None:
+    matrix = rotation.matrix_from_quat(quat)
+    assert_rotation(matrix)
+    assert_array_equal(rotation.matrix_from_quat(-quat), matrix)
+    back = rotation.quat_from_matrix(matrix)
+    assert back[0] >= 0.0
+    assert_allclose(back * np.sign(back @ quat), quat, atol=ROUNDING)
+
+
+@given(quat=quaternions(), length=floats(1e-3, 1e3))
+def test_length_of_a_quat_does_not_matter(quat: Array, length: float) -> None:
+    scaled = length * quat
+    assert_allclose(rotation.matrix_from_quat(scaled), rotation.matrix_from_quat(quat), atol=ROUNDING)
+    assert_allclose(rotation.rotvec_from_quat(scaled), rotation.rotvec_from_quat(quat), atol=ROUNDING)
+
+
+@given(quat=quaternions())
+def test_quat_agrees_with_scipy(quat: Array) -> None:
+    expected = Rotation.from_quat(np.roll(quat, -1))  # scipy's are xyzw
+    assert_allclose(rotation.matrix_from_quat(quat), expected.as_matrix(), atol=ROUNDING)
+    theirs = np.roll(Rotation.from_matrix(expected.as_matrix()).as_quat(), 1)
+    ours = rotation.quat_from_matrix(expected.as_matrix())
+    assert_allclose(abs(ours @ theirs), 1.0, atol=ROUNDING)
+
+
+def test_zero_quat_is_no_rotation() -> None:
+    assert_array_equal(rotation.matrix_from_quat(np.zeros(4)), np.eye(3))
+    assert_array_equal(rotation.rotvec_from_quat(np.zeros(4)), np.zeros(3))
+
+
+@given(quat=quaternions())
+def test_log_takes_the_short_way_round(quat: Array) -> None:
+    for either in (quat, -quat):
+        rotvec = rotation.rotvec_from_quat(either)
+        assert np.linalg.norm(rotvec) <= math.pi + ROUNDING
+        assert_allclose(rotation.matrix_from_rotvec(rotvec), rotation.matrix_from_quat(quat), atol=ROUNDING)
+
+
+@given(quat=quaternions())
+def test_axis_and_angle_give_the_quat_back_with_its_sign(quat: Array) -> None:
+    axis, angle = rotation.axis_angle_from_quat(quat)
+    assert_allclose(np.linalg.norm(axis), 1.0, atol=ROUNDING)
+    assert 0.0 <= angle <= math.tau
+    assert_allclose(rotation.quat_from_axis_angle(axis, angle), quat, atol=ROUNDING)
+
+
+@given(axis=directions(), angle=floats(-20.0, 20.0), length=floats(1e-3, 1e3))
+def test_axis_angle_turns_about_the_axis(axis: Array, angle: float, length: float) -> None:
+    matrix = rotation.matrix_from_quat(rotation.quat_from_axis_angle(length * axis, angle))
+    assert_allclose(matrix, rotation_about(axis, angle), atol=ROUNDING)
+
+
+def test_no_rotation_has_blenders_axis() -> None:
+    axis, angle = rotation.axis_angle_from_quat(np.array([1.0, 0.0, 0.0, 0.0]))
+    assert_array_equal(axis, [0.0, 1.0, 0.0])
+    assert angle == 0.0
+    assert_array_equal(rotation.quat_from_axis_angle(np.zeros(3), 2.0), [1.0, 0.0, 0.0, 0.0])
+
+
+def test_signs_of_quats_become_continuous(rng: np.random.Generator) -> None:
+    steps = np.cumsum(rng.uniform(-0.4, 0.4, (80, 5, 3)), axis=0)
+    smooth = rotation.quat_multiply(
+        rotation.quat_from_rotvec(steps * [1.0, 0.0, 0.0]), rotation.quat_from_rotvec(steps * [0.0, 1.0, 1.0])
+    )
+    smooth *= np.sign((smooth[:1] * [1.0, 0.2, 0.3, 0.1]).sum(axis=-1, keepdims=True))
+    torn = smooth * rng.choice([1.0, -1.0], (80, 5, 1))
+    assert_array_equal(rotation.continuous_quats(torn, smooth[0]), smooth)
+    assert_array_equal(rotation.continuous_quats(torn, -smooth[0]), -smooth)
+    assert_array_equal(rotation.continuous_quats(torn)[0], torn[0])
+    assert rotation.continuous_quats(np.empty((0, 5, 4))).shape == (0, 5, 4)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Rotation vectors
+
+
+@given(rotvec=rotvecs())
+def test_exp_of_rotvec_is_rodrigues(rotvec: Array) -> None:
+    angle = float(np.linalg.norm(rotvec))
+    axis = rotvec / angle if angle else np.array([1.0, 0.0, 0.0])
+    assert_allclose(rotation.matrix_from_rotvec(rotvec), rotation_about(axis, angle), atol=ROUNDING)
+    assert_allclose(rotation.matrix_from_rotvec(-rotvec), rotation_about(axis, angle).T, atol=ROUNDING)
+
+
+@given(rotvec=rotvecs())
+def test_log_of_exp_is_the_rotvec(rotvec: Array) -> None:
+    for back in (
+        rotation.rotvec_from_quat(rotation.quat_from_rotvec(rotvec)),
+        rotation.rotvec_from_matrix(rotation.matrix_from_rotvec(rotvec)),
+    ):
+        if np.linalg.norm(rotvec) < math.pi - 1e-11:
+            assert_allclose(back, rotvec, atol=ROUNDING, rtol=1e-9)
+        else:  # a half turn may come back about the opposite axis
+            assert_allclose(back * np.sign(back @ rotvec), rotvec, atol=1e-11)
+
+
+@given(matrix=rotations())
+def test_exp_of_log_is_the_matrix(matrix: Array) -> None:
+    rotvec = rotation.rotvec_from_matrix(matrix)
+    assert np.linalg.norm(rotvec) <= math.pi + ROUNDING
+    assert_allclose(rotation.matrix_from_rotvec(rotvec), matrix, atol=ROUNDING)
+
+
+@given(rotvec=rotvecs())
+def test_rotvec_agrees_with_scipy(rotvec: Array) -> None:
+    expected = Rotation.from_rotvec(rotvec)
+    assert_allclose(rotation.matrix_from_rotvec(rotvec), expected.as_matrix(), atol=ROUNDING)
+    assert_allclose(rotation.rotation_angle(expected.as_matrix()), expected.magnitude(), atol=ROUNDING)
+
+
+@given(axis=directions(), angle=floats(0.0, math.pi), near=st.sampled_from([0.0, 1e-12, 1e-7, 1e-3]))
+def test_angle_is_accurate_near_zero_and_near_pi(axis: Array, angle: float, near: float) -> None:
+    for wanted in (angle, near, math.pi - near):
+        found = rotation.rotation_angle(rotation_about(axis, wanted))
+        assert_allclose(found, wanted, atol=4e-16 + 1e-15 * wanted)
+
+
+def test_identity_is_exact() -> None:
+    assert_array_equal(rotation.quat_from_matrix(np.eye(3)), [1.0, 0.0, 0.0, 0.0])
+    assert_array_equal(rotation.quat_from_rotvec(np.zeros(3)), [1.0, 0.0, 0.0, 0.0])
+    assert_array_equal(rotation.rotvec_from_matrix(np.eye(3)), np.zeros(3))
+    assert_array_equal(rotation.matrix_from_rotvec(np.zeros(3)), np.eye(3))
+    assert_array_equal(rotation.left_jacobian_inverse(np.zeros(3)), np.eye(3))
+    assert rotation.rotation_angle(np.eye(3)) == 0.0
+    for order in range(6):
+        assert_array_equal(rotation.matrix_from_euler(np.zeros(3), order), np.eye(3))
+        assert_array_equal(rotation.euler_from_matrix(np.eye(3), order), np.zeros(3))
+        assert_array_equal(rotation.euler_axes(np.zeros(3), order), np.eye(3))
+
+
+@pytest.mark.parametrize("size", [1e-7, 1e-30, 1e-160, 1e-300])
+def test_smallest_rotvecs_keep_their_digits(size: float) -> None:
+    rotvec = size * np.array([0.6, -0.48, 0.64])
+    assert_allclose(rotation.rotvec_from_quat(rotation.quat_from_rotvec(rotvec)), rotvec, rtol=1e-12)
+    assert_allclose(rotation.rotvec_from_matrix(rotation.matrix_from_rotvec(rotvec)), rotvec, rtol=1e-8)
+
+
+@given(a=vectors(-10.0, 10.0), b=vectors(-10.0, 10.0))
+def test_skew_is_the_cross_product(a: Array, b: Array) -> None:
+    assert_allclose(rotation.skew(a) @ b, np.cross(a, b), atol=ROUNDING)
+    assert_array_equal(rotation.skew(a), -rotation.skew(a).T)
+
+
+@given(rotvec=rotvecs())
+def test_left_jacobian_inverse_against_differences(rotvec: Array) -> None:
+    if np.linalg.norm(rotvec) > math.pi - 1e-4:  # the log jumps to the other side of the ball at pi
+        rotvec = 0.99 * rotvec
+    matrix = rotation.matrix_from_rotvec(rotvec)
+    steps = rotation.matrix_from_rotvec(STEP * np.eye(3))
+    ahead = rotation.rotvec_from_matrix(steps @ matrix)  # (3, 3), one step a row
+    behind = rotation.rotvec_from_matrix(steps.swapaxes(-1, -2) @ matrix)
+    difference = (ahead - behind).T / (2.0 * STEP)
+    assert_allclose(rotation.left_jacobian_inverse(rotvec), difference, atol=2e-9)
+
+
+@given(
+    axis=directions(),
+    angle=st.one_of(floats(0.0, 6.0), st.sampled_from([1e-7, 0.009999, 0.010001, math.pi])),
+)
+def test_left_jacobian_inverse_inverts_the_series(axis: Array, angle: float) -> None:
+    cross = rotation.skew(angle * axis)
+    term, jacobian = np.eye(3), np.eye(3)
+    for n in range(2, 40):  # [Sola2018] eq. 145 as the sum of skew^n / (n + 1)!
+        term = term @ cross / n
+        jacobian = jacobian + term
+    inverse = rotation.left_jacobian_inverse(angle * axis)
+    assert_allclose(inverse @ jacobian, np.eye(3), atol=1e-11)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Arrays in, arrays out
+
+
+UNARY: list[tuple[Callable[[Array], Array | tuple[Array, ...]], tuple[int, ...]]] = [
+    (rotation.quat_from_matrix, (3, 3)),
+    (rotation.matrix_from_quat, (4,)),
+    (rotation.quat_from_rotvec, (3,)),
+    (rotation.rotvec_from_quat, (4,)),
+    (rotation.axis_angle_from_quat, (4,)),
+    (rotation.matrix_from_rotvec, (3,)),
+    (rotation.rotvec_from_matrix, (3, 3)),
+    (rotation.rotation_angle, (3, 3)),
+    (rotation.skew, (3,)),
+    (rotation.left_jacobian_inverse, (3,)),
+]
+
+
+@pytest.mark.parametrize(("function", "core"), UNARY, ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize("batch", [(), (1,), (0,), (5, 0), (2, 3)])
+def test_batches_are_as_each_alone(
+    function: Callable[[Array], Array | tuple[Array, ...]],
+    core: tuple[int, ...],
+    batch: tuple[int, ...],
+    rng: np.random.Generator,
+) -> None:
+    rotvec = rng.normal(size=(*batch, 3))
+    values = {
+        (3,): rotvec,
+        (4,): rotation.quat_from_rotvec(rotvec),
+        (3, 3): rotation.matrix_from_rotvec(rotvec),
+    }[core]
+    values.setflags(write=False)  # no function may change its input
+    together = function(values)
+    for place in np.ndindex(batch):
+        alone = function(values[place])
+        for part, whole in zip(
+            alone if isinstance(alone, tuple) else (alone,),
+            together if isinstance(together, tuple) else (together,),
+            strict=True,
+        ):
+            assert_allclose(whole[place], part, atol=ROUNDING)
+            assert whole.dtype == np.float64
+    shape = (together[0] if isinstance(together, tuple) else together).shape
+    assert shape[: len(batch)] == batch
+
+
+@given(order=orders())
+@settings(max_examples=6)
+def test_single_precision_input_gives_double_precision(order: int) -> None:
+    angles = np.array([[0.3, -0.2, 0.9]], dtype=np.float32)
+    matrix = rotation.matrix_from_euler(angles, order)
+    assert matrix.dtype == np.float64
+    assert_array_equal(matrix, rotation.matrix_from_euler(angles.astype(np.float64), order))
+    assert rotation.euler_from_matrix(matrix.astype(np.float32), order).dtype == np.float64
+
+
+def test_frozen_is_a_read_only_copy() -> None:
+    source = np.arange(6, dtype=np.float32).reshape(2, 3).T
+    copy = frozen(source)
+    source[0, 0] = 9.0
+    assert copy[0, 0] == 0.0
+    assert copy.dtype == np.float64
+    assert copy.flags.c_contiguous
+    with pytest.raises(ValueError, match="read-only"):
+        copy[0, 0] = 1.0
+    assert frozen([1, 2], np.int64).dtype == np.int64
