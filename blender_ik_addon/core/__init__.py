@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The mathematics of Poise: full-body inverse kinematics with numpy and the standard library alone.
+
+References, cited by their keys:
+
+- [KiSheen] H. Ki, D. Sheen: Pseudo-inverse control of articulated figures.
+- [ChungChoi1994] C. Y. Chung, B. R. Choi: Inverse kinematic solution for periodic motion of a redundant
+  manipulator, 1994.
+- [Ringlayer] Pseudo-inverse by singular value decomposition.
+- [SochLorencz2005] M. Šoch, R. Lórencz: Solving inverse kinematics: a new approach to the extended Jacobian
+  technique, Acta Polytechnica 45(2), 2005.
+- [Buss2009] S. R. Buss: Introduction to inverse kinematics with Jacobian transpose, pseudoinverse and damped
+  least squares methods, 2009.
+- [BussKim2005] S. R. Buss, J.-S. Kim: Selectively damped least squares for inverse kinematics, 2005.
+- [Sugihara2011] T. Sugihara: Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method,
+  IEEE Transactions on Robotics 27(5), 2011.
+- [Sola2018] J. Solà, J. Deray, D. Atchuthan: A micro Lie theory for state estimation in robotics, 2018.
+- [Bertsekas1982] D. P. Bertsekas: Projected Newton methods for optimization problems with simple constraints,
+  SIAM Journal on Control and Optimization 20(2), 1982.
+"""
+
+from .errors import IKError
+from .kinematics import PosedSkeleton, forward_kinematics
+from .problem import Problem
+from .sequence import SequenceSolution, solve_sequence
+from .skeleton import Pose, Skeleton
+from .solver import METHODS, Solution, SolverOptions, Status, TaskError, solve
+from .tasks import MatchOrientation, ReachPoint, StayNear, Task
+
+__all__ = [
+    "METHODS",
+    "IKError",
+    "MatchOrientation",
+    "Pose",
+    "PosedSkeleton",
+    "Problem",
+    "ReachPoint",
+    "SequenceSolution",
+    "Skeleton",
+    "Solution",
+    "SolverOptions",
+    "Status",
+    "StayNear",
+    "Task",
+    "TaskError",
+    "forward_kinematics",
+    "solve",
+    "solve_sequence",
+]

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The moving part of a posed skeleton, as rigid bodies: what a solver differentiates.
+
+Between two joints with a free channel everything is constant during a solve: rest matrices, fixed channels,
+scales. `Mechanism` folds those constants away and keeps the joints that move, so that with G = [R | x] the
+rigid frame of a kept joint, p its kept parent and t its translation
+
+    R_j = R_p Q_j R(angles_j),      x_j = x_p + R_p (d_j + D_j t_j),
+
+and every other joint is G_anchor K with a constant matrix K. A joint that does not inherit rotation has its
+R_p replaced by the identity. Each free channel is a screw (omega, v): a point p it carries moves with
+v + omega × p [Buss2009 §2: `v × (s − p)` for a rotation, `v` for a translation].
+
+Channels are numbered from the root outward, and within a joint from the one applied last (outermost) to the
+one applied first: of two channels that move a point the first carries the axis of the second. The second
+derivatives are therefore ∂²p/∂q_i∂q_j = omega_i × ∂p/∂q_j for i <= j.
+
+All arrays have the frame axis first; constants have 1 there when they are the same in all frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray, IntArray, frozen
+from .errors import IKError
+from .kinematics import orthogonalized, parent_transform
+from .rotation import EULER_ORDERS, matrix_and_axes_from_euler, matrix_from_euler, skew
+from .skeleton import CHANNELS, Pose, Skeleton
+
+SHEAR_TOLERANCE: Final = 1e-5
+"""Largest deviation of BᵀB from a multiple of the identity [1] for B to count as rotation and even scale."""
+
+ARMATURE: Final = 0
+"""Slot of the armature's own frame; kept joint k has slot k + 1."""
+
+
+class Mechanism:
+    """The kept joints of a skeleton, their constants for some frames, and their free channels."""
+
+    def __init__(self, skeleton: Skeleton, pose: Pose, joints: Iterable[int]) -> None:
+        """Fold a pose's constants.
+
+        Args:
+            skeleton: The joint tree.
+            pose: One leading frame axis; the free channels of the moving joints are ignored.
+            joints: Indices of the joints that must be placed; they and their ancestors take part.
+
+        Raises:
+            IKError: A joint that should turn lies in a space that is stretched unevenly.
+        """
+        self.skeleton = skeleton
+        needed: set[int] = set()
+        for joint in joints:
+            needed.update(skeleton.ancestors(joint))
+        involved = sorted(needed, key=lambda joint: (skeleton.depths[joint], joint))
+        pose = _without_repeated_frames(skeleton, pose, involved)
+        frames = pose.frames[0]
+        own = matrix_from_euler(pose.rotation, skeleton.orders)
+
+        kept: list[int] = []
+        parent_slot: list[int] = []
+        turns_with: list[int] = []
+        pre: list[FloatArray] = []
+        offset: list[FloatArray] = []
+        slide: list[FloatArray] = []
+        fixed = np.array(pose.channels)
+        # Slot of the kept joint that carries a joint, and the joint's constant matrix in its frame.
+        self._anchor = np.zeros(len(skeleton), dtype=np.int64)
+        self._anchor_from_joint: dict[int, FloatArray] = {}
+        for joint in involved:
+            parent = int(skeleton.parents[joint])
+            anchor = ARMATURE if parent < 0 else int(self._anchor[parent])
+            inherited = parent_transform(
+                skeleton, joint, None if parent < 0 else self._anchor_from_joint[parent]
+            )
+            free = skeleton.free[joint]
+            linear = own[:, joint] * pose.scale[:, joint, None, :]
+            hinge = parent >= 0 and not skeleton.inherit_rotation[joint]
+            if not free.any() and not hinge:
+                matrix = inherited.apply(pose.translation[:, joint], linear)
+                self._anchor[joint] = anchor
+                self._anchor_from_joint[joint] = np.broadcast_to(matrix, (frames, 4, 4))
+                continue
+            before = np.broadcast_to(inherited.linear, (frames, 3, 3))
+            scale = pose.scale[:, joint] * inherited.post_scale
+            rotation, size = _similarity(before)
+            if size is not None:
+                inside = np.einsum("fi,ij->fij", size[:, None] * scale, np.eye(3))
+            elif free[3:].any():
+                carrier = skeleton.names[parent]
+                raise IKError(
+                    f"bone {skeleton.names[joint]!r} cannot turn: it inherits an uneven scale of "
+                    f"{carrier!r}. Set Inherit Scale of {skeleton.names[joint]!r} to Aligned, Average or "
+                    f"None, or make the scale of {carrier!r} even"
+                )
+            else:
+                rotation = np.broadcast_to(np.eye(3), (frames, 3, 3))
+                inside = before @ linear * inherited.post_scale[..., None, :]
+                fixed[:, joint, 3:] = 0.0
+            kept.append(joint)
+            parent_slot.append(anchor)
+            turns_with.append(ARMATURE if hinge else anchor)
+            pre.append(rotation)
+            offset.append(np.broadcast_to(inherited.origin, (frames, 3)))
+            slide.append(np.broadcast_to(inherited.translation, (frames, 3, 3)))
+            self._anchor[joint] = len(kept)
+            within = np.tile(np.eye(4), (frames, 1, 1))
+            within[:, :3, :3] = inside
+            self._anchor_from_joint[joint] = within
+
+        m = len(kept)
+        self.joints: IntArray = frozen(kept, np.int64)
+        """Skeleton indices of the kept joints, (m,), parents first."""
+        self._parents = np.array(parent_slot, dtype=np.int64)
+        self._turns_with = np.array(turns_with, dtype=np.int64)
+        self._orders = skeleton.orders[self.joints]
+        stack = lambda arrays, shape: np.stack(arrays, 1) if m else np.zeros((frames, 0, *shape))  # noqa: E731
+        self._pre = stack(pre, (3, 3))
+        self._offset = stack(offset, (3,))
+        self._slide = stack(slide, (3, 3))
+        self._fixed = fixed[:, self.joints].reshape(frames, m * CHANNELS)
+        self._number_channels()
+        self._relate()
+
+    def _number_channels(self) -> None:
+        """Number the free channels from the root outward, outermost first."""
+        channels: list[tuple[int, int]] = []
+        for slot, joint in enumerate(self.joints):
+            outermost_first = [3 + "XYZ".index(axis) for axis in reversed(EULER_ORDERS[self._orders[slot]])]
+            channels += [(slot, c) for c in (0, 1, 2, *outermost_first) if self.skeleton.free[joint, c]]
+        slots = np.array([slot for slot, _ in channels], dtype=np.int64)
+        numbers = np.array([channel for _, channel in channels], dtype=np.int64)
+        self._dof_slot = slots
+        self._dof_rotates = numbers >= 3
+        self._value_index = slots * CHANNELS + numbers
+        self.channels: IntArray = frozen(self.joints[slots] * CHANNELS + numbers, np.int64)
+        """Index of each free channel in a pose's channels reshaped to (..., n * 6), (nv,)."""
+        # Flat indices of the screws' axes among the kept joints' own: rows (slot, channel within its triple).
+        self._rotation_rows = slots[self._dof_rotates] * 3 + numbers[self._dof_rotates] - 3
+        self._translation_rows = slots[~self._dof_rotates] * 3 + numbers[~self._dof_rotates]
+
+    def _relate(self) -> None:
+        """Which channel moves and turns which slot, and about which joint's origin."""
+        m, nv = len(self.joints), len(self.channels)
+        self._moves = np.zeros((m + 1, nv), dtype=np.bool_)
+        self._turns = np.zeros((m + 1, nv), dtype=np.bool_)
+        # A channel above a joint that does not inherit rotation moves everything below as it moves that joint.
+        self._lever = np.full((m + 1, nv), -1, dtype=np.int64)
+        for slot in range(1, m + 1):
+            own = self._dof_slot == slot - 1
+            parent, turner = self._parents[slot - 1], self._turns_with[slot - 1]
+            self._moves[slot] = self._moves[parent] | own
+            self._turns[slot] = self._turns[turner] | (own & self._dof_rotates)
+            self._lever[slot] = self._lever[parent]
+            if turner != parent:
+                self._lever[slot, self._moves[parent] & (self._lever[parent] < 0)] = slot
+        self._has_levers = bool((self._lever >= 0).any())
+        depths = np.zeros(m + 1, dtype=np.int64)
+        self._levels: list[tuple[IntArray, IntArray, IntArray, bool]] = []
+        for slot in range(1, m + 1):
+            depths[slot] = depths[self._parents[slot - 1]] + 1
+        for depth in range(1, int(depths.max(initial=0)) + 1):
+            slots = np.flatnonzero(depths == depth)
+            parents, turners = self._parents[slots - 1], self._turns_with[slots - 1]
+            self._levels.append((slots, parents, turners, bool((parents == turners).all())))
+
+    @property
+    def size(self) -> int:
+        """Number of free channels nv."""
+        return len(self.channels)
+
+    @property
+    def reach(self) -> float:
+        """A length of the size of the moving part [m]: half its longest chain, 1 where there is none."""
+        lengths = np.zeros(len(self.joints) + 1)
+        for slot, parent in enumerate(self._parents, start=1):
+            lengths[slot] = lengths[parent]
+            if parent != ARMATURE:
+                lengths[slot] += np.linalg.norm(self._offset[0, slot - 1])
+        tips = [
+            lengths[self._anchor[joint]] + np.linalg.norm(matrix[0, :3, 3])
+            for joint, matrix in self._anchor_from_joint.items()
+        ]
+        longest = float(max(tips, default=0.0))
+        return 0.5 * longest if longest > 0.0 else 1.0
+
+    def values(self, pose: Pose) -> FloatArray:
+        """The free channels of a pose, (..., nv)."""
+        return pose.channels.reshape(*pose.frames, -1)[..., self.channels]
+
+    def with_values(self, pose: Pose, values: FloatArray) -> Pose:
+        """The pose with these free channels, (..., nv)."""
+        flat = np.array(pose.channels).reshape(*pose.frames, -1)
+        flat[..., self.channels] = values
+        return pose.with_channels(flat.reshape(pose.channels.shape))
+
+    def of_channels(self, per_channel: FloatArray) -> FloatArray:
+        """Values of the free channels out of an array for all channels, (..., n, 6) -> (..., nv)."""
+        return per_channel.reshape(*per_channel.shape[:-2], -1)[..., self.channels]
+
+    def anchor(self, joint: int) -> int:
+        """Slot of the kept joint that carries a joint."""
+        return int(self._anchor[joint])
+
+    def anchor_from_joint(self, joint: int) -> FloatArray:
+        """Constant matrix of a joint in its anchor's rigid frame, (F or 1, 4, 4), scale included."""
+        return self._anchor_from_joint[joint]
+
+    def anchor_from_rotation(self, joint: int) -> FloatArray:
+        """Orientation of a joint in its anchor's rigid frame without scale and mirroring, (F or 1, 3, 3)."""
+        linear = orthogonalized(self._anchor_from_joint[joint][:, :3, :3], normalize=True)
+        return linear * np.sign(np.linalg.det(linear))[:, None, None]
+
+    def place(self, values: FloatArray) -> PosedMechanism:
+        """Forward kinematics of the kept joints for the free channels (F, nv)."""
+        frames, m = len(values), len(self.joints)
+        channels = np.empty((frames, m * CHANNELS))
+        channels[:] = self._fixed
+        channels[:, self._value_index] = values
+        channels = channels.reshape(frames, m, CHANNELS)
+        own, axes = matrix_and_axes_from_euler(channels[..., 3:], self._orders)
+        parent_from_joint = np.zeros((frames, m, 4, 4))
+        parent_from_joint[..., :3, :3] = self._pre @ own
+        parent_from_joint[..., :3, 3] = self._offset + (self._slide @ channels[..., :3, None])[..., 0]
+        parent_from_joint[..., 3, 3] = 1.0
+        matrices = np.empty((frames, m + 1, 4, 4))
+        matrices[:, ARMATURE] = np.eye(4)
+        for slots, parents, turners, plain in self._levels:
+            matrices[:, slots] = matrices[:, parents] @ parent_from_joint[:, slots - 1]
+            if not plain:
+                matrices[:, slots, :3, :3] = (
+                    matrices[:, turners, :3, :3] @ parent_from_joint[:, slots - 1, :3, :3]
+                )
+        return PosedMechanism(self, values, matrices, axes)
+
+
+@dataclass(frozen=True)
+class PosedMechanism:
+    """A mechanism on which forward kinematics has been run."""
+
+    mechanism: Mechanism
+    values: FloatArray
+    """The free channels, (F, nv) [m, rad]."""
+    matrices: FloatArray
+    """armature_from_slot, rigid, (F, m + 1, 4, 4) [m]."""
+    axes: FloatArray
+    """Axes of the Euler channels before the joint's own rotation, in columns, (F, m, 3, 3)."""
+
+    @cached_property
+    def screws(self) -> FloatArray:
+        """Velocity (v, omega) of each free channel about the armature's origin, (F, nv, 6)."""
+        mechanism = self.mechanism
+        frames, m = self.axes.shape[:2]
+        rotates = mechanism._dof_rotates
+        before = self.matrices[:, mechanism._turns_with, :3, :3] @ mechanism._pre
+        turning = np.swapaxes(before @ self.axes, -1, -2).reshape(frames, m * 3, 3)
+        omega = turning[:, mechanism._rotation_rows]
+        origin = self.matrices[..., :3, 3][:, mechanism._dof_slot[rotates] + 1]
+        screws = np.zeros((frames, mechanism.size, 6))
+        screws[:, rotates, :3] = cross(origin, omega)
+        screws[:, rotates, 3:] = omega
+        if not rotates.all():
+            sliding = self.matrices[:, mechanism._parents, :3, :3] @ mechanism._slide
+            sliding = np.swapaxes(sliding, -1, -2).reshape(frames, m * 3, 3)
+            screws[:, ~rotates, :3] = sliding[:, mechanism._translation_rows]
+        return screws
+
+    def points(self, anchors: IntArray, points_anchor: FloatArray) -> FloatArray:
+        """Points fixed to slots (E,), given in their frames (F or 1, E, 3), in armature space (F, E, 3)."""
+        matrices = self.matrices[:, anchors]
+        return (matrices[..., :3, :3] @ points_anchor[..., None])[..., 0] + matrices[..., :3, 3]
+
+    def point_jacobian(self, anchors: IntArray, points: FloatArray) -> FloatArray:
+        """∂point/∂channel of points in armature space (F, E, 3) on slots (E,): (F, E, 3, nv) [m/rad, 1]."""
+        mechanism = self.mechanism
+        moves = mechanism._moves[anchors]
+        if mechanism._has_levers:
+            lever = mechanism._lever[anchors]  # (E, nv)
+            origins = self.matrices[:, :, :3, 3][:, np.maximum(lever, 0)]  # (F, E, nv, 3)
+            arms = np.where((lever >= 0)[..., None], origins, points[:, :, None, :])
+            omega, v = self.screws[:, None, :, 3:], self.screws[:, None, :, :3]
+            return np.swapaxes(v + cross(np.broadcast_to(omega, arms.shape), arms), -1, -2) * moves[:, None, :]
+        frames, count = points.shape[:2]
+        from_screw = np.zeros((frames, count, 3, 6))  # [I | -skew(p)]
+        from_screw[..., :3] = np.eye(3)
+        from_screw[..., 3:] = -skew(points)
+        velocity = from_screw.reshape(frames, count * 3, 6) @ np.swapaxes(self.screws, -1, -2)
+        return velocity.reshape(frames, count, 3, -1) * moves[:, None, :]
+
+    def angular_jacobian(self, anchors: IntArray) -> FloatArray:
+        """Angular velocity of slots (E,) per channel, (F, E, 3, nv) [1]."""
+        omega = np.swapaxes(self.screws[:, :, 3:], -1, -2)
+        return omega[:, None] * self.mechanism._turns[anchors][:, None, :]
+
+    def point_curvature(self, anchors: IntArray, forces: FloatArray, jacobian: FloatArray) -> FloatArray:
+        """Σ_e force_e · ∂²point_e/∂q∂q, (F, nv, nv), for forces (F, E, 3) and the points' Jacobian."""
+        mechanism = self.mechanism
+        moves = mechanism._moves[anchors]  # (E, nv)
+        torque = cross(forces[:, :, None, :], self.screws[:, None, :, 3:]) * moves[..., None]  # (F, E, nv, 3)
+        if mechanism._has_levers:
+            # Channels on two sides of a joint that does not inherit rotation do not act on each other.
+            lever = mechanism._lever[anchors]
+            together = lever[:, :, None] == lever[:, None, :]  # (E, nv, nv)
+            product = np.einsum("fevk,fekw,evw->fvw", torque, jacobian, together, optimize=True)
+        else:
+            product = np.einsum("fevk,fekw->fvw", torque, jacobian, optimize=True)
+        return np.triu(product) + np.swapaxes(np.triu(product, 1), -1, -2)
+
+    def angular_curvature(self, anchors: IntArray, torques: FloatArray) -> FloatArray:
+        """Σ_e torque_e · ½ omega_i × omega_j for i < j, symmetric, (F, nv, nv): how turns compose."""
+        omega = self.angular_jacobian(anchors)  # (F, E, 3, nv)
+        turning = cross(torques[:, :, None, :], np.swapaxes(omega, -1, -2))  # (F, E, nv, 3)
+        product = 0.5 * np.triu(np.einsum("fevk,fekw->fvw", turning, omega, optimize=True), 1)
+        return product + np.swapaxes(product, -1, -2)
+
+
+def cross(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Cross product along the last axis; `numpy.cross` costs several times as much on small arrays."""
+    a0, a1, a2 = a[..., 0], a[..., 1], a[..., 2]
+    b0, b1, b2 = b[..., 0], b[..., 1], b[..., 2]
+    return np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1)
+
+
+def _without_repeated_frames(skeleton: Skeleton, pose: Pose, joints: list[int]) -> Pose:
+    """One frame for all when what a solve holds fixed is the same in every frame."""
+    held: BoolArray = ~skeleton.free[joints]
+    channels = pose.channels[:, joints]
+    same = np.where(held, channels == channels[:1], True).all() and (pose.scale == pose.scale[:1]).all()
+    return Pose(pose.channels[:1], pose.scale[:1]) if same else pose
+
+
+def _similarity(linear: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """A proper rotation (F, 3, 3) and a size (F,) whose product is `linear`; size None where it is sheared."""
+    determinant = np.linalg.det(linear)
+    size = np.cbrt(determinant)
+    unit = linear / np.where(size == 0.0, 1.0, size)[:, None, None]
+    off = np.abs(np.swapaxes(unit, -1, -2) @ unit - np.eye(3)).max((1, 2))
+    if (off > SHEAR_TOLERANCE).any() or (size == 0.0).any():
+        return linear, None
+    return orthogonalized(unit, normalize=True), size

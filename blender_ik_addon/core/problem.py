@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A skeleton and what its pose should achieve, stacked into rows by priority level.
+
+`Problem` is what a caller states. `System` is a problem on given poses: constants folded, tasks stacked, so
+that residuals and Jacobians of all levels are functions of the free channels alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray, frozen
+from .errors import IKError
+from .mechanism import Mechanism, PosedMechanism
+from .skeleton import Pose, Skeleton
+from .tasks import Rows, Task
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A skeleton and its tasks."""
+
+    skeleton: Skeleton
+    tasks: tuple[Task, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tasks", tuple(self.tasks))
+        for task in self.tasks:
+            task.check(self.skeleton)
+        counts = {task.label: task.frames for task in self.tasks if task.frames is not None}
+        if len(set(counts.values()) - {1}) > 1:
+            listed = ", ".join(f"{label}: {count}" for label, count in counts.items())
+            raise IKError(f"targets have different numbers of frames ({listed})")
+
+    @property
+    def frames(self) -> int | None:
+        """Number of frames of the targets, None when they are the same in all."""
+        counts = [task.frames for task in self.tasks if task.frames is not None]
+        return max(counts, default=None)
+
+    @property
+    def moving_joints(self) -> list[int]:
+        """Indices of the joints that a solve of this problem can move, parents first."""
+        involved: set[int] = set()
+        for task in self.tasks:
+            for joint in task.joints(self.skeleton):
+                involved.update(self.skeleton.ancestors(joint))
+        return [joint for joint in sorted(involved) if self.skeleton.free[joint].any()]
+
+    def assemble(self, pose: Pose) -> System:
+        """Fold the constants of a pose with one leading frame axis.
+
+        Raises:
+            IKError: The pose is not of this skeleton, or its frames are not those of the targets.
+        """
+        n = len(self.skeleton)
+        if len(pose.frames) != 1 or pose.channels.shape[-2] != n:
+            raise IKError(f"the pose has shape {pose.channels.shape}, wanted (frames, {n}, 6)")
+        if self.frames not in (None, 1) and pose.frames[0] != self.frames:
+            raise IKError(f"the targets have {self.frames} frames, the pose {pose.frames[0]}")
+        return System(self, pose)
+
+
+@dataclass(frozen=True)
+class Level:
+    """One priority level at a pose."""
+
+    residual: FloatArray
+    """Weighted residual of all its tasks, (F, m)."""
+    jacobian: FloatArray
+    """Its derivative by the free channels, (F, m, nv)."""
+
+
+class System:
+    """A problem on given poses, as functions of the free channels (F, nv)."""
+
+    def __init__(self, problem: Problem, pose: Pose) -> None:
+        self.problem = problem
+        skeleton = problem.skeleton
+        joints = {joint for task in problem.tasks for joint in task.joints(skeleton)}
+        self.mechanism = Mechanism(skeleton, pose, joints)
+        self.priorities = tuple(sorted({task.priority for task in problem.tasks}))
+        self._levels: list[list[Rows]] = []
+        self._task_of_error: list[int] = []
+        """Position in `problem.tasks` of each column of the stacked errors."""
+        for priority in self.priorities:
+            kinds: dict[type[Task], list[int]] = {}
+            for number, task in enumerate(problem.tasks):
+                if task.priority == priority:
+                    kinds.setdefault(type(task), []).append(number)
+            groups: list[Rows] = []
+            for kind, numbers in kinds.items():
+                groups.append(kind.rows([problem.tasks[number] for number in numbers], self.mechanism))
+                self._task_of_error += numbers
+            self._levels.append(groups)
+        of_channels = self.mechanism.of_channels
+        self.lower: FloatArray = frozen(of_channels(skeleton.lower))
+        self.upper: FloatArray = frozen(of_channels(skeleton.upper))
+        self.preferred: FloatArray = frozen(of_channels(skeleton.preferred))
+        self.stiffness: FloatArray = frozen(of_channels(skeleton.stiffness))
+        """Limits, preferred values and stiffness of the free channels, (nv,)."""
+
+    @property
+    def size(self) -> int:
+        """Number of free channels nv."""
+        return self.mechanism.size
+
+    @property
+    def rotates(self) -> BoolArray:
+        """Which free channels are angles, (nv,)."""
+        return self.mechanism.channels % 6 >= 3
+
+    def place(self, values: FloatArray) -> PosedMechanism:
+        """Forward kinematics for the free channels (F, nv)."""
+        return self.mechanism.place(values)
+
+    def residuals(self, posed: PosedMechanism) -> list[FloatArray]:
+        """Weighted residual of each level, (F, m) each."""
+        return [np.concatenate([rows.residual(posed) for rows in level], axis=1) for level in self._levels]
+
+    def linearize(self, posed: PosedMechanism) -> list[Level]:
+        """Residual and Jacobian of each level."""
+        levels: list[Level] = []
+        for groups in self._levels:
+            parts = [rows.linearize(posed) for rows in groups]
+            if len(parts) == 1:
+                levels.append(Level(*parts[0]))
+            else:
+                residuals, jacobians = zip(*parts, strict=True)
+                levels.append(Level(np.concatenate(residuals, axis=1), np.concatenate(jacobians, axis=1)))
+        return levels
+
+    def curvature(self, posed: PosedMechanism, level: int, length: float = 1.0) -> FloatArray:
+        """Σ_k r_k ∂²r_k/∂q∂q of a level, with lengths in units of `length`, (F, nv, nv)."""
+        total = np.zeros((len(posed.values), self.size, self.size))
+        for rows in self._levels[level]:
+            total += rows.curvature(posed) * (1.0 if rows.angular else length**-2)
+        return total
+
+    def constraint_curvature(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> FloatArray:
+        """Σ_k μ_k ∂²r_k/∂q∂q over all rows, for multipliers (F, m) of each level, (F, nv, nv)."""
+        total = np.zeros((len(posed.values), self.size, self.size))
+        for level, forces in zip(self._levels, multipliers, strict=True):
+            start = 0
+            for rows in level:
+                end = start + sum(rows.row_counts)
+                total += rows.curvature(posed, forces[:, start:end])
+                start = end
+        return total
+
+    @property
+    def angular_rows(self) -> list[BoolArray]:
+        """Which rows of each level are angles rather than lengths, (m,) each."""
+        return [
+            np.concatenate([np.full(sum(rows.row_counts), rows.angular) for rows in level])
+            for level in self._levels
+        ]
+
+    def clamped(self, residuals: Sequence[FloatArray], distance: float) -> list[FloatArray]:
+        """Residuals of places shortened to `distance` [m], ClampMag of [Buss2009 §6]; angles as they are."""
+        clamped: list[FloatArray] = []
+        for level, residual in zip(self._levels, residuals, strict=True):
+            result, start = np.array(residual), 0
+            for rows in level:
+                for count in rows.row_counts:
+                    part = result[:, start : start + count]
+                    if not rows.angular:
+                        size = np.sqrt(np.einsum("fm,fm->f", part, part))
+                        part *= np.minimum(1.0, distance / np.where(size > 0.0, size, 1.0))[:, None]
+                    start += count
+            clamped.append(result)
+        return clamped
+
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """Unweighted error of each task in the problem's order, (F, tasks) [m] or [rad]."""
+        stacked = [rows.errors(posed) for level in self._levels for rows in level]
+        errors = np.zeros((len(posed.values), len(self.problem.tasks)))
+        if stacked:
+            errors[:, self._task_of_error] = np.concatenate(stacked, axis=1)
+        return errors
+
+    def merged(self, levels: Sequence[Level]) -> list[Level]:
+        """All levels as one, as methods without priorities see them."""
+        if len(levels) < 2:
+            return list(levels)
+        return [
+            Level(
+                np.concatenate([level.residual for level in levels], axis=1),
+                np.concatenate([level.jacobian for level in levels], axis=1),
+            )
+        ]
