@@ -1,0 +1,739 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""F-curves: reading, writing in bulk and putting back; what a bake changes for a while and restores.
+
+The one module that knows how actions are laid out and what differs between Blender 4.5, 5.0, 5.1 and 5.2.
+An action holds one layer with one keyframe strip; the strip holds one *channelbag* of F-curves per *slot*,
+and an object plays exactly one slot. Two objects may share an action, so only the channelbag of the object's
+own slot is ever read or written here.
+
+Keys go in and out as arrays, `foreach_get` and `foreach_set`, once per attribute and F-curve. No Blender
+reference outlives a call: what has to be found again is kept as a name, a data path or a session uid.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ..core.arrays import FloatArray, frozen
+from ..core.errors import IKError
+
+Channel = tuple[str, int]
+"""Data path from the object, and array index."""
+
+KeyArrays = Mapping[str, npt.NDArray[Any]]
+"""Attribute of `bpy.types.Keyframe` -> its values, (n,) or (n, 2)."""
+
+IS_BLENDER_5 = bpy.app.version >= (5, 0, 0)
+"""From 5.0 an F-curve gets its group when it is made, and pose bones are selected, not bones."""
+
+KEY_DISTANCE = 0.01
+"""[frames]. Nearer keys are one to Blender (BEZT_BINARYSEARCH_THRESH): it merges them, the later one wins."""
+
+INTERPOLATIONS = ("LINEAR", "BEZIER", "CONSTANT")
+
+ROTATION_CHANNELS = MappingProxyType(
+    {"QUATERNION": ("rotation_quaternion", 4), "AXIS_ANGLE": ("rotation_axis_angle", 4)}
+    | dict.fromkeys(("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX"), ("rotation_euler", 3))
+)
+"""Rotation mode -> the property that it is keyed in, and how many components that has."""
+
+_KEY_TYPES: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
+    "co": ((2,), np.float32),
+    "handle_left": ((2,), np.float32),
+    "handle_right": ((2,), np.float32),
+    "handle_left_type": ((), np.int32),
+    "handle_right_type": ((), np.int32),
+    "interpolation": ((), np.int32),
+    "type": ((), np.int32),
+    "easing": ((), np.int32),
+    "back": ((), np.float32),
+    "amplitude": ((), np.float32),
+    "period": ((), np.float32),
+    "select_control_point": ((), np.bool_),
+    "select_left_handle": ((), np.bool_),
+    "select_right_handle": ((), np.bool_),
+}
+"""All that a key holds: the shape and type of the buffers that Blender takes without conversion."""
+
+_CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
+
+_NAMES_SHOWN = 4
+"""How many channels a note lists before it says how many more there are."""
+
+
+def rotation_channel(rotation_mode: str) -> tuple[str, int]:
+    """Return the property that a rotation mode is keyed in, and the number of its components."""
+    try:
+        return ROTATION_CHANNELS[rotation_mode]
+    except KeyError:
+        modes = ", ".join(ROTATION_CHANNELS)
+        raise IKError(f"no rotation mode {rotation_mode!r}; there are {modes}") from None
+
+
+def bone_path(bone_name: str, property_name: str) -> str:
+    """Return the data path, from the object, of a pose bone's property; quotes in the name are escaped."""
+    return f'pose.bones["{bpy.utils.escape_identifier(bone_name)}"].{property_name}'
+
+
+@dataclass(frozen=True)
+class ChannelKeys:
+    """The keys of one channel, one per frame."""
+
+    data_path: str
+    """From the object, as in `pose.bones["hand.L"].rotation_euler`."""
+    array_index: int
+    """Component of the property; 0 where it has only one."""
+    values: FloatArray
+    """(F,), in the property's own unit: [m], [rad] or none."""
+    group: str = ""
+    """Name of the channel group, as a rule the bone; empty for none. Only a new F-curve is put in it."""
+
+    def __post_init__(self) -> None:
+        """Freeze the values and check them."""
+        object.__setattr__(self, "values", frozen(self.values))
+        if self.values.ndim != 1 or not np.isfinite(self.values).all():
+            raise IKError(
+                f"{self.data_path}[{self.array_index}]: values must be finite and of shape (F,), "
+                f"got shape {self.values.shape}, {np.count_nonzero(~np.isfinite(self.values))} not finite"
+            )
+
+    @property
+    def channel(self) -> Channel:
+        """Data path and array index."""
+        return self.data_path, self.array_index
+
+
+def bone_keys(
+    bone_name: str, property_name: str, values: npt.ArrayLike, keyed: Sequence[bool] | None = None
+) -> tuple[ChannelKeys, ...]:
+    """Split the values of a pose bone's property into channels, grouped under the bone's name.
+
+    Args:
+        bone_name: Name of the pose bone.
+        property_name: `location`, `rotation_euler`, ...
+        values: (F, k).
+        keyed: (k,) which components get keys; all of them when not given.
+    """
+    columns = np.asarray(values, dtype=np.float64)
+    if columns.ndim != 2 or (keyed is not None and len(keyed) != columns.shape[1]):
+        wanted = "(F, k)" if keyed is None else f"(F, {len(keyed)})"
+        raise IKError(f"bone {bone_name!r}, {property_name}: values must be {wanted}, got {columns.shape}")
+    path = bone_path(bone_name, property_name)
+    return tuple(
+        ChannelKeys(path, index, columns[:, index], bone_name)
+        for index in range(columns.shape[1])
+        if keyed is None or keyed[index]
+    )
+
+
+# Finding F-curves
+
+
+def _own_strip(action: bpy.types.Action) -> Any:
+    """Return the action's keyframe strip; None where there is none yet."""
+    strips = action.layers[0].strips if action.layers else ()
+    return strips[0] if strips else None
+
+
+def _own_channelbag(obj: bpy.types.Object) -> Any:
+    """Return the F-curves of the slot that the object plays; None where there are none yet."""
+    animation = obj.animation_data
+    if animation is None or animation.action is None or animation.action_slot is None:
+        return None
+    strip = _own_strip(animation.action)
+    return None if strip is None else strip.channelbag(animation.action_slot)
+
+
+def _own_curves(obj: bpy.types.Object) -> dict[Channel, bpy.types.FCurve]:
+    """Return the F-curves that the object's action moves it with. For use within one call only."""
+    channelbag = _own_channelbag(obj)
+    return {} if channelbag is None else {(c.data_path, c.array_index): c for c in channelbag.fcurves}
+
+
+def _present_value(obj: bpy.types.Object, channel: Channel) -> float:
+    """Return the value that the channel's property has now; refuse a channel that does not exist."""
+    path, index = channel
+    try:
+        value: Any = obj.path_resolve(path)
+    except ValueError:
+        raise IKError(f"{obj.name!r} has no property {path}: was a bone renamed or removed?") from None
+    values = (value,) if isinstance(value, (int, float)) else value
+    if not 0 <= index < len(values):
+        raise IKError(f"{obj.name!r}: {path} has {len(values)} components, there is none of index {index}")
+    return float(values[index])
+
+
+def animated_channels(obj: bpy.types.Object) -> set[Channel]:
+    """Return the channels that have an F-curve in the object's own action slot."""
+    return set(_own_curves(obj))
+
+
+def driven_channels(obj: bpy.types.Object) -> set[Channel]:
+    """Return the channels of the object that a driver decides; muted drivers decide nothing."""
+    if obj.animation_data is None:
+        return set()
+    return {(d.data_path, d.array_index) for d in obj.animation_data.drivers if not d.mute}
+
+
+def key_range(obj: bpy.types.Object) -> tuple[float, float] | None:
+    """Return the first and the last frame that has a key in the object's own slot; None if none has."""
+    ranges = [curve.range() for curve in _own_curves(obj).values() if len(curve.keyframe_points)]
+    return (min(r[0] for r in ranges), max(r[1] for r in ranges)) if ranges else None
+
+
+def sample_channels(obj: bpy.types.Object, channels: Sequence[Channel], frames: npt.ArrayLike) -> FloatArray:
+    """Evaluate channels of the object's action on frames, without changing the scene's frame.
+
+    F-curve modifiers are included; drivers and NLA strips are not. A channel without an F-curve, or with a
+    muted or empty one, holds still at the value that its property has now.
+
+    Args:
+        obj: Any object.
+        channels: C data paths and array indices.
+        frames: (F,) [frames].
+
+    Returns:
+        (F, C), in each property's own unit.
+    """
+    times = np.asarray(frames, dtype=np.float64).tolist()
+    curves = _own_curves(obj)
+    samples = np.empty((len(times), len(channels)))
+    for column, channel in enumerate(channels):
+        curve = curves.get(channel)
+        if curve is None or _is_muted(curve) or curve.is_empty:
+            samples[:, column] = _present_value(obj, channel)
+        else:
+            samples[:, column] = [curve.evaluate(time) for time in times]
+    return samples
+
+
+def sample(obj: bpy.types.Object, data_path: str, array_index: int, frames: npt.ArrayLike) -> FloatArray:
+    """Evaluate one channel as `sample_channels` does. Returns (F,)."""
+    return sample_channels(obj, [(data_path, array_index)], frames)[:, 0]
+
+
+def _is_muted(curve: bpy.types.FCurve) -> bool:
+    return curve.mute or (curve.group is not None and curve.group.mute)
+
+
+def _is_locked(curve: bpy.types.FCurve) -> bool:
+    return curve.lock or (curve.group is not None and curve.group.lock)
+
+
+# Keys as arrays
+
+
+def _read_keys(curve: bpy.types.FCurve) -> KeyArrays:
+    """Return every attribute of every key."""
+    points = curve.keyframe_points
+    keys: dict[str, npt.NDArray[Any]] = {}
+    for attribute, (shape, dtype) in _KEY_TYPES.items():
+        buffer = np.empty((len(points), *shape), dtype)
+        points.foreach_get(attribute, buffer.reshape(-1))
+        keys[attribute] = buffer
+    return keys
+
+
+def _assign_keys(curve: bpy.types.FCurve, keys: KeyArrays) -> None:
+    """Replace all keys of an F-curve; handles are taken as they are."""
+    points = curve.keyframe_points
+    points.clear()  # there is no other way to take keys away in bulk
+    points.add(len(keys["co"]))
+    for attribute, buffer in keys.items():
+        points.foreach_set(attribute, buffer.reshape(-1))
+
+
+def _enum_value(attribute: str, identifier: str) -> int:
+    prop: Any = bpy.types.Keyframe.bl_rna.properties[attribute]
+    return prop.enum_items[identifier].value
+
+
+def _new_keys(frames: FloatArray, values: FloatArray, interpolation: str) -> KeyArrays:
+    """Return keys as Blender inserts them, with auto-clamped handles, but not selected."""
+    count = len(frames)
+    co = np.stack([frames, values], axis=1).astype(np.float32)  # (F, 2)
+    constants = {
+        "handle_left_type": _enum_value("handle_left_type", "AUTO_CLAMPED"),
+        "handle_right_type": _enum_value("handle_right_type", "AUTO_CLAMPED"),
+        "interpolation": _enum_value("interpolation", interpolation),
+        "type": _enum_value("type", "KEYFRAME"),
+        "easing": _enum_value("easing", "AUTO"),
+        # What Blender gives a key that it inserts itself; `keyframe_points.add` leaves zeros.
+        "back": 1.70158,
+        "amplitude": 0.8,
+        "period": 4.1,
+        "select_control_point": False,
+        "select_left_handle": False,
+        "select_right_handle": False,
+    }
+    filled = {name: np.full(count, value, _KEY_TYPES[name][1]) for name, value in constants.items()}
+    # The handles start on the key; fcurve.update() gives them their places.
+    return {"co": co, "handle_left": co, "handle_right": co} | filled
+
+
+def _merged_keys(old: KeyArrays, new: KeyArrays) -> tuple[KeyArrays, int]:
+    """Return the old keys outside the range of the new ones, and the new ones, in order of frames.
+
+    Returns:
+        The keys, and how many of the old ones are gone.
+    """
+    frames = old["co"][:, 0]
+    first, last = new["co"][[0, -1], 0]
+    before, after = frames < first - KEY_DISTANCE, frames > last + KEY_DISTANCE
+    merged = {name: np.concatenate([old[name][before], new[name], old[name][after]]) for name in _KEY_TYPES}
+    return merged, int(np.count_nonzero(~(before | after)))
+
+
+# Writing
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """What `write_keys` did."""
+
+    action: str
+    """Name of the action that holds the keys; empty if nothing was written."""
+    slot: str
+    """Identifier of the object's slot in it, as in `OBRig`."""
+    action_created: bool
+    """Whether the action was made for these keys."""
+    curves: int
+    """How many F-curves were written."""
+    curves_created: int
+    """How many of them are new."""
+    keys: int
+    """How many keys were written."""
+    keys_replaced: int
+    """How many older keys within the frame range were removed."""
+    skipped: tuple[Channel, ...]
+    """Channels not written because a driver decides them, or because their F-curve is locked."""
+    notes: tuple[str, ...]
+    """What the user should know, one sentence each."""
+
+
+def write_keys(
+    armature_object: bpy.types.Object,
+    frames: npt.ArrayLike,
+    channel_keys: Sequence[ChannelKeys],
+    *,
+    interpolation: str = "LINEAR",
+    action_name: str | None = None,
+) -> WriteResult:
+    """Write keys into the object's own action slot, in bulk; what is missing on the way there is made.
+
+    Keys of the written channels within the first and the last frame are replaced; keys outside, and all
+    other channels, slots and actions stay. Wrong input is refused before anything is changed.
+
+    Args:
+        armature_object: The object whose action is written; the data paths start from it.
+        frames: (F,) increasing [frames].
+        channel_keys: Channels with (F,) values each, every channel once.
+        interpolation: 'LINEAR', 'BEZIER' or 'CONSTANT', for the way from each new key to the next one.
+        action_name: Name of a new action; only used if the object has none.
+
+    Raises:
+        IKError: The object or its action cannot be edited, NLA tweak mode is on, a channel does not exist,
+            or the arrays do not fit each other.
+    """
+    times = _checked_frames(frames)
+    _check_channels(armature_object, times, channel_keys, interpolation)
+    _check_editable(armature_object)
+    curves = _own_curves(armature_object)
+    sampled = [k.channel for k in channel_keys if k.channel in curves and _holds_samples(curves[k.channel])]
+    if sampled:
+        raise IKError(
+            f"{_listed(sampled)} of {armature_object.name!r} hold samples, not keys: turn them into keys "
+            "(Graph Editor: Key > Samples to Keys) or delete them"
+        )
+    driven = driven_channels(armature_object)
+    locked = {k.channel for k in channel_keys if k.channel in curves and _is_locked(curves[k.channel])}
+    written = [k for k in channel_keys if k.channel not in driven and k.channel not in locked]
+    skipped = tuple(k.channel for k in channel_keys if k.channel in driven or k.channel in locked)
+    notes = _channel_notes(written, skipped, driven, curves)
+    if not written:
+        return WriteResult("", "", False, 0, 0, 0, 0, skipped, tuple(notes))
+
+    action_created = armature_object.animation_data is None or armature_object.animation_data.action is None
+    channelbag = _ensure_channelbag(armature_object, action_name or f"{armature_object.name} Poise Bake")
+    replaced = 0
+    for keys in written:
+        curve = curves.get(keys.channel)
+        new = _new_keys(times, keys.values, interpolation)
+        if curve is None:
+            curve = _new_curve(channelbag, keys)
+        else:
+            new, removed = _merged_keys(_read_keys(curve), new)
+            replaced += removed
+        _assign_keys(curve, new)
+        curve.update()  # places the handles and tags the animation for evaluation
+
+    animation = armature_object.animation_data
+    assert animation is not None and animation.action is not None and animation.action_slot is not None
+    animation.action.update_tag()
+    return WriteResult(
+        action=animation.action.name,
+        slot=animation.action_slot.identifier,
+        action_created=action_created,
+        curves=len(written),
+        curves_created=sum(k.channel not in curves for k in written),
+        keys=len(written) * len(times),
+        keys_replaced=replaced,
+        skipped=skipped,
+        notes=(*notes, *_playback_notes(armature_object)),
+    )
+
+
+def _checked_frames(frames: npt.ArrayLike) -> FloatArray:
+    times = np.asarray(frames, dtype=np.float64)
+    if times.ndim != 1 or len(times) == 0 or not np.isfinite(times).all():
+        raise IKError(f"frames must be a non-empty row of finite numbers, got shape {times.shape}")
+    if (np.diff(times) <= KEY_DISTANCE).any():
+        raise IKError(f"frames must increase by more than {KEY_DISTANCE} each")
+    return times
+
+
+def _check_channels(
+    obj: bpy.types.Object, frames: FloatArray, channel_keys: Sequence[ChannelKeys], interpolation: str
+) -> None:
+    if interpolation not in INTERPOLATIONS:
+        raise IKError(f"no interpolation {interpolation!r}; there are {', '.join(INTERPOLATIONS)}")
+    seen: set[Channel] = set()
+    for keys in channel_keys:
+        if len(keys.values) != len(frames):
+            raise IKError(f"{_listed([keys.channel])}: {len(keys.values)} values for {len(frames)} frames")
+        if keys.channel in seen:
+            raise IKError(f"{_listed([keys.channel])} is given twice")
+        seen.add(keys.channel)
+        _present_value(obj, keys.channel)
+
+
+def _check_editable(obj: bpy.types.Object) -> None:
+    if not obj.is_editable:
+        raise IKError(
+            f"object {obj.name!r} is linked and cannot be keyed: "
+            "make a library override of it (Object > Library Override > Make) or make it local"
+        )
+    animation = obj.animation_data
+    if animation is None:
+        return
+    if animation.use_tweak_mode:
+        raise IKError(f"{obj.name!r} is in NLA tweak mode: leave it (Tab in the NLA editor) before baking")
+    action = animation.action
+    if action is not None and not action.is_editable:
+        origin = f"linked from {action.library.filepath}" if action.library else "not editable"
+        raise IKError(
+            f"action {action.name!r} of {obj.name!r} is {origin}: make it local "
+            "(Object > Relations > Make Local), or unlink it so that a new action is made"
+        )
+
+
+def _holds_samples(curve: bpy.types.FCurve) -> bool:
+    return len(curve.sampled_points) > 0
+
+
+def _ensure_channelbag(obj: bpy.types.Object, action_name: str) -> bpy.types.ActionChannelbag:
+    """Return the F-curves of the object's slot; make animation data, action, slot, layer, strip as needed."""
+    animation = obj.animation_data or obj.animation_data_create()
+    assert animation is not None
+    action = animation.action
+    if action is None:
+        action = bpy.data.actions.new(action_name)
+        animation.action = action
+    slot = animation.action_slot
+    if slot is None:  # always a new one: a slot that is there may be another object's
+        slot = action.slots.new(obj.id_type, obj.name)
+        animation.action_slot = slot
+    layer = action.layers[0] if action.layers else action.layers.new("Layer")
+    strip: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
+    return strip.channelbag(slot, ensure=True)
+
+
+def _new_curve(channelbag: Any, keys: ChannelKeys) -> bpy.types.FCurve:
+    """Make an F-curve in its group, coloured as Blender colours the ones it makes itself."""
+    if IS_BLENDER_5:
+        curve = channelbag.fcurves.new(keys.data_path, index=keys.array_index, group_name=keys.group)
+    else:
+        curve = channelbag.fcurves.new(keys.data_path, index=keys.array_index)
+        if keys.group:
+            curve.group = channelbag.groups.get(keys.group) or channelbag.groups.new(keys.group)
+    four_components = keys.data_path.endswith(("rotation_quaternion", "rotation_axis_angle"))
+    curve.color_mode = "AUTO_YRGB" if four_components else "AUTO_RGB"
+    return curve
+
+
+def _listed(channels: Sequence[Channel]) -> str:
+    shown = ", ".join(f"{path}[{index}]" for path, index in channels[:_NAMES_SHOWN])
+    more = len(channels) - _NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _channel_notes(
+    written: Sequence[ChannelKeys],
+    skipped: Sequence[Channel],
+    driven: set[Channel],
+    curves: Mapping[Channel, bpy.types.FCurve],
+) -> list[str]:
+    """Say which channels are not written, and which will not play what is written."""
+    present = [k.channel for k in written if k.channel in curves]
+    cases = (
+        ("not keyed, a driver decides them", [c for c in skipped if c in driven]),
+        ("not keyed, their F-curves or groups are locked", [c for c in skipped if c not in driven]),
+        ("keyed, but their F-curves or groups are muted", [c for c in present if _is_muted(curves[c])]),
+        (
+            "keyed, but their F-curves have modifiers that change what plays",
+            [c for c in present if any(not m.mute for m in curves[c].modifiers)],
+        ),
+    )
+    return [f"{text}: {_listed(channels)}" for text, channels in cases if channels]
+
+
+def _playback_notes(obj: bpy.types.Object) -> list[str]:
+    """Say what else decides how the object's action plays."""
+    animation = obj.animation_data
+    assert animation is not None and animation.action is not None and animation.action_slot is not None
+    notes: list[str] = []
+    others = sorted(user.name for user in animation.action_slot.users() if user != obj)
+    if others:
+        notes.append(f"the same action slot also moves {', '.join(others)}")
+    if animation.use_nla and any(track.is_solo for track in animation.nla_tracks):
+        notes.append("an NLA track is solo, so the action does not play")
+    blended = animation.action_influence < 1.0 or animation.action_blend_type != "REPLACE"
+    if blended and animation.use_nla and any(t.strips and not t.mute for t in animation.nla_tracks):
+        notes.append("the action is blended over NLA strips, so what plays differs from the keys")
+    return notes
+
+
+# Putting back
+
+
+@dataclass(frozen=True)
+class _CurveState:
+    keys: KeyArrays
+    group: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ActionSnapshot:
+    """The object's action, slot and F-curves, kept as plain data so that a bake can be undone exactly.
+
+    Pose channels are not in it: after `restore`, whoever changed the pose puts that back too.
+    """
+
+    object_name: str
+    object_uid: int
+    """Session uid: finds the object again even if it was renamed or undo has made it anew."""
+    known_actions: frozenset[int]
+    """Session uids of all actions, to tell one that was made since."""
+    has_animation_data: bool
+    last_slot_identifier: str
+    action_uid: int | None
+    slot_handle: int | None
+    """Number of the slot within its action; it never changes, an identifier may."""
+    layers: int
+    strips: int
+    has_channelbag: bool
+    curves: Mapping[Channel, _CurveState]
+
+    @classmethod
+    def take(cls, obj: bpy.types.Object) -> "ActionSnapshot":
+        """Remember what `write_keys` could change."""
+        animation = obj.animation_data
+        action = animation.action if animation is not None else None
+        slot = animation.action_slot if animation is not None and action is not None else None
+        return cls(
+            object_name=obj.name,
+            object_uid=obj.session_uid,
+            known_actions=frozenset(a.session_uid for a in bpy.data.actions),
+            has_animation_data=animation is not None,
+            last_slot_identifier=animation.last_slot_identifier if animation is not None else "",
+            action_uid=action.session_uid if action is not None else None,
+            slot_handle=slot.handle if slot is not None else None,
+            layers=len(action.layers) if action is not None else 0,
+            strips=len(action.layers[0].strips) if action is not None and action.layers else 0,
+            has_channelbag=_own_channelbag(obj) is not None,
+            curves={
+                channel: _CurveState(
+                    keys=_read_keys(curve),
+                    group=curve.group.name if curve.group is not None else "",
+                    settings={name: getattr(curve, name) for name in _CURVE_SETTINGS},
+                )
+                for channel, curve in _own_curves(obj).items()
+                if not _holds_samples(curve)  # never written, so never to be put back
+            },
+        )
+
+    def restore(self) -> None:
+        """Put action, slot and F-curves back; remove an action that was made for the object since."""
+        obj: Any = _with_uid(bpy.data.objects, self.object_uid)
+        if obj is None:
+            raise IKError(f"object {self.object_name!r} is gone, its animation cannot be put back")
+        action: Any = None
+        if self.action_uid is not None:
+            action = _with_uid(bpy.data.actions, self.action_uid)
+            if action is None:
+                raise IKError(f"the action of {self.object_name!r} is gone and cannot be put back")
+        animation = obj.animation_data
+        if animation is None and self.has_animation_data:
+            animation = obj.animation_data_create()
+        if animation is not None:
+            self._restore_assignment(animation, action)
+            if not (self.has_animation_data or animation.drivers or animation.nla_tracks):
+                obj.animation_data_clear()
+        if action is not None:
+            self._restore_channelbag(obj, action)
+            action.update_tag()
+        obj.update_tag()
+
+    def _restore_assignment(self, animation: Any, action: Any) -> None:
+        """Assign the action and the slot of before; remove a slot or an action that was made since."""
+        present, slot = animation.action, animation.action_slot
+        if present != action:
+            animation.action = action
+            if present is not None and present.session_uid not in self.known_actions and present.users == 0:
+                bpy.data.actions.remove(present)
+        elif slot is not None and self.slot_handle is None:
+            animation.action_slot = None
+            action.slots.remove(slot)  # and its channelbag with it
+        if action is not None:
+            slots = {s.handle: s for s in action.slots}
+            if self.slot_handle is not None and self.slot_handle not in slots:
+                raise IKError(f"the slot of {self.object_name!r} in action {action.name!r} is gone")
+            animation.action_slot = slots.get(self.slot_handle)
+        animation.last_slot_identifier = self.last_slot_identifier
+
+    def _restore_channelbag(self, obj: Any, action: Any) -> None:
+        """Put every F-curve back; remove curves, channelbag, strip and layer made since."""
+        channelbag = _ensure_channelbag(obj, "") if self.has_channelbag else _own_channelbag(obj)
+        strip = _own_strip(action)
+        if channelbag is not None:
+            for curve in list(channelbag.fcurves):
+                if (curve.data_path, curve.array_index) not in self.curves and not _holds_samples(curve):
+                    channelbag.fcurves.remove(curve)  # and its group, once that is empty
+            curves = _own_curves(obj)
+            for channel, state in self.curves.items():
+                curve = curves.get(channel)
+                if curve is None:  # deleted since
+                    curve = _new_curve(channelbag, ChannelKeys(*channel, np.empty(0), state.group))
+                for name, value in state.settings.items():
+                    setattr(curve, name, value)
+                # No fcurve.update() here: it would move handles that a script or an import had placed.
+                _assign_keys(curve, state.keys)
+            if not self.has_channelbag:
+                strip.channelbags.remove(channelbag)
+        if strip is not None and self.strips == 0 and not strip.channelbags:
+            action.layers[0].strips.remove(strip)
+        if self.layers == 0 and action.layers and not action.layers[0].strips:
+            action.layers.remove(action.layers[0])
+
+
+def _with_uid(collection: Any, uid: int) -> Any:
+    return next((block for block in collection if block.session_uid == uid), None)
+
+
+# What a bake changes for a while
+
+
+@contextmanager
+def scene_state(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, armature_object: bpy.types.Object
+) -> Iterator[None]:
+    """Restore frame, modes, active object, selection (objects, bones) and auto-key, whatever happens inside.
+
+    Setting the frame back evaluates the animation: pose changes without keys on animated bones are lost,
+    so a caller that wants them kept puts the pose back after this.
+    """
+    name = armature_object.name
+    with ExitStack() as restore:  # the last one added runs first; all run, even if one fails
+        restore.callback(_restore_frame, scene, scene.frame_current + scene.frame_subframe)
+        restore.callback(_restore_auto_key, scene, scene.tool_settings.use_keyframe_insert_auto)
+        restore.callback(_restore_bones, name, *_bone_selection(armature_object))
+        restore.callback(_object_restorer(scene, view_layer))
+        yield
+
+
+def _restore_frame(scene: bpy.types.Scene, frame: float) -> None:
+    if scene.frame_current + scene.frame_subframe != frame:
+        whole = int(np.floor(frame))
+        scene.frame_set(whole, subframe=frame - whole)
+
+
+def _restore_auto_key(scene: bpy.types.Scene, use: bool) -> None:
+    scene.tool_settings.use_keyframe_insert_auto = use
+
+
+def _selectable(pose_bone: bpy.types.PoseBone) -> Any:
+    """Return what carries the bone's selection: the pose bone from 5.0, the bone before."""
+    return pose_bone if IS_BLENDER_5 else pose_bone.bone
+
+
+def _bone_selection(obj: Any) -> tuple[frozenset[str], str | None]:
+    """Return the names of the selected bones, and of the active one."""
+    if obj.pose is None:
+        return frozenset(), None
+    active = obj.data.bones.active
+    selected = frozenset(b.name for b in obj.pose.bones if _selectable(b).select)
+    return selected, active.name if active is not None else None
+
+
+def _restore_bones(object_name: str, selected: frozenset[str], active: str | None) -> None:
+    obj: Any = bpy.data.objects.get(object_name)
+    if obj is None or obj.pose is None or obj.mode == "EDIT":  # edit bones have a selection of their own
+        return
+    if (selected, active) == _bone_selection(obj):
+        return
+    obj.data.bones.active = obj.data.bones.get(active) if active is not None else None
+    for bone in obj.pose.bones:
+        _selectable(bone).select = bone.name in selected
+
+
+def _layer_objects(view_layer: bpy.types.ViewLayer) -> dict[str, bpy.types.Object]:
+    """Return the view layer's objects by name; it lists None for an object that has just been deleted."""
+    return {obj.name: obj for obj in view_layer.objects if obj is not None}
+
+
+def _object_restorer(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer) -> Callable[[], None]:
+    """Return what puts modes, selection and active object back to how they are now."""
+
+    def modes_now() -> dict[str, str]:
+        return {name: obj.mode for name, obj in _layer_objects(view_layer).items() if obj.mode != "OBJECT"}
+
+    def set_mode(obj: bpy.types.Object, mode: Any) -> None:
+        view_layer.objects.active = obj
+        with bpy.context.temp_override(scene=scene, view_layer=view_layer, active_object=obj, object=obj):
+            bpy.ops.object.mode_set(mode=mode)
+
+    def select_only(names: Collection[str]) -> None:
+        for name, obj in _layer_objects(view_layer).items():
+            if obj.select_get(view_layer=view_layer) != (name in names):
+                obj.select_set(name in names, view_layer=view_layer)
+
+    modes = modes_now()
+    objects = _layer_objects(view_layer)
+    selected = {name for name in objects if objects[name].select_get(view_layer=view_layer)}
+    active = view_layer.objects.active
+    active_name = active.name if active is not None else ""
+
+    def restore() -> None:
+        objects = _layer_objects(view_layer)
+        present = modes_now()
+        if present != modes:
+            for name in present:
+                if objects[name].mode != "OBJECT":  # one call takes several objects out
+                    set_mode(objects[name], "OBJECT")
+            # The active object's mode comes last, so that it ends up as the active one.
+            for mode in sorted(set(modes.values()), key=lambda mode: mode == modes.get(active_name)):
+                names = [name for name in modes if modes[name] == mode and name in objects]
+                if names:
+                    select_only(names)  # the mode is entered with all that are selected
+                    set_mode(objects[active_name if active_name in names else names[0]], mode)
+        select_only(selected)
+        view_layer.objects.active = objects.get(active_name)
+
+    return restore

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Objects for the scene tests, made in code: armatures with edit bones, empties, Rigify's metarig.
+
+Every builder links its object to the scene, leaves it active and in object mode, and returns it.
+"""
+
+from collections.abc import Sequence
+
+import addon_utils
+import bpy
+
+Vector3 = tuple[float, float, float]
+BoneSpec = tuple[str, str | None, Vector3, Vector3]
+"""Name, name of the parent, head and tail in armature space [m]."""
+
+HUMANOID_CENTRE: tuple[BoneSpec, ...] = (
+    ("hips", None, (0.0, 0.0, 1.0), (0.0, 0.0, 1.1)),
+    ("spine.001", "hips", (0.0, 0.0, 1.1), (0.0, -0.01, 1.2)),
+    ("spine.002", "spine.001", (0.0, -0.01, 1.2), (0.0, 0.0, 1.32)),
+    ("spine.003", "spine.002", (0.0, 0.0, 1.32), (0.0, 0.02, 1.46)),
+    ("neck", "spine.003", (0.0, 0.02, 1.46), (0.0, 0.0, 1.55)),
+    ("head", "neck", (0.0, 0.0, 1.55), (0.0, 0.0, 1.75)),
+)
+
+HUMANOID_LEFT: tuple[BoneSpec, ...] = (
+    ("shoulder", "spine.003", (0.02, 0.0, 1.43), (0.16, 0.01, 1.42)),
+    ("upper_arm", "shoulder", (0.16, 0.01, 1.42), (0.42, 0.03, 1.38)),
+    ("forearm", "upper_arm", (0.42, 0.03, 1.38), (0.67, 0.0, 1.36)),
+    ("hand", "forearm", (0.67, 0.0, 1.36), (0.78, -0.01, 1.35)),
+    ("thigh", "hips", (0.1, 0.0, 0.98), (0.11, -0.02, 0.54)),
+    ("shin", "thigh", (0.11, -0.02, 0.54), (0.11, 0.02, 0.1)),
+    ("foot", "shin", (0.11, 0.02, 0.1), (0.12, -0.1, 0.02)),
+)
+"""Left is +x; the figure looks along -y, as Rigify's do. The right side is the mirror image."""
+
+
+def armature(name: str, bones: Sequence[BoneSpec]) -> bpy.types.Object:
+    """Make an armature; a bone that begins where its parent ends is connected to it."""
+    view_layer = bpy.context.view_layer
+    active = view_layer.objects.active
+    if active is not None and active.mode != "OBJECT":
+        bpy.ops.object.mode_set(mode="OBJECT")
+    obj = _linked(bpy.data.objects.new(name, bpy.data.armatures.new(name)))
+    view_layer.objects.active = obj
+    bpy.ops.object.mode_set(mode="EDIT")
+    edit_bones = obj.data.edit_bones
+    for bone_name, parent, head, tail in bones:
+        bone = edit_bones.new(bone_name)
+        bone.head, bone.tail = head, tail
+        if parent is not None:
+            bone.parent = edit_bones[parent]
+            bone.use_connect = (bone.head - bone.parent.tail).length < 1e-6
+    bpy.ops.object.mode_set(mode="OBJECT")
+    return obj
+
+
+def chain(n: int, length: float = 1.0, name: str = "chain") -> bpy.types.Object:
+    """Make n connected bones `bone.000`, ... upwards from the origin, each `length` [m] long."""
+    names = [f"bone.{i:03d}" for i in range(n)]
+    return armature(
+        name,
+        [
+            (names[i], names[i - 1] if i else None, (0.0, 0.0, i * length), (0.0, 0.0, (i + 1) * length))
+            for i in range(n)
+        ],
+    )
+
+
+def humanoid(name: str = "humanoid") -> bpy.types.Object:
+    """Make a figure of 20 bones, 1.75 m high, arms out: hips, spine, neck, head, arms and legs `.L`, `.R`."""
+    central = {bone for bone, *_ in HUMANOID_CENTRE}
+    sides: list[BoneSpec] = []
+    for suffix, sign in ((".L", 1.0), (".R", -1.0)):
+        for bone, parent, head, tail in HUMANOID_LEFT:
+            parent_name = parent if parent in central else f"{parent}{suffix}"
+            sides.append(
+                (f"{bone}{suffix}", parent_name, (sign * head[0], *head[1:]), (sign * tail[0], *tail[1:]))
+            )
+    return armature(name, [*HUMANOID_CENTRE, *sides])
+
+
+def basic_human_metarig() -> bpy.types.Object:
+    """Add Rigify's *basic human* metarig (29 bones), enabling Rigify first."""
+    enable_rigify()
+    bpy.ops.object.armature_basic_human_metarig_add()
+    return bpy.context.view_layer.objects.active
+
+
+def enable_rigify() -> None:
+    """Enable Rigify for the rest of the session.
+
+    `default_set` is needed: Rigify's register() reads its entry in the preferences. For the same reason the
+    preferences must not be reset afterwards: Rigify would then be registered, but not enabled, for good.
+    """
+    if not addon_utils.check("rigify")[1]:
+        addon_utils.enable("rigify", default_set=True)
+
+
+def disable_rigify() -> None:
+    """Disable Rigify if it is enabled; a handler left behind would hang Blender 4.5 at exit."""
+    if addon_utils.check("rigify")[1]:
+        addon_utils.disable("rigify", default_set=True)
+
+
+def empty(name: str, location: Sequence[float] = (0.0, 0.0, 0.0)) -> bpy.types.Object:
+    """Make an empty at a place in world space [m]."""
+    obj = _linked(bpy.data.objects.new(name, None))
+    obj.location = location
+    bpy.context.view_layer.update()
+    return obj
+
+
+def _linked(obj: bpy.types.Object) -> bpy.types.Object:
+    bpy.context.scene.collection.objects.link(obj)
+    return obj
