@@ -10,6 +10,9 @@
 set -euo pipefail
 shopt -s inherit_errexit
 
+# The solver's matrices are small: threads of the BLAS only wait for each other, on a busy machine for long.
+export OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1} OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 ENVIRONMENTS=$ROOT/.venv
 TESTED_BLENDERS=(5.2 5.0 4.5) # newest first; 5.1 has pins too and can be asked for by name

@@ -3,8 +3,10 @@
 
 In the plain case `armature_from_joint = armature_from_parent · rest · T(translation) · R(angles) · S(scale)`.
 A joint may refuse its parent's rotation, take its scale in one of six ways, or translate along its parent's
-axes; these are Blender's bone settings (`use_inherit_rotation`, `inherit_scale`, `use_local_location`) and the
-result equals Blender's `PoseBone.matrix`, scale and shear included. All arrays carry leading frame axes.
+axes; these are Blender's bone settings (`use_inherit_rotation`, `inherit_scale`, `use_local_location`) and
+the result equals Blender's `PoseBone.matrix`, scale and shear included, but for its single precision. Only
+where several ancestors are scaled to nothing along an axis does Blender's own result hang on rounding. All
+arrays carry leading frame axes.
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ def forward_kinematics(skeleton: Skeleton, pose: Pose) -> PosedSkeleton:
         else:
             parents = skeleton.parents[joints]
             matrices[..., joints, :, :] = matrices[..., parents, :, :] @ rest_local[..., joints, :, :]
-        for joint in np.flatnonzero(at_depth & ~plain):
+        for joint in np.flatnonzero(at_depth & ~plain).tolist():
             parent = int(skeleton.parents[joint])
             inherited = parent_transform(skeleton, joint, None if parent < 0 else matrices[..., parent, :, :])
             matrices[..., joint, :, :] = inherited.apply(
@@ -168,7 +170,7 @@ def orthogonalized(linear: FloatArray, *, normalize: bool) -> FloatArray:
     Without `normalize` area and volume are kept. This is the reading of "remove shear" that Blender's scale
     inheritance has; it commutes with a rotation from the left.
     """
-    x, y, z = (np.array(linear[..., axis]) for axis in range(3))
+    x, y, z = np.array(linear[..., 0]), np.array(linear[..., 1]), np.array(linear[..., 2])
     length2 = nonzero(np.einsum("...i,...i->...", y, y))[..., None]
     x -= y * np.einsum("...i,...i->...", x, y)[..., None] / length2
     z -= y * np.einsum("...i,...i->...", z, y)[..., None] / length2
@@ -187,10 +189,10 @@ def orthogonalized(linear: FloatArray, *, normalize: bool) -> FloatArray:
     new_z = np.cross(np.cross(new_x, unit_z), new_x)
     new_z /= nonzero(np.sqrt(np.einsum("...i,...i->...", new_z, new_z)))[..., None]
     area = np.sqrt(np.sin(angle))
-    unit_x, unit_z = np.where(sheared, new_x, unit_x), np.where(sheared, new_z, unit_z)
     if normalize:
         x, z = unit_x, unit_z
-    else:
-        x = np.where(sheared, new_x * length_x * area, x)
-        z = np.where(sheared, new_z * length_z * area, z)
+        area = length_x = length_z = np.ones_like(angle)
+    sheared = sheared[..., 0]
+    x[sheared] = (new_x * length_x * area)[sheared]
+    z[sheared] = (new_z * length_z * area)[sheared]
     return np.stack([x, y, z], axis=-1)

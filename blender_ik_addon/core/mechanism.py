@@ -159,7 +159,9 @@ class Mechanism:
             self._turns[slot] = self._turns[turner] | (own & self._dof_rotates)
             self._lever[slot] = self._lever[parent]
             if turner != parent:
-                self._lever[slot, self._moves[parent] & (self._lever[parent] < 0)] = slot
+                # Its own translation is along axes that its parent turns, so it is carried like the parent's.
+                carried = self._moves[parent] | (own & ~self._dof_rotates)
+                self._lever[slot, carried & (self._lever[parent] < 0)] = slot
         self._has_levers = bool((self._lever >= 0).any())
         depths = np.zeros(m + 1, dtype=np.int64)
         self._levels: list[tuple[IntArray, IntArray, IntArray, bool]] = []
@@ -174,21 +176,6 @@ class Mechanism:
     def size(self) -> int:
         """Number of free channels nv."""
         return len(self.channels)
-
-    @property
-    def reach(self) -> float:
-        """A length of the size of the moving part [m]: half its longest chain, 1 where there is none."""
-        lengths = np.zeros(len(self.joints) + 1)
-        for slot, parent in enumerate(self._parents, start=1):
-            lengths[slot] = lengths[parent]
-            if parent != ARMATURE:
-                lengths[slot] += np.linalg.norm(self._offset[0, slot - 1])
-        tips = [
-            lengths[self._anchor[joint]] + np.linalg.norm(matrix[0, :3, 3])
-            for joint, matrix in self._anchor_from_joint.items()
-        ]
-        longest = float(max(tips, default=0.0))
-        return 0.5 * longest if longest > 0.0 else 1.0
 
     def values(self, pose: Pose) -> FloatArray:
         """The free channels of a pose, (..., nv)."""

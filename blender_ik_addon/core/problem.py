@@ -30,9 +30,9 @@ class Problem:
         object.__setattr__(self, "tasks", tuple(self.tasks))
         for task in self.tasks:
             task.check(self.skeleton)
-        counts = {task.label: task.frames for task in self.tasks if task.frames is not None}
-        if len(set(counts.values()) - {1}) > 1:
-            listed = ", ".join(f"{label}: {count}" for label, count in counts.items())
+        counts = [(task.label, task.frames) for task in self.tasks if task.frames is not None]
+        if len({count for _, count in counts} - {1}) > 1:
+            listed = ", ".join(f"{label}: {count}" for label, count in counts)
             raise IKError(f"targets have different numbers of frames ({listed})")
 
     @property
@@ -42,10 +42,15 @@ class Problem:
         return max(counts, default=None)
 
     @property
+    def weighty_tasks(self) -> tuple[Task, ...]:
+        """The tasks that take part: one without weight changes nothing."""
+        return tuple(task for task in self.tasks if task.weight > 0.0)
+
+    @property
     def moving_joints(self) -> list[int]:
         """Indices of the joints that a solve of this problem can move, parents first."""
         involved: set[int] = set()
-        for task in self.tasks:
+        for task in self.weighty_tasks:
             for joint in task.joints(self.skeleton):
                 involved.update(self.skeleton.ancestors(joint))
         return [joint for joint in sorted(involved) if self.skeleton.free[joint].any()]
@@ -79,21 +84,23 @@ class System:
 
     def __init__(self, problem: Problem, pose: Pose) -> None:
         self.problem = problem
+        self.tasks = problem.weighty_tasks
+        """The tasks that take part, (T,)."""
         skeleton = problem.skeleton
-        joints = {joint for task in problem.tasks for joint in task.joints(skeleton)}
+        joints = {joint for task in self.tasks for joint in task.joints(skeleton)}
         self.mechanism = Mechanism(skeleton, pose, joints)
-        self.priorities = tuple(sorted({task.priority for task in problem.tasks}))
+        self.priorities = tuple(sorted({task.priority for task in self.tasks}))
         self._levels: list[list[Rows]] = []
         self._task_of_error: list[int] = []
-        """Position in `problem.tasks` of each column of the stacked errors."""
+        """Position in `tasks` of each column of the stacked errors."""
         for priority in self.priorities:
             kinds: dict[type[Task], list[int]] = {}
-            for number, task in enumerate(problem.tasks):
+            for number, task in enumerate(self.tasks):
                 if task.priority == priority:
                     kinds.setdefault(type(task), []).append(number)
             groups: list[Rows] = []
             for kind, numbers in kinds.items():
-                groups.append(kind.rows([problem.tasks[number] for number in numbers], self.mechanism))
+                groups.append(kind.rows([self.tasks[number] for number in numbers], self.mechanism))
                 self._task_of_error += numbers
             self._levels.append(groups)
         of_channels = self.mechanism.of_channels
@@ -141,9 +148,9 @@ class System:
         return total
 
     def constraint_curvature(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> FloatArray:
-        """Σ_k μ_k ∂²r_k/∂q∂q over all rows, for multipliers (F, m) of each level, (F, nv, nv)."""
+        """Σ_k μ_k ∂²r_k/∂q∂q over the rows of the first levels, for multipliers (F, m) of each, (F, nv, nv)."""
         total = np.zeros((len(posed.values), self.size, self.size))
-        for level, forces in zip(self._levels, multipliers, strict=True):
+        for level, forces in zip(self._levels, multipliers, strict=False):
             start = 0
             for rows in level:
                 end = start + sum(rows.row_counts)
@@ -175,9 +182,9 @@ class System:
         return clamped
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
-        """Unweighted error of each task in the problem's order, (F, tasks) [m] or [rad]."""
+        """Unweighted error of each of `tasks`, (F, T) [m] or [rad]."""
         stacked = [rows.errors(posed) for level in self._levels for rows in level]
-        errors = np.zeros((len(posed.values), len(self.problem.tasks)))
+        errors = np.zeros((len(posed.values), len(self.tasks)))
         if stacked:
             errors[:, self._task_of_error] = np.concatenate(stacked, axis=1)
         return errors

@@ -30,7 +30,7 @@ class SequenceSolution:
     iterations: IntArray
     """(F,)."""
     errors: FloatArray
-    """Unweighted error of each task of the problem, (F, tasks) [m] or [rad]."""
+    """Unweighted error of each task that has a weight, (F, tasks) [m] or [rad]."""
     reached: bool
     """Whether every task is within its tolerance in every frame."""
     cancelled: bool
@@ -48,8 +48,8 @@ def solve_sequence(
 
     Args:
         problem: Targets with a frame axis where they move.
-        poses: The channels each frame starts from, (F, n, 6): of these the fixed channels and the scale count
-            in every frame, the free ones in the first.
+        poses: The channels each frame starts from, (F, n, 6): the free channels of the joints that the tasks
+            move count in the first frame only, all others and the scale in every frame.
         options: Settings; the defaults when None.
         progress: Called after each frame with the part done in (0, 1]; return True to stop.
         overrides: Fields of `SolverOptions` by name.
@@ -81,19 +81,19 @@ def solve_frames(problem: Problem, poses: Pose, options: SolverOptions) -> Itera
 
 
 def _frames(problem: Problem, poses: Pose, options: SolverOptions) -> Iterator[Solution]:
+    solved = np.zeros_like(problem.skeleton.free)
+    solved[problem.moving_joints] = problem.skeleton.free[problem.moving_joints]
     before: Pose | None = None
     for frame in range(poses.frames[0]):
         at_frame = Problem(problem.skeleton, tuple(task.at_frame(frame) for task in problem.tasks))
         start = poses.frame(frame)
-        solution = solve(at_frame, start if before is None else _continued(problem, start, before), options)
+        if before is not None:
+            start = start.with_channels(np.where(solved, before.channels, start.channels))
+        solution = solve(at_frame, start, options)
         before = solution.pose
+        # Another start in the middle of a motion would be a jump; only the first frame may look for a better one.
+        options = replace(options, restarts=0)
         yield solution
-
-
-def _continued(problem: Problem, given: Pose, before: Pose) -> Pose:
-    """The given pose with the free channels of the answer before."""
-    free = problem.skeleton.free
-    return given.with_channels(np.where(free, before.channels, given.channels))
 
 
 def collect(problem: Problem, poses: Pose, solutions: Sequence[Solution]) -> SequenceSolution:
@@ -106,7 +106,7 @@ def collect(problem: Problem, poses: Pose, solutions: Sequence[Solution]) -> Seq
         statuses=tuple(s.status for s in solutions),
         messages=tuple(s.message for s in solutions),
         iterations=frozen([s.iterations for s in solutions], np.int64),
-        errors=frozen(errors.reshape(count, len(problem.tasks))),
+        errors=frozen(errors.reshape(count, len(problem.weighty_tasks))),
         reached=all(s.reached for s in solutions),
         cancelled=count < poses.frames[0],
     )

@@ -152,6 +152,8 @@ class Skeleton:
         """
         n = len(names)
         index = {name: i for i, name in enumerate(names)}
+        if len(parents) != n:
+            raise IKError(f"there are {n} names but {len(parents)} parents; each joint needs one, or None")
         parent_indices: list[int] = []
         for name, parent in zip(names, parents, strict=True):
             if isinstance(parent, str):
@@ -164,7 +166,7 @@ class Skeleton:
             raise IKError("give either offsets (n, 3) or rest matrices (n, 4, 4)")
         if rest is None:
             matrices = np.tile(np.eye(4), (n, 1, 1))
-            matrices[:, :3, 3] = np.asarray(offsets, dtype=np.float64)
+            matrices[:, :3, 3] = _broadcast("offsets", np.asarray(offsets, dtype=np.float64), (n, 3))
             rest = matrices
         order_names = [orders] * n if isinstance(orders, str) else list(orders)
         scale_modes = ["FULL"] * n if inherit_scale is None else list(inherit_scale)
@@ -172,25 +174,27 @@ class Skeleton:
         if unknown:
             raise IKError(f"unknown scale mode {unknown[0]!r}; known are {', '.join(INHERIT_SCALE)}")
 
-        def channels(value: npt.ArrayLike | None, default: npt.ArrayLike) -> npt.NDArray[np.generic]:
-            return np.broadcast_to(np.asarray(default if value is None else value), (n, CHANNELS))
+        def channels(
+            field: str, value: npt.ArrayLike | None, default: npt.ArrayLike
+        ) -> npt.NDArray[np.generic]:
+            return _broadcast(field, np.asarray(default if value is None else value), (n, CHANNELS))
 
-        def joints(value: npt.ArrayLike | None) -> npt.NDArray[np.generic]:
-            return np.broadcast_to(np.asarray(True if value is None else value), (n,))
+        def joints(field: str, value: npt.ArrayLike | None) -> npt.NDArray[np.generic]:
+            return _broadcast(field, np.asarray(True if value is None else value), (n,))
 
         return cls(
             names=tuple(names),
             parents=np.array(parent_indices, dtype=np.int64),
             rest=np.asarray(rest, dtype=np.float64),
             orders=np.array([order_index(order) for order in order_names], dtype=np.int64),
-            free=channels(free, [False] * 3 + [True] * 3).astype(np.bool_),
-            lower=channels(lower, -np.inf).astype(np.float64),
-            upper=channels(upper, np.inf).astype(np.float64),
-            stiffness=channels(stiffness, 0.0).astype(np.float64),
-            preferred=channels(preferred, 0.0).astype(np.float64),
-            inherit_rotation=joints(inherit_rotation).astype(np.bool_),
+            free=channels("free", free, [False] * 3 + [True] * 3).astype(np.bool_),
+            lower=channels("lower", lower, -np.inf).astype(np.float64),
+            upper=channels("upper", upper, np.inf).astype(np.float64),
+            stiffness=channels("stiffness", stiffness, 0.0).astype(np.float64),
+            preferred=channels("preferred", preferred, 0.0).astype(np.float64),
+            inherit_rotation=joints("inherit_rotation", inherit_rotation).astype(np.bool_),
             inherit_scale=np.array([INHERIT_SCALE.index(mode) for mode in scale_modes], dtype=np.int64),
-            local_location=joints(local_location).astype(np.bool_),
+            local_location=joints("local_location", local_location).astype(np.bool_),
         )
 
     def __len__(self) -> int:
@@ -233,12 +237,32 @@ class Skeleton:
                 matrices[joint] = matrices[parent] @ self.rest[joint]
         return frozen(matrices)
 
+    @cached_property
+    def reach(self) -> float:
+        """A length of the size of the limbs [m]: half the longest chain of joints, 1 where there is none."""
+        lengths = np.zeros(len(self))
+        for joint, parent in enumerate(self.parents):
+            if parent >= 0:
+                lengths[joint] = lengths[parent] + np.linalg.norm(self.rest[joint, :3, 3])
+        longest = float(lengths.max(initial=0.0))
+        return 0.5 * longest if longest > 0.0 else 1.0
+
     def ancestors(self, joint: int) -> list[int]:
         """The joint and its ancestors, from the joint to its root."""
         chain = [joint]
         while self.parents[chain[-1]] >= 0:
             chain.append(int(self.parents[chain[-1]]))
         return chain
+
+
+def _broadcast(
+    field: str, array: npt.NDArray[np.generic], shape: tuple[int, ...]
+) -> npt.NDArray[np.generic]:
+    """A field broadcast to its shape, or `IKError` with its name."""
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise IKError(f"{field} has shape {array.shape}; {shape[0]} joints need {shape}") from None
 
 
 @dataclass(frozen=True)

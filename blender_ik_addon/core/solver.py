@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The loop round a step rule: scaling, damping, trust radius, acceptance, termination, result.
+"""Solving one pose: options, strategy, result.
 
-**Scaling.** Channels are solved as u = √k q with k = 1/(1 − stiffness), so that a stiff channel moves less
-[ChungChoi1994: Whitney's weighted inverse]; lengths are divided by the reach of the moving part, so that a
-skeleton in centimetres takes the same steps as one in metres.
+**Strategy.** First all levels and the preferred pose are lowered together. If every target is reached that is
+the answer: a level whose residual is zero owes nothing to those below it. If not, no level may depend on what
+lies below it, not even through the way there; so they are lowered again from the start, the first alone, the
+first two together, and so on as long as all can be met; from the first that fails each level is lowered with
+those above it held where they are, and at last comes the preferred pose. Adding, moving or removing a lower
+task changes nothing above it by construction.
 
-**Damping** in proportion to the error, λ² = μ|r|² [Sugihara2011]: little near a solution, where the step is
-Newton's, much where a target is out of reach. μ and the trust radius adapt to how well the last step did.
-
-**Acceptance** is by levels: a step is taken when some level falls and none above it rises. Motion that a lower
-level wants bends a higher one at second order; the higher one is put back with the factors of the step before
-the trial is judged, so that its cost does not rise.
-
-**Limits** are boxes that no iterate ever leaves.
+**Limits** are boxes that no iterate ever leaves. Where a limit keeps a level from being met, the descent is tried
+again from the middle of the limited ranges: a knee that was asked to bend backwards is stuck at its limit
+although the leg, turned half round, would reach.
 """
 
 from __future__ import annotations
@@ -24,12 +22,12 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, frozen
+from .arrays import FloatArray, frozen
+from .descent import DAMPING_START, Descent
 from .errors import IKError
-from .mechanism import PosedMechanism
-from .problem import Level, Problem, System
-from .skeleton import Pose
-from .steps import BoundedStep, StepLevel, bounded_step
+from .objective import Objective
+from .problem import Problem, System
+from .skeleton import CHANNELS, Pose
 
 METHODS: Final[dict[str, str]] = {
     "PRIORITY": "Strict priorities: what matters more never gives way to what matters less",
@@ -37,38 +35,11 @@ METHODS: Final[dict[str, str]] = {
 }
 """Identifier of each method and what it does, in one line."""
 
-DAMPING_START: Final = 1e-2
-"""First μ of λ² = μ|r|² [1]."""
-DAMPING_RANGE: Final = (1e-6, 1e4)
-DAMPING_FLOOR: Final = 1e-16
-"""λ² of a level that is met [1], in scaled units: keeps the step of an exactly singular level finite."""
-
-RADIUS_RANGE: Final = (1e-7, 4.0)
-"""Smallest and largest trust radius [rad]; below the smallest nothing gets better any more."""
-
 SLACK: Final = 0.1
 """Part of the tolerances [1] by which the residual of a level may rise without counting as worse."""
-WISH_SLACK: Final = 1e-12
-"""The same for the distance from the preferred pose [rad]: rounding."""
-POLISH_ANGLE: Final = 0.01
-"""Largest change [rad] of a step that is taken without asking whether the wish got nearer."""
-WISH_FROM: Final = 0.05
-"""Residual of a level [1], in scaled units, below which the preferred pose begins to count: it bends the way
-to a far target more than it shapes the end."""
 
-STUBBORN: Final = 0.5
-"""A level that keeps more than this part of its residual in a step gets its curvature in the next [1]."""
-
-RESTORATIONS: Final = 5
-"""Most corrections of the higher levels after the motion of lower ones, each one forward kinematics."""
-
-MULTIPLIER_DAMPING: Final = 1e-10
-"""Added to JJᵀ [1], in scaled units, so that multipliers exist at singular poses too."""
-
-ESCAPE_ANGLE: Final = 0.2
-"""First change [rad] along a direction of negative curvature away from a stationary point that is no minimum."""
-ESCAPE_CURVATURE: Final = 1e-4
-"""Negative curvature [1], in scaled units, that counts."""
+RESTART_GAIN: Final = 0.9
+"""Part of its residual [1] to which a restart must bring a level to be taken: a pose is not changed for little."""
 
 
 class Status(str, Enum):
@@ -91,7 +62,7 @@ class SolverOptions:
     method: str = "PRIORITY"
     """One of `METHODS`."""
     max_iterations: int = 60
-    """At least 1."""
+    """Most iterations of one descent, at least 1; targets that cannot all be met take several descents."""
     tolerance_position: float = 1e-4
     """Error at which a place counts as reached [m], above 0."""
     tolerance_rotation: float = 1e-3
@@ -106,6 +77,8 @@ class SolverOptions:
     """λ of DLS at a residual of the reach [1]; smaller residuals are damped less, see the module."""
     preferred_pose: bool = True
     """Whether what the tasks leave free goes to the preferred pose."""
+    restarts: int = 2
+    """How often to start again from another pose when limits keep a target from being reached; 0 for never."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -140,9 +113,9 @@ class Solution:
     message: str
     iterations: int
     errors: tuple[TaskError, ...]
-    """One for each task of the problem, in its order."""
+    """One for each task that has a weight, in the problem's order."""
     costs: FloatArray
-    """½|r|² of each level after each iteration, the start first, (iterations + 1, levels), in scaled units."""
+    """½|r|² of each level over the last descent, its start first, (iterations + 1, levels), in scaled units."""
     limited: tuple[tuple[str, int], ...]
     """Joint and channel of every limit on which the pose stands."""
 
@@ -179,370 +152,152 @@ def solve(
     if pose.frames:
         raise IKError(f"solve takes one pose, got leading axes {pose.frames}; use solve_sequence for frames")
     batch = Pose(pose.channels[None], pose.scale[None])
-    run = Run(problem.assemble(batch), batch, options)
-    while not run.finished:
-        run.iterate()
-        if callback is not None and callback(run.iterations, run.values[0]):
-            run.cancel()
-    return run.solution(0)
+    system = problem.assemble(batch)
+    search = _Search(system, options, callback)
+    search.run(system.mechanism.values(batch))
+    return search.solution(pose)
 
 
-class Run:
-    """A solve in progress, of one or many independent frames."""
+class _Search:
+    """The strategy, for one frame: which descents follow one another, and which answer is kept."""
 
-    def __init__(self, system: System, pose: Pose, options: SolverOptions) -> None:
-        self._system, self._pose, self._options = system, pose, options
-        frames = pose.frames[0]
-        self._length = system.mechanism.reach
-        rotates = system.rotates
-        # u = weight * q: the channels in the units and with the stiffness in which steps are measured.
-        self._weight = np.sqrt(1.0 / (1.0 - system.stiffness)) / np.where(rotates, 1.0, self._length)
-        self.values: FloatArray = np.clip(system.mechanism.values(pose), system.lower, system.upper)
-        """The free channels so far, (F, nv)."""
-        self.iterations = 0
-        self._count: IntArray = np.zeros(frames, dtype=np.int64)
-        self._damping = np.full(frames, DAMPING_START)
-        self._radius = np.full(frames, options.max_angle)
-        self._done: BoolArray = np.zeros(frames, dtype=np.bool_)
-        self._settled: BoolArray = np.zeros(frames, dtype=np.bool_)
-        self._cancelled = False
+    def __init__(
+        self, system: System, options: SolverOptions, callback: Callable[[int, FloatArray], bool] | None
+    ) -> None:
+        self._system, self._options, self._callback = system, options, callback
+        self._objective = Objective(
+            system, merged=options.method == "DLS", clamp_distance=options.clamp_distance
+        )
         self._tolerance = np.array(
             [
                 options.tolerance_rotation if task.angular else options.tolerance_position
-                for task in system.problem.tasks
+                for task in system.tasks
             ]
         )
-        self._row_scales = [
-            np.where(angular, 1.0, 1.0 / self._length) for angular in system.angular_rows
-        ]
-        if options.method == "DLS":
-            self._row_scales = [np.concatenate(self._row_scales)] if self._row_scales else []
-        # A rise of a level's residual below this is not worse.
-        slack = SLACK * min(options.tolerance_rotation, options.tolerance_position / self._length)
-        self._slack = np.full(self._task_levels + 1, slack)
-        self._slack[-1] = WISH_SLACK
-        wish = ~np.isnan(system.preferred) & options.preferred_pose
-        self._preferred = np.where(wish, system.preferred, 0.0) * self._weight
-        self._wish = wish.astype(np.float64)
-        self._posed = system.place(self.values)
-        self._stubborn = np.zeros((frames, self._task_levels), dtype=np.bool_)
-        self._levels = self._linearize()
-        self._norms = self._measure()
-        self._costs: list[FloatArray] = []
-        self._record()
-        if system.size == 0 or not self._task_levels:
-            self._done[:] = True
-            self._settled[:] = True
-
-    @property
-    def finished(self) -> bool:
-        """Whether every frame stands still, or time is up."""
-        return bool(self._done.all()) or self._cancelled or self.iterations >= self._options.max_iterations
-
-    def cancel(self) -> None:
-        """Stop; the pose so far is the result."""
-        self._cancelled = True
-
-    def _scaled(self, residuals: list[FloatArray]) -> list[FloatArray]:
-        """Residuals of the levels of the method, in scaled units, clamped where the options ask for it."""
-        limit = self._options.clamp_distance
-        if limit is not None:
-            residuals = self._system.clamped(residuals, limit)
-        if self._options.method == "DLS" and len(residuals) > 1:
-            residuals = [np.concatenate(residuals, axis=1)]
-        return [residual * scale for residual, scale in zip(residuals, self._row_scales, strict=True)]
-
-    @property
-    def _task_levels(self) -> int:
-        """Number of levels of the method, without that of the preferred pose."""
-        return len(self._row_scales)
-
-    def _linearize(self) -> list[Level]:
-        """The levels at the present pose in u; the last is the wish for the preferred pose."""
-        levels = self._system.linearize(self._posed)
-        residuals = self._scaled([level.residual for level in levels])
-        if self._options.method == "DLS":
-            levels = self._system.merged(levels)
-        scaled = [
-            Level(residual, level.jacobian * scale[:, None] / self._weight)
-            for residual, level, scale in zip(residuals, levels, self._row_scales, strict=True)
-        ]
-        if self._options.preferred_pose:
-            jacobian = np.broadcast_to(np.diag(self._wish), (len(self.values), self._system.size, self._system.size))
-            near = (self._level_norms(scaled) < WISH_FROM) | self._stubborn
-            residual = self._away_from_preferred(self.values) * near.all(axis=1)[:, None]
-            scaled.append(Level(residual, jacobian))
-        return scaled
-
-    def _away_from_preferred(self, values: FloatArray) -> FloatArray:
-        """u − preferred where a preference exists, else 0, (F, nv)."""
-        return (values * self._weight - self._preferred) * self._wish
-
-    def _measure(self) -> FloatArray:
-        """|r| of each level at the present pose, the wish always counted."""
-        norms = self._level_norms(self._levels)
-        if self._options.preferred_pose:
-            away = self._away_from_preferred(self.values)
-            norms[:, -1] = np.sqrt(np.einsum("fv,fv->f", away, away))
-        return norms
-
-    def _residuals(self, values: FloatArray, posed: PosedMechanism) -> list[FloatArray]:
-        """Residuals of all levels at other values, without Jacobians."""
-        residuals = self._scaled(self._system.residuals(posed))
-        if self._options.preferred_pose:
-            residuals.append(self._away_from_preferred(values))
-        return residuals
-
-    def _curvature(self, level: int) -> FloatArray | None:
-        """What the Hessian of a level in u has beyond JᵀJ, where that counts."""
-        if self._options.clamp_distance is not None:
-            return None
-        scale = self._weight[:, None] * self._weight
-        if level == self._task_levels:
-            return self._system.constraint_curvature(self._posed, self._multipliers()) / scale
-        if not self._stubborn[:, level].any():
-            return None
-        wanted = range(len(self._system.priorities)) if self._options.method == "DLS" else [level]
-        total = sum(self._system.curvature(self._posed, index, self._length) for index in wanted)
-        return total * self._stubborn[:, level, None, None] / scale
-
-    def _multipliers(self) -> list[FloatArray]:
-        """Lagrange multipliers of the rows of the system's levels for the wish: Jᵀμ = −(u − preferred)."""
-        tasks = self._levels[: self._task_levels]
-        jacobian = np.concatenate([level.jacobian for level in tasks], axis=1)
-        at_bound = (self.values <= self._system.lower) | (self.values >= self._system.upper)
-        jacobian = jacobian * ~at_bound[:, None, :]
-        away = self._levels[-1].residual
-        square = jacobian @ np.swapaxes(jacobian, -1, -2) + MULTIPLIER_DAMPING * np.eye(jacobian.shape[1])
-        multipliers = -np.linalg.solve(square, jacobian @ away[..., None])[..., 0]
-        multipliers = multipliers * np.concatenate(self._row_scales)
-        ends = np.cumsum([len(rows) for rows in self._system.angular_rows])
-        return np.split(multipliers, ends[:-1], axis=1)
-
-    @staticmethod
-    def _level_norms(levels: Sequence[Level] | Sequence[FloatArray]) -> FloatArray:
-        """|r| of each level, (F, levels)."""
-        residuals = [level.residual if isinstance(level, Level) else level for level in levels]
-        return np.stack([np.sqrt(np.einsum("fm,fm->f", r, r)) for r in residuals], axis=1)
-
-    def _step(self) -> BoundedStep:
-        """The step rule's answer at the present pose, in u."""
-        options, system = self._options, self._system
-        strength = self._damping
-        if options.method == "DLS":
-            strength = strength / DAMPING_START * options.damping**2
-        damping = strength[:, None] * self._norms**2 + DAMPING_FLOOR
-        damping[:, self._task_levels :] = 0.0  # the wish is met in full by what is left over
-        levels = [
-            StepLevel(level.residual, level.jacobian, damping[:, number], self._curvature(number))
-            for number, level in enumerate(self._levels)
-        ]
-        return bounded_step(
-            levels,
-            (system.lower - self.values) * self._weight,
-            (system.upper - self.values) * self._weight,
-            self._radius,
+        self._slack = SLACK * min(
+            options.tolerance_rotation, options.tolerance_position / self._objective.length
         )
+        self._iterations = 0
+        self._history: list[FloatArray] = []
+        self._cancelled = False
+        self._answer: Descent
 
-    def iterate(self) -> None:
-        """One step for every frame that still moves."""
-        system, options = self._system, self._options
-        self.iterations += 1
-        self._count += ~self._done
-        step = self._step()
-        moving = ~self._done
-        size = np.abs(step.change).max(axis=1, initial=0.0)
-        still = moving & (size < options.step_tolerance)
-        if still.any():
-            self._escape_or_settle(still)
-            moving &= ~still
-            if not moving.any():
-                self._record()
-                return
-        trial, posed, residuals = self._try(step, moving)
-        norms = self._level_norms(residuals)
-        better = moving & self._better(norms, step.change)
-        self._adapt(better, moving, size)
-        previous = self._norms
-        self.values = np.where(better[:, None], trial, self.values)
-        if better.all():
-            self._posed = posed
-        elif better.any():
-            self._posed = system.place(self.values)
-        if better.any():
-            self._levels = self._linearize()
-            self._norms = self._measure()
-        # Where a step barely helps a level that is not met, its curvature decides.
-        slow = (self._norms > STUBBORN * previous) & (self._norms > self._slack[: self._norms.shape[1]])
-        self._stubborn = np.where(moving[:, None], slow[:, : self._task_levels], self._stubborn)
-        self._record()
+    def run(self, start: FloatArray) -> None:
+        """Search from the free channels (1, nv)."""
+        wish, levels = self._options.preferred_pose, self._objective.levels
+        together = self._answer = self._descend(start, levels=levels, wish=wish)
+        stood = together.finished and np.abs(together.point.values - start).max(initial=0.0) == 0.0
+        if stood or self._cancelled or self._reached(together):
+            return
+        answer, values, held = together, start, ()
+        for count in range(1, levels + 1):
+            if self._met(held):
+                answer = self._descend(start, levels=count, wish=False)
+            if not self._met(answer.point.residuals[:count]):
+                first = self._met(held)
+                answer = self._descend(values, levels=count, wish=False, held=held)
+                if first:
+                    answer = self._from_other_starts(answer, count)
+            values, held = answer.point.values, answer.point.residuals[:count]
+        if wish:
+            answer = self._polished(self._descend(values, levels=levels, wish=True, held=held), held)
+        if not self._cancelled:
+            self._answer = answer
 
-    def _promised(self, change: FloatArray) -> list[FloatArray]:
-        """Residuals of the levels after a change in u, if they were linear."""
-        promised = [level.residual + (level.jacobian @ change[..., None])[..., 0] for level in self._levels]
-        if self._options.preferred_pose:
-            promised[-1] = self._away_from_preferred(self.values) + change * self._wish
-        return promised
-
-    def _better(self, norms: FloatArray, change: FloatArray) -> BoolArray:
-        """Whether the first level that differs is lower, (F,).
-
-        A lower level may rise as far as the step said it would, for the sake of a higher one. The wish is not
-        judged where the step is so small that Newton's method has taken over.
+    def _polished(self, answer: Descent, held: Sequence[FloatArray]) -> Descent:
+        """An answer brought to where nothing moves it: along a cost that is flat to second order what counts as
+        no change of a held level is still a change of the pose. Kept if the held levels stay held.
         """
-        before = np.maximum(self._norms, self._level_norms(self._promised(change)))
-        before[:, 0] = self._norms[:, 0]
-        if self._options.preferred_pose:
-            fine = np.abs(change).max(axis=1) < POLISH_ANGLE
-            before[:, -1] = np.where(fine, np.inf, before[:, -1])
-        return ~_first_difference(norms, before, self._slack, lower=False)
+        polished = self._descend(answer.point.values, levels=len(held), wish=True)
+        residuals = polished.point.residuals
+        moved = [np.abs(now - then).max(initial=0.0) for now, then in zip(residuals, held, strict=False)]
+        return polished if polished.finished and max(moved, default=0.0) <= self._slack else answer
 
-    def _record(self) -> None:
-        self._costs.append(0.5 * self._norms[:, : self._task_levels] ** 2)
+    def _met(self, residuals: Sequence[FloatArray]) -> bool:
+        """Whether levels are as good as zero, so that how they were lowered does not show."""
+        return all(bool((np.abs(residual) <= self._slack).all()) for residual in residuals)
 
-    def _try(
-        self, step: BoundedStep, moving: BoolArray
-    ) -> tuple[FloatArray, PosedMechanism, list[FloatArray]]:
-        """Take the step and put back the higher levels that lower motion has bent."""
-        system = self._system
-        change = np.where(moving[:, None], step.change, 0.0)
-        promised = self._promised(change)
-        trial = np.clip(self.values + change / self._weight, system.lower, system.upper)
-        posed = system.place(trial)
-        residuals = self._residuals(trial, posed)
-        for _ in range(RESTORATIONS):
-            excess = [now - then for now, then in zip(residuals, promised, strict=True)]
-            bent = self._level_norms(excess)[:, : self._task_levels].max(axis=1) > self._slack[0]
-            if not (bent & moving).any():
-                break
-            correction = np.zeros_like(change)
-            for level, answer, wrong in zip(
-                self._levels[: self._task_levels], step.corrections, excess, strict=False
-            ):
-                left = wrong + (level.jacobian @ correction[..., None])[..., 0]
-                correction += (answer @ left[..., None])[..., 0]
-            size = np.abs(correction).max(axis=1, initial=0.0)
-            correction *= np.minimum(1.0, self._radius / np.where(size > 0.0, size, 1.0))[:, None]
-            candidate = np.clip(trial + correction / self._weight, system.lower, system.upper)
-            candidate_posed = system.place(candidate)
-            candidate_residuals = self._residuals(candidate, candidate_posed)
-            old, new = self._level_norms(residuals), self._level_norms(candidate_residuals)
-            helps = moving & bent & _first_difference(new, old, self._slack, lower=True)
-            if not helps.any():
-                break
-            trial = np.where(helps[:, None], candidate, trial)
-            posed = candidate_posed if helps.all() else system.place(trial)
-            residuals = [
-                np.where(helps[:, None], new_rows, old_rows)
-                for new_rows, old_rows in zip(candidate_residuals, residuals, strict=True)
-            ]
-        return trial, posed, residuals
-
-    def _adapt(self, better: BoolArray, moving: BoolArray, size: FloatArray) -> None:
-        """Trust radius and damping after a step that did, or did not, make things better."""
-        worse = moving & ~better
-        self._damping = np.clip(
-            np.where(better, self._damping * 0.2, np.where(worse, self._damping * 8.0, self._damping)),
-            *DAMPING_RANGE,
+    def _descend(
+        self, values: FloatArray, *, levels: int, wish: bool, held: Sequence[FloatArray] = ()
+    ) -> Descent:
+        options = self._options
+        descent = Descent(
+            self._objective,
+            values,
+            levels=levels,
+            wish=wish,
+            held=held,
+            slack=self._slack,
+            max_angle=options.max_angle,
+            step_tolerance=options.step_tolerance,
+            damping=options.damping**2 if options.method == "DLS" else DAMPING_START,
         )
-        grown = np.minimum(self._radius * 2.0, self._options.max_angle)
-        shrunk = 0.25 * np.minimum(self._radius, size)
-        self._radius = np.where(better, grown, np.where(worse, shrunk, self._radius))
-        exhausted = worse & (self._radius < RADIUS_RANGE[0])
-        if exhausted.any():
-            self._escape_or_settle(exhausted)
+        while not (descent.finished or self._cancelled or descent.iterations >= options.max_iterations):
+            descent.iterate()
+            self._iterations += 1
+            if self._callback is not None and self._callback(self._iterations, descent.point.values[0]):
+                self._cancelled = True
+        return descent
 
-    def _escape_or_settle(self, still: BoolArray) -> None:
-        """Frames that stand still are done, unless they stand on a saddle of a level that is not met."""
-        unmet = self._norms > self._slack[0]
-        for frame in np.flatnonzero(still):
-            escaped = any(
-                unmet[frame, level] and self._escape(int(frame), level) for level in range(self._task_levels)
-            )
-            if not escaped:
-                self._done[frame] = True
-                self._settled[frame] = True
-        if not self._done[still].all():
-            self._posed = self._system.place(self.values)
-            self._levels = self._linearize()
-            self._norms = self._measure()
+    def _from_other_starts(self, stuck: Descent, levels: int) -> Descent:
+        """The best of a descent whose last level a limit has stopped and of those from the middle of the ranges.
 
-    def _escape(self, frame: int, level: int) -> bool:
-        """Leave a saddle along the direction of most negative curvature, if that lowers the level."""
+        First the channels without limits stay as they were found, then they start from their preferred values.
+        """
         system = self._system
-        self._stubborn[frame, level] = True
-        curvature = self._curvature(level)
-        if curvature is None:
-            return False
-        values = self.values[frame]
-        room_down = (values - system.lower) * self._weight
-        room_up = (system.upper - values) * self._weight
-        free = (room_down > ESCAPE_ANGLE) | (room_up > ESCAPE_ANGLE)
-        projection = np.diag(free.astype(np.float64))
-        for number in range(level):
-            basis = np.linalg.qr((self._levels[number].jacobian[frame] * free).T)[0]
-            projection -= basis @ basis.T
-        jacobian = self._levels[level].jacobian[frame]
-        hessian = projection @ (jacobian.T @ jacobian + curvature[frame]) @ projection
-        bends, directions = np.linalg.eigh(0.5 * (hessian + hessian.T))
-        if bends[0] > -ESCAPE_CURVATURE:
-            return False
-        direction = directions[:, 0] / np.abs(directions[:, 0]).max()
-        best = self._norms[frame]
-        wanted = np.where(np.isnan(system.preferred), values, system.preferred)
-        towards = float(direction @ ((wanted - values) * self._weight))
-        signs = (1.0, -1.0) if towards >= 0 else (-1.0, 1.0)
-        for size in (ESCAPE_ANGLE, 0.25 * ESCAPE_ANGLE):
-            for sign in signs:
-                trial = np.array(self.values)
-                trial[frame] = np.clip(
-                    values + sign * size * direction / self._weight, system.lower, system.upper
-                )
-                norms = self._level_norms(self._residuals(trial, system.place(trial)))[frame]
-                if _first_difference(norms[None], best[None], self._slack, lower=True)[0]:
-                    self.values = trial
-                    self._radius[frame] = self._options.max_angle
-                    self._damping[frame] = DAMPING_START
-                    return True
-        return False
+        limited = np.isfinite(system.lower) & np.isfinite(system.upper)
+        lower, upper = (np.where(limited, bound, 0.0) for bound in (system.lower, system.upper))
+        values = stuck.point.values
+        preferred = np.where(np.isnan(system.preferred), values, system.preferred)
+        starts = [np.where(limited, 0.5 * (lower + upper), other) for other in (values, preferred)]
+        if np.array_equal(*starts):
+            starts.pop()
+        best = stuck
+        for start in starts[: self._options.restarts]:
+            missing = best.task_norms[0, levels - 1]
+            if self._cancelled or missing <= self._slack or not self._objective.on_limit(values).any():
+                break
+            other = self._descend(start, levels=levels, wish=False)
+            higher_met = self._met(other.point.residuals[: levels - 1])
+            if higher_met and other.task_norms[0, levels - 1] < RESTART_GAIN * missing:
+                best = other
+        return best
 
-    def solution(self, frame: int) -> Solution:
-        """The result for one frame."""
-        system = self._system
-        errors = system.errors(self._posed)[frame]
+    def _errors(self, descent: Descent) -> FloatArray:
+        return self._system.errors(descent.point.posed)[0]
+
+    def _reached(self, descent: Descent) -> bool:
+        return bool((self._errors(descent) <= self._tolerance).all())
+
+    def solution(self, pose: Pose) -> Solution:
+        """The answer, in the channels of a pose."""
+        system, answer = self._system, self._answer
         tasks = tuple(
             TaskError(task.label, float(error), task.angular, bool(error <= tolerance))
-            for task, error, tolerance in zip(system.problem.tasks, errors, self._tolerance, strict=True)
+            for task, error, tolerance in zip(
+                system.tasks, self._errors(answer), self._tolerance, strict=True
+            )
         )
-        reached = all(task.reached for task in tasks)
         if self._cancelled:
             status = Status.CANCELLED
-        elif reached:
+        elif all(task.reached for task in tasks):
             status = Status.REACHED
-        elif self._settled[frame]:
-            status = Status.SETTLED
         else:
-            status = Status.MAX_ITERATIONS
-        values = self.values[frame]
-        at_limit = np.flatnonzero((values <= system.lower) | (values >= system.upper))
-        skeleton = system.problem.skeleton
-        limited = tuple(
-            (skeleton.names[channel // 6], int(channel % 6)) for channel in system.mechanism.channels[at_limit]
+            status = Status.SETTLED if answer.finished else Status.MAX_ITERATIONS
+        values = answer.point.values
+        channels = system.mechanism.channels[self._objective.on_limit(values)[0]]
+        names = system.problem.skeleton.names
+        limited = tuple((names[channel // CHANNELS], int(channel % CHANNELS)) for channel in channels)
+        norms = np.concatenate(answer.history)
+        return Solution(
+            pose=system.mechanism.with_values(pose, values[0]),
+            status=status,
+            message=_message(status, tasks, limited, self._iterations),
+            iterations=self._iterations,
+            errors=tasks,
+            costs=frozen(0.5 * norms**2),
+            limited=limited,
         )
-        pose = system.mechanism.with_values(self._pose.frame(frame), values)
-        iterations = int(self._count[frame])
-        costs = np.array([cost[frame] for cost in self._costs[: iterations + 1]])
-        message = _message(status, tasks, limited, iterations)
-        return Solution(pose, status, message, iterations, tasks, frozen(costs), limited)
-
-
-def _first_difference(new: FloatArray, old: FloatArray, slack: FloatArray, *, lower: bool) -> BoolArray:
-    """Whether the first level that differs by more than the slack is lower (or higher) than it was, (F,)."""
-    change = new - old
-    differs = np.abs(change) > slack[: change.shape[1]]
-    first = differs.argmax(axis=1)
-    value = change[np.arange(len(change)), first]
-    return differs.any(axis=1) & ((value < 0.0) if lower else (value > 0.0))
 
 
 def _message(

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -38,6 +39,13 @@ come from the eigenvalues of BBᵀ, which are exact to about 1e-16 of the larges
 
 PIVOT_TOLERANCE: Final = 1e-10
 """Diagonal of a projection [1] below which a channel has already been taken out of it."""
+
+CORRECTION_DAMPING: Final = 1e-7
+"""λ² of a correction as a part of the square of the level's size [1]: next to a singular pose a small residual
+would ask for a large change, which puts nothing back."""
+
+TINY: Final = 1e-300
+"""Keeps 0 / 0 from being asked for."""
 
 IDLE: Final = 1e-10
 """Changes [rad] and slopes this small stop no channel at its bound: rounding of a level that is met must not
@@ -78,7 +86,11 @@ def prioritized_inverse(jacobians: Sequence[FloatArray]) -> tuple[FloatArray, Fl
     identity = np.eye(first.shape[-1])
     projection = identity - inverse @ first
     for jacobian in jacobians[1:]:
-        into = projection @ pseudo_inverse(jacobian @ projection)  # F_i (J_{i+1} F_i)⁺
+        # What earlier levels have used up leaves rounding, which must count as nothing.
+        left = jacobian @ projection
+        size = np.linalg.norm(jacobian, ord=2, axis=(-2, -1), keepdims=True)
+        left = np.where(np.linalg.norm(left, ord=2, axis=(-2, -1), keepdims=True) > RANK_TOLERANCE * size, left, 0.0)
+        into = projection @ pseudo_inverse(left)  # F_i (J_{i+1} F_i)⁺
         inverse = np.concatenate([(identity - into @ jacobian) @ inverse, into], axis=-1)
         projection = projection @ (identity - into @ jacobian @ projection)
     return inverse, projection
@@ -96,6 +108,9 @@ class StepLevel:
     """λ², (F,)."""
     curvature: FloatArray | None = None
     """What the Hessian of ½|r|² has beyond JᵀJ, (F, nv, nv); None for Gauss-Newton."""
+    guard: FloatArray | None = None
+    """The same for a level that is held where it is although it is not met: lower levels keep away from the
+    directions in which its cost bends, but no step is taken for it."""
 
 
 @dataclass(frozen=True)
@@ -105,36 +120,37 @@ class BoundedStep:
     change: FloatArray
     """dq, (F, nv), inside the box."""
     corrections: tuple[FloatArray, ...]
-    """For each level the matrix (F, nv, m) that answers a residual of it with the channels left to it."""
+    """For each level but the last the matrix (F, nv, m) that answers a residual of it with what was left to it."""
     bounded: BoolArray
     """Which channels were stopped at a bound, (F, nv)."""
 
 
 class _Box:
-    """What is left to move: a projection from which stopped channels are taken out one by one."""
+    """What is left to move: a projection from which held channels are taken out one by one."""
 
     def __init__(self, lower: FloatArray, upper: FloatArray) -> None:
         frames, nv = lower.shape
         self.lower, self.upper = lower, upper
         self.projection = np.tile(np.eye(nv), (frames, 1, 1))
-        self.stopped = np.zeros((frames, nv), dtype=np.bool_)
+        self.held = np.zeros((frames, nv), dtype=np.bool_)
 
-    def take_out(self, channels: BoolArray) -> None:
-        """Remove channels (F, nv) from the projection: F ← F − F_c F_cᵀ / F_cc for each."""
-        self.stopped |= channels
+    def without(self, channels: BoolArray) -> FloatArray:
+        """The projection with channels (F, nv) removed: F ← F − F_c F_cᵀ / F_cc for each."""
+        projection = np.array(self.projection)
         for _ in range(int(channels.sum(axis=1).max(initial=0))):
             some = channels.any(axis=1)
             index = channels.argmax(axis=1)
             rows = np.arange(len(channels))
-            column = self.projection[rows, :, index]  # (F, nv)
+            column = projection[rows, :, index]  # (F, nv)
             pivot = column[rows, index]
             use = some & (pivot > PIVOT_TOLERANCE)
             factor = np.where(use, 1.0 / np.where(use, pivot, 1.0), 0.0)
-            self.projection -= factor[:, None, None] * column[:, :, None] * column[:, None, :]
+            projection -= factor[:, None, None] * column[:, :, None] * column[:, None, :]
             hit = np.where(some[:, None], np.arange(channels.shape[1]) == index[:, None], False)
-            self.projection[hit] = 0.0
-            np.swapaxes(self.projection, 1, 2)[hit] = 0.0
+            projection[hit] = 0.0
+            np.swapaxes(projection, 1, 2)[hit] = 0.0
             channels = channels & ~hit
+        return projection
 
     def outward(self, at: FloatArray, direction: FloatArray) -> BoolArray:
         """Channels that stand on a bound and are told to leave through it, (F, nv)."""
@@ -151,6 +167,24 @@ class _Box:
         moved = np.where(stopped, np.where(direction > 0, self.upper, self.lower), moved)
         return moved, stopped
 
+    def pressure(self, at: FloatArray, held: BoolArray, gradient: FloatArray) -> FloatArray:
+        """With which force each held channel is pressed against its bound, (F, nv); negative: it wants away.
+
+        Lagrange's multipliers of the bounds when what is projected out is held too: F g = −Σ ν_i F e_i.
+        """
+        force = np.zeros_like(gradient)
+        projected = (self.projection @ gradient[..., None])[..., 0]
+        for frame in np.flatnonzero(held.any(axis=1)):
+            which = np.flatnonzero(held[frame])
+            block = self.projection[frame][np.ix_(which, which)]
+            values, vectors = np.linalg.eigh(block)
+            inverse = np.where(values > PIVOT_TOLERANCE, 1.0 / np.where(values > PIVOT_TOLERANCE, values, 1.0), 0.0)
+            outward = -(vectors * inverse) @ (vectors.T @ projected[frame, which])
+            at_lower = at[frame, which] <= self.lower[frame, which]
+            both = at_lower & (at[frame, which] >= self.upper[frame, which])
+            force[frame, which] = np.where(both, np.inf, np.where(at_lower, -outward, outward))
+        return force
+
 
 def bounded_step(
     levels: Sequence[StepLevel], lower: FloatArray, upper: FloatArray, radius: FloatArray
@@ -166,30 +200,44 @@ def bounded_step(
     box = _Box(lower, upper)
     change = np.zeros_like(lower)
     corrections: list[FloatArray] = []
-    for level in levels:
+    for number, level in enumerate(levels):
         start = change
-        open_frames = np.ones(len(change), dtype=np.bool_)
-        # The first working set is that of the projected gradient [Bertsekas1982]: stop what steepest descent
+        working = np.ones(len(change), dtype=np.bool_)
+        # The first working set is that of the projected gradient [Bertsekas1982]: hold what steepest descent
         # would push through a bound on which it stands.
-        while True:
-            gradient = _gradient(level, change)
-            descent = -(box.projection @ gradient[..., None])[..., 0]
-            outward = box.outward(change, descent) & ~box.stopped
-            if not outward.any():
+        descent = -(box.projection @ _gradient(level, change)[..., None])[..., 0]
+        held = box.outward(change, descent) & ~box.held
+        for _ in range(2 * change.shape[1] + 2):
+            projection = box.without(held)
+            model = _Model(level, projection, change)
+            full = model.step()
+            step = np.where(working[:, None], _within(full, change - start, radius), 0.0)
+            moved, stopped = box.advance(change, step)
+            short = (np.abs(step) < np.abs(full)).any(axis=1)  # by the radius
+            change = moved
+            blocked = stopped.any(axis=1)
+            # At the minimum of what is free: let go of the channel that most wants away from its bound.
+            gradient = _gradient(level, change) + level.damping[:, None] * step
+            force = box.pressure(change, held & (working & ~blocked & ~short)[:, None], gradient)
+            weakest = np.where(held, force, np.inf)
+            index = weakest.argmin(axis=1)
+            release = working & ~blocked & ~short & (weakest[np.arange(len(index)), index] < -IDLE)
+            held = held | stopped
+            held[release, index[release]] = False
+            working = working & (blocked | release)
+            if not working.any():
                 break
-            box.take_out(outward)
-        for _ in range(change.shape[1] + 1):
-            model = _Model(level, box.projection, change)
-            step = model.step(level.damping)
-            step = np.where(open_frames[:, None], _within(step, change - start, radius), 0.0)
-            change, stopped = box.advance(change, step)
-            open_frames = stopped.any(axis=1)
-            if not open_frames.any():
-                break
-            box.take_out(stopped)
+        if number == len(levels) - 1:
+            break
         corrections.append(model.correction)
-        box.projection = box.projection - model.basis @ np.swapaxes(model.basis, -1, -2)
-    return BoundedStep(change, tuple(corrections), box.stopped)
+        # What is pressed against its bound stays there, whatever comes after; what only leans on it is free again.
+        force = box.pressure(change, held, _gradient(level, change))
+        pressed = held & (force > IDLE)
+        box.projection = box.without(pressed)
+        box.held |= pressed
+        reserved = _Model(level, box.projection, change).reserved
+        box.projection = box.projection - reserved @ np.swapaxes(reserved, -1, -2)
+    return BoundedStep(change, tuple(corrections), box.held | held)
 
 
 def _gradient(level: StepLevel, change: FloatArray) -> FloatArray:
@@ -209,34 +257,66 @@ def _within(step: FloatArray, taken: FloatArray, radius: FloatArray) -> FloatArr
 
 
 class _Model:
-    """A level's quadratic model in what is left to move, by its principal directions."""
+    """A level's quadratic model in what is left to move."""
 
     def __init__(self, level: StepLevel, projection: FloatArray, change: FloatArray) -> None:
-        projected = level.jacobian @ projection  # B, (F, m, nv)
+        self._level, self._projection, self._change = level, projection, change
+        self._projected = level.jacobian @ projection  # B, (F, m, nv)
         # What is left may be nothing but rounding, so that small is measured against the level unprojected.
-        largest = np.einsum("fij,fij->f", level.jacobian, level.jacobian)
-        if level.curvature is None:
-            ahead = level.residual + (level.jacobian @ change[..., None])[..., 0]
-            squares, left = np.linalg.eigh(projected @ np.swapaxes(projected, -1, -2))
-            kept = squares > LEVEL_TOLERANCE**2 * largest[:, None]
-            sigma = np.sqrt(np.where(kept, squares, 1.0))
-            inverse = np.where(kept, 1.0 / sigma, 0.0)
-            self.basis = np.swapaxes(projected, -1, -2) @ left * inverse[:, None, :]  # (F, nv, m)
-            self._bend = np.where(kept, squares, 1.0)
-            self._slope = np.where(kept, sigma, 0.0) * (np.swapaxes(left, -1, -2) @ ahead[..., None])[..., 0]
-            self.correction = -self.basis * inverse[:, None, :] @ np.swapaxes(left, -1, -2)
-        else:
-            hessian = np.swapaxes(projected, -1, -2) @ projected + projection @ level.curvature @ projection
-            bends, directions = np.linalg.eigh(0.5 * (hessian + np.swapaxes(hessian, -1, -2)))
-            largest = largest + np.sqrt(np.einsum("fij,fij->f", level.curvature, level.curvature))
-            kept = np.abs(bends) > LEVEL_TOLERANCE**2 * largest[:, None]
-            self.basis = directions * kept[:, None, :]
-            self._bend = np.where(kept, np.abs(bends), 1.0)
-            gradient = _gradient(level, change)
-            self._slope = (np.swapaxes(self.basis, -1, -2) @ gradient[..., None])[..., 0]
-            towards = np.swapaxes(self.basis, -1, -2) @ np.swapaxes(level.jacobian, -1, -2)
-            self.correction = -self.basis @ (towards / self._bend[..., None])
+        self._largest = np.einsum("fij,fij->f", level.jacobian, level.jacobian)
 
-    def step(self, damping: FloatArray) -> FloatArray:
+    def step(self) -> FloatArray:
         """Damped step, (F, nv)."""
-        return -(self.basis @ (self._slope / (self._bend + damping[:, None]))[..., None])[..., 0]
+        if self._level.curvature is not None:
+            return self._newton_step(self._level.curvature)
+        basis, singular, left = self._principal
+        ahead = self._level.residual + (self._level.jacobian @ self._change[..., None])[..., 0]
+        slope = singular * (np.swapaxes(left, -1, -2) @ ahead[..., None])[..., 0]
+        share = slope / np.where(singular > 0.0, singular**2 + self._level.damping[:, None], 1.0)
+        return -(basis @ share[..., None])[..., 0]
+
+    def _newton_step(self, curvature: FloatArray) -> FloatArray:
+        """Newton's step where the cost bends upward, and away from where it bends downward."""
+        gradient = (self._projection @ _gradient(self._level, self._change)[..., None])[..., 0]
+        hessian = np.swapaxes(self._projected, -1, -2) @ self._projected
+        hessian += self._projection @ curvature @ self._projection
+        hessian = 0.5 * (hessian + np.swapaxes(hessian, -1, -2))
+        damping = self._level.damping[:, None]
+        bends, directions = np.linalg.eigh(hessian)
+        largest = self._largest + np.sqrt(np.einsum("fij,fij->f", curvature, curvature))
+        kept = np.abs(bends) > LEVEL_TOLERANCE**2 * largest[:, None]
+        slope = (np.swapaxes(directions, -1, -2) @ gradient[..., None])[..., 0]
+        share = np.where(kept, slope / np.where(kept, np.abs(bends) + damping, 1.0), 0.0)
+        return -(directions @ share[..., None])[..., 0]
+
+    @cached_property
+    def _principal(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Right singular vectors (F, nv, m), singular values (F, m), left ones (F, m, m) of B; 0 where small."""
+        squares, left = np.linalg.eigh(self._projected @ np.swapaxes(self._projected, -1, -2))
+        kept = squares > LEVEL_TOLERANCE**2 * self._largest[:, None]
+        singular = np.sqrt(np.where(kept, squares, 0.0))
+        inverse = np.where(kept, 1.0 / np.where(kept, singular, 1.0), 0.0)
+        return np.swapaxes(self._projected, -1, -2) @ left * inverse[:, None, :], singular, left
+
+    @property
+    def correction(self) -> FloatArray:
+        """Matrix (F, nv, m) that answers a residual of the level."""
+        basis, singular, left = self._principal
+        inverse = singular / (singular**2 + CORRECTION_DAMPING * self._largest[:, None] + TINY)
+        return -basis * inverse[:, None, :] @ np.swapaxes(left, -1, -2)
+
+    @property
+    def reserved(self) -> FloatArray:
+        """Directions, in columns, in which lower levels must not move.
+
+        Those in which the residuals change, and for a level that is not met those in which its cost bends.
+        """
+        bend = self._level.curvature if self._level.curvature is not None else self._level.guard
+        if bend is None:
+            return self._principal[0]
+        bend = self._projection @ bend @ self._projection
+        size = np.sqrt(np.einsum("fij,fij->f", bend, bend))[:, None, None]
+        square = np.swapaxes(self._projected, -1, -2) @ self._projected
+        square += bend @ bend / np.where(size > 0.0, size, 1.0)
+        strengths, directions = np.linalg.eigh(square)
+        return directions * (strengths > LEVEL_TOLERANCE**2 * self._largest[:, None])[:, None, :]

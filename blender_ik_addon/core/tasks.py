@@ -2,7 +2,7 @@
 """Tasks: what a pose should achieve, as residuals to drive to zero.
 
 A task is complete when it is made, target included; to move the target use `dataclasses.replace`. It belongs
-to a priority level (0 is highest) and has a weight [1/m] or [1/rad]. Targets may carry a leading frame axis.
+to a priority level (0 is highest) and has a weight within it. Targets may carry a leading frame axis.
 
 For solving, the tasks of one kind and level are stacked into rows that give, on a placed mechanism, the
 residual r (F, m), its Jacobian J (F, m, nv) with r(q + dq) ≈ r + J dq, and the curvature Σ_k r_k ∂²r_k/∂q∂q
@@ -44,7 +44,7 @@ class Task(ABC):
     priority: int = 0
     """Level; 0 is highest. A lower level never costs a higher one anything."""
     weight: float = 1.0
-    """Within its level: [1/m] for places, [1/rad] for angles."""
+    """How much it counts within its level; a miss by the skeleton's `reach` counts as much as one radian."""
     name: str = ""
     """What messages call it; by default its kind and joint."""
 
@@ -166,6 +166,11 @@ class ReachPoint(Task):
                 raise IKError(f"{self.label}: {key} is not finite")
             object.__setattr__(self, key, array)
         _check_axes(self, self.axes)
+        counts = self._frame_counts
+        if len(set(counts) - {1}) > 1:
+            raise IKError(
+                f"{self.label}: target has {counts[0]} frames, but armature_from_axes has {counts[1]}"
+            )
 
     @property
     def label(self) -> str:
@@ -173,9 +178,15 @@ class ReachPoint(Task):
         return self.name or f"position of {self.joint}"
 
     @property
+    def _frame_counts(self) -> list[int]:
+        """Lengths of the frame axes that there are."""
+        counts = (_frame_axis(self.target, 1), _frame_axis(self.armature_from_axes, 2))
+        return [count for count in counts if count is not None]
+
+    @property
     def frames(self) -> int | None:
         """Number of frames of the target, None when it is the same in all."""
-        return _frame_axis(self.target, 1) or _frame_axis(self.armature_from_axes, 2)
+        return max(self._frame_counts, default=None)
 
     def at_frame(self, frame: int) -> ReachPoint:
         """The task with the target of one frame."""
@@ -225,7 +236,7 @@ class PointRows(Rows):
 
     def _rows(self, weighted: FloatArray) -> FloatArray:
         """(F, E, 3, ...) -> (F, m, ...) without the rows that are switched off."""
-        flat = weighted.reshape(len(weighted), -1, *weighted.shape[3:])
+        flat = weighted.reshape(len(weighted), weighted.shape[1] * 3, *weighted.shape[3:])
         return flat if self._used is None else flat[:, self._used]
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
@@ -335,7 +346,7 @@ class OrientationRows(Rows):
         return rotvec_from_matrix(np.swapaxes(self._target, -1, -2) @ current)
 
     def _rows(self, weighted: FloatArray) -> FloatArray:
-        flat = weighted.reshape(len(weighted), -1, *weighted.shape[3:])
+        flat = weighted.reshape(len(weighted), weighted.shape[1] * 3, *weighted.shape[3:])
         return flat if self._used is None else flat[:, self._used]
 
     def residual(self, posed: PosedMechanism) -> FloatArray:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""F-curves: reading, writing in bulk and putting back; what a bake changes for a while and restores.
+"""F-curves: where they are, and reading and writing their keys in bulk.
 
 The one module that knows how actions are laid out and what differs between Blender 4.5, 5.0, 5.1 and 5.2.
 An action holds one layer with one keyframe strip; the strip holds one *channelbag* of F-curves per *slot*,
@@ -10,8 +10,7 @@ Keys go in and out as arrays, `foreach_get` and `foreach_set`, once per attribut
 reference outlives a call: what has to be found again is kept as a name, a data path or a session uid.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -60,8 +59,6 @@ _KEY_TYPES: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
     "select_right_handle": ((), np.bool_),
 }
 """All that a key holds: the shape and type of the buffers that Blender takes without conversion."""
-
-_CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
 
 _NAMES_SHOWN = 4
 """How many channels a note lists before it says how many more there are."""
@@ -135,24 +132,24 @@ def bone_keys(
 # Finding F-curves
 
 
-def _own_strip(action: bpy.types.Action) -> Any:
+def own_strip(action: bpy.types.Action) -> Any:
     """Return the action's keyframe strip; None where there is none yet."""
     strips = action.layers[0].strips if action.layers else ()
     return strips[0] if strips else None
 
 
-def _own_channelbag(obj: bpy.types.Object) -> Any:
+def own_channelbag(obj: bpy.types.Object) -> Any:
     """Return the F-curves of the slot that the object plays; None where there are none yet."""
     animation = obj.animation_data
     if animation is None or animation.action is None or animation.action_slot is None:
         return None
-    strip = _own_strip(animation.action)
+    strip = own_strip(animation.action)
     return None if strip is None else strip.channelbag(animation.action_slot)
 
 
-def _own_curves(obj: bpy.types.Object) -> dict[Channel, bpy.types.FCurve]:
+def own_curves(obj: bpy.types.Object) -> dict[Channel, bpy.types.FCurve]:
     """Return the F-curves that the object's action moves it with. For use within one call only."""
-    channelbag = _own_channelbag(obj)
+    channelbag = own_channelbag(obj)
     return {} if channelbag is None else {(c.data_path, c.array_index): c for c in channelbag.fcurves}
 
 
@@ -171,7 +168,7 @@ def _present_value(obj: bpy.types.Object, channel: Channel) -> float:
 
 def animated_channels(obj: bpy.types.Object) -> set[Channel]:
     """Return the channels that have an F-curve in the object's own action slot."""
-    return set(_own_curves(obj))
+    return set(own_curves(obj))
 
 
 def driven_channels(obj: bpy.types.Object) -> set[Channel]:
@@ -183,7 +180,7 @@ def driven_channels(obj: bpy.types.Object) -> set[Channel]:
 
 def key_range(obj: bpy.types.Object) -> tuple[float, float] | None:
     """Return the first and the last frame that has a key in the object's own slot; None if none has."""
-    ranges = [curve.range() for curve in _own_curves(obj).values() if len(curve.keyframe_points)]
+    ranges = [curve.range() for curve in own_curves(obj).values() if len(curve.keyframe_points)]
     return (min(r[0] for r in ranges), max(r[1] for r in ranges)) if ranges else None
 
 
@@ -202,7 +199,7 @@ def sample_channels(obj: bpy.types.Object, channels: Sequence[Channel], frames: 
         (F, C), in each property's own unit.
     """
     times = np.asarray(frames, dtype=np.float64).tolist()
-    curves = _own_curves(obj)
+    curves = own_curves(obj)
     samples = np.empty((len(times), len(channels)))
     for column, channel in enumerate(channels):
         curve = curves.get(channel)
@@ -229,7 +226,7 @@ def _is_locked(curve: bpy.types.FCurve) -> bool:
 # Keys as arrays
 
 
-def _read_keys(curve: bpy.types.FCurve) -> KeyArrays:
+def read_keys(curve: bpy.types.FCurve) -> KeyArrays:
     """Return every attribute of every key."""
     points = curve.keyframe_points
     keys: dict[str, npt.NDArray[Any]] = {}
@@ -240,7 +237,7 @@ def _read_keys(curve: bpy.types.FCurve) -> KeyArrays:
     return keys
 
 
-def _assign_keys(curve: bpy.types.FCurve, keys: KeyArrays) -> None:
+def assign_keys(curve: bpy.types.FCurve, keys: KeyArrays) -> None:
     """Replace all keys of an F-curve; handles are taken as they are."""
     points = curve.keyframe_points
     points.clear()  # there is no other way to take keys away in bulk
@@ -343,9 +340,9 @@ def write_keys(
     """
     times = _checked_frames(frames)
     _check_channels(armature_object, times, channel_keys, interpolation)
-    _check_editable(armature_object)
-    curves = _own_curves(armature_object)
-    sampled = [k.channel for k in channel_keys if k.channel in curves and _holds_samples(curves[k.channel])]
+    check_keyable(armature_object)
+    curves = own_curves(armature_object)
+    sampled = [k.channel for k in channel_keys if k.channel in curves and holds_samples(curves[k.channel])]
     if sampled:
         raise IKError(
             f"{_listed(sampled)} of {armature_object.name!r} hold samples, not keys: turn them into keys "
@@ -360,17 +357,17 @@ def write_keys(
         return WriteResult("", "", False, 0, 0, 0, 0, skipped, tuple(notes))
 
     action_created = armature_object.animation_data is None or armature_object.animation_data.action is None
-    channelbag = _ensure_channelbag(armature_object, action_name or f"{armature_object.name} Poise Bake")
+    channelbag = ensure_channelbag(armature_object, action_name or f"{armature_object.name} Poise Bake")
     replaced = 0
     for keys in written:
         curve = curves.get(keys.channel)
         new = _new_keys(times, keys.values, interpolation)
         if curve is None:
-            curve = _new_curve(channelbag, keys)
+            curve = new_curve(channelbag, keys)
         else:
-            new, removed = _merged_keys(_read_keys(curve), new)
+            new, removed = _merged_keys(read_keys(curve), new)
             replaced += removed
-        _assign_keys(curve, new)
+        assign_keys(curve, new)
         curve.update()  # places the handles and tags the animation for evaluation
 
     animation = armature_object.animation_data
@@ -413,7 +410,12 @@ def _check_channels(
         _present_value(obj, keys.channel)
 
 
-def _check_editable(obj: bpy.types.Object) -> None:
+def check_keyable(obj: bpy.types.Object) -> None:
+    """Refuse an object into whose action nothing can be written.
+
+    Raises:
+        IKError: The object or its action is linked, or NLA tweak mode is on.
+    """
     if not obj.is_editable:
         raise IKError(
             f"object {obj.name!r} is linked and cannot be keyed: "
@@ -433,11 +435,12 @@ def _check_editable(obj: bpy.types.Object) -> None:
         )
 
 
-def _holds_samples(curve: bpy.types.FCurve) -> bool:
+def holds_samples(curve: bpy.types.FCurve) -> bool:
+    """Whether the F-curve has baked samples, which cannot be edited, instead of keys."""
     return len(curve.sampled_points) > 0
 
 
-def _ensure_channelbag(obj: bpy.types.Object, action_name: str) -> bpy.types.ActionChannelbag:
+def ensure_channelbag(obj: bpy.types.Object, action_name: str) -> bpy.types.ActionChannelbag:
     """Return the F-curves of the object's slot; make animation data, action, slot, layer, strip as needed."""
     animation = obj.animation_data or obj.animation_data_create()
     assert animation is not None
@@ -454,7 +457,7 @@ def _ensure_channelbag(obj: bpy.types.Object, action_name: str) -> bpy.types.Act
     return strip.channelbag(slot, ensure=True)
 
 
-def _new_curve(channelbag: Any, keys: ChannelKeys) -> bpy.types.FCurve:
+def new_curve(channelbag: Any, keys: ChannelKeys) -> bpy.types.FCurve:
     """Make an F-curve in its group, coloured as Blender colours the ones it makes itself."""
     if IS_BLENDER_5:
         curve = channelbag.fcurves.new(keys.data_path, index=keys.array_index, group_name=keys.group)
@@ -507,233 +510,3 @@ def _playback_notes(obj: bpy.types.Object) -> list[str]:
     if blended and animation.use_nla and any(t.strips and not t.mute for t in animation.nla_tracks):
         notes.append("the action is blended over NLA strips, so what plays differs from the keys")
     return notes
-
-
-# Putting back
-
-
-@dataclass(frozen=True)
-class _CurveState:
-    keys: KeyArrays
-    group: str
-    settings: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class ActionSnapshot:
-    """The object's action, slot and F-curves, kept as plain data so that a bake can be undone exactly.
-
-    Pose channels are not in it: after `restore`, whoever changed the pose puts that back too.
-    """
-
-    object_name: str
-    object_uid: int
-    """Session uid: finds the object again even if it was renamed or undo has made it anew."""
-    known_actions: frozenset[int]
-    """Session uids of all actions, to tell one that was made since."""
-    has_animation_data: bool
-    last_slot_identifier: str
-    action_uid: int | None
-    slot_handle: int | None
-    """Number of the slot within its action; it never changes, an identifier may."""
-    layers: int
-    strips: int
-    has_channelbag: bool
-    curves: Mapping[Channel, _CurveState]
-
-    @classmethod
-    def take(cls, obj: bpy.types.Object) -> "ActionSnapshot":
-        """Remember what `write_keys` could change."""
-        animation = obj.animation_data
-        action = animation.action if animation is not None else None
-        slot = animation.action_slot if animation is not None and action is not None else None
-        return cls(
-            object_name=obj.name,
-            object_uid=obj.session_uid,
-            known_actions=frozenset(a.session_uid for a in bpy.data.actions),
-            has_animation_data=animation is not None,
-            last_slot_identifier=animation.last_slot_identifier if animation is not None else "",
-            action_uid=action.session_uid if action is not None else None,
-            slot_handle=slot.handle if slot is not None else None,
-            layers=len(action.layers) if action is not None else 0,
-            strips=len(action.layers[0].strips) if action is not None and action.layers else 0,
-            has_channelbag=_own_channelbag(obj) is not None,
-            curves={
-                channel: _CurveState(
-                    keys=_read_keys(curve),
-                    group=curve.group.name if curve.group is not None else "",
-                    settings={name: getattr(curve, name) for name in _CURVE_SETTINGS},
-                )
-                for channel, curve in _own_curves(obj).items()
-                if not _holds_samples(curve)  # never written, so never to be put back
-            },
-        )
-
-    def restore(self) -> None:
-        """Put action, slot and F-curves back; remove an action that was made for the object since."""
-        obj: Any = _with_uid(bpy.data.objects, self.object_uid)
-        if obj is None:
-            raise IKError(f"object {self.object_name!r} is gone, its animation cannot be put back")
-        action: Any = None
-        if self.action_uid is not None:
-            action = _with_uid(bpy.data.actions, self.action_uid)
-            if action is None:
-                raise IKError(f"the action of {self.object_name!r} is gone and cannot be put back")
-        animation = obj.animation_data
-        if animation is None and self.has_animation_data:
-            animation = obj.animation_data_create()
-        if animation is not None:
-            self._restore_assignment(animation, action)
-            if not (self.has_animation_data or animation.drivers or animation.nla_tracks):
-                obj.animation_data_clear()
-        if action is not None:
-            self._restore_channelbag(obj, action)
-            action.update_tag()
-        obj.update_tag()
-
-    def _restore_assignment(self, animation: Any, action: Any) -> None:
-        """Assign the action and the slot of before; remove a slot or an action that was made since."""
-        present, slot = animation.action, animation.action_slot
-        if present != action:
-            animation.action = action
-            if present is not None and present.session_uid not in self.known_actions and present.users == 0:
-                bpy.data.actions.remove(present)
-        elif slot is not None and self.slot_handle is None:
-            animation.action_slot = None
-            action.slots.remove(slot)  # and its channelbag with it
-        if action is not None:
-            slots = {s.handle: s for s in action.slots}
-            if self.slot_handle is not None and self.slot_handle not in slots:
-                raise IKError(f"the slot of {self.object_name!r} in action {action.name!r} is gone")
-            animation.action_slot = slots.get(self.slot_handle)
-        animation.last_slot_identifier = self.last_slot_identifier
-
-    def _restore_channelbag(self, obj: Any, action: Any) -> None:
-        """Put every F-curve back; remove curves, channelbag, strip and layer made since."""
-        channelbag = _ensure_channelbag(obj, "") if self.has_channelbag else _own_channelbag(obj)
-        strip = _own_strip(action)
-        if channelbag is not None:
-            for curve in list(channelbag.fcurves):
-                if (curve.data_path, curve.array_index) not in self.curves and not _holds_samples(curve):
-                    channelbag.fcurves.remove(curve)  # and its group, once that is empty
-            curves = _own_curves(obj)
-            for channel, state in self.curves.items():
-                curve = curves.get(channel)
-                if curve is None:  # deleted since
-                    curve = _new_curve(channelbag, ChannelKeys(*channel, np.empty(0), state.group))
-                for name, value in state.settings.items():
-                    setattr(curve, name, value)
-                # No fcurve.update() here: it would move handles that a script or an import had placed.
-                _assign_keys(curve, state.keys)
-            if not self.has_channelbag:
-                strip.channelbags.remove(channelbag)
-        if strip is not None and self.strips == 0 and not strip.channelbags:
-            action.layers[0].strips.remove(strip)
-        if self.layers == 0 and action.layers and not action.layers[0].strips:
-            action.layers.remove(action.layers[0])
-
-
-def _with_uid(collection: Any, uid: int) -> Any:
-    return next((block for block in collection if block.session_uid == uid), None)
-
-
-# What a bake changes for a while
-
-
-@contextmanager
-def scene_state(
-    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, armature_object: bpy.types.Object
-) -> Iterator[None]:
-    """Restore frame, modes, active object, selection (objects, bones) and auto-key, whatever happens inside.
-
-    Setting the frame back evaluates the animation: pose changes without keys on animated bones are lost,
-    so a caller that wants them kept puts the pose back after this.
-    """
-    name = armature_object.name
-    with ExitStack() as restore:  # the last one added runs first; all run, even if one fails
-        restore.callback(_restore_frame, scene, scene.frame_current + scene.frame_subframe)
-        restore.callback(_restore_auto_key, scene, scene.tool_settings.use_keyframe_insert_auto)
-        restore.callback(_restore_bones, name, *_bone_selection(armature_object))
-        restore.callback(_object_restorer(scene, view_layer))
-        yield
-
-
-def _restore_frame(scene: bpy.types.Scene, frame: float) -> None:
-    if scene.frame_current + scene.frame_subframe != frame:
-        whole = int(np.floor(frame))
-        scene.frame_set(whole, subframe=frame - whole)
-
-
-def _restore_auto_key(scene: bpy.types.Scene, use: bool) -> None:
-    scene.tool_settings.use_keyframe_insert_auto = use
-
-
-def _selectable(pose_bone: bpy.types.PoseBone) -> Any:
-    """Return what carries the bone's selection: the pose bone from 5.0, the bone before."""
-    return pose_bone if IS_BLENDER_5 else pose_bone.bone
-
-
-def _bone_selection(obj: Any) -> tuple[frozenset[str], str | None]:
-    """Return the names of the selected bones, and of the active one."""
-    if obj.pose is None:
-        return frozenset(), None
-    active = obj.data.bones.active
-    selected = frozenset(b.name for b in obj.pose.bones if _selectable(b).select)
-    return selected, active.name if active is not None else None
-
-
-def _restore_bones(object_name: str, selected: frozenset[str], active: str | None) -> None:
-    obj: Any = bpy.data.objects.get(object_name)
-    if obj is None or obj.pose is None or obj.mode == "EDIT":  # edit bones have a selection of their own
-        return
-    if (selected, active) == _bone_selection(obj):
-        return
-    obj.data.bones.active = obj.data.bones.get(active) if active is not None else None
-    for bone in obj.pose.bones:
-        _selectable(bone).select = bone.name in selected
-
-
-def _layer_objects(view_layer: bpy.types.ViewLayer) -> dict[str, bpy.types.Object]:
-    """Return the view layer's objects by name; it lists None for an object that has just been deleted."""
-    return {obj.name: obj for obj in view_layer.objects if obj is not None}
-
-
-def _object_restorer(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer) -> Callable[[], None]:
-    """Return what puts modes, selection and active object back to how they are now."""
-
-    def modes_now() -> dict[str, str]:
-        return {name: obj.mode for name, obj in _layer_objects(view_layer).items() if obj.mode != "OBJECT"}
-
-    def set_mode(obj: bpy.types.Object, mode: Any) -> None:
-        view_layer.objects.active = obj
-        with bpy.context.temp_override(scene=scene, view_layer=view_layer, active_object=obj, object=obj):
-            bpy.ops.object.mode_set(mode=mode)
-
-    def select_only(names: Collection[str]) -> None:
-        for name, obj in _layer_objects(view_layer).items():
-            if obj.select_get(view_layer=view_layer) != (name in names):
-                obj.select_set(name in names, view_layer=view_layer)
-
-    modes = modes_now()
-    objects = _layer_objects(view_layer)
-    selected = {name for name in objects if objects[name].select_get(view_layer=view_layer)}
-    active = view_layer.objects.active
-    active_name = active.name if active is not None else ""
-
-    def restore() -> None:
-        objects = _layer_objects(view_layer)
-        present = modes_now()
-        if present != modes:
-            for name in present:
-                if objects[name].mode != "OBJECT":  # one call takes several objects out
-                    set_mode(objects[name], "OBJECT")
-            # The active object's mode comes last, so that it ends up as the active one.
-            for mode in sorted(set(modes.values()), key=lambda mode: mode == modes.get(active_name)):
-                names = [name for name in modes if modes[name] == mode and name in objects]
-                if names:
-                    select_only(names)  # the mode is entered with all that are selected
-                    set_mode(objects[active_name if active_name in names else names[0]], mode)
-        select_only(selected)
-        view_layer.objects.active = objects.get(active_name)
-
-    return restore

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Blender for the scene tests: the add-on is registered once, and every test begins in an empty file."""
 
-import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -19,14 +18,7 @@ def addon() -> Iterator[None]:
 
     from . import builders
 
-    try:
-        blender_ik_addon.register()
-    except ImportError as error:
-        # Only until every module is written; test_registration.py fails as long as this happens.
-        warnings.warn(f"the add-on is not registered: {error}", stacklevel=1)
-        yield
-        builders.disable_rigify()
-        return
+    blender_ik_addon.register()
     try:
         yield
     finally:

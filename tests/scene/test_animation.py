@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keys land on the right frames and channels, and everything can be put back, on each supported Blender."""
+"""Keys land on the right frames and channels, on each supported Blender."""
 
 import sys
 from collections.abc import Callable
@@ -8,108 +8,15 @@ from typing import Any
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene import animation
-from blender_ik_addon.scene.animation import ActionSnapshot, ChannelKeys, write_keys
+from blender_ik_addon.scene.animation import ChannelKeys, write_keys
 
-from .builders import basic_human_metarig, chain, empty, humanoid
-
-LOCATION = 'pose.bones["bone.000"].location'
-EULER = 'pose.bones["bone.000"].rotation_euler'
-KEY_ATTRIBUTES = (
-    *("co", "handle_left", "handle_right", "handle_left_type", "handle_right_type", "interpolation"),
-    *("type", "easing", "back", "amplitude", "period"),
-    *("select_control_point", "select_left_handle", "select_right_handle"),
-)
-CURVE_ATTRIBUTES = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
-
-
-def assign_slot(obj: Any, action: Any, slot_name: str) -> Any:
-    """Give the object a new slot of the action, and return the slot's F-curves."""
-    data = obj.animation_data_create()
-    data.action = action
-    slot = action.slots.new("OBJECT", slot_name)
-    data.action_slot = slot
-    layer = action.layers[0] if action.layers else action.layers.new("Layer")
-    strip = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
-    return strip.channelbag(slot, ensure=True)
-
-
-def location_keys(values: npt.ArrayLike, *, index: int = 0, group: str = "") -> ChannelKeys:
-    """Keys for the location of the first bone, along x when nothing else is said."""
-    return ChannelKeys(LOCATION, index, np.asarray(values, dtype=np.float64), group)
-
-
-def channelbag_of(obj: Any) -> Any:
-    data = obj.animation_data
-    return data.action.layers[0].strips[0].channelbag(data.action_slot)
-
-
-def curve_of(obj: Any, path: str = LOCATION, index: int = 0) -> Any:
-    return channelbag_of(obj).fcurves.find(path, index=index)
-
-
-def points(curve: Any) -> list[tuple[float, float]]:
-    return [(round(p.co.x, 4), round(p.co.y, 4)) for p in curve.keyframe_points]
-
-
-def as_tuples(value: Any) -> Any:
-    return value if isinstance(value, (str, bool, int, float)) else tuple(value)
-
-
-def recorded(obj: Any) -> dict[str, Any]:
-    """All that restoring must bring back, key by key: independent of the arrays that the module uses."""
-    data = obj.animation_data
-    state: dict[str, Any] = {
-        "data": data is not None,
-        "actions": sorted(a.name for a in bpy.data.actions),
-        "last slot": data.last_slot_identifier if data else None,
-        "action": data.action.name if data and data.action else None,
-        "slot": data.action_slot.identifier if data and data.action_slot else None,
-    }
-    for action in bpy.data.actions:
-        state[f"slots {action.name}"] = [s.identifier for s in action.slots]
-        bags = [b for layer in action.layers for s in layer.strips for b in s.channelbags]
-        state[f"layers {action.name}"] = [len(layer.strips) for layer in action.layers]
-        for bag in bags:
-            state[f"groups {action.name} {bag.slot.identifier}"] = [g.name for g in bag.groups]
-            for c in bag.fcurves:
-                state[f"curve {action.name} {bag.slot.identifier} {c.data_path} {c.array_index}"] = (
-                    c.group.name if c.group else None,
-                    [getattr(c, a) for a in CURVE_ATTRIBUTES],
-                    [m.type for m in c.modifiers],
-                    [[as_tuples(getattr(p, a)) for a in KEY_ATTRIBUTES] for p in c.keyframe_points],
-                )
-    return state
-
-
-def odd_curve(obj: Any, frames: tuple[float, ...] = (-5.0, 2.0, 7.5, 12.0, 30.0)) -> Any:
-    """Give the object's location x a curve with one of everything an animator may have set."""
-    bag = assign_slot(obj, bpy.data.actions.new("By hand"), obj.name)
-    curve = bag.fcurves.new(LOCATION, index=0)
-    for frame in frames:
-        curve.keyframe_points.insert(frame, 0.1 * frame * frame)
-    curve.update()
-    keys = curve.keyframe_points
-    keys[0].interpolation, keys[0].amplitude, keys[0].period, keys[0].easing = "ELASTIC", 3.0, 5.0, "EASE_IN"
-    keys[1].handle_left_type = keys[1].handle_right_type = "FREE"
-    keys[1].handle_left, keys[1].handle_right = (0.5, -4.0), (3.0, 9.0)
-    keys[2].type, keys[2].interpolation, keys[2].back = "EXTREME", "CONSTANT", 2.5
-    keys[3].handle_left_type = keys[3].handle_right_type = "VECTOR"
-    keys[3].select_control_point, keys[3].select_left_handle = False, False
-    curve.extrapolation = "LINEAR"
-    curve.color_mode, curve.hide = "CUSTOM", True
-    # Where an import may have left a handle, and where fcurve.update() would not: it must stay there.
-    handles = np.empty(2 * len(keys), np.float32)
-    keys.foreach_get("handle_left", handles)
-    handles[-2:] = 25.0, 1.0
-    keys.foreach_set("handle_left", handles)
-    assert keys[4].handle_left_type == "AUTO_CLAMPED" and keys[4].handle_left[:] == (25.0, 1.0)
-    return curve
-
+from .actions import EULER, LOCATION, assign_slot, channelbag_of, curve_of, location_keys, odd_curve, points
+from .builders import chain, empty, humanoid
+from .records import KEY_ATTRIBUTES, action_record, as_tuples
 
 # Where keys land
 
@@ -245,7 +152,7 @@ def test_no_group_when_none_is_asked_for() -> None:
 def test_older_keys_outside_the_range_stay_and_inside_are_replaced() -> None:
     obj = chain(1)
     curve = odd_curve(obj)
-    before = recorded(obj)
+    before = action_record(obj)
     name = f"curve By hand OBchain {LOCATION} 0"
 
     result = write_keys(obj, np.arange(2.0, 13.0), [location_keys(np.full(11, 7.0))])
@@ -253,7 +160,7 @@ def test_older_keys_outside_the_range_stay_and_inside_are_replaced() -> None:
     assert points(curve_of(obj)) == [(-5.0, 2.5), *((f, 7.0) for f in np.arange(2.0, 13.0)), (30.0, 90.0)]
     assert result.keys_replaced == 3 and result.curves_created == 0 and not result.action_created
     assert obj.animation_data.action.name == result.action == "By hand"
-    after = recorded(obj)
+    after = action_record(obj)
     assert after[name][:3] == before[name][:3]  # group, settings, modifiers
     values = [KEY_ATTRIBUTES.index(a) for a in KEY_ATTRIBUTES if not a.startswith("handle")]
     for old, new in ((before[name][3][0], after[name][3][0]), (before[name][3][-1], after[name][3][-1])):
@@ -289,23 +196,6 @@ def test_other_slots_of_a_shared_action_are_not_touched() -> None:
     assert result.slot == "OBfirst" and len(shared.slots) == 2
     assert points(curve_of(first)) == [(1.0, 1.0), (2.0, 2.0)]
     assert points(curve_of(second)) == [(1.0, 42.0)]
-
-
-def test_an_object_without_a_slot_gets_one_of_its_own() -> None:
-    first, second = chain(1, name="first"), chain(1, name="second")
-    shared = bpy.data.actions.new("Shared")
-    assign_slot(second, shared, "second").fcurves.new(LOCATION, index=0).keyframe_points.insert(1, 42.0)
-    first.animation_data_create().action = shared
-    first.animation_data.action_slot = None
-    before = recorded(first)
-    snapshot = ActionSnapshot.take(first)
-
-    write_keys(first, [1, 2], [location_keys([1.0, 2.0])])
-
-    assert first.animation_data.action_slot.identifier == "OBfirst"
-    assert points(curve_of(second)) == [(1.0, 42.0)]
-    snapshot.restore()
-    assert recorded(first) == before
 
 
 def test_one_slot_that_moves_two_objects_is_noted() -> None:
@@ -513,282 +403,6 @@ def test_any_object_can_be_sampled() -> None:
     target.keyframe_insert("location", index=0, frame=11)
     assert animation.sample(target, "location", 0, [1, 11]).tolist() == [1.0, 5.0]
     assert animation.key_range(target) == (1.0, 11.0)
-
-
-# Putting back
-
-
-def bake_over(obj: Any) -> None:
-    keys = [
-        key
-        for name in ("location", "rotation_euler", "scale")
-        for key in animation.bone_keys("bone.000", name, np.full((11, 3), 7.0))
-    ]
-    write_keys(obj, np.arange(2.0, 13.0), keys, interpolation="BEZIER")
-
-
-def nothing(obj: Any) -> None:
-    """No animation data."""
-
-
-def data_only(obj: Any) -> None:
-    """Animation data, no action; a trace of an earlier slot."""
-    obj.animation_data_create().last_slot_identifier = "OBonce"
-
-
-def empty_action(obj: Any) -> None:
-    """An action with nothing in it."""
-    obj.animation_data_create().action = bpy.data.actions.new("Bare")
-
-
-def empty_slot(obj: Any) -> None:
-    """A slot without F-curves."""
-    empty_action(obj)
-    obj.animation_data.action_slot = obj.animation_data.action.slots.new("OBJECT", "mine")
-
-
-def curves_by_hand(obj: Any) -> None:
-    """F-curves with all sorts of keys, and a slot of another object in the same action."""
-    odd_curve(obj)
-    other = chain(1, name="other")
-    bag = assign_slot(other, obj.animation_data.action, "other")
-    bag.fcurves.new(LOCATION, index=0).keyframe_points.insert(4, 42.0)
-    write_keys(obj, [5, 6], [location_keys([1.0, 2.0], index=2, group="bone.000")])
-    curve_of(obj, index=2).modifiers.new("CYCLES")
-
-
-@pytest.mark.parametrize("before", [nothing, data_only, empty_action, empty_slot, curves_by_hand])
-def test_restoring_is_exact(before: Callable[[Any], None]) -> None:
-    obj = chain(1)
-    before(obj)
-    state = recorded(obj)
-    snapshot = ActionSnapshot.take(obj)
-
-    bake_over(obj)
-    assert recorded(obj) != state
-    bpy.context.scene.frame_set(5)
-    snapshot.restore()
-
-    assert recorded(obj) == state
-
-
-def test_restoring_twice_or_without_a_change_does_nothing() -> None:
-    obj = chain(1)
-    curves_by_hand(obj)
-    state = recorded(obj)
-    snapshot = ActionSnapshot.take(obj)
-    snapshot.restore()
-    assert recorded(obj) == state
-    bake_over(obj)
-    snapshot.restore()
-    snapshot.restore()
-    assert recorded(obj) == state
-
-
-def test_restored_curves_play_again() -> None:
-    obj = chain(1)
-    write_keys(obj, [1, 10], [location_keys([1.0, 2.0])])
-    snapshot = ActionSnapshot.take(obj)
-    bake_over(obj)
-    bpy.context.scene.frame_set(10)
-    snapshot.restore()
-    evaluated = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    assert evaluated.pose.bones["bone.000"].location.x == 2.0
-
-
-def test_restoring_brings_back_deleted_curves_and_other_assignments() -> None:
-    obj = chain(1)
-    write_keys(obj, [1, 10], [location_keys([1.0, 2.0], group="bone.000")], action_name="Mine")
-    state = recorded(obj)
-    snapshot = ActionSnapshot.take(obj)
-    bag = channelbag_of(obj)
-    bag.fcurves.remove(curve_of(obj))
-    obj.animation_data.action = None
-    bake_over(obj)
-    obj.name = "renamed"
-    snapshot.restore()
-    obj.name = "chain"
-    assert recorded(obj) == state
-
-
-def test_restoring_brings_back_cleared_animation_data() -> None:
-    obj = chain(1)
-    write_keys(obj, [1, 10], [location_keys([1.0, 2.0], group="bone.000")])
-    state = recorded(obj)
-    snapshot = ActionSnapshot.take(obj)
-    obj.animation_data_clear()
-    snapshot.restore()
-    assert recorded(obj) == state
-
-
-def test_restoring_without_the_slot_or_the_action_says_so() -> None:
-    obj = chain(1)
-    write_keys(obj, [1, 10], [location_keys([1.0, 2.0])])
-    snapshot = ActionSnapshot.take(obj)
-    action = obj.animation_data.action
-    action.slots.remove(action.slots[0])
-    with pytest.raises(IKError, match=r"slot of 'chain' in action 'chain Poise Bake' is gone"):
-        snapshot.restore()
-    bpy.data.actions.remove(bpy.data.actions["chain Poise Bake"])
-    with pytest.raises(IKError, match=r"action of 'chain' is gone"):
-        snapshot.restore()
-
-
-def test_restoring_keeps_drivers_made_since() -> None:
-    obj = chain(1)
-    snapshot = ActionSnapshot.take(obj)
-    obj.driver_add("location", 0)
-    bake_over(obj)
-    snapshot.restore()
-    assert len(bpy.data.actions) == 0 and len(obj.animation_data.drivers) == 1
-
-
-def test_restoring_a_deleted_object_says_so() -> None:
-    obj = chain(1)
-    snapshot = ActionSnapshot.take(obj)
-    bpy.data.objects.remove(obj)
-    with pytest.raises(IKError, match=r"'chain' is gone"):
-        snapshot.restore()
-
-
-def test_restoring_on_a_rigify_metarig() -> None:
-    obj = basic_human_metarig()
-    snapshot = ActionSnapshot.take(obj)
-    keys = [
-        k
-        for bone in obj.pose.bones
-        for k in animation.bone_keys(bone.name, "rotation_quaternion", np.tile([1.0, 0, 0, 0], (3, 1)))
-    ]
-    assert write_keys(obj, [1, 2, 3], keys).keys == 29 * 4 * 3
-    snapshot.restore()
-    assert obj.animation_data is None and len(bpy.data.actions) == 0
-
-
-# The scene
-
-
-class DeliberateError(Exception):
-    """Raised inside the block."""
-
-
-def select_bones(obj: Any, names: set[str]) -> None:
-    for bone in obj.pose.bones:
-        (bone if bpy.app.version >= (5, 0, 0) else bone.bone).select = bone.name in names
-
-
-def scene_recorded(obj: Any) -> dict[str, Any]:
-    scene, layer = bpy.context.scene, bpy.context.view_layer
-    on_bone = bpy.app.version >= (5, 0, 0)
-    return {
-        "frame": (scene.frame_current, scene.frame_subframe),
-        "modes": {o.name: o.mode for o in layer.objects},
-        "active": layer.objects.active and layer.objects.active.name,
-        "selected": [o.name for o in layer.objects if o.select_get()],
-        "bones": [b.name for b in obj.pose.bones if (b if on_bone else b.bone).select],
-        "active bone": obj.data.bones.active and obj.data.bones.active.name,
-        "auto key": scene.tool_settings.use_keyframe_insert_auto,
-    }
-
-
-def disturb(obj: Any, other: Any) -> None:
-    """Change all that `scene_state` looks after, then fail."""
-    scene, layer = bpy.context.scene, bpy.context.view_layer
-    scene.frame_set(77)
-    scene.tool_settings.use_keyframe_insert_auto = not scene.tool_settings.use_keyframe_insert_auto
-    if layer.objects.active is not None and layer.objects.active.mode != "OBJECT":
-        bpy.ops.object.mode_set(mode="OBJECT")
-    for o in layer.objects:
-        o.select_set(o == other)
-    layer.objects.active = other
-    select_bones(obj, {"bone.002"})
-    obj.data.bones.active = obj.data.bones["bone.002"]
-    raise DeliberateError
-
-
-@pytest.mark.parametrize("frame", [(12, 0.0), (3, 0.25), (-4, 0.75)])
-@pytest.mark.parametrize("mode", ["OBJECT", "POSE"])
-@pytest.mark.parametrize("other_mode", ["OBJECT", "POSE"])
-def test_the_scene_is_as_before_after_an_error(frame: tuple[int, float], mode: str, other_mode: str) -> None:
-    obj, other, third = chain(3), chain(3, name="other"), empty("third")
-    scene, layer = bpy.context.scene, bpy.context.view_layer
-    obj.data.bones.active = obj.data.bones["bone.001"]
-    layer.objects.active = obj
-    third.select_set(True)
-    if mode == "POSE":
-        bpy.ops.object.mode_set(mode="POSE")
-    select_bones(obj, {"bone.000", "bone.001"})
-    scene.tool_settings.use_keyframe_insert_auto = True
-    scene.frame_set(frame[0], subframe=frame[1])
-    before = scene_recorded(obj)
-
-    with pytest.raises(DeliberateError), animation.scene_state(scene, layer, obj):
-        if mode == "OBJECT" and other_mode == "POSE":
-            layer.objects.active = other
-            bpy.ops.object.mode_set(mode="POSE")  # left on: has to be ended
-            scene.frame_set(5)
-            raise DeliberateError
-        disturb(obj, other)
-
-    assert scene_recorded(obj) == before
-
-
-def test_two_armatures_in_pose_mode_come_back_together() -> None:
-    obj, other, third = chain(3), chain(3, name="other"), empty("third")
-    scene, layer = bpy.context.scene, bpy.context.view_layer
-    obj.select_set(True)
-    other.select_set(True)
-    layer.objects.active = obj
-    bpy.ops.object.mode_set(mode="POSE")
-    assert other.mode == "POSE"
-    obj.select_set(False)
-    before = scene_recorded(obj)
-    with pytest.raises(DeliberateError), animation.scene_state(scene, layer, obj):
-        disturb(obj, third)
-    assert scene_recorded(obj) == before
-
-
-def test_edit_mode_comes_back_with_its_own_selection() -> None:
-    obj = chain(3)
-    bpy.ops.object.mode_set(mode="EDIT")
-    for bone in obj.data.edit_bones:
-        bone.select = bone.select_head = bone.select_tail = bone.name == "bone.001"
-    with animation.scene_state(bpy.context.scene, bpy.context.view_layer, obj):
-        bpy.ops.object.mode_set(mode="OBJECT")
-    assert obj.mode == "EDIT"
-    assert [b.name for b in obj.data.edit_bones if b.select] == ["bone.001"]
-
-
-def test_another_scene_than_the_one_shown_is_restored_too() -> None:
-    obj = chain(2)
-    scene = bpy.data.scenes.new("Second")
-    layer = scene.view_layers[0]
-    bpy.context.scene.collection.objects.unlink(obj)
-    scene.collection.objects.link(obj)
-    layer.objects.active = obj
-    scene.frame_set(7)
-    with animation.scene_state(scene, layer, obj):
-        scene.frame_set(20)
-        with bpy.context.temp_override(scene=scene, view_layer=layer, active_object=obj, object=obj):
-            bpy.ops.object.mode_set(mode="POSE")
-    assert (scene.frame_current, obj.mode) == (7, "OBJECT")
-
-
-def test_objects_that_are_deleted_inside_are_no_obstacle() -> None:
-    obj, other = chain(2), chain(2, name="other")
-    other.select_set(True)
-    with animation.scene_state(bpy.context.scene, bpy.context.view_layer, obj):
-        bpy.data.objects.remove(other)
-        bpy.data.objects.remove(obj)
-    assert bpy.context.view_layer.objects.active is None
-
-
-def test_the_frame_is_not_set_without_need() -> None:
-    obj = chain(1)
-    write_keys(obj, [1, 2], [location_keys([1.0, 2.0])])
-    bpy.context.view_layer.update()
-    with animation.scene_state(bpy.context.scene, bpy.context.view_layer, obj):
-        obj.pose.bones["bone.000"].location.x = 5.0
-    assert obj.pose.bones["bone.000"].location.x == 5.0  # setting the frame would have played the keys
 
 
 # Speed, as counts

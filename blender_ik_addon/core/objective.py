@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a descent lowers: the levels of a system, in the units in which steps are measured.
+
+Channels are u = √k q with k = 1/(1 − stiffness), so that a stiff channel moves less [ChungChoi1994: Whitney's
+weighted inverse]. Lengths, of residuals and of translations, are divided by the reach of the skeleton, so that a
+skeleton in centimetres takes the same steps as one in metres, and a miss by the reach counts as one radian,
+whatever the tasks. After the levels of the tasks comes the
+wish for the preferred pose, a level of its own, whose residual is u − preferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray
+from .mechanism import PosedMechanism
+from .problem import Level, System
+
+MULTIPLIER_DAMPING: Final = 1e-5
+"""Added to JJᵀ [1], in scaled units, so that multipliers stay moderate at singular poses."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The residuals of all levels at some values of the free channels."""
+
+    values: FloatArray
+    """(F, nv) [m, rad], inside the limits."""
+    posed: PosedMechanism
+    residuals: tuple[FloatArray, ...]
+    """Of each level of the tasks, then of the wish, (F, m) each, in scaled units."""
+    norms: FloatArray
+    """|r| of each, (F, levels + 1)."""
+
+
+class Objective:
+    """A system's levels in scaled units."""
+
+    def __init__(self, system: System, *, merged: bool, clamp_distance: float | None) -> None:
+        """Prepare the scales.
+
+        Args:
+            system: Tasks on given poses.
+            merged: Whether all levels count as one, as methods without priorities see them.
+            clamp_distance: Dmax, to which residuals of places are shortened [m]; None for not at all.
+        """
+        self.system = system
+        self._merged = merged and len(system.priorities) > 1
+        self._clamp_distance = clamp_distance
+        self.length = system.problem.skeleton.reach
+        """Unit of length [m]."""
+        self.weight: FloatArray = np.sqrt(1.0 / (1.0 - system.stiffness)) / np.where(
+            system.rotates, 1.0, self.length
+        )
+        """u = weight * q, (nv,)."""
+        scales = [np.where(angular, 1.0, 1.0 / self.length) for angular in system.angular_rows]
+        self._row_counts = [len(scale) for scale in scales]
+        self._row_scales = [np.concatenate(scales)] if self._merged else scales
+        wish = ~np.isnan(system.preferred)
+        self._wish = wish.astype(np.float64)
+        self._preferred = np.where(wish, system.preferred, 0.0) * self.weight
+
+    @property
+    def levels(self) -> int:
+        """Number of levels of the tasks; the wish has the number after the last."""
+        return len(self._row_scales)
+
+    def clipped(self, values: FloatArray) -> FloatArray:
+        """Values inside the limits."""
+        return np.clip(values, self.system.lower, self.system.upper)
+
+    def on_limit(self, values: FloatArray) -> BoolArray:
+        """Which channels stand on a limit, (F, nv)."""
+        return (values <= self.system.lower) | (values >= self.system.upper)
+
+    def at(self, values: FloatArray) -> Point:
+        """Evaluate at values inside the limits."""
+        posed = self.system.place(values)
+        residuals = (*self._scaled(self.system.residuals(posed)), self._away(values))
+        return Point(values, posed, residuals, norms_of(residuals))
+
+    def linearize(self, point: Point) -> list[Level]:
+        """Residual and Jacobian by u of every level, the wish last."""
+        levels = self.system.linearize(point.posed)
+        if self._merged:
+            levels = self.system.merged(levels)
+        scaled = [
+            Level(residual, level.jacobian * scale[:, None] / self.weight)
+            for residual, level, scale in zip(point.residuals, levels, self._row_scales, strict=False)
+        ]
+        nv = self.system.size
+        wish = np.broadcast_to(np.diag(self._wish), (len(point.values), nv, nv))
+        return [*scaled, Level(point.residuals[-1], wish)]
+
+    def moved(self, point: Point, change: FloatArray) -> FloatArray:
+        """Values after a change in u, inside the limits."""
+        return self.clipped(point.values + change / self.weight)
+
+    def room(self, point: Point) -> tuple[FloatArray, FloatArray]:
+        """How far u may change down and up, (F, nv) each."""
+        return (
+            (self.system.lower - point.values) * self.weight,
+            (self.system.upper - point.values) * self.weight,
+        )
+
+    def curvature(self, point: Point, levels: Sequence[Level], level: int, unmet: BoolArray) -> FloatArray | None:
+        """What the Hessian of a level in u has beyond JᵀJ, (F, nv, nv); None where it counts in no frame.
+
+        It is the curvature of the level's own residual, counted where it is not met, and that of the levels
+        above, by which it is held, with Lagrange's multipliers: on a curved constraint a cost bends with it.
+
+        Args:
+            point: Where.
+            levels: What `linearize` returned there.
+            level: Number of the level.
+            unmet: Which levels of the tasks cannot be met, (F, levels).
+        """
+        wish = level == self.levels
+        if self._clamp_distance is not None or not (wish or unmet[:, level].any()):
+            return None
+        nv = self.system.size
+        total = np.zeros((len(point.values), nv, nv))
+        if level > 0:
+            multipliers = self._multipliers(point, levels, level, unmet)
+            total += self.system.constraint_curvature(point.posed, multipliers)
+        total /= self.weight[:, None] * self.weight
+        return total if wish else (total + self.own_curvature(point, level)) * unmet[:, level, None, None]
+
+    def own_curvature(self, point: Point, level: int) -> FloatArray:
+        """Σ_k r_k ∂²r_k/∂u∂u of a level of the tasks, (F, nv, nv)."""
+        own = range(len(self._row_counts)) if self._merged else [level]
+        total = sum(self.system.curvature(point.posed, number, self.length) for number in own)
+        return total / (self.weight[:, None] * self.weight)
+
+    def _multipliers(
+        self, point: Point, levels: Sequence[Level], level: int, unmet: BoolArray
+    ) -> list[FloatArray]:
+        """Lagrange's multipliers of the rows of all levels above one: Σ Jᵀμ = −(gradient of that level)."""
+        above, held = levels[:level], levels[level]
+        jacobian = np.concatenate([upper.jacobian for upper in above], axis=1)
+        jacobian = jacobian * ~self.on_limit(point.values)[:, None, :]
+        gradient = np.swapaxes(held.jacobian, -1, -2) @ held.residual[..., None]
+        square = jacobian @ np.swapaxes(jacobian, -1, -2) + MULTIPLIER_DAMPING * np.eye(jacobian.shape[1])
+        multipliers = -np.linalg.solve(square, jacobian @ gradient)[..., 0]
+        # A level that is not met holds not by its rows but by being at its best: they pull nothing.
+        met = np.repeat(~unmet[:, :level], [upper.residual.shape[1] for upper in above], axis=1)
+        multipliers = multipliers * met * np.concatenate(self._row_scales[:level])
+        counts = self._row_counts if self._merged else self._row_counts[:level]
+        return np.split(multipliers, np.cumsum(counts)[:-1], axis=1)
+
+    def _scaled(self, residuals: Sequence[FloatArray]) -> list[FloatArray]:
+        """Residuals of the system's levels in scaled units, clamped and merged as asked for."""
+        if self._clamp_distance is not None:
+            residuals = self.system.clamped(residuals, self._clamp_distance)
+        if self._merged:
+            residuals = [np.concatenate(residuals, axis=1)]
+        return [residual * scale for residual, scale in zip(residuals, self._row_scales, strict=True)]
+
+    def _away(self, values: FloatArray) -> FloatArray:
+        """u − preferred where there is a preference, else 0, (F, nv)."""
+        return (values * self.weight - self._preferred) * self._wish
+
+
+def norms_of(residuals: Sequence[FloatArray]) -> FloatArray:
+    """|r| of each, (F, len(residuals))."""
+    return np.stack([np.sqrt(np.einsum("fm,fm->f", r, r)) for r in residuals], axis=1)

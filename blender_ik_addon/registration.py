@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The order in which the parts of the add-on are added to Blender, and taken away again."""
+
+from contextlib import ExitStack
+
+from .scene import properties
+from .ui import operators, panels
+
+MODULES = (properties, operators, panels)
+"""What is registered, each after the modules whose classes it uses."""
+
+
+def register() -> None:
+    """Register every module in order; if one fails, undo those done before it and raise its error."""
+    with ExitStack() as undo:
+        for module in MODULES:
+            module.register()
+            undo.callback(module.unregister)
+        undo.pop_all()  # all went well: keep them
+
+
+def unregister() -> None:
+    """Unregister every module in reverse order."""
+    for module in reversed(MODULES):
+        module.unregister()

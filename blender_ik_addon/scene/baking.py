@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A bake that can be taken step by step, and put back at any of them."""
+
+import math
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from numbers import Real
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ..core import IKError, Pose, Solution
+from ..core.arrays import FloatArray, frozen
+from ..core.sequence import collect, solve_frames
+from .animation import Channel, check_keyable, write_keys
+from .armature import PoseSnapshot, channel_values, rotation_values
+from .properties import settings_of
+from .reports import BakeReport
+from .restoring import ActionSnapshot, block_with_uid, scene_state
+from .rig import Reading, Rig, solver_options, tolerances
+
+LAST_FRAME: Final = 1_048_574
+"""Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
+
+
+class BakeJob:
+    """A bake in steps of one frame each, so that an operator can show progress and be cancelled.
+
+    Call `step` until it returns False, then `finish`; or `cancel` at any time, which puts everything back.
+    Frame, action and pose are put back as well when a step raises.
+    """
+
+    frames: tuple[int, ...]
+    """The frames to bake."""
+
+    def __init__(self, armature_object: Object, frames: Iterable[int] | None = None) -> None:
+        """Check all that can be checked before anything is changed.
+
+        Raises:
+            IKError: As `bake`.
+        """
+        depsgraph = bpy.context.evaluated_depsgraph_get()
+        self._rig = Rig.read(armature_object, depsgraph)
+        check_keyable(armature_object)
+        self.frames = _checked_frames(armature_object, frames)
+        self._rig.read_frame(armature_object, depsgraph)  # refuses what cannot be read in any frame
+        self._name, self._uid = armature_object.name, armature_object.session_uid
+        self._done = 0
+        self._report: BakeReport | None = None
+        self._keyed: tuple[Channel, ...] = ()
+        """Channels that move with the new keys from now on: empty until the bake has succeeded."""
+        self._undo = ExitStack()
+        self._work = self._run()
+
+    @property
+    def progress(self) -> float:
+        """Part done, in [0, 1]: each frame is read, solved and measured."""
+        return self._done / (3 * len(self.frames))
+
+    def step(self) -> bool:
+        """Do the next bit; whether there is more to do.
+
+        Raises:
+            IKError: Something went missing meanwhile; everything is as before then.
+        """
+        try:
+            next(self._work)
+        except StopIteration:
+            return False
+        except BaseException as error:
+            try:
+                self.cancel()
+            except IKError as lost:
+                raise IKError(f"{error}. Not all could be put back: {lost}") from error
+            raise
+        self._done += 1
+        return True
+
+    def cancel(self) -> None:
+        """Put action, frame, selection and pose back; after the last step, or a second time, do nothing."""
+        self._work.close()
+        self._undo.close()
+
+    def finish(self) -> BakeReport:
+        """Do what is left to do and return the report.
+
+        Raises:
+            IKError: The bake was cancelled, or as `step`.
+        """
+        while self.step():
+            pass
+        if self._report is None:
+            raise IKError(f"the bake of {self._name!r} was cancelled: begin again")
+        return self._report
+
+    def _armature_object(self) -> Object:
+        """Return the armature object, which may have been renamed meanwhile."""
+        found = block_with_uid(bpy.data.objects, self._uid)
+        if found is None:
+            raise IKError(f"armature {self._name!r} was deleted during the bake: nothing is baked")
+        return found
+
+    def _run(self) -> Generator[None]:
+        scene, view_layer = bpy.context.scene, bpy.context.view_layer
+        rig = self._rig
+        # Undone in reverse. The pose comes last: setting the frame, and updating what was tagged, play the
+        # animation over it.
+        self._undo.callback(self._restore_pose, PoseSnapshot.take(self._armature_object()))
+        self._undo.callback(view_layer.update)
+        self._undo.enter_context(scene_state(scene, view_layer, self._armature_object()))
+
+        readings: list[Reading] = []
+        present: dict[str, FloatArray] = {}
+        """Rotations that are there already in the first frame: the keys go on from them."""
+        for frame in self.frames:
+            scene.frame_set(frame)
+            readings.append(rig.read_frame(self._armature_object(), view_layer.depsgraph))
+            present = present or rotation_values(self._armature_object(), rig.armature)
+            yield
+        rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
+
+        problem, poses = rig.problem(readings), _stacked(readings)
+        options = solver_options(self._armature_object(), max(reading.scale for reading in readings))
+        solutions: list[Solution] = []
+        for solution in solve_frames(problem, poses, options):
+            solutions.append(solution)
+            yield
+        sequence = collect(problem, poses, solutions)
+
+        armature_object = self._armature_object()
+        joints = problem.moving_joints
+        keys = channel_values(rig.armature, sequence.pose.channels, joints, present=present)
+        undo_keys = self._undo.enter_context(ExitStack())
+        undo_keys.callback(self._restore_action, ActionSnapshot.take(armature_object))
+        written = write_keys(armature_object, np.array(self.frames, dtype=np.float64), keys)
+        if not written.keys:
+            raise IKError(f"nothing could be keyed: {'; '.join(written.notes)}")
+
+        distances, angles = np.empty((2, len(self.frames), len(rig.effectors)))
+        for row, frame in enumerate(self.frames):
+            scene.frame_set(frame)
+            distances[row], angles[row] = rig.measure(self._armature_object(), view_layer.depsgraph)
+            yield
+        rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
+
+        sheared = rig.notes_on_shear(self._armature_object(), view_layer.depsgraph)
+        undo_keys.pop_all()
+        self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
+        self._undo.close()
+        armature_object = self._armature_object()
+        self._report = BakeReport(
+            frames=self.frames,
+            names=tuple(effector.name for effector in rig.effectors),
+            position_errors=frozen(distances),
+            rotation_errors=frozen(angles),
+            tolerances=tolerances(armature_object),
+            statuses=tuple(status.value for status in sequence.statuses),
+            iterations=sequence.iterations,
+            notes=(*rig.notes, *sheared, *written.notes),
+            action=written.action,
+            keys=written.keys,
+        )
+        rig.show(armature_object, _worst(distances), _worst(angles), self._report)
+
+    def _restore_action(self, before: ActionSnapshot) -> None:
+        if block_with_uid(bpy.data.objects, self._uid) is not None:
+            before.restore()
+
+    def _restore_pose(self, before: PoseSnapshot) -> None:
+        """Put every channel back but those that the new keys move."""
+        armature_object: Any = block_with_uid(bpy.data.objects, self._uid)
+        if armature_object is None:
+            return
+        played = [armature_object.path_resolve(path)[index] for path, index in self._keyed]
+        before.restore(armature_object)
+        for (path, index), value in zip(self._keyed, played, strict=True):
+            armature_object.path_resolve(path)[index] = value
+
+
+def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tuple[int, ...]:
+    settings, scene = settings_of(armature_object), bpy.context.scene
+    if frames is None:
+        start, end = (
+            (scene.frame_start, scene.frame_end)
+            if settings.use_scene_range
+            else (settings.bake_start, settings.bake_end)
+        )
+        if end < start:
+            raise IKError(
+                f"the frame range of {armature_object.name!r} is empty: it starts at {start} and ends at "
+                f"{end}. Set it in the sidebar, tab Poise"
+            )
+        frames = range(start, end + 1)
+    chosen = tuple(frames)
+    if not chosen:
+        raise IKError("there are no frames to bake: give at least one, the end not before the start")
+    for frame in chosen:
+        whole = isinstance(frame, Real) and math.isfinite(frame) and int(frame) == frame
+        if not whole or abs(frame) > LAST_FRAME:
+            raise IKError(f"frame {frame} cannot be baked: frames are whole numbers up to ±{LAST_FRAME}")
+    for before, frame in pairwise(chosen):
+        if frame <= before:
+            raise IKError(f"frame {frame} is given after {before}: give each once, in increasing order")
+    return tuple(int(frame) for frame in chosen)
+
+
+def _stacked(readings: Sequence[Reading]) -> Pose:
+    return Pose(
+        np.stack([reading.pose.channels for reading in readings]),
+        np.stack([reading.pose.scale for reading in readings]),
+    )
+
+
+def _worst(errors: FloatArray) -> FloatArray:
+    """Return the largest error over the frames, (F, E) -> (E,); nan where there is none."""
+    return np.fmax.reduce(errors, axis=0)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a solve or a bake says of itself: numbers for scripts, and sentences in mm and degrees for people."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..core.arrays import BoolArray, FloatArray, IntArray
+
+NAMES_SHOWN: Final = 5
+"""How many names a sentence lists before it says how many more there are."""
+
+
+def length_text(length: float) -> str:
+    """Write a length [m] in millimetres, to three digits."""
+    return f"{_three_digits(1e3 * length)} mm"
+
+
+def angle_text(angle: float) -> str:
+    """Write an angle [rad] in degrees, to three digits."""
+    return f"{_three_digits(float(np.degrees(angle)))}°"
+
+
+def _three_digits(number: float) -> str:
+    if number >= 100.0:
+        return f"{number:.0f}"
+    return f"{number:.3g}" if number >= 1e-3 else f"{number:.1g}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names in a row, the first few of many."""
+    shown = ", ".join(repr(name) for name in names[:NAMES_SHOWN])
+    more = len(names) - NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def all_reached(count: int) -> str:
+    """Write that all of some targets are reached."""
+    return "the target is reached" if count == 1 else f"all {count} targets are reached"
+
+
+def sentences(*texts: str) -> str:
+    """Write texts one after the other, each with a capital letter and a full stop between."""
+    return ". ".join(text[:1].upper() + text[1:] for text in texts)
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """How near to its target an effector must be to count as having reached it."""
+
+    position: float
+    """[m] in the world."""
+    rotation: float
+    """[rad]"""
+
+    def missed(self, distances: FloatArray, angles: FloatArray) -> BoolArray:
+        """Tell where a distance [m] or an angle [rad] is too large; nan, not asked for, is not."""
+        return (distances > self.position) | (angles > self.rotation)
+
+    def miss_text(self, name: str, distance: float, angle: float) -> str:
+        """Write by how much an effector misses, in what it misses."""
+        amounts = [length_text(distance)] if distance > self.position else []
+        amounts += [angle_text(angle)] if angle > self.rotation else []
+        return f"{name} by {' and '.join(amounts)}"
+
+
+@dataclass(frozen=True)
+class EffectorError:
+    """How far one effector is from its target, read back from Blender."""
+
+    name: str
+    bone: str
+    position: float | None
+    """[m] in the world; None where the effector does not ask for a place."""
+    rotation: float | None
+    """[rad]; None where the effector does not ask for an orientation."""
+    reached: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a solve did."""
+
+    status: str
+    """How it ended, a name of `core.Status`."""
+    message: str
+    """What came of it, in words."""
+    iterations: int
+    effectors: tuple[EffectorError, ...]
+    """The enabled ones, in the order of the list."""
+    notes: tuple[str, ...]
+    """What else the user should know, one sentence each."""
+
+    @property
+    def reached(self) -> bool:
+        """Whether every effector is within its tolerance."""
+        return all(effector.reached for effector in self.effectors)
+
+    def summary(self) -> str:
+        """Return the message and the notes, for the status bar."""
+        return sentences(self.message, *self.notes)
+
+
+@dataclass(frozen=True)
+class BakeReport:
+    """What a bake did."""
+
+    frames: tuple[int, ...]
+    """The frames that were keyed, (F,)."""
+    names: tuple[str, ...]
+    """The effectors, (E,)."""
+    position_errors: FloatArray
+    """Distances from the targets, read back from Blender, (F, E) [m]; nan where not asked for."""
+    rotation_errors: FloatArray
+    """Angles to the targets' orientations, likewise, (F, E) [rad]."""
+    tolerances: Tolerances
+    """What counts as reached."""
+    statuses: tuple[str, ...]
+    """How the solve of each frame ended, (F,), names of `core.Status`."""
+    iterations: IntArray
+    """Of each frame, (F,)."""
+    notes: tuple[str, ...]
+    """What else the user should know, one sentence each."""
+    action: str
+    """Name of the action with the keys."""
+    keys: int
+    """How many were written."""
+
+    @property
+    def reached_frames(self) -> tuple[bool, ...]:
+        """Whether all effectors are within their tolerances, (F,)."""
+        missed = self.tolerances.missed(self.position_errors, self.rotation_errors).any(axis=1)
+        return tuple(np.logical_not(missed).tolist())
+
+    @property
+    def reached(self) -> bool:
+        """Whether every effector is within its tolerance in every frame."""
+        return all(self.reached_frames)
+
+    def summary(self) -> str:
+        """Return what was keyed, what was missed, and the notes, for the status bar."""
+        frames = "1 frame" if len(self.frames) == 1 else f"{len(self.frames)} frames"
+        text = f"baked {frames} into {self.action!r}, {self.keys} keys"
+        missed = self.reached_frames.count(False)
+        if not missed:
+            return sentences(f"{text}; {all_reached(len(self.names))}", *self.notes)
+        worst: list[str] = []
+        for errors, tolerance, text_of in (
+            (self.position_errors, self.tolerances.position, length_text),
+            (self.rotation_errors, self.tolerances.rotation, angle_text),
+        ):
+            known = np.nan_to_num(errors, nan=-1.0, posinf=np.inf)
+            frame, effector = np.unravel_index(known.argmax(), known.shape)
+            if known[frame, effector] > tolerance:
+                amount = text_of(float(known[frame, effector]))
+                worst.append(f"{self.names[effector]} by {amount} in frame {self.frames[frame]}")
+        return sentences(
+            f"{text}; targets missed in {missed} of them, at worst {' and '.join(worst)}", *self.notes
+        )

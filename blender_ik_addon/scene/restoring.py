@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a bake changes for a while and puts back: action and F-curves, frame, modes, selection, auto-key.
+
+Everything is kept as plain data. Objects and actions are found again by their session uid, so that they may
+be renamed meanwhile; what is deleted meanwhile is no obstacle to putting back the rest.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ..core.errors import IKError
+from .animation import (
+    IS_BLENDER_5,
+    Channel,
+    ChannelKeys,
+    KeyArrays,
+    assign_keys,
+    ensure_channelbag,
+    holds_samples,
+    new_curve,
+    own_channelbag,
+    own_curves,
+    own_strip,
+    read_keys,
+)
+
+_CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
+
+
+def block_with_uid(collection: Any, uid: int) -> Any:
+    """Return the data-block with a session uid from `bpy.data.objects` or the like; None if it is gone."""
+    return next((block for block in collection if block.session_uid == uid), None)
+
+
+# The action
+
+
+@dataclass(frozen=True)
+class _CurveState:
+    keys: KeyArrays
+    group: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ActionSnapshot:
+    """The object's action, slot and F-curves, kept as plain data so that a bake can be undone exactly.
+
+    Pose channels are not in it: after `restore`, whoever changed the pose puts that back too.
+    """
+
+    object_name: str
+    object_uid: int
+    """Session uid: finds the object again even if it was renamed or undo has made it anew."""
+    known_actions: frozenset[int]
+    """Session uids of all actions, to tell one that was made since."""
+    has_animation_data: bool
+    last_slot_identifier: str
+    action_uid: int | None
+    slot_handle: int | None
+    """Number of the slot within its action; it never changes, an identifier may."""
+    layers: int
+    strips: int
+    has_channelbag: bool
+    curves: Mapping[Channel, _CurveState]
+
+    @classmethod
+    def take(cls, obj: bpy.types.Object) -> "ActionSnapshot":
+        """Remember what `write_keys` could change."""
+        animation = obj.animation_data
+        action = animation.action if animation is not None else None
+        slot = animation.action_slot if animation is not None and action is not None else None
+        return cls(
+            object_name=obj.name,
+            object_uid=obj.session_uid,
+            known_actions=frozenset(a.session_uid for a in bpy.data.actions),
+            has_animation_data=animation is not None,
+            last_slot_identifier=animation.last_slot_identifier if animation is not None else "",
+            action_uid=action.session_uid if action is not None else None,
+            slot_handle=slot.handle if slot is not None else None,
+            layers=len(action.layers) if action is not None else 0,
+            strips=len(action.layers[0].strips) if action is not None and action.layers else 0,
+            has_channelbag=own_channelbag(obj) is not None,
+            curves={
+                channel: _CurveState(
+                    keys=read_keys(curve),
+                    group=curve.group.name if curve.group is not None else "",
+                    settings={name: getattr(curve, name) for name in _CURVE_SETTINGS},
+                )
+                for channel, curve in own_curves(obj).items()
+                if not holds_samples(curve)  # never written, so never to be put back
+            },
+        )
+
+    def restore(self) -> None:
+        """Put action, slot and F-curves back; remove an action that was made for the object since."""
+        obj: Any = block_with_uid(bpy.data.objects, self.object_uid)
+        if obj is None:
+            raise IKError(f"object {self.object_name!r} is gone, its animation cannot be put back")
+        action: Any = None
+        if self.action_uid is not None:
+            action = block_with_uid(bpy.data.actions, self.action_uid)
+            if action is None:
+                raise IKError(f"the action of {self.object_name!r} is gone and cannot be put back")
+        animation = obj.animation_data
+        if animation is None and self.has_animation_data:
+            animation = obj.animation_data_create()
+        if animation is not None:
+            self._restore_assignment(animation, action)
+            if not (self.has_animation_data or animation.drivers or animation.nla_tracks):
+                obj.animation_data_clear()
+        if action is not None:
+            self._restore_channelbag(obj, action)
+            action.update_tag()
+        obj.update_tag()
+
+    def _restore_assignment(self, animation: Any, action: Any) -> None:
+        """Assign the action and the slot of before; remove a slot or an action that was made since."""
+        present, slot = animation.action, animation.action_slot
+        if present != action:
+            animation.action = action
+            if present is not None and present.session_uid not in self.known_actions and present.users == 0:
+                bpy.data.actions.remove(present)
+        elif slot is not None and self.slot_handle is None:
+            animation.action_slot = None
+            action.slots.remove(slot)  # and its channelbag with it
+        if action is not None:
+            slots = {s.handle: s for s in action.slots}
+            if self.slot_handle is not None and self.slot_handle not in slots:
+                raise IKError(f"the slot of {self.object_name!r} in action {action.name!r} is gone")
+            animation.action_slot = slots.get(self.slot_handle)
+        animation.last_slot_identifier = self.last_slot_identifier
+
+    def _restore_channelbag(self, obj: Any, action: Any) -> None:
+        """Put every F-curve back; remove curves, channelbag, strip and layer made since."""
+        channelbag = ensure_channelbag(obj, "") if self.has_channelbag else own_channelbag(obj)
+        strip = own_strip(action)
+        if channelbag is not None:
+            for curve in list(channelbag.fcurves):
+                if (curve.data_path, curve.array_index) not in self.curves and not holds_samples(curve):
+                    channelbag.fcurves.remove(curve)  # and its group, once that is empty
+            curves = own_curves(obj)
+            for channel, state in self.curves.items():
+                curve = curves.get(channel)
+                if curve is None:  # deleted since
+                    curve = new_curve(channelbag, ChannelKeys(*channel, np.empty(0), state.group))
+                for name, value in state.settings.items():
+                    setattr(curve, name, value)
+                # No fcurve.update() here: it would move handles that a script or an import had placed.
+                assign_keys(curve, state.keys)
+            if not self.has_channelbag:
+                strip.channelbags.remove(channelbag)
+        if strip is not None and self.strips == 0 and not strip.channelbags:
+            action.layers[0].strips.remove(strip)
+        if self.layers == 0 and action.layers and not action.layers[0].strips:
+            action.layers.remove(action.layers[0])
+
+
+# The scene
+
+
+@contextmanager
+def scene_state(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, armature_object: bpy.types.Object
+) -> Iterator[None]:
+    """Restore frame, modes, active object, selection (objects, bones) and auto-key, whatever happens inside.
+
+    Setting the frame back evaluates the animation: pose changes without keys on animated bones are lost,
+    so a caller that wants them kept puts the pose back after this.
+    """
+    uid = armature_object.session_uid
+    with ExitStack() as restore:  # the last one added runs first; all run, even if one fails
+        restore.callback(_restore_frame, scene, scene.frame_current + scene.frame_subframe)
+        restore.callback(_restore_auto_key, scene, scene.tool_settings.use_keyframe_insert_auto)
+        restore.callback(_restore_bones, uid, *_bone_selection(armature_object))
+        restore.callback(_object_restorer(scene, view_layer))
+        yield
+
+
+def _restore_frame(scene: bpy.types.Scene, frame: float) -> None:
+    if scene.frame_current + scene.frame_subframe != frame:
+        whole = int(np.floor(frame))
+        scene.frame_set(whole, subframe=frame - whole)
+
+
+def _restore_auto_key(scene: bpy.types.Scene, use: bool) -> None:
+    scene.tool_settings.use_keyframe_insert_auto = use
+
+
+def _selectable(pose_bone: bpy.types.PoseBone) -> Any:
+    """Return what carries the bone's selection: the pose bone from 5.0, the bone before."""
+    return pose_bone if IS_BLENDER_5 else pose_bone.bone
+
+
+def _bone_selection(obj: Any) -> tuple[frozenset[str], str | None]:
+    """Return the names of the selected bones, and of the active one."""
+    if obj.pose is None:
+        return frozenset(), None
+    active = obj.data.bones.active
+    selected = frozenset(b.name for b in obj.pose.bones if _selectable(b).select)
+    return selected, active.name if active is not None else None
+
+
+def _restore_bones(object_uid: int, selected: frozenset[str], active: str | None) -> None:
+    obj = block_with_uid(bpy.data.objects, object_uid)
+    if obj is None or obj.pose is None or obj.mode == "EDIT":  # edit bones have a selection of their own
+        return
+    if (selected, active) == _bone_selection(obj):
+        return
+    obj.data.bones.active = obj.data.bones.get(active) if active is not None else None
+    for bone in obj.pose.bones:
+        _selectable(bone).select = bone.name in selected
+
+
+def _layer_objects(view_layer: bpy.types.ViewLayer) -> dict[int, bpy.types.Object]:
+    """Return the view layer's objects by uid; it lists None for an object that has just been deleted."""
+    return {obj.session_uid: obj for obj in view_layer.objects if obj is not None}
+
+
+def _object_restorer(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer) -> Callable[[], None]:
+    """Return what puts modes, selection and active object back to how they are now."""
+
+    def modes_now() -> dict[int, str]:
+        return {uid: obj.mode for uid, obj in _layer_objects(view_layer).items() if obj.mode != "OBJECT"}
+
+    def set_mode(obj: bpy.types.Object, mode: Any) -> None:
+        view_layer.objects.active = obj
+        with bpy.context.temp_override(scene=scene, view_layer=view_layer, active_object=obj, object=obj):
+            bpy.ops.object.mode_set(mode=mode)
+
+    def select_only(uids: Collection[int]) -> None:
+        for uid, obj in _layer_objects(view_layer).items():
+            if obj.select_get(view_layer=view_layer) != (uid in uids):
+                obj.select_set(uid in uids, view_layer=view_layer)
+
+    modes = modes_now()
+    objects = _layer_objects(view_layer)
+    selected = {uid for uid in objects if objects[uid].select_get(view_layer=view_layer)}
+    active = view_layer.objects.active
+    active_uid = active.session_uid if active is not None else 0
+
+    def restore() -> None:
+        objects = _layer_objects(view_layer)
+        present = modes_now()
+        if present != modes:
+            for uid in present:
+                if objects[uid].mode != "OBJECT":  # one call takes several objects out
+                    set_mode(objects[uid], "OBJECT")
+            # The active object's mode comes last, so that it ends up as the active one.
+            for mode in sorted(set(modes.values()), key=lambda mode: mode == modes.get(active_uid)):
+                uids = [uid for uid in modes if modes[uid] == mode and uid in objects]
+                if uids:
+                    select_only(uids)  # the mode is entered with all that are selected
+                    set_mode(objects[active_uid if active_uid in uids else uids[0]], mode)
+        select_only(selected)
+        view_layer.objects.active = objects.get(active_uid)
+
+    return restore

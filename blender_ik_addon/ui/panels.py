@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The stubs hold that a context may lack anything; a panel that is drawn has a region and a scene.
+# pyright: reportOptionalMemberAccess=false
+"""The sidebar tab Poise in the 3D viewport."""
+
+import textwrap
+from math import degrees
+from typing import TYPE_CHECKING, Literal
+
+import bpy
+from bpy.types import Context, Object, Panel, UILayout, UIList
+
+from ..scene.properties import POISE_PG_armature, POISE_PG_effector, settings_of
+from .operators import context_armature, require_armature
+
+CHARACTER_WIDTH = 7.0
+"""About how wide a letter of Blender's interface is at scale 1 [pixel]; labels do not wrap by themselves."""
+
+Icon = Literal['NONE', 'BLANK1', 'ARMATURE_DATA', 'CHECKMARK', 'ERROR', 'INFO']
+
+
+def draw_words(layout: UILayout, context: Context, text: str, icon: Icon = 'NONE') -> None:
+    """Draw sentences as lines that fit the sidebar."""
+    width = context.region.width / (CHARACTER_WIDTH * context.preferences.system.ui_scale)
+    column = layout.column(align=True)
+    for line in textwrap.wrap(text, max(16, int(width) - 6)):
+        column.label(text=line, icon=icon)
+        icon = 'BLANK1' if icon != 'NONE' else 'NONE'
+
+
+def draw_axes(layout: UILayout, effector: POISE_PG_effector, property_name: str, heading: str) -> None:
+    """Draw three axes side by side; a vector by itself would be drawn one above the other."""
+    row = layout.row(heading=heading, align=True)
+    for index, axis in enumerate("XYZ"):
+        row.prop(effector, property_name, index=index, text=axis, toggle=True)
+
+
+def draw_error(layout: UILayout, amount: float, unit: str, width: float, missed: bool) -> None:
+    """Draw an error in a cell that leaves room for the name; red where the target was missed."""
+    cell = layout.row(align=True)
+    cell.alignment = 'RIGHT'
+    cell.ui_units_x = width
+    cell.alert = missed
+    cell.label(text=f"{amount:.{2 if amount < 10.0 else 0}f}{unit}")
+
+
+class POISE_UL_effectors(UIList):
+    """One effector a line: what it takes from its target, its name, its errors, and whether it is used."""
+
+    def draw_item(
+        self,
+        context: Context,
+        layout: UILayout,
+        data: POISE_PG_armature,
+        item: POISE_PG_effector,
+        icon: int,
+        active_data: POISE_PG_armature,
+        active_property: str,
+    ) -> None:
+        """Draw one line; what is incomplete has a warning sign."""
+        row = layout.row(align=True)
+        row.active = item.enabled
+        complete = bool(item.bone and item.target)
+        kind_icon = UILayout.enum_item_icon(item, "kind", item.kind)
+        row.label(text="", icon_value=kind_icon if complete else UILayout.icon('ERROR'))
+        row.prop(item, "name", text="", emboss=False)
+        if item.kind != 'ORIENTATION' and item.error_position >= 0.0:
+            missed = item.error_position > data.tolerance_position
+            draw_error(row, 1000.0 * item.error_position, " mm", 2.5, missed)
+        if item.kind != 'POSITION' and item.error_rotation >= 0.0:
+            missed = item.error_rotation > data.tolerance_rotation
+            draw_error(row, degrees(item.error_rotation), "°", 1.7, missed)
+        row.prop(item, "enabled", text="")
+
+
+class _SidebarPanel(Panel):
+    """Where the panels are; not registered itself."""
+
+    bl_space_type = 'VIEW_3D'
+    bl_region_type = 'UI'
+    bl_category = "Poise"
+
+    if TYPE_CHECKING:
+        layout: UILayout
+
+
+class POISE_PT_main(_SidebarPanel):
+    """Solve and bake, and what the last time had to say."""
+
+    bl_label = "Poise"
+
+    def draw(self, context: Context) -> None:
+        """Draw the two buttons, or what to do to get them."""
+        layout = self.layout
+        armature = context_armature(context)
+        if armature is None:
+            draw_words(layout, context, "Click the armature of a character to select it.", 'ARMATURE_DATA')
+            return
+        settings = settings_of(armature)
+        layout.label(text=armature.name, icon='ARMATURE_DATA')
+        column = layout.column(align=True)
+        column.scale_y = 1.5
+        column.operator("poise.solve_pose", icon='CON_KINEMATIC')
+        column.operator("poise.bake", icon='KEY_HLT')
+        if settings.last_message:
+            icon = 'CHECKMARK' if settings.last_reached else 'ERROR'
+            draw_words(layout.box(), context, settings.last_message, icon)
+
+
+class _ArmaturePanel(_SidebarPanel):
+    """A part of the main panel that is only there with an armature; not registered itself."""
+
+    bl_parent_id = "POISE_PT_main"
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """Show the panel when there is an armature to speak of."""
+        return context_armature(context) is not None
+
+
+class POISE_PT_effectors(_ArmaturePanel):
+    """The list of effectors, and the fields of the active one."""
+
+    bl_label = "Effectors"
+
+    def draw(self, context: Context) -> None:
+        """Draw the list with its buttons, then the active effector."""
+        layout = self.layout
+        armature = require_armature(context)
+        settings = settings_of(armature)
+        row = layout.row()
+        row.template_list(
+            "POISE_UL_effectors", "", settings, "effectors", settings, "active_effector", rows=5
+        )
+        buttons = row.column(align=True)
+        buttons.operator("poise.add_effector", text="", icon='ADD')
+        buttons.operator("poise.remove_effector", text="", icon='REMOVE')
+        buttons.separator()
+        buttons.operator("poise.move_effector", text="", icon='TRIA_UP').direction = 'UP'
+        buttons.operator("poise.move_effector", text="", icon='TRIA_DOWN').direction = 'DOWN'
+        layout.operator("poise.make_targets", icon='EMPTY_AXIS')
+        if not settings.effectors:
+            draw_words(layout, context, "Select hands, feet, head and hips in Pose Mode and press +.", 'INFO')
+        elif settings.active_effector < len(settings.effectors):
+            self.draw_effector(layout, armature, settings.effectors[settings.active_effector])
+
+    def draw_effector(self, layout: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
+        """Draw the fields that this kind of effector has."""
+        column = layout.column()
+        column.use_property_split = True
+        column.use_property_decorate = False
+        column.prop_search(effector, "bone", armature.data, "bones")
+        column.prop(effector, "target")
+        if effector.target and effector.target.type == 'ARMATURE':
+            column.prop_search(effector, "target_bone", effector.target.data, "bones")
+        column.prop(effector, "kind")
+        column.prop(effector, "priority")
+        column.prop(effector, "weight")
+        if effector.kind != 'ORIENTATION':
+            column.prop(effector, "point")
+            draw_axes(column, effector, "position_axes", "Position")
+        if effector.kind != 'POSITION':
+            draw_axes(column, effector, "orientation_axes", "Orientation")
+
+
+class POISE_PT_solver(_ArmaturePanel):
+    """How the pose is found."""
+
+    bl_label = "Solver"
+    bl_options = {'DEFAULT_CLOSED'}
+
+    def draw(self, context: Context) -> None:
+        """Draw method, iterations and tolerances."""
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        settings = settings_of(require_armature(context))
+        layout.prop(settings, "method")
+        layout.prop(settings, "iterations")
+        column = layout.column(align=True)
+        column.prop(settings, "tolerance_position", text="Tolerance Position")
+        column.prop(settings, "tolerance_rotation", text="Orientation")
+        layout.prop(settings, "move_root")
+
+
+class POISE_PT_bake(_ArmaturePanel):
+    """Which frames are baked."""
+
+    bl_label = "Bake Range"
+    bl_options = {'DEFAULT_CLOSED'}
+
+    def draw(self, context: Context) -> None:
+        """Draw the frame range; the scene's own is shown where it is used."""
+        layout = self.layout
+        layout.use_property_split = True
+        layout.use_property_decorate = False
+        settings = settings_of(require_armature(context))
+        layout.prop(settings, "use_scene_range")
+        column = layout.column(align=True)
+        if settings.use_scene_range:
+            column.active = False
+            column.prop(context.scene, "frame_start", text="Frame Start")
+            column.prop(context.scene, "frame_end", text="End")
+        else:
+            column.prop(settings, "bake_start", text="Frame Start")
+            column.prop(settings, "bake_end", text="End")
+
+
+CLASSES = (
+    POISE_UL_effectors,
+    POISE_PT_main,
+    POISE_PT_effectors,
+    POISE_PT_solver,
+    POISE_PT_bake,
+)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

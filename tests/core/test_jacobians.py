@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every task's Jacobian and curvature against central differences."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from blender_ik_addon import core
+from blender_ik_addon.core import (
+    MatchOrientation,
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    StayNear,
+    Task,
+    forward_kinematics,
+)
+from blender_ik_addon.core.kinematics import orthogonalized
+from blender_ik_addon.core.problem import Level, System
+from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tree
+from tests.core.strategies import ORDER_NAMES, rotation_about
+
+STEP = 1e-5
+"""[rad, m] Central differences: truncation about STEP^2, rounding about 1e-16 / STEP, both near 1e-11."""
+
+RELATIVE = 1e-6
+"""Largest error of a row of the Jacobian as part of its largest element [1]."""
+
+ANGLES = {"met": 0.0, "nearly met": 1e-7, "off": 0.8, "far off": 2.5, "almost a half turn": np.pi - 1e-3}
+"""Errors of orientation [rad]; at the half turn itself the residual jumps and has no derivative."""
+
+Maker = Callable[[np.random.Generator, Skeleton, Pose, str], Task]
+"""From a pose (no frames) and a joint to a task of it."""
+
+
+def orientation(skeleton: Skeleton, pose: Pose, joint: str) -> Array:
+    """Rotation of a joint without scale and mirroring, (3, 3)."""
+    linear = forward_kinematics(skeleton, pose).matrices[skeleton.index(joint), :3, :3]
+    axes = orthogonalized(linear, normalize=True)
+    return axes * np.sign(np.linalg.det(axes))
+
+
+def point(rng: np.random.Generator, joint: str, **fields: object) -> ReachPoint:
+    return ReachPoint(joint=joint, target=rng.normal(size=3), weight=rng.uniform(0.5, 2.0), **fields)  # type: ignore[arg-type]
+
+
+def turned(angle: float, axes: tuple[bool, bool, bool] = (True, True, True)) -> Maker:
+    """An orientation that is missed by an angle about a random axis."""
+
+    def make(rng: np.random.Generator, skeleton: Skeleton, pose: Pose, joint: str) -> Task:
+        axis = rng.normal(size=3)
+        away = rotation_about(axis / np.linalg.norm(axis), angle)
+        target = orientation(skeleton, pose, joint) @ away
+        return MatchOrientation(joint=joint, target=target, axes=axes, weight=rng.uniform(0.5, 2.0))
+
+    return make
+
+
+CASES: dict[type[Task], dict[str, Maker]] = {
+    ReachPoint: {
+        "origin": lambda rng, skeleton, pose, joint: point(rng, joint),
+        "offset point": lambda rng, skeleton, pose, joint: point(rng, joint, point=rng.normal(size=3)),
+        "two axes": lambda rng, skeleton, pose, joint: point(
+            rng, joint, point=rng.normal(size=3), axes=(True, False, True)
+        ),
+        "one turned axis": lambda rng, skeleton, pose, joint: point(
+            rng, joint, axes=(False, True, False), armature_from_axes=random_rotations(rng, 1)[0]
+        ),
+    },
+    MatchOrientation: {
+        **{name: turned(angle) for name, angle in ANGLES.items()},
+        **{f"one axis {name}": turned(angle, (False, True, False)) for name, angle in ANGLES.items()},
+        "two axes off": turned(0.8, (True, True, False)),
+    },
+    StayNear: {
+        "all": lambda rng, skeleton, pose, joint: StayNear(channels=rng.normal(size=(len(skeleton), 6))),
+        "some": lambda rng, skeleton, pose, joint: StayNear(
+            channels=rng.normal(size=(len(skeleton), 6)),
+            over=(joint, 0),
+            axes=(True, False, True, False, True, True),
+            weight=0.7,
+        ),
+    },
+}
+"""Every kind of task there is, and what makes a difference in it."""
+
+EACH_CASE = [(kind, name) for kind, makers in CASES.items() for name in makers]
+each_case = pytest.mark.parametrize(
+    ("kind", "name"), EACH_CASE, ids=[f"{k.__name__}-{n}" for k, n in EACH_CASE]
+)
+
+TREES: dict[str, Callable[[np.random.Generator], Skeleton]] = {
+    # Random trees have all six orders, zero-length bones and sliding joints.
+    "tree": lambda rng: tree(rng, 10, deep=True),
+    "two roots, all settings": lambda rng: tree(rng, 14, roots=2, settings=True, deep=True, sliding=0.5),
+    "nothing inherits rotation": lambda rng: tree(rng, 6, deep=True, inherit_rotation=False, sliding=0.6),
+}
+each_tree = pytest.mark.parametrize("kind_of_tree", TREES)
+
+
+def posed_tree(rng: np.random.Generator, kind_of_tree: str) -> tuple[Skeleton, Pose, str]:
+    """A tree, a pose with even scales, and its deepest joint."""
+    skeleton = TREES[kind_of_tree](rng)
+    n = len(skeleton)
+    pose = random_pose(rng, skeleton, angle=2.0)
+    pose = Pose(pose.channels, np.repeat(rng.uniform(0.7, 1.4, (n, 1)), 3, axis=1))
+    return skeleton, pose, skeleton.names[int(skeleton.depths.argmax())]
+
+
+def assembled(skeleton: Skeleton, pose: Pose, tasks: Sequence[Task]) -> tuple[System, Array]:
+    """The system and the values (1, nv) of a pose without frames."""
+    batch = Pose(pose.channels[None], pose.scale[None])
+    if not any(task.joints(skeleton) for task in tasks):
+        # `StayNear` without joints is about those that other tasks involve: here is another, of next to no weight.
+        deepest = int(skeleton.depths.argmax())
+        other = StayNear(channels=pose.channels, over=(deepest,), weight=1e-6, priority=tasks[-1].priority)
+        tasks = [*tasks, other]
+    system = Problem(skeleton, tuple(tasks)).assemble(batch)
+    return system, system.mechanism.values(batch)
+
+
+def nudged(values: Array, directions: Array) -> Array:
+    """Values a step forward along each direction (k, nv), then a step back, (2k, nv)."""
+    return np.concatenate([values + STEP * directions, values - STEP * directions])
+
+
+def difference(ahead_and_back: Array) -> Array:
+    """Derivative along each direction, (2k, ...) -> (k, ...)."""
+    ahead, back = np.split(ahead_and_back, 2)
+    return (ahead - back) / (2.0 * STEP)
+
+
+def assert_rows_agree(got: Array, wanted: Array) -> None:
+    """Rows (m, k) within RELATIVE of their largest element."""
+    assert got.shape == wanted.shape
+    size = np.abs(wanted).max(axis=-1, keepdims=True)
+    assert_allclose(
+        got / np.where(size > 0.0, size, 1.0), wanted / np.where(size > 0.0, size, 1.0), atol=RELATIVE, rtol=0
+    )
+
+
+def assert_jacobian(system: System, values: Array, directions: Array | None = None) -> None:
+    """Jacobians of all levels along all channels or some directions (k, nv)."""
+    along = np.eye(system.size) if directions is None else directions
+    levels = system.linearize(system.place(values))
+    residuals = system.residuals(system.place(nudged(values, along)))
+    for level, residual, now in zip(levels, residuals, system.residuals(system.place(values)), strict=True):
+        assert_allclose(level.residual, now, atol=1e-13)
+        assert_rows_agree(level.jacobian[0] @ along.T, difference(residual).T)
+
+
+def assert_hessian(curvature: Array, expected: Array, scale: float) -> None:
+    assert_allclose(curvature, curvature.T, atol=1e-12 * scale)
+    assert_allclose(curvature, expected, atol=RELATIVE * scale, rtol=0)
+
+
+def gradients(levels: Sequence[Level], forces: Sequence[Array] | None = None) -> Array:
+    """Σ Jᵀ r, or Σ Jᵀ μ, over all levels, (F, nv)."""
+    forces = [level.residual for level in levels] if forces is None else forces
+    parts = [np.einsum("fmv,fm->fv", level.jacobian, np.broadcast_to(force, level.jacobian.shape[:2]))
+             for level, force in zip(levels, forces, strict=True)]  # fmt: skip
+    return np.sum(parts, axis=0)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# The list
+
+
+def subclasses(kind: type) -> Iterator[type]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from subclasses(child)
+
+
+def test_every_task_of_the_core_is_in_the_list() -> None:
+    for module in pkgutil.iter_modules(core.__path__):
+        importlib.import_module(f"{core.__name__}.{module.name}")
+    found = {
+        kind
+        for kind in subclasses(Task)
+        if kind.__module__.startswith(core.__name__) and not inspect.isabstract(kind)
+    }
+    assert found == set(CASES)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Jacobians
+
+
+@each_tree
+@each_case
+def test_jacobian(kind: type[Task], name: str, kind_of_tree: str, rng: np.random.Generator) -> None:
+    skeleton, pose, joint = posed_tree(rng, kind_of_tree)
+    system, values = assembled(skeleton, pose, [CASES[kind][name](rng, skeleton, pose, joint)])
+    assert_jacobian(system, values)
+
+
+@pytest.mark.parametrize("order", ORDER_NAMES)
+def test_jacobian_in_each_order_also_at_gimbal_lock(order: str, rng: np.random.Generator) -> None:
+    skeleton = chain(3, orders=order, free=True)
+    for angle in (0.3, 0.5 * np.pi):
+        channels = rng.uniform(-1.0, 1.0, (3, 6))
+        channels[:, 3 + "XYZ".index(order[1])] = angle
+        pose = Pose.from_channels(channels)
+        tasks = [turned(0.8)(rng, skeleton, pose, "joint.2"), point(rng, "joint.2", point=rng.normal(size=3))]
+        assert_jacobian(*assembled(skeleton, pose, tasks))
+
+
+def test_jacobian_of_all_tasks_at_once_in_two_levels(rng: np.random.Generator) -> None:
+    skeleton, pose, _ = posed_tree(rng, "two roots, all settings")
+    tasks = [
+        CASES[kind][name](rng, skeleton, pose, skeleton.names[int(rng.integers(len(skeleton)))])
+        for kind, name in EACH_CASE
+    ]
+    for number, task in enumerate(tasks):
+        object.__setattr__(task, "priority", number % 2)
+    assert_jacobian(*assembled(skeleton, pose, tasks))
+
+
+def test_jacobian_of_a_figure_with_a_free_root(rng: np.random.Generator) -> None:
+    skeleton = humanoid()
+    pose = random_pose(rng, skeleton)
+    tasks: list[Task] = [point(rng, joint) for joint in ("hand.L", "foot.R", "hips")]
+    tasks += [turned(1.0)(rng, skeleton, pose, joint) for joint in ("hand.L", "head", "hips")]
+    system, values = assembled(skeleton, pose, tasks)
+    assert_jacobian(system, values)
+    assert skeleton.index("toe.L") not in system.mechanism.channels // 6  # no task is about it
+
+
+def test_jacobian_of_a_thousand_joints(rng: np.random.Generator) -> None:
+    skeleton = tree(rng, 1000, deep=True, settings=True, sliding=0.1)
+    pose = random_pose(rng, skeleton, angle=0.5, offset=0.1)
+    joints = [skeleton.names[int(joint)] for joint in np.argsort(skeleton.depths)[-3:]]
+    tasks: list[Task] = [point(rng, joint) for joint in joints]
+    tasks.append(turned(0.8)(rng, skeleton, pose, joints[-1]))
+    system, values = assembled(skeleton, pose, tasks)
+    some = np.eye(system.size)[rng.integers(0, system.size, 6)]
+    mixed = rng.normal(size=(3, system.size)) / np.sqrt(system.size)
+    assert_jacobian(system, values, np.concatenate([some, mixed]))
+
+
+def test_tasks_with_a_frame_axis_are_the_tasks_of_each_frame(rng: np.random.Generator) -> None:
+    skeleton = tree(rng, 10, deep=True, settings=True)
+    poses = random_pose(rng, skeleton, frames=(4,))
+    tasks: list[Task] = [
+        ReachPoint(joint="joint.9", target=rng.normal(size=(4, 3)), axes=(True, True, False)),
+        ReachPoint(joint="joint.8", target=rng.normal(size=3), armature_from_axes=random_rotations(rng, 4)),
+        MatchOrientation(joint="joint.7", target=random_rotations(rng, 4)),
+        MatchOrientation(joint="joint.6", target=random_rotations(rng, 1)[0]),
+        StayNear(channels=rng.normal(size=(4, 10, 6)), weight=0.2, over=("joint.5",)),
+    ]
+    together = Problem(skeleton, tuple(tasks)).assemble(poses)
+    posed = together.place(together.mechanism.values(poses))
+    (level,), errors = together.linearize(posed), together.errors(posed)
+    curvature = together.curvature(posed, 0)
+    for frame in range(4):
+        system, values = assembled(skeleton, poses.frame(frame), [task.at_frame(frame) for task in tasks])
+        alone = system.place(values)
+        (expected,) = system.linearize(alone)
+        assert_allclose(level.residual[frame], expected.residual[0], atol=1e-12)
+        assert_allclose(level.jacobian[frame], expected.jacobian[0], atol=1e-12)
+        assert_allclose(errors[frame], system.errors(alone)[0], atol=1e-12)
+        assert_allclose(curvature[frame], system.curvature(alone, 0)[0], atol=1e-11)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Curvature
+
+EXACT = [(kind, name) for kind, name in EACH_CASE if kind is not MatchOrientation or name in ANGLES]
+"""The Hessian of an orientation with an axis off is left to Gauss and Newton."""
+
+MET = [
+    (kind, name)
+    for kind, name in EACH_CASE
+    if kind is not MatchOrientation or name.endswith(" met") or name == "met"
+]
+"""With multipliers an orientation is exact where it is met."""
+
+
+@each_tree
+@pytest.mark.parametrize(("kind", "name"), EXACT, ids=[f"{k.__name__}-{n}" for k, n in EXACT])
+def test_curvature_is_what_the_hessian_has_beyond_gauss_newton(
+    kind: type[Task], name: str, kind_of_tree: str, rng: np.random.Generator
+) -> None:
+    skeleton, pose, joint = posed_tree(rng, kind_of_tree)
+    system, values = assembled(skeleton, pose, [CASES[kind][name](rng, skeleton, pose, joint)])
+    ahead_and_back = system.linearize(system.place(nudged(values, np.eye(system.size))))
+    hessian = difference(gradients(ahead_and_back))
+    posed = system.place(values)
+    (level,) = system.linearize(posed)
+    gauss_newton = level.jacobian[0].T @ level.jacobian[0]
+    scale = max(1.0, float(np.abs(hessian).max()))
+    assert_hessian(system.curvature(posed, 0)[0], hessian - gauss_newton, scale)
+    per_length = system.curvature(posed, 0, length=2.0)[0]
+    assert_allclose(
+        per_length, system.curvature(posed, 0)[0] * (1.0 if kind.angular else 0.25), atol=1e-12 * scale
+    )
+
+
+@each_tree
+@pytest.mark.parametrize(("kind", "name"), MET, ids=[f"{k.__name__}-{n}" for k, n in MET])
+def test_curvature_under_multipliers(
+    kind: type[Task], name: str, kind_of_tree: str, rng: np.random.Generator
+) -> None:
+    skeleton, pose, joint = posed_tree(rng, kind_of_tree)
+    first, second = (CASES[kind][name](rng, skeleton, pose, joint) for _ in range(2))
+    object.__setattr__(second, "priority", 1)
+    system, values = assembled(skeleton, pose, [first, second])
+    posed = system.place(values)
+    multipliers = [rng.normal(size=level.residual.shape) for level in system.linearize(posed)]
+    ahead_and_back = system.linearize(system.place(nudged(values, np.eye(system.size))))
+    expected = difference(gradients(ahead_and_back, multipliers))
+    scale = max(1.0, float(np.abs(expected).max()))
+    assert_hessian(system.constraint_curvature(posed, multipliers)[0], expected, scale)

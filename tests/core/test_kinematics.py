@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Laws of forward kinematics, and that the mechanism a solver works on places every joint just as it does."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from blender_ik_addon.core import IKError, Pose, Skeleton, forward_kinematics
+from blender_ik_addon.core.mechanism import Mechanism
+from blender_ik_addon.core.skeleton import INHERIT_SCALE
+from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tip, tree
+from tests.core.strategies import ORDER_NAMES, rotation_about
+
+ROUNDING = 1e-12
+"""[m] On skeletons of a few metres."""
+
+SETTINGS = range(8)
+"""Seeds of the random trees."""
+
+
+def place(skeleton: Skeleton, pose: Pose) -> Array:
+    return forward_kinematics(skeleton, pose).matrices
+
+
+def with_scale(pose: Pose, scale: Array) -> Pose:
+    return Pose(pose.channels, np.broadcast_to(scale, pose.scale.shape))
+
+
+def product_of_locals(skeleton: Skeleton, pose: Pose, joint: int) -> Array:
+    """The definition for the usual settings: rest · T · R · S from the root to the joint."""
+    matrix = np.eye(4)
+    for ancestor in reversed(skeleton.ancestors(joint)):
+        local = np.eye(4)
+        for letter in ORDER_NAMES[skeleton.orders[ancestor]]:
+            axis = "XYZ".index(letter)
+            turn = rotation_about(np.eye(3)[axis], pose.rotation[ancestor, axis])
+            local[:3, :3] = turn @ local[:3, :3]
+        local[:3, :3] = local[:3, :3] * pose.scale[ancestor]
+        local[:3, 3] = pose.translation[ancestor]
+        matrix = matrix @ skeleton.rest[ancestor] @ local
+    return matrix
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Laws
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_joint_is_its_parent_times_rest_translation_rotation_scale(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    skeleton = tree(rng, 15, roots=2)
+    pose = with_scale(random_pose(rng, skeleton, angle=3.0), rng.uniform(0.5, 1.5, (15, 3)))
+    matrices = place(skeleton, pose)
+    for joint in range(15):
+        assert_allclose(matrices[joint], product_of_locals(skeleton, pose, joint), atol=ROUNDING)
+
+
+def test_the_rest_pose_is_the_rest(rng: np.random.Generator) -> None:
+    skeleton = tree(rng, 20, settings=True)
+    matrices = place(skeleton, Pose.rest(skeleton))
+    assert_allclose(matrices, skeleton.armature_from_joint_rest, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("seed", SETTINGS)
+def test_moving_the_roots_rigidly_moves_everything_rigidly(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    # A root that translates along the armature's axes does not follow, so all translate along their own.
+    skeleton = tree(rng, 12, roots=2, settings=True, local_location=True)
+    pose = with_scale(random_pose(rng, skeleton, angle=3.0), rng.uniform(0.5, 1.5, (12, 3)))
+    motion = np.eye(4)
+    motion[:3, :3], motion[:3, 3] = random_rotations(rng, 1)[0], rng.normal(size=3)
+    rest = np.array(skeleton.rest)
+    rest[:2] = motion @ rest[:2]
+    moved = replace(skeleton, rest=rest)
+    assert_allclose(place(moved, pose), motion @ place(skeleton, pose), atol=ROUNDING)
+
+
+@pytest.mark.parametrize("seed", SETTINGS)
+def test_without_translation_and_scale_bones_keep_their_length_and_axes_stay_a_rotation(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    skeleton = tree(rng, 15, settings=True)
+    matrices = place(skeleton, random_pose(rng, skeleton, angle=3.0, offset=0.0))
+    children = np.flatnonzero(skeleton.parents >= 0)
+    bones = matrices[children, :3, 3] - matrices[skeleton.parents[children], :3, 3]
+    lengths = np.linalg.norm(skeleton.rest[children, :3, 3], axis=1)
+    assert_allclose(np.linalg.norm(bones, axis=1), lengths, atol=ROUNDING)
+    axes = matrices[:, :3, :3]
+    assert_allclose(axes @ axes.swapaxes(-1, -2), np.tile(np.eye(3), (15, 1, 1)), atol=ROUNDING)
+
+
+def test_a_joint_moves_itself_and_its_descendants_and_nothing_else(rng: np.random.Generator) -> None:
+    skeleton = tree(rng, 15, roots=2)
+    pose = random_pose(rng, skeleton)
+    before = place(skeleton, pose)
+    for joint in range(15):
+        channels = np.array(pose.channels)
+        channels[joint] += 0.5
+        moved = ~np.isclose(place(skeleton, Pose.from_channels(channels)), before).all((1, 2))
+        below = [joint in skeleton.ancestors(other) for other in range(15)]
+        assert_array_equal(moved, below)
+
+
+def test_several_roots_are_several_skeletons(rng: np.random.Generator) -> None:
+    skeleton = tree(rng, 20, roots=4, settings=True)
+    pose = random_pose(rng, skeleton)
+    matrices = place(skeleton, pose)
+    for root in range(4):
+        members = [joint for joint in range(20) if skeleton.ancestors(joint)[-1] == root]
+        alone = Skeleton.build(
+            [skeleton.names[joint] for joint in members],
+            [members.index(p) if (p := int(skeleton.parents[joint])) >= 0 else -1 for joint in members],
+            rest=skeleton.rest[members],
+            orders=[ORDER_NAMES[skeleton.orders[joint]] for joint in members],
+            inherit_rotation=skeleton.inherit_rotation[members],
+            inherit_scale=[INHERIT_SCALE[skeleton.inherit_scale[joint]] for joint in members],
+            local_location=skeleton.local_location[members],
+        )
+        alone_pose = Pose.from_channels(pose.channels[members])
+        assert_allclose(place(alone, alone_pose), matrices[members], atol=ROUNDING)
+
+
+def test_zero_length_bones_share_their_place(rng: np.random.Generator) -> None:
+    skeleton = chain(5, length=0.0)
+    matrices = place(skeleton, random_pose(rng, skeleton, offset=0.0))
+    assert_array_equal(matrices[:, :3, 3], np.zeros((5, 3)))
+
+
+def test_a_thousand_joints_close_a_polygon() -> None:
+    skeleton = chain(1000)
+    channels = np.zeros((1000, 6))
+    channels[:, 5] = np.radians(360.0) / 1000
+    end = forward_kinematics(skeleton, Pose.from_channels(channels)).point("joint.999", tip())
+    assert_allclose(end, np.zeros(3), atol=1e-9)
+
+
+def test_frames_are_independent(rng: np.random.Generator) -> None:
+    skeleton = tree(rng, 15, settings=True)
+    poses = random_pose(rng, skeleton, frames=(2, 3))
+    poses = with_scale(poses, rng.uniform(0.5, 1.5, (2, 3, 15, 3)))
+    together = place(skeleton, poses)
+    assert together.shape == (2, 3, 15, 4, 4)
+    for index in np.ndindex(2, 3):
+        one = Pose(poses.channels[index], poses.scale[index])
+        assert_allclose(together[index], place(skeleton, one), atol=ROUNDING)
+
+
+def test_points_are_given_in_the_axes_of_the_joint() -> None:
+    skeleton = chain(2)
+    channels = np.zeros((2, 6))
+    channels[0, 5] = np.radians(90)  # about z: +y turns to -x
+    posed = forward_kinematics(skeleton, Pose.from_channels(channels))
+    assert_allclose(posed.point("joint.1"), [-1, 0, 0], atol=ROUNDING)
+    assert_allclose(posed.point(1, tip()), [-2, 0, 0], atol=ROUNDING)
+    assert_allclose(posed.point(1, np.array([1.0, 0, 0])), [-1, 1, 0], atol=ROUNDING)
+
+
+def test_a_pose_of_another_skeleton_is_refused() -> None:
+    with pytest.raises(IKError, match="4 joints, the skeleton 3"):
+        forward_kinematics(chain(3), Pose.rest(chain(4)))
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Settings of a joint. That they are Blender's is for tests/scene; here is what each one means.
+
+
+def scaled_parent(mode: str, scale: tuple[float, float, float], inherit_rotation: bool = True) -> Array:
+    """Linear part (3, 3) of the child of a joint that is turned and scaled, the child itself at rest."""
+    skeleton = chain(2, inherit_scale=["FULL", mode], inherit_rotation=[True, inherit_rotation])
+    channels = np.zeros((2, 6))
+    channels[0, 3:] = 0.3, 0.4, 0.5
+    pose = Pose(channels, np.array([scale, (1.0, 1.0, 1.0)]))
+    return place(skeleton, pose)[1, :3, :3]
+
+
+def test_a_joint_that_does_not_inherit_rotation_keeps_its_axes_and_follows_its_place(
+    rng: np.random.Generator,
+) -> None:
+    skeleton = chain(4, inherit_rotation=[True, True, False, True])
+    poses = random_pose(rng, skeleton, angle=3.0, offset=0.0, frames=(5,))
+    channels = np.array(poses.channels)
+    channels[:, 2:] = channels[0, 2:]
+    matrices = place(skeleton, Pose.from_channels(channels))
+    channels[:, :2] = 0.0
+    upright = place(skeleton, Pose.from_channels(channels))
+    assert_allclose(matrices[:, 2:, :3, :3], upright[:, 2:, :3, :3], atol=ROUNDING)
+    above = matrices[:, 1, :3, 3] + matrices[:, 1, :3, 1]  # the parent's tip
+    assert_allclose(matrices[:, 2, :3, 3], above, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("inherit_rotation", [True, False])
+@pytest.mark.parametrize(
+    ("mode", "size"),
+    [
+        ("FULL", 2.0), ("FIX_SHEAR", 2.0), ("ALIGNED", 2.0), ("AVERAGE", 2.0),
+        ("NONE", 1.0), ("NONE_LEGACY", 1.0),
+    ],
+)  # fmt: skip
+def test_an_even_scale_is_inherited_or_not(mode: str, size: float, inherit_rotation: bool) -> None:
+    even = scaled_parent(mode, (2.0, 2.0, 2.0), inherit_rotation)
+    assert_allclose(even, size * scaled_parent(mode, (1.0, 1.0, 1.0), inherit_rotation), atol=ROUNDING)
+
+
+@pytest.mark.parametrize(
+    ("mode", "lengths"),
+    [
+        ("FULL", (0.5, 2.0, 8.0)), ("FIX_SHEAR", (0.5, 2.0, 8.0)), ("ALIGNED", (0.5, 2.0, 8.0)),
+        ("AVERAGE", (2.0, 2.0, 2.0)), ("NONE", (1.0, 1.0, 1.0)), ("NONE_LEGACY", (1.0, 1.0, 1.0)),
+    ],
+)  # fmt: skip
+def test_an_uneven_scale_along_the_same_axes_is_inherited_evenly_or_not(
+    mode: str, lengths: tuple[float, float, float]
+) -> None:
+    linear = scaled_parent(mode, (0.5, 2.0, 8.0))
+    assert_allclose(np.linalg.norm(linear, axis=0), lengths, atol=ROUNDING)
+    assert_allclose(linear / lengths, scaled_parent("FULL", (1.0, 1.0, 1.0)), atol=ROUNDING)
+
+
+def test_translation_is_along_the_joints_rest_axes_or_its_parents() -> None:
+    turn = rotation_about(np.array([0.0, 0.0, 1.0]), np.radians(90))
+    rest = np.tile(np.eye(4), (2, 1, 1))
+    rest[:, :3, :3] = turn
+    channels = np.zeros((2, 6))
+    channels[:, 0] = 1.0
+    for local, expected in ((True, [[0, 1, 0], [-1, 1, 0]]), (False, [[1, 0, 0], [1, 1, 0]])):
+        skeleton = Skeleton.build(["root", "child"], [None, "root"], rest=rest, local_location=local)
+        places = place(skeleton, Pose.from_channels(channels))[:, :3, 3]
+        assert_allclose(places, expected, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("mode", INHERIT_SCALE)
+@pytest.mark.parametrize("scale", [(0.0, 0.0, 0.0), (1.0, 0.0, 1.0), (0.0, 1.0, 1.0)])
+def test_a_collapsed_joint_places_its_children_somewhere(
+    mode: str, scale: tuple[float, float, float]
+) -> None:
+    assert np.isfinite(scaled_parent(mode, scale)).all()
+    assert np.isfinite(scaled_parent(mode, scale, inherit_rotation=False)).all()
+
+
+# ----------------------------------------------------------------------------------------------------------
+# The mechanism
+
+
+def random_signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return np.where(rng.random(shape) < 0.2, -1.0, 1.0)
+
+
+def assert_places_as_forward_kinematics(skeleton: Skeleton, pose: Pose) -> None:
+    """Every joint, with the constants folded from a pose whose free channels are others."""
+    mechanism = Mechanism(
+        skeleton, pose.with_channels(np.where(skeleton.free, 9.0, pose.channels)), range(len(skeleton))
+    )
+    posed = mechanism.place(mechanism.values(pose))
+    expected = place(skeleton, pose)
+    for joint in range(len(skeleton)):
+        matrix = posed.matrices[:, mechanism.anchor(joint)] @ mechanism.anchor_from_joint(joint)
+        assert_allclose(matrix, expected[:, joint], atol=1e-11, err_msg=skeleton.names[joint])
+
+
+@pytest.mark.parametrize("frames", [1, 3])
+@pytest.mark.parametrize("seed", SETTINGS)
+def test_mechanism_places_every_joint_with_even_scales(seed: int, frames: int) -> None:
+    rng = np.random.default_rng(seed)
+    skeleton = tree(rng, 25, roots=3, settings=True)
+    scale = rng.uniform(0.5, 1.5, (frames, 25, 1)) * random_signs(rng, (frames, 25, 1))
+    pose = with_scale(random_pose(rng, skeleton, angle=3.0, frames=(frames,)), scale)
+    assert_places_as_forward_kinematics(skeleton, pose)
+
+
+@pytest.mark.parametrize("seed", SETTINGS)
+def test_mechanism_places_every_joint_with_uneven_scales_that_do_not_shear(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    modes = [("ALIGNED", "AVERAGE", "NONE")[i] for i in rng.integers(0, 3, 25)]
+    skeleton = tree(rng, 25, settings=True, inherit_scale=modes)
+    scale = rng.uniform(0.5, 1.5, (3, 25, 3)) * random_signs(rng, (3, 25, 3))
+    pose = with_scale(random_pose(rng, skeleton, angle=3.0, frames=(3,)), scale)
+    assert_places_as_forward_kinematics(skeleton, pose)
+
+
+@pytest.mark.parametrize("seed", SETTINGS)
+def test_mechanism_places_sheared_joints_that_do_not_turn(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    skeleton = tree(rng, 25, settings=True)
+    # The first ten turn and are scaled evenly, what hangs on them at most slides and is scaled anyhow.
+    free = np.array(skeleton.free)
+    free[10:, 3:] = False
+    skeleton = replace(skeleton, free=free)
+    scale = rng.uniform(0.5, 1.5, (2, 25, 3))
+    scale[:, :10] = scale[:, :10, :1]
+    pose = with_scale(random_pose(rng, skeleton, angle=3.0, frames=(2,)), scale)
+    assert_places_as_forward_kinematics(skeleton, pose)
+
+
+def test_mechanism_leaves_out_what_is_not_asked_for() -> None:
+    skeleton = humanoid()
+    hand = skeleton.index("hand.L")
+    mechanism = Mechanism(skeleton, Pose.rest(skeleton, (1,)), [hand])
+    assert sorted(mechanism.joints) == sorted(skeleton.ancestors(hand))
+    assert mechanism.size == 6 + 3 * 6
+    assert set(mechanism.channels // 6) == set(skeleton.ancestors(hand))
+
+
+def test_mechanism_keeps_only_what_moves() -> None:
+    skeleton = chain(6, free=np.array([[True] * 6, [False] * 6] * 3))
+    mechanism = Mechanism(skeleton, Pose.rest(skeleton, (1,)), [5])
+    assert list(mechanism.joints) == [0, 2, 4]
+    assert mechanism.anchor(5) == mechanism.anchor(4)
+
+
+def test_values_and_back(rng: np.random.Generator) -> None:
+    skeleton = tree(rng, 12)
+    pose = random_pose(rng, skeleton, frames=(4,))
+    mechanism = Mechanism(skeleton, pose, [11])
+    values = mechanism.values(pose)
+    assert values.shape == (4, mechanism.size)
+    changed = mechanism.with_values(pose, values + 1.0)
+    assert_array_equal(mechanism.values(changed), values + 1.0)
+    touched = np.zeros(12 * 6, dtype=bool)
+    touched[mechanism.channels] = True
+    assert_array_equal((changed.channels != pose.channels).any(0).ravel(), touched)
+    assert skeleton.free.ravel()[mechanism.channels].all()
+
+
+def stretched(mode: str = "FULL", **build: Any) -> tuple[Skeleton, Pose]:
+    skeleton = chain(3, inherit_scale=["FULL", "FULL", mode], **build)
+    scale = np.ones((1, 3, 3))
+    scale[:, 1] = 1.0, 2.0, 1.0
+    return skeleton, Pose(np.zeros((1, 3, 6)), scale)
+
+
+@pytest.mark.parametrize("mode", ["FULL", "FIX_SHEAR"])
+def test_a_joint_that_would_be_sheared_when_it_turns_is_refused_by_name(mode: str) -> None:
+    skeleton, pose = stretched(mode)
+    with pytest.raises(IKError, match=r"'joint\.2' cannot turn.*'joint\.1'"):
+        Mechanism(skeleton, pose, [2])
+
+
+@pytest.mark.parametrize("mode", ["ALIGNED", "AVERAGE", "NONE", "NONE_LEGACY"])
+def test_a_joint_that_does_not_take_the_uneven_scale_is_not_refused(mode: str) -> None:
+    skeleton, pose = stretched(mode)
+    assert_places_as_forward_kinematics(skeleton, pose)
+
+
+def test_an_uneven_scale_that_nothing_turns_below_is_not_refused() -> None:
+    skeleton, pose = stretched(free=[[False] * 3 + [True] * 3] * 2 + [[True] * 3 + [False] * 3])
+    assert_places_as_forward_kinematics(skeleton, pose)
+    skeleton, pose = stretched()
+    Mechanism(skeleton, pose, [1])

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sequences: the frames in order, each from the answer to the one before."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from blender_ik_addon.core import (
+    IKError,
+    MatchOrientation,
+    Pose,
+    Problem,
+    ReachPoint,
+    SequenceSolution,
+    SolverOptions,
+    Status,
+    StayNear,
+    forward_kinematics,
+    solve,
+    solve_sequence,
+)
+from blender_ik_addon.core.sequence import solve_frames
+from tests.core.builders import Array, chain, planar, random_pose, tip
+from tests.core.strategies import rotation_about
+
+JOINTS = 4
+END = f"joint.{JOINTS - 1}"
+CLOSED = np.radians(0.01)
+"""[rad] How well a cycle closes."""
+
+
+def circle(frames: int, radius: float = 0.6) -> Array:
+    """A closed curve within reach, the first place again at the end, (frames, 3) [m]."""
+    angle = np.linspace(0.0, 2.0 * np.pi, frames)
+    around = np.stack([np.cos(angle), np.sin(angle), np.sin(angle)], axis=1)
+    return np.array([1.5, 1.5, 0.5]) + radius * around
+
+
+def follow(targets: Array, **fields: Any) -> ReachPoint:
+    return ReachPoint(joint=END, point=tip(), target=targets, **fields)
+
+
+def run(frames: int = 8, **options: Any) -> SequenceSolution:
+    skeleton = chain(JOINTS)
+    problem = Problem(skeleton, (follow(circle(frames)),))
+    return solve_sequence(problem, Pose.rest(skeleton, (frames,)), **options)
+
+
+def test_every_frame_is_solved_and_told() -> None:
+    solution = run(8)
+    assert solution.reached and not solution.cancelled
+    assert solution.pose.frames == (8,)
+    assert solution.statuses == (Status.REACHED,) * 8
+    assert len(solution.messages) == 8
+    assert solution.iterations.shape == (8,) and (solution.iterations > 0).all()
+    assert solution.errors.shape == (8, 1) and solution.errors.max() <= 1e-4
+    ends = forward_kinematics(chain(JOINTS), solution.pose).point(END, tip())
+    assert_allclose(ends, circle(8), atol=1e-4)
+    assert_allclose(np.linalg.norm(ends - circle(8), axis=1), solution.errors[:, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize(("method", "preferred_pose"), [("PRIORITY", True), ("DLS", False)])
+def test_it_equals_solving_frame_by_frame_from_the_answer_before(method: str, preferred_pose: bool) -> None:
+    frames = 3
+    skeleton = chain(JOINTS, free=[[False] * 3 + [True, True, False]] * JOINTS)
+    poses = random_pose(np.random.default_rng(5), skeleton, angle=0.3, offset=0.1, frames=(frames,))
+    turns = np.array([rotation_about(np.array([1.0, 0.0, 0.0]), 0.1 * frame) for frame in range(frames)])
+    options = SolverOptions(method=method, preferred_pose=preferred_pose)
+    tasks = (
+        follow(circle(frames), name="tip"),
+        MatchOrientation(joint="joint.1", target=turns, axes=(True, False, False), weight=0.1),
+        StayNear(channels=poses.channels, over=(0,), priority=1),
+    )
+    together = solve_sequence(Problem(skeleton, tasks), poses, options)
+    before = poses.frame(0)
+    for frame in range(frames):
+        start = poses.frame(frame).with_channels(
+            np.where(skeleton.free, before.channels, poses.channels[frame])
+        )
+        alone = solve(Problem(skeleton, tuple(task.at_frame(frame) for task in tasks)), start, options)
+        options = replace(options, restarts=0)  # in the middle of a motion another start would be a jump
+        assert_array_equal(together.pose.channels[frame], alone.pose.channels)
+        assert together.statuses[frame] is alone.status
+        assert together.messages[frame] == alone.message
+        assert together.iterations[frame] == alone.iterations
+        assert_array_equal(together.errors[frame], [error.error for error in alone.errors])
+        before = alone.pose
+
+
+def test_warm_starts_save_iterations() -> None:
+    frames = 8
+    skeleton = chain(JOINTS)
+    warm = run(frames)
+    problems = [Problem(skeleton, (follow(target),)) for target in circle(frames)]
+    cold = [solve(problem, Pose.rest(skeleton)).iterations for problem in problems]
+    assert warm.iterations[1:].sum() < sum(cold[1:])
+
+
+def test_free_channels_of_later_frames_do_not_matter(rng: np.random.Generator) -> None:
+    frames = 5
+    skeleton = chain(JOINTS)
+    problem = Problem(skeleton, (follow(circle(frames)),))
+    channels = np.zeros((frames, JOINTS, 6))
+    channels[1:, :, 3:] = rng.uniform(-1.0, 1.0, (frames - 1, JOINTS, 3))
+    from_rest = solve_sequence(problem, Pose.rest(skeleton, (frames,)))
+    from_any = solve_sequence(problem, Pose.from_channels(channels))
+    assert_array_equal(from_any.pose.channels, from_rest.pose.channels)
+    channels[0, :, 3:] = 0.3
+    other = solve_sequence(problem, Pose.from_channels(channels), preferred_pose=False)
+    expected = solve(
+        Problem(skeleton, (follow(circle(frames)[0]),)), Pose.from_channels(channels[0]), preferred_pose=False
+    )
+    assert_array_equal(other.pose.channels[0], expected.pose.channels)
+
+
+def test_fixed_channels_and_scale_are_those_of_each_frame() -> None:
+    frames = 6
+    skeleton = chain(JOINTS, free=np.array([[False] * 6] + [[False] * 3 + [True] * 3] * (JOINTS - 1)))
+    channels = np.zeros((frames, JOINTS, 6))
+    channels[:, 0, 5] = np.linspace(0.0, -1.0, frames)  # the root is animated, and so is its size
+    channels[:, 0, 0] = np.linspace(0.0, 0.5, frames)
+    scale = np.ones((frames, JOINTS, 3))
+    scale[:, 0] = np.linspace(1.0, 1.2, frames)[:, None]
+    poses = Pose(channels, scale)
+    solution = solve_sequence(Problem(skeleton, (follow(circle(frames, radius=0.2)),)), poses)
+    assert_array_equal(solution.pose.channels[:, 0], channels[:, 0])
+    assert_array_equal(solution.pose.channels[:, :, :3], channels[:, :, :3])
+    assert_array_equal(solution.pose.scale, scale)
+    assert solution.reached
+    ends = forward_kinematics(skeleton, solution.pose).point(END, tip())
+    assert_allclose(ends, circle(frames, radius=0.2), atol=1e-4)
+
+
+def test_joints_of_no_chain_keep_the_motion_they_have(rng: np.random.Generator) -> None:
+    frames = 3
+    skeleton = chain(JOINTS)
+    poses = random_pose(rng, skeleton, angle=0.3, offset=0.0, frames=(frames,))
+    task = ReachPoint(joint="joint.1", point=tip(), target=np.array([1.2, 1.0, 0.0]))
+    solution = solve_sequence(Problem(skeleton, (task,)), poses)
+    assert solution.reached
+    assert_array_equal(solution.pose.channels[:, 2:], poses.channels[:, 2:])
+
+
+def test_a_target_without_frames_is_the_same_in_all_of_them() -> None:
+    frames = 4
+    skeleton = chain(JOINTS)
+    poses = Pose.rest(skeleton, (frames,))
+    for target in (circle(2)[0], circle(2)[:1]):
+        solution = solve_sequence(Problem(skeleton, (follow(target),)), poses)
+        assert solution.reached
+        assert_allclose(solution.pose.channels[1:], solution.pose.channels[:-1], atol=1e-6)
+
+
+def test_out_of_reach_is_a_result_like_any_other() -> None:
+    frames = 6
+    skeleton = chain(JOINTS)
+    targets = circle(frames)
+    targets[2] = 50.0
+    solution = solve_sequence(Problem(skeleton, (follow(targets),)), Pose.rest(skeleton, (frames,)))
+    assert not solution.reached
+    assert solution.errors[2, 0] == pytest.approx(np.linalg.norm(targets[2]) - JOINTS, abs=1e-4)
+    assert [status is Status.REACHED for status in solution.statuses] == [True, True, False, True, True, True]
+    assert "missed" in solution.messages[2]
+
+
+def test_smooth_targets_give_smooth_motion_and_a_cycle_closes() -> None:
+    frames = 25
+    solution = run(frames, max_iterations=100)
+    assert solution.reached
+    channels = solution.pose.channels
+    assert np.abs(channels[-1] - channels[0]).max() < CLOSED
+    steps = np.abs(np.diff(channels, axis=0)).max((1, 2))
+    assert steps.max() < 3.0 * np.median(steps)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Progress
+
+
+def test_progress_is_told_after_each_frame() -> None:
+    told: list[float] = []
+    run(5, progress=told.append)
+    assert told == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+
+
+def test_progress_can_stop_it_and_what_is_solved_is_kept() -> None:
+    whole = run(6)
+    solution = run(6, progress=lambda part: part >= 0.5)
+    assert solution.cancelled
+    assert solution.pose.frames == (3,)
+    assert len(solution.statuses) == len(solution.messages) == 3
+    assert solution.iterations.shape == (3,) and solution.errors.shape == (3, 1)
+    assert_array_equal(solution.pose.channels, whole.pose.channels[:3])
+    assert_array_equal(solution.pose.scale, np.ones((3, JOINTS, 3)))
+
+
+def test_stopping_after_the_last_frame_cancels_nothing() -> None:
+    assert not run(3, progress=lambda part: part == 1.0).cancelled
+
+
+def test_no_frames_are_no_work() -> None:
+    skeleton = chain(JOINTS)
+    told: list[float] = []
+    problem = Problem(skeleton, (follow(circle(2)[0]),))
+    solution = solve_sequence(problem, Pose.rest(skeleton, (0,)), progress=told.append)
+    assert solution.pose.channels.shape == (0, JOINTS, 6)
+    assert solution.errors.shape == (0, 1) and solution.statuses == () and not told
+
+
+def test_frames_come_one_by_one_to_who_has_other_things_to_do() -> None:
+    frames = 3
+    skeleton = chain(JOINTS)
+    problem = Problem(skeleton, (follow(circle(frames)),))
+    poses = Pose.rest(skeleton, (frames,))
+    one_by_one = solve_frames(problem, poses, SolverOptions())
+    together = solve_sequence(problem, poses)
+    for frame in range(frames):
+        assert_array_equal(next(one_by_one).pose.channels, together.pose.channels[frame])
+    assert next(one_by_one, None) is None
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Wrong input
+
+
+def test_other_numbers_of_frames_are_refused() -> None:
+    skeleton = planar(JOINTS)
+    problem = Problem(skeleton, (follow(circle(4)),))
+    with pytest.raises(IKError, match=r"targets have 4 frames, the poses 5"):
+        solve_sequence(problem, Pose.rest(skeleton, (5,)))
+
+
+@pytest.mark.parametrize("frames", [(), (2, 3)])
+def test_poses_have_one_frame_axis(frames: tuple[int, ...]) -> None:
+    skeleton = planar(JOINTS)
+    with pytest.raises(IKError, match="one frame axis"):
+        solve_sequence(Problem(skeleton, ()), Pose.rest(skeleton, frames))
+
+
+def test_what_is_wrong_is_said_before_the_first_frame() -> None:
+    skeleton = planar(JOINTS)
+    told: list[float] = []
+    with pytest.raises(IKError, match="JACOBI"):
+        run(4, method="JACOBI", progress=told.append)
+    problem = Problem(skeleton, (follow(circle(4)),))
+    with pytest.raises(IKError, match=r"3, 6.*4, 6"):
+        solve_sequence(problem, Pose.rest(chain(3), (4,)), progress=told.append)
+    with pytest.raises(IKError, match=r"4 frames.*5"):
+        solve_frames(problem, Pose.rest(skeleton, (5,)), SolverOptions())
+    assert not told

@@ -1,0 +1,478 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Effectors and their targets: what is read, what is refused, and that core sees what Blender shows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Euler, Matrix, Quaternion, Vector
+
+from blender_ik_addon.core import IKError, Pose, Problem
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.armature import read_armature, read_pose, world_from_armature
+from blender_ik_addon.scene.dependence import dependence
+from blender_ik_addon.scene.effectors import (
+    Effector,
+    check_evaluated,
+    make_tasks,
+    measure,
+    orientations,
+    read_effectors,
+    world_from_targets,
+)
+
+from . import builders
+
+AWAY = (0.3, -0.2, 0.4)
+
+
+def following(target: Any, bone: str = "hand.L", **settings: Any) -> Any:
+    """A figure, one bone of which follows the target."""
+    armature = builders.humanoid()
+    posing.add_effector(armature, bone, target=target)
+    for name, value in settings.items():
+        setattr(armature.poise.effectors[0], name, value)
+    bpy.context.view_layer.update()
+    return armature
+
+
+def target_matrix(armature: Any) -> Any:
+    """What is read of the first effector's target."""
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    check_evaluated(armature, read_effectors(armature), depsgraph)
+    return Matrix(world_from_targets(armature, read_effectors(armature), depsgraph)[0].tolist())
+
+
+def refusal(armature: Any) -> str:
+    """The words with which reading is refused."""
+    with pytest.raises(IKError) as caught:
+        check_evaluated(armature, read_effectors(armature), bpy.context.evaluated_depsgraph_get())
+    return str(caught.value)
+
+
+# Entries
+
+
+def test_enabled_effectors_are_read_in_the_order_of_the_list():
+    armature = builders.humanoid()
+    for bone in ("hand.L", "head", "foot.R"):
+        posing.add_effector(armature, bone)
+    first, middle, last = armature.poise.effectors
+    middle.enabled = False
+    first.name, first.kind, first.priority, first.weight = "Reach", 'POSITION', 2, 0.5
+    first.point, first.position_axes = (0.0, 0.1, 0.0), (True, False, True)
+    last.name, last.kind, last.orientation_axes = "", 'ORIENTATION', (False, True, False)
+
+    reach, foot = read_effectors(armature)
+
+    point: Any = pytest.approx((0.0, 0.1, 0.0))
+    assert reach == Effector(
+        index=0,
+        name="Reach",
+        bone="hand.L",
+        position=True,
+        orientation=False,
+        target="humanoid hand.L",
+        target_bone="",
+        priority=2,
+        weight=0.5,
+        point=point,
+        position_axes=(True, False, True),
+        orientation_axes=(True, True, True),
+    )
+    assert (foot.index, foot.name, foot.bone) == (2, "foot.R", "foot.R")
+    assert (foot.position, foot.orientation, foot.orientation_axes) == (False, True, (False, True, False))
+
+
+def test_a_target_bone_counts_only_for_an_armature():
+    armature = following(builders.empty("goal"), target_bone="left over from another target")
+    assert read_effectors(armature)[0].target_bone == ""
+
+
+# What a target may depend on
+
+
+def constrained(obj: Any, target: Any, kind: str = 'COPY_LOCATION', bone: str = "") -> Any:
+    constraint = obj.constraints.new(kind)
+    constraint.target, constraint.subtarget = target, bone
+    return constraint
+
+
+def driven(obj: Any, source: Any, bone: str = "", kind: str = 'TRANSFORMS') -> None:
+    driver = obj.driver_add("location", 0).driver
+    variable = driver.variables.new()
+    variable.type = kind
+    variable.targets[0].id, variable.targets[0].bone_target = source, bone
+    driver.expression = variable.name
+
+
+def parented(obj: Any, parent: Any, bone: str = "", kind: str = 'OBJECT') -> Any:
+    obj.parent = parent
+    obj.parent_type = 'BONE' if bone else kind
+    obj.parent_bone = bone
+    return obj
+
+
+def skin(armature: Any) -> Any:
+    """A triangle that the armature deforms."""
+    mesh = bpy.data.meshes.new("skin")
+    mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
+    obj = bpy.data.objects.new("skin", mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    obj.modifiers.new("Armature", 'ARMATURE').object = armature
+    return obj
+
+
+def other_rig(bone_follows: Any = None) -> Any:
+    rig = builders.chain(2, name="other")
+    if bone_follows is not None:
+        constrained(rig.pose.bones["bone.000"], bone_follows, bone="head")
+    return rig
+
+
+DEPENDENT: dict[str, tuple[Callable[[Any, Any], object], str]] = {
+    "child of the rig": (lambda rig, goal: parented(goal, rig), "(parented to 'humanoid')"),
+    "child of a bone": (
+        lambda rig, goal: parented(goal, rig, bone="head"),
+        "(parented to bone 'head' of 'humanoid')",
+    ),
+    "grandchild": (
+        lambda rig, goal: parented(goal, parented(builders.empty("between"), rig, bone="head")),
+        "(parented to 'between', parented to bone 'head' of 'humanoid')",
+    ),
+    "constrained to a bone": (
+        lambda rig, goal: constrained(goal, rig, bone="head"),
+        "(constrained (COPY_LOCATION) to 'humanoid')",
+    ),
+    "one of several targets of a constraint": (
+        lambda rig, goal: setattr(goal.constraints.new('ARMATURE').targets.new(), "target", rig),
+        "(constrained (ARMATURE) to 'humanoid')",
+    ),
+    "child of what is constrained": (
+        lambda rig, goal: constrained(parented(goal, builders.empty("between")).parent, rig, bone="head"),
+        "(parented to 'between', constrained (COPY_LOCATION) to 'humanoid')",
+    ),
+    "driven by a bone": (lambda rig, goal: driven(goal, rig, bone="head"), "(driven by 'humanoid')"),
+    "driven by a child": (
+        lambda rig, goal: driven(goal, parented(builders.empty("between"), rig)),
+        "(driven by 'between', parented to 'humanoid')",
+    ),
+    "constrained to a rig that follows": (
+        lambda rig, goal: constrained(goal, other_rig(bone_follows=rig), bone="bone.001"),
+        "(constrained (COPY_LOCATION) to 'other', constrained (COPY_LOCATION) to 'humanoid')",
+    ),
+    "child of a vertex of the skin": (
+        lambda rig, goal: parented(goal, skin(rig), kind='VERTEX'),
+        "(parented to 'skin', deformed (ARMATURE) by 'humanoid')",
+    ),
+    "wrapped on the skin": (
+        lambda rig, goal: setattr(goal.constraints.new('SHRINKWRAP'), "target", skin(rig)),
+        "(constrained (SHRINKWRAP) to 'skin', deformed (ARMATURE) by 'humanoid')",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DEPENDENT)
+def test_a_target_that_depends_on_its_armature_is_refused_with_the_links(case: str):
+    depend, links = DEPENDENT[case]
+    goal = builders.empty("goal", AWAY)
+    armature = following(goal)
+    depend(armature, goal)
+    words = refusal(armature)
+    assert words.startswith("effector 'hand.L': its target 'goal' depends on the armature that follows it")
+    assert links in words
+    assert "Break that link" in words
+
+
+def test_an_armature_does_not_follow_itself():
+    armature = builders.humanoid()
+    posing.add_effector(armature, "hand.L", make_target=False)
+    armature.poise.effectors[0].target = armature
+    assert "is the armature 'humanoid' itself" in refusal(armature)
+
+
+def muted(constraint: Any) -> Any:
+    constraint.mute = True
+    return constraint
+
+
+INDEPENDENT: dict[str, Callable[[Any, Any], object]] = {
+    "a muted constraint": lambda rig, goal: muted(constrained(goal, rig)),
+    "a constraint without influence": lambda rig, goal: setattr(constrained(goal, rig), "influence", 0.0),
+    "the armature's parent": lambda rig, goal: parented(rig, goal),
+    "a sibling": lambda rig, goal: parented(goal, parented(rig, builders.empty("root")).parent),
+    "its place is not what the armature deforms": lambda rig, goal: parented(goal, skin(rig)),
+    "another armature, whose bones follow each other": lambda rig, goal: constrained(
+        parented(goal, other_rig(), bone="bone.001").parent.pose.bones["bone.001"],
+        bpy.data.objects["other"],
+        bone="bone.000",
+    ),
+    "two objects that drive each other": lambda rig, goal: (
+        driven(goal, builders.empty("second")),
+        driven(bpy.data.objects["second"], goal),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", INDEPENDENT)
+def test_a_target_may_have(case: str):
+    goal = builders.empty("goal", AWAY)
+    armature = following(goal)
+    INDEPENDENT[case](armature, goal)
+    assert dependence(goal, armature) == ()
+
+
+@pytest.mark.parametrize("channel", ["influence", "mute"])
+@pytest.mark.parametrize("how", ["animated", "driven"])
+def test_a_constraint_that_is_switched_on_later_counts(channel: str, how: str):
+    goal = builders.empty("goal", AWAY)
+    armature = following(goal)
+    constraint = muted(constrained(goal, armature))
+    if how == "animated":
+        constraint.keyframe_insert(channel)
+    else:
+        constraint.driver_add(channel)
+    assert dependence(goal, armature) == ("constrained (COPY_LOCATION) to 'humanoid'",)
+
+
+# Where targets are
+
+
+def test_a_target_is_where_parents_constraints_and_animation_put_it():
+    root: Any = builders.empty("root", (0.0, 0.0, 1.0))
+    root.rotation_euler = (0.3, 0.2, -0.4)
+    root.scale = (2.0, 2.0, 2.0)
+    goal = parented(builders.empty("goal", AWAY), root)
+    goal.keyframe_insert("location", frame=1)
+    goal.location.x += 1.0
+    goal.keyframe_insert("location", frame=11)
+    leader = builders.empty("leader", (0.0, 0.0, 5.0))
+    constrained(goal, leader).use_x = False
+    bpy.context.scene.frame_set(11)
+    seen = target_matrix(following(goal))
+    along_x = (root.matrix_world @ Vector((AWAY[0] + 1.0, *AWAY[1:]))).x
+    np.testing.assert_allclose(seen.translation, (along_x, 0.0, 5.0), atol=1e-6)
+    np.testing.assert_allclose(seen.to_quaternion(), root.matrix_world.to_quaternion(), atol=1e-6)
+
+
+def test_a_target_may_be_a_bone_of_another_armature():
+    rig = other_rig()
+    rig.location, rig.rotation_euler = AWAY, (0.1, 0.7, 0.2)
+    rig.pose.bones["bone.000"].rotation_mode = 'XYZ'
+    rig.pose.bones["bone.000"].rotation_euler.x = 0.5
+    armature = following(rig, target_bone="bone.001")
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    posed = rig.evaluated_get(depsgraph)
+    wanted = posed.matrix_world @ posed.pose.bones["bone.001"].matrix
+    np.testing.assert_allclose(target_matrix(armature), wanted, atol=1e-6)
+    # It goes on to follow the bone when the rig is renamed.
+    rig.name = "renamed"
+    np.testing.assert_allclose(target_matrix(armature), wanted, atol=1e-6)
+
+
+def in_collection(obj: Any) -> Any:
+    """Move an object into a collection of its own; its layer collection."""
+    collection = bpy.data.collections.new("props")
+    bpy.context.scene.collection.children.link(collection)
+    bpy.context.scene.collection.objects.unlink(obj)
+    collection.objects.link(obj)
+    return bpy.context.view_layer.layer_collection.children["props"]
+
+
+@pytest.mark.parametrize("hide", ["object", "collection"])
+def test_a_target_that_is_hidden_is_followed(hide: str):
+    goal = builders.empty("goal")
+    armature = following(goal)
+    layer = in_collection(goal)
+    if hide == "object":
+        goal.hide_set(True)
+    else:
+        layer.hide_viewport = True
+    goal.location = AWAY
+    np.testing.assert_allclose(target_matrix(armature).translation, AWAY, atol=1e-6)
+
+
+def test_a_disabled_target_is_followed_where_blender_needs_it_for_something_that_is_shown():
+    goal = builders.empty("goal")
+    armature = following(goal)
+    parented(builders.empty("child"), goal)
+    goal.hide_viewport = True
+    goal.location = AWAY
+    np.testing.assert_allclose(target_matrix(armature).translation, AWAY, atol=1e-6)
+
+
+GONE: dict[str, Callable[[Any], object]] = {
+    "deleted from the scene": lambda goal: bpy.context.scene.collection.objects.unlink(goal),
+    "disabled": lambda goal: setattr(goal, "hide_viewport", True),
+    "in an excluded collection": lambda goal: setattr(in_collection(goal), "exclude", True),
+    "disabled, and moved since": lambda goal: (
+        setattr(goal, "hide_viewport", True),
+        bpy.context.view_layer.update(),
+        setattr(goal.location, "x", 3.0),
+    ),
+    "in a disabled collection": lambda goal: setattr(in_collection(goal).collection, "hide_viewport", True),
+}
+
+
+@pytest.mark.parametrize("case", GONE)
+def test_a_target_that_blender_does_not_evaluate_is_refused(case: str):
+    goal = builders.empty("goal", AWAY)
+    armature = following(goal)
+    GONE[case](goal)
+    words = refusal(armature)
+    assert "effector 'hand.L': its target 'goal' is not evaluated in this view layer" in words
+    assert "Enable it there" in words
+
+
+def test_a_target_missing_from_its_library_is_refused(tmp_path: Any):
+    goal = builders.empty("goal", AWAY)
+    bpy.data.libraries.write(str(tmp_path / "props.blend"), {goal})
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    with bpy.data.libraries.load(str(tmp_path / "props.blend"), link=True) as (_, loaded):  # pyright: ignore
+        loaded.objects = ["goal"]
+    bpy.context.scene.collection.objects.link(loaded.objects[0])
+    following(loaded.objects[0])
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    (tmp_path / "props.blend").unlink()
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    armature = bpy.data.objects["humanoid"]
+    assert armature.poise.effectors[0].target.is_missing
+    assert "'goal' is missing from" in refusal(armature)
+
+
+# Orientations
+
+
+@pytest.mark.parametrize(
+    "scale", [(1, 1, 1), (0.01, 0.01, 0.01), (2, 0.5, 30), (-1, 1, 1), (1, -2, 1), (-1, -1, -1), (-3, -3, 1)]
+)
+def test_an_orientation_is_what_blender_shows(scale: tuple[float, float, float]):
+    matrix = Matrix.LocRotScale(AWAY, Euler((0.4, -1.1, 2.0)), scale)
+    wanted: Any = matrix.decompose()[1].to_matrix()
+    np.testing.assert_allclose(orientations(np.array(matrix)), wanted, atol=1e-6)
+
+
+def test_the_orientation_of_a_sheared_matrix_is_the_nearest_rotation():
+    turn = np.array(Euler((0.4, -1.1, 2.0)).to_matrix(), dtype=np.float64)
+    matrix = np.eye(4)
+    matrix[:3, :3] = turn @ np.array([[1.0, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    found = orientations(matrix)
+    np.testing.assert_allclose(found @ found.T, np.eye(3), atol=1e-12)
+    assert np.linalg.det(found) == pytest.approx(1.0)
+    unit = matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0)
+    best = np.linalg.norm(found - unit)
+    for axis in np.eye(3):
+        for angle in (-0.02, 0.02):
+            nudged = np.array(Quaternion(axis.tolist(), angle).to_matrix()) @ found
+            assert np.linalg.norm(nudged - unit) > best
+
+
+def test_a_flat_matrix_has_no_orientation():
+    matrices = np.tile(np.eye(4), (3, 1, 1))
+    matrices[1, :3, 0] = 0.0
+    assert np.isnan(orientations(matrices)).all((1, 2)).tolist() == [False, True, False]
+
+
+# Core sees what Blender shows
+
+
+def scattered(rng: np.random.Generator) -> Any:
+    """A figure in a random pose with effectors of every kind, far from their targets."""
+    armature = builders.humanoid()
+    for bone, kind, priority in (
+        ("hand.L", 'BOTH', 0),
+        ("foot.R", 'POSITION', 1),
+        ("head", 'ORIENTATION', 0),
+        ("hips", 'BOTH', 2),
+    ):
+        index = posing.add_effector(armature, bone, kind=kind)
+        entry = armature.poise.effectors[index]
+        entry.priority = priority
+        entry.point = rng.uniform(-0.2, 0.2, 3)
+        entry.target.location = rng.uniform(-2, 2, 3)
+        entry.target.rotation_euler = rng.uniform(-3, 3, 3)
+        entry.target.scale = rng.uniform(0.2, 3.0, 3)
+    entries = armature.poise.effectors
+    entries[0].position_axes = (False, True, True)
+    entries[2].orientation_axes = (True, False, True)
+    for bone in armature.pose.bones:
+        bone.rotation_quaternion = Quaternion(rng.uniform(-1, 1, 4).tolist())
+        bone.location = rng.uniform(-0.1, 0.1, 3)
+    return armature
+
+
+@pytest.mark.parametrize(("scale", "parent"), [(1.0, False), (0.01, False), (100.0, True), (2.5, True)])
+def test_the_errors_of_core_are_those_that_blender_shows(
+    scale: float, parent: bool, rng: np.random.Generator
+):
+    armature = scattered(rng)
+    armature.location, armature.rotation_euler = AWAY, (0.5, -0.3, 1.9)
+    armature.scale = (scale,) * 3
+    if parent:
+        parented(armature, builders.empty("root", (0.0, -1.0, 2.0))).parent.rotation_euler = (1.0, 2.0, 3.0)
+        armature.parent.scale = (0.5, 0.5, 0.5)
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    posed = armature.evaluated_get(depsgraph)
+    world, unit = world_from_armature(posed)
+    assert unit == pytest.approx(scale * (0.5 if parent else 1.0), rel=1e-6)
+    effectors = read_effectors(armature)
+    targets = world_from_targets(armature, effectors, depsgraph)
+    description = read_armature(armature)
+    problem = Problem(description.skeleton, make_tasks(effectors, targets[None], world[None]))
+    present = read_pose(armature, description)
+    pose = Pose(present.channels[None], present.scale[None])
+    system = problem.assemble(pose)
+    errors = system.errors(system.place(system.mechanism.values(pose)))
+    of_core = {
+        (task.name, task.angular): error * (1.0 if task.angular else unit)
+        for task, error in zip(problem.tasks, errors[0], strict=True)
+    }
+
+    bones = np.array(
+        [posed.matrix_world @ posed.pose.bones[e.bone].matrix for e in effectors], dtype=np.float64
+    )
+    distances, angles = measure(effectors, bones, targets)
+
+    for effector, entry, distance, angle in zip(
+        effectors, armature.poise.effectors, distances, angles, strict=True
+    ):
+        bone = posed.matrix_world @ posed.pose.bones[effector.bone].matrix
+        goal = entry.target.evaluated_get(depsgraph).matrix_world
+        away = bone @ Vector(effector.point) - goal.translation
+        wanted = np.linalg.norm(np.array(away) * effector.position_axes)
+        turn = goal.to_quaternion().inverted() @ bone.to_quaternion()
+        vector = (turn if turn.w >= 0.0 else -turn).to_exponential_map()
+        turned = np.linalg.norm(np.array(vector) * effector.orientation_axes)
+        if effector.position:
+            assert distance == pytest.approx(wanted, rel=1e-5)
+            assert of_core[effector.name, False] == pytest.approx(wanted, rel=1e-5)
+        else:
+            assert np.isnan(distance)
+        if effector.orientation:
+            assert angle == pytest.approx(turned, abs=1e-5)
+            assert of_core[effector.name, True] == pytest.approx(turned, abs=1e-5)
+        else:
+            assert np.isnan(angle)
+
+
+def test_a_flat_target_matters_only_for_its_orientation():
+    goal = builders.empty("goal", AWAY)
+    goal.scale = (1.0, 0.0, 1.0)
+    armature = following(goal)
+    effectors = read_effectors(armature)
+    targets = target_matrix(armature)
+    with pytest.raises(IKError, match=r"'hand.L': its target 'goal' is scaled to nothing.*kind Position"):
+        make_tasks(effectors, np.array(targets)[None, None], np.eye(4)[None])
+    armature.poise.effectors[0].kind = 'POSITION'
+    effectors = read_effectors(armature)
+    assert len(make_tasks(effectors, np.array(targets)[None, None], np.eye(4)[None])) == 1
+    distances, angles = measure(effectors, np.eye(4)[None], np.array(targets)[None])
+    assert distances == pytest.approx(np.linalg.norm(AWAY)) and np.isnan(angles).all()
+
+
+def test_a_flat_bone_has_reached_no_orientation():
+    armature = following(builders.empty("goal"))
+    bone = np.diag([1.0, 0.0, 1.0, 1.0])
+    assert np.isinf(measure(read_effectors(armature), bone[None], np.eye(4)[None])[1]).all()

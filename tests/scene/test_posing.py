@@ -1,0 +1,1238 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The use cases, as a specification: what solving and baking do, what they leave alone, what they refuse."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Matrix, Quaternion, Vector
+
+from blender_ik_addon.core import IKError
+from blender_ik_addon.scene import posing
+
+from . import builders
+from .actions import assign_slot
+from .records import action_record, pose_record, scene_record, select_bones
+
+HAND = ("spine.001", "spine.002", "spine.003", "shoulder.L", "upper_arm.L", "forearm.L", "hand.L")
+LIMBS = ("hand.L", "hand.R", "foot.L", "foot.R")
+MILLIMETRE, TENTH_DEGREE = 1e-3, np.radians(0.1)
+
+
+def figure(*bones: str, **settings: Any) -> Any:
+    """A figure whose bones follow empties at their places."""
+    armature = builders.humanoid()
+    for bone in bones:
+        posing.add_effector(armature, bone)
+    for name, value in settings.items():
+        setattr(armature.poise, name, value)
+    bpy.context.view_layer.update()
+    return armature
+
+
+def arm(*, mode: str = 'QUATERNION') -> Any:
+    """Four connected bones, 0.3 m each, whose root stays where it is; the tip follows an empty in reach."""
+    armature = builders.chain(4, 0.3, name="arm")
+    armature.poise.move_root = False
+    for bone in armature.pose.bones:
+        bone.rotation_mode = mode
+    posing.add_effector(armature, "bone.003")
+    goal = target(armature)
+    goal.location, goal.rotation_euler = (0.45, 0.2, 0.5), (0.4, 1.2, -0.3)
+    return armature
+
+
+def target(armature: Any, index: int = 0) -> Any:
+    return armature.poise.effectors[index].target
+
+
+def evaluated(obj: Any) -> Any:
+    return obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
+
+
+def world_of(armature: Any, bone: str) -> Any:
+    posed = evaluated(armature)
+    return posed.matrix_world @ posed.pose.bones[bone].matrix
+
+
+def misses(armature: Any) -> dict[str, tuple[float, float]]:
+    """Distance [m] and angle [rad] of each enabled effector to its target, measured without the add-on."""
+    found: dict[str, tuple[float, float]] = {}
+    for entry in armature.poise.effectors:
+        if entry.enabled:
+            bone, goal = world_of(armature, entry.bone), evaluated(entry.target).matrix_world
+            away = (bone @ Vector(entry.point) - goal.translation).length
+            found[entry.name] = away, turn_between(bone, goal)
+    return found
+
+
+def turn_between(first: Matrix, second: Matrix) -> float:
+    """Angle [rad] between two orientations: |A - B| is 2 sqrt(2) sin(angle / 2)."""
+    axes = [np.array(matrix, dtype=np.float64)[:3, :3] for matrix in (first, second)]
+    apart = np.linalg.norm(np.subtract(*(a / np.linalg.norm(a, axis=0) for a in axes)))
+    return float(2.0 * np.arcsin(min(1.0, apart / np.sqrt(8.0))))
+
+
+def assert_reached(armature: Any) -> None:
+    for name, (distance, angle) in misses(armature).items():
+        assert distance < MILLIMETRE, name
+        assert angle < TENTH_DEGREE, name
+
+
+def settings_record(armature: Any) -> dict[str, Any]:
+    """All settings and errors that the panel shows."""
+    record: dict[str, Any] = {}
+    for label, group in [
+        ("", armature.poise),
+        *((str(i), e) for i, e in enumerate(armature.poise.effectors)),
+    ]:
+        for name, prop in group.bl_rna.properties.items():
+            if prop.type not in {'COLLECTION', 'POINTER'}:
+                value = getattr(group, name)
+                record[f"{label} {name}"] = tuple(value) if getattr(prop, "is_array", False) else value
+    return record
+
+
+def everything(armature: Any) -> dict[str, Any]:
+    """All that a failure must leave as it was, to the bit."""
+    return {
+        "pose": pose_record(armature),
+        "action": action_record(armature),
+        "scene": scene_record(armature),
+        "settings": settings_record(armature),
+        "objects": {o.name: [row[:] for row in o.matrix_basis] for o in bpy.data.objects},
+        "counts": [len(getattr(bpy.data, kind)) for kind in ("objects", "actions", "armatures", "scenes")],
+    }
+
+
+@contextmanager
+def frame_changes() -> Iterator[list[int]]:
+    """Note each frame that the scene is set to."""
+    frames: list[int] = []
+
+    def note(scene: Any, *_: Any) -> None:
+        frames.append(scene.frame_current)
+
+    bpy.app.handlers.frame_change_post.append(note)
+    try:
+        yield frames
+    finally:
+        bpy.app.handlers.frame_change_post.remove(note)
+
+
+def swing(goal: Any, *places: tuple[int, tuple[float, float, float]]) -> None:
+    """Key where an object is on some frames, relative to where it is now."""
+    start = Vector(goal.location)
+    for frame, offset in places:
+        goal.location = start + Vector(offset)
+        goal.keyframe_insert("location", frame=frame)
+    bpy.context.view_layer.update()
+
+
+def curves(armature: Any) -> dict[tuple[str, int], Any]:
+    data = armature.animation_data
+    bag = data.action.layers[0].strips[0].channelbag(data.action_slot)
+    return {(c.data_path, c.array_index): c for c in bag.fcurves}
+
+
+def keys(armature: Any) -> dict[tuple[str, int], list[tuple[float, float]]]:
+    return {channel: [tuple(p.co) for p in c.keyframe_points] for channel, c in curves(armature).items()}
+
+
+def bones_with_curves(armature: Any) -> set[str]:
+    return {path.split('"')[1] for path, _ in curves(armature)}
+
+
+# A solve reaches
+
+
+def test_the_hand_reaches_the_empty():
+    armature = figure(*LIMBS, "head")
+    goal = target(armature)
+    goal.location += Vector((-0.15, -0.35, -0.2))
+    goal.rotation_mode, goal.rotation_quaternion = (
+        'QUATERNION',
+        Quaternion((0.6, 0.5, -0.3, 0.2)).normalized(),
+    )
+    report = posing.solve_pose(armature)
+    assert_reached(armature)
+    assert report.reached and report.status == "REACHED"
+    assert armature.poise.last_reached
+
+
+@pytest.mark.parametrize("kind", ["POSITION", "ORIENTATION"])
+def test_what_is_not_asked_for_is_left_free(kind: str):
+    armature = arm()
+    armature.poise.effectors[0].kind = kind
+    report = posing.solve_pose(armature)
+    distance, angle = misses(armature)["bone.003"]
+    error = report.effectors[0]
+    if kind == 'POSITION':
+        assert distance < MILLIMETRE and angle > 0.1
+        assert error.rotation is None and armature.poise.effectors[0].error_rotation == -1.0
+    else:
+        assert angle < TENTH_DEGREE and distance > 0.01
+        assert error.position is None and armature.poise.effectors[0].error_position == -1.0
+
+
+def test_a_point_of_the_bone_reaches_along_the_axes_that_are_on():
+    armature = arm()
+    entry = armature.poise.effectors[0]
+    entry.kind, entry.point, entry.position_axes = 'POSITION', (0.0, 0.3, 0.05), (True, False, True)
+    posing.solve_pose(armature)
+    away = (
+        world_of(armature, "bone.003") @ Vector(entry.point)
+        - evaluated(entry.target).matrix_world.translation
+    )
+    assert abs(away.x) < MILLIMETRE and abs(away.z) < MILLIMETRE and abs(away.y) > 0.01
+
+
+@pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX"])
+def test_every_rotation_mode_is_solved_and_written_in_its_own_channels(mode: str):
+    armature = arm(mode=mode)
+    own = {'QUATERNION': "rotation_quaternion", 'AXIS_ANGLE': "rotation_axis_angle"}.get(
+        mode, "rotation_euler"
+    )
+    before = pose_record(armature)
+    posing.solve_pose(armature)
+    assert_reached(armature)
+    changed = {name.split(" ")[1] for name, value in pose_record(armature).items() if value != before[name]}
+    assert changed == {own}
+    assert {bone.rotation_mode for bone in armature.pose.bones} == {mode}
+
+
+def test_modes_may_differ_from_bone_to_bone():
+    armature = arm()
+    for bone, mode in zip(armature.pose.bones, ("ZXY", "QUATERNION", "AXIS_ANGLE", "XYZ"), strict=True):
+        bone.rotation_mode = mode
+    posing.solve_pose(armature)
+    assert_reached(armature)
+
+
+def test_targets_with_parents_and_constraints_are_reached():
+    armature = arm()
+    goal = target(armature)
+    root = builders.empty("root", (0.1, 0.0, 0.2))
+    root.rotation_euler, root.scale = (0.2, -0.1, 0.5), (0.5, 0.5, 0.5)
+    goal.parent = root
+    turner = builders.empty("turner")
+    turner.rotation_euler = (0.3, 0.8, 0.1)
+    goal.constraints.new('COPY_ROTATION').target = turner
+    posing.solve_pose(armature)
+    assert_reached(armature)
+    assert turn_between(evaluated(goal).matrix_world, turner.matrix_world) < 1e-5  # so it has decided
+
+
+def test_a_bone_of_another_armature_is_reached():
+    armature = arm()
+    other = builders.chain(2, 0.2, name="other")
+    other.location, other.rotation_euler = (0.5, 0.1, 0.2), (0.3, 0.4, 0.0)
+    other.pose.bones["bone.000"].rotation_quaternion = Quaternion((0.9, 0.3, 0.1, 0.2)).normalized()
+    armature.poise.effectors[0].target = other
+    armature.poise.effectors[0].target_bone = "bone.001"
+    posing.solve_pose(armature)
+    bone, goal = world_of(armature, "bone.003"), world_of(other, "bone.001")
+    assert (bone.translation - goal.translation).length < MILLIMETRE
+    assert turn_between(bone, goal) < TENTH_DEGREE
+
+
+def test_feet_do_not_give_way_to_hands_that_matter_less():
+    armature = figure(*LIMBS)
+    for entry in list(armature.poise.effectors)[:2]:
+        entry.priority = 1
+        entry.target.location.y -= 3.0  # the table is far out of reach
+    report = posing.solve_pose(armature)
+    assert not report.reached
+    left, right, *feet = misses(armature).values()
+    assert left[0] > 1.0 and right[0] > 1.0
+    assert max(distance for distance, _ in feet) < 1e-4
+
+
+# A solve leaves alone
+
+
+def test_bones_outside_the_chains_keep_their_bits():
+    armature = figure("hand.L", move_root=False)
+    for bone in armature.pose.bones:
+        bone.rotation_quaternion = Quaternion((1.0, 0.1, -0.05, 0.02))
+        bone.location = (0.01, 0.02, 0.03)
+    target(armature).location += Vector((-0.2, -0.3, 0.1))
+    before = pose_record(armature)
+    posing.solve_pose(armature)
+    after = pose_record(armature)
+    changed = {name.split(" ")[0] for name in after if after[name] != before[name]}
+    assert changed <= {"hips", *HAND} and "hand.L" in changed
+    assert_reached(armature)
+
+
+def test_only_parentless_bones_move_and_only_if_they_may():
+    armature = figure("hand.L", "hand.R")
+    for index in (0, 1):
+        target(armature, index).location.z += 0.8
+    before = pose_record(armature)
+    armature.poise.move_root = False
+    posing.solve_pose(armature)
+    after = pose_record(armature)
+    assert all(after[name] == before[name] for name in after if name.endswith("location"))
+    armature.poise.move_root = True
+    armature.pose.bones["hips"].lock_location = (True, False, False)
+    posing.solve_pose(armature)
+    moved = {
+        name: v
+        for name, v in pose_record(armature).items()
+        if name.endswith("location") and v != before[name]
+    }
+    assert list(moved) == ["hips location"] and moved["hips location"][0] == before["hips location"][0]
+
+
+@pytest.mark.parametrize("lock", ["lock_rotation", "lock_ik"])
+def test_locked_channels_keep_their_bits(lock: str):
+    armature = arm(mode='XYZ')
+    middle = armature.pose.bones["bone.002"]
+    middle.rotation_euler = (0.1, 0.2, 0.3)
+    if lock == "lock_rotation":
+        middle.lock_rotation = (True, False, True)
+    else:
+        middle.lock_ik_x = middle.lock_ik_z = True
+    before = middle.rotation_euler[:]
+    posing.solve_pose(armature)
+    assert (middle.rotation_euler.x, middle.rotation_euler.z) == (before[0], before[2])
+    assert middle.rotation_euler.y != before[1]
+
+
+def test_limits_hold_in_the_channels():
+    armature = arm(mode='XYZ')
+    for bone in armature.pose.bones:
+        bone.use_ik_limit_x, bone.ik_min_x, bone.ik_max_x = True, -0.2, 0.25
+    posing.solve_pose(armature)
+    assert all(-0.2 - 1e-7 <= bone.rotation_euler.x <= 0.25 + 1e-7 for bone in armature.pose.bones)
+
+
+def test_a_driven_bone_is_left_alone_with_a_note():
+    armature = arm()
+    armature.pose.bones["bone.002"].constraints.new('LIMIT_ROTATION')
+    report = posing.solve_pose(armature)
+    assert_reached(armature)
+    assert report.notes == ("not solved, because a constraint (LIMIT_ROTATION) decides: 'bone.002'",)
+    assert report.summary().endswith(
+        ". Not solved, because a constraint (LIMIT_ROTATION) decides: 'bone.002'"
+    )
+
+
+def test_there_is_no_note_on_bones_that_do_not_matter():
+    armature = figure("hand.L")
+    armature.pose.bones["hand.R"].constraints.new('LIMIT_ROTATION')
+    locked = armature.pose.bones["foot.R"]
+    locked.lock_rotations_4d = locked.lock_rotation_w = True
+    assert posing.solve_pose(armature).notes == ()
+    locked = armature.pose.bones["forearm.L"]
+    locked.lock_rotations_4d = locked.lock_rotation_w = True
+    (note,) = posing.solve_pose(armature).notes
+    assert note.startswith("not turned, because locks hold") and note.endswith(": 'forearm.L'")
+
+
+def test_frame_mode_selection_and_action_are_as_before_a_solve():
+    armature = busy_arm()
+    before = everything(armature)
+    with frame_changes() as frames:
+        posing.solve_pose(armature)
+    after = everything(armature)
+    assert frames == []
+    assert [part for part in after if after[part] != before[part]] == ["pose", "settings"]
+
+
+def test_a_solved_pose_stays_on_animated_bones_until_the_frame_is_set():
+    armature = arm()
+    armature.pose.bones["bone.001"].keyframe_insert("rotation_quaternion", frame=1)
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    solved = pose_record(armature)
+    bpy.context.view_layer.update()
+    assert pose_record(armature) == solved
+    assert_reached(armature)
+
+
+# Where the armature object is makes no difference
+
+
+def placed(armature: Any, scale: float) -> None:
+    """Put armature and targets somewhere else, turned and scaled, below a parent."""
+    root = builders.empty("root", (3.0 * scale, -1.0 * scale, 2.0 * scale))
+    root.rotation_euler, root.scale = (0.7, 0.2, -2.1), (scale,) * 3
+    for obj in (armature, *(e.target for e in armature.poise.effectors)):
+        obj.parent = root
+    bpy.context.view_layer.update()
+
+
+def own_rotations(armature: Any) -> np.ndarray:
+    return np.array([bone.matrix_basis for bone in armature.pose.bones])
+
+
+@pytest.mark.parametrize("reach", [True, False])
+@pytest.mark.parametrize("scale", [1.0, 0.01, 100.0])
+def test_moving_turning_and_scaling_the_object_changes_no_bone(scale: float, reach: bool):
+    results = []
+    for place in (False, True):
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+        armature = arm()
+        if not reach:
+            target(armature).location *= 4.0
+        if place:
+            placed(armature, scale)
+            armature.poise.tolerance_position *= scale
+        posing.solve_pose(armature)
+        if reach:
+            distance, angle = misses(armature)["bone.003"]
+            assert distance < armature.poise.tolerance_position and angle < TENTH_DEGREE
+        results.append(own_rotations(armature))
+    # How a stretched arm is bent matters to its reach at second order only: the root of single precision.
+    np.testing.assert_allclose(results[1], results[0], atol=1e-5 if reach else 1e-3)
+
+
+# What a solve reports
+
+
+def test_the_report_is_what_an_independent_measurement_gives():
+    armature = figure(*LIMBS)
+    target(armature, 0).location.y -= 2.0
+    target(armature, 3).rotation_euler.x += 2.5
+    armature.poise.effectors[1].enabled = False
+    report = posing.solve_pose(armature)
+    found = misses(armature)
+    assert [error.name for error in report.effectors] == list(found)
+    shown = {e.name: e for e in armature.poise.effectors}
+    for error in report.effectors:
+        distance, angle = found[error.name]
+        assert error.position == pytest.approx(distance, abs=2e-6)
+        assert error.rotation == pytest.approx(angle, abs=2e-6)
+        assert error.reached == (distance <= 5e-4 and angle <= np.radians(0.05))
+        assert shown[error.name].error_position == pytest.approx(error.position, abs=1e-6)
+        assert shown[error.name].error_rotation == pytest.approx(error.rotation, abs=1e-6)
+    assert shown["hand.R"].error_position == shown["hand.R"].error_rotation == -1.0
+    assert not report.reached and not armature.poise.last_reached
+    assert armature.poise.last_message == report.summary()
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_a_miss_is_told_in_millimetres_of_the_world_and_degrees(scale: float):
+    armature = arm()
+    armature.scale = (scale,) * 3
+    goal = target(armature)
+    goal.location = (0.0, 0.0, 10.0 * scale)
+    goal.rotation_euler = (0.0, 0.0, 0.0)
+    armature.poise.effectors[0].kind = 'POSITION'
+    report = posing.solve_pose(armature)
+    assert report.effectors[0].position == pytest.approx(9.1 * scale, rel=1e-4)
+    assert report.message == f"1 of 1 targets missed: bone.003 by {9100 * scale:.0f} mm"
+    assert report.status == "SETTLED"
+    goal.location = (0.0, 0.0, 0.9 * scale)
+    assert posing.solve_pose(armature).message.startswith("the target is reached after ")
+    entry = armature.poise.effectors[0]
+    entry.kind, goal.rotation_euler.x = 'ORIENTATION', 1.0
+    for bone in armature.pose.bones:
+        bone.lock_rotation, bone.rotation_mode = (True, False, True), 'XYZ'
+        bone.rotation_euler = (0.0, 0.0, 0.0)
+    assert posing.solve_pose(armature).message == "1 of 1 targets missed: bone.003 by 32.7°"
+
+
+def test_a_limit_in_the_way_is_named():
+    armature = arm(mode='XYZ')
+    for bone in armature.pose.bones:
+        for axis in "xyz":
+            setattr(bone, f"use_ik_limit_{axis}", True)
+            setattr(bone, f"ik_min_{axis}", -0.1)
+            setattr(bone, f"ik_max_{axis}", 0.1)
+    assert "; at their limits: 'bone.000'" in posing.solve_pose(armature).message
+
+
+# Bad input
+
+
+def prepared(armature: Any) -> None:
+    """Everything that could be lost: frame, mode, selection, an action, a pose without keys."""
+    scene = bpy.context.scene
+    scene.frame_start, scene.frame_end = 2, 6
+    armature.pose.bones["bone.001"].keyframe_insert("rotation_quaternion", frame=1)
+    armature.pose.bones["bone.001"].rotation_quaternion = Quaternion((0.9, 0.3, 0.1, 0.0))
+    armature.pose.bones["bone.001"].keyframe_insert("rotation_quaternion", frame=9)
+    armature.pose.bones["bone.003"].keyframe_insert("scale", frame=4)
+    goal = target(armature)
+    swing(goal, (1, (0.0, 0.0, 0.0)), (9, (-0.2, 0.1, 0.1)))
+    other = builders.empty("other")
+    other.select_set(True)
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='POSE')
+    select_bones(armature, {"bone.001", "bone.002"})
+    armature.data.bones.active = armature.data.bones["bone.000"]
+    scene.frame_set(3, subframe=0.25)
+    for bone in armature.pose.bones:  # not keyed: lost as soon as the frame is set
+        bone.rotation_quaternion = Quaternion((0.95, 0.1, 0.2, 0.05))
+        bone.location = (0.1, 0.2, 0.3)
+        bone.scale = (1.1, 1.1, 1.1)
+
+
+def busy_arm() -> Any:
+    armature = arm()
+    prepared(armature)
+    bpy.context.view_layer.update()
+    return armature
+
+
+def delete_from_file(obj: Any) -> None:
+    bpy.data.objects.remove(obj)
+
+
+def settings(**values: Any) -> Callable[[Any], None]:
+    def change(armature: Any) -> None:
+        for name, value in values.items():
+            setattr(armature.poise.effectors[0], name, value)
+
+    return change
+
+
+def lock_all(armature: Any) -> None:
+    for bone in armature.pose.bones:
+        bone.lock_rotation = (True, True, True)
+        bone.lock_rotation_w = True
+
+
+def constrain_all(armature: Any) -> None:
+    for bone in armature.pose.bones:
+        bone.constraints.new('LIMIT_ROTATION')
+
+
+def shear(armature: Any) -> None:
+    root = builders.empty("root")
+    root.scale = (np.sqrt(2.5), 1.0, 2.0)
+    armature.parent = root
+    armature.rotation_euler = (np.pi / 4, 0.0, 0.0)  # so that all axes are equally long
+
+
+def follow_child(armature: Any) -> None:
+    goal = target(armature)
+    between = builders.empty("between")
+    between.parent, between.parent_type, between.parent_bone = armature, 'BONE', "bone.002"
+    goal.parent = between
+
+
+def drive(armature: Any) -> None:
+    driver = target(armature).driver_add("location", 1).driver
+    variable = driver.variables.new()
+    variable.type = 'TRANSFORMS'
+    variable.targets[0].id, variable.targets[0].bone_target = armature, "bone.002"
+
+
+BAD_INPUT: dict[str, tuple[Callable[[Any], object], str]] = {
+    "no effectors": (lambda a: a.poise.effectors.clear(), "'arm': there are no effectors: add one"),
+    "all disabled": (settings(enabled=False), "'arm': all effectors are disabled: enable one"),
+    "missing bone": (settings(bone="nose"), "effector 'bone.003' has no bone 'nose' (renamed?) in 'arm'"),
+    "renamed bone": (
+        lambda a: setattr(a.data.bones["bone.003"], "name", "tip"),
+        "effector 'bone.003' has no bone 'bone.003' (renamed?) in 'arm': choose its bone, or disable it",
+    ),
+    "no bone": (settings(bone=""), "effector 'bone.003' has no bone chosen in 'arm'"),
+    "no target": (settings(target=None), "effector 'bone.003' has no target (deleted?): choose one"),
+    "target removed from the file": (
+        lambda a: delete_from_file(target(a)),
+        "effector 'bone.003' has no target (deleted?): choose one",
+    ),
+    "target deleted from the scene": (
+        lambda a: bpy.context.scene.collection.objects.unlink(target(a)),
+        "effector 'bone.003': its target 'arm bone.003' is not evaluated",
+    ),
+    "the armature itself": (
+        lambda a: setattr(a.poise.effectors[0], "target", a),
+        "its target is the armature 'arm' itself",
+    ),
+    "target parented to the rig": (
+        lambda a: setattr(target(a), "parent", a),
+        "depends on the armature that follows it (parented to 'arm')",
+    ),
+    "target parented to a bone two steps away": (
+        follow_child,
+        "(parented to 'between', parented to bone 'bone.002' of 'arm')",
+    ),
+    "target constrained to the rig": (
+        lambda a: setattr(target(a).constraints.new('COPY_LOCATION'), "target", a),
+        "(constrained (COPY_LOCATION) to 'arm')",
+    ),
+    "target driven by the rig": (drive, "(driven by 'arm')"),
+    "target bone missing": (
+        lambda a: (
+            setattr(a.poise.effectors[0], "target", builders.chain(1, name="rig")),
+            setattr(a.poise.effectors[0], "target_bone", "tip"),
+        ),
+        "effector 'bone.003': its target 'rig' has no bone 'tip'",
+    ),
+    "uneven scale": (lambda a: setattr(a, "scale", (1, 2, 1)), "'arm' has the uneven scale (1, 2, 1)"),
+    "shear": (shear, "armature 'arm' is sheared"),
+    "no scale": (lambda a: setattr(a, "scale", (0, 0, 0)), "'arm' has the scale (0, 0, 0)"),
+    "mirrored": (lambda a: setattr(a, "scale", (-1, 1, 1)), "armature 'arm' is mirrored"),
+    "edit mode": (lambda a: bpy.ops.object.mode_set(mode='EDIT'), "armature 'arm' is in Edit Mode: leave it"),
+    "rest position": (lambda a: setattr(a.data, "pose_position", 'REST'), "shown in rest position"),
+    "armature disabled": (lambda a: setattr(a, "hide_viewport", True), "armature 'arm' is not evaluated"),
+    "target nowhere": (
+        lambda a: (
+            target(a).animation_data_clear(),
+            setattr(target(a).location, "x", float("nan")),
+        ),
+        "effector 'bone.003': the place of its target 'arm bone.003' is not a number in frame 3",
+    ),
+    "all locked": (
+        lock_all,
+        "effector 'bone.003': no bone of its chain in 'arm' may move, because of locks: 'bone.000'",
+    ),
+    "all constrained": (constrain_all, "may move, because of a constraint (LIMIT_ROTATION): 'bone.000'"),
+    "target scaled to nothing": (
+        lambda a: setattr(target(a), "scale", (1, 0, 1)),
+        "effector 'bone.003': its target 'arm bone.003' is scaled to nothing",
+    ),
+    "no position axes": (
+        settings(position_axes=(False, False, False)),
+        "effector 'bone.003': all its position axes are off",
+    ),
+    "no orientation axes": (
+        settings(orientation_axes=(False, False, False)),
+        "effector 'bone.003': all its orientation axes are off",
+    ),
+}
+
+
+def solve(armature: Any) -> object:
+    return posing.solve_pose(armature)
+
+
+def bake(armature: Any) -> object:
+    return posing.bake(armature, [4, 5])
+
+
+@pytest.mark.parametrize("use", [solve, bake])
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_refused_and_leaves_everything_as_it_was(case: str, use: Callable[[Any], object]):
+    spoil, words = BAD_INPUT[case]
+    armature = busy_arm()
+    spoil(armature)
+    if armature.mode != 'EDIT':
+        bpy.context.view_layer.update()
+    before = everything(armature)
+    with pytest.raises(IKError) as caught:
+        use(armature)
+    assert words in str(caught.value)
+    assert repr(everything(armature)) == repr(before)  # by its words: a nan differs from itself
+
+
+@pytest.mark.parametrize("use", [solve, bake])
+def test_what_is_no_armature_is_refused(use: Callable[[Any], object]):
+    with pytest.raises(IKError, match="no armature object is given"):
+        use(None)
+    with pytest.raises(IKError, match="'thing' is of type EMPTY, not an armature"):
+        use(builders.empty("thing"))
+
+
+@pytest.mark.parametrize("use", [solve, bake])
+def test_a_linked_armature_is_refused(use: Callable[[Any], object], tmp_path: Any):
+    bpy.data.libraries.write(str(tmp_path / "rig.blend"), {arm()})
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    with bpy.data.libraries.load(str(tmp_path / "rig.blend"), link=True) as (_, loaded):  # pyright: ignore
+        loaded.objects = ["arm"]
+    bpy.context.scene.collection.objects.link(loaded.objects[0])
+    bpy.context.view_layer.update()
+    before = everything(loaded.objects[0])
+    with pytest.raises(
+        IKError, match=r"'arm' is linked from .*rig\.blend and cannot be posed: make a library"
+    ):
+        use(loaded.objects[0])
+    assert everything(loaded.objects[0]) == before
+
+
+@pytest.mark.parametrize(
+    ("frames", "words"),
+    [
+        ([], "there are no frames to bake"),
+        (range(5, 5), "there are no frames to bake"),
+        ([3, 2], "frame 2 is given after 3: give each once, in increasing order"),
+        ([3, 3], "frame 3 is given after 3"),
+        ([1, 2.5], "frame 2.5 cannot be baked: frames are whole numbers"),
+        ([float("nan")], "frame nan cannot be baked"),
+        ([float("inf")], "frame inf cannot be baked"),
+        ([2_000_000], "frame 2000000 cannot be baked"),
+        (["one"], "frame one cannot be baked"),
+    ],
+)
+def test_frames_that_are_none_are_refused(frames: Any, words: str):
+    armature = busy_arm()
+    before = everything(armature)
+    with pytest.raises(IKError) as caught:
+        posing.bake(armature, frames)
+    assert words in str(caught.value)
+    assert everything(armature) == before
+
+
+def test_an_empty_range_in_the_settings_is_refused():
+    armature = busy_arm()
+    armature.poise.use_scene_range = False
+    armature.poise.bake_start, armature.poise.bake_end = 8, 4
+    before = everything(armature)
+    with pytest.raises(IKError, match="the frame range of 'arm' is empty: it starts at 8 and ends at 4"):
+        posing.bake(armature)
+    assert everything(armature) == before
+
+
+# A bake
+
+
+def baked_arm(*, mode: str = 'QUATERNION', frames: Sequence[int] = range(1, 9)) -> tuple[Any, Any]:
+    """An arm that follows a moving target, baked; and the report."""
+    armature = arm(mode=mode)
+    swing(target(armature), (1, (0.0, 0.0, 0.0)), (9, (-0.2, -0.3, 0.1)))
+    return armature, posing.bake(armature, frames)
+
+
+def test_every_frame_is_reached_and_measured():
+    armature = figure(*LIMBS)
+    swing(target(armature), (1, (0.0, 0.0, 0.0)), (6, (-0.2, -0.3, 0.1)))
+    report = posing.bake(armature, range(1, 7))
+    assert report.frames == (1, 2, 3, 4, 5, 6) and report.names == LIMBS
+    assert report.position_errors.shape == report.rotation_errors.shape == (6, 4)
+    for row, frame in enumerate(report.frames):
+        bpy.context.scene.frame_set(frame)
+        assert_reached(armature)
+        for column, (distance, angle) in enumerate(misses(armature).values()):
+            assert report.position_errors[row, column] == pytest.approx(distance, abs=2e-6)
+            assert report.rotation_errors[row, column] == pytest.approx(angle, abs=2e-6)
+    assert report.reached and report.reached_frames == (True,) * 6
+    assert report.statuses == ("REACHED",) * 6
+    assert report.iterations.shape == (6,)
+
+
+def test_there_is_one_key_for_each_frame_and_channel_of_the_chains():
+    armature = figure("hand.L", move_root=False)
+    armature.pose.bones["forearm.L"].rotation_mode = 'XZY'
+    armature.pose.bones["forearm.L"].lock_rotation[1] = True
+    report = posing.bake(armature, [2, 3, 5])
+    assert bones_with_curves(armature) == {"hips", *HAND}
+    for (path, _), points in keys(armature).items():
+        assert [frame for frame, _ in points] == [2.0, 3.0, 5.0]
+        assert path.endswith("rotation_euler" if "forearm" in path else "rotation_quaternion")
+    assert {index for path, index in curves(armature) if "forearm" in path} == {0, 2}
+    assert len(curves(armature)) == 7 * 4 + 2
+    assert report.keys == 3 * len(curves(armature))
+    assert report.action == armature.animation_data.action.name == "humanoid Poise Bake"
+    assert report.summary() == "Baked 3 frames into 'humanoid Poise Bake', 90 keys; the target is reached"
+
+
+def test_the_root_gets_location_keys_where_it_may_move():
+    armature = figure("hand.L")
+    armature.pose.bones["hips"].lock_location[2] = True
+    posing.bake(armature, [1, 2])
+    assert {(path, i) for path, i in curves(armature) if "location" in path} == {
+        ('pose.bones["hips"].location', 0),
+        ('pose.bones["hips"].location', 1),
+    }
+
+
+def test_other_curves_slots_and_actions_are_not_touched():
+    armature, other = arm(), builders.chain(1, name="other")
+    action = bpy.data.actions.new("Shared")
+    assign_slot(armature, action, "arm").fcurves.new('pose.bones["bone.002"].scale', index=1)
+    curves(armature)['pose.bones["bone.002"].scale', 1].keyframe_points.insert(3, 1.0)
+    assign_slot(other, action, "other").fcurves.new("location", index=0).keyframe_points.insert(2, 5.0)
+    swing(target(armature), (1, (0.0, 0.0, 0.0)), (5, (-0.1, 0.0, 0.0)))
+    before = action_record(armature)
+    report = posing.bake(armature, range(1, 6))
+    after = action_record(armature)
+    assert report.action == "Shared"
+    assert all(after[entry] == before[entry] for entry in before if not entry.startswith("groups"))
+    new = {entry for entry in after if entry not in before}
+    assert all(entry.startswith("curve Shared OBarm pose.bones") and "rotation" in entry for entry in new)
+    assert len(new) == 16
+
+
+def test_baking_a_part_of_the_range_leaves_the_keys_outside():
+    armature, _ = baked_arm()
+    before = keys(armature)
+    target(armature).location.x += 0.05
+    target(armature).animation_data_clear()
+    posing.bake(armature, range(4, 7))
+    for channel, points in keys(armature).items():
+        assert [frame for frame, _ in points] == list(range(1, 9))
+        outside = [(f, v) for f, v in points if not 4 <= f <= 6]
+        assert outside == [(f, v) for f, v in before[channel] if not 4 <= f <= 6]
+    assert any(points != before[channel] for channel, points in keys(armature).items())
+
+
+@pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "YZX"])
+def test_baking_twice_gives_the_same_keys(mode: str):
+    armature, first = baked_arm(mode=mode)
+    before = keys(armature)
+    second = posing.bake(armature, first.frames)
+    assert keys(armature).keys() == before.keys() and second.keys == first.keys
+    for channel, points in keys(armature).items():
+        np.testing.assert_allclose(points, before[channel], atol=1e-4)
+
+
+def test_locked_channels_keep_their_bits_in_a_bake():
+    armature = arm(mode='XYZ')
+    middle = armature.pose.bones["bone.002"]
+    middle.rotation_euler, middle.lock_rotation = (0.1, 0.2, 0.3), (True, False, True)
+    middle.keyframe_insert("rotation_euler", index=2, frame=3)
+    swing(target(armature), (1, (0.0, 0.0, 0.0)), (5, (-0.1, 0.0, 0.0)))
+    before = keys(armature)
+    posing.bake(armature, range(1, 6))
+    path = 'pose.bones["bone.002"].rotation_euler'
+    assert {index for p, index in curves(armature) if p == path} == {1, 2}
+    assert keys(armature)[path, 2] == before[path, 2]
+    assert middle.rotation_euler.x == np.float32(0.1)
+
+
+def test_the_armature_object_may_move_during_the_bake():
+    armature = arm()
+    swing(armature, (1, (0.0, 0.0, 0.0)), (5, (0.1, 0.1, -0.1)))
+    armature.rotation_euler.z = 0.5
+    armature.keyframe_insert("rotation_euler", frame=5)
+    armature.scale = (1.1, 1.1, 1.1)
+    armature.keyframe_insert("scale", frame=5)
+    posing.bake(armature, range(1, 6))
+    for frame in range(1, 6):
+        bpy.context.scene.frame_set(frame)
+        assert_reached(armature)
+
+
+def test_keyed_channels_that_are_not_solved_count_in_every_frame():
+    armature = arm()
+    bone = armature.pose.bones["bone.001"]
+    for frame, size in ((1, 1.0), (5, 1.3)):
+        bone.scale = (size,) * 3
+        bone.keyframe_insert("scale", frame=frame)
+    posing.bake(armature, range(1, 6))
+    for frame in (1, 3, 5):
+        bpy.context.scene.frame_set(frame)
+        assert_reached(armature)
+
+
+# Continuity
+
+
+ROTATION = {'QUATERNION': "rotation_quaternion", 'AXIS_ANGLE': "rotation_axis_angle"}
+
+
+def keyed_rotations(armature: Any, bone: str) -> np.ndarray:
+    """The keyed rotation of a bone in its own mode, (F, 3) or (F, 4)."""
+    name = ROTATION.get(armature.pose.bones[bone].rotation_mode, "rotation_euler")
+    path = f'pose.bones["{bone}"].{name}'
+    found = {index: [v for _, v in points] for (p, index), points in keys(armature).items() if p == path}
+    return np.array([found[index] for index in sorted(found)]).T
+
+
+def largest_step(armature: Any, bone: str) -> float:
+    """Largest change from one frame to the next of what is keyed: an angle [rad], or a quaternion's turn."""
+    rotations = keyed_rotations(armature, bone)
+    mode = armature.pose.bones[bone].rotation_mode
+    if mode == 'QUATERNION':  # as it is interpolated: a change of sign is half a turn
+        return 2.0 * float(np.arccos((rotations[1:] * rotations[:-1]).sum(axis=1).min()))
+    if mode == 'AXIS_ANGLE':
+        rotations = rotations[:, :1] * rotations[:, 1:]
+    return float(np.abs(np.diff(rotations, axis=0)).max())
+
+
+def spinning(mode: str) -> Any:
+    """A bone whose target turns once about the bone's own axis, 15 degrees a frame."""
+    armature = builders.chain(1, name="arm")
+    armature.pose.bones[0].rotation_mode = mode
+    armature.poise.move_root = False
+    posing.add_effector(armature, "bone.000")
+    goal = target(armature)
+    for frame in range(1, 26):
+        goal.rotation_euler.z = 2.0 * np.pi * (frame - 1) / 24
+        goal.keyframe_insert("rotation_euler", frame=frame)
+    bpy.context.view_layer.update()
+    return armature
+
+
+@pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX"])
+def test_a_target_that_turns_once_is_followed_without_a_jump(mode: str):
+    armature = spinning(mode)
+    assert posing.bake(armature, range(1, 26)).reached
+    assert largest_step(armature, "bone.000") == pytest.approx(np.radians(15.0), abs=1e-3)
+    rotations = keyed_rotations(armature, "bone.000")
+    if mode == 'QUATERNION':
+        np.testing.assert_allclose(rotations[[0, -1]], [[1, 0, 0, 0], [-1, 0, 0, 0]], atol=1e-3)
+    elif mode == 'AXIS_ANGLE':
+        assert rotations[-1, 0] * rotations[-1, 2] == pytest.approx(2.0 * np.pi, abs=1e-3)
+    else:
+        np.testing.assert_allclose(rotations[-1] - rotations[0], (0.0, 2.0 * np.pi, 0.0), atol=1e-3)
+
+
+
+
+
+@pytest.mark.parametrize(
+    "mode", ["QUATERNION", "AXIS_ANGLE", "XYZ"]
+)
+def test_baking_a_part_again_makes_no_jump_at_its_ends(mode: str):
+    armature = spinning(mode)
+    posing.bake(armature, range(1, 26))
+    posing.bake(armature, range(16, 20))
+    assert largest_step(armature, "bone.000") == pytest.approx(np.radians(15.0), abs=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ", "YZX"])
+def test_a_target_that_goes_in_a_circle_closes_the_circle_of_the_keys(mode: str):
+    armature = arm(mode=mode)
+    goal = target(armature)
+    for frame in range(1, 26):
+        turn = 2.0 * np.pi * (frame - 1) / 24
+        goal.location = (0.45, 0.2 + 0.15 * np.sin(turn), 0.5 + 0.15 * np.cos(turn))
+        goal.rotation_euler = (0.4 + 0.5 * np.sin(turn), 1.2 + 0.3 * np.cos(turn), -0.3)
+        goal.keyframe_insert("location", frame=frame)
+        goal.keyframe_insert("rotation_euler", frame=frame)
+    bpy.context.view_layer.update()
+    assert posing.bake(armature, range(1, 26)).reached
+    for bone in armature.pose.bones:
+        assert largest_step(armature, bone.name) < np.radians(30.0)
+        rotations = keyed_rotations(armature, bone.name)
+        np.testing.assert_allclose(rotations[-1], rotations[0], atol=2e-3)
+
+
+# What a bake leaves alone
+
+
+PHASES = {"read": 2, "solve": 7, "measure": 12}
+"""After how many steps of a bake of five frames the bake is in the middle of a phase."""
+
+
+def stepped(armature: Any, steps: int, frames: Sequence[int] = range(2, 7)) -> Any:
+    job = posing.BakeJob(armature, frames)
+    for _ in range(steps):
+        assert job.step()
+    return job
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_cancelled_bake_leaves_everything_as_it_was(phase: str):
+    armature = busy_arm()
+    before = everything(armature)
+    job = stepped(armature, PHASES[phase])
+    assert 0.0 < job.progress < 1.0
+    job.cancel()
+    assert everything(armature) == before
+    job.cancel()
+    bpy.context.view_layer.update()  # nothing is left to be played over the pose
+    assert everything(armature) == before
+    assert pose_record(evaluated(armature)) == before["pose"]
+    assert not job.step()
+    with pytest.raises(IKError, match="the bake of 'arm' was cancelled: begin again"):
+        job.finish()
+
+
+def test_a_bake_that_was_never_begun_is_cancelled_without_a_trace():
+    armature = busy_arm()
+    before = everything(armature)
+    with frame_changes() as frames:
+        posing.BakeJob(armature, [2, 3]).cancel()
+    assert frames == [] and everything(armature) == before
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_target_deleted_in_the_middle_is_told_and_everything_put_back(phase: str):
+    armature = busy_arm()
+    before = everything(armature)
+    job = stepped(armature, PHASES[phase])
+    goal = target(armature)
+    name = goal.name
+    bpy.data.objects.remove(goal)
+    with pytest.raises(IKError, match=r"effector 'bone.003' has no target \(deleted\?\)"):
+        job.finish()
+    after = everything(armature)
+    before["scene"]["modes"].pop(name)
+    before["objects"].pop(name)
+    before["counts"][0] -= 1
+    assert after == before
+
+
+@pytest.mark.parametrize("phase", ["read", "measure"])
+def test_a_target_deleted_from_the_scene_in_the_middle_is_told_and_everything_put_back(phase: str):
+    armature = busy_arm()
+    before = everything(armature)
+    job = stepped(armature, PHASES[phase])
+    bpy.context.scene.collection.objects.unlink(target(armature))
+    with pytest.raises(IKError, match=r"its target 'arm bone.003' is not evaluated"):
+        job.finish()
+    after = everything(armature)
+    for part in ("pose", "action", "settings"):
+        assert after[part] == before[part]
+    assert after["scene"]["frame"] == before["scene"]["frame"]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_renamed_armature_is_baked_or_put_back_all_the_same(phase: str):
+    armature = busy_arm()
+    before = everything(armature)
+    job = stepped(armature, PHASES[phase])
+    armature.name = "leg"
+    job.cancel()
+    armature.name = "arm"
+    assert everything(armature) == before
+    job = stepped(armature, PHASES[phase])
+    armature.name = "leg"
+    assert job.finish().frames == (2, 3, 4, 5, 6)
+    assert bones_with_curves(armature) == {f"bone.{i:03d}" for i in range(4)}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_an_armature_deleted_in_the_middle_is_told_and_the_scene_put_back(phase: str):
+    armature = busy_arm()
+    scene = bpy.context.scene
+    job = stepped(armature, PHASES[phase])
+    bpy.data.objects.remove(armature)
+    with pytest.raises(IKError, match="armature 'arm' was deleted during the bake"):
+        job.finish()
+    assert (scene.frame_current, scene.frame_subframe) == (3, 0.25)
+    assert [o.name for o in bpy.context.view_layer.objects if o.select_get()] == ["other"]
+
+
+@pytest.mark.parametrize("phase", ["read", "measure"])
+def test_a_bone_renamed_in_the_middle_is_told_and_the_rest_put_back(phase: str):
+    armature = busy_arm()
+    before = everything(armature)
+    job = stepped(armature, PHASES[phase])
+    armature.data.bones["bone.002"].name = "elbow"
+    with pytest.raises(IKError, match="renamed"):
+        job.finish()
+    after = scene_record(armature)
+    assert after["frame"] == before["scene"]["frame"] and after["modes"] == before["scene"]["modes"]
+
+
+def test_an_error_in_the_progress_callback_puts_everything_back():
+    armature = busy_arm()
+    before = everything(armature)
+
+    def stop(share: float) -> None:
+        if share > 0.8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        posing.bake(armature, range(2, 7), progress=stop)
+    assert everything(armature) == before
+
+
+def test_progress_grows_to_one():
+    armature = arm()
+    shares: list[float] = []
+    posing.bake(armature, range(1, 5), progress=shares.append)
+    assert len(shares) == 12 and shares == sorted(shares) and shares[-1] == 1.0
+
+
+def test_frame_mode_and_selection_are_as_before_a_bake():
+    armature = busy_arm()
+    before = everything(armature)
+    posing.bake(armature, range(2, 7))
+    after = everything(armature)
+    assert after["scene"] == before["scene"]
+    assert after["objects"].keys() == before["objects"].keys()
+
+
+def test_a_bake_shows_its_keys_and_keeps_what_it_does_not_key():
+    armature = busy_arm()
+    before = pose_record(armature)
+    posing.bake(armature, range(2, 7))
+    bpy.context.view_layer.update()
+    after = pose_record(armature)
+    for name, value in after.items():
+        if "quaternion" not in name:
+            assert value == before[name]  # location and scale: changed by hand, not keyed, not lost
+    playing = {path: [0.0] * 4 for path, _ in curves(armature) if "quaternion" in path}
+    for (path, index), curve in curves(armature).items():
+        if path in playing:
+            playing[path][index] = curve.evaluate(3.25)
+    for path, value in playing.items():
+        np.testing.assert_allclose(armature.path_resolve(path), value, atol=1e-6)
+
+
+@pytest.mark.parametrize("current", [3, 6, 50])
+def test_the_frame_is_set_twice_for_each_frame_and_once_to_come_back(current: int):
+    armature = arm()
+    bpy.context.scene.frame_set(current)
+    with frame_changes() as frames:
+        posing.bake(armature, range(2, 7))
+    back = [] if current == 6 else [current]  # the last one measured is where it was
+    assert frames == [*range(2, 7), *range(2, 7), *back]
+
+
+@pytest.mark.parametrize(("phase", "wanted"), [("read", [2, 3]), ("solve", [2, 3, 4, 5, 6])])
+def test_the_frame_is_set_once_to_come_back_from_a_cancelled_bake(phase: str, wanted: list[int]):
+    armature = arm()
+    bpy.context.scene.frame_set(9)
+    with frame_changes() as frames:
+        stepped(armature, PHASES[phase]).cancel()
+    assert frames == [*wanted, 9]
+
+
+def test_without_frames_the_range_in_the_settings_is_baked():
+    armature = arm()
+    scene = bpy.context.scene
+    scene.frame_start, scene.frame_end = 3, 5
+    assert posing.bake(armature).frames == (3, 4, 5)
+    armature.poise.use_scene_range = False
+    armature.poise.bake_start, armature.poise.bake_end = -1, 1
+    assert posing.bake(armature).frames == (-1, 0, 1)
+
+
+def test_an_action_that_cannot_be_edited_is_refused_before_anything_happens(tmp_path: Any):
+    bpy.data.libraries.write(str(tmp_path / "actions.blend"), {bpy.data.actions.new("Linked")})
+    with bpy.data.libraries.load(str(tmp_path / "actions.blend"), link=True) as (_, loaded):  # pyright: ignore
+        loaded.actions = ["Linked"]
+    armature = arm()
+    armature.animation_data_create().action = loaded.actions[0]
+    bpy.context.view_layer.update()
+    with frame_changes() as frames, pytest.raises(IKError, match=r"action 'Linked' of 'arm' is linked"):
+        posing.bake(armature, [1, 2])
+    assert frames == []
+
+
+def test_curves_that_are_all_locked_are_refused_and_everything_put_back():
+    armature, _ = baked_arm()
+    for curve in curves(armature).values():
+        curve.lock = True
+    before = everything(armature)
+    with pytest.raises(
+        IKError, match="nothing could be keyed: not keyed, their F-curves or groups are locked"
+    ):
+        posing.bake(armature, [1, 2])
+    assert everything(armature) == before
+
+
+# What a bake reports
+
+
+def test_misses_are_told_with_the_worst_frame_in_millimetres_and_degrees():
+    armature = arm()
+    goal = target(armature)
+    armature.poise.effectors[0].kind = 'POSITION'
+    goal.location, goal.rotation_euler = (0.0, 0.0, 0.9), (0.0, 0.0, 0.0)
+    swing(goal, (1, (0.0, 0.0, 0.0)), (2, (0.0, 0.0, 0.1)), (3, (0.0, 0.0, 0.25)), (4, (0.0, 0.0, 0.0)))
+    report = posing.bake(armature, range(1, 5))
+    assert report.reached_frames == (True, False, False, True) and not report.reached
+    assert report.summary() == (
+        "Baked 4 frames into 'arm Poise Bake', 64 keys; targets missed in 2 of them, "
+        "at worst bone.003 by 250 mm in frame 3"
+    )
+    shown = armature.poise.effectors[0]
+    assert (shown.error_position, shown.error_rotation) == (pytest.approx(0.25, rel=1e-4), -1.0)
+    assert armature.poise.last_message == report.summary() and not armature.poise.last_reached
+
+
+# Making and removing effectors
+
+
+def test_an_effector_gets_an_empty_where_its_bone_is():
+    armature = arm()
+    armature.location, armature.scale = (1.0, 2.0, 3.0), (2.0, 2.0, 2.0)
+    armature.pose.bones["bone.001"].rotation_quaternion = Quaternion((0.9, 0.3, 0.1, 0.2)).normalized()
+    index = posing.add_effector(armature, "bone.002")
+    entry = armature.poise.effectors[index]
+    assert (index, entry.name, entry.bone, entry.kind) == (1, "bone.002", "bone.002", 'BOTH')
+    bpy.context.view_layer.update()
+    bone = world_of(armature, "bone.002")
+    np.testing.assert_allclose(entry.target.matrix_world.translation, bone.translation, atol=1e-6)
+    np.testing.assert_allclose(entry.target.matrix_world.to_quaternion(), bone.to_quaternion(), atol=1e-6)
+    assert entry.target.scale[:] == (1.0, 1.0, 1.0)
+    entry.point = (0.0, 0.3, 0.0)
+    made: Any = posing.make_target(armature, index)
+    bpy.context.view_layer.update()
+    assert entry.target == made
+    np.testing.assert_allclose(made.matrix_world.translation, bone @ Vector(entry.point), atol=1e-6)
+
+
+@pytest.mark.parametrize("turn", [(0.0, 0.0, 0.0), (np.pi / 2, 0.0, np.pi / 2), (0.0, np.pi / 2 - 1e-4, 0.7)])
+def test_a_new_target_is_reached_to_begin_with(turn: tuple[float, float, float]):
+    armature = figure(*LIMBS, "head", "forearm.L", "thigh.R")
+    for bone in armature.pose.bones:
+        bone.rotation_mode, bone.rotation_euler = 'XYZ', turn
+    for index in range(len(armature.poise.effectors)):
+        posing.make_target(armature, index)
+    bpy.context.view_layer.update()
+    for distance, angle in misses(armature).values():
+        assert distance < 1e-6 and angle < 2e-6
+
+
+@pytest.mark.parametrize("where", ["own", "excluded"])
+def test_a_new_target_is_shown(where: str):
+    armature = arm()
+    scene = bpy.context.scene
+    for name in ("first", "second"):
+        collection = bpy.data.collections.new(name)
+        scene.collection.children.link(collection)
+        collection.objects.link(armature)
+    scene.collection.objects.unlink(armature)
+    if where == "excluded":
+        bpy.context.view_layer.layer_collection.children["first"].exclude = True
+    posing.add_effector(armature, "bone.001")
+    made = target(armature, 1)
+    assert [c.name for c in made.users_collection] == ["first" if where == "own" else "second"]
+    bpy.context.view_layer.update()
+    assert made.visible_get()
+
+
+def test_a_second_effector_of_a_bone_has_a_name_of_its_own():
+    armature = figure("head", "hand.L", "hand.L", "hand.L")
+    names = [entry.name for entry in armature.poise.effectors]
+    assert names == ["head", "hand.L", "hand.L.001", "hand.L.002"]
+    assert [entry.bone for entry in armature.poise.effectors] == ["head", "hand.L", "hand.L", "hand.L"]
+    for entry in armature.poise.effectors:
+        entry.name = "same"
+    target(armature, 1).hide_viewport = True
+    bpy.context.view_layer.update()
+    with pytest.raises(IKError, match=r"effector 'same': its target 'humanoid hand\.L' is not evaluated"):
+        posing.solve_pose(armature)
+
+
+def test_adding_without_a_target_makes_none():
+    armature = arm()
+    before = len(bpy.data.objects)
+    index = posing.add_effector(armature, "bone.001", kind='POSITION', make_target=False)
+    assert armature.poise.effectors[index].target is None and len(bpy.data.objects) == before
+
+
+def wrong_uses(armature: Any, nothing: Any = None) -> dict[str, Callable[[], object]]:
+    child = builders.empty("child")
+    child.parent = armature
+    nose = armature.poise.effectors.add()
+    nose.name = nose.bone = "nose"
+    bpy.context.view_layer.update()
+    return {
+        "'arm' has no bone 'nose'": lambda: posing.add_effector(armature, "nose"),
+        "no kind 'TURN'; there are POSITION, ORIENTATION, BOTH": lambda: posing.add_effector(
+            armature, "bone.000", kind='TURN'
+        ),
+        "its target 'child' depends on the armature": lambda: posing.add_effector(
+            armature, "bone.000", target=child
+        ),
+        "'arm' has 2 effectors, there is none at 2": lambda: posing.remove_effector(armature, 2),
+        "'arm' has 2 effectors, there is none at -1": lambda: posing.make_target(armature, -1),
+        "effector 'nose': 'arm' has no bone 'nose'": lambda: posing.make_target(armature, 1),
+        "no armature object is given": lambda: posing.add_effector(nothing, "bone.000"),
+        "'child' is of type EMPTY, not an armature": lambda: posing.remove_effector(child, 0),
+    }
+
+
+def test_wrong_uses_are_refused_before_anything_is_made():
+    armature = arm()
+    uses = wrong_uses(armature)
+    before = everything(armature)
+    for words, use in uses.items():
+        with pytest.raises(IKError) as caught:
+            use()
+        assert words in str(caught.value)
+        assert everything(armature) == before
+
+
+def test_a_removed_effector_leaves_its_target():
+    armature = figure("hand.L", "hand.R")
+    goal = target(armature)
+    posing.remove_effector(armature, 0)
+    assert [e.bone for e in armature.poise.effectors] == ["hand.R"]
+    assert goal.name in bpy.context.scene.objects

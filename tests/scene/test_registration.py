@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The add-on comes and goes without a trace, and tells about everything it adds."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import bpy
+import pytest
+
+import blender_ik_addon
+from blender_ik_addon import registration
+from blender_ik_addon.scene import properties
+from blender_ik_addon.ui import operators, panels
+
+CLASSES = (
+    properties.POISE_PG_effector,
+    properties.POISE_PG_armature,
+    *operators.CLASSES,
+    *panels.CLASSES,
+)
+
+
+def registered() -> list[str]:
+    """The names of our classes that Blender knows."""
+    return [cls.__name__ for cls in CLASSES if "bl_rna" in cls.__dict__]
+
+
+def traces() -> list[str]:
+    """What Blender has of ours, whether we know of it or not."""
+    found = [name for name in dir(bpy.types) if name.startswith("POISE_")]
+    found += [f"bpy.ops.poise.{name}" for name in dir(bpy.ops.poise)]
+    found += [owner.__name__ for owner in (bpy.types.Object, bpy.types.Scene) if hasattr(owner, "poise")]
+    return found + registered()
+
+
+def handlers() -> dict[str, list[object]]:
+    """All that is in bpy.app.handlers now."""
+    found = {name: getattr(bpy.app.handlers, name) for name in dir(bpy.app.handlers)}
+    return {name: list(entries) for name, entries in found.items() if isinstance(entries, list)}
+
+
+@pytest.fixture
+def unregistered() -> Iterator[None]:
+    """Take the add-on away for one test."""
+    blender_ik_addon.unregister()
+    yield
+    blender_ik_addon.register()
+
+
+def test_everything_is_registered():
+    assert registered() == [cls.__name__ for cls in CLASSES]
+    assert isinstance(bpy.data.objects.new("any", None).poise, properties.POISE_PG_armature)
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_enabling_and_disabling_three_times_leaves_nothing():
+    handlers_before = handlers()
+    assert handlers_before
+    for _ in range(3):
+        blender_ik_addon.register()
+        assert registered() == [cls.__name__ for cls in CLASSES]
+        blender_ik_addon.unregister()
+        assert traces() == []
+        assert handlers() == handlers_before
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_settings_survive_disabling():
+    obj = bpy.data.objects.new("rig", None)
+    blender_ik_addon.register()
+    obj.poise.effectors.add().weight = 0.25
+    blender_ik_addon.unregister()
+    blender_ik_addon.register()
+    assert [effector.weight for effector in obj.poise.effectors] == [0.25]
+    blender_ik_addon.unregister()
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_a_module_that_fails_undoes_those_before_it_and_its_error_is_raised(monkeypatch: pytest.MonkeyPatch):
+    calls: list[str] = []
+
+    def fail() -> None:
+        raise RuntimeError("cannot be registered")
+
+    first = SimpleNamespace(
+        register=lambda: calls.append("register first"), unregister=lambda: calls.append("unregister first")
+    )
+    failing = SimpleNamespace(register=fail, unregister=lambda: calls.append("unregister failing"))
+    modules = (first, *registration.MODULES, failing)
+    monkeypatch.setattr(registration, "MODULES", modules)
+    with pytest.raises(RuntimeError, match="cannot be registered"):
+        blender_ik_addon.register()
+    assert traces() == []
+    assert calls == ["register first", "unregister first"]
+
+
+def test_every_operator_and_property_has_a_tooltip_without_full_stop():
+    descriptions = {}
+    for cls in CLASSES:
+        if issubclass(cls, bpy.types.Operator):
+            rna = getattr(bpy.ops.poise, cls.bl_idname.partition(".")[2]).get_rna_type()
+            descriptions[cls.__name__] = rna.description
+        elif issubclass(cls, bpy.types.PropertyGroup):
+            rna = cls.bl_rna
+        else:
+            continue
+        for prop in rna.properties:
+            if prop.identifier != "rna_type":
+                descriptions[f"{cls.__name__}.{prop.identifier}"] = prop.description
+                for item in getattr(prop, "enum_items", ()):
+                    descriptions[f"{cls.__name__}.{prop.identifier} {item.identifier}"] = item.description
+    assert {name for name, text in descriptions.items() if not text or text.endswith(".")} == set()
+    assert "POISE_PG_armature.method PRIORITY" in descriptions
+
+
+def test_operators_can_be_undone():
+    assert {cls.bl_idname for cls in operators.CLASSES if not {'REGISTER', 'UNDO'} <= cls.bl_options} == set()
