@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray
+from .arrays import BoolArray, FloatArray
 from .objective import Objective, Point, norms_of
 from .problem import Level
 from .steps import BoundedStep, StepLevel, bounded_step
@@ -55,11 +55,11 @@ RESTORATIONS: Final = 5
 """Most corrections of the higher levels after the motion of lower ones, each one forward kinematics."""
 
 GAIN: Final = 1e-10
-"""Fall of |r| [1], in scaled units, that is not worth a step: along a valley whose floor is flat to fourth order
-a pose could creep for ever."""
+"""Fall of |r| [1], in scaled units, that is not worth a step: along a valley whose floor is flat to fourth
+order a pose could creep for ever."""
 
 ESCAPE_ANGLE: Final = 0.2
-"""First change [rad] along a direction of negative curvature away from a stationary point that is no minimum."""
+"""First change [rad] along negative curvature, away from a stationary point that is no minimum."""
 ESCAPE_CURVATURE: Final = 1e-4
 """Negative curvature [1], in scaled units, that counts."""
 
@@ -107,8 +107,6 @@ class Descent:
         self.point: Point = objective.at(objective.clipped(values))
         """The pose so far."""
         self.iterations = 0
-        self.counts: IntArray = np.zeros(frames, dtype=np.int64)
-        """Iterations of each frame, (F,)."""
         self.settled: BoolArray = np.zeros(frames, dtype=np.bool_)
         """Which frames stand still, (F,)."""
         self._damping = np.full(frames, damping)
@@ -148,7 +146,6 @@ class Descent:
     def iterate(self) -> None:
         """One step for every frame that still moves."""
         self.iterations += 1
-        self.counts += ~self.settled
         moving = ~self.settled
         step, gains = self._step()
         if self._recognise_unmet(step, gains):
@@ -184,7 +181,7 @@ class Descent:
             residual, strength = level.residual, damping[:, place]
             if number == self._objective.levels:
                 near = (self._norms[:, : self._tasks] < WISH_FROM) | self._stubborn[:, : self._tasks]
-                residual, strength = residual * near.all(axis=1)[:, None], np.zeros_like(strength)
+                residual, strength = residual * near.all(axis=1, keepdims=True), np.zeros_like(strength)
             guard = curvature = None
             if number in self._unmet_held:
                 guard = self._objective.own_curvature(self.point, number)
@@ -200,14 +197,14 @@ class Descent:
         return step, self._gain(model, step.change)
 
     def _recognise_unmet(self, step: BoundedStep, gains: FloatArray) -> bool:
-        """Whether a level turns out to be one that cannot be met, before a step is taken without its curvature.
+        """Whether a level proves to be one that cannot be met, before a step is taken without its curvature.
 
-        It is, when the step is small and yet promises to leave most of its residual.
+        It does when the step is small and yet promises to leave most of its residual.
         """
         norms = self._norms[:, : self._tasks]
         small = np.abs(step.change).max(axis=1, initial=0.0) < np.minimum(POLISH_ANGLE, self._radius)
-        stuck = (gains[:, : self._tasks] < 0.5 * (1.0 - STUBBORN**2) * norms) & (norms > self._slack[: self._tasks])
-        stuck &= small[:, None]
+        stuck = gains[:, : self._tasks] < 0.5 * (1.0 - STUBBORN**2) * norms
+        stuck &= (norms > self._slack[: self._tasks]) & small[:, None]
         stuck[:, : len(self._held)] = False
         news = stuck & ~self._stubborn[:, : self._tasks]
         self._stubborn[:, : self._tasks] |= news
@@ -233,6 +230,8 @@ class Descent:
     def _restored(self, trial: Point, step: BoundedStep) -> Point:
         """Put back the higher levels that the motion of lower ones has bent."""
         promised = self._promised(step.change)[: self._tasks]
+        if not promised:
+            return trial
         for _ in range(RESTORATIONS):
             # A level that is not met has no rows to be put back to; its curvature has kept the step off it.
             excess = [
@@ -241,7 +240,7 @@ class Descent:
                     self._residuals(trial), promised, self._stubborn.T, strict=False
                 )
             ]
-            bent = norms_of(excess).max(axis=1, initial=0.0) > self._slack[0] if excess else np.zeros(1, np.bool_)
+            bent: BoolArray = norms_of(excess).max(axis=1, initial=0.0) > self._slack[0]
             if not bent.any():
                 break
             correction = np.zeros_like(step.change)

@@ -33,8 +33,9 @@ from .kinematics import orthogonalized, parent_transform
 from .rotation import EULER_ORDERS, matrix_and_axes_from_euler, matrix_from_euler, skew
 from .skeleton import CHANNELS, Pose, Skeleton
 
-SHEAR_TOLERANCE: Final = 1e-5
-"""Largest deviation of BᵀB from a multiple of the identity [1] for B to count as rotation and even scale."""
+SHEAR_TOLERANCE: Final = 5e-4
+"""Largest deviation of BᵀB from a multiple of the identity [1] for B to count as rotation and even scale. Rest
+matrices of Blender are off by up to 1e-4 where a bone points against its parent."""
 
 ARMATURE: Final = 0
 """Slot of the armature's own frame; kept joint k has slot k + 1."""
@@ -117,13 +118,16 @@ class Mechanism:
         m = len(kept)
         self.joints: IntArray = frozen(kept, np.int64)
         """Skeleton indices of the kept joints, (m,), parents first."""
-        self._parents = np.array(parent_slot, dtype=np.int64)
-        self._turns_with = np.array(turns_with, dtype=np.int64)
+        self.parents: IntArray = frozen(parent_slot, np.int64)
+        """Slot that carries each, (m,)."""
+        self.turns_with: IntArray = frozen(turns_with, np.int64)
+        """Slot whose rotation it takes: that of its parent, or of the armature, (m,)."""
+        self.pre: FloatArray = frozen(_stacked(pre, (frames, m, 3, 3)))
+        """Q, the rotation before the joint's own, (F, m, 3, 3)."""
+        self.slide: FloatArray = frozen(_stacked(slide, (frames, m, 3, 3)))
+        """D, by which its translation becomes one in the frame of its parent, (F, m, 3, 3)."""
+        self._offset = _stacked(offset, (frames, m, 3))
         self._orders = skeleton.orders[self.joints]
-        stack = lambda arrays, shape: np.stack(arrays, 1) if m else np.zeros((frames, 0, *shape))  # noqa: E731
-        self._pre = stack(pre, (3, 3))
-        self._offset = stack(offset, (3,))
-        self._slide = stack(slide, (3, 3))
         self._fixed = fixed[:, self.joints].reshape(frames, m * CHANNELS)
         self._number_channels()
         self._relate()
@@ -132,44 +136,53 @@ class Mechanism:
         """Number the free channels from the root outward, outermost first."""
         channels: list[tuple[int, int]] = []
         for slot, joint in enumerate(self.joints):
-            outermost_first = [3 + "XYZ".index(axis) for axis in reversed(EULER_ORDERS[self._orders[slot]])]
+            order = EULER_ORDERS[int(self._orders[slot])]
+            outermost_first = [3 + "XYZ".index(axis) for axis in reversed(order)]
             channels += [(slot, c) for c in (0, 1, 2, *outermost_first) if self.skeleton.free[joint, c]]
         slots = np.array([slot for slot, _ in channels], dtype=np.int64)
         numbers = np.array([channel for _, channel in channels], dtype=np.int64)
-        self._dof_slot = slots
-        self._dof_rotates = numbers >= 3
+        rotates = numbers >= 3
         self._value_index = slots * CHANNELS + numbers
         self.channels: IntArray = frozen(self.joints[slots] * CHANNELS + numbers, np.int64)
         """Index of each free channel in a pose's channels reshaped to (..., n * 6), (nv,)."""
-        # Flat indices of the screws' axes among the kept joints' own: rows (slot, channel within its triple).
-        self._rotation_rows = slots[self._dof_rotates] * 3 + numbers[self._dof_rotates] - 3
-        self._translation_rows = slots[~self._dof_rotates] * 3 + numbers[~self._dof_rotates]
+        self.kept_of: IntArray = frozen(slots, np.int64)
+        """Which kept joint each free channel belongs to, (nv,)."""
+        self.rotates: BoolArray = frozen(rotates, np.bool_)
+        """Which free channels are angles, (nv,)."""
+        self.rotation_rows: IntArray = frozen(slots[rotates] * 3 + numbers[rotates] - 3, np.int64)
+        """Where the axis of each angle is among those of all kept joints, (m * 3, 3)."""
+        self.translation_rows: IntArray = frozen(slots[~rotates] * 3 + numbers[~rotates], np.int64)
+        """Where the direction of each translation is among those of all kept joints, (m * 3, 3)."""
 
     def _relate(self) -> None:
         """Which channel moves and turns which slot, and about which joint's origin."""
         m, nv = len(self.joints), len(self.channels)
-        self._moves = np.zeros((m + 1, nv), dtype=np.bool_)
-        self._turns = np.zeros((m + 1, nv), dtype=np.bool_)
-        # A channel above a joint that does not inherit rotation moves everything below as it moves that joint.
-        self._lever = np.full((m + 1, nv), -1, dtype=np.int64)
+        self.moves: BoolArray = np.zeros((m + 1, nv), dtype=np.bool_)
+        """Which channels move each slot, (m + 1, nv)."""
+        self.turns: BoolArray = np.zeros((m + 1, nv), dtype=np.bool_)
+        """Which channels turn each slot, (m + 1, nv)."""
+        self.lever: IntArray = np.full((m + 1, nv), -1, dtype=np.int64)
+        """Slot at whose origin a channel moves each slot, (m + 1, nv); -1: at the point itself. A channel
+        above a joint that does not inherit rotation moves all below that joint as it moves the joint."""
         for slot in range(1, m + 1):
-            own = self._dof_slot == slot - 1
-            parent, turner = self._parents[slot - 1], self._turns_with[slot - 1]
-            self._moves[slot] = self._moves[parent] | own
-            self._turns[slot] = self._turns[turner] | (own & self._dof_rotates)
-            self._lever[slot] = self._lever[parent]
+            own = self.kept_of == slot - 1
+            parent, turner = self.parents[slot - 1], self.turns_with[slot - 1]
+            self.moves[slot] = self.moves[parent] | own
+            self.turns[slot] = self.turns[turner] | (own & self.rotates)
+            self.lever[slot] = self.lever[parent]
             if turner != parent:
                 # Its own translation is along axes that its parent turns, so it is carried like the parent's.
-                carried = self._moves[parent] | (own & ~self._dof_rotates)
-                self._lever[slot, carried & (self._lever[parent] < 0)] = slot
-        self._has_levers = bool((self._lever >= 0).any())
+                carried = self.moves[parent] | (own & ~self.rotates)
+                self.lever[slot, carried & (self.lever[parent] < 0)] = slot
+        self.has_levers = bool((self.lever >= 0).any())
+        """Whether there are any of those."""
         depths = np.zeros(m + 1, dtype=np.int64)
         self._levels: list[tuple[IntArray, IntArray, IntArray, bool]] = []
         for slot in range(1, m + 1):
-            depths[slot] = depths[self._parents[slot - 1]] + 1
+            depths[slot] = depths[self.parents[slot - 1]] + 1
         for depth in range(1, int(depths.max(initial=0)) + 1):
             slots = np.flatnonzero(depths == depth)
-            parents, turners = self._parents[slots - 1], self._turns_with[slots - 1]
+            parents, turners = self.parents[slots - 1], self.turns_with[slots - 1]
             self._levels.append((slots, parents, turners, bool((parents == turners).all())))
 
     @property
@@ -213,8 +226,8 @@ class Mechanism:
         channels = channels.reshape(frames, m, CHANNELS)
         own, axes = matrix_and_axes_from_euler(channels[..., 3:], self._orders)
         parent_from_joint = np.zeros((frames, m, 4, 4))
-        parent_from_joint[..., :3, :3] = self._pre @ own
-        parent_from_joint[..., :3, 3] = self._offset + (self._slide @ channels[..., :3, None])[..., 0]
+        parent_from_joint[..., :3, :3] = self.pre @ own
+        parent_from_joint[..., :3, 3] = self._offset + (self.slide @ channels[..., :3, None])[..., 0]
         parent_from_joint[..., 3, 3] = 1.0
         matrices = np.empty((frames, m + 1, 4, 4))
         matrices[:, ARMATURE] = np.eye(4)
@@ -244,18 +257,18 @@ class PosedMechanism:
         """Velocity (v, omega) of each free channel about the armature's origin, (F, nv, 6)."""
         mechanism = self.mechanism
         frames, m = self.axes.shape[:2]
-        rotates = mechanism._dof_rotates
-        before = self.matrices[:, mechanism._turns_with, :3, :3] @ mechanism._pre
+        rotates = mechanism.rotates
+        before = self.matrices[:, mechanism.turns_with, :3, :3] @ mechanism.pre
         turning = np.swapaxes(before @ self.axes, -1, -2).reshape(frames, m * 3, 3)
-        omega = turning[:, mechanism._rotation_rows]
-        origin = self.matrices[..., :3, 3][:, mechanism._dof_slot[rotates] + 1]
+        omega = turning[:, mechanism.rotation_rows]
+        origin = self.matrices[..., :3, 3][:, mechanism.kept_of[rotates] + 1]
         screws = np.zeros((frames, mechanism.size, 6))
         screws[:, rotates, :3] = cross(origin, omega)
         screws[:, rotates, 3:] = omega
         if not rotates.all():
-            sliding = self.matrices[:, mechanism._parents, :3, :3] @ mechanism._slide
+            sliding = self.matrices[:, mechanism.parents, :3, :3] @ mechanism.slide
             sliding = np.swapaxes(sliding, -1, -2).reshape(frames, m * 3, 3)
-            screws[:, ~rotates, :3] = sliding[:, mechanism._translation_rows]
+            screws[:, ~rotates, :3] = sliding[:, mechanism.translation_rows]
         return screws
 
     def points(self, anchors: IntArray, points_anchor: FloatArray) -> FloatArray:
@@ -266,13 +279,15 @@ class PosedMechanism:
     def point_jacobian(self, anchors: IntArray, points: FloatArray) -> FloatArray:
         """∂point/∂channel of points in armature space (F, E, 3) on slots (E,): (F, E, 3, nv) [m/rad, 1]."""
         mechanism = self.mechanism
-        moves = mechanism._moves[anchors]
-        if mechanism._has_levers:
-            lever = mechanism._lever[anchors]  # (E, nv)
+        moves = mechanism.moves[anchors]
+        if mechanism.has_levers:
+            lever = mechanism.lever[anchors]  # (E, nv)
             origins = self.matrices[:, :, :3, 3][:, np.maximum(lever, 0)]  # (F, E, nv, 3)
             arms = np.where((lever >= 0)[..., None], origins, points[:, :, None, :])
             omega, v = self.screws[:, None, :, 3:], self.screws[:, None, :, :3]
-            return np.swapaxes(v + cross(np.broadcast_to(omega, arms.shape), arms), -1, -2) * moves[:, None, :]
+            return (
+                np.swapaxes(v + cross(np.broadcast_to(omega, arms.shape), arms), -1, -2) * moves[:, None, :]
+            )
         frames, count = points.shape[:2]
         from_screw = np.zeros((frames, count, 3, 6))  # [I | -skew(p)]
         from_screw[..., :3] = np.eye(3)
@@ -283,16 +298,16 @@ class PosedMechanism:
     def angular_jacobian(self, anchors: IntArray) -> FloatArray:
         """Angular velocity of slots (E,) per channel, (F, E, 3, nv) [1]."""
         omega = np.swapaxes(self.screws[:, :, 3:], -1, -2)
-        return omega[:, None] * self.mechanism._turns[anchors][:, None, :]
+        return omega[:, None] * self.mechanism.turns[anchors][:, None, :]
 
     def point_curvature(self, anchors: IntArray, forces: FloatArray, jacobian: FloatArray) -> FloatArray:
         """Σ_e force_e · ∂²point_e/∂q∂q, (F, nv, nv), for forces (F, E, 3) and the points' Jacobian."""
         mechanism = self.mechanism
-        moves = mechanism._moves[anchors]  # (E, nv)
+        moves = mechanism.moves[anchors]  # (E, nv)
         torque = cross(forces[:, :, None, :], self.screws[:, None, :, 3:]) * moves[..., None]  # (F, E, nv, 3)
-        if mechanism._has_levers:
+        if mechanism.has_levers:
             # Channels on two sides of a joint that does not inherit rotation do not act on each other.
-            lever = mechanism._lever[anchors]
+            lever = mechanism.lever[anchors]
             together = lever[:, :, None] == lever[:, None, :]  # (E, nv, nv)
             product = np.einsum("fevk,fekw,evw->fvw", torque, jacobian, together, optimize=True)
         else:
@@ -322,8 +337,13 @@ def _without_repeated_frames(skeleton: Skeleton, pose: Pose, joints: list[int]) 
     return Pose(pose.channels[:1], pose.scale[:1]) if same else pose
 
 
+def _stacked(arrays: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
+    """One array (F, ...) for each kept joint, (F, m, ...), also when there are none."""
+    return np.stack(arrays, axis=1) if arrays else np.zeros(shape)
+
+
 def _similarity(linear: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-    """A proper rotation (F, 3, 3) and a size (F,) whose product is `linear`; size None where it is sheared."""
+    """A proper rotation (F, 3, 3) and a size (F,) whose product is `linear`; no size where it is sheared."""
     determinant = np.linalg.det(linear)
     size = np.cbrt(determinant)
     unit = linear / np.where(size == 0.0, 1.0, size)[:, None, None]

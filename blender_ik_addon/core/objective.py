@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a descent lowers: the levels of a system, in the units in which steps are measured.
 
-Channels are u = √k q with k = 1/(1 − stiffness), so that a stiff channel moves less [ChungChoi1994: Whitney's
-weighted inverse]. Lengths, of residuals and of translations, are divided by the reach of the skeleton, so that a
-skeleton in centimetres takes the same steps as one in metres, and a miss by the reach counts as one radian,
-whatever the tasks. After the levels of the tasks comes the
-wish for the preferred pose, a level of its own, whose residual is u − preferred.
+Channels are u = √k q with k = 1/(1 − stiffness), so that a stiff channel moves less [ChungChoi1994:
+Whitney's weighted inverse]. Lengths, of residuals and of translations, are divided by the reach of the
+skeleton, so that a skeleton in centimetres takes the same steps as one in metres, and a miss by the reach
+counts as one radian, whatever the tasks. After the levels of the tasks comes the wish for the preferred pose,
+a level of its own, whose residual is u − preferred.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ class Objective:
             (self.system.upper - point.values) * self.weight,
         )
 
-    def curvature(self, point: Point, levels: Sequence[Level], level: int, unmet: BoolArray) -> FloatArray | None:
+    def curvature(
+        self, point: Point, levels: Sequence[Level], level: int, unmet: BoolArray
+    ) -> FloatArray | None:
         """What the Hessian of a level in u has beyond JᵀJ, (F, nv, nv); None where it counts in no frame.
 
         It is the curvature of the level's own residual, counted where it is not met, and that of the levels
@@ -133,7 +135,9 @@ class Objective:
     def own_curvature(self, point: Point, level: int) -> FloatArray:
         """Σ_k r_k ∂²r_k/∂u∂u of a level of the tasks, (F, nv, nv)."""
         own = range(len(self._row_counts)) if self._merged else [level]
-        total = sum(self.system.curvature(point.posed, number, self.length) for number in own)
+        total = np.zeros((len(point.values), self.system.size, self.system.size))
+        for number in own:
+            total += self.system.curvature(point.posed, number, self.length)
         return total / (self.weight[:, None] * self.weight)
 
     def _multipliers(
@@ -145,7 +149,7 @@ class Objective:
         jacobian = jacobian * ~self.on_limit(point.values)[:, None, :]
         gradient = np.swapaxes(held.jacobian, -1, -2) @ held.residual[..., None]
         square = jacobian @ np.swapaxes(jacobian, -1, -2) + MULTIPLIER_DAMPING * np.eye(jacobian.shape[1])
-        multipliers = -np.linalg.solve(square, jacobian @ gradient)[..., 0]
+        multipliers = -np.asarray(np.linalg.solve(square, jacobian @ gradient), dtype=np.float64)[..., 0]
         # A level that is not met holds not by its rows but by being at its best: they pull nothing.
         met = np.repeat(~unmet[:, :level], [upper.residual.shape[1] for upper in above], axis=1)
         multipliers = multipliers * met * np.concatenate(self._row_scales[:level])
@@ -161,7 +165,7 @@ class Objective:
         return [residual * scale for residual, scale in zip(residuals, self._row_scales, strict=True)]
 
     def _away(self, values: FloatArray) -> FloatArray:
-        """u − preferred where there is a preference, else 0, (F, nv)."""
+        """Residual of the wish, u − preferred where there is a preference and else 0, (F, nv)."""
         return (values * self.weight - self._preferred) * self._wish
 
 

@@ -118,7 +118,7 @@ class System:
     @property
     def rotates(self) -> BoolArray:
         """Which free channels are angles, (nv,)."""
-        return self.mechanism.channels % 6 >= 3
+        return self.mechanism.rotates
 
     def place(self, values: FloatArray) -> PosedMechanism:
         """Forward kinematics for the free channels (F, nv)."""
@@ -144,11 +144,12 @@ class System:
         """Σ_k r_k ∂²r_k/∂q∂q of a level, with lengths in units of `length`, (F, nv, nv)."""
         total = np.zeros((len(posed.values), self.size, self.size))
         for rows in self._levels[level]:
-            total += rows.curvature(posed) * (1.0 if rows.angular else length**-2)
+            # Rows of both kinds in one are those of channels, which are linear.
+            total += rows.curvature(posed) * (1.0 if rows.angular.all() else length**-2)
         return total
 
     def constraint_curvature(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> FloatArray:
-        """Σ_k μ_k ∂²r_k/∂q∂q over the rows of the first levels, for multipliers (F, m) of each, (F, nv, nv)."""
+        """Σ_k μ_k ∂²r_k/∂q∂q over the rows of the first levels, (F, nv, nv), with (F, m) multipliers each."""
         total = np.zeros((len(posed.values), self.size, self.size))
         for level, forces in zip(self._levels, multipliers, strict=False):
             start = 0
@@ -161,23 +162,19 @@ class System:
     @property
     def angular_rows(self) -> list[BoolArray]:
         """Which rows of each level are angles rather than lengths, (m,) each."""
-        return [
-            np.concatenate([np.full(sum(rows.row_counts), rows.angular) for rows in level])
-            for level in self._levels
-        ]
+        return [np.concatenate([rows.angular for rows in level]) for level in self._levels]
 
     def clamped(self, residuals: Sequence[FloatArray], distance: float) -> list[FloatArray]:
-        """Residuals of places shortened to `distance` [m], ClampMag of [Buss2009 §6]; angles as they are."""
+        """Residuals of lengths shortened to `distance` [m], ClampMag of [Buss2009 §6]; angles as they are."""
         clamped: list[FloatArray] = []
-        for level, residual in zip(self._levels, residuals, strict=True):
+        for level, residual, angular in zip(self._levels, residuals, self.angular_rows, strict=True):
             result, start = np.array(residual), 0
-            for rows in level:
-                for count in rows.row_counts:
-                    part = result[:, start : start + count]
-                    if not rows.angular:
-                        size = np.sqrt(np.einsum("fm,fm->f", part, part))
-                        part *= np.minimum(1.0, distance / np.where(size > 0.0, size, 1.0))[:, None]
-                    start += count
+            for count in (count for rows in level for count in rows.row_counts):
+                lengths = start + np.flatnonzero(~angular[start : start + count])
+                part = result[:, lengths]
+                size = np.sqrt(np.einsum("fm,fm->f", part, part))
+                result[:, lengths] *= np.minimum(1.0, distance / np.where(size > 0.0, size, 1.0))[:, None]
+                start += count
             clamped.append(result)
         return clamped
 

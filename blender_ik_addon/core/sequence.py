@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Many frames: solved in order, each from the answer to the one before.
 
-Targets carry the frame axis. The pose before the first frame is the caller's, so a sequence is continuous with
-what it starts from. Every array keeps its frame axis, so that a batched form gives the same shapes.
+Targets carry the frame axis. The pose before the first frame is the caller's, so a sequence is continuous
+with what it starts from. Every array keeps its frame axis, so that a batched form gives the same shapes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def _frames(problem: Problem, poses: Pose, options: SolverOptions) -> Iterator[S
             start = start.with_channels(np.where(solved, before.channels, start.channels))
         solution = solve(at_frame, start, options)
         before = solution.pose
-        # Another start in the middle of a motion would be a jump; only the first frame may look for a better one.
+        # Another start in the middle of a motion would be a jump: only the first frame may look for a better
+        # one.
         options = replace(options, restarts=0)
         yield solution
 
@@ -99,7 +100,9 @@ def _frames(problem: Problem, poses: Pose, options: SolverOptions) -> Iterator[S
 def collect(problem: Problem, poses: Pose, solutions: Sequence[Solution]) -> SequenceSolution:
     """Solutions of the first frames as arrays."""
     count = len(solutions)
-    channels = np.stack([s.pose.channels for s in solutions]) if count else np.empty((0, *poses.channels.shape[1:]))
+    channels = (
+        np.stack([s.pose.channels for s in solutions]) if count else np.empty((0, *poses.channels.shape[1:]))
+    )
     errors = np.array([[error.error for error in s.errors] for s in solutions])
     return SequenceSolution(
         pose=Pose(channels, poses.scale[:count]),

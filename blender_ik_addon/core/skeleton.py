@@ -29,9 +29,6 @@ INHERIT_SCALE: Final = ("FULL", "FIX_SHEAR", "ALIGNED", "AVERAGE", "NONE", "NONE
 ORTHONORMAL_TOLERANCE: Final = 1e-4
 """Largest deviation of a rest rotation from orthonormal [1]; Blender stores them in single precision."""
 
-STIFFNESS_LIMIT: Final = 0.999
-"""Largest stiffness [1]: at 1 a channel would not move at all, which is what `free` is for."""
-
 
 @dataclass(frozen=True)
 class Skeleton:
@@ -91,9 +88,10 @@ class Skeleton:
         if duplicates:
             raise IKError(f"joint names must be unique; these occur more than once: {', '.join(duplicates)}")
 
-        def refuse(bad: BoolArray, what: str) -> None:
+        def refuse(bad: BoolArray | np.bool_, what: str) -> None:
+            """Joints (n,); numpy's types do not tell one truth value from an array of them."""
             if bad.any():
-                named = ", ".join(repr(self.names[i]) for i in np.flatnonzero(bad)[:5])
+                named = ", ".join(repr(self.names[int(i)]) for i in np.flatnonzero(bad)[:5])
                 raise IKError(f"{what}: {named}")
 
         joints = np.arange(len(self.names))
@@ -255,9 +253,7 @@ class Skeleton:
         return chain
 
 
-def _broadcast(
-    field: str, array: npt.NDArray[np.generic], shape: tuple[int, ...]
-) -> npt.NDArray[np.generic]:
+def _broadcast(field: str, array: npt.NDArray[np.generic], shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
     """A field broadcast to its shape, or `IKError` with its name."""
     try:
         return np.broadcast_to(array, shape)

@@ -8,16 +8,16 @@ first two together, and so on as long as all can be met; from the first that fai
 those above it held where they are, and at last comes the preferred pose. Adding, moving or removing a lower
 task changes nothing above it by construction.
 
-**Limits** are boxes that no iterate ever leaves. Where a limit keeps a level from being met, the descent is tried
-again from the middle of the limited ranges: a knee that was asked to bend backwards is stuck at its limit
-although the leg, turned half round, would reach.
+**Limits** are boxes that no iterate ever leaves. Where a limit keeps a level from being met, the descent is
+tried again from the middle of the limited ranges: a knee that was asked to bend backwards is stuck at its
+limit although the leg, turned half round, would reach.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from typing import Final
 
 import numpy as np
@@ -39,10 +39,10 @@ SLACK: Final = 0.1
 """Part of the tolerances [1] by which the residual of a level may rise without counting as worse."""
 
 RESTART_GAIN: Final = 0.9
-"""Part of its residual [1] to which a restart must bring a level to be taken: a pose is not changed for little."""
+"""Part of its residual [1] to which a restart must bring a level to be taken: little changes no pose."""
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """How a solve ended."""
 
     REACHED = "REACHED"
@@ -78,7 +78,7 @@ class SolverOptions:
     preferred_pose: bool = True
     """Whether what the tasks leave free goes to the preferred pose."""
     restarts: int = 2
-    """How often to start again from another pose when limits keep a target from being reached; 0 for never."""
+    """How often to start again from another pose when limits keep a target from being reached; 0: never."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -115,7 +115,7 @@ class Solution:
     errors: tuple[TaskError, ...]
     """One for each task that has a weight, in the problem's order."""
     costs: FloatArray
-    """½|r|² of each level over the last descent, its start first, (iterations + 1, levels), in scaled units."""
+    """½|r|² of each level over the last descent, its start first, (its iterations + 1, levels), scaled."""
     limited: tuple[tuple[str, int], ...]
     """Joint and channel of every limit on which the pose stands."""
 
@@ -139,7 +139,7 @@ def solve(
         problem: Skeleton and tasks.
         pose: Where to start, without leading axes; fixed channels and scale are taken from it.
         options: Settings; the defaults when None.
-        callback: Called after each iteration with its number and the free channels (nv,); return True to stop.
+        callback: Called after each iteration with its number and the free channels (nv,); True stops.
         overrides: Fields of `SolverOptions` by name.
 
     Returns:
@@ -180,6 +180,8 @@ class _Search:
         self._iterations = 0
         self._history: list[FloatArray] = []
         self._cancelled = False
+        self._ran_out = False
+        """Whether a level that is not met still fell when the iterations ran out."""
         self._answer: Descent
 
     def run(self, start: FloatArray) -> None:
@@ -198,6 +200,7 @@ class _Search:
                 answer = self._descend(values, levels=count, wish=False, held=held)
                 if first:
                     answer = self._from_other_starts(answer, count)
+                self._ran_out |= not answer.finished
             values, held = answer.point.values, answer.point.residuals[:count]
         if wish:
             answer = self._polished(self._descend(values, levels=levels, wish=True, held=held), held)
@@ -205,8 +208,10 @@ class _Search:
             self._answer = answer
 
     def _polished(self, answer: Descent, held: Sequence[FloatArray]) -> Descent:
-        """An answer brought to where nothing moves it: along a cost that is flat to second order what counts as
-        no change of a held level is still a change of the pose. Kept if the held levels stay held.
+        """An answer brought to where nothing moves it, kept if the held levels stay held.
+
+        Along a cost that is flat to second order what counts as no change of a held level is still a change
+        of the pose.
         """
         polished = self._descend(answer.point.values, levels=len(held), wish=True)
         residuals = polished.point.residuals
@@ -240,17 +245,18 @@ class _Search:
         return descent
 
     def _from_other_starts(self, stuck: Descent, levels: int) -> Descent:
-        """The best of a descent whose last level a limit has stopped and of those from the middle of the ranges.
+        """The best of a descent whose last level a limit has stopped, and of those from mid-range.
 
-        First the channels without limits stay as they were found, then they start from their preferred values.
+        First the channels without limits stay as they were found, then they start from where they prefer.
         """
         system = self._system
         limited = np.isfinite(system.lower) & np.isfinite(system.upper)
         lower, upper = (np.where(limited, bound, 0.0) for bound in (system.lower, system.upper))
         values = stuck.point.values
         preferred = np.where(np.isnan(system.preferred), values, system.preferred)
-        starts = [np.where(limited, 0.5 * (lower + upper), other) for other in (values, preferred)]
-        if np.array_equal(*starts):
+        middle = 0.5 * (lower + upper)
+        starts = [np.where(limited, middle, values), np.where(limited, middle, preferred)]
+        if np.array_equal(starts[0], starts[1]):
             starts.pop()
         best = stuck
         for start in starts[: self._options.restarts]:
@@ -283,11 +289,15 @@ class _Search:
         elif all(task.reached for task in tasks):
             status = Status.REACHED
         else:
-            status = Status.SETTLED if answer.finished else Status.MAX_ITERATIONS
+            settled = answer.finished and not self._ran_out
+            status = Status.SETTLED if settled else Status.MAX_ITERATIONS
         values = answer.point.values
-        channels = system.mechanism.channels[self._objective.on_limit(values)[0]]
+        stands = self._objective.on_limit(values)[0]
+        joints, channels = np.divmod(system.mechanism.channels[stands], CHANNELS)
         names = system.problem.skeleton.names
-        limited = tuple((names[channel // CHANNELS], int(channel % CHANNELS)) for channel in channels)
+        limited = tuple(
+            (names[int(joint)], int(channel)) for joint, channel in zip(joints, channels, strict=True)
+        )
         norms = np.concatenate(answer.history)
         return Solution(
             pose=system.mechanism.with_values(pose, values[0]),
@@ -310,7 +320,8 @@ def _message(
     else:
         worst = sorted(missed, key=lambda task: -task.error)[:3]
         amounts = ", ".join(
-            f"{task.name} by " + (f"{np.degrees(task.error):.3g}°" if task.angular else f"{task.error * 1e3:.3g} mm")
+            f"{task.name} by "
+            + (f"{np.degrees(task.error):.3g}°" if task.angular else f"{task.error * 1e3:.3g} mm")
             for task in worst
         )
         text = f"{len(missed)} of {len(tasks)} targets missed: {amounts}"

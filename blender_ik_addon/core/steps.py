@@ -9,8 +9,8 @@ dq = −Jᵀ(JJᵀ + λ²I)⁻¹ r. **Prioritised recursion** [KiSheen, Definiti
 which is the recursion as printed, written for one right-hand side: level k is met as well as those before it
 allow and never changes J_i dq of an earlier one. `bounded_step` is that recursion inside a box: each level is
 damped where it is singular, a channel that would leave the box is stopped at its bound and taken out of what
-is left of F, and the level is answered again with the remaining channels. The term F_M z of [KiSheen, eq. 4.1] needs
-no rule of its own: a wish for the channels themselves is one more level, the last.
+is left of F, and the level is answered again with the remaining channels. The term F_M z of [KiSheen,
+eq. 4.1] needs no rule of its own: a wish for the channels themselves is one more level, the last.
 
 A level that cannot be met has a residual at which JᵀJ is not its Hessian: motions that JᵀJ calls free then
 raise its cost at second order. For such levels the curvature Σ_k r_k ∂²r_k/∂q∂q is handed over as well; the
@@ -22,6 +22,7 @@ All arrays have the frame axis first. Residuals have the sign current − target
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -35,14 +36,18 @@ RANK_TOLERANCE: Final = 1e-10
 
 LEVEL_TOLERANCE: Final = 1e-5
 """Singular values of a level below this part of its largest leave their direction to lower levels [1]. They
-come from the eigenvalues of BBᵀ, which are exact to about 1e-16 of the largest, so 1e-8 in the singular value."""
+come from the eigenvalues of BBᵀ, exact to about 1e-16 of the largest, so 1e-8 in the singular value."""
 
 PIVOT_TOLERANCE: Final = 1e-10
 """Diagonal of a projection [1] below which a channel has already been taken out of it."""
 
 CORRECTION_DAMPING: Final = 1e-7
-"""λ² of a correction as a part of the square of the level's size [1]: next to a singular pose a small residual
-would ask for a large change, which puts nothing back."""
+"""λ² of a correction as a part of the square of the level's size [1]: next to a singular pose a small
+residual would ask for a large change, which puts nothing back."""
+
+FLAT: Final = 1e-7
+"""Curvature [1], as a part of the level's size, that is added where a factorisation stands in for principal
+directions: along what is flat there is no slope either, and the step is nothing instead of 0 / 0."""
 
 TINY: Final = 1e-300
 """Keeps 0 / 0 from being asked for."""
@@ -89,7 +94,9 @@ def prioritized_inverse(jacobians: Sequence[FloatArray]) -> tuple[FloatArray, Fl
         # What earlier levels have used up leaves rounding, which must count as nothing.
         left = jacobian @ projection
         size = np.linalg.norm(jacobian, ord=2, axis=(-2, -1), keepdims=True)
-        left = np.where(np.linalg.norm(left, ord=2, axis=(-2, -1), keepdims=True) > RANK_TOLERANCE * size, left, 0.0)
+        left = np.where(
+            np.linalg.norm(left, ord=2, axis=(-2, -1), keepdims=True) > RANK_TOLERANCE * size, left, 0.0
+        )
         into = projection @ pseudo_inverse(left)  # F_i (J_{i+1} F_i)⁺
         inverse = np.concatenate([(identity - into @ jacobian) @ inverse, into], axis=-1)
         projection = projection @ (identity - into @ jacobian @ projection)
@@ -120,7 +127,7 @@ class BoundedStep:
     change: FloatArray
     """dq, (F, nv), inside the box."""
     corrections: tuple[FloatArray, ...]
-    """For each level but the last the matrix (F, nv, m) that answers a residual of it with what was left to it."""
+    """For each level but the last the matrix (F, nv, m) that answers its residual with what it had left."""
     bounded: BoolArray
     """Which channels were stopped at a bound, (F, nv)."""
 
@@ -137,19 +144,21 @@ class _Box:
     def without(self, channels: BoolArray) -> FloatArray:
         """The projection with channels (F, nv) removed: F ← F − F_c F_cᵀ / F_cc for each."""
         projection = np.array(self.projection)
+        left = np.array(channels)
+        rows = np.arange(len(channels))
         for _ in range(int(channels.sum(axis=1).max(initial=0))):
-            some = channels.any(axis=1)
-            index = channels.argmax(axis=1)
-            rows = np.arange(len(channels))
+            some = left.any(axis=1)
+            index = left.argmax(axis=1)
             column = projection[rows, :, index]  # (F, nv)
             pivot = column[rows, index]
             use = some & (pivot > PIVOT_TOLERANCE)
             factor = np.where(use, 1.0 / np.where(use, pivot, 1.0), 0.0)
             projection -= factor[:, None, None] * column[:, :, None] * column[:, None, :]
-            hit = np.where(some[:, None], np.arange(channels.shape[1]) == index[:, None], False)
+            hit = np.zeros_like(channels)
+            hit[rows, index] = some
             projection[hit] = 0.0
             np.swapaxes(projection, 1, 2)[hit] = 0.0
-            channels = channels & ~hit
+            left &= ~hit
         return projection
 
     def outward(self, at: FloatArray, direction: FloatArray) -> BoolArray:
@@ -160,8 +169,8 @@ class _Box:
         """Go from `at` along `direction` up to the first bound; which channels are stopped there."""
         room = np.where(direction > 0, self.upper - at, np.where(direction < 0, self.lower - at, np.inf))
         moving = np.abs(direction) > IDLE
-        share = np.where(moving, room / np.where(moving, direction, 1.0), np.inf)  # part of the way to the bound
-        first = np.minimum(1.0, share.min(axis=1, initial=np.inf))
+        share = np.where(moving, room / np.where(moving, direction, 1.0), np.inf)  # of the way to the bound
+        first: FloatArray = np.minimum(1.0, share.min(axis=1, initial=np.inf))
         stopped = moving & (share <= first[:, None]) & (first < 1.0)[:, None]
         moved = np.clip(at + first[:, None] * direction, self.lower, self.upper)
         moved = np.where(stopped, np.where(direction > 0, self.upper, self.lower), moved)
@@ -178,8 +187,8 @@ class _Box:
             which = np.flatnonzero(held[frame])
             block = self.projection[frame][np.ix_(which, which)]
             values, vectors = np.linalg.eigh(block)
-            inverse = np.where(values > PIVOT_TOLERANCE, 1.0 / np.where(values > PIVOT_TOLERANCE, values, 1.0), 0.0)
-            outward = -(vectors * inverse) @ (vectors.T @ projected[frame, which])
+            inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > PIVOT_TOLERANCE)
+            outward: FloatArray = -(vectors * inverse) @ (vectors.T @ projected[frame, which])
             at_lower = at[frame, which] <= self.lower[frame, which]
             both = at_lower & (at[frame, which] >= self.upper[frame, which])
             force[frame, which] = np.where(both, np.inf, np.where(at_lower, -outward, outward))
@@ -199,38 +208,15 @@ def bounded_step(
     """
     box = _Box(lower, upper)
     change = np.zeros_like(lower)
+    held = np.zeros_like(box.held)
     corrections: list[FloatArray] = []
     for number, level in enumerate(levels):
-        start = change
-        working = np.ones(len(change), dtype=np.bool_)
-        # The first working set is that of the projected gradient [Bertsekas1982]: hold what steepest descent
-        # would push through a bound on which it stands.
-        descent = -(box.projection @ _gradient(level, change)[..., None])[..., 0]
-        held = box.outward(change, descent) & ~box.held
-        for _ in range(2 * change.shape[1] + 2):
-            projection = box.without(held)
-            model = _Model(level, projection, change)
-            full = model.step()
-            step = np.where(working[:, None], _within(full, change - start, radius), 0.0)
-            moved, stopped = box.advance(change, step)
-            short = (np.abs(step) < np.abs(full)).any(axis=1)  # by the radius
-            change = moved
-            blocked = stopped.any(axis=1)
-            # At the minimum of what is free: let go of the channel that most wants away from its bound.
-            gradient = _gradient(level, change) + level.damping[:, None] * step
-            force = box.pressure(change, held & (working & ~blocked & ~short)[:, None], gradient)
-            weakest = np.where(held, force, np.inf)
-            index = weakest.argmin(axis=1)
-            release = working & ~blocked & ~short & (weakest[np.arange(len(index)), index] < -IDLE)
-            held = held | stopped
-            held[release, index[release]] = False
-            working = working & (blocked | release)
-            if not working.any():
-                break
+        change, held, model = _lowered(level, box, change, radius)
         if number == len(levels) - 1:
             break
         corrections.append(model.correction)
-        # What is pressed against its bound stays there, whatever comes after; what only leans on it is free again.
+        # What is pressed against its bound stays there, whatever comes after; what only leans on it is free
+        # again.
         force = box.pressure(change, held, _gradient(level, change))
         pressed = held & (force > IDLE)
         box.projection = box.without(pressed)
@@ -238,6 +224,42 @@ def bounded_step(
         reserved = _Model(level, box.projection, change).reserved
         box.projection = box.projection - reserved @ np.swapaxes(reserved, -1, -2)
     return BoundedStep(change, tuple(corrections), box.held | held)
+
+
+def _lowered(
+    level: StepLevel, box: _Box, start: FloatArray, radius: FloatArray
+) -> tuple[FloatArray, BoolArray, _Model]:
+    """One level answered in what is left of the box, by an active set of the bounds.
+
+    Returns:
+        The change (F, nv), the channels that this level holds at their bounds (F, nv), and its last model.
+    """
+    change = start
+    working = np.ones(len(change), dtype=np.bool_)
+    # The first working set is that of the projected gradient [Bertsekas1982]: hold what steepest descent
+    # would push through a bound on which it stands.
+    descent = -(box.projection @ _gradient(level, change)[..., None])[..., 0]
+    held = box.outward(change, descent) & ~box.held
+    rounds = 2 * change.shape[1] + 2
+    while True:
+        model = _Model(level, box.without(held), change)
+        full = model.step()
+        step = np.where(working[:, None], _within(full, change - start, radius), 0.0)
+        change, stopped = box.advance(change, step)
+        short = (np.abs(step) < np.abs(full)).any(axis=1)  # by the radius
+        blocked = stopped.any(axis=1)
+        # At the minimum of what is free: let go of the channel that most wants away from its bound.
+        gradient = _gradient(level, change) + level.damping[:, None] * step
+        force = box.pressure(change, held & (working & ~blocked & ~short)[:, None], gradient)
+        weakest = np.where(held, force, np.inf)
+        index = weakest.argmin(axis=1)
+        release = working & ~blocked & ~short & (weakest[np.arange(len(index)), index] < -IDLE)
+        held = held | stopped
+        held[release, index[release]] = False
+        working = working & (blocked | release)
+        rounds -= 1
+        if rounds == 0 or not working.any():
+            return change, held, model
 
 
 def _gradient(level: StepLevel, change: FloatArray) -> FloatArray:
@@ -282,8 +304,16 @@ class _Model:
         hessian += self._projection @ curvature @ self._projection
         hessian = 0.5 * (hessian + np.swapaxes(hessian, -1, -2))
         damping = self._level.damping[:, None]
-        bends, directions = np.linalg.eigh(hessian)
         largest = self._largest + np.sqrt(np.einsum("fij,fij->f", curvature, curvature))
+        # Where the cost bends upward in all that is left to move, a factorisation will do.
+        outside = np.eye(hessian.shape[-1]) - self._projection
+        level_out = (damping + FLAT * largest[:, None])[..., None] * self._projection
+        whole = hessian + level_out + largest[:, None, None] * outside
+        with suppress(np.linalg.LinAlgError):
+            pivots = np.einsum("fii->fi", np.linalg.cholesky(whole))
+            if (pivots**2 > 0.5 * FLAT * largest[:, None]).all():
+                return -(self._projection @ np.linalg.solve(whole, gradient[..., None]))[..., 0]
+        bends, directions = np.linalg.eigh(hessian)
         kept = np.abs(bends) > LEVEL_TOLERANCE**2 * largest[:, None]
         slope = (np.swapaxes(directions, -1, -2) @ gradient[..., None])[..., 0]
         share = np.where(kept, slope / np.where(kept, np.abs(bends) + damping, 1.0), 0.0)
@@ -291,7 +321,7 @@ class _Model:
 
     @cached_property
     def _principal(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Right singular vectors (F, nv, m), singular values (F, m), left ones (F, m, m) of B; 0 where small."""
+        """Right vectors (F, nv, m), singular values (F, m), left vectors (F, m, m) of B; 0 where small."""
         squares, left = np.linalg.eigh(self._projected @ np.swapaxes(self._projected, -1, -2))
         kept = squares > LEVEL_TOLERANCE**2 * self._largest[:, None]
         singular = np.sqrt(np.where(kept, squares, 0.0))

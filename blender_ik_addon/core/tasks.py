@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from .arrays import BoolArray, FloatArray, IntArray, frozen
 from .errors import IKError
@@ -30,9 +29,6 @@ ROTATION_TOLERANCE: Final = 1e-4
 
 SMALL_ANGLE: Final = 1e-4
 """Angle [rad] below which (θ/2) cot(θ/2) is taken from its series."""
-
-SINGULAR_ANGLE: Final = 1e-3
-"""Distance to a half turn [rad] at which the curvature of an orientation task is held: its limit is infinite."""
 
 ALL_AXES: Final = (True, True, True)
 
@@ -90,8 +86,8 @@ class Rows(ABC):
 
     row_counts: tuple[int, ...]
     """Rows of each task."""
-    angular: ClassVar[bool]
-    """Whether the rows are angles [rad] rather than lengths [m]."""
+    angular: BoolArray
+    """Which rows are angles [rad] rather than lengths [m], (m,)."""
 
     @abstractmethod
     def residual(self, posed: PosedMechanism) -> FloatArray:
@@ -213,8 +209,6 @@ class ReachPoint(Task):
 class PointRows(Rows):
     """Places of points: r = W (p − target), J = W ∂p/∂q, W the weight along the chosen axes."""
 
-    angular = False
-
     def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
         joints = [mechanism.skeleton.index(task.joint) for task in tasks]
         self._anchors = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
@@ -233,6 +227,7 @@ class PointRows(Rows):
         plain = all(all(task.axes) for task in tasks)
         self._used: BoolArray | None = None if plain else np.array([t.axes for t in tasks]).ravel()
         self.row_counts = tuple(sum(task.axes) for task in tasks)
+        self.angular = np.zeros(sum(self.row_counts), dtype=np.bool_)
 
     def _rows(self, weighted: FloatArray) -> FloatArray:
         """(F, E, 3, ...) -> (F, m, ...) without the rows that are switched off."""
@@ -323,11 +318,9 @@ class OrientationRows(Rows):
     """Orientations: r = w log(Tᵀ R), the rest of the turn as a rotation vector in the target's axes.
 
     With R turned to exp(ω) R, log(Tᵀ exp(ω) R) = log(exp(Tᵀω) TᵀR), so J = w Jl⁻¹(log TᵀR) Tᵀ ω
-    ([Sola2018] eq. 146). The Hessian of ½|log|² about a turn u of angle θ is (θ/2)cot(θ/2) across u and 1 along
-    it, and successive turns i, j add ½ r · (ω_i × ω_j).
+    ([Sola2018] eq. 146). The Hessian of ½|log|² about a turn u of angle θ is (θ/2)cot(θ/2) across u and 1
+    along it, and successive turns i, j add ½ r · (ω_i × ω_j).
     """
-
-    angular = True
 
     def __init__(self, tasks: Sequence[MatchOrientation], mechanism: Mechanism) -> None:
         joints = [mechanism.skeleton.index(task.joint) for task in tasks]
@@ -339,6 +332,7 @@ class OrientationRows(Rows):
         plain = all(all(task.axes) for task in tasks)
         self._used: BoolArray | None = None if plain else np.array([t.axes for t in tasks]).ravel()
         self.row_counts = tuple(sum(task.axes) for task in tasks)
+        self.angular = np.ones(sum(self.row_counts), dtype=np.bool_)
 
     def _turn(self, posed: PosedMechanism) -> FloatArray:
         """log(TᵀR), (F, E, 3) [rad]."""
@@ -371,8 +365,8 @@ class OrientationRows(Rows):
         turn = self._turn(posed)
         whole = self._axes.all(axis=-1)
         scale = np.where(whole, self._weight**2, 0.0)
-        angle = np.sqrt(np.einsum("fek,fek->fe", turn, turn))
-        half = 0.5 * np.minimum(angle, 2.0 * np.pi - SINGULAR_ANGLE)
+        angle: FloatArray = np.sqrt(np.einsum("fek,fek->fe", turn, turn))
+        half = 0.5 * angle
         small = angle < SMALL_ANGLE
         across = np.where(small, 1.0 - angle**2 / 12.0, half / np.tan(np.where(small, 1.0, half)))
         unit = turn / np.where(angle > 0.0, angle, 1.0)[..., None]
@@ -452,8 +446,6 @@ class StayNear(Task):
 class ChannelRows(Rows):
     """Values of channels: r = w (q − wanted), J rows of the identity."""
 
-    angular = True
-
     def __init__(self, tasks: Sequence[StayNear], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
         joint_of, channel_of = np.divmod(mechanism.channels, CHANNELS)
@@ -468,6 +460,7 @@ class ChannelRows(Rows):
             wanted.append(values if values.ndim == 2 else values[None])
         self.row_counts = tuple(len(column) for column in columns)
         self._columns = np.concatenate(columns)
+        self.angular = mechanism.rotates[self._columns]
         frames = max(len(values) for values in wanted)
         self._wanted = np.concatenate([np.broadcast_to(v, (frames, v.shape[1])) for v in wanted], axis=1)
         self._weights = np.repeat([task.weight for task in tasks], self.row_counts)

@@ -538,9 +538,9 @@ def channel_values(
         armature: What `read_armature` returned.
         channels: (F, n, 6) of all joints.
         joints: Names or indices.
-        present: Rotations, by bone and in its own mode, that the first frame is nearest to, so that it goes on
-            from keys that are there already. Without them Euler angles start as they are, a quaternion with
-            its scalar part positive.
+        present: Rotations, by bone and in its own mode, that the first frame is nearest to, so that it goes
+            on from keys that are there already. Without them Euler angles start as they are, a quaternion
+            with its scalar part positive.
     """
     skeleton = armature.skeleton
     frames = np.asarray(channels, dtype=np.float64)

@@ -155,7 +155,7 @@ def world_from_targets(
             raise IKError(f"the effectors of {armature_object.name!r} have changed meanwhile: begin again")
         entry = entries[effector.index]
         target = _checked_target(effector.name, entry).evaluated_get(depsgraph)
-        matrices[row] = target.matrix_world
+        matrices[row] = np.array(target.matrix_world)
         if effector.target_bone:
             assert target.pose is not None
             matrices[row] = matrices[row] @ np.array(target.pose.bones[effector.target_bone].matrix)
@@ -263,7 +263,7 @@ def measure(
     away = (place - world_from_target[..., :3, 3]) * [effector.position_axes for effector in effectors]
     distances = np.where([effector.position for effector in effectors], np.linalg.norm(away, axis=-1), np.nan)
     turns = np.swapaxes(orientations(world_from_target), -1, -2) @ orientations(world_from_bone)
-    known = np.isfinite(turns).all((-2, -1))
+    known = np.logical_and.reduce(np.isfinite(turns), axis=(-2, -1))
     vectors = rotvec_from_matrix(np.where(known[..., None, None], turns, np.eye(3)))
     vectors = vectors * [effector.orientation_axes for effector in effectors]
     angles = np.where(known, np.linalg.norm(vectors, axis=-1), np.inf)

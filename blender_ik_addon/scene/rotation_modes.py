@@ -55,7 +55,7 @@ def matrix_from_bone_axis_angle(axis_angle: FloatArray) -> FloatArray:
     """Return rotations (..., 3, 3) of angle and axis (..., 4); no axis is no rotation, as in Blender."""
     nowhere = ~axis_angle[..., 1:].any(-1, keepdims=True)
     axis = np.where(nowhere, OWN_AXIS, axis_angle[..., 1:])
-    angle = np.where(nowhere[..., 0], 0.0, axis_angle[..., 0])
+    angle = np.where(np.squeeze(nowhere, axis=-1), 0.0, axis_angle[..., 0])
     return matrix_from_quat(quat_from_axis_angle(axis, angle))
 
 
@@ -169,12 +169,12 @@ def _continuous_angles(
     """Return Euler angles (F, k, 3) of the same rotations, each frame near the one before."""
     values = np.array(angles)
     loose = movable.all(1)
+    tight = movable & ~movable.all(1, keepdims=True)
     if present is not None:
         values[0, loose] = nearest_euler(values[0, loose], orders[loose], present[loose])
-        values[0] -= np.where(movable & ~loose[:, None], _whole_turns(values[0] - present), 0.0)
+        values[0] -= np.where(tight, _whole_turns(values[0] - present), 0.0)
     values[:, loose] = continuous_euler(values[:, loose], orders[loose])
     # Otherwise the other solution would move a locked angle or leave its limits: only whole turns are left.
-    tight = movable & ~loose[:, None]
     values[:, tight] = np.unwrap(values[:, tight], axis=0)
     return values
 

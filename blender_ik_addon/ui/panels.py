@@ -60,16 +60,17 @@ class POISE_UL_effectors(UIList):
         """Draw one line; what is incomplete has a warning sign."""
         row = layout.row(align=True)
         row.active = item.enabled
-        complete = bool(item.bone and item.target)
-        kind_icon = UILayout.enum_item_icon(item, "kind", item.kind)
-        row.label(text="", icon_value=kind_icon if complete else UILayout.icon('ERROR'))
+        if item.bone and item.target:
+            row.label(text="", icon_value=UILayout.enum_item_icon(item, "kind", item.kind))
+        else:
+            row.label(text="", icon='ERROR')
         row.prop(item, "name", text="", emboss=False)
         if item.kind != 'ORIENTATION' and item.error_position >= 0.0:
             missed = item.error_position > data.tolerance_position
-            draw_error(row, 1000.0 * item.error_position, " mm", 2.5, missed)
+            draw_error(row, 1000.0 * item.error_position, " mm", 2.4, missed)
         if item.kind != 'POSITION' and item.error_rotation >= 0.0:
             missed = item.error_rotation > data.tolerance_rotation
-            draw_error(row, degrees(item.error_rotation), "°", 1.7, missed)
+            draw_error(row, degrees(item.error_rotation), "°", 1.6, missed)
         row.prop(item, "enabled", text="")
 
 
@@ -130,7 +131,7 @@ class POISE_PT_effectors(_ArmaturePanel):
         settings = settings_of(armature)
         row = layout.row()
         row.template_list(
-            "POISE_UL_effectors", "", settings, "effectors", settings, "active_effector", rows=5
+            "POISE_UL_effectors", "", settings, "effectors", settings, "active_effector", rows=6
         )
         buttons = row.column(align=True)
         buttons.operator("poise.add_effector", text="", icon='ADD')
@@ -178,8 +179,8 @@ class POISE_PT_solver(_ArmaturePanel):
         layout.prop(settings, "method")
         layout.prop(settings, "iterations")
         column = layout.column(align=True)
-        column.prop(settings, "tolerance_position", text="Tolerance Position")
-        column.prop(settings, "tolerance_rotation", text="Orientation")
+        column.prop(settings, "tolerance_position", text="Tolerance")
+        column.prop(settings, "tolerance_rotation", text="Angle")
         layout.prop(settings, "move_root")
 
 

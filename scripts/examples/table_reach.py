@@ -154,10 +154,11 @@ def measure(figure: Object, frames: Sequence[int]) -> Measurement:
         depsgraph = bpy.context.evaluated_depsgraph_get()
         evaluated = figure.evaluated_get(depsgraph)
         for i, name in enumerate(names):
-            world_from_bone[row, i] = evaluated.matrix_world @ evaluated.pose.bones[name].matrix
+            world_from_bone[row, i] = np.array(evaluated.matrix_world @ evaluated.pose.bones[name].matrix)
         for i, (*_, target) in enumerate(effectors):
-            world_from_target[row, i] = bpy.data.objects[target].evaluated_get(depsgraph).matrix_world
-        world_from_cup[row] = bpy.data.objects["Cup"].evaluated_get(depsgraph).matrix_world
+            target_object = bpy.data.objects[target].evaluated_get(depsgraph)
+            world_from_target[row, i] = np.array(target_object.matrix_world)
+        world_from_cup[row] = np.array(bpy.data.objects["Cup"].evaluated_get(depsgraph).matrix_world)
     scene.frame_set(frames[0])
     of_effectors = world_from_bone[:, [names.index(bone) for _, bone, *_ in effectors]]
     distances = np.linalg.norm(of_effectors[..., :3, 3] - world_from_target[..., :3, 3], axis=-1)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Skeletons made in code, and random poses of them. Bones lie along +y of their joints, as in Blender."""
 
+from collections.abc import Container
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,21 +110,40 @@ def humanoid(*, limit: float | None = None, scale: float = 1.0, **build: Any) ->
         scale: Size of the figure [1].
         build: Fields of `Skeleton.build`.
     """
-    return _figure([name for name, _, _ in _LEFT], limit, scale, build)
+    return _figure([name for name, _, _ in (*_CENTRE, *_LEFT)], limit, scale, build)
 
 
 def upper_body(*, limit: float | None = None, scale: float = 1.0, **build: Any) -> Skeleton:
     """The figure without shoulders and legs, 11 joints: what serves as well and costs less."""
-    return _figure(["upper_arm", "forearm", "hand"], limit, scale, build)
+    centre = [name for name, _, _ in _CENTRE]
+    return _figure([*centre, "upper_arm", "forearm", "hand"], limit, scale, build)
 
 
-def _figure(limb: list[str], limit: float | None, scale: float, build: dict[str, Any]) -> Skeleton:
-    bones = list(_CENTRE)
+def torso(*, limit: float | None = None, scale: float = 1.0) -> Skeleton:
+    """Two arms on one trunk, 8 joints: elbows are hinges, hands are fixed. For solves that take long."""
+    skeleton = _figure(["hips", "chest", "upper_arm", "forearm", "hand"], limit, scale, {})
+    free = np.array(skeleton.free)
+    for side in (".L", ".R"):
+        free[skeleton.index("forearm" + side), 3:5] = False
+        free[skeleton.index("hand" + side)] = False
+    return replace(skeleton, free=free)
+
+
+def _figure(kept: Container[str], limit: float | None, scale: float, build: dict[str, Any]) -> Skeleton:
+    above = {name: parent for name, parent, _ in (*_CENTRE, *_LEFT)}
+
+    def parent_of(name: str, side: str) -> str | None:
+        """The nearest ancestor that is kept, with its side if it is of a limb."""
+        parent = above[name]
+        while parent is not None and parent not in kept:
+            parent = above[parent]
+        return parent + side if parent in {name for name, _, _ in _LEFT} else parent
+
+    bones = [(name, parent_of(name, ""), place) for name, _, place in _CENTRE if name in kept]
     for side, sign in ((".L", 1.0), (".R", -1.0)):
-        for name, parent, (x, y, z) in _LEFT:
-            if name in limb:
-                above = parent if parent in limb else "chest" if parent == "shoulder" else parent
-                bones.append((name + side, above + side if above in limb else above, (sign * x, y, z)))
+        for name, _, (x, y, z) in _LEFT:
+            if name in kept:
+                bones.append((name + side, parent_of(name, side), (sign * x, y, z)))
     names = [name for name, _, _ in bones]
     places = {name: np.array(place) * scale for name, _, place in bones}
     offsets = [places[name] - (places[parent] if parent else 0.0) for name, parent, _ in bones]

@@ -117,7 +117,7 @@ def assembled(skeleton: Skeleton, pose: Pose, tasks: Sequence[Task]) -> tuple[Sy
     """The system and the values (1, nv) of a pose without frames."""
     batch = Pose(pose.channels[None], pose.scale[None])
     if not any(task.joints(skeleton) for task in tasks):
-        # `StayNear` without joints is about those that other tasks involve: here is another, of next to no weight.
+        # `StayNear` without joints is about those that other tasks involve: here is one, with next to no say.
         deepest = int(skeleton.depths.argmax())
         other = StayNear(channels=pose.channels, over=(deepest,), weight=1e-6, priority=tasks[-1].priority)
         tasks = [*tasks, other]

@@ -348,3 +348,15 @@ def test_an_uneven_scale_that_nothing_turns_below_is_not_refused() -> None:
     assert_places_as_forward_kinematics(skeleton, pose)
     skeleton, pose = stretched()
     Mechanism(skeleton, pose, [1])
+
+
+def test_rest_matrices_as_imprecise_as_blenders_are_no_shear() -> None:
+    rest = np.tile(np.eye(4), (2, 1, 1))
+    rest[1, :3, :3] += 4e-5 * np.array([[0.0, 0.3, -0.2], [0.1, 1.0, 0.4], [0.0, -0.3, -0.5]])
+    rest[1, :3, 3] = [0.0, 0.5, 0.0]
+    skeleton = Skeleton.build(["root", "child"], [None, "root"], rest=rest)
+    pose = Pose.from_channels(np.full((1, 2, 6), 0.4))
+    mechanism = Mechanism(skeleton, pose, [1])
+    placed = mechanism.place(mechanism.values(pose)).matrices[:, mechanism.anchor(1)]
+    placed = placed @ mechanism.anchor_from_joint(1)
+    np.testing.assert_allclose(placed[0], forward_kinematics(skeleton, pose).matrices[0, 1], atol=1e-4)

@@ -241,18 +241,6 @@ CONFLICTS = ["none", "shared row", "rank deficient", "repeated", "more rows than
 
 each_conflict = pytest.mark.parametrize("conflict", CONFLICTS)
 
-NOISE = "prioritized_inverse inverts the rounding that is left of rows which earlier levels have used up"
-
-each_conflict_of_the_recursion = pytest.mark.parametrize(
-    "conflict",
-    [
-        pytest.param(conflict, marks=pytest.mark.xfail(reason=NOISE, strict=False))
-        if conflict in ("repeated", "more rows than channels")
-        else conflict
-        for conflict in CONFLICTS
-    ],
-)
-
 
 def conflicting(rng: np.random.Generator, conflict: str) -> list[tuple[Array, Array]]:
     """Three levels on seven channels whose rows conflict in some way."""
@@ -285,7 +273,7 @@ def best_after(levels: Sequence[tuple[Array, Array]]) -> list[Array]:
 
 
 @each_seed
-@each_conflict_of_the_recursion
+@each_conflict
 def test_what_is_left_over_moves_no_effector(conflict: str, seed: int) -> None:
     levels = conflicting(np.random.default_rng(seed), conflict)
     _, projection = prioritized_inverse([jacobian for jacobian, _ in levels])
@@ -296,7 +284,7 @@ def test_what_is_left_over_moves_no_effector(conflict: str, seed: int) -> None:
 
 
 @each_seed
-@each_conflict_of_the_recursion
+@each_conflict
 def test_each_level_is_met_as_well_as_those_before_it_allow(conflict: str, seed: int) -> None:
     levels = conflicting(np.random.default_rng(seed), conflict)
     dq = recursion(levels)
@@ -305,7 +293,7 @@ def test_each_level_is_met_as_well_as_those_before_it_allow(conflict: str, seed:
 
 
 @each_seed
-@each_conflict_of_the_recursion
+@each_conflict
 def test_later_levels_change_nothing_for_earlier_ones(conflict: str, seed: int) -> None:
     levels = conflicting(np.random.default_rng(seed), conflict)
     first, second = recursion(levels[:1]), recursion(levels[:2])
@@ -320,7 +308,7 @@ def test_later_levels_change_nothing_for_earlier_ones(conflict: str, seed: int) 
 
 
 @each_seed
-@each_conflict_of_the_recursion
+@each_conflict
 def test_without_bounds_and_damping_it_is_the_recursion(conflict: str, seed: int) -> None:
     levels = conflicting(np.random.default_rng(seed), conflict)
     answer = step(levels)
@@ -476,7 +464,6 @@ def test_one_level_with_fewer_rows_than_channels_comes_to_rest_where_nothing_get
     assert unexplained(gradient, change, lower, upper, np.zeros((0, 5))) < 1e-8
 
 
-@pytest.mark.xfail(reason="a channel stopped for one level is lost to the next, none is let go", strict=False)
 def test_lower_levels_come_to_rest_where_nothing_gets_better() -> None:
     left = np.zeros(40)
     for seed in range(40):

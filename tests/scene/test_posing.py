@@ -866,12 +866,7 @@ def test_a_target_that_turns_once_is_followed_without_a_jump(mode: str):
         np.testing.assert_allclose(rotations[-1] - rotations[0], (0.0, 2.0 * np.pi, 0.0), atol=1e-3)
 
 
-
-
-
-@pytest.mark.parametrize(
-    "mode", ["QUATERNION", "AXIS_ANGLE", "XYZ"]
-)
+@pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ"])
 def test_baking_a_part_again_makes_no_jump_at_its_ends(mode: str):
     armature = spinning(mode)
     posing.bake(armature, range(1, 26))
