@@ -3,6 +3,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ def test_the_lines_for_core_run_and_reach():
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     (block,) = [block for block in blocks if "blender_ik_addon.core" in block]
     assert len(block.splitlines()) <= 10
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(compile(block, "README.md", "exec"), names)  # the project's own text
     solution = names["solution"]
     assert solution.reached

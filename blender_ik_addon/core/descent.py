@@ -54,6 +54,11 @@ STUBBORN: Final = 0.5
 RESTORATIONS: Final = 5
 """Most corrections of the higher levels after the motion of lower ones, each one forward kinematics."""
 
+PATIENCE: Final = 8
+"""Iterations over which a descent shows whether a level still falls."""
+STALLED: Final = 0.9
+"""Part of its residual [1] that a level may keep over that time before it counts as stalled."""
+
 GAIN: Final = 1e-10
 """Fall of |r| [1], in scaled units, that is not worth a step: along a valley whose floor is flat to fourth
 order a pose could creep for ever."""
@@ -122,6 +127,14 @@ class Descent:
     def finished(self) -> bool:
         """Whether every frame stands still."""
         return bool(self.settled.all())
+
+    @property
+    def stalled(self) -> bool:
+        """Whether in some frame a level that is not met has hardly fallen for some time."""
+        if self.iterations < PATIENCE:
+            return False
+        before, now = (self.history[back][:, : self._tasks] for back in (-1 - PATIENCE, -1))
+        return bool(((now > self._slack[: self._tasks]) & (now > STALLED * before)).any())
 
     @property
     def task_norms(self) -> FloatArray:

@@ -34,8 +34,8 @@ from .rotation import EULER_ORDERS, matrix_and_axes_from_euler, matrix_from_eule
 from .skeleton import CHANNELS, Pose, Skeleton
 
 SHEAR_TOLERANCE: Final = 5e-4
-"""Largest deviation of BᵀB from a multiple of the identity [1] for B to count as rotation and even scale. Rest
-matrices of Blender are off by up to 1e-4 where a bone points against its parent."""
+"""Largest deviation of BᵀB from a multiple of the identity [1] for B to count as rotation and even scale.
+Rest matrices of Blender are off by up to 1e-4 where a bone points against its parent."""
 
 ARMATURE: Final = 0
 """Slot of the armature's own frame; kept joint k has slot k + 1."""

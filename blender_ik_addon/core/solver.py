@@ -187,17 +187,18 @@ class _Search:
     def run(self, start: FloatArray) -> None:
         """Search from the free channels (1, nv)."""
         wish, levels = self._options.preferred_pose, self._objective.levels
-        together = self._answer = self._descend(start, levels=levels, wish=wish)
+        together = self._answer = self._descend(start, levels=levels, wish=wish, patient=False)
         stood = together.finished and np.abs(together.point.values - start).max(initial=0.0) == 0.0
         if stood or self._cancelled or self._reached(together):
             return
         answer, values, held = together, start, ()
         for count in range(1, levels + 1):
             if self._met(held):
-                answer = self._descend(start, levels=count, wish=False)
+                answer = self._descend(start, levels=count, wish=False, patient=not held)
             if not self._met(answer.point.residuals[:count]):
                 first = self._met(held)
-                answer = self._descend(values, levels=count, wish=False, held=held)
+                if held:
+                    answer = self._descend(values, levels=count, wish=False, held=held)
                 if first:
                     answer = self._from_other_starts(answer, count)
                 self._ran_out |= not answer.finished
@@ -223,8 +224,15 @@ class _Search:
         return all(bool((np.abs(residual) <= self._slack).all()) for residual in residuals)
 
     def _descend(
-        self, values: FloatArray, *, levels: int, wish: bool, held: Sequence[FloatArray] = ()
+        self,
+        values: FloatArray,
+        *,
+        levels: int,
+        wish: bool,
+        held: Sequence[FloatArray] = (),
+        patient: bool = True,
     ) -> Descent:
+        """Descend until it stands still or the iterations run out; without patience until a level stalls."""
         options = self._options
         descent = Descent(
             self._objective,
@@ -238,6 +246,8 @@ class _Search:
             damping=options.damping**2 if options.method == "DLS" else DAMPING_START,
         )
         while not (descent.finished or self._cancelled or descent.iterations >= options.max_iterations):
+            if not patient and descent.stalled:
+                break
             descent.iterate()
             self._iterations += 1
             if self._callback is not None and self._callback(self._iterations, descent.point.values[0]):

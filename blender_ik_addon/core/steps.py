@@ -22,7 +22,6 @@ All arrays have the frame axis first. Residuals have the sign current − target
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -44,10 +43,6 @@ PIVOT_TOLERANCE: Final = 1e-10
 CORRECTION_DAMPING: Final = 1e-7
 """λ² of a correction as a part of the square of the level's size [1]: next to a singular pose a small
 residual would ask for a large change, which puts nothing back."""
-
-FLAT: Final = 1e-7
-"""Curvature [1], as a part of the level's size, that is added where a factorisation stands in for principal
-directions: along what is flat there is no slope either, and the step is nothing instead of 0 / 0."""
 
 TINY: Final = 1e-300
 """Keeps 0 / 0 from being asked for."""
@@ -305,14 +300,6 @@ class _Model:
         hessian = 0.5 * (hessian + np.swapaxes(hessian, -1, -2))
         damping = self._level.damping[:, None]
         largest = self._largest + np.sqrt(np.einsum("fij,fij->f", curvature, curvature))
-        # Where the cost bends upward in all that is left to move, a factorisation will do.
-        outside = np.eye(hessian.shape[-1]) - self._projection
-        level_out = (damping + FLAT * largest[:, None])[..., None] * self._projection
-        whole = hessian + level_out + largest[:, None, None] * outside
-        with suppress(np.linalg.LinAlgError):
-            pivots = np.einsum("fii->fi", np.linalg.cholesky(whole))
-            if (pivots**2 > 0.5 * FLAT * largest[:, None]).all():
-                return -(self._projection @ np.linalg.solve(whole, gradient[..., None]))[..., 0]
         bends, directions = np.linalg.eigh(hessian)
         kept = np.abs(bends) > LEVEL_TOLERANCE**2 * largest[:, None]
         slope = (np.swapaxes(directions, -1, -2) @ gradient[..., None])[..., 0]

@@ -87,7 +87,8 @@ def _solve_message(
     names = [effector.name for effector in rig.effectors]
     missed = np.flatnonzero(within.missed(distances, angles)).tolist()
     if not missed:
-        return f"{all_reached(len(names))} after {solution.iterations} iterations"
+        steps = "1 iteration" if solution.iterations == 1 else f"{solution.iterations} iterations"
+        return f"{all_reached(len(names))} after {steps}"
     amounts = ", ".join(within.miss_text(names[e], distances[e], angles[e]) for e in missed)
     message = f"{len(missed)} of {len(names)} targets missed: {amounts}"
     limited = list(dict.fromkeys(bone for bone, _ in solution.limited))

@@ -195,7 +195,7 @@ class POISE_PG_armature(PropertyGroup):
     )
     iterations: IntProperty(
         name="Iterations",
-        description="Most steps that one solve may take",
+        description="Most steps of one descent; targets that cannot all be met take several descents",
         default=60,
         min=1,
         soft_max=500,

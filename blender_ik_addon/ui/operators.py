@@ -79,7 +79,8 @@ def _answer(operator: Operator, report: posing.Report | posing.BakeReport) -> se
 
 def _refuse(operator: Operator, error: Exception) -> set[str]:
     """Tell what was wrong with the input."""
-    operator.report({'ERROR'}, str(error))
+    text = str(error)
+    operator.report({'ERROR'}, text[:1].upper() + text[1:])
     return {'CANCELLED'}
 
 

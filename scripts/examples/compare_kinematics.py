@@ -272,11 +272,12 @@ def cells(row: Comparison) -> tuple[str, ...]:
 INTRODUCTION = """\
 # Forward kinematics against Blender's
 
-Made by `scripts/examples/compare_kinematics.py --data DIR --markdown docs/kinematics.md`. Every rig is put into 100
-random poses, each bone in a rotation mode drawn anew for each pose, with random rotation, location and uneven scale;
-then the matrices that Poise computes are compared with `PoseBone.matrix`. *Place* is the largest distance at the
-heads of the bones and one bone length along their axes, as a part of the rig's size; *axes* the largest difference
-in the rotation and scale part. Bones that constraints or drivers decide are left out, with the reason.
+Made by `scripts/examples/compare_kinematics.py --data DIR --markdown docs/kinematics.md`. Every rig is put
+into 100 random poses, each bone in a rotation mode drawn anew for each pose, with random rotation, location
+and uneven scale; then the matrices that Poise computes are compared with `PoseBone.matrix`. *Place* is the
+largest distance at the heads of the bones and one bone length along their axes, as a part of the rig's size;
+*axes* the largest difference in the rotation and scale part. Bones that constraints or drivers decide are
+left out, with the reason.
 """
 
 

@@ -516,15 +516,19 @@ def answer_moved(scene: str, method: str, limit: float | None) -> tuple[Problem,
     return moved, solve(moved, Pose.rest(skeleton), method=method)
 
 
+def assert_moves_rigidly(scene: str, method: str, limit: float | None) -> None:
+    (problem, still), (problem_moved, moved) = (each(scene, method, limit) for each in (answer, answer_moved))
+    expected = MOTION @ forward_kinematics(problem.skeleton, still.pose).matrices
+    got = forward_kinematics(problem_moved.skeleton, moved.pose).matrices
+    assert_allclose(got, expected, atol=STRICT)
+
+
 @each_scene
 @each_limit
 def test_moving_the_whole_scene_rigidly_moves_the_answer_rigidly(
     scene: str, method: str, limit: float | None
 ) -> None:
-    (problem, still), (problem_moved, moved) = (each(scene, method, limit) for each in (answer, answer_moved))
-    expected = MOTION @ forward_kinematics(problem.skeleton, still.pose).matrices
-    got = forward_kinematics(problem_moved.skeleton, moved.pose).matrices
-    assert_allclose(got, expected, atol=STRICT)
+    assert_moves_rigidly(scene, method, limit)
 
 
 @each_limit
@@ -533,17 +537,7 @@ def test_moving_the_whole_scene_rigidly_changes_no_error(limit: float | None) ->
     assert_allclose(errors(moved), errors(still), atol=STRICT)
 
 
-@known_defect("which of two minima, 12 mm apart, is found at the limits hangs on rounding")
-def test_rounding_does_not_decide_between_minima() -> None:
-    (_, still), (_, moved) = (each("out of reach", "PRIORITY", 0.4) for each in (answer, answer_moved))
-    assert_allclose(errors(moved), errors(still), atol=STRICT)
-
-
-@each_scene
-@each_limit
-def test_a_figure_in_centimetres_takes_the_pose_of_one_in_metres(
-    scene: str, method: str, limit: float | None
-) -> None:
+def assert_same_in_centimetres(scene: str, method: str, limit: float | None) -> None:
     problem, small = answer(scene, method, limit)
     figure, _ = SCENES[scene]
     skeleton = figure(limit=limit, scale=100.0)
@@ -558,6 +552,21 @@ def test_a_figure_in_centimetres_takes_the_pose_of_one_in_metres(
     in_metres = large.pose.channels / [100.0, 100.0, 100.0, 1.0, 1.0, 1.0]
     assert_allclose(in_metres, small.pose.channels, atol=STRICT)
     assert large.status is small.status
+
+
+@each_scene
+@each_limit
+def test_a_figure_in_centimetres_takes_the_pose_of_one_in_metres(
+    scene: str, method: str, limit: float | None
+) -> None:
+    assert_same_in_centimetres(scene, method, limit)
+
+
+@known_defect("out of reach at limits several poses are nearly as good, and rounding decides which is found")
+@pytest.mark.parametrize("limit", [0.4, 0.85])
+def test_rounding_does_not_decide_which_pose_is_found(limit: float) -> None:
+    assert_moves_rigidly("out of reach", "PRIORITY", limit)
+    assert_same_in_centimetres("out of reach", "PRIORITY", limit)
 
 
 # ----------------------------------------------------------------------------------------------------------
