@@ -57,7 +57,7 @@ def solve_sequence(
     Raises:
         IKError: The frames of targets and poses differ, or something does not fit.
     """
-    options = replace(options or SolverOptions(), **overrides)  # type: ignore[arg-type]
+    options = replace(options or SolverOptions(), **overrides)
     solutions: list[Solution] = []
     for solution in solve_frames(problem, poses, options):
         solutions.append(solution)

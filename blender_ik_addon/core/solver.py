@@ -148,7 +148,7 @@ def solve(
     Raises:
         IKError: The problem, pose and options do not fit together.
     """
-    options = replace(options or SolverOptions(), **overrides)  # type: ignore[arg-type]
+    options = replace(options or SolverOptions(), **overrides)
     if pose.frames:
         raise IKError(f"solve takes one pose, got leading axes {pose.frames}; use solve_sequence for frames")
     batch = Pose(pose.channels[None], pose.scale[None])
@@ -232,7 +232,7 @@ class _Search:
         held: Sequence[FloatArray] = (),
         patient: bool = True,
     ) -> Descent:
-        """Descend until it stands still or the iterations run out; without patience until a level stalls."""
+        """Descend until it stands still or the iterations run out, or, if not patient, a level stalls."""
         options = self._options
         descent = Descent(
             self._objective,

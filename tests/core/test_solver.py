@@ -563,10 +563,9 @@ def test_a_figure_in_centimetres_takes_the_pose_of_one_in_metres(
 
 
 @known_defect("out of reach at limits several poses are nearly as good, and rounding decides which is found")
-@pytest.mark.parametrize("limit", [0.4, 0.85])
-def test_rounding_does_not_decide_which_pose_is_found(limit: float) -> None:
-    assert_moves_rigidly("out of reach", "PRIORITY", limit)
-    assert_same_in_centimetres("out of reach", "PRIORITY", limit)
+def test_rounding_does_not_decide_which_pose_is_found() -> None:
+    assert_moves_rigidly("out of reach", "PRIORITY", 0.4)
+    assert_same_in_centimetres("out of reach", "PRIORITY", 0.4)
 
 
 # ----------------------------------------------------------------------------------------------------------
