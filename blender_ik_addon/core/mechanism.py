@@ -61,6 +61,7 @@ class Mechanism:
             needed.update(skeleton.ancestors(joint))
         involved = sorted(needed, key=lambda joint: (skeleton.depths[joint], joint))
         pose = _without_repeated_frames(skeleton, pose, involved)
+        self._folded, self._involved = pose, involved
         frames = pose.frames[0]
         own = matrix_from_euler(pose.rotation, skeleton.orders)
 
@@ -131,6 +132,18 @@ class Mechanism:
         self._fixed = fixed[:, self.joints].reshape(frames, m * CHANNELS)
         self._number_channels()
         self._relate()
+
+    def fits(self, skeleton: Skeleton, pose: Pose, joints: Iterable[int]) -> bool:
+        """Whether folding this pose (F, n, 6) for these joints would give the same mechanism."""
+        if skeleton is not self.skeleton or not set(joints) <= set(self._involved):
+            return False
+        involved = self._involved
+        held = ~skeleton.free[involved]
+        channels, folded = pose.channels[:, involved], self._folded.channels[:, involved]
+        return bool(
+            np.where(held, channels == folded, True).all()
+            and (pose.scale[:, involved] == self._folded.scale[:, involved]).all()
+        )
 
     def _number_channels(self) -> None:
         """Number the free channels from the root outward, outermost first."""

@@ -14,9 +14,9 @@ import numpy as np
 
 from .arrays import FloatArray, IntArray, frozen
 from .errors import IKError
-from .problem import Problem
+from .problem import Problem, System
 from .skeleton import Pose
-from .solver import Solution, SolverOptions, Status, solve
+from .solver import Solution, SolverOptions, Status, solve_system
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,14 @@ def _frames(problem: Problem, poses: Pose, options: SolverOptions) -> Iterator[S
     solved = np.zeros_like(problem.skeleton.free)
     solved[problem.moving_joints] = problem.skeleton.free[problem.moving_joints]
     before: Pose | None = None
+    system: System | None = None
     for frame in range(poses.frames[0]):
         at_frame = Problem(problem.skeleton, tuple(task.at_frame(frame) for task in problem.tasks))
         start = poses.frame(frame)
         if before is not None:
             start = start.with_channels(np.where(solved, before.channels, start.channels))
-        solution = solve(at_frame, start, options)
+        system = at_frame.assemble(start.as_batch(), like=system)
+        solution = solve_system(system, start, options)
         before = solution.pose
         # Another start in the middle of a motion would be a jump: only the first frame may look for a better
         # one.

@@ -309,6 +309,10 @@ class Pose:
         """The leading axes."""
         return self.channels.shape[:-2]
 
+    def as_batch(self) -> Pose:
+        """One pose as a batch of one frame."""
+        return Pose(self.channels[None], self.scale[None])
+
     def frame(self, index: int) -> Pose:
         """One frame of a batch."""
         return Pose(self.channels[index], self.scale[index])

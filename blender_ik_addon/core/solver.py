@@ -151,10 +151,18 @@ def solve(
     options = replace(options or SolverOptions(), **overrides)
     if pose.frames:
         raise IKError(f"solve takes one pose, got leading axes {pose.frames}; use solve_sequence for frames")
-    batch = Pose(pose.channels[None], pose.scale[None])
-    system = problem.assemble(batch)
+    return solve_system(problem.assemble(pose.as_batch()), pose, options, callback)
+
+
+def solve_system(
+    system: System,
+    pose: Pose,
+    options: SolverOptions,
+    callback: Callable[[int, FloatArray], bool] | None = None,
+) -> Solution:
+    """`solve` for a problem that is assembled already, on the pose with which it was."""
     search = _Search(system, options, callback)
-    search.run(system.mechanism.values(batch))
+    search.run(system.mechanism.values(pose.as_batch()))
     return search.solution(pose)
 
 

@@ -251,3 +251,15 @@ def test_what_is_wrong_is_said_before_the_first_frame() -> None:
     with pytest.raises(IKError, match=r"4 frames.*5"):
         solve_frames(problem, Pose.rest(skeleton, (5,)), SolverOptions())
     assert not told
+
+
+def test_constants_are_folded_again_only_where_they_change() -> None:
+    skeleton = chain(3)
+    problem = Problem(skeleton, (ReachPoint(joint="joint.2", target=np.array([0.5, 1.5, 0.2])),))
+    first = problem.assemble(Pose.rest(skeleton, (1,)))
+    bent = Pose.from_channels(np.full((1, 3, 6), 0.3) * skeleton.free)
+    assert problem.assemble(bent, like=first).mechanism is first.mechanism  # only free channels differ
+    moved = Pose.from_channels(np.full((1, 3, 6), 0.3))
+    assert problem.assemble(moved, like=first).mechanism is not first.mechanism
+    elsewhere = Problem(skeleton, (ReachPoint(joint="joint.1", target=np.array([0.5, 1.5, 0.2])),))
+    assert elsewhere.assemble(bent, like=first).mechanism is not first.mechanism
