@@ -186,7 +186,6 @@ class _Search:
             options.tolerance_rotation, options.tolerance_position / self._objective.length
         )
         self._iterations = 0
-        self._history: list[FloatArray] = []
         self._cancelled = False
         self._ran_out = False
         """Whether a level that is not met still fell when the iterations ran out."""
