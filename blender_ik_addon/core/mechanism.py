@@ -324,15 +324,23 @@ class PosedMechanism:
             together = lever[:, :, None] == lever[:, None, :]  # (E, nv, nv)
             product = np.einsum("fevk,fekw,evw->fvw", torque, jacobian, together, optimize=True)
         else:
-            product = np.einsum("fevk,fekw->fvw", torque, jacobian, optimize=True)
-        return np.triu(product) + np.swapaxes(np.triu(product, 1), -1, -2)
+            product = summed_product(torque, jacobian)
+        upper = np.triu(product)
+        return upper + np.swapaxes(upper, -1, -2) - np.eye(mechanism.size) * upper
 
     def angular_curvature(self, anchors: IntArray, torques: FloatArray) -> FloatArray:
         """Σ_e torque_e · ½ omega_i × omega_j for i < j, symmetric, (F, nv, nv): how turns compose."""
         omega = self.angular_jacobian(anchors)  # (F, E, 3, nv)
         turning = cross(torques[:, :, None, :], np.swapaxes(omega, -1, -2))  # (F, E, nv, 3)
-        product = 0.5 * np.triu(np.einsum("fevk,fekw->fvw", turning, omega, optimize=True), 1)
+        product = 0.5 * np.triu(summed_product(turning, omega), 1)
         return product + np.swapaxes(product, -1, -2)
+
+
+def summed_product(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Σ_e left_e right_e, (F, E, v, 3) and (F, E, 3, w) -> (F, v, w), as one product of matrices."""
+    frames, count, rows, inner = left.shape
+    flat = np.swapaxes(left, 1, 2).reshape(frames, rows, count * inner)
+    return flat @ right.reshape(frames, count * inner, right.shape[-1])
 
 
 def cross(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, frozen
 from .errors import IKError
-from .mechanism import Mechanism, PosedMechanism
+from .mechanism import Mechanism, PosedMechanism, summed_product
 from .rotation import left_jacobian_inverse, rotvec_from_matrix
 from .skeleton import CHANNELS, Skeleton
 
@@ -377,7 +377,7 @@ class OrientationRows(Rows):
         excess = (second - np.swapaxes(inverse, -1, -2) @ inverse) * scale[..., None, None]
         omega = posed.angular_jacobian(self._anchors)  # (F, E, 3, nv)
         in_target = np.swapaxes(self._target, -1, -2) @ omega
-        curved = np.einsum("fekv,fekl,felw->fvw", in_target, excess, in_target, optimize=True)
+        curved = summed_product(np.swapaxes(in_target, -1, -2), excess @ in_target)
         torques = (self._target @ (turn * scale[..., None])[..., None])[..., 0]
         return curved + posed.angular_curvature(self._anchors, torques)
 
