@@ -57,7 +57,18 @@ class Objective:
             system.rotates, 1.0, self.length
         )
         """u = weight * q, (nv,)."""
-        scales = [np.where(angular, 1.0, 1.0 / self.length) for angular in system.angular_rows]
+        heaviest = system.heaviest_weights
+        if self._merged:
+            heaviest = [max(heaviest)] * len(heaviest)
+        # Weights compare tasks of one level: what counts most in it counts 1, or a light one would seem met.
+        self._level_scales = [1.0 / weight for weight in heaviest]
+        shares = [w / h for w, h in zip(system.lightest_weights, heaviest, strict=True)]
+        self.lightest = min(shares, default=1.0)
+        """Smallest weight of a task against the largest in its level [1]."""
+        scales = [
+            scale * np.where(angular, 1.0, 1.0 / self.length)
+            for scale, angular in zip(self._level_scales, system.angular_rows, strict=True)
+        ]
         self._row_counts = [len(scale) for scale in scales]
         self._row_scales = [np.concatenate(scales)] if self._merged else scales
         wish = ~np.isnan(system.preferred)
@@ -137,7 +148,7 @@ class Objective:
         own = range(len(self._row_counts)) if self._merged else [level]
         total = np.zeros((len(point.values), self.system.size, self.system.size))
         for number in own:
-            total += self.system.curvature(point.posed, number, self.length)
+            total += self._level_scales[number] ** 2 * self.system.curvature(point.posed, number, self.length)
         return total / (self.weight[:, None] * self.weight)
 
     def _multipliers(

@@ -121,6 +121,19 @@ class System:
         """Limits, preferred values and stiffness of the free channels, (nv,)."""
 
     @property
+    def heaviest_weights(self) -> list[float]:
+        """Largest weight in each level."""
+        return [max(self._weights(priority)) for priority in self.priorities]
+
+    @property
+    def lightest_weights(self) -> list[float]:
+        """Smallest weight in each level."""
+        return [min(self._weights(priority)) for priority in self.priorities]
+
+    def _weights(self, priority: int) -> list[float]:
+        return [task.weight for task in self.tasks if task.priority == priority]
+
+    @property
     def size(self) -> int:
         """Number of free channels nv."""
         return self.mechanism.size

@@ -16,7 +16,7 @@ from .arrays import FloatArray, IntArray, frozen
 from .errors import IKError
 from .problem import Problem, System
 from .skeleton import Pose
-from .solver import Solution, SolverOptions, Status, solve_system
+from .solver import Solution, SolverOptions, Status, solve_system, with_overrides
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class SequenceSolution:
     errors: FloatArray
     """Unweighted error of each task that has a weight, (F, tasks) [m] or [rad]."""
     reached: bool
-    """Whether every task is within its tolerance in every frame."""
+    """Whether every task is within its tolerance in every frame asked for."""
     cancelled: bool
 
 
@@ -57,7 +57,7 @@ def solve_sequence(
     Raises:
         IKError: The frames of targets and poses differ, or something does not fit.
     """
-    options = replace(options or SolverOptions(), **overrides)
+    options = with_overrides(options, overrides)
     solutions: list[Solution] = []
     for solution in solve_frames(problem, poses, options):
         solutions.append(solution)
@@ -112,6 +112,6 @@ def collect(problem: Problem, poses: Pose, solutions: Sequence[Solution]) -> Seq
         messages=tuple(s.message for s in solutions),
         iterations=frozen([s.iterations for s in solutions], np.int64),
         errors=frozen(errors.reshape(count, len(problem.weighty_tasks))),
-        reached=all(s.reached for s in solutions),
+        reached=count == poses.frames[0] and all(s.reached for s in solutions),
         cancelled=count < poses.frames[0],
     )

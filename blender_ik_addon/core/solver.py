@@ -16,9 +16,9 @@ limit although the leg, turned half round, would reach.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,6 +37,9 @@ METHODS: Final[dict[str, str]] = {
 
 SLACK: Final = 0.1
 """Part of the tolerances [1] by which the residual of a level may rise without counting as worse."""
+
+LIGHTEST: Final = 1e-3
+"""Weight, as a part of the largest in its level [1], down to which a task is solved as exactly as that."""
 
 RESTART_GAIN: Final = 0.9
 """Part of its residual [1] to which a restart must bring a level to be taken: little changes no pose."""
@@ -83,8 +86,10 @@ class SolverOptions:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise IKError(f"unknown method {self.method!r}; there are {', '.join(METHODS)}")
-        if self.max_iterations < 1:
-            raise IKError(f"max_iterations must be at least 1, got {self.max_iterations}")
+        for key, least in (("max_iterations", 1), ("restarts", 0)):
+            value = getattr(self, key)
+            if int(value) != value or value < least:
+                raise IKError(f"{key} must be a whole number from {least}, got {value}")
         for key in ("tolerance_position", "tolerance_rotation", "step_tolerance", "max_angle", "damping"):
             value = getattr(self, key)
             if not (np.isfinite(value) and value > 0.0):
@@ -148,10 +153,23 @@ def solve(
     Raises:
         IKError: The problem, pose and options do not fit together.
     """
-    options = replace(options or SolverOptions(), **overrides)
+    options = with_overrides(options, overrides)
     if pose.frames:
         raise IKError(f"solve takes one pose, got leading axes {pose.frames}; use solve_sequence for frames")
     return solve_system(problem.assemble(pose.as_batch()), pose, options, callback)
+
+
+def with_overrides(options: SolverOptions | None, overrides: dict[str, Any]) -> SolverOptions:
+    """Options with some fields replaced by name.
+
+    Raises:
+        IKError: There is no such option, or its value is not possible.
+    """
+    known = [field.name for field in fields(SolverOptions)]
+    unknown = sorted(set(overrides) - set(known))
+    if unknown:
+        raise IKError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
+    return replace(options or SolverOptions(), **overrides)
 
 
 def solve_system(
@@ -182,8 +200,10 @@ class _Search:
                 for task in system.tasks
             ]
         )
-        self._slack = SLACK * min(
-            options.tolerance_rotation, options.tolerance_position / self._objective.length
+        self._slack = (
+            SLACK
+            * max(self._objective.lightest, LIGHTEST)
+            * min(options.tolerance_rotation, options.tolerance_position / self._objective.length)
         )
         self._iterations = 0
         self._cancelled = False

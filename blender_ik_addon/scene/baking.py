@@ -18,7 +18,7 @@ from ..core.sequence import collect, solve_frames
 from .animation import Channel, check_keyable, write_keys
 from .armature import PoseSnapshot, channel_values, rotation_values
 from .properties import settings_of
-from .reports import BakeReport
+from .reports import BakeReport, measured_status
 from .restoring import ActionSnapshot, block_with_uid, scene_state
 from .rig import Reading, Rig, solver_options, tolerances
 
@@ -151,17 +151,22 @@ class BakeJob:
         self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
         self._undo.close()
         armature_object = self._armature_object()
+        missed_frames = np.any(tolerances(armature_object).missed(distances, angles), axis=1)
         self._report = BakeReport(
             frames=self.frames,
             names=tuple(effector.name for effector in rig.effectors),
             position_errors=frozen(distances),
             rotation_errors=frozen(angles),
             tolerances=tolerances(armature_object),
-            statuses=tuple(status.value for status in sequence.statuses),
+            statuses=tuple(
+                measured_status(status, not missed)
+                for status, missed in zip(sequence.statuses, missed_frames, strict=True)
+            ),
             iterations=sequence.iterations,
             notes=(*rig.notes, *sheared, *written.notes),
             action=written.action,
             keys=written.keys,
+            keys_replaced=written.keys_replaced,
         )
         rig.show(armature_object, _worst(distances), _worst(angles), self._report)
 
@@ -194,6 +199,8 @@ def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tu
                 f"{end}. Set it in the sidebar, tab Poise"
             )
         frames = range(start, end + 1)
+    if not isinstance(frames, Iterable):
+        raise IKError(f"frames to bake must be given one by one, as in range(1, 251), got {frames!r}")
     chosen = tuple(frames)
     if not chosen:
         raise IKError("there are no frames to bake: give at least one, the end not before the start")

@@ -23,7 +23,7 @@ from .baking import BakeJob
 from .dependence import check_independence
 from .effectors import check_evaluated, orientations
 from .properties import KIND_ITEMS, POISE_PG_effector, settings_of
-from .reports import BakeReport, EffectorError, Report, Tolerances, all_reached, listed
+from .reports import BakeReport, EffectorError, Report, Tolerances, all_reached, listed, measured_status
 from .rig import Rig, solver_options, tolerances
 
 __all__ = [
@@ -76,7 +76,8 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
         for effector, distance, angle, miss in zip(rig.effectors, distances, angles, missed, strict=True)
     )
     message = _solve_message(rig, distances, angles, within, solution)
-    report = Report(solution.status.value, message, solution.iterations, errors, notes)
+    status = measured_status(solution.status, not missed.any())
+    report = Report(status, message, solution.iterations, errors, notes)
     rig.show(armature_object, distances, angles, report)
     return report
 
@@ -95,7 +96,7 @@ def _solve_message(
     if limited:
         message += f"; at their limits: {listed(limited)}"
     if solution.status is Status.MAX_ITERATIONS:
-        message += f"; stopped after {solution.iterations} iterations while still moving"
+        message += f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
     return message
 
 
@@ -119,7 +120,8 @@ def bake(
 
     Args:
         armature_object: The armature object with effectors.
-        frames: Increasing whole frames; by default the range in the settings.
+        frames: Increasing whole frames; by default the range in the settings. Older keys of the solved
+            channels from the first of them to the last make way.
         progress: Called with the part done in [0, 1]; what it raises stops the bake.
 
     Raises:
@@ -220,6 +222,11 @@ def _new_target(
     if bone_name not in posed.pose.bones:
         raise IKError(f"effector {effector_name!r}: {armature_object.name!r} has no bone {bone_name!r}")
     world_from_bone = np.array(posed.matrix_world) @ np.array(posed.pose.bones[bone_name].matrix)
+    if not np.isfinite(world_from_bone).all() or np.linalg.matrix_rank(world_from_bone) < 4:
+        raise IKError(
+            f"effector {effector_name!r}: bone {bone_name!r} of {armature_object.name!r} is scaled to "
+            "nothing, so a target cannot be turned as it is. Reset its scale and its parents' (Alt S) first"
+        )
     empty: Any = bpy.data.objects.new(f"{armature_object.name} {effector_name or bone_name}", None)
     empty.empty_display_type = 'SPHERE' if kind == 'POSITION' else 'ARROWS'
     empty.empty_display_size = TARGET_SIZE * max(armature_object.dimensions[:]) or TARGET_SIZE

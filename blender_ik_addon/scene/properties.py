@@ -41,7 +41,7 @@ KIND_ITEMS = (
     ('BOTH', "Both", "The bone takes the place and the orientation of the target", 'CON_TRANSLIKE', 2),
 )
 
-_METHOD_LABELS = {'DLS': "Damped Least Squares", 'SDLS': "Selectively Damped Least Squares"}
+_METHOD_LABELS = {'DLS': "Damped Least Squares"}
 
 METHOD_ITEMS = tuple(
     (name, _METHOD_LABELS.get(name, name.replace("_", " ").title()), description.rstrip("."))

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from ..core import Status
 from ..core.arrays import BoolArray, FloatArray, IntArray
 
 NAMES_SHOWN: Final = 5
@@ -79,12 +80,19 @@ class EffectorError:
     reached: bool
 
 
+def measured_status(solver_status: Status, reached: bool) -> str:
+    """Return how a solve ended as Blender shows it: reached is what is measured, not what was computed."""
+    if reached:
+        return Status.REACHED.value
+    return (Status.SETTLED if solver_status is Status.REACHED else solver_status).value
+
+
 @dataclass(frozen=True)
 class Report:
     """What a solve did."""
 
     status: str
-    """How it ended, a name of `core.Status`."""
+    """How it ended, a name of `core.Status`; 'REACHED' if all effectors are, measured in Blender."""
     message: str
     """What came of it, in words."""
     iterations: int
@@ -118,7 +126,7 @@ class BakeReport:
     tolerances: Tolerances
     """What counts as reached."""
     statuses: tuple[str, ...]
-    """How the solve of each frame ended, (F,), names of `core.Status`."""
+    """How each frame ended, (F,), names of `core.Status`; 'REACHED' where measured so in Blender."""
     iterations: IntArray
     """Of each frame, (F,)."""
     notes: tuple[str, ...]
@@ -127,6 +135,8 @@ class BakeReport:
     """Name of the action with the keys."""
     keys: int
     """How many were written."""
+    keys_replaced: int
+    """How many older keys of the same channels, from the first to the last frame, made way for them."""
 
     @property
     def reached_frames(self) -> tuple[bool, ...]:
@@ -143,6 +153,8 @@ class BakeReport:
         """Return what was keyed, what was missed, and the notes, for the status bar."""
         frames = "1 frame" if len(self.frames) == 1 else f"{len(self.frames)} frames"
         text = f"baked {frames} into {self.action!r}, {self.keys} keys"
+        if self.keys_replaced:
+            text += f" instead of {self.keys_replaced} older ones"
         missed = self.reached_frames.count(False)
         if not missed:
             return sentences(f"{text}; {all_reached(len(self.names))}", *self.notes)

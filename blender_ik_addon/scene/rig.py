@@ -178,7 +178,10 @@ def _notes(armature_object: Object, armature: Armature, bones: Sequence[str]) ->
     notes: list[str] = []
     for reason in dict.fromkeys(armature.driven_by[bone] for bone in bones if bone in armature.driven_by):
         decided = [bone for bone in bones if armature.driven_by.get(bone) == reason]
-        notes.append(f"not solved, because {reason} decides: {listed(decided)}")
+        notes.append(
+            f"not solved, because {reason} decides: {listed(decided)} (the rest is solved as if that stood "
+            "still; where it moves after all, mute what decides or solve again)"
+        )
     pose: Any = armature_object.pose
     solved = [bone for bone in bones if bone not in armature.driven_by]
     held = [bone for bone in solved if RotationLocks.of(pose.bones[bone]).unsolvable]

@@ -1023,3 +1023,24 @@ def test_odd_tree_shapes_do_no_harm(data_folder: Path) -> None:
         tasks = [reach(int(node), [0.5, 0.5, 0.5]) for node in case["effectors"]]
         solution = solve(Problem(skeleton, tuple(tasks)), Pose.rest(skeleton))
         assert np.isfinite(solution.pose.channels).all(), case["name"]
+
+
+@pytest.mark.parametrize("weight", [1e-6, 1e-3, 1e3])
+def test_the_weight_of_a_whole_level_changes_nothing(weight: float) -> None:
+    skeleton = torso()
+    far = reach("hand.L", [3.0, 0.5, 1.0], priority=1)
+    hold = reach("hand.R", place(skeleton, Pose.rest(skeleton), "hand.R"), name="hold")
+    plain = solve(Problem(skeleton, (hold, far)), Pose.rest(skeleton))
+    other = solve(Problem(skeleton, (replace(hold, weight=weight), far)), Pose.rest(skeleton))
+    assert other.errors[0].reached
+    assert_allclose(errors(other), errors(plain), atol=STRICT)
+
+
+def test_options_that_do_not_exist_are_refused_by_name() -> None:
+    skeleton = planar(1)
+    with pytest.raises(IKError, match=r"max_iteration.*max_iterations"):
+        solve(Problem(skeleton, ()), Pose.rest(skeleton), max_iteration=3)
+    with pytest.raises(IKError, match="whole number"):
+        SolverOptions(max_iterations=3.5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(IKError, match="restarts"):
+        SolverOptions(restarts=-1)

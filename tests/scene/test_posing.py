@@ -316,10 +316,10 @@ def test_a_driven_bone_is_left_alone_with_a_note():
     armature.pose.bones["bone.002"].constraints.new('LIMIT_ROTATION')
     report = posing.solve_pose(armature)
     assert_reached(armature)
-    assert report.notes == ("not solved, because a constraint (LIMIT_ROTATION) decides: 'bone.002'",)
-    assert report.summary().endswith(
-        ". Not solved, because a constraint (LIMIT_ROTATION) decides: 'bone.002'"
-    )
+    (note,) = report.notes
+    assert note.startswith("not solved, because a constraint (LIMIT_ROTATION) decides: 'bone.002'")
+    assert "mute" in note
+    assert report.summary().endswith(f". {note[:1].upper()}{note[1:]}")
 
 
 def test_there_is_no_note_on_bones_that_do_not_matter():
@@ -1231,3 +1231,32 @@ def test_a_removed_effector_leaves_its_target():
     posing.remove_effector(armature, 0)
     assert [e.bone for e in armature.poise.effectors] == ["hand.R"]
     assert goal.name in bpy.context.scene.objects
+
+
+def test_a_bone_scaled_to_nothing_gets_no_target():
+    armature = builders.humanoid()
+    armature.pose.bones["hand.L"].scale = (0.0, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    objects = len(bpy.data.objects)
+    with pytest.raises(IKError, match=r"hand.L.*scaled to nothing"):
+        posing.add_effector(armature, "hand.L")
+    assert len(bpy.data.objects) == objects
+    assert not armature.poise.effectors
+
+
+def test_status_says_what_is_measured_and_replaced_keys_are_told():
+    armature = builders.humanoid()
+    index = posing.add_effector(armature, "hand.L")
+    effector = armature.poise.effectors[index]
+    posing.bake(armature, range(1, 6))
+    again = posing.bake(armature, [1, 5])
+    assert again.keys_replaced > again.keys
+    assert f"instead of {again.keys_replaced} older ones" in again.summary()
+    assert again.statuses == ("REACHED", "REACHED")
+    effector.weight = 0.0
+    effector.target.location.x += 0.5
+    bpy.context.view_layer.update()
+    other = posing.add_effector(armature, "hand.R")
+    assert armature.poise.effectors[other].weight == 1.0
+    report = posing.solve_pose(armature)
+    assert not report.reached and report.status == "SETTLED"
