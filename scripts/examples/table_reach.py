@@ -353,6 +353,17 @@ def draw(results: dict[str, Result], figure: Object, out: Path, *, far: bool) ->
     )
 
 
+def page(text: str, *, far: bool) -> str:
+    """Return the table as a page for the manual."""
+    where, command = ("out of reach", "scripts/demo --far") if far else ("in reach", "scripts/demo")
+    name = "demo-far" if far else "demo"
+    return (
+        f"# The demo, with the table {where}\n\nMade by `{command} --markdown docs/{name}.md` with Blender "
+        f"{bpy.app.version_string}: Rigify's basic human, {scenario.FRAMES} frames, six effectors. Errors "
+        f"are read back from Blender's evaluated matrices after the bake.\n\n```text\n{text}\n```\n"
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; the exit code is 0 if PRIORITY kept to its limits."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
@@ -363,6 +374,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--out", type=Path, help="folder for the results, from that of the project (default: demo-output)"
     )
     parser.add_argument("--no-pictures", action="store_true", help="draw nothing")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as a page, too")
     options = parser.parse_args(arguments)
     out: Path = ROOT / (options.out or ("demo-output/far" if options.far else "demo-output"))
     out.mkdir(parents=True, exist_ok=True)
@@ -394,6 +406,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     (out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print(f"\n{table(numbers)}\n\n{total:.1f} s in all, Blender {bpy.app.version_string}; see {out}")
+    if options.markdown is not None:
+        options.markdown.write_text(page(table(numbers), far=options.far), encoding="utf-8")
     for failure in failed:
         print(f"FAILED: {failure}", file=sys.stderr)
     return 1 if failed else 0

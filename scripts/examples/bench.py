@@ -1,0 +1,617 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Measure the solver against the figures that it shall reach, and print a table: scripts/bench.
+
+    scripts/bench [--full] [--data FILE] [--data-buss FILE] [--json FILE] [--markdown FILE]
+
+Times are the median over the frames, ours and the yardstick's (`trees.py`) one after the other in the same
+run on one thread. What a caller has to do for each frame, making the problem, is included. A sequence's time
+is all of it by its frames, the median of three runs. Iterations and forward kinematics (one for one frame)
+are counted: they do not depend on the machine. The trees are built here; targets are drawn here too, or, with
+--data, taken from a file, whose trees must be the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from math import degrees, radians
+from pathlib import Path
+from typing import Any, Final, cast
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy reads it
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from blender_ik_addon.core import (
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    Solution,
+    Status,
+    Task,
+    forward_kinematics,
+    solve,
+    solve_sequence,
+)
+from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.kinematics import PosedSkeleton
+from blender_ik_addon.core.mechanism import PosedMechanism
+from blender_ik_addon.core.problem import System
+from blender_ik_addon.core.rotation import matrix_from_rotvec
+from scripts.examples import trees
+from scripts.examples.trees import PlainLoop, Tree
+
+FIGURES: Final = ("human", "humanf")
+"""The trees for which times are wanted."""
+
+LIMIT: Final = radians(60.0)
+"""Joint limit of the limited rows, to both sides [rad]."""
+
+POSE_TOLERANCE: Final = 1e-4
+"""Our tolerance from rest [m]; the yardstick stops at its own, which is wider."""
+
+STRETCH: Final = 1.3
+"""Distance of the held arm's target in units of its reach [1]."""
+
+HELD_FRAMES: Final = 60
+
+SEQUENCE_RUNS: Final = 3
+"""Of which the median counts; they differ only in what the processor has at hand."""
+
+STRICT_ITERATIONS: Final = 200
+"""Most iterations of one descent in the strictness rows, which are about converged poses."""
+
+RATIO_SINGLE, RATIO_SEQUENCE, RATIO_BATCH = 0.20, 0.04, 0.06
+"""Wanted times, one frame at a time, in a sequence, in a batch of poses [yardsticks]."""
+
+NOISE: Final = 0.01
+"""Wanted change of an angle [°] in a frame."""
+
+STRICTNESS: Final = 1e-4
+"""Wanted change of a higher residual when lower tasks are added [m]."""
+
+BEST_KNOWN: Final = 1.01
+"""Wanted mean squared error in units of the best known [1]."""
+
+
+@dataclass
+class Row:
+    """One line of the table."""
+
+    what: str
+    wanted: str
+    measured: str
+    met: bool | None
+    """Whether the wanted figure is reached; None where there is none, or where it cannot be measured yet."""
+    counts: str = ""
+    times: str = ""
+    numbers: dict[str, float] = field(default_factory=dict)
+    """All figures behind the texts, times in seconds."""
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What the effectors of a tree are to reach, frame by frame."""
+
+    positions: FloatArray
+    """(F, E, 3) [m]."""
+    reachable: FloatArray
+    """1 where a pose is known that reaches them, else 0, (F,)."""
+
+
+@dataclass
+class Tally:
+    """Times and counts of some solves, one of each per solve; of the yardstick's too."""
+
+    times: list[float] = field(default_factory=list)
+    iterations: list[int] = field(default_factory=list)
+    placed: list[int] = field(default_factory=list)
+    """Forward kinematics."""
+    reached: list[bool] = field(default_factory=list)
+    plain_times: list[float] = field(default_factory=list)
+    plain_iterations: list[int] = field(default_factory=list)
+    plain_reached: list[bool] = field(default_factory=list)
+
+    @property
+    def plain_time(self) -> float:
+        """Median of the yardstick [s]."""
+        return float(np.median(self.plain_times))
+
+
+class PlaceCounter:
+    """Counts forward kinematics: a batch of F frames counts F."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[PlaceCounter]:
+        """Count what systems place meanwhile."""
+        original = System.place
+
+        def place(system: System, values: FloatArray) -> PosedMechanism:
+            self.total += len(values)
+            return original(system, values)
+
+        System.place = place
+        try:
+            yield self
+        finally:
+            System.place = original
+
+
+# Rows
+
+
+def follow(
+    tree: Tree, targets: Targets, *, warm: bool, tolerance: float, limit: float | None = None, **options: Any
+) -> Tally:
+    """Solve frame by frame, after the yardstick has solved them all; `warm`: from the frame before.
+
+    Not in turn: what ours leaves in the processor's caches would slow the yardstick down by a fifth.
+    """
+    skeleton, loop, tally = tree.skeleton(limit), PlainLoop(tree, limit), Tally()
+    rest, zero = Pose.rest(skeleton), np.zeros(loop.size)
+    pose, values = rest, zero
+    most = trees.TRACK_ITERATIONS if warm else trees.POSE_ITERATIONS
+    for places in targets.positions:
+        start = time.perf_counter()
+        plain = loop.solve(values, places, most)
+        tally.plain_times.append(time.perf_counter() - start)
+        tally.plain_iterations.append(plain.iterations)
+        tally.plain_reached.append(plain.reached)
+        values = plain.values if warm else zero
+    with PlaceCounter().counting() as counter:
+        for places in targets.positions:
+            before, start = counter.total, time.perf_counter()
+            problem = Problem(skeleton, tree.tasks(places))
+            solution = solve(problem, pose, tolerance_position=tolerance, **options)
+            tally.times.append(time.perf_counter() - start)
+            tally.placed.append(counter.total - before)
+            tally.iterations.append(solution.iterations)
+            tally.reached.append(solution.reached)
+            pose = solution.pose if warm else rest
+    return tally
+
+
+def timed_row(
+    what: str, tally: Tally, targets: Targets, *, ratio: float | None = None, rate: float | None = None
+) -> Row:
+    """The row of solves one by one; `ratio` and `rate` of the reachable are what is wanted."""
+    reachable = targets.reachable.astype(bool)
+    reached, plain = (
+        float(np.mean(np.array(flags)[reachable])) for flags in (tally.reached, tally.plain_reached)
+    )
+    seconds = float(np.median(tally.times))
+    measured_ratio = seconds / tally.plain_time
+    verdicts, wanted = [], []
+    if rate is not None:
+        wanted.append(f"reached ≥ {100 * rate:g} %")
+        verdicts.append(reached >= rate)
+    if ratio is not None:
+        wanted.append(f"ratio ≤ {ratio:.2f}")
+        verdicts.append(measured_ratio <= ratio)
+    iterations, placed = np.array(tally.iterations), np.array(tally.placed)
+    return Row(
+        what,
+        ", ".join(wanted),
+        f"ratio {measured_ratio:.2f}, reached {100 * reached:.1f} %",
+        all(verdicts) if verdicts else None,
+        f"{np.median(iterations):g} (≤ {iterations.max()}) iterations, {np.median(placed):g} placed; "
+        f"yardstick {np.median(tally.plain_iterations):g}, {100 * plain:.1f} %",
+        f"{1e6 * seconds:.0f} / {1e6 * tally.plain_time:.0f}",
+        {
+            "frames": len(iterations),
+            "reachable": int(reachable.sum()),
+            "reached": reached,
+            "ratio": measured_ratio,
+            "seconds": seconds,
+            "iterations_median": float(np.median(iterations)),
+            "iterations_total": int(iterations.sum()),
+            "iterations_max": int(iterations.max()),
+            "placed_total": int(placed.sum()),
+            "yardstick_seconds": tally.plain_time,
+            "yardstick_reached": plain,
+            "yardstick_iterations_total": int(sum(tally.plain_iterations)),
+        },
+    )
+
+
+def track_rows(tree: Tree, targets: Targets) -> Iterator[Row]:
+    """A way frame by frame, once more without preferred pose, and as a sequence."""
+    tally = follow(tree, targets, warm=True, tolerance=trees.TOLERANCE)
+    yield timed_row(
+        f"{tree.name} track, frame by frame",
+        tally,
+        targets,
+        ratio=RATIO_SINGLE if tree.name in FIGURES else None,
+    )
+    free = follow(tree, targets, warm=True, tolerance=trees.TOLERANCE, preferred_pose=False)
+    yield timed_row(f"{tree.name} track, frame by frame, no preferred pose", free, targets)
+    yield sequence_row(tree, targets, tally.plain_time)
+
+
+def sequence_row(tree: Tree, targets: Targets, plain_time: float) -> Row:
+    """A way by `solve_sequence`; `plain_time` of the yardstick [s] for a frame."""
+    skeleton, frames = tree.skeleton(), len(targets.positions)
+    poses = Pose.rest(skeleton, (frames,))
+    times: list[float] = []
+    with PlaceCounter().counting() as counter:
+        for _ in range(SEQUENCE_RUNS):
+            start = time.perf_counter()
+            problem = Problem(skeleton, tree.tasks(targets.positions))
+            solution = solve_sequence(problem, poses, tolerance_position=trees.TOLERANCE)
+            times.append((time.perf_counter() - start) / frames)
+    seconds, placed = float(np.median(times)), counter.total // SEQUENCE_RUNS
+    ratio, iterations = seconds / plain_time, np.asarray(solution.iterations)
+    within = np.all(solution.errors <= trees.TOLERANCE, axis=1)
+    reached = float(within[targets.reachable.astype(bool)].mean())
+    return Row(
+        f"{tree.name} track, as a sequence",
+        f"ratio ≤ {RATIO_SEQUENCE:.2f}" if tree.name in FIGURES else "",
+        f"ratio {ratio:.2f}, reached {100 * reached:.1f} %",
+        ratio <= RATIO_SEQUENCE if tree.name in FIGURES else None,
+        f"{np.median(iterations):g} (≤ {iterations.max()}) iterations, {placed / frames:.1f} placed",
+        f"{1e6 * seconds:.0f} / {1e6 * plain_time:.0f}",
+        {
+            "frames": frames,
+            "reached": reached,
+            "ratio": ratio,
+            "seconds": seconds,
+            "iterations_total": int(iterations.sum()),
+            "iterations_max": int(iterations.max()),
+            "placed_total": placed,
+            "yardstick_seconds": plain_time,
+        },
+    )
+
+
+def pose_rows(tree: Tree, targets: Targets) -> Iterator[Row]:
+    """Poses from rest, free and limited."""
+    for title, limit, rate in (("free", None, 1.0), ("±60°", LIMIT, 0.995)):
+        tally = follow(tree, targets, warm=False, tolerance=POSE_TOLERANCE, limit=limit)
+        what = f"{tree.name} pose from rest, {title}"
+        yield timed_row(what, tally, targets, ratio=RATIO_SINGLE, rate=rate)
+
+
+def batch_rows() -> Iterator[Row]:
+    """Poses that have nothing to do with each other, all at once: there is no call for it yet."""
+    for name in FIGURES:
+        yield Row(
+            f"{name} pose from rest, batched",
+            f"ratio ≤ {RATIO_BATCH:.2f}",
+            "not yet: no call for it",
+            None,
+        )
+
+
+def buss_rows(stored: dict[str, Any]) -> Iterator[Row]:
+    """Buss's double Y with targets mostly out of reach: squared error against the best known."""
+    skeleton, effectors = buss_skeleton(stored["nodes"])
+    for title, warm in (("each from the one before", True), ("from rest", False)):
+        errors, best, iterations, times = [], [], [], []
+        pose = rest = Pose.rest(skeleton)
+        with PlaceCounter().counting() as counter:
+            for entry in stored["best_known"]:
+                tasks = [
+                    ReachPoint(joint=joint, target=np.array(target))
+                    for joint, target in zip(effectors, entry["targets"], strict=True)
+                ]
+                start = time.perf_counter()
+                solution = solve(Problem(skeleton, tuple(tasks)), pose if warm else rest)
+                times.append(time.perf_counter() - start)
+                pose = solution.pose
+                errors.append(sum(error.error**2 for error in solution.errors))
+                best.append(entry["best_sq_error"])
+                iterations.append(solution.iterations)
+        ratio = float(np.sum(errors) / np.sum(best))
+        good = int(np.sum(np.array(errors) <= BEST_KNOWN * np.array(best) + 1e-6))
+        yield Row(
+            f"double Y out of reach, {title}",
+            f"squared error ≤ {BEST_KNOWN:.2f} × best known",
+            f"{ratio:.3f}, {good} of {len(best)} frames",
+            ratio <= BEST_KNOWN,
+            f"{np.median(iterations):g} (≤ {max(iterations)}) iterations, "
+            f"{counter.total / len(best):.1f} placed",
+            f"{1e6 * float(np.median(times)):.0f}",
+            {
+                "frames": len(best),
+                "squared_error_ratio": ratio,
+                "good_frames": good,
+                "iterations_total": int(sum(iterations)),
+                "placed_total": counter.total,
+                "seconds": float(np.median(times)),
+            },
+        )
+
+
+def buss_skeleton(nodes: Sequence[dict[str, Any]]) -> tuple[Skeleton, list[int]]:
+    """Hinges about any axis, given in the world at rest, as joints that turn about their x; effectors."""
+    worlds, rest = [], []
+    for node in nodes:
+        world = np.eye(4)
+        world[:3, 3] = node["attach"]
+        if node["axis"] is not None:
+            world[:3, :3] = _turn_x_to(np.array(node["axis"]))
+        worlds.append(world)
+        parent = node["parent"]
+        rest.append(world if parent is None else np.linalg.inv(worlds[parent]) @ world)
+    free = np.zeros((len(nodes), 6), dtype=bool)
+    free[:, 3] = [node["axis"] is not None for node in nodes]
+    names = [str(node["id"]) for node in nodes]
+    skeleton = Skeleton.build(names, [node["parent"] for node in nodes], rest=np.array(rest), free=free)
+    return skeleton, [node["id"] for node in nodes if node["purpose"] == "effector"]
+
+
+def _turn_x_to(axis: FloatArray) -> FloatArray:
+    """A rotation (3, 3) that takes x to an axis (3,)."""
+    axis = axis / np.linalg.norm(axis)
+    across = np.cross([1.0, 0.0, 0.0], axis)
+    size = float(np.linalg.norm(across))
+    if size < 1e-9:
+        return np.eye(3) if axis[0] > 0.0 else np.diag([-1.0, -1.0, 1.0])
+    return matrix_from_rotvec(across / size * np.arctan2(size, axis[0]))
+
+
+def held_rows() -> Iterator[Row]:
+    """An arm whose target stays out of its reach: how much it stirs."""
+    lengths = np.array([0.29, 0.26, 0.08])
+    offsets = np.zeros((3, 3))
+    offsets[1:, 1] = lengths[:-1]
+    arm = Skeleton.build(["upper arm", "forearm", "hand"], [-1, 0, 1], offsets=offsets, orders="ZYX")
+    start = np.zeros((3, 6))
+    start[1, 5] = radians(30.0)  # a bent elbow
+    turns = np.arange(HELD_FRAMES) * radians(0.3)  # on a cone of 17°: 0.09° in a frame
+    ways = {
+        "still": np.tile([0.3, 1.0, 0.2], (HELD_FRAMES, 1)),
+        "moving slowly": np.stack([0.3 * np.cos(turns), np.ones(HELD_FRAMES), 0.3 * np.sin(turns)], axis=1),
+    }
+    for title, way in ways.items():
+        targets = STRETCH * lengths.sum() * way / np.linalg.norm(way, axis=1, keepdims=True)
+        pose, angles, iterations = Pose.from_channels(start), [], []
+        for target in targets:
+            task = ReachPoint(joint="hand", point=np.array([0.0, lengths[-1], 0.0]), target=target)
+            solution = solve(Problem(arm, (task,)), pose)
+            pose = solution.pose
+            angles.append(pose.rotation)
+            iterations.append(solution.iterations)
+        # What differs from an even motion: a smooth way of the target bends by 5e-4° in a frame.
+        steps = np.diff(np.array(angles), n=1 if title == "still" else 2, axis=0)
+        noise = degrees(np.abs(steps).max())
+        yield Row(
+            f"arm at {STRETCH} of its reach, target {title}",
+            f"noise < {NOISE}° in a frame",
+            f"{noise:.1e}°",
+            noise < NOISE,
+            f"{np.median(iterations):g} (≤ {max(iterations)}) iterations",
+            "",
+            {"frames": HELD_FRAMES, "noise_degrees": noise, "iterations_total": int(sum(iterations))},
+        )
+
+
+def strict_rows(targets: Targets, rng: np.random.Generator) -> Iterator[Row]:
+    """How much the hands give way to head and elbows that are asked for other things, with limits."""
+    tree = trees.human_tree()
+    points = dict(tree.effectors)
+    shoulders = {"hand_l": np.array([0.0, 0.18, 1.44]), "hand_r": np.array([0.0, -0.18, 1.44])}
+    numbers = [[joint for joint, _ in tree.effectors].index(hand) for hand in shoulders]
+    for title, limit in (
+        ("reachable", None),
+        ("reachable, ±60°", LIMIT),
+        ("out of reach", None),
+        ("out of reach, ±60°", LIMIT),
+    ):
+        skeleton, changes, iterations, moving = tree.skeleton(limit), [], [], 0
+        for places in targets.positions:
+            higher: list[Task] = []
+            for (hand, shoulder), number in zip(shoulders.items(), numbers, strict=True):
+                target = places[number]
+                if title.startswith("out"):
+                    away = target - shoulder
+                    target = shoulder + 1.5 * away / np.linalg.norm(away)
+                higher.append(ReachPoint(joint=hand, point=np.array(points[hand]), target=target))
+            lower: list[Task] = [
+                ReachPoint(joint="head", priority=1, target=places[0] + rng.normal(scale=0.3, size=3))
+            ]
+            for elbow, number in (("forearm_l", 1), ("forearm_r", 2)):
+                target = places[number] + rng.normal(scale=0.3, size=3)
+                lower.append(ReachPoint(joint=elbow, priority=2, target=target))
+            solutions = [
+                solve(Problem(skeleton, tuple(tasks)), Pose.rest(skeleton), max_iterations=STRICT_ITERATIONS)
+                for tasks in (higher, higher + lower)
+            ]
+            found = [_points(skeleton, solution, higher) for solution in solutions]
+            changes.append(np.abs(found[1] - found[0]).max())
+            iterations.append(solutions[1].iterations)
+            moving += any(solution.status is Status.MAX_ITERATIONS for solution in solutions)
+        change, exceed = float(max(changes)), int(np.sum(np.array(changes) > STRICTNESS))
+        yield Row(
+            f"hands, with head and elbows added, {title}",
+            f"change ≤ {STRICTNESS:.0e} m",
+            f"{change:.1e} m" + (f", {exceed} of {len(changes)} above" if exceed else ""),
+            False if change > STRICTNESS else True if not moving else None,  # it is about converged poses
+            f"{np.median(iterations):g} (≤ {max(iterations)}) iterations, {moving} not converged",
+            "",
+            {
+                "not_converged": moving,
+                "poses": len(changes),
+                "largest_change": change,
+                "median_change": float(np.median(changes)),
+                "above": exceed,
+                "iterations_total": int(sum(iterations)),
+            },
+        )
+
+
+def _points(skeleton: Skeleton, solution: Solution, tasks: Sequence[Task]) -> FloatArray:
+    """Where the points of the tasks are in an answer, (tasks, 3) [m]."""
+    posed: PosedSkeleton = forward_kinematics(skeleton, solution.pose)
+    found = []
+    for task in tasks:
+        reach = cast(ReachPoint, task)
+        matrix = posed.matrices[skeleton.index(reach.joint)]
+        found.append(matrix[:3, :3] @ reach.point + matrix[:3, 3])
+    return np.array(found)
+
+
+# The run
+
+
+def own_targets(frames: int, poses: int, seed: int) -> dict[str, Targets]:
+    """Targets drawn here, by the names of the file; each from its own generator."""
+    drawn = {}
+    for number, (name, tree) in enumerate(trees.trees().items()):
+        kinds = (("track", frames, trees.track_targets), ("pose", poses, trees.pose_targets))
+        for kind, count, draw in kinds:
+            rng = np.random.default_rng([seed, number, kind == "pose"])
+            drawn[f"{name}_{kind}"] = Targets(draw(tree, count, rng), np.ones(count))
+    return drawn
+
+
+def stored_targets(stored: dict[str, Any], frames: int, poses: int) -> dict[str, Targets]:
+    """The first frames and poses of a file."""
+    taken = {}
+    for name, entry in stored["targets"].items():
+        count = frames if name.endswith("_track") else poses
+        positions, reachable = np.array(entry["positions"]), np.array(entry["reachable"], dtype=np.float64)
+        taken[name] = Targets(positions[:count], reachable[:count])
+    return taken
+
+
+def rows(
+    targets: dict[str, Targets], buss: dict[str, Any] | None, *, full: bool, strict_poses: int, seed: int
+) -> Iterator[Row]:
+    """All rows, as they are measured."""
+    built = trees.trees()
+    measure: list[Callable[[], Iterator[Row]]] = []
+    measure += [partial(track_rows, built[name], targets[f"{name}_track"]) for name in FIGURES]
+    measure += [partial(pose_rows, built[name], targets[f"{name}_pose"]) for name in FIGURES]
+    measure.append(batch_rows)
+    if full:
+        others = ("Y", "YY", "chain30")
+        measure += [partial(track_rows, built[name], targets[f"{name}_track"]) for name in others]
+    if buss is not None:
+        measure.append(partial(buss_rows, buss["doubleY"]))
+    measure.append(held_rows)
+    first = targets["human_pose"]
+    few = Targets(first.positions[:strict_poses], first.reachable[:strict_poses])
+    measure.append(partial(strict_rows, few, np.random.default_rng([seed, 7])))
+    for rows_of_one in measure:
+        yield from rows_of_one()
+
+
+HEADINGS = ("work", "wanted", "measured", "", "counts, median", "µs a frame, ours / yardstick")
+
+INTRODUCTION = """\
+# Figures of the solver
+
+Made by `{command}`.
+
+A ratio is our time for a frame by that of the yardstick, a plain loop of damped least
+squares in numpy (`scripts/examples/trees.py`), taken in the same run on one thread. Tracks start from
+the frame before, both stop within 1 mm; poses start from rest, ours stop within 0.1 mm, the yardstick within
+1 mm. *Placed* counts forward kinematics for a frame. Noise is the largest change of an angle from one frame
+to the next, for a moving target the largest change of that change. Strictness is about converged poses: where
+some are not within 200 iterations of a descent, it is shown and not judged. Other libraries are not yet
+measured here.
+"""
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """A row as text."""
+    verdict = {True: "yes", False: "NO", None: "–"}[row.met]
+    return row.what, row.wanted or "–", row.measured, verdict, row.counts, row.times
+
+
+def markdown(measured: Sequence[Row], surroundings: dict[str, Any], command: str) -> str:
+    """The page for the documentation."""
+    lines = [HEADINGS, ("---",) * len(HEADINGS), *map(cells, measured)]
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    facts = "; ".join(f"{key} {value}" for key, value in surroundings.items())
+    return f"{INTRODUCTION.format(command=command)}\n{summary(measured)}\n\n{table}\n\nRun with: {facts}.\n"
+
+
+def summary(measured: Sequence[Row]) -> str:
+    """How many of the figures are reached."""
+    judged = [row.met for row in measured if row.met is not None]
+    return f"{sum(judged)} of {len(judged)} wanted figures are reached."
+
+
+def main() -> int:
+    """Run the bench. Returns the exit code: 1 only if the trees are not those of the file."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="250 frames, 150 poses, all trees")
+    parser.add_argument("--frames", type=int, help="frames of each track (default 60)")
+    parser.add_argument("--poses", type=int, help="poses of each tree (default 60)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--data", type=Path, metavar="FILE", help="JSON with trees and targets to use")
+    parser.add_argument("--data-buss", type=Path, metavar="FILE", help="JSON with Buss's double Y")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
+    options = parser.parse_args()
+    frames = options.frames or (250 if options.full else 60)
+    poses = options.poses or (150 if options.full else 60)
+    if options.data is None:
+        targets = own_targets(frames, poses, options.seed)
+    else:
+        stored = json.loads(options.data.read_text(encoding="utf-8"))
+        unlike: list[str] = []
+        for name, tree in trees.trees().items():
+            unlike += trees.differences(tree, stored["trees"][name])
+        if unlike:
+            print("\n".join(unlike), file=sys.stderr)
+            return 1
+        print(f"The {len(trees.trees())} trees are those of the file.")
+        targets = stored_targets(stored, frames, poses)
+    buss = None
+    if options.data_buss is not None:
+        buss = json.loads(options.data_buss.read_text(encoding="utf-8"))
+    surroundings = {
+        "frames": frames,
+        "poses": poses,
+        "targets": "drawn here" if options.data is None else "of a file",
+        "seed": options.seed,
+        "numpy": np.__version__,
+        "Python": platform.python_version(),
+        "processor": platform.machine(),
+    }
+    measured: list[Row] = []
+    start = time.perf_counter()
+    strict_poses = 40 if options.full else 6
+    for row in rows(targets, buss, full=options.full, strict_poses=strict_poses, seed=options.seed):
+        measured.append(row)
+        what, wanted, figure, verdict, counts, times = cells(row)
+        print(f"{verdict:>3}  {what:58}  {figure:31}  {wanted:38}  {times:>13}  {counts}", flush=True)
+    print(f"\n{summary(measured)} ({time.perf_counter() - start:.0f} s)")
+    if options.json is not None:
+        content = {"surroundings": surroundings, "rows": [asdict(row) for row in measured]}
+        options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if options.markdown is not None:
+        flags = [
+            name
+            for name, given in (
+                ("--full", options.full),
+                ("--data FILE", options.data),
+                ("--data-buss FILE", options.data_buss),
+            )
+            if given
+        ]
+        command = " ".join(["scripts/bench", *flags, "--markdown", "docs/bench.md"])
+        options.markdown.write_text(markdown(measured, surroundings, command), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The trees of the bench, targets for them, and the plain numpy loop that is the yardstick of all times.
+
+A tree is made of ball joints; each is three hinges about x, y and z without offset between them, so that
+R = Rx Ry Rz. The pelvis of `humanf` also has three sliders. As hinges they are what the yardstick and other
+libraries see; as joints with the rotation order ZYX (the same R) they are what Poise solves.
+
+**Yardstick**: damped least squares as one writes it first [Buss2009]. Forward kinematics by a Python loop
+over the hinges, geometric Jacobian by `numpy.cross` and a mask, Δq = Jᵀ (J Jᵀ + c² I)⁻¹ e with a fixed c per
+tree, no line search, stop when every effector is within 1 mm; angles clipped where there are limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import cos, radians, sin
+from typing import Any, Final
+
+import numpy as np
+
+from blender_ik_addon.core import ReachPoint, Skeleton
+from blender_ik_addon.core.arrays import FloatArray
+
+TOLERANCE: Final = 1e-3
+"""Distance at which the yardstick takes an effector for reached [m]."""
+
+TRACK_ITERATIONS: Final = 20
+"""Most iterations of the yardstick in a frame that starts from the one before."""
+
+POSE_ITERATIONS: Final = 300
+"""Most iterations of the yardstick from rest."""
+
+SAME_PLACE: Final = 1e-9
+"""Largest difference of an offset of a tree from that of a file, which is rounded to 12 digits [m]."""
+
+Place = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Hinge:
+    """One degree of freedom."""
+
+    name: str
+    parent: int
+    """Index of the hinge it hangs on, -1 for the world."""
+    offset: Place
+    """Where it is, in the parent's frame [m]."""
+    axis: int
+    """0 x, 1 y, 2 z of its own frame."""
+    slides: bool
+    """Whether it slides [m] rather than turns [rad]."""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Three hinges at one place; before them three sliders where it also moves."""
+
+    name: str
+    parent: str | None
+    offset: Place
+    """Where it is, in the parent's frame [m]."""
+    slides: bool = False
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Joints, parents first, and the points that are to reach targets."""
+
+    name: str
+    joints: tuple[Joint, ...]
+    effectors: tuple[tuple[str, Place], ...]
+    """Joint and point in its frame [m], (E,)."""
+    damping: float
+    """c of the yardstick, in the units of the residual [m]."""
+
+    @property
+    def hinges(self) -> list[Hinge]:
+        """All degrees of freedom, parents first."""
+        hinges: list[Hinge] = []
+        last: dict[str | None, int] = {None: -1}
+        for joint in self.joints:
+            parent, offset = last[joint.parent], joint.offset
+            kinds = [(f"t{axis}", True) for axis in "xyz"] * joint.slides
+            kinds += [(axis, False) for axis in "xyz"]
+            for kind, slides in kinds:
+                hinges.append(Hinge(f"{joint.name}_{kind}", parent, offset, "xyz".index(kind[-1]), slides))
+                parent, offset = len(hinges) - 1, (0.0, 0.0, 0.0)
+            last[joint.name] = parent
+        return hinges
+
+    def last_hinge(self, joint: str) -> int:
+        """Index of the hinge whose frame is that of a joint."""
+        return next(i for i, hinge in enumerate(self.hinges) if hinge.name == f"{joint}_z")
+
+    def skeleton(self, limit: float | None = None) -> Skeleton:
+        """The tree as ball joints, each angle within ± `limit` [rad] where it is given."""
+        free = np.array([[joint.slides] * 3 + [True] * 3 for joint in self.joints])
+        bound = None if limit is None else np.array([np.inf] * 3 + [limit] * 3)
+        return Skeleton.build(
+            [joint.name for joint in self.joints],
+            [joint.parent for joint in self.joints],
+            offsets=[joint.offset for joint in self.joints],
+            orders="ZYX",  # z first: R = Rx Ry Rz
+            free=free,
+            lower=None if bound is None else -bound,
+            upper=bound,
+        )
+
+    def tasks(self, targets: FloatArray) -> tuple[ReachPoint, ...]:
+        """A task for each effector, targets (E, 3) or, for a sequence, (F, E, 3) [m]."""
+        return tuple(
+            ReachPoint(joint=joint, point=np.array(point), target=targets[..., number, :])
+            for number, (joint, point) in enumerate(self.effectors)
+        )
+
+
+# The trees
+
+
+def _stem(names: Sequence[str], offset: Place, parent: str | None = None) -> list[Joint]:
+    """Joints one after the other, `offset` [m] apart, the first at its parent's tip (or at the origin)."""
+    joints: list[Joint] = []
+    for name in names:
+        joints.append(Joint(name, parent, offset if parent else (0.0, 0.0, 0.0)))
+        parent = name
+    return joints
+
+
+def _leaning(degrees: float) -> Place:
+    """One metre up, turned from z towards x."""
+    return (sin(radians(degrees)), 0.0, cos(radians(degrees)))
+
+
+def _branch(name: str, parent: str, parent_lean: float, lean: float) -> list[Joint]:
+    """Two joints with bones of 1 m; the first stands at the tip of its parent's bone."""
+    root, tip = f"{name}0", f"{name}1"
+    return [Joint(root, parent, _leaning(parent_lean)), Joint(tip, root, _leaning(lean))]
+
+
+def y_tree() -> Tree:
+    """A trunk of three bones that forks into two branches of two, 30° to each side; all bones 1 m."""
+    joints = _stem(["t0", "t1", "t2"], _leaning(0))
+    joints += _branch("l", "t2", 0, 30) + _branch("r", "t2", 0, -30)
+    return Tree("Y", tuple(joints), (("l1", _leaning(30)), ("r1", _leaning(-30))), damping=0.3)
+
+
+def double_y_tree() -> Tree:
+    """A trunk of four bones, whose two branches fork once more, by 30° each time."""
+    joints = _stem(["t0", "t1", "t2", "t3"], _leaning(0))
+    effectors: list[tuple[str, Place]] = []
+    for side, sign in (("l", 1), ("r", -1)):
+        joints += _branch(side, "t3", 0, 30 * sign)
+        # The left twig of each side comes first.
+        for twig, lean in (("a", 30 * (1 + sign)), ("b", 30 * (sign - 1))):
+            joints += _branch(side + twig, f"{side}1", 30 * sign, lean)
+            effectors.append((f"{side}{twig}1", _leaning(lean)))
+    return Tree("YY", tuple(joints), tuple(effectors), damping=0.5)
+
+
+def human_tree(*, floating: bool = False) -> Tree:
+    """A figure of 1.75 m with its arms out along y: 21 joints; `floating`: and a pelvis that moves."""
+    spine = [
+        Joint("spine1", None, (0.0, 0.0, 1.05)),
+        Joint("spine2", "spine1", (0.0, 0.0, 0.13)),
+        Joint("spine3", "spine2", (0.0, 0.0, 0.13)),
+        Joint("neck", "spine3", (0.0, 0.0, 0.18)),
+        Joint("head", "neck", (0.0, 0.0, 0.1)),
+    ]
+    arms, legs = [], []
+    for side, y in (("l", 1.0), ("r", -1.0)):
+        arms += [
+            Joint(f"clavicle_{side}", "spine3", (0.0, y * 0.03, 0.13)),
+            Joint(f"upperarm_{side}", f"clavicle_{side}", (0.0, y * 0.15, 0.0)),
+            Joint(f"forearm_{side}", f"upperarm_{side}", (0.0, y * 0.29, 0.0)),
+            Joint(f"hand_{side}", f"forearm_{side}", (0.0, y * 0.26, 0.0)),
+        ]
+        legs += [
+            Joint(f"thigh_{side}", None, (0.0, y * 0.09, 0.92)),
+            Joint(f"shin_{side}", f"thigh_{side}", (0.0, 0.0, -0.44)),
+            Joint(f"foot_{side}", f"shin_{side}", (0.0, 0.0, -0.42)),
+            Joint(f"toe_{side}", f"foot_{side}", (0.13, 0.0, -0.06)),
+        ]
+    joints = spine + arms + legs
+    if floating:
+        pelvis = (0.0, 0.0, 0.95)
+        joints = [
+            Joint(joint.name, "pelvis", (joint.offset[0], joint.offset[1], joint.offset[2] - pelvis[2]))
+            if joint.parent is None
+            else joint
+            for joint in joints
+        ]
+        joints.insert(0, Joint("pelvis", None, pelvis, slides=True))
+    effectors = (
+        ("head", (0.0, 0.0, 0.16)),
+        ("hand_l", (0.0, 0.08, 0.0)),
+        ("hand_r", (0.0, -0.08, 0.0)),
+        ("foot_l", (0.13, 0.0, -0.06)),
+        ("foot_r", (0.13, 0.0, -0.06)),
+    )
+    return Tree("humanf" if floating else "human", tuple(joints), effectors, damping=0.1)
+
+
+def chain_tree(n: int = 30) -> Tree:
+    """N joints one above the other, bones of 1 m."""
+    joints = _stem([f"c{i}" for i in range(n)], _leaning(0))
+    return Tree(f"chain{n}", tuple(joints), ((f"c{n - 1}", _leaning(0)),), damping=3.0)
+
+
+def trees() -> dict[str, Tree]:
+    """All trees by name."""
+    built = (y_tree(), double_y_tree(), human_tree(), human_tree(floating=True), chain_tree())
+    return {tree.name: tree for tree in built}
+
+
+def differences(tree: Tree, stored: Mapping[str, Any]) -> list[str]:
+    """What tells a tree from one of a file with `hinges` and `effectors`; nothing if they are equal."""
+    hinges, found = tree.hinges, []
+    if len(hinges) != len(stored["hinges"]):
+        return [f"{tree.name} has {len(hinges)} hinges, in the file {len(stored['hinges'])}"]
+    for own, other in zip(hinges, stored["hinges"], strict=True):
+        same = (own.name, own.parent, own.axis) == (other["name"], other["parent"], other["axis"])
+        same &= own.slides == (other["kind"] == "p")
+        if not (same and np.allclose(own.offset, other["offset"], rtol=0.0, atol=SAME_PLACE)):
+            found.append(f"{tree.name}: hinge {own.name} is not that of the file")
+    points = [(tree.last_hinge(joint), point) for joint, point in tree.effectors]
+    others = [(effector["hinge"], effector["offset"]) for effector in stored["effectors"]]
+    same = [hinge for hinge, _ in points] == [hinge for hinge, _ in others]
+    if not (same and np.allclose([p for _, p in points], [p for _, p in others], rtol=0.0, atol=SAME_PLACE)):
+        found.append(f"{tree.name}: the effectors are not those of the file")
+    return found
+
+
+# The yardstick
+
+
+@dataclass(frozen=True)
+class PlainSolution:
+    """What the yardstick found."""
+
+    values: FloatArray
+    """Hinges, (nq,) [rad] or [m]."""
+    iterations: int
+    reached: bool
+
+
+class PlainLoop:
+    """Damped least squares in plain numpy, see the module."""
+
+    def __init__(self, tree: Tree, limit: float | None = None) -> None:
+        hinges = tree.hinges
+        self.size = len(hinges)
+        """Number of hinges nq."""
+        self.slides = np.array([hinge.slides for hinge in hinges])
+        """Which of them slide, (nq,)."""
+        self.limit = np.where(self.slides, np.inf, np.inf if limit is None else limit)
+        """Largest value of each, (nq,)."""
+        self._damping = tree.damping
+        self._parents = [hinge.parent for hinge in hinges]
+        self._offsets = np.array([hinge.offset for hinge in hinges])
+        self._axes = np.array([hinge.axis for hinge in hinges])
+        self._units = np.eye(3)[self._axes]
+        self._tips = [tree.last_hinge(joint) for joint, _ in tree.effectors]
+        self._points = np.array([point for _, point in tree.effectors])
+        self._mask = np.zeros((len(self._tips), self.size, 1))
+        """Which hinges move which effector, (E, nq, 1)."""
+        for number, hinge in enumerate(self._tips):
+            while hinge >= 0:
+                self._mask[number, hinge] = 1.0
+                hinge = self._parents[hinge]
+
+    def _local(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Rotations (nq, 3, 3) and places (nq, 3) in the parent's frame."""
+        angles = np.where(self.slides, 0.0, values)
+        cosine, sine = np.cos(angles), np.sin(angles)
+        rotations = np.zeros((self.size, 3, 3))
+        hinge, first, second = np.arange(self.size), (self._axes + 1) % 3, (self._axes + 2) % 3
+        rotations[hinge, self._axes, self._axes] = 1.0
+        rotations[hinge, first, first] = rotations[hinge, second, second] = cosine
+        rotations[hinge, second, first] = sine
+        rotations[hinge, first, second] = -sine
+        return rotations, self._offsets + self._units * np.where(self.slides, values, 0.0)[:, None]
+
+    def place(self, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Rotations (nq, 3, 3) and places (nq, 3) of the hinges, effectors (E, 3), all in the world."""
+        local, offsets = self._local(values)
+        rotations, places = np.empty((self.size, 3, 3)), np.empty((self.size, 3))
+        for hinge, parent in enumerate(self._parents):
+            if parent < 0:
+                rotations[hinge], places[hinge] = local[hinge], offsets[hinge]
+            else:
+                rotations[hinge] = rotations[parent] @ local[hinge]
+                places[hinge] = places[parent] + rotations[parent] @ offsets[hinge]
+        tips = places[self._tips] + (rotations[self._tips] @ self._points[..., None])[..., 0]
+        return rotations, places, tips
+
+    def jacobian(self, rotations: FloatArray, places: FloatArray, tips: FloatArray) -> FloatArray:
+        """Derivative of the effectors by the hinges, (3 E, nq)."""
+        axes = rotations[np.arange(self.size), :, self._axes]
+        columns = np.cross(axes, tips[:, None] - places)
+        if self.slides.any():
+            columns = np.where(self.slides[:, None], axes, columns)
+        return (columns * self._mask).transpose(0, 2, 1).reshape(-1, self.size)
+
+    def solve(self, values: FloatArray, targets: FloatArray, max_iterations: int) -> PlainSolution:
+        """From hinges (nq,) to targets (E, 3) [m]."""
+        for iteration in range(max_iterations + 1):
+            rotations, places, tips = self.place(values)
+            error = targets - tips
+            reached = bool((np.sqrt((error**2).sum(-1)) <= TOLERANCE).all())
+            if reached or iteration == max_iterations:
+                return PlainSolution(values, iteration, reached)
+            J = self.jacobian(rotations, places, tips)
+            damped = J @ J.T + self._damping**2 * np.eye(len(J))
+            values = values + J.T @ np.linalg.solve(damped, error.ravel())
+            values = np.clip(values, -self.limit, self.limit)
+        raise AssertionError("the loop returns")
+
+
+# Targets
+
+
+def pose_targets(
+    tree: Tree, frames: int, rng: np.random.Generator, spread: float = radians(55.0)
+) -> FloatArray:
+    """Effectors in poses drawn at random, (frames, E, 3) [m].
+
+    Angles within ± `spread` [rad], sliders within ± 0.3 m: all can be reached, also within limits above it.
+    """
+    loop = PlainLoop(tree)
+    extent = np.where(loop.slides, 0.3, spread)
+    return np.array([loop.place(extent * rng.uniform(-1.0, 1.0, loop.size))[2] for _ in range(frames)])
+
+
+def track_targets(
+    tree: Tree, frames: int, rng: np.random.Generator, amplitude: float = radians(30.0)
+) -> FloatArray:
+    """Effectors on a smooth way from rest, (frames, E, 3) [m].
+
+    Each angle is the sum of two sines of `amplitude` [rad] at most each and of ½ to 2 turns in 250 frames.
+    """
+    loop = PlainLoop(tree)
+    extent = np.where(loop.slides, 0.15, amplitude) * rng.uniform(-1.0, 1.0, (2, loop.size))
+    turns = rng.uniform(0.5, 2.0, (2, loop.size))
+    times = np.arange(frames)[:, None, None] / 250.0
+    values = (extent * np.sin(2.0 * np.pi * turns * times)).sum(1)
+    return np.array([loop.place(row)[2] for row in values])
