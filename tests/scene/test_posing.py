@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from mathutils import Matrix, Quaternion, Vector
 
-from blender_ik_addon.core import IKError
+from blender_ik_addon import core
+from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
 from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.armature import read_armature, read_pose
+from blender_ik_addon.scene.rig import solver_options
 
 from . import builders
 from .actions import assign_slot
@@ -1260,3 +1263,29 @@ def test_status_says_what_is_measured_and_replaced_keys_are_told():
     assert armature.poise.effectors[other].weight == 1.0
     report = posing.solve_pose(armature)
     assert not report.reached and report.status == "SETTLED"
+
+
+def test_the_core_alone_gives_the_same_numbers():
+    armature = figure("foot.L", "foot.R", "hand.L")
+    for bone in armature.pose.bones:
+        bone.rotation_mode = 'XYZ'
+    feet_and_hand = armature.poise.effectors
+    feet_and_hand["hand.L"].priority = 1
+    feet_and_hand["hand.L"].target.location.y -= 0.15
+    bpy.context.view_layer.update()
+
+    read = read_armature(armature)
+    tasks: list[ReachPoint | MatchOrientation] = []
+    for effector in feet_and_hand:
+        matrix = np.array(effector.target.matrix_world)  # the armature stands at the origin
+        level = {"joint": effector.bone, "priority": effector.priority}
+        tasks.append(ReachPoint(target=matrix[:3, 3], **level))
+        tasks.append(MatchOrientation(target=matrix[:3, :3], **level))
+    problem = Problem(read.skeleton, tuple(tasks))
+    solution = core.solve(problem, read_pose(armature, read), solver_options(armature, 1.0))
+
+    report = posing.solve_pose(armature)
+    assert report.iterations == solution.iterations
+    for name, channels in zip(read.skeleton.names, solution.pose.channels, strict=True):
+        bone = armature.pose.bones[name]
+        np.testing.assert_allclose([*bone.location, *bone.rotation_euler], channels, atol=1e-5)
