@@ -131,17 +131,55 @@ def _unused_as_zero(rows: FloatArray, used: BoolArray | None, tasks: int) -> Flo
     return rows.reshape(len(rows), tasks, 3)
 
 
-def _check_axes(task: Task, axes: tuple[bool, bool, bool]) -> None:
-    if len(axes) != 3 or not any(axes):
-        raise IKError(f"{task.label}: at least one of three axes must be on, got {axes}")
-
-
 @dataclass(frozen=True, kw_only=True)
-class ReachPoint(Task):
-    """Bring a point of a joint to a place."""
+class JointTask(Task):
+    """A task about one joint, along or about some of three axes."""
 
     joint: str | int
     """Name or index of the joint."""
+    axes: tuple[bool, bool, bool] = ALL_AXES
+    """Which of the three axes matter."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.axes) != 3 or not any(self.axes):
+            raise IKError(f"{self.label}: at least one of three axes must be on, got {self.axes}")
+
+    def check(self, skeleton: Skeleton) -> None:
+        """Raise `IKError` when the joint does not exist."""
+        skeleton.index(self.joint)
+
+    def joints(self, skeleton: Skeleton) -> list[int]:
+        """The joint."""
+        return [skeleton.index(self.joint)]
+
+
+class AxisRows(Rows):
+    """Stacked tasks about joints: three rows each, without those of the axes that are switched off."""
+
+    def __init__(self, tasks: Sequence[JointTask], mechanism: Mechanism) -> None:
+        self._joints = [mechanism.skeleton.index(task.joint) for task in tasks]
+        self._anchors = np.array([mechanism.anchor(joint) for joint in self._joints], dtype=np.int64)
+        self._weight = np.array([task.weight for task in tasks])
+        plain = all(all(task.axes) for task in tasks)
+        self._used: BoolArray | None = None if plain else np.array([t.axes for t in tasks]).ravel()
+        self.row_counts = tuple(sum(task.axes) for task in tasks)
+        self.angular = np.full(sum(self.row_counts), type(tasks[0]).angular)
+
+    def _rows(self, weighted: FloatArray) -> FloatArray:
+        """(F, E, 3, ...) -> (F, m, ...) without the rows that are switched off."""
+        flat = weighted.reshape(len(weighted), weighted.shape[1] * 3, *weighted.shape[3:])
+        return flat if self._used is None else flat[:, self._used]
+
+    def _forces(self, multipliers: FloatArray) -> FloatArray:
+        """(F, m) -> (F, E, 3), with 0 for the rows that are switched off."""
+        return _unused_as_zero(multipliers, self._used, len(self._anchors))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReachPoint(JointTask):
+    """Bring a point of a joint to a place."""
+
     target: FloatArray
     """Where the point should be, in armature space, (3,) or (F, 3) [m]."""
     point: FloatArray = field(default_factory=lambda: np.zeros(3))
@@ -161,7 +199,6 @@ class ReachPoint(Task):
             if not np.isfinite(array).all():
                 raise IKError(f"{self.label}: {key} is not finite")
             object.__setattr__(self, key, array)
-        _check_axes(self, self.axes)
         counts = self._frame_counts
         if len(set(counts) - {1}) > 1:
             raise IKError(
@@ -192,29 +229,20 @@ class ReachPoint(Task):
             armature_from_axes=_frame(self.armature_from_axes, 2, frame),
         )
 
-    def check(self, skeleton: Skeleton) -> None:
-        """Raise `IKError` when the joint does not exist."""
-        skeleton.index(self.joint)
-
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """The joint."""
-        return [skeleton.index(self.joint)]
-
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
         """Stack tasks of this kind."""
         return PointRows([task for task in tasks if isinstance(task, ReachPoint)], mechanism)
 
 
-class PointRows(Rows):
+class PointRows(AxisRows):
     """Places of points: r = W (p − target), J = W ∂p/∂q, W the weight along the chosen axes."""
 
     def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
-        joints = [mechanism.skeleton.index(task.joint) for task in tasks]
-        self._anchors = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
+        super().__init__(tasks, mechanism)
         local: list[FloatArray] = []
         weights: list[FloatArray] = []
-        for task, joint in zip(tasks, joints, strict=True):
+        for task, joint in zip(tasks, self._joints, strict=True):
             matrix = mechanism.anchor_from_joint(joint)
             local.append(matrix[:, :3, :3] @ task.point + matrix[:, :3, 3])
             axes_from_armature = np.swapaxes(task.armature_from_axes, -1, -2)
@@ -222,17 +250,7 @@ class PointRows(Rows):
         self._local = _stack_frames(local, 1)  # (F, E, 3)
         self._target = _stack_frames([task.target for task in tasks], 1)
         self._axes = _stack_frames(weights, 2)  # (F, E, 3, 3), rows of switched-off axes are 0
-        self._weight = np.array([task.weight for task in tasks])
         self._weights = self._axes * self._weight[:, None, None]
-        plain = all(all(task.axes) for task in tasks)
-        self._used: BoolArray | None = None if plain else np.array([t.axes for t in tasks]).ravel()
-        self.row_counts = tuple(sum(task.axes) for task in tasks)
-        self.angular = np.zeros(sum(self.row_counts), dtype=np.bool_)
-
-    def _rows(self, weighted: FloatArray) -> FloatArray:
-        """(F, E, 3, ...) -> (F, m, ...) without the rows that are switched off."""
-        flat = weighted.reshape(len(weighted), weighted.shape[1] * 3, *weighted.shape[3:])
-        return flat if self._used is None else flat[:, self._used]
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted distance along each axis, (F, m)."""
@@ -252,7 +270,7 @@ class PointRows(Rows):
         if multipliers is None:
             weighted = self._weights @ (points - self._target)[..., None]
         else:
-            weighted = _unused_as_zero(multipliers, self._used, len(self._anchors))[..., None]
+            weighted = self._forces(multipliers)[..., None]
         forces = (np.swapaxes(self._weights, -1, -2) @ weighted)[..., 0]
         return posed.point_curvature(self._anchors, forces, posed.point_jacobian(self._anchors, points))
 
@@ -264,11 +282,9 @@ class PointRows(Rows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatchOrientation(Task):
+class MatchOrientation(JointTask):
     """Turn a joint to an orientation."""
 
-    joint: str | int
-    """Name or index of the joint."""
     target: FloatArray
     """armature_from_target rotation, (3, 3) or (F, 3, 3)."""
     axes: tuple[bool, bool, bool] = ALL_AXES
@@ -284,7 +300,6 @@ class MatchOrientation(Task):
         if not off <= ROTATION_TOLERANCE or (np.linalg.det(target) < 0).any():
             raise IKError(f"{self.label}: target is not a rotation matrix")
         object.__setattr__(self, "target", target)
-        _check_axes(self, self.axes)
 
     @property
     def label(self) -> str:
@@ -300,21 +315,13 @@ class MatchOrientation(Task):
         """The task with the target of one frame."""
         return replace(self, target=_frame(self.target, 2, frame))
 
-    def check(self, skeleton: Skeleton) -> None:
-        """Raise `IKError` when the joint does not exist."""
-        skeleton.index(self.joint)
-
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """The joint."""
-        return [skeleton.index(self.joint)]
-
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
         """Stack tasks of this kind."""
         return OrientationRows([task for task in tasks if isinstance(task, MatchOrientation)], mechanism)
 
 
-class OrientationRows(Rows):
+class OrientationRows(AxisRows):
     """Orientations: r = w log(Tᵀ R), the rest of the turn as a rotation vector in the target's axes.
 
     With R turned to exp(ω) R, log(Tᵀ exp(ω) R) = log(exp(Tᵀω) TᵀR), so J = w Jl⁻¹(log TᵀR) Tᵀ ω
@@ -323,25 +330,15 @@ class OrientationRows(Rows):
     """
 
     def __init__(self, tasks: Sequence[MatchOrientation], mechanism: Mechanism) -> None:
-        joints = [mechanism.skeleton.index(task.joint) for task in tasks]
-        self._anchors = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
-        self._rotation = _stack_frames([mechanism.anchor_from_rotation(joint) for joint in joints], 2)
+        super().__init__(tasks, mechanism)
+        self._rotation = _stack_frames([mechanism.anchor_from_rotation(joint) for joint in self._joints], 2)
         self._target = _stack_frames([task.target for task in tasks], 2)
         self._axes = np.array([task.axes for task in tasks], dtype=np.float64)  # (E, 3)
-        self._weight = np.array([task.weight for task in tasks])
-        plain = all(all(task.axes) for task in tasks)
-        self._used: BoolArray | None = None if plain else np.array([t.axes for t in tasks]).ravel()
-        self.row_counts = tuple(sum(task.axes) for task in tasks)
-        self.angular = np.ones(sum(self.row_counts), dtype=np.bool_)
 
     def _turn(self, posed: PosedMechanism) -> FloatArray:
         """log(TᵀR), (F, E, 3) [rad]."""
         current = posed.matrices[:, self._anchors, :3, :3] @ self._rotation
         return rotvec_from_matrix(np.swapaxes(self._target, -1, -2) @ current)
-
-    def _rows(self, weighted: FloatArray) -> FloatArray:
-        flat = weighted.reshape(len(weighted), weighted.shape[1] * 3, *weighted.shape[3:])
-        return flat if self._used is None else flat[:, self._used]
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted rotation vectors, (F, m)."""
@@ -360,7 +357,7 @@ class OrientationRows(Rows):
         With multipliers exact where the orientation is met: log is linear there to second order.
         """
         if multipliers is not None:
-            weighted = _unused_as_zero(multipliers, self._used, len(self._anchors)) * self._weight[:, None]
+            weighted = self._forces(multipliers) * self._weight[:, None]
             return posed.angular_curvature(self._anchors, (self._target @ weighted[..., None])[..., 0])
         turn = self._turn(posed)
         whole = self._axes.all(axis=-1)

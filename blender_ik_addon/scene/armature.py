@@ -128,7 +128,7 @@ def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armat
     check_armature(armature_object)
     data: Any = armature_object.data
     names, parents = parents_first(data.bones)
-    pose_bones = _pose_bones(armature_object, names)
+    pose_bones = pose_bones_named(armature_object, names)
     driven_by = driven_bones(armature_object)
     n = len(names)
     locks = [RotationLocks.of(bone) for bone in pose_bones]
@@ -233,7 +233,7 @@ def _rest_matrices(bones: Any, names: Sequence[str], parents: Sequence[int]) -> 
     return rest
 
 
-def _pose_bones(armature_object: "Object", names: Iterable[str]) -> "list[PoseBone]":
+def pose_bones_named(armature_object: "Object", names: Iterable[str]) -> "list[PoseBone]":
     """Return pose bones by name. For use within one call only.
 
     Raises:
@@ -575,51 +575,3 @@ def _rotations(
         written=armature.written[joints, 3:],
         present=present,
     )
-
-
-# Putting back
-
-_SNAPSHOT_CHANNELS: Final = (
-    "location",
-    "rotation_euler",
-    "rotation_quaternion",
-    "rotation_axis_angle",
-    "scale",
-)
-
-
-@dataclass(frozen=True)
-class PoseSnapshot:
-    """Every channel of some bones, to be put back bit by bit; also of bones that have no animation."""
-
-    object_name: str
-    """Name of the armature object."""
-    rotation_modes: Mapping[str, str]
-    """Bone -> rotation mode."""
-    values: Mapping[str, tuple[tuple[float, ...], ...]]
-    """Bone -> location, Euler angles, quaternion, axis-angle and scale, as Blender holds them."""
-
-    @classmethod
-    def take(cls, armature_object: "Object", bones: Iterable[str] | None = None) -> "PoseSnapshot":
-        """Note the channels of the named bones, or of all."""
-        if bones is None:
-            bones = [bone.name for bone in armature_object.pose.bones] if armature_object.pose else []
-        found = _pose_bones(armature_object, bones)
-        return cls(
-            armature_object.name,
-            {bone.name: bone.rotation_mode for bone in found},
-            {bone.name: tuple(tuple(getattr(bone, name)) for name in _SNAPSHOT_CHANNELS) for bone in found},
-        )
-
-    def restore(self, armature_object: "Object") -> None:
-        """Put the channels back.
-
-        Raises:
-            IKError: A bone is not there any more; nothing is changed then.
-        """
-        for bone in _pose_bones(armature_object, self.values):
-            mode: Any = self.rotation_modes[bone.name]
-            if bone.rotation_mode != mode:
-                bone.rotation_mode = mode  # converts the rotation, so the values come after it
-            for name, values in zip(_SNAPSHOT_CHANNELS, self.values[bone.name], strict=True):
-                setattr(bone, name, values)

@@ -16,10 +16,10 @@ from ..core import IKError, Pose, Solution
 from ..core.arrays import FloatArray, frozen
 from ..core.sequence import collect, solve_frames
 from .animation import Channel, check_keyable, write_keys
-from .armature import PoseSnapshot, channel_values, rotation_values
+from .armature import channel_values, rotation_values
 from .properties import settings_of
 from .reports import BakeReport, measured_status
-from .restoring import ActionSnapshot, block_with_uid, scene_state
+from .restoring import ActionSnapshot, PoseSnapshot, block_with_uid, scene_state
 from .rig import Reading, Rig, solver_options, tolerances
 
 LAST_FRAME: Final = 1_048_574

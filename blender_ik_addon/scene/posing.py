@@ -18,12 +18,13 @@ from bpy.types import Collection, Depsgraph, LayerCollection, Object, ViewLayer
 from ..core import IKError, Solution, Status, solve
 from ..core.arrays import FloatArray
 from ..core.rotation import euler_from_matrix, order_index
-from .armature import PoseSnapshot, check_armature, write_pose
+from .armature import check_armature, write_pose
 from .baking import BakeJob
 from .dependence import check_independence
 from .effectors import check_evaluated, orientations
 from .properties import KIND_ITEMS, POISE_PG_effector, settings_of
 from .reports import BakeReport, EffectorError, Report, Tolerances, all_reached, listed, measured_status
+from .restoring import PoseSnapshot
 from .rig import Rig, solver_options, tolerances
 
 __all__ = [

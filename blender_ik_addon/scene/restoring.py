@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a bake changes for a while and puts back: action and F-curves, frame, modes, selection, auto-key.
+"""What changes for a while and is put back: pose, action and F-curves, frame, modes, selection, auto-key.
 
 Everything is kept as plain data. Objects and actions are found again by their session uid, so that they may
 be renamed meanwhile; what is deleted meanwhile is no obstacle to putting back the rest.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +28,7 @@ from .animation import (
     own_strip,
     read_keys,
 )
+from .armature import pose_bones_named
 
 _CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
 
@@ -35,6 +36,55 @@ _CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mut
 def block_with_uid(collection: Any, uid: int) -> Any:
     """Return the data-block with a session uid from `bpy.data.objects` or the like; None if it is gone."""
     return next((block for block in collection if block.session_uid == uid), None)
+
+
+# The pose
+
+
+_SNAPSHOT_CHANNELS = (
+    "location",
+    "rotation_euler",
+    "rotation_quaternion",
+    "rotation_axis_angle",
+    "scale",
+)
+
+
+@dataclass(frozen=True)
+class PoseSnapshot:
+    """Every channel of some bones, to be put back bit by bit; also of bones that have no animation."""
+
+    object_name: str
+    """Name of the armature object."""
+    rotation_modes: Mapping[str, str]
+    """Bone -> rotation mode."""
+    values: Mapping[str, tuple[tuple[float, ...], ...]]
+    """Bone -> location, Euler angles, quaternion, axis-angle and scale, as Blender holds them."""
+
+    @classmethod
+    def take(cls, armature_object: bpy.types.Object, bones: Iterable[str] | None = None) -> "PoseSnapshot":
+        """Note the channels of the named bones, or of all."""
+        if bones is None:
+            bones = [bone.name for bone in armature_object.pose.bones] if armature_object.pose else []
+        found = pose_bones_named(armature_object, bones)
+        return cls(
+            armature_object.name,
+            {bone.name: bone.rotation_mode for bone in found},
+            {bone.name: tuple(tuple(getattr(bone, name)) for name in _SNAPSHOT_CHANNELS) for bone in found},
+        )
+
+    def restore(self, armature_object: bpy.types.Object) -> None:
+        """Put the channels back.
+
+        Raises:
+            IKError: A bone is not there any more; nothing is changed then.
+        """
+        for bone in pose_bones_named(armature_object, self.values):
+            mode: Any = self.rotation_modes[bone.name]
+            if bone.rotation_mode != mode:
+                bone.rotation_mode = mode  # converts the rotation, so the values come after it
+            for name, values in zip(_SNAPSHOT_CHANNELS, self.values[bone.name], strict=True):
+                setattr(bone, name, values)
 
 
 # The action

@@ -17,7 +17,6 @@ from blender_ik_addon.core.skeleton import INHERIT_SCALE, Pose
 from blender_ik_addon.scene.animation import ChannelKeys
 from blender_ik_addon.scene.armature import (
     Armature,
-    PoseSnapshot,
     channel_values,
     check_armature,
     evaluated_matrices,
@@ -28,6 +27,7 @@ from blender_ik_addon.scene.armature import (
     world_from_armature,
     write_pose,
 )
+from blender_ik_addon.scene.restoring import PoseSnapshot
 from blender_ik_addon.scene.rotation_modes import far_orders
 
 from . import builders
