@@ -15,26 +15,34 @@ References, cited by their keys:
 - [Sugihara2011] T. Sugihara: Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method,
   IEEE Transactions on Robotics 27(5), 2011.
 - [Sola2018] J. Solà, J. Deray, D. Atchuthan: A micro Lie theory for state estimation in robotics, 2018.
+- [LawsonHanson1974] C. L. Lawson, R. J. Hanson: Solving least squares problems, 1974, chapter 23.
 - [Bertsekas1982] D. P. Bertsekas: Projected Newton methods for optimization problems with simple constraints,
   SIAM Journal on Control and Optimization 20(2), 1982.
+- [NocedalWright2006] J. Nocedal, S. J. Wright: Numerical optimization, 2nd edition, 2006.
+- [Steihaug1983] T. Steihaug: The conjugate gradient method and trust regions in large scale optimization,
+  SIAM Journal on Numerical Analysis 20(3), 1983.
 """
 
 from .errors import IKError
+from .explanation import Explanation, Limit, Reason
 from .kinematics import PosedSkeleton, forward_kinematics
 from .problem import Problem
-from .sequence import SequenceSolution, solve_sequence
+from .sequence import SequenceSolution, solve_each, solve_sequence
 from .skeleton import Pose, Skeleton
 from .solver import METHODS, Solution, SolverOptions, Status, TaskError, solve
 from .tasks import MatchOrientation, ReachPoint, StayNear, Task
 
 __all__ = [
     "METHODS",
+    "Explanation",
     "IKError",
+    "Limit",
     "MatchOrientation",
     "Pose",
     "PosedSkeleton",
     "Problem",
     "ReachPoint",
+    "Reason",
     "SequenceSolution",
     "Skeleton",
     "Solution",
@@ -45,5 +53,6 @@ __all__ = [
     "TaskError",
     "forward_kinematics",
     "solve",
+    "solve_each",
     "solve_sequence",
 ]

@@ -183,7 +183,7 @@ class Descent:
 
     def moved_to(self, change: FloatArray) -> Point:
         """The point after a change in u."""
-        return self._objective.at(self._objective.moved(self.point, change))
+        return self._objective.at(self._objective.moved(self.point.values, change))
 
     def _model(self) -> list[StepLevel]:
         """The levels as the step rule sees them."""
@@ -206,7 +206,7 @@ class Descent:
     def _step(self) -> tuple[BoundedStep, FloatArray]:
         """The step rule's answer, and what its model says each level gains by it, (F, levels)."""
         model = self._model()
-        step = bounded_step(model, *self._objective.room(self.point), self._radius)
+        step = bounded_step(model, *self._objective.room(self.point.values), self._radius)
         return step, self._gain(model, step.change)
 
     def _recognise_unmet(self, step: BoundedStep, gains: FloatArray) -> bool:
@@ -262,7 +262,7 @@ class Descent:
                 correction += (answer @ left[..., None])[..., 0]
             size = np.abs(correction).max(axis=1, initial=0.0)
             correction *= np.minimum(1.0, self._radius / np.where(size > 0.0, size, 1.0))[:, None]
-            candidate = self._objective.at(self._objective.moved(trial, correction))
+            candidate = self._objective.at(self._objective.moved(trial.values, correction))
             old, new = norms_of(self._residuals(trial)), norms_of(self._residuals(candidate))
             helps = bent & _first_falls(new, old, old, self._slack, ties=False)
             if not helps.any():
@@ -333,7 +333,7 @@ class Descent:
         curvature = objective.curvature(self.point, self._levels, level, self._stubborn)
         if curvature is None:
             return False
-        down, up = (bound[frame] for bound in objective.room(self.point))
+        down, up = (bound[frame] for bound in objective.room(self.point.values))
         free = (-down > ESCAPE_ANGLE) | (up > ESCAPE_ANGLE)
         projection = np.diag(free.astype(np.float64))
         for upper in self._levels[:level]:

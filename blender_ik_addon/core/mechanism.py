@@ -21,6 +21,7 @@ All arrays have the frame axis first; constants have 1 there when they are the s
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -145,6 +146,17 @@ class Mechanism:
             and (pose.scale[:, involved] == self._folded.scale[:, involved]).all()
         )
 
+    def select(self, frames: IntArray) -> Mechanism:
+        """The same mechanism for some of its frames."""
+        if len(self.pre) == 1:
+            return self
+        some = copy(self)
+        some._folded = Pose(self._folded.channels[frames], self._folded.scale[frames])
+        some._anchor_from_joint = {j: matrix[frames] for j, matrix in self._anchor_from_joint.items()}
+        some.pre, some.slide = self.pre[frames], self.slide[frames]
+        some._offset, some._fixed = self._offset[frames], self._fixed[frames]
+        return some
+
     def _number_channels(self) -> None:
         """Number the free channels from the root outward, outermost first."""
         channels: list[tuple[int, int]] = []
@@ -205,11 +217,11 @@ class Mechanism:
 
     def values(self, pose: Pose) -> FloatArray:
         """The free channels of a pose, (..., nv)."""
-        return pose.channels.reshape(*pose.frames, -1)[..., self.channels]
+        return pose.channels.reshape(*pose.frames, len(self.skeleton) * CHANNELS)[..., self.channels]
 
     def with_values(self, pose: Pose, values: FloatArray) -> Pose:
         """The pose with these free channels, (..., nv)."""
-        flat = np.array(pose.channels).reshape(*pose.frames, -1)
+        flat = np.array(pose.channels).reshape(*pose.frames, len(self.skeleton) * CHANNELS)
         flat[..., self.channels] = values
         return pose.with_channels(flat.reshape(pose.channels.shape))
 
@@ -265,6 +277,10 @@ class PosedMechanism:
     axes: FloatArray
     """Axes of the Euler channels before the joint's own rotation, in columns, (F, m, 3, 3)."""
 
+    def select(self, mechanism: Mechanism, frames: IntArray) -> PosedMechanism:
+        """Some of the frames, for the mechanism of those frames."""
+        return PosedMechanism(mechanism, self.values[frames], self.matrices[frames], self.axes[frames])
+
     @cached_property
     def screws(self) -> FloatArray:
         """Velocity (v, omega) of each free channel about the armature's origin, (F, nv, 6)."""
@@ -313,27 +329,99 @@ class PosedMechanism:
         omega = np.swapaxes(self.screws[:, :, 3:], -1, -2)
         return omega[:, None] * self.mechanism.turns[anchors][:, None, :]
 
-    def point_curvature(self, anchors: IntArray, forces: FloatArray, jacobian: FloatArray) -> FloatArray:
-        """Σ_e force_e · ∂²point_e/∂q∂q, (F, nv, nv), for forces (F, E, 3) and the points' Jacobian."""
+    def point_bend(self, anchors: IntArray, forces: FloatArray, jacobian: FloatArray) -> PointBend:
+        """Σ_e force_e · ∂²point_e/∂q∂q for forces (F, E, 3) and the points' Jacobian (F, E, 3, nv)."""
         mechanism = self.mechanism
         moves = mechanism.moves[anchors]  # (E, nv)
         torque = cross(forces[:, :, None, :], self.screws[:, None, :, 3:]) * moves[..., None]  # (F, E, nv, 3)
+        together = None
         if mechanism.has_levers:
             # Channels on two sides of a joint that does not inherit rotation do not act on each other.
             lever = mechanism.lever[anchors]
             together = lever[:, :, None] == lever[:, None, :]  # (E, nv, nv)
-            product = np.einsum("fevk,fekw,evw->fvw", torque, jacobian, together, optimize=True)
-        else:
-            product = summed_product(torque, jacobian)
-        upper = np.triu(product)
-        return upper + np.swapaxes(upper, -1, -2) - np.eye(mechanism.size) * upper
+        return PointBend(torque, jacobian, together)
 
-    def angular_curvature(self, anchors: IntArray, torques: FloatArray) -> FloatArray:
-        """Σ_e torque_e · ½ omega_i × omega_j for i < j, symmetric, (F, nv, nv): how turns compose."""
-        omega = self.angular_jacobian(anchors)  # (F, E, 3, nv)
-        turning = cross(torques[:, :, None, :], np.swapaxes(omega, -1, -2))  # (F, E, nv, 3)
-        product = 0.5 * np.triu(summed_product(turning, omega), 1)
+    def angular_bend(self, anchors: IntArray, torques: FloatArray) -> AngularBend:
+        """Σ_e torque_e · ½ omega_i × omega_j for i < j, symmetric: how turns compose; torques (F, E, 3)."""
+        return AngularBend(torques, self.angular_jacobian(anchors))
+
+
+@dataclass(frozen=True)
+class PointBend:
+    """Σ_e force_e · ∂²point_e/∂q_i∂q_j = Σ_e (force_e × omega_i) · ∂point_e/∂q_j for i <= j."""
+
+    torque: FloatArray
+    """force_e × omega_i of the channels that move each point, else 0, (F, E, nv, 3)."""
+    jacobian: FloatArray
+    """(F, E, 3, nv)."""
+    together: BoolArray | None
+    """Which pairs of channels act on each other, (E, nv, nv); None for all."""
+
+    def matrix(self) -> FloatArray:
+        """All of it, (F, nv, nv)."""
+        if self.together is not None:
+            product = np.einsum(
+                "fevk,fekw,evw->fvw", self.torque, self.jacobian, self.together, optimize=True
+            )
+        else:
+            product = summed_product(self.torque, self.jacobian)
+        return _mirrored(product)
+
+    def times(self, change: FloatArray) -> FloatArray:
+        """Its product with changes (F, nv), (F, nv), without the matrix: by sums along the channels."""
+        if self.together is not None:
+            return (self.matrix() @ change[..., None])[..., 0]
+        jacobian = np.swapaxes(self.jacobian, -1, -2)  # (F, E, nv, 3)
+        moved = jacobian * change[:, None, :, None]
+        from_here = moved.sum(axis=2, keepdims=True) - np.cumsum(moved, axis=2) + moved  # Σ_{j >= i}
+        pulled = self.torque * change[:, None, :, None]
+        up_to_here = np.cumsum(pulled, axis=2) - pulled  # Σ_{j < i}
+        return np.einsum("fevk,fevk->fv", self.torque, from_here) + np.einsum(
+            "fevk,fevk->fv", jacobian, up_to_here
+        )
+
+    def select(self, frames: IntArray) -> PointBend:
+        """The same for some of the frames."""
+        return PointBend(self.torque[frames], self.jacobian[frames], self.together)
+
+
+@dataclass(frozen=True)
+class AngularBend:
+    """Σ_e torque_e · ½ omega_i × omega_j for i < j, symmetric."""
+
+    torques: FloatArray
+    """(F, E, 3)."""
+    omega: FloatArray
+    """(F, E, 3, nv)."""
+
+    def matrix(self) -> FloatArray:
+        """All of it, (F, nv, nv)."""
+        turning = cross(self.torques[:, :, None, :], np.swapaxes(self.omega, -1, -2))  # (F, E, nv, 3)
+        product = 0.5 * np.triu(summed_product(turning, self.omega), 1)
         return product + np.swapaxes(product, -1, -2)
+
+    def times(self, change: FloatArray) -> FloatArray:
+        """Its product with changes (F, nv), (F, nv), without the matrix: by sums along the channels."""
+        omega = np.swapaxes(self.omega, -1, -2)  # (F, E, nv, 3)
+        turned = omega * change[:, None, :, None]
+        up_to_here = np.cumsum(turned, axis=2)  # Σ_{j <= i}
+        # Σ_{j > i} − Σ_{j < i}
+        difference = turned.sum(axis=2, keepdims=True) - 2.0 * up_to_here + turned
+        across = cross(difference, np.broadcast_to(self.torques[:, :, None, :], difference.shape))
+        return 0.5 * np.einsum("fevk,fevk->fv", omega, across)
+
+    def select(self, frames: IntArray) -> AngularBend:
+        """The same for some of the frames."""
+        return AngularBend(self.torques[frames], self.omega[frames])
+
+
+def _mirrored(product: FloatArray) -> FloatArray:
+    """The symmetric matrices with the upper triangles of (F, nv, nv)."""
+    upper = product * np.tri(product.shape[-1], dtype=np.float64).T
+    full = upper + np.swapaxes(upper, -1, -2)
+    diagonal = np.einsum("fvv->fv", full)
+    diagonal *= 0.5
+    return full
 
 
 def summed_product(left: FloatArray, right: FloatArray) -> FloatArray:

@@ -11,14 +11,18 @@ a level of its own, whose residual is u − preferred.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray
-from .mechanism import PosedMechanism
+from .arrays import BoolArray, FloatArray, IntArray
+from .mechanism import AngularBend, PointBend, PosedMechanism
 from .problem import Level, System
+
+DENSE: Final = 150
+"""Most channels [1] with which the matrix of a curvature is cheaper than its products without it."""
 
 MULTIPLIER_DAMPING: Final = 1e-5
 """Added to JJᵀ [1], in scaled units, so that multipliers stay moderate at singular poses."""
@@ -35,6 +39,43 @@ class Point:
     """Of each level of the tasks, then of the wish, (F, m) each, in scaled units."""
     norms: FloatArray
     """|r| of each, (F, levels + 1)."""
+
+
+@dataclass(frozen=True)
+class DenseBend:
+    """A curvature as matrices."""
+
+    matrices: FloatArray
+    """(F, nv, nv)."""
+
+    def times(self, change: FloatArray) -> FloatArray:
+        """Its product with changes (F, nv)."""
+        return (self.matrices @ change[..., None])[..., 0]
+
+    def select(self, frames: IntArray) -> DenseBend:
+        """The same for some of the frames."""
+        return DenseBend(self.matrices[frames])
+
+
+@dataclass(frozen=True)
+class TaskBend:
+    """The curvature of tasks by u, out of those by the channels."""
+
+    weight: FloatArray
+    """u = weight * q, (nv,)."""
+    parts: tuple[DenseBend | PointBend | AngularBend, ...]
+
+    def times(self, change: FloatArray) -> FloatArray:
+        """Its product with changes in u, (F, nv)."""
+        change = change / self.weight
+        total = np.zeros_like(change)
+        for part in self.parts:
+            total += part.times(change)
+        return total / self.weight
+
+    def select(self, frames: IntArray) -> TaskBend:
+        """The same for some of the frames."""
+        return TaskBend(self.weight, tuple(part.select(frames) for part in self.parts))
 
 
 class Objective:
@@ -75,6 +116,17 @@ class Objective:
         self._wish = wish.astype(np.float64)
         self._preferred = np.where(wish, system.preferred, 0.0) * self.weight
 
+        self._stacked_scale = np.concatenate(scales) if scales else np.zeros(0)
+        self._level_starts = np.cumsum([0, *(len(scale) for scale in self._row_scales)])[:-1]
+        self.wishes = bool(wish.any())
+        """Whether any channel has a preferred value."""
+
+    def select(self, frames: IntArray) -> Objective:
+        """The same for some of the frames."""
+        some = copy(self)
+        some.system = self.system.select(frames)
+        return some
+
     @property
     def levels(self) -> int:
         """Number of levels of the tasks; the wish has the number after the last."""
@@ -84,6 +136,34 @@ class Objective:
         """Values inside the limits."""
         return np.clip(values, self.system.lower, self.system.upper)
 
+    def stacked(self, posed: PosedMechanism) -> FloatArray:
+        """Residuals of all levels of the tasks, one above the other, in scaled units, (F, m)."""
+        return np.concatenate(self.system.residuals(posed), axis=1) * self._stacked_scale
+
+    def stacked_jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """Derivative of those by u, (F, m, nv)."""
+        levels = self.system.linearize(posed)
+        jacobian = (
+            levels[0].jacobian
+            if len(levels) == 1
+            else np.concatenate([level.jacobian for level in levels], axis=1)
+        )
+        return jacobian * (self._stacked_scale[:, None] / self.weight)
+
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> TaskBend:
+        """Σ_k y_k ∂²r_k/∂u∂u of those with multipliers (F, m)."""
+        scaled = np.split(multipliers * self._stacked_scale, np.cumsum(self._row_counts)[:-1], axis=1)
+        if self.system.size > DENSE:
+            return TaskBend(self.weight, tuple(self.system.bends(posed, scaled)))
+        matrix = self.system.constraint_curvature(posed, scaled)
+        return TaskBend(self.weight, (DenseBend(matrix),))
+
+    def norms_by_level(self, stacked: FloatArray) -> FloatArray:
+        """|r| of each level of the tasks out of the stacked residual, (F, levels)."""
+        if not stacked.shape[1]:
+            return np.zeros((len(stacked), self.levels))
+        return np.sqrt(np.add.reduceat(stacked**2, self._level_starts, axis=1))
+
     def on_limit(self, values: FloatArray) -> BoolArray:
         """Which channels stand on a limit, (F, nv)."""
         return (values <= self.system.lower) | (values >= self.system.upper)
@@ -91,7 +171,7 @@ class Objective:
     def at(self, values: FloatArray) -> Point:
         """Evaluate at values inside the limits."""
         posed = self.system.place(values)
-        residuals = (*self._scaled(self.system.residuals(posed)), self._away(values))
+        residuals = (*self._scaled(self.system.residuals(posed)), self.away(values))
         return Point(values, posed, residuals, norms_of(residuals))
 
     def linearize(self, point: Point) -> list[Level]:
@@ -107,16 +187,13 @@ class Objective:
         wish = np.broadcast_to(np.diag(self._wish), (len(point.values), nv, nv))
         return [*scaled, Level(point.residuals[-1], wish)]
 
-    def moved(self, point: Point, change: FloatArray) -> FloatArray:
+    def moved(self, values: FloatArray, change: FloatArray) -> FloatArray:
         """Values after a change in u, inside the limits."""
-        return self.clipped(point.values + change / self.weight)
+        return self.clipped(values + change / self.weight)
 
-    def room(self, point: Point) -> tuple[FloatArray, FloatArray]:
+    def room(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """How far u may change down and up, (F, nv) each."""
-        return (
-            (self.system.lower - point.values) * self.weight,
-            (self.system.upper - point.values) * self.weight,
-        )
+        return (self.system.lower - values) * self.weight, (self.system.upper - values) * self.weight
 
     def curvature(
         self, point: Point, levels: Sequence[Level], level: int, unmet: BoolArray
@@ -175,7 +252,7 @@ class Objective:
             residuals = [np.concatenate(residuals, axis=1)]
         return [residual * scale for residual, scale in zip(residuals, self._row_scales, strict=True)]
 
-    def _away(self, values: FloatArray) -> FloatArray:
+    def away(self, values: FloatArray) -> FloatArray:
         """Residual of the wish, u − preferred where there is a preference and else 0, (F, nv)."""
         return (values * self.weight - self._preferred) * self._wish
 

@@ -8,13 +8,14 @@ that residuals and Jacobians of all levels are functions of the free channels al
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, frozen
+from .arrays import BoolArray, FloatArray, IntArray, frozen
 from .errors import IKError
-from .mechanism import Mechanism, PosedMechanism
+from .mechanism import AngularBend, Mechanism, PointBend, PosedMechanism
 from .skeleton import Pose, Skeleton
 from .tasks import Rows, Task
 
@@ -90,7 +91,9 @@ class System:
     def __init__(self, problem: Problem, pose: Pose, like: System | None = None) -> None:
         self.problem = problem
         self.tasks = problem.weighty_tasks
-        """The tasks that take part, (T,)."""
+        """The tasks that take part, (T,); those of a selected frame with its targets."""
+        self._frames = np.arange(pose.frames[0])
+        """Which frames of the problem these are."""
         skeleton = problem.skeleton
         joints = {joint for task in self.tasks for joint in task.joints(skeleton)}
         reusable = like is not None and like.joints == joints and like.mechanism.fits(skeleton, pose, joints)
@@ -119,6 +122,16 @@ class System:
         self.preferred: FloatArray = frozen(of_channels(skeleton.preferred))
         self.stiffness: FloatArray = frozen(of_channels(skeleton.stiffness))
         """Limits, preferred values and stiffness of the free channels, (nv,)."""
+
+    def select(self, frames: IntArray) -> System:
+        """The same system for some of its frames."""
+        some = copy(self)
+        some._frames = self._frames[frames]
+        if len(frames) == 1:
+            some.tasks = tuple(task.at_frame(int(some._frames[0])) for task in self.problem.weighty_tasks)
+        some.mechanism = self.mechanism.select(frames)
+        some._levels = [[rows.select(frames) for rows in level] for level in self._levels]
+        return some
 
     @property
     def heaviest_weights(self) -> list[float]:
@@ -174,13 +187,24 @@ class System:
     def constraint_curvature(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> FloatArray:
         """Σ_k μ_k ∂²r_k/∂q∂q over the rows of the first levels, (F, nv, nv), with (F, m) multipliers each."""
         total = np.zeros((len(posed.values), self.size, self.size))
+        for bend in self.bends(posed, multipliers):
+            total += bend.matrix()
+        return total
+
+    def bends(
+        self, posed: PosedMechanism, multipliers: Sequence[FloatArray]
+    ) -> list[PointBend | AngularBend]:
+        """What that is the sum of, as operators."""
+        bends: list[PointBend | AngularBend] = []
         for level, forces in zip(self._levels, multipliers, strict=False):
             start = 0
             for rows in level:
                 end = start + sum(rows.row_counts)
-                total += rows.curvature(posed, forces[:, start:end])
+                bend = rows.bend(posed, forces[:, start:end])
+                if bend is not None:
+                    bends.append(bend)
                 start = end
-        return total
+        return bends
 
     @property
     def angular_rows(self) -> list[BoolArray]:

@@ -1,22 +1,53 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Many frames: solved in order, each from the answer to the one before.
+"""Many frames: solved together where that serves, by operations on arrays over the frame axis.
 
-Targets carry the frame axis. The pose before the first frame is the caller's, so a sequence is continuous
-with what it starts from. Every array keeps its frame axis, so that a batched form gives the same shapes.
+**From coarse to fine.** The first frame is searched for like a single pose. Then, chunk by chunk, every 16th
+frame is solved from the pose before the chunk, every 4th from a cubic through those, and the rest from a
+cubic through these: on a smooth motion the last start is nearly the answer. What one attempt for all frames
+(`newton`) does not meet, out of reach or blocked by limits, is searched for frame by frame from the same
+start.
+
+**One branch.** Targets can often be met by more than one pose, and a motion should not jump between them. So
+a coarse frame is solved again from the one before it until both agree, and where a step is much larger than
+those before and after it the frames are solved on from its near side. Where that side ends (the pose cannot
+go on) the motion changes its branch, and the frame is told.
+
+With a preferred pose the answer to a frame is a function of its targets and of the branch alone: neither
+direction nor the size of chunks shows. Without, what is left free goes smoothly from the first frame on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from .arrays import FloatArray, IntArray, frozen
 from .errors import IKError
-from .problem import Problem, System
+from .newton import Attempt, attempt
+from .objective import Objective
+from .problem import Problem
 from .skeleton import Pose
-from .solver import Solution, SolverOptions, Status, solve_system, with_overrides
+from .solver import SolverOptions, Status, goal_of, reached_message, solve_system, with_overrides
+
+CHUNK: Final = 256
+"""Frames solved together; a multiple of the first stride, so that chunks share their coarse frames."""
+BLOCK_BYTES: Final = 64e6
+"""Memory that the matrices of frames solved at once may take [bytes]."""
+MATRICES: Final = 8
+"""How many matrices of nv × nv a frame with a preferred pose takes meanwhile."""
+
+STRIDES: Final = (16, 4, 1)
+"""Every how many frames there is one of the first, second, ... pass."""
+
+AGREE: Final = 1e-3
+"""Largest difference [rad] between answers on the same branch, found from different starts."""
+JUMP: Final = 3.0
+"""A step this many times as large as those before and after it may be a jump [1]."""
+NO_JUMP: Final = 0.03
+"""Largest change of a channel [rad] in a frame that is none in any case."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +59,14 @@ class SequenceSolution:
     statuses: tuple[Status, ...]
     messages: tuple[str, ...]
     iterations: IntArray
-    """(F,)."""
+    """Of all attempts and descents for each frame, (F,)."""
     errors: FloatArray
     """Unweighted error of each task that has a weight, (F, tasks) [m] or [rad]."""
     reached: bool
     """Whether every task is within its tolerance in every frame asked for."""
     cancelled: bool
+    branches: tuple[int, ...] = ()
+    """Frames, by position, at which the motion had to go on on another branch: the pose jumps there."""
 
 
 def solve_sequence(
@@ -44,74 +77,252 @@ def solve_sequence(
     progress: Callable[[float], bool | None] | None = None,
     **overrides: object,
 ) -> SequenceSolution:
-    """Solve every frame, warm-started from the one before.
+    """Solve every frame of a motion.
 
     Args:
         problem: Targets with a frame axis where they move.
         poses: The channels each frame starts from, (F, n, 6): the free channels of the joints that the tasks
             move count in the first frame only, all others and the scale in every frame.
         options: Settings; the defaults when None.
-        progress: Called after each frame with the part done in (0, 1]; return True to stop.
+        progress: Called now and then with the part done in (0, 1]; return True to stop.
         overrides: Fields of `SolverOptions` by name.
 
     Raises:
         IKError: The frames of targets and poses differ, or something does not fit.
     """
-    options = with_overrides(options, overrides)
-    solutions: list[Solution] = []
-    for solution in solve_frames(problem, poses, options):
-        solutions.append(solution)
-        if progress is not None and progress(len(solutions) / poses.frames[0]):
+    return _run(SequenceJob(problem, poses, with_overrides(options, overrides)), progress)
+
+
+def solve_each(
+    problem: Problem,
+    poses: Pose,
+    options: SolverOptions | None = None,
+    *,
+    progress: Callable[[float], bool | None] | None = None,
+    **overrides: object,
+) -> SequenceSolution:
+    """Solve frames that have nothing to do with each other, each from its own pose; else as a sequence."""
+    return _run(SequenceJob(problem, poses, with_overrides(options, overrides), motion=False), progress)
+
+
+def _run(job: SequenceJob, progress: Callable[[float], bool | None] | None) -> SequenceSolution:
+    for part in job.run():
+        if progress is not None and progress(part):
             break
-    return collect(problem, poses, solutions)
+    return job.solution()
 
 
-def solve_frames(problem: Problem, poses: Pose, options: SolverOptions) -> Iterator[Solution]:
-    """The frames of `solve_sequence` as they are solved, for callers that have other things to do meanwhile.
+class SequenceJob:
+    """A sequence being solved, for callers that have other things to do meanwhile."""
 
-    Raises:
-        IKError: As `solve_sequence`, before the first frame.
-    """
-    if len(poses.frames) != 1:
-        raise IKError(f"a sequence takes poses with one frame axis, got {poses.frames}")
-    frames = poses.frames[0]
-    if problem.frames not in (None, 1, frames):
-        raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
-    return _frames(problem, poses, options)
+    def __init__(self, problem: Problem, poses: Pose, options: SolverOptions, *, motion: bool = True) -> None:
+        """Prepare.
 
+        Args:
+            problem: As for `solve_sequence`.
+            poses: Likewise.
+            options: Settings.
+            motion: Whether each frame goes on from those before it; otherwise each starts from its own pose.
 
-def _frames(problem: Problem, poses: Pose, options: SolverOptions) -> Iterator[Solution]:
-    solved = np.zeros_like(problem.skeleton.free)
-    solved[problem.moving_joints] = problem.skeleton.free[problem.moving_joints]
-    before: Pose | None = None
-    system: System | None = None
-    for frame in range(poses.frames[0]):
-        at_frame = Problem(problem.skeleton, tuple(task.at_frame(frame) for task in problem.tasks))
-        start = poses.frame(frame)
-        if before is not None:
-            start = start.with_channels(np.where(solved, before.channels, start.channels))
-        system = at_frame.assemble(start.as_batch(), like=system)
-        solution = solve_system(system, start, options)
-        before = solution.pose
-        # Another start in the middle of a motion would be a jump: only the first frame may look for a better
-        # one.
-        options = replace(options, restarts=0)
-        yield solution
+        Raises:
+            IKError: As `solve_sequence`.
+        """
+        if len(poses.frames) != 1:
+            raise IKError(f"a sequence takes poses with one frame axis, got {poses.frames}")
+        frames = poses.frames[0]
+        if problem.frames not in (None, 1, frames):
+            raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
+        self._poses, self._options, self._motion = poses, options, motion
+        self._system = problem.assemble(poses)
+        self._objective = Objective(
+            self._system, merged=options.method == "DLS", clamp_distance=options.clamp_distance
+        )
+        self._goal = goal_of(self._objective, options)
+        self._attempts = options.clamp_distance is None and self._objective.levels > 0
+        tasks = len(self._system.tasks)
+        self._values = np.array(self._system.mechanism.values(poses))
+        self._met = np.zeros(frames, dtype=np.bool_)
+        """Frames met by an attempt, (F,)."""
+        self._errors = np.zeros((frames, tasks))
+        self._iterations = np.zeros(frames, dtype=np.int64)
+        self._told: dict[int, tuple[Status, str]] = {}
+        """Status and message of frames that were searched for."""
+        self._branches: set[int] = set()
+        self._finished = 0
+        """The first frames, which are done."""
+        self._solved = np.zeros(frames, dtype=np.bool_)
+        """Frames that have an answer, (F,)."""
+        matrices = MATRICES * 8 * self._system.size**2 if self._goal.wish else 0
+        self._block = int(np.clip(BLOCK_BYTES // max(matrices, 1), 1, CHUNK))
 
+    def run(self) -> Iterator[float]:
+        """Solve; gives the part done in (0, 1] now and then."""
+        frames = len(self._values)
+        if not frames:
+            return
+        if not self._motion:
+            for begin in range(0, frames, CHUNK):
+                chunk = np.arange(begin, min(begin + CHUNK, frames))
+                yield from self._solve(chunk, self._values[chunk], self._options)
+                self._finished = int(chunk[-1]) + 1
+                yield self._finished / frames
+            return
+        # Another start in the middle of a motion would be a jump: only the first frame may look for one.
+        yield from self._solve(np.array([0]), self._values[:1], self._options)
+        self._finished = 1
+        yield 1 / frames
+        options = replace(self._options, restarts=0)
+        # The frame before a chunk is one of the coarse frames.
+        for begin in range(1, frames, CHUNK):
+            chunk = np.arange(begin, min(begin + CHUNK, frames))
+            yield from self._solve_chunk(chunk, options)
+            self._finished = int(chunk[-1]) + 1
+            yield self._finished / frames
 
-def collect(problem: Problem, poses: Pose, solutions: Sequence[Solution]) -> SequenceSolution:
-    """Solutions of the first frames as arrays."""
-    count = len(solutions)
-    channels = (
-        np.stack([s.pose.channels for s in solutions]) if count else np.empty((0, *poses.channels.shape[1:]))
-    )
-    errors = np.array([[error.error for error in s.errors] for s in solutions])
-    return SequenceSolution(
-        pose=Pose(channels, poses.scale[:count]),
-        statuses=tuple(s.status for s in solutions),
-        messages=tuple(s.message for s in solutions),
-        iterations=frozen([s.iterations for s in solutions], np.int64),
-        errors=frozen(errors.reshape(count, len(problem.weighty_tasks))),
-        reached=count == poses.frames[0] and all(s.reached for s in solutions),
-        cancelled=count < poses.frames[0],
-    )
+    def solution(self) -> SequenceSolution:
+        """The first frames, as far as they are done."""
+        count, frames = self._finished, len(self._values)
+        done = Pose(self._poses.channels[:count], self._poses.scale[:count])
+        met = Status.REACHED, reached_message(len(self._system.tasks))
+        told = [self._told.get(frame, met) for frame in range(count)]
+        return SequenceSolution(
+            pose=self._system.mechanism.with_values(done, self._values[:count]),
+            statuses=tuple(status for status, _ in told),
+            messages=tuple(message for _, message in told),
+            iterations=frozen(self._iterations[:count], np.int64),
+            errors=frozen(self._errors[:count]),
+            reached=count == frames and all(status is Status.REACHED for status, _ in told),
+            cancelled=count < frames,
+            branches=tuple(sorted(self._branches)),
+        )
+
+    @property
+    def _part(self) -> float:
+        """The part done, in (0, 1), in the middle of a chunk."""
+        more = np.count_nonzero(self._solved[self._finished : self._finished + CHUNK])
+        return (self._finished + 0.99 * more) / len(self._values)
+
+    def _solve_chunk(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
+        """Solve frames that follow one another, from coarse to fine."""
+        before = int(chunk[0]) - 1
+        known = np.arange(max(before - 1, 0), before + 1)
+        left = chunk
+        for stride in STRIDES:
+            frames = left[(left % stride == 0) | (left == chunk[-1])]
+            left = np.setdiff1d(left, frames)
+            if not len(frames):
+                continue
+            if stride == STRIDES[0]:
+                starts = np.broadcast_to(self._values[before], (len(frames), self._system.size))
+                yield from self._solve_coarse(before, frames, starts, options)
+            else:
+                yield from self._solve(frames, self._between(known, frames), options)
+            known = np.union1d(known, frames)
+            yield self._part
+        yield from self._mend(chunk, options)
+
+    def _solve_coarse(
+        self, before: int, frames: IntArray, starts: FloatArray, options: SolverOptions
+    ) -> Iterator[float]:
+        """Solve far frames so that each is what the one before it leads to."""
+        self._take(frames, self._attempt(frames, starts))
+        neighbours = np.concatenate([[before], frames[:-1]])
+        if self._goal.wish:
+            check = np.arange(1, len(frames))
+            while len(check):
+                some = self._attempt(frames[check], self._values[neighbours[check]])
+                differs = np.abs(some.values - self._values[frames[check]]).max(axis=1, initial=0.0) > AGREE
+                better = some.met & (differs | ~self._met[frames[check]])
+                self._take(frames[check[better]], some.select(better))
+                check = check[better] + 1
+                check = check[check < len(frames)]
+        for number, frame in enumerate(frames):
+            if not self._met[frame]:
+                self._search(int(frame), self._values[neighbours[number]][None], options)
+                yield self._part
+
+    def _solve(self, frames: IntArray, starts: FloatArray, options: SolverOptions) -> Iterator[float]:
+        """Solve frames from given starts, (f, nv): all in one attempt, what it does not meet one by one."""
+        self._take(frames, self._attempt(frames, starts))
+        for frame, start in zip(frames, starts, strict=True):
+            if not self._met[frame]:
+                self._search(int(frame), start[None], options)
+                yield self._part
+
+    def _attempt(self, frames: IntArray, starts: FloatArray) -> Attempt:
+        """Try to meet all tasks in some frames."""
+        if not self._attempts:
+            return Attempt.none(starts, self._errors[frames])
+        blocks = [slice(at, at + self._block) for at in range(0, len(frames), self._block)]
+        return Attempt.joined(
+            [attempt(self._objective.select(frames[b]), starts[b], self._goal) for b in blocks]
+        )
+
+    def _take(self, frames: IntArray, found: Attempt) -> None:
+        """Take the answers of an attempt where it met the tasks, its iterations everywhere."""
+        self._iterations[frames] += found.iterations
+        met = frames[found.met]
+        self._values[met], self._errors[met] = found.values[found.met], found.errors[found.met]
+        self._met[met] = self._solved[met] = True
+        for frame in met:
+            self._told.pop(int(frame), None)
+
+    def _search(self, frame: int, start: FloatArray, options: SolverOptions) -> None:
+        """Search for a frame that an attempt from this start, (1, nv), has not met."""
+        system = self._system.select(np.array([frame]))
+        pose = system.mechanism.with_values(self._poses.frame(frame), start[0])
+        solution = solve_system(system, pose, options, attempted=self._attempts)
+        self._values[frame] = system.mechanism.values(solution.pose)
+        self._errors[frame] = [error.error for error in solution.errors]
+        self._iterations[frame] += solution.iterations
+        self._met[frame], self._solved[frame] = False, True
+        self._told[frame] = solution.status, solution.message
+
+    def _between(self, known: IntArray, frames: IntArray) -> FloatArray:
+        """Values on a cubic through the four known frames next to each frame, (f, nv)."""
+        width = min(4, len(known))
+        first = np.clip(np.searchsorted(known, frames) - width // 2, 0, len(known) - width)
+        knots = known[first[:, None] + np.arange(width)]  # (f, width)
+        away = (frames[:, None] - knots).astype(np.float64)
+        apart = (knots[:, :, None] - knots[:, None, :]).astype(np.float64)
+        others = ~np.eye(width, dtype=np.bool_)
+        # Lagrange's polynomials.
+        shares = np.where(others, away[:, None, :] / np.where(others, apart, 1.0), 1.0).prod(axis=2)
+        return np.einsum("fk,fkv->fv", shares, self._values[knots])
+
+    def _mend(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
+        """Where a step is out of proportion, solve on from its near side until the motion is joined again."""
+        done = -1
+        for jump in self._jumps(chunk):
+            frame = max(int(jump), done + 1)
+            while frame <= chunk[-1] and frame > done and self._carried_on(frame, options):
+                yield self._part
+                frame += 1
+            done = max(done, frame - 1)
+
+    def _jumps(self, chunk: IntArray) -> IntArray:
+        """Frames to which a step leads that is much larger than those before and after it."""
+        first = max(int(chunk[0]) - 2, 0)
+        steps = np.abs(np.diff(self._values[first : chunk[-1] + 1], axis=0)).max(axis=1, initial=0.0)
+        frames: IntArray = np.arange(first + 1, int(chunk[-1]) + 1)
+        around = np.full((2, len(steps)), 0.0)
+        around[0, 1:], around[1, :-1] = steps[:-1], steps[1:]
+        large = (steps > NO_JUMP) & (steps > JUMP * around.max(axis=0))
+        return frames[large & (frames >= chunk[0])]
+
+    def _carried_on(self, frame: int, options: SolverOptions) -> bool:
+        """Solve a frame again from the one before it; whether that gave another pose, which was taken."""
+        index, start = np.array([frame]), self._values[frame - 1][None]
+        stored = self._values[frame].copy()
+        near = np.abs(stored - start[0]).max(initial=0.0)
+        found = self._attempt(index, start)
+        self._iterations[frame] += int(found.iterations[0])
+        if found.met[0]:
+            differs = np.abs(found.values[0] - stored).max(initial=0.0) > AGREE
+            nearer = np.abs(found.values[0] - start[0]).max(initial=0.0) < 0.5 * near
+            if differs and nearer:
+                self._take(index, replace(found, iterations=np.zeros(1, dtype=np.int64)))
+            return bool(differs and nearer)
+        if self._met[frame]:
+            self._branches.add(frame)  # from here the pose before cannot go on
+        return False

@@ -25,6 +25,8 @@ import numpy as np
 from .arrays import FloatArray, frozen
 from .descent import DAMPING_START, Descent
 from .errors import IKError
+from .explanation import Explanation, explain
+from .newton import Attempt, Goal, attempt
 from .objective import Objective
 from .problem import Problem, System
 from .skeleton import CHANNELS, Pose
@@ -37,6 +39,9 @@ METHODS: Final[dict[str, str]] = {
 
 SLACK: Final = 0.1
 """Part of the tolerances [1] by which the residual of a level may rise without counting as worse."""
+
+ATTEMPT: Final = 40
+"""Most iterations in which all tasks are to be met at once, before descents take over."""
 
 LIGHTEST: Final = 1e-3
 """Weight, as a part of the largest in its level [1], down to which a task is solved as exactly as that."""
@@ -107,6 +112,13 @@ class TaskError:
     """[m], or [rad] where `angular`."""
     angular: bool
     reached: bool
+    why: Explanation | None = None
+    """What keeps it from its target; None where it is reached."""
+
+    @property
+    def note(self) -> str:
+        """By how much it was missed and why, in a sentence; empty where it is reached."""
+        return "" if self.why is None else self.why.text
 
 
 @dataclass(frozen=True)
@@ -177,11 +189,44 @@ def solve_system(
     pose: Pose,
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None = None,
+    *,
+    attempted: bool = False,
 ) -> Solution:
-    """`solve` for a problem that is assembled already, on the pose with which it was."""
+    """`solve` for a problem that is assembled already, on the pose with which it was.
+
+    With `attempted` it is known that a plain attempt from this pose does not meet all tasks.
+    """
     search = _Search(system, options, callback)
-    search.run(system.mechanism.values(pose.as_batch()))
+    search.run(system.mechanism.values(pose.as_batch()), attempted=attempted)
     return search.solution(pose)
+
+
+def goal_of(objective: Objective, options: SolverOptions) -> Goal:
+    """When an attempt has met every task."""
+    wish = options.preferred_pose and objective.wishes
+    tolerance = _tolerances(objective.system, options)
+    return Goal(
+        # What stands still at the preferred pose is met to many digits in any case.
+        tolerance=tolerance * (SLACK if wish else 1.0),
+        wish=wish,
+        step_tolerance=options.step_tolerance,
+        slack=_slack(objective, options),
+        max_angle=options.max_angle,
+        max_iterations=min(options.max_iterations, ATTEMPT),
+    )
+
+
+def _tolerances(system: System, options: SolverOptions) -> FloatArray:
+    """Largest error at which each task counts as reached, (T,) [m] or [rad]."""
+    return np.array(
+        [options.tolerance_rotation if task.angular else options.tolerance_position for task in system.tasks]
+    )
+
+
+def _slack(objective: Objective, options: SolverOptions) -> float:
+    """Residual of a level [1], in scaled units, that counts as nothing."""
+    smallest = min(options.tolerance_rotation, options.tolerance_position / objective.length)
+    return SLACK * max(objective.lightest, LIGHTEST) * smallest
 
 
 class _Search:
@@ -194,25 +239,33 @@ class _Search:
         self._objective = Objective(
             system, merged=options.method == "DLS", clamp_distance=options.clamp_distance
         )
-        self._tolerance = np.array(
-            [
-                options.tolerance_rotation if task.angular else options.tolerance_position
-                for task in system.tasks
-            ]
-        )
-        self._slack = (
-            SLACK
-            * max(self._objective.lightest, LIGHTEST)
-            * min(options.tolerance_rotation, options.tolerance_position / self._objective.length)
-        )
+        self._tolerance = _tolerances(system, options)
+        self._slack = _slack(self._objective, options)
         self._iterations = 0
         self._cancelled = False
+        self._short_way: Attempt | None = None
+        """The answer where one attempt has met every task."""
         self._ran_out = False
         """Whether a level that is not met still fell when the iterations ran out."""
         self._answer: Descent
 
-    def run(self, start: FloatArray) -> None:
-        """Search from the free channels (1, nv)."""
+    def run(self, start: FloatArray, *, attempted: bool = False) -> None:
+        """Search from the free channels (1, nv); `attempted`: an attempt from there is known to fail."""
+        if self._options.clamp_distance is None and self._objective.levels and not attempted:
+            outcome = attempt(self._objective, start, goal_of(self._objective, self._options), self._report)
+            self._iterations = int(outcome.iterations[0])
+            if outcome.met[0] or self._cancelled:
+                self._short_way = outcome
+                return
+        self._descend_by_levels(start)
+
+    def _report(self, iteration: int, values: FloatArray) -> bool:
+        """Tell the callback of an attempt's iteration; whether to stop."""
+        self._cancelled = self._callback is not None and bool(self._callback(iteration, values[0]))
+        return self._cancelled
+
+    def _descend_by_levels(self, start: FloatArray) -> None:
+        """Search by descents, which decide who gives way."""
         wish, levels = self._options.preferred_pose, self._objective.levels
         together = self._answer = self._descend(start, levels=levels, wish=wish, patient=False)
         stood = together.finished and np.abs(together.point.values - start).max(initial=0.0) == 0.0
@@ -314,32 +367,43 @@ class _Search:
 
     def solution(self, pose: Pose) -> Solution:
         """The answer, in the channels of a pose."""
-        system, answer = self._system, self._answer
+        system, short = self._system, self._short_way
+        if short is not None:
+            values, errors, history, finished = short.values, short.errors[0], short.history, True
+        else:
+            answer = self._answer
+            values, errors = answer.point.values, self._errors(answer)
+            history, finished = answer.history, answer.finished
+        reached = errors <= self._tolerance
+        explanations: Sequence[Explanation | None] = [None] * len(errors)
+        if not reached.all():
+            posed = system.place(values)
+            merged, clamp_distance = self._options.method == "DLS", self._options.clamp_distance
+            explanations = explain(
+                system, posed, reached[None], merged=merged, clamp_distance=clamp_distance
+            )[0]
         tasks = tuple(
-            TaskError(task.label, float(error), task.angular, bool(error <= tolerance))
-            for task, error, tolerance in zip(
-                system.tasks, self._errors(answer), self._tolerance, strict=True
-            )
+            TaskError(task.label, float(error), task.angular, bool(met), why)
+            for task, error, met, why in zip(system.tasks, errors, reached, explanations, strict=True)
         )
         if self._cancelled:
             status = Status.CANCELLED
         elif all(task.reached for task in tasks):
             status = Status.REACHED
         else:
-            settled = answer.finished and not self._ran_out
+            settled = finished and not self._ran_out
             status = Status.SETTLED if settled else Status.MAX_ITERATIONS
-        values = answer.point.values
         stands = self._objective.on_limit(values)[0]
         joints, channels = np.divmod(system.mechanism.channels[stands], CHANNELS)
         names = system.problem.skeleton.names
         limited = tuple(
             (names[int(joint)], int(channel)) for joint, channel in zip(joints, channels, strict=True)
         )
-        norms = np.concatenate(answer.history)
+        norms = np.concatenate(history)
         return Solution(
             pose=system.mechanism.with_values(pose, values[0]),
             status=status,
-            message=_message(status, tasks, limited, self._iterations),
+            message=_message(status, tasks, self._iterations),
             iterations=self._iterations,
             errors=tasks,
             costs=frozen(0.5 * norms**2),
@@ -347,23 +411,25 @@ class _Search:
         )
 
 
-def _message(
-    status: Status, tasks: tuple[TaskError, ...], limited: tuple[tuple[str, int], ...], iterations: int
-) -> str:
+def reached_message(tasks: int) -> str:
+    """What is said where every one of some tasks is reached."""
+    return f"all {tasks} targets reached" if tasks else "nothing to solve"
+
+
+def _message(status: Status, tasks: tuple[TaskError, ...], iterations: int) -> str:
     """One or two sentences for people."""
     missed = [task for task in tasks if not task.reached]
     if not missed:
-        text = f"all {len(tasks)} targets reached" if tasks else "nothing to solve"
+        text = reached_message(len(tasks))
     else:
         worst = sorted(missed, key=lambda task: -task.error)[:3]
         amounts = ", ".join(
             f"{task.name} by "
             + (f"{np.degrees(task.error):.3g}°" if task.angular else f"{task.error * 1e3:.3g} mm")
+            + (f" ({task.why.why()})" if task.why is not None else "")
             for task in worst
         )
         text = f"{len(missed)} of {len(tasks)} targets missed: {amounts}"
-        if limited:
-            text += "; at their limits: " + ", ".join(sorted({joint for joint, _ in limited})[:5])
     if status is Status.MAX_ITERATIONS:
         text += f"; stopped after {iterations} iterations while still moving"
     if status is Status.CANCELLED:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, frozen
 from .errors import IKError
-from .mechanism import Mechanism, PosedMechanism, summed_product
+from .mechanism import AngularBend, Mechanism, PointBend, PosedMechanism, summed_product
 from .rotation import left_jacobian_inverse, rotvec_from_matrix
 from .skeleton import CHANNELS, Skeleton
 
@@ -88,6 +89,17 @@ class Rows(ABC):
     """Rows of each task."""
     angular: BoolArray
     """Which rows are angles [rad] rather than lengths [m], (m,)."""
+    by_frame: ClassVar[tuple[str, ...]]
+    """Attributes whose first axis is that of frames, or 1 long when they are the same in all."""
+
+    def select(self, frames: IntArray) -> Rows:
+        """The same rows for some of the frames."""
+        some = copy(self)
+        for name in self.by_frame:
+            array = getattr(self, name)
+            if len(array) > 1:
+                setattr(some, name, array[frames])
+        return some
 
     @abstractmethod
     def residual(self, posed: PosedMechanism) -> FloatArray:
@@ -100,6 +112,10 @@ class Rows(ABC):
     @abstractmethod
     def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
         """Σ_k μ_k ∂²r_k/∂q∂q for multipliers (F, m), or with the residual itself for μ, (F, nv, nv)."""
+
+    @abstractmethod
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> PointBend | AngularBend | None:
+        """The curvature for multipliers (F, m) as an operator; None where it is nothing."""
 
     @abstractmethod
     def errors(self, posed: PosedMechanism) -> FloatArray:
@@ -238,6 +254,8 @@ class ReachPoint(JointTask):
 class PointRows(AxisRows):
     """Places of points: r = W (p − target), J = W ∂p/∂q, W the weight along the chosen axes."""
 
+    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_axes", "_weights")
+
     def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
         super().__init__(tasks, mechanism)
         local: list[FloatArray] = []
@@ -266,13 +284,15 @@ class PointRows(AxisRows):
 
     def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
         """Exact, from the second derivatives of the points."""
-        points = posed.points(self._anchors, self._local)
         if multipliers is None:
-            weighted = self._weights @ (points - self._target)[..., None]
-        else:
-            weighted = self._forces(multipliers)[..., None]
-        forces = (np.swapaxes(self._weights, -1, -2) @ weighted)[..., 0]
-        return posed.point_curvature(self._anchors, forces, posed.point_jacobian(self._anchors, points))
+            multipliers = self.residual(posed)
+        return self.bend(posed, multipliers).matrix()
+
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> PointBend:
+        """Exact, from the second derivatives of the points."""
+        points = posed.points(self._anchors, self._local)
+        forces = (np.swapaxes(self._weights, -1, -2) @ self._forces(multipliers)[..., None])[..., 0]
+        return posed.point_bend(self._anchors, forces, posed.point_jacobian(self._anchors, points))
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances along the chosen axes, (F, tasks) [m]."""
@@ -329,6 +349,8 @@ class OrientationRows(AxisRows):
     along it, and successive turns i, j add ½ r · (ω_i × ω_j).
     """
 
+    by_frame: ClassVar[tuple[str, ...]] = ("_rotation", "_target")
+
     def __init__(self, tasks: Sequence[MatchOrientation], mechanism: Mechanism) -> None:
         super().__init__(tasks, mechanism)
         self._rotation = _stack_frames([mechanism.anchor_from_rotation(joint) for joint in self._joints], 2)
@@ -357,8 +379,7 @@ class OrientationRows(AxisRows):
         With multipliers exact where the orientation is met: log is linear there to second order.
         """
         if multipliers is not None:
-            weighted = self._forces(multipliers) * self._weight[:, None]
-            return posed.angular_curvature(self._anchors, (self._target @ weighted[..., None])[..., 0])
+            return self.bend(posed, multipliers).matrix()
         turn = self._turn(posed)
         whole = self._axes.all(axis=-1)
         scale = np.where(whole, self._weight**2, 0.0)
@@ -376,7 +397,12 @@ class OrientationRows(AxisRows):
         in_target = np.swapaxes(self._target, -1, -2) @ omega
         curved = summed_product(np.swapaxes(in_target, -1, -2), excess @ in_target)
         torques = (self._target @ (turn * scale[..., None])[..., None])[..., 0]
-        return curved + posed.angular_curvature(self._anchors, torques)
+        return curved + posed.angular_bend(self._anchors, torques).matrix()
+
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> AngularBend:
+        """Exact where the orientation is met: log is linear there to second order."""
+        weighted = self._forces(multipliers) * self._weight[:, None]
+        return posed.angular_bend(self._anchors, (self._target @ weighted[..., None])[..., 0])
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles about the chosen axes, (F, tasks) [rad]."""
@@ -443,6 +469,8 @@ class StayNear(Task):
 class ChannelRows(Rows):
     """Values of channels: r = w (q − wanted), J rows of the identity."""
 
+    by_frame: ClassVar[tuple[str, ...]] = ("_wanted",)
+
     def __init__(self, tasks: Sequence[StayNear], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
         joint_of, channel_of = np.divmod(mechanism.channels, CHANNELS)
@@ -477,6 +505,9 @@ class ChannelRows(Rows):
         """Nothing: the residual is linear."""
         nv = self._jacobian.shape[1]
         return np.zeros((len(posed.values), nv, nv))
+
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> None:
+        """Nothing: the residual is linear."""
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Largest deviation of each task, (F, tasks) [rad, or m where only translations are kept]."""

@@ -12,9 +12,9 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from ..core import IKError, Pose, Solution
+from ..core import IKError, Pose
 from ..core.arrays import FloatArray, frozen
-from ..core.sequence import collect, solve_frames
+from ..core.sequence import SequenceJob
 from .animation import Channel, check_keyable, write_keys
 from .armature import channel_values, rotation_values
 from .properties import settings_of
@@ -27,7 +27,7 @@ LAST_FRAME: Final = 1_048_574
 
 
 class BakeJob:
-    """A bake in steps of one frame each, so that an operator can show progress and be cancelled.
+    """A bake in small steps, so that an operator can show progress and be cancelled.
 
     Call `step` until it returns False, then `finish`; or `cancel` at any time, which puts everything back.
     Frame, action and pose are put back as well when a step raises.
@@ -48,7 +48,7 @@ class BakeJob:
         self.frames = _checked_frames(armature_object, frames)
         self._rig.read_frame(armature_object, depsgraph)  # refuses what cannot be read in any frame
         self._name, self._uid = armature_object.name, armature_object.session_uid
-        self._done = 0
+        self._progress = 0.0
         self._report: BakeReport | None = None
         self._keyed: tuple[Channel, ...] = ()
         """Channels that move with the new keys from now on: empty until the bake has succeeded."""
@@ -58,7 +58,7 @@ class BakeJob:
     @property
     def progress(self) -> float:
         """Part done, in [0, 1]: each frame is read, solved and measured."""
-        return self._done / (3 * len(self.frames))
+        return self._progress
 
     def step(self) -> bool:
         """Do the next bit; whether there is more to do.
@@ -67,7 +67,7 @@ class BakeJob:
             IKError: Something went missing meanwhile; everything is as before then.
         """
         try:
-            next(self._work)
+            self._progress = next(self._work)
         except StopIteration:
             return False
         except BaseException as error:
@@ -76,7 +76,6 @@ class BakeJob:
             except IKError as lost:
                 raise IKError(f"{error}. Not all could be put back: {lost}") from error
             raise
-        self._done += 1
         return True
 
     def cancel(self) -> None:
@@ -103,8 +102,10 @@ class BakeJob:
             raise IKError(f"armature {self._name!r} was deleted during the bake: nothing is baked")
         return found
 
-    def _run(self) -> Generator[None]:
+    def _run(self) -> Generator[float]:
+        """Do the work; gives the part done after each bit."""
         scene, view_layer = bpy.context.scene, bpy.context.view_layer
+        third = 1.0 / 3.0
         rig = self._rig
         # Undone in reverse. The pose comes last: setting the frame, and updating what was tagged, play the
         # animation over it.
@@ -115,20 +116,19 @@ class BakeJob:
         readings: list[Reading] = []
         present: dict[str, FloatArray] = {}
         """Rotations that are there already in the first frame: the keys go on from them."""
-        for frame in self.frames:
+        for row, frame in enumerate(self.frames):
             scene.frame_set(frame)
             readings.append(rig.read_frame(self._armature_object(), view_layer.depsgraph))
             present = present or rotation_values(self._armature_object(), rig.armature)
-            yield
+            yield third * (row + 1) / len(self.frames)
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         problem, poses = rig.problem(readings), _stacked(readings)
         options = solver_options(self._armature_object(), max(reading.scale for reading in readings))
-        solutions: list[Solution] = []
-        for solution in solve_frames(problem, poses, options):
-            solutions.append(solution)
-            yield
-        sequence = collect(problem, poses, solutions)
+        job = SequenceJob(problem, poses, options)
+        for part in job.run():
+            yield third * (1.0 + part)
+        sequence = job.solution()
 
         armature_object = self._armature_object()
         joints = problem.moving_joints
@@ -143,7 +143,7 @@ class BakeJob:
         for row, frame in enumerate(self.frames):
             scene.frame_set(frame)
             distances[row], angles[row] = rig.measure(self._armature_object(), view_layer.depsgraph)
-            yield
+            yield third * (2.0 + (row + 1) / len(self.frames))
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         sheared = rig.notes_on_shear(self._armature_object(), view_layer.depsgraph)

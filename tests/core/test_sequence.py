@@ -2,6 +2,7 @@
 """Sequences: the frames in order, each from the answer to the one before."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,11 @@ from blender_ik_addon.core import (
     SequenceSolution,
     SolverOptions,
     Status,
-    StayNear,
     forward_kinematics,
     solve,
     solve_sequence,
 )
-from blender_ik_addon.core.sequence import solve_frames
+from blender_ik_addon.core.sequence import SequenceJob
 from tests.core.builders import Array, chain, planar, random_pose, tip
 from tests.core.strategies import rotation_about
 
@@ -62,17 +62,18 @@ def test_every_frame_is_solved_and_told() -> None:
     assert_allclose(np.linalg.norm(ends - circle(8), axis=1), solution.errors[:, 0], atol=1e-12)
 
 
-@pytest.mark.parametrize(("method", "preferred_pose"), [("PRIORITY", True), ("DLS", False)])
-def test_it_equals_solving_frame_by_frame_from_the_answer_before(method: str, preferred_pose: bool) -> None:
-    frames = 3
+@pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
+def test_it_equals_solving_frame_by_frame_from_the_answer_before(method: str) -> None:
+    frames = 20
     skeleton = chain(JOINTS, free=[[False] * 3 + [True, True, False]] * JOINTS)
-    poses = random_pose(np.random.default_rng(5), skeleton, angle=0.3, offset=0.1, frames=(frames,))
-    turns = np.array([rotation_about(np.array([1.0, 0.0, 0.0]), 0.1 * frame) for frame in range(frames)])
-    options = SolverOptions(method=method, preferred_pose=preferred_pose)
+    some = random_pose(np.random.default_rng(5), skeleton, angle=0.3, offset=0.1).channels
+    some = np.where(skeleton.free, 0.0, some)
+    poses = Pose.from_channels(some * np.linspace(1.0, 1.5, frames)[:, None, None])  # what is fixed moves
+    turns = np.array([rotation_about(np.array([1.0, 0.0, 0.0]), 0.02 * frame) for frame in range(frames)])
+    options = SolverOptions(method=method)
     tasks = (
-        follow(circle(frames), name="tip"),
+        follow(circle(4 * frames)[:frames], name="tip"),
         MatchOrientation(joint="joint.1", target=turns, axes=(True, False, False), weight=0.1),
-        StayNear(channels=poses.channels, over=(0,), priority=1),
     )
     together = solve_sequence(Problem(skeleton, tasks), poses, options)
     before = poses.frame(0)
@@ -82,11 +83,10 @@ def test_it_equals_solving_frame_by_frame_from_the_answer_before(method: str, pr
         )
         alone = solve(Problem(skeleton, tuple(task.at_frame(frame) for task in tasks)), start, options)
         options = replace(options, restarts=0)  # in the middle of a motion another start would be a jump
-        assert_array_equal(together.pose.channels[frame], alone.pose.channels)
+        assert_allclose(together.pose.channels[frame], alone.pose.channels, atol=1e-4)
         assert together.statuses[frame] is alone.status
         assert together.messages[frame] == alone.message
-        assert together.iterations[frame] == alone.iterations
-        assert_array_equal(together.errors[frame], [error.error for error in alone.errors])
+        assert_allclose(together.errors[frame], [error.error for error in alone.errors], atol=1e-4)
         before = alone.pose
 
 
@@ -180,21 +180,25 @@ def test_smooth_targets_give_smooth_motion_and_a_cycle_closes() -> None:
 # Progress
 
 
-def test_progress_is_told_after_each_frame() -> None:
+def test_progress_grows_to_one() -> None:
     told: list[float] = []
-    run(5, progress=told.append)
-    assert told == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    run(600, progress=told.append)
+    assert told[-1] == 1.0 and all(before <= after for before, after in pairwise(told))
+    assert len(told) >= 3 * 3  # chunks and passes
 
 
 def test_progress_can_stop_it_and_what_is_solved_is_kept() -> None:
-    whole = run(6)
-    solution = run(6, progress=lambda part: part >= 0.5)
-    assert solution.cancelled
-    assert solution.pose.frames == (3,)
-    assert len(solution.statuses) == len(solution.messages) == 3
-    assert solution.iterations.shape == (3,) and solution.errors.shape == (3, 1)
-    assert_array_equal(solution.pose.channels, whole.pose.channels[:3])
-    assert_array_equal(solution.pose.scale, np.ones((3, JOINTS, 3)))
+    frames = 600
+    whole = run(frames)
+    solution = run(frames, progress=lambda part: part > 0.5)
+    count = len(solution.statuses)
+    assert solution.cancelled and not solution.reached
+    assert 1 < count < frames
+    assert solution.pose.frames == (count,)
+    assert len(solution.messages) == count
+    assert solution.iterations.shape == (count,) and solution.errors.shape == (count, 1)
+    assert_array_equal(solution.pose.channels, whole.pose.channels[:count])
+    assert_array_equal(solution.pose.scale, np.ones((count, JOINTS, 3)))
 
 
 def test_stopping_after_the_last_frame_cancels_nothing() -> None:
@@ -208,18 +212,6 @@ def test_no_frames_are_no_work() -> None:
     solution = solve_sequence(problem, Pose.rest(skeleton, (0,)), progress=told.append)
     assert solution.pose.channels.shape == (0, JOINTS, 6)
     assert solution.errors.shape == (0, 1) and solution.statuses == () and not told
-
-
-def test_frames_come_one_by_one_to_who_has_other_things_to_do() -> None:
-    frames = 3
-    skeleton = chain(JOINTS)
-    problem = Problem(skeleton, (follow(circle(frames)),))
-    poses = Pose.rest(skeleton, (frames,))
-    one_by_one = solve_frames(problem, poses, SolverOptions())
-    together = solve_sequence(problem, poses)
-    for frame in range(frames):
-        assert_array_equal(next(one_by_one).pose.channels, together.pose.channels[frame])
-    assert next(one_by_one, None) is None
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -249,7 +241,7 @@ def test_what_is_wrong_is_said_before_the_first_frame() -> None:
     with pytest.raises(IKError, match=r"3, 6.*4, 6"):
         solve_sequence(problem, Pose.rest(chain(3), (4,)), progress=told.append)
     with pytest.raises(IKError, match=r"4 frames.*5"):
-        solve_frames(problem, Pose.rest(skeleton, (5,)), SolverOptions())
+        SequenceJob(problem, Pose.rest(skeleton, (5,)), SolverOptions())
     assert not told
 
 

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One step on Lagrange's conditions, inside a box, for many frames at once.
+
+Where tasks r(u) = 0 are to be met and of all poses that meet them that with the smallest ½|w(u)|² is wanted,
+w = u − preferred, a step d has two parts [NocedalWright2006 §18.5, after Byrd and Omojokun]:
+
+- **towards the tasks**, the damped least squares step −Jᵀ(JJᵀ + λ²)⁻¹ r;
+- **along the tasks**, in the null space of J, the step that lowers wᵀd + ½ dᵀH d. H = I + C is the Hessian of
+  the Lagrangian, C = Σ_k y_k ∂²r_k/∂u∂u with the multipliers y of the tasks. It is found by conjugate
+  gradients projected on the null space, cut short at the radius and where H bends down [Steihaug1983]: no
+  matrix of nv × nv has to be there, let alone be solved.
+
+A channel that would leave its limits is stopped there and the step found again with the others. The sign of
+its multiplier tells whether it is pressed against the limit or has to be let go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final, Protocol
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray, IntArray
+
+SINGULAR: Final = 1e-12
+"""Added to the diagonal of JJᵀ as a part of its largest entry [1]: tasks may ask for the same thing."""
+SMALLEST: Final = 1e-6
+"""Entry of JJᵀ [1] from which that is taken where no task can move anything."""
+MULTIPLIER_DAMPING: Final = 1e-6
+"""Likewise for multipliers [1], in scaled units, so that they stay moderate at singular poses."""
+
+BOUND_ROUNDS: Final = 8
+"""How often a step is found again because channels reached their limits."""
+OUTSIDE: Final = 1e-12
+"""Way beyond a limit [1], in scaled units, that is rounding."""
+PRESSED: Final = 1e-9
+"""Slope against a limit [1] that may have the wrong sign: rounding."""
+
+SLIDES: Final = 60
+"""Most conjugate directions of one step."""
+SLIDE_TOLERANCE: Final = 1e-4
+"""Part of the gradient along the tasks [1] at which they have found the step."""
+FLAT: Final = 1e-4
+"""Curvature along a direction [1] that still bends upward."""
+LEAST_SLIDE: Final = 0.25
+"""Part of the radius [1] that is kept for the way along the tasks, however far these are."""
+
+TINY: Final = 1e-300
+"""Keeps 0 / 0 from being asked for."""
+
+
+class Bend(Protocol):
+    """C, the curvature of the tasks, as far as a step must know it."""
+
+    def times(self, change: FloatArray) -> FloatArray:
+        """C d for changes (F, nv)."""
+        ...
+
+    def select(self, frames: IntArray) -> Bend:
+        """The same for some of the frames."""
+        ...
+
+
+@dataclass(frozen=True)
+class Box:
+    """How far channels may change."""
+
+    down: FloatArray
+    """(F, nv), at most 0."""
+    up: FloatArray
+    """(F, nv), at least 0."""
+    radius: FloatArray
+    """Largest change of those that no limit stops, (F,)."""
+
+    def leaves(self, change: FloatArray) -> BoolArray:
+        """Which changes (F, nv) end beyond a limit."""
+        return (change < self.down - OUTSIDE) | (change > self.up + OUTSIDE)
+
+    def clipped(self, change: FloatArray) -> FloatArray:
+        """Changes (F, nv) up to the limits."""
+        return np.clip(change, self.down, self.up)
+
+    def holds(self, change: FloatArray, slope: FloatArray) -> BoolArray:
+        """Which channels a limit stops that would otherwise go on, by the slope of the cost, (F, nv)."""
+        return ((change <= self.down) & (slope >= -PRESSED)) | ((change >= self.up) & (slope <= PRESSED))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step, with what it was made of."""
+
+    change: FloatArray
+    """d, (F, nv)."""
+    multipliers: FloatArray
+    """y, (F, m)."""
+    newton: BoolArray
+    """Whether nothing has cut it short: it is Newton's, (F,)."""
+    slope: FloatArray
+    """Derivative of the cost with the tasks' pull, after the step, (F, nv): 0 where a channel is free."""
+    jacobian: FloatArray
+    """J of the free channels, (F, m, nv)."""
+    square: FloatArray
+    """JJᵀ + λ² of them, (F, m, m)."""
+
+    def replace(self, frames: IntArray, other: Step) -> None:
+        """Take some frames from another."""
+        for field in fields(self):
+            getattr(self, field.name)[frames] = getattr(other, field.name)
+
+    def correction(self, residual: FloatArray) -> FloatArray:
+        """The change (F, nv) that takes away a residual (F, m), by the same factors."""
+        return -_transposed(self.jacobian, _solved(self.square, residual))
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Lagrange's conditions at a pose."""
+
+    jacobian: FloatArray
+    """J, (F, m, nv)."""
+    residual: FloatArray
+    """r, (F, m)."""
+    damping: FloatArray
+    """λ², (F,)."""
+    away: FloatArray | None
+    """w, (F, nv); None without a wish."""
+    bend: Bend | None
+    """C; None without a wish."""
+
+    def solve(self, box: Box, standing: BoolArray) -> tuple[Step, BoolArray, BoolArray]:
+        """Find a step inside a box.
+
+        Args:
+            box: Room and radius.
+            standing: Channels that a limit holds and that do not move, (F, nv).
+
+        Returns:
+            The step, the channels that limits have stopped and hold (F, nv), and in which frames no stopped
+            channel wants away from its limit (F,).
+        """
+        stops = bool(standing.any())
+        free: BoolArray = ~standing if stops else np.ones_like(standing)
+        stopped = np.zeros_like(box.down)
+        step = self._found(free, stopped, box.radius)
+        for _ in range(BOUND_ROUNDS):
+            outside = free & box.leaves(step.change)
+            index = np.flatnonzero(outside.any(axis=1))
+            if not len(index):
+                break
+            stops = True
+            stopped = np.where(outside, box.clipped(step.change), stopped)
+            free = free & ~outside
+            step.replace(index, self._select(index)._found(free[index], stopped[index], box.radius[index]))
+        if not stops:
+            return step, np.zeros_like(standing), np.ones(len(standing), dtype=np.bool_)
+        step.change[:] = box.clipped(step.change)
+        held = ~free & box.holds(step.change, step.slope)
+        signs_right: BoolArray = np.logical_and.reduce(held | free, axis=1)
+        return step, held, signs_right
+
+    def _select(self, frames: IntArray) -> Conditions:
+        """Some of the frames."""
+        if len(frames) == len(self.residual):
+            return self
+        return Conditions(
+            self.jacobian[frames],
+            self.residual[frames],
+            self.damping[frames],
+            None if self.away is None else self.away[frames],
+            None if self.bend is None else self.bend.select(frames),
+        )
+
+    def _found(self, free: BoolArray, stopped: FloatArray, radius: FloatArray) -> Step:
+        """The step with some channels free and the others at given changes."""
+        jacobian, residual = self.jacobian, self.residual
+        whole = bool(free.all())
+        if not whole:
+            residual = residual + _times(jacobian, stopped)
+            jacobian = jacobian * free[:, None, :]
+        gram = jacobian @ np.swapaxes(jacobian, -1, -2)
+        floor = SINGULAR * np.einsum("fmm->fm", gram).max(axis=1, initial=SMALLEST)
+        square = gram.copy()
+        add_diagonal(square, (self.damping + floor)[:, None])
+        multipliers = _solved(square, residual)
+        towards, size = _within(-_transposed(jacobian, multipliers), radius)
+        change = stopped + towards
+        newton = size <= radius
+        slope = change
+        if self.away is not None and self.bend is not None:
+            slope = self.away + change + self.bend.times(change)
+            add_diagonal(gram, floor[:, None])
+            null = _NullSpace(jacobian, np.asarray(np.linalg.inv(gram), np.float64), None if whole else free)
+            along, slid, uncut = self._slide(slope, null, np.maximum(radius - size, LEAST_SLIDE * radius))
+            change, slope, newton = change + along, slope + slid, newton & uncut
+            multipliers = multipliers + null.multipliers(slope)
+        slope = slope + _transposed(self.jacobian, multipliers)
+        return Step(change, multipliers, newton, slope, jacobian, square)
+
+    def _slide(
+        self, gradient: FloatArray, null: _NullSpace, radius: FloatArray
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Conjugate gradients for min gᵀx + ½ xᵀH x along the tasks, |x| within a radius.
+
+        Returns:
+            x (F, nv), H x (F, nv), and where neither the radius nor H has cut it short (F,).
+        """
+        assert self.bend is not None
+        left = null.projected(gradient)
+        direction = -left
+        size = _squared(left)
+        enough = SLIDE_TOLERANCE**2 * size
+        change, product = np.zeros_like(gradient), np.zeros_like(gradient)
+        working: BoolArray = size > TINY
+        uncut = np.ones(len(gradient), dtype=np.bool_)
+        for _ in range(SLIDES):
+            if not working.any():
+                break
+            ahead = direction + self.bend.times(direction)
+            bends = np.einsum("fv,fv->f", direction, ahead)
+            down = bends <= FLAT * _squared(direction)
+            length = working * size / np.where(down, 1.0, bends)
+            candidate = change + length[:, None] * direction
+            cut = working & (down | (np.abs(candidate).max(axis=1, initial=0.0) > radius))
+            if cut.any():
+                length = np.where(cut, _up_to(change, direction, radius), length)
+                candidate = change + length[:, None] * direction
+                uncut &= ~cut
+            change = candidate
+            product += length[:, None] * ahead
+            left = left + length[:, None] * null.projected(ahead)
+            before, size = size, _squared(left)
+            working &= ~cut & (size > enough)
+            direction = (np.where(working, size / np.maximum(before, TINY), 0.0))[:, None] * direction - left
+        return change, product, uncut
+
+
+@dataclass(frozen=True)
+class _NullSpace:
+    """The changes that no task feels."""
+
+    jacobian: FloatArray
+    """J of the free channels, (F, m, nv)."""
+    inverse: FloatArray
+    """(JJᵀ)⁻¹, (F, m, m)."""
+    free: BoolArray | None
+    """Free channels, (F, nv); None for all."""
+
+    def multipliers(self, gradient: FloatArray) -> FloatArray:
+        """Those with Jᵀy = −gradient as nearly as can be, (F, m)."""
+        return -_times(self.inverse, _times(self.jacobian, gradient))
+
+    def projected(self, gradient: FloatArray) -> FloatArray:
+        """What of a gradient (F, nv) lies along the tasks."""
+        if self.free is not None:
+            gradient = gradient * self.free
+        return gradient + _transposed(self.jacobian, self.multipliers(gradient))
+
+
+def multipliers_of(jacobian: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Multipliers that come nearest to Jᵀy = −gradient and stay moderate, (F, m)."""
+    square = jacobian @ np.swapaxes(jacobian, -1, -2)
+    add_diagonal(square, MULTIPLIER_DAMPING)
+    return -_solved(square, _times(jacobian, gradient))
+
+
+def add_diagonal(matrices: FloatArray, value: FloatArray | float) -> None:
+    """Add to the diagonals of contiguous square matrices (F, m, m); the value is (F, 1) or one for all."""
+    size = matrices.shape[-1]
+    matrices.reshape(len(matrices), size * size)[:, :: size + 1] += value
+
+
+def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """(F, m, n) and (F, n) -> (F, m)."""
+    return (matrices @ vectors[..., None])[..., 0]
+
+
+def _transposed(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """The transposed matrices' products, (F, m, n) and (F, m) -> (F, n)."""
+    return (vectors[:, None, :] @ matrices)[:, 0]
+
+
+def _solved(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """(F, m, m) and (F, m) -> (F, m)."""
+    return np.asarray(np.linalg.solve(matrices, vectors[..., None]), np.float64)[..., 0]
+
+
+def _squared(vectors: FloatArray) -> FloatArray:
+    """(F, n) -> (F,)."""
+    return np.einsum("fv,fv->f", vectors, vectors)
+
+
+def _within(change: FloatArray, radius: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A change (F, nv) shortened to a radius (F,), and the largest of it as it was, (F,)."""
+    size = np.abs(change).max(axis=1, initial=0.0)
+    return change * np.minimum(1.0, radius / np.maximum(size, TINY))[:, None], size
+
+
+def _up_to(change: FloatArray, direction: FloatArray, radius: FloatArray) -> FloatArray:
+    """How many times a direction (F, nv) leads from a change inside the radius to it, (F,)."""
+    room = np.where(direction > 0.0, radius[:, None] - change, radius[:, None] + change)
+    share = room / np.maximum(np.abs(direction), TINY)
+    return np.maximum(share.min(axis=1, initial=np.inf), 0.0)
