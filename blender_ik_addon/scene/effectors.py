@@ -8,12 +8,13 @@ one place: core knows armature space only.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import IKError, MatchOrientation, ReachPoint, Task
+from ..core import IKError, MatchOrientation, ReachPoint, Solution, Task
 from ..core.arrays import FloatArray
 from ..core.rotation import rotvec_from_matrix
 from .dependence import check_independence
@@ -242,6 +243,30 @@ def make_tasks(
                 )
             )
     return tuple(tasks)
+
+
+def reasons(effectors: Sequence[Effector], solution: Solution, scale: float) -> list[str]:
+    """Say for each effector why its tasks of `make_tasks` were missed; nothing where they were met.
+
+    Args:
+        effectors: The effectors, (E,).
+        solution: What the solver found.
+        scale: World metres to one armature unit.
+    """
+    errors = iter(solution.errors)
+    texts: list[str] = []
+    for effector in effectors:
+        if effector.weight == 0.0:
+            texts.append("its weight is 0")  # its tasks take no part, and have no errors
+            continue
+        count = int(effector.position) + int(effector.orientation)
+        missed = [error.why for error in islice(errors, count) if error.why is not None]
+        parts = [why.why(scale) for why in missed]
+        if len(set(parts)) > 1:
+            kinds = ("orientation" if why.angular else "position" for why in missed)
+            parts = [f"{kind} {part}" for kind, part in zip(kinds, parts, strict=True)]
+        texts.append("; ".join(dict.fromkeys(parts)))
+    return texts
 
 
 def measure(

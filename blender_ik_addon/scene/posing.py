@@ -21,9 +21,9 @@ from ..core.rotation import euler_from_matrix, order_index
 from .armature import check_armature, write_pose
 from .baking import BakeJob
 from .dependence import check_independence
-from .effectors import check_evaluated, orientations
+from .effectors import check_evaluated, orientations, reasons
 from .properties import KIND_ITEMS, POISE_PG_effector, settings_of
-from .reports import BakeReport, EffectorError, Report, Tolerances, all_reached, listed, measured_status
+from .reports import BakeReport, EffectorError, Report, Tolerances, all_reached, measured_status
 from .restoring import PoseSnapshot
 from .rig import Rig, solver_options, tolerances
 
@@ -73,10 +73,18 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
             position=None if np.isnan(distance) else float(distance),
             rotation=None if np.isnan(angle) else float(angle),
             reached=not miss,
+            why=why if miss else "",
         )
-        for effector, distance, angle, miss in zip(rig.effectors, distances, angles, missed, strict=True)
+        for effector, distance, angle, miss, why in zip(
+            rig.effectors,
+            distances,
+            angles,
+            missed,
+            reasons(rig.effectors, solution, reading.scale),
+            strict=True,
+        )
     )
-    message = _solve_message(rig, distances, angles, within, solution)
+    message = _solve_message(rig, distances, angles, within, solution, [error.why for error in errors])
     status = measured_status(solution.status, not missed.any())
     report = Report(status, message, solution.iterations, errors, notes)
     rig.show(armature_object, distances, angles, report)
@@ -84,18 +92,20 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
 
 
 def _solve_message(
-    rig: Rig, distances: FloatArray, angles: FloatArray, within: Tolerances, solution: Solution
+    rig: Rig,
+    distances: FloatArray,
+    angles: FloatArray,
+    within: Tolerances,
+    solution: Solution,
+    reasons: Sequence[str],
 ) -> str:
     names = [effector.name for effector in rig.effectors]
     missed = np.flatnonzero(within.missed(distances, angles)).tolist()
     if not missed:
         steps = "1 iteration" if solution.iterations == 1 else f"{solution.iterations} iterations"
         return f"{all_reached(len(names))} after {steps}"
-    amounts = ", ".join(within.miss_text(names[e], distances[e], angles[e]) for e in missed)
+    amounts = ", ".join(within.miss_text(names[e], distances[e], angles[e], reasons[e]) for e in missed)
     message = f"{len(missed)} of {len(names)} targets missed: {amounts}"
-    limited = list(dict.fromkeys(bone for bone, _ in solution.limited))
-    if limited:
-        message += f"; at their limits: {listed(limited)}"
     if solution.status is Status.MAX_ITERATIONS:
         message += f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
     return message

@@ -154,6 +154,12 @@ class POISE_PG_effector(PropertyGroup):
         override=OVERRIDE,
     )
 
+    why: StringProperty(
+        name="Why",
+        description="What kept the bone from its target in the last solve",
+        override=OVERRIDE,
+    )
+
     if TYPE_CHECKING:
         name: str
         bone: str
@@ -168,6 +174,7 @@ class POISE_PG_effector(PropertyGroup):
         orientation_axes: tuple[bool, bool, bool]
         error_position: float
         error_rotation: float
+        why: str
 
 
 class POISE_PG_armature(PropertyGroup):

@@ -60,11 +60,11 @@ class Tolerances:
         """Tell where a distance [m] or an angle [rad] is too large; nan, not asked for, is not."""
         return (distances > self.position) | (angles > self.rotation)
 
-    def miss_text(self, name: str, distance: float, angle: float) -> str:
-        """Write by how much an effector misses, in what it misses."""
+    def miss_text(self, name: str, distance: float, angle: float, why: str = "") -> str:
+        """Write by how much an effector misses, in what it misses, and why."""
         amounts = [length_text(distance)] if distance > self.position else []
         amounts += [angle_text(angle)] if angle > self.rotation else []
-        return f"{name} by {' and '.join(amounts)}"
+        return f"{name} by {' and '.join(amounts)}" + (f" ({why})" if why else "")
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ class EffectorError:
     rotation: float | None
     """[rad]; None where the effector does not ask for an orientation."""
     reached: bool
+    why: str = ""
+    """What keeps it from its target, in words, where that is known; empty where it is reached."""
 
 
 def measured_status(solver_status: Status, reached: bool) -> str:

@@ -143,7 +143,10 @@ class POISE_PT_effectors(_ArmaturePanel):
         if not settings.effectors:
             draw_words(layout, context, "Select hands, feet, head and hips in Pose Mode and press +.", 'INFO')
         elif settings.active_effector < len(settings.effectors):
-            self.draw_effector(layout, armature, settings.effectors[settings.active_effector])
+            effector = settings.effectors[settings.active_effector]
+            if effector.why:
+                draw_words(layout.box(), context, f"{effector.name}: {effector.why}", 'INFO')
+            self.draw_effector(layout, armature, effector)
 
     def draw_effector(self, layout: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
         """Draw the fields that this kind of effector has."""

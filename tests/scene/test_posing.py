@@ -429,7 +429,8 @@ def test_a_miss_is_told_in_millimetres_of_the_world_and_degrees(scale: float):
     armature.poise.effectors[0].kind = 'POSITION'
     report = posing.solve_pose(armature)
     assert report.effectors[0].position == pytest.approx(9.1 * scale, rel=1e-4)
-    assert report.message == f"1 of 1 targets missed: bone.003 by {9100 * scale:.0f} mm"
+    why = "beyond the longest reach of its chain"
+    assert report.message == f"1 of 1 targets missed: bone.003 by {9100 * scale:.0f} mm ({why})"
     assert report.status == "SETTLED"
     goal.location = (0.0, 0.0, 0.9 * scale)
     assert posing.solve_pose(armature).message.startswith("the target is reached after ")
@@ -438,7 +439,7 @@ def test_a_miss_is_told_in_millimetres_of_the_world_and_degrees(scale: float):
     for bone in armature.pose.bones:
         bone.lock_rotation, bone.rotation_mode = (True, False, True), 'XYZ'
         bone.rotation_euler = (0.0, 0.0, 0.0)
-    assert posing.solve_pose(armature).message == "1 of 1 targets missed: bone.003 by 32.7°"
+    assert posing.solve_pose(armature).message == "1 of 1 targets missed: bone.003 by 32.7° (out of reach)"
 
 
 def test_a_limit_in_the_way_is_named():
@@ -448,7 +449,36 @@ def test_a_limit_in_the_way_is_named():
             setattr(bone, f"use_ik_limit_{axis}", True)
             setattr(bone, f"ik_min_{axis}", -0.1)
             setattr(bone, f"ik_max_{axis}", 0.1)
-    assert "; at their limits: 'bone.000'" in posing.solve_pose(armature).message
+    report = posing.solve_pose(armature)
+    assert "at its limits: bone.000 rotation " in report.message and "5.73°" in report.message
+    assert report.effectors[0].why in report.message
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_the_reason_of_a_miss_is_told_in_the_report_and_kept_for_the_panel(scale: float):
+    armature = arm()
+    armature.scale = (scale,) * 3
+    first = target(armature)
+    number = posing.add_effector(armature, "bone.003", kind='POSITION')
+    first_entry, entry = armature.poise.effectors[0], armature.poise.effectors[number]
+    first_entry.kind, entry.priority, entry.name = 'POSITION', 1, "Second"
+    first.location = (0.3 * scale, 0.0, 0.5 * scale)
+    entry.target.location = (0.0, 0.0, 10.0 * scale)
+    first_entry.priority, entry.priority = 1, 0
+    report = posing.solve_pose(armature)
+    precedence, beyond = report.effectors
+    assert precedence.why == "level 0 takes precedence: Second"
+    assert beyond.why == "beyond the longest reach of its chain"
+    assert f"Second by {9100 * scale:.0f} mm ({beyond.why})" in report.message
+    assert [shown.why for shown in armature.poise.effectors] == [precedence.why, beyond.why]
+    first_entry.priority = 0  # they share the level now, and part of the second stays beyond all reach
+    shared = posing.solve_pose(armature).effectors[1].why
+    assert shared.startswith(f"shares level 0 with {first_entry.name}; {9.1 * scale:.3g} m of it beyond")
+    entry.target.location = first.location
+    assert posing.solve_pose(armature).reached
+    assert [shown.why for shown in armature.poise.effectors] == ["", ""]
+    entry.target.location, entry.weight = (0.0, 0.0, 0.2 * scale), 0.0
+    assert posing.solve_pose(armature).effectors[1].why == "its weight is 0"
 
 
 # Bad input
