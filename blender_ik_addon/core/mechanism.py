@@ -38,8 +38,22 @@ SHEAR_TOLERANCE: Final = 5e-4
 """Largest deviation of BᵀB from a multiple of the identity [1] for B to count as rotation and even scale.
 Rest matrices of Blender are off by up to 1e-4 where a bone points against its parent."""
 
+_IDENTITY: Final = frozen(np.eye(4))
+_LAST_ROW: Final = frozen([0.0, 0.0, 0.0, 1.0])
+
 ARMATURE: Final = 0
 """Slot of the armature's own frame; kept joint k has slot k + 1."""
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Kept joints at the same depth, placed at once."""
+
+    slots: slice
+    kept: slice
+    parents: slice | IntArray
+    turners: IntArray | None
+    """Slots whose rotation they take; None for their parents'."""
 
 
 class Mechanism:
@@ -60,10 +74,18 @@ class Mechanism:
         needed: set[int] = set()
         for joint in joints:
             needed.update(skeleton.ancestors(joint))
-        involved = sorted(needed, key=lambda joint: (skeleton.depths[joint], joint))
+        # Joints that are kept lie level by level, so that forward kinematics takes slices.
+        levels = _kept_levels(skeleton, needed)
+        involved = sorted(needed, key=lambda joint: (levels[joint], skeleton.depths[joint], joint))
         pose = _without_repeated_frames(skeleton, pose, involved)
-        self._folded, self._involved = pose, involved
         frames = pose.frames[0]
+        fixed_channels = np.zeros_like(skeleton.free)
+        fixed_channels[involved] = ~skeleton.free[involved]
+        self._held = np.flatnonzero(fixed_channels)
+        self._held_values, self._scale = (
+            pose.channels.reshape(frames, len(self.skeleton) * CHANNELS)[:, self._held],
+            pose.scale,
+        )
         own = matrix_from_euler(pose.rotation, skeleton.orders)
 
         kept: list[int] = []
@@ -85,7 +107,7 @@ class Mechanism:
             free = skeleton.free[joint]
             linear = own[:, joint] * pose.scale[:, joint, None, :]
             hinge = parent >= 0 and not skeleton.inherit_rotation[joint]
-            if not free.any() and not hinge:
+            if not _is_kept(skeleton, joint):
                 matrix = inherited.apply(pose.translation[:, joint], linear)
                 self._anchor[joint] = anchor
                 self._anchor_from_joint[joint] = np.broadcast_to(matrix, (frames, 4, 4))
@@ -128,33 +150,48 @@ class Mechanism:
         """Q, the rotation before the joint's own, (F, m, 3, 3)."""
         self.slide: FloatArray = frozen(_stacked(slide, (frames, m, 3, 3)))
         """D, by which its translation becomes one in the frame of its parent, (F, m, 3, 3)."""
-        self._offset = _stacked(offset, (frames, m, 3))
+        offsets = _stacked(offset, (frames, m, 3))
+        moves = fixed[:, self.joints, :3].any() or skeleton.free[self.joints, :3].any()
+        self._slides = bool(moves)
+        """Whether any kept joint has a translation."""
+        self._still: FloatArray = offsets
+        """Place in the parent's frame without translation, (F, m, 3)."""
         self._orders = skeleton.orders[self.joints]
         self._fixed = fixed[:, self.joints].reshape(frames, m * CHANNELS)
         self._number_channels()
         self._relate()
 
-    def fits(self, skeleton: Skeleton, pose: Pose, joints: Iterable[int]) -> bool:
-        """Whether folding this pose (F, n, 6) for these joints would give the same mechanism."""
-        if skeleton is not self.skeleton or not set(joints) <= set(self._involved):
+    @classmethod
+    def of(cls, skeleton: Skeleton, pose: Pose, joints: Iterable[int]) -> Mechanism:
+        """The mechanism of a pose: that which was folded last for these joints, if it is the same.
+
+        Raises:
+            IKError: As for a new one.
+        """
+        key = frozenset(joints)
+        last = skeleton.mechanisms.get(key)
+        if isinstance(last, cls) and last._fits(pose):
+            return last
+        new = skeleton.mechanisms[key] = cls(skeleton, pose, key)
+        return new
+
+    def _fits(self, pose: Pose) -> bool:
+        """Whether folding this pose (F, n, 6) would give the same."""
+        frames = pose.frames[0]
+        if len(self._held_values) not in (1, frames):
             return False
-        involved = self._involved
-        held = ~skeleton.free[involved]
-        channels, folded = pose.channels[:, involved], self._folded.channels[:, involved]
-        return bool(
-            np.where(held, channels == folded, True).all()
-            and (pose.scale[:, involved] == self._folded.scale[:, involved]).all()
-        )
+        held = pose.channels.reshape(frames, len(self.skeleton) * CHANNELS)[:, self._held]
+        return bool((held == self._held_values).all() and (pose.scale == self._scale).all())
 
     def select(self, frames: IntArray) -> Mechanism:
         """The same mechanism for some of its frames."""
         if len(self.pre) == 1:
             return self
         some = copy(self)
-        some._folded = Pose(self._folded.channels[frames], self._folded.scale[frames])
+        some._held_values, some._scale = self._held_values[frames], self._scale[frames]
         some._anchor_from_joint = {j: matrix[frames] for j, matrix in self._anchor_from_joint.items()}
         some.pre, some.slide = self.pre[frames], self.slide[frames]
-        some._offset, some._fixed = self._offset[frames], self._fixed[frames]
+        some._still, some._fixed = self._still[frames], self._fixed[frames]
         return some
 
     def _number_channels(self) -> None:
@@ -202,13 +239,17 @@ class Mechanism:
         self.has_levers = bool((self.lever >= 0).any())
         """Whether there are any of those."""
         depths = np.zeros(m + 1, dtype=np.int64)
-        self._levels: list[tuple[IntArray, IntArray, IntArray, bool]] = []
+        self._levels: list[_Level] = []
         for slot in range(1, m + 1):
             depths[slot] = depths[self.parents[slot - 1]] + 1
         for depth in range(1, int(depths.max(initial=0)) + 1):
             slots = np.flatnonzero(depths == depth)
-            parents, turners = self.parents[slots - 1], self.turns_with[slots - 1]
-            self._levels.append((slots, parents, turners, bool((parents == turners).all())))
+            first, end = int(slots[0]), int(slots[-1]) + 1
+            parents, turners = self.parents[first - 1 : end - 1], self.turns_with[first - 1 : end - 1]
+            turned = None if (parents == turners).all() else turners
+            self._levels.append(
+                _Level(slice(first, end), slice(first - 1, end - 1), _as_slice(parents), turned)
+            )
 
     @property
     def size(self) -> int:
@@ -250,18 +291,19 @@ class Mechanism:
         channels[:, self._value_index] = values
         channels = channels.reshape(frames, m, CHANNELS)
         own, axes = matrix_and_axes_from_euler(channels[..., 3:], self._orders)
-        parent_from_joint = np.zeros((frames, m, 4, 4))
-        parent_from_joint[..., :3, :3] = self.pre @ own
-        parent_from_joint[..., :3, 3] = self._offset + (self.slide @ channels[..., :3, None])[..., 0]
-        parent_from_joint[..., 3, 3] = 1.0
+        parent_from_joint = np.empty((frames, m, 4, 4))
+        np.matmul(self.pre, own, out=parent_from_joint[..., :3, :3])
+        parent_from_joint[..., :3, 3] = self._still
+        if self._slides:
+            parent_from_joint[..., :3, 3] += (self.slide @ channels[..., :3, None])[..., 0]
+        parent_from_joint[..., 3, :] = _LAST_ROW
         matrices = np.empty((frames, m + 1, 4, 4))
-        matrices[:, ARMATURE] = np.eye(4)
-        for slots, parents, turners, plain in self._levels:
-            matrices[:, slots] = matrices[:, parents] @ parent_from_joint[:, slots - 1]
-            if not plain:
-                matrices[:, slots, :3, :3] = (
-                    matrices[:, turners, :3, :3] @ parent_from_joint[:, slots - 1, :3, :3]
-                )
+        matrices[:, ARMATURE] = _IDENTITY
+        for level in self._levels:
+            local = parent_from_joint[:, level.kept]
+            np.matmul(matrices[:, level.parents], local, out=matrices[:, level.slots])
+            if level.turners is not None:
+                matrices[:, level.slots, :3, :3] = matrices[:, level.turners, :3, :3] @ local[..., :3, :3]
         return PosedMechanism(self, values, matrices, axes)
 
 
@@ -319,7 +361,7 @@ class PosedMechanism:
             )
         frames, count = points.shape[:2]
         from_screw = np.zeros((frames, count, 3, 6))  # [I | -skew(p)]
-        from_screw[..., :3] = np.eye(3)
+        from_screw[..., :3] = _IDENTITY[:3, :3]
         from_screw[..., 3:] = -skew(points)
         velocity = from_screw.reshape(frames, count * 3, 6) @ np.swapaxes(self.screws, -1, -2)
         return velocity.reshape(frames, count, 3, -1) * moves[:, None, :]
@@ -436,6 +478,27 @@ def cross(a: FloatArray, b: FloatArray) -> FloatArray:
     a0, a1, a2 = a[..., 0], a[..., 1], a[..., 2]
     b0, b1, b2 = b[..., 0], b[..., 1], b[..., 2]
     return np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1)
+
+
+def _is_kept(skeleton: Skeleton, joint: int) -> bool:
+    """Whether a joint moves by itself, or turns otherwise than its parent."""
+    hinge = skeleton.parents[joint] >= 0 and not skeleton.inherit_rotation[joint]
+    return bool(skeleton.free[joint].any() or hinge)
+
+
+def _kept_levels(skeleton: Skeleton, joints: Iterable[int]) -> dict[int, int]:
+    """How many kept joints there are from the root to each joint, itself included."""
+    levels = {-1: 0}
+    for joint in sorted(joints):
+        levels[joint] = levels[int(skeleton.parents[joint])] + _is_kept(skeleton, joint)
+    return levels
+
+
+def _as_slice(indices: IntArray) -> slice | IntArray:
+    """The same indices as a slice where they follow one another, which costs no copy."""
+    first = int(indices[0])
+    follow = bool((indices == np.arange(first, first + len(indices))).all())
+    return slice(first, first + len(indices)) if follow else indices
 
 
 def _without_repeated_frames(skeleton: Skeleton, pose: Pose, joints: list[int]) -> Pose:

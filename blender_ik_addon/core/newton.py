@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
-from .lagrange import TINY, Box, Conditions, multipliers_of
+from .lagrange import TINY, Box, Conditions, Step, multipliers_of
 from .mechanism import PosedMechanism
 from .objective import Objective
 
@@ -191,8 +191,8 @@ class _Walk:
         """Largest change of the last step, (F,)."""
         self._expected = np.full(frames, np.inf)
         """Largest change that the next step will make, as far as the last ones tell, (F,)."""
-        self._past = np.full((frames, PATIENCE), np.inf)
-        """|r| before the last iterations, the oldest first, (F, PATIENCE)."""
+        self._past: list[FloatArray] = []
+        """|r| before the last iterations, the oldest first, (F,) each."""
 
     def select(self, index: IntArray) -> _Walk:
         """Some of the frames."""
@@ -203,7 +203,11 @@ class _Walk:
         some._damping, some._radius = self._damping[index], self._radius[index]
         some._penalty, some._standing = self._penalty[index], self._standing[index]
         some._wishing, some._resisting = self._wishing[index], self._resisting[index]
-        some._size, some._expected, some._past = self._size[index], self._expected[index], self._past[index]
+        some._size, some._expected, some._past = (
+            self._size[index],
+            self._expected[index],
+            [norm[index] for norm in self._past],
+        )
         return some
 
     @property
@@ -223,8 +227,11 @@ class _Walk:
 
     def hopeless(self) -> BoolArray:
         """Which frames come no nearer, (F,)."""
-        slow = (self._norm > HOPEFUL * self._past[:, 0]) & (self._norm > self._goal.slack) & self._resisting
-        return slow | (self._radius < SMALLEST_RADIUS)
+        stuck: BoolArray = self._radius < SMALLEST_RADIUS
+        if len(self._past) == PATIENCE:
+            slow = (self._norm > HOPEFUL * self._past[0]) & (self._norm > self._goal.slack)
+            stuck |= slow & self._resisting
+        return stuck
 
     def step(self) -> None:
         """Solve for a step and take it where the merit falls."""
@@ -236,6 +243,9 @@ class _Walk:
         change = step.change * ~still[:, None] if still.any() else step.change
         values, posed, residual = self._moved(self.values, change)
         norm = _norm(residual)
+        if not self._wishes and np.max(norm) <= self._goal.slack:
+            self.values, self._posed, self._residual, self._norm = values, posed, residual, norm
+            return
         bent = (norm > self._goal.slack) & ((norm < CORRECTED * self._norm) | (taken < CORRECTED))
         if bent.any():
             corrected = self._moved(values, step.correction(residual * bent[:, None]))
@@ -248,30 +258,34 @@ class _Walk:
         self._penalty = np.maximum(self._penalty, PENALTY * _norm(step.multipliers) + PENALTY_START)
         merit = self._merit(self.values, self._norm)
         better = (self._merit(values, norm) < merit) | (taken <= FINE)
-        self._past = np.concatenate([self._past[:, 1:], self._norm[:, None]], axis=1)
+        self._past = [*self._past[-PATIENCE + 1 :], self._norm]
         promised = self._residual + (conditions.jacobian @ change[..., None])[..., 0]
         self._resisting = _norm(promised) > HOPEFUL * self._norm
         good = better & (norm <= np.maximum(GOOD * self._norm, NEAR))
         self._damping *= np.where(good, DAMPING_FACTORS[0], np.where(better, 1.0, DAMPING_FACTORS[1]))
-        self._damping = np.clip(self._damping, *DAMPING_RANGE)
+        self._damping = np.maximum(DAMPING_RANGE[0], np.minimum(self._damping, DAMPING_RANGE[1]))
         grown = np.minimum(RADIUS_FACTORS[0] * self._radius, self._goal.max_angle)
         shrunk = RADIUS_FACTORS[1] * np.minimum(self._radius, taken)
         self._radius = np.where(better, np.where(good, grown, self._radius), shrunk)
 
-        # Newton's method doubles the digits from step to step, one that was cut short does not.
-        first = np.isinf(self._size)
-        contraction = np.where(first, 1.0, np.minimum(1.0, taken / np.maximum(self._size, TINY)))
-        doubling = np.maximum(QUADRATIC * taken, INEXACT)
-        contraction = np.where(step.newton, np.minimum(contraction, doubling), contraction)
-        sure = better & signs_right & (step.newton | ~first)
-        self._expected = np.where(still, 0.0, np.where(sure, taken * contraction, np.inf))
+        if self._wishes:
+            self._expect(step, taken, still, better & signs_right)
+            self._wishing = np.where(norm < WISH_FROM, True, self._wishing & better)
         self._size = np.where(better, taken, self._size)
         if better.all():
             self.values, self._posed, self._residual, self._norm = values, posed, residual, norm
         elif better.any():
             self._stand_at(np.where(better[:, None], values, self.values))
-        self._wishing = np.where(self._norm < WISH_FROM, True, self._wishing & better)
         self._standing = held & self._objective.on_limit(self.values)
+
+    def _expect(self, step: Step, taken: FloatArray, still: BoolArray, sound: BoolArray) -> None:
+        """Say how much the next step will change: Newton's method doubles the digits, others do not."""
+        first = np.isinf(self._size)
+        contraction = np.where(first, 1.0, np.minimum(1.0, taken / np.maximum(self._size, TINY)))
+        doubling = np.maximum(QUADRATIC * taken, INEXACT)
+        contraction = np.where(step.newton, np.minimum(contraction, doubling), contraction)
+        sure = sound & (step.newton | ~first)
+        self._expected = np.where(still, 0.0, np.where(sure, taken * contraction, np.inf))
 
     def _conditions(self) -> Conditions:
         """Lagrange's conditions where the frames are."""

@@ -134,7 +134,7 @@ class Objective:
 
     def clipped(self, values: FloatArray) -> FloatArray:
         """Values inside the limits."""
-        return np.clip(values, self.system.lower, self.system.upper)
+        return np.minimum(np.maximum(values, self.system.lower), self.system.upper)
 
     def stacked(self, posed: PosedMechanism) -> FloatArray:
         """Residuals of all levels of the tasks, one above the other, in scaled units, (F, m)."""

@@ -56,13 +56,8 @@ class Problem:
                 involved.update(self.skeleton.ancestors(joint))
         return [joint for joint in sorted(involved) if self.skeleton.free[joint].any()]
 
-    def assemble(self, pose: Pose, like: System | None = None) -> System:
-        """Fold the constants of a pose with one leading frame axis.
-
-        Args:
-            pose: The pose, (F, n, 6).
-            like: A system whose folded constants are taken over where they are the same; tasks of the same
-                kind on the same joints, in the frame before, say.
+    def assemble(self, pose: Pose) -> System:
+        """Fold the constants of a pose with one leading frame axis, (F, n, 6).
 
         Raises:
             IKError: The pose is not of this skeleton, or its frames are not those of the targets.
@@ -72,7 +67,7 @@ class Problem:
             raise IKError(f"the pose has shape {pose.channels.shape}, wanted (frames, {n}, 6)")
         if self.frames not in (None, 1) and pose.frames[0] != self.frames:
             raise IKError(f"the targets have {self.frames} frames, the pose {pose.frames[0]}")
-        return System(self, pose, like)
+        return System(self, pose)
 
 
 @dataclass(frozen=True)
@@ -88,7 +83,7 @@ class Level:
 class System:
     """A problem on given poses, as functions of the free channels (F, nv)."""
 
-    def __init__(self, problem: Problem, pose: Pose, like: System | None = None) -> None:
+    def __init__(self, problem: Problem, pose: Pose) -> None:
         self.problem = problem
         self.tasks = problem.weighty_tasks
         """The tasks that take part, (T,); those of a selected frame with its targets."""
@@ -96,12 +91,7 @@ class System:
         """Which frames of the problem these are."""
         skeleton = problem.skeleton
         joints = {joint for task in self.tasks for joint in task.joints(skeleton)}
-        reusable = like is not None and like.joints == joints and like.mechanism.fits(skeleton, pose, joints)
-        self.joints = joints
-        """Indices of the joints that the tasks are about."""
-        self.mechanism = (
-            like.mechanism if like is not None and reusable else Mechanism(skeleton, pose, joints)
-        )
+        self.mechanism = Mechanism.of(skeleton, pose, joints)
         self.priorities = tuple(sorted({task.priority for task in self.tasks}))
         self._levels: list[list[Rows]] = []
         self._task_of_error: list[int] = []

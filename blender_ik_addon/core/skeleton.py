@@ -245,6 +245,11 @@ class Skeleton:
         longest = float(lengths.max(initial=0.0))
         return 0.5 * longest if longest > 0.0 else 1.0
 
+    @cached_property
+    def mechanisms(self) -> dict[frozenset[int], object]:
+        """What was last folded for solving, by the joints that tasks are about; see `Mechanism.of`."""
+        return {}
+
     def ancestors(self, joint: int) -> list[int]:
         """The joint and its ancestors, from the joint to its root."""
         chain = [joint]

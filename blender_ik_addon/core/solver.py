@@ -210,7 +210,8 @@ def goal_of(objective: Objective, options: SolverOptions) -> Goal:
         tolerance=tolerance * (SLACK if wish else 1.0),
         wish=wish,
         step_tolerance=options.step_tolerance,
-        slack=_slack(objective, options),
+        # Without a wish what is within the tolerance is done.
+        slack=_slack(objective, options) / (1.0 if wish else SLACK),
         max_angle=options.max_angle,
         max_iterations=min(options.max_iterations, ATTEMPT),
     )

@@ -33,6 +33,9 @@ SMALL_ANGLE: Final = 1e-4
 
 ALL_AXES: Final = (True, True, True)
 
+_ORIGIN: Final = frozen(np.zeros(3))
+_PLAIN_AXES: Final = frozen(np.eye(3))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Task(ABC):
@@ -133,6 +136,8 @@ def _frame_axis(target: FloatArray, dimensions: int) -> int | None:
 
 def _stack_frames(arrays: Sequence[FloatArray], dimensions: int) -> FloatArray:
     """Targets with or without a frame axis, stacked to (F or 1, tasks, ...)."""
+    if all(array.ndim == dimensions for array in arrays):
+        return np.array(arrays)[None]
     with_axis = [array if array.ndim > dimensions else array[None] for array in arrays]
     frames = max(len(array) for array in with_axis)
     return np.stack([np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis], axis=1)
@@ -176,8 +181,8 @@ class AxisRows(Rows):
     def __init__(self, tasks: Sequence[JointTask], mechanism: Mechanism) -> None:
         self._joints = [mechanism.skeleton.index(task.joint) for task in tasks]
         self._anchors = np.array([mechanism.anchor(joint) for joint in self._joints], dtype=np.int64)
-        self._weight = np.array([task.weight for task in tasks])
-        plain = all(all(task.axes) for task in tasks)
+        self._weight = np.array([task.weight for task in tasks], dtype=np.float64)
+        plain = all(task.axes == ALL_AXES for task in tasks)
         self._used: BoolArray | None = None if plain else np.array([t.axes for t in tasks]).ravel()
         self.row_counts = tuple(sum(task.axes) for task in tasks)
         self.angular = np.full(sum(self.row_counts), type(tasks[0]).angular)
@@ -198,18 +203,21 @@ class ReachPoint(JointTask):
 
     target: FloatArray
     """Where the point should be, in armature space, (3,) or (F, 3) [m]."""
-    point: FloatArray = field(default_factory=lambda: np.zeros(3))
+    point: FloatArray = field(default_factory=lambda: _ORIGIN)
     """The point in the joint's own axes, (3,) [m]."""
     axes: tuple[bool, bool, bool] = ALL_AXES
     """Along which axes the place matters."""
-    armature_from_axes: FloatArray = field(default_factory=lambda: np.eye(3))
+    armature_from_axes: FloatArray = field(default_factory=lambda: _PLAIN_AXES)
     """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
     angular: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for key, tail in (("target", (3,)), ("point", (3,)), ("armature_from_axes", (3, 3))):
-            array = frozen(getattr(self, key))
+            given = getattr(self, key)
+            if given is _ORIGIN or given is _PLAIN_AXES:
+                continue
+            array = frozen(given)
             if array.shape[array.ndim - len(tail) :] != tail or array.ndim > len(tail) + (key != "point"):
                 raise IKError(f"{self.label}: {key} has shape {array.shape}, wanted {tail}")
             if not np.isfinite(array).all():
@@ -258,16 +266,15 @@ class PointRows(AxisRows):
 
     def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
         super().__init__(tasks, mechanism)
-        local: list[FloatArray] = []
-        weights: list[FloatArray] = []
-        for task, joint in zip(tasks, self._joints, strict=True):
-            matrix = mechanism.anchor_from_joint(joint)
-            local.append(matrix[:, :3, :3] @ task.point + matrix[:, :3, 3])
-            axes_from_armature = np.swapaxes(task.armature_from_axes, -1, -2)
-            weights.append(axes_from_armature * np.array(task.axes, dtype=np.float64)[:, None])
-        self._local = _stack_frames(local, 1)  # (F, E, 3)
+        matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in self._joints], axis=1)
+        points = np.array([task.point for task in tasks])
+        self._local = (matrices[..., :3, :3] @ points[..., None])[..., 0] + matrices[..., :3, 3]  # (F, E, 3)
         self._target = _stack_frames([task.target for task in tasks], 1)
-        self._axes = _stack_frames(weights, 2)  # (F, E, 3, 3), rows of switched-off axes are 0
+        axes_from_armature = np.swapaxes(
+            _stack_frames([task.armature_from_axes for task in tasks], 2), -1, -2
+        )
+        chosen = np.array([task.axes for task in tasks], dtype=np.float64)
+        self._axes = axes_from_armature * chosen[..., None]  # (F, E, 3, 3), rows of switched-off axes are 0
         self._weights = self._axes * self._weight[:, None, None]
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
