@@ -4,6 +4,8 @@
 #   find_python 3.13                 prints the path of a working Python 3.13, or fails
 #   core_environment                 prints the python of .venv/core: numpy and the test tools, no Blender
 #   check_environment                prints the python of .venv/check: ruff, pyright and all that they must see
+#   peers_environment                prints the python of .venv/peers: libraries that the bench compares with
+#   plot_environment                 prints the python of .venv/plot: numpy and matplotlib
 #   blender_environment 5.2          prints the python of .venv/blender-5.2: Blender as a module, tests, pictures
 #
 # An environment is made once; a stamp with a hash of its pins (requirements/) says that it is complete.
@@ -162,6 +164,23 @@ check_environment() {
   local python
   python=$(newest_python)
   make_environment check "$python" core.txt tests.txt pictures.txt check.txt
+}
+
+plot_environment() {
+  local python
+  python=$(newest_python)
+  make_environment plot "$python" core.txt pictures.txt
+}
+
+# Python 3.11 has wheels of all of them.
+peers_environment() {
+  local python
+  if python=$(find_python 3.11); then
+    make_environment peers "$python" core.txt peers.txt peers-3.11.txt
+  else
+    python=$(newest_python)
+    make_environment peers "$python" core.txt peers.txt
+  fi
 }
 
 blender_environment() {

@@ -39,8 +39,8 @@ PRESSED: Final = 1e-9
 
 SLIDES: Final = 60
 """Most conjugate directions of one step."""
-SLIDE_TOLERANCE: Final = 1e-4
-"""Part of the gradient along the tasks [1] at which they have found the step."""
+SLIDE_TOLERANCES: Final = (1e-4, 0.1)
+"""Parts of the gradient along the tasks [1] between which they have found the step, by its size."""
 FLAT: Final = 1e-4
 """Curvature along a direction [1] that still bends upward."""
 LEAST_SLIDE: Final = 0.25
@@ -193,9 +193,10 @@ class Conditions:
             null = _NullSpace(jacobian, np.asarray(np.linalg.inv(gram), np.float64), None if whole else free)
             along, slid, uncut = self._slide(slope, null, np.maximum(radius - size, LEAST_SLIDE * radius))
             change, slope, newton = change + along, slope + slid, newton & uncut
-            multipliers = multipliers + null.multipliers(slope)
+            multipliers = null.multipliers(slope)  # the way towards the tasks is done, it pulls no more
         slope = slope + _transposed(self.jacobian, multipliers)
-        return Step(change, multipliers, newton, slope, jacobian, square)
+        own = jacobian.copy() if whole else jacobian  # frames of it may be replaced
+        return Step(change, multipliers, newton, slope, own, square)
 
     def _slide(
         self, gradient: FloatArray, null: _NullSpace, radius: FloatArray
@@ -209,7 +210,8 @@ class Conditions:
         left = null.projected(gradient)
         direction = -left
         size = _squared(left)
-        enough = SLIDE_TOLERANCE**2 * size
+        # As exact as quadratic convergence needs it [NocedalWright2006 §7.1].
+        enough = np.clip(size, SLIDE_TOLERANCES[0] ** 2, SLIDE_TOLERANCES[1] ** 2) * size
         change, product = np.zeros_like(gradient), np.zeros_like(gradient)
         working: BoolArray = size > TINY
         uncut = np.ones(len(gradient), dtype=np.bool_)

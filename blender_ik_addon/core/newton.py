@@ -269,8 +269,9 @@ class _Walk:
         self._radius = np.where(better, np.where(good, grown, self._radius), shrunk)
 
         if self._wishes:
-            self._expect(step, taken, still, better & signs_right)
-            self._wishing = np.where(norm < WISH_FROM, True, self._wishing & better)
+            # A step without the wish tells nothing of what the wish will still change.
+            self._expect(step, taken, still & self._wishing, better & signs_right & self._wishing)
+            self._wishing = (np.where(better, norm, self._norm) < WISH_FROM) | (self._wishing & better)
         self._size = np.where(better, taken, self._size)
         if better.all():
             self.values, self._posed, self._residual, self._norm = values, posed, residual, norm

@@ -21,6 +21,10 @@ from .arrays import BoolArray, FloatArray, IntArray
 from .mechanism import AngularBend, PointBend, PosedMechanism
 from .problem import Level, System
 
+HAIR: Final = 1e-9
+"""Distance from a limit [rad, m] that is none, as a part of 1 and of where it is: rounding, or the traces of
+steps that stop channels there."""
+
 DENSE: Final = 150
 """Most channels [1] with which the matrix of a curvature is cheaper than its products without it."""
 
@@ -112,6 +116,10 @@ class Objective:
         ]
         self._row_counts = [len(scale) for scale in scales]
         self._row_scales = [np.concatenate(scales)] if self._merged else scales
+        # A step up to a limit, divided by the weight, would end next to it: on it nobody would know it to be.
+        lower, upper = system.lower, system.upper
+        self._lowest = lower + np.where(np.isfinite(lower), HAIR * (1.0 + np.abs(lower)), 0.0)
+        self._highest = upper - np.where(np.isfinite(upper), HAIR * (1.0 + np.abs(upper)), 0.0)
         wish = ~np.isnan(system.preferred)
         self._wish = wish.astype(np.float64)
         self._preferred = np.where(wish, system.preferred, 0.0) * self.weight
@@ -125,7 +133,16 @@ class Objective:
         """The same for some of the frames."""
         some = copy(self)
         some.system = self.system.select(frames)
+        if self._preferred.ndim > 1:
+            some._preferred = self._preferred[frames]
         return some
+
+    def towards(self, values: FloatArray) -> Objective:
+        """The same with poses of its own for each frame as the preferred ones, in all channels, (F, nv)."""
+        other = copy(self)
+        other._preferred, other._wish = values * self.weight, np.ones_like(self.weight)
+        other.wishes = True
+        return other
 
     @property
     def levels(self) -> int:
@@ -188,8 +205,10 @@ class Objective:
         return [*scaled, Level(point.residuals[-1], wish)]
 
     def moved(self, values: FloatArray, change: FloatArray) -> FloatArray:
-        """Values after a change in u, inside the limits."""
-        return self.clipped(values + change / self.weight)
+        """Values after a change in u, inside the limits, and on those that it reaches but for rounding."""
+        moved = values + change / self.weight
+        moved = np.where(moved <= self._lowest, self.system.lower, moved)
+        return np.where(moved >= self._highest, self.system.upper, moved)
 
     def room(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """How far u may change down and up, (F, nv) each."""

@@ -7,13 +7,15 @@ cubic through these: on a smooth motion the last start is nearly the answer. Wha
 (`newton`) does not meet, out of reach or blocked by limits, is searched for frame by frame from the same
 start.
 
-**One branch.** Targets can often be met by more than one pose, and a motion should not jump between them. So
-a coarse frame is solved again from the one before it until both agree, and where a step is much larger than
-those before and after it the frames are solved on from its near side. Where that side ends (the pose cannot
-go on) the motion changes its branch, and the frame is told.
+**One branch.** Targets can be met by more than one pose, and a motion should not jump between them. A coarse
+frame is solved again from the one before it until both agree. Where a step is out of proportion all the same
+the frames are solved on from its near side; where that side ends, the branch on the far side is followed
+back, to the start of the motion if it goes so far, else to where the two come nearest. What is left of the
+jump is spread over frames around it (`continuity`), in the room that the tasks leave, and told.
 
-With a preferred pose the answer to a frame is a function of its targets and of the branch alone: neither
-direction nor the size of chunks shows. Without, what is left free goes smoothly from the first frame on.
+With a preferred pose the answer to a frame is a function of its targets and of the branch alone, apart from
+frames over which a jump is spread: neither direction nor the size of chunks shows. Without, what is left free
+goes smoothly from the first frame on.
 """
 
 from __future__ import annotations
@@ -25,12 +27,22 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray, IntArray, frozen
+from .continuity import JUMP, NO_JUMP, jumps, spread, step_sizes
 from .errors import IKError
-from .newton import Attempt, attempt
+from .newton import Attempt, Goal, attempt
 from .objective import Objective
 from .problem import Problem
 from .skeleton import Pose
-from .solver import SolverOptions, Status, goal_of, reached_message, solve_system, with_overrides
+from .solver import (
+    SLACK,
+    SolverOptions,
+    Status,
+    goal_of,
+    reached_message,
+    solve_system,
+    tolerances,
+    with_overrides,
+)
 
 CHUNK: Final = 256
 """Frames solved together; a multiple of the first stride, so that chunks share their coarse frames."""
@@ -41,13 +53,15 @@ MATRICES: Final = 8
 
 STRIDES: Final = (16, 4, 1)
 """Every how many frames there is one of the first, second, ... pass."""
+FREE_STRIDES: Final = (64, 16, 4, 1)
+"""Likewise without a preferred pose, where there are no branches to be lost."""
 
 AGREE: Final = 1e-3
 """Largest difference [rad] between answers on the same branch, found from different starts."""
-JUMP: Final = 3.0
-"""A step this many times as large as those before and after it may be a jump [1]."""
-NO_JUMP: Final = 0.03
-"""Largest change of a channel [rad] in a frame that is none in any case."""
+BLOCKS: Final = (2, 6, 24, 32, 64, 128)
+"""Frames through which a branch is followed at once, one block after the other."""
+FOLLOWING: Final = 12
+"""Most iterations for that: on a branch that goes on few are needed."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +80,7 @@ class SequenceSolution:
     """Whether every task is within its tolerance in every frame asked for."""
     cancelled: bool
     branches: tuple[int, ...] = ()
-    """Frames, by position, at which the motion had to go on on another branch: the pose jumps there."""
+    """Frames, by position, to which the motion goes over from one branch to another."""
 
 
 def solve_sequence(
@@ -138,6 +152,7 @@ class SequenceJob:
             self._system, merged=options.method == "DLS", clamp_distance=options.clamp_distance
         )
         self._goal = goal_of(self._objective, options)
+        self._tolerance = tolerances(self._system, options)
         self._attempts = options.clamp_distance is None and self._objective.levels > 0
         tasks = len(self._system.tasks)
         self._values = np.array(self._system.mechanism.values(poses))
@@ -177,7 +192,16 @@ class SequenceJob:
             chunk = np.arange(begin, min(begin + CHUNK, frames))
             yield from self._solve_chunk(chunk, options)
             self._finished = int(chunk[-1]) + 1
-            yield self._finished / frames
+            yield self._part
+        if self._attempts:
+            for first, last in jumps(self._values):
+                self._join(first, last)
+                yield self._part
+            for first, last in jumps(self._values):
+                self._branches.add(first)
+                self._spread(first, last)
+                yield self._part
+        yield 1.0
 
     def solution(self) -> SequenceSolution:
         """The first frames, as far as they are done."""
@@ -207,35 +231,39 @@ class SequenceJob:
         before = int(chunk[0]) - 1
         known = np.arange(max(before - 1, 0), before + 1)
         left = chunk
-        for stride in STRIDES:
+        strides = STRIDES if self._goal.wish else FREE_STRIDES
+        for stride in strides:
             frames = left[(left % stride == 0) | (left == chunk[-1])]
             left = np.setdiff1d(left, frames)
             if not len(frames):
                 continue
-            if stride == STRIDES[0]:
+            if stride == strides[0]:
                 starts = np.broadcast_to(self._values[before], (len(frames), self._system.size))
                 yield from self._solve_coarse(before, frames, starts, options)
             else:
                 yield from self._solve(frames, self._between(known, frames), options)
             known = np.union1d(known, frames)
             yield self._part
-        yield from self._mend(chunk, options)
 
     def _solve_coarse(
         self, before: int, frames: IntArray, starts: FloatArray, options: SolverOptions
     ) -> Iterator[float]:
         """Solve far frames so that each is what the one before it leads to."""
-        self._take(frames, self._attempt(frames, starts))
         neighbours = np.concatenate([[before], frames[:-1]])
-        if self._goal.wish:
-            check = np.arange(1, len(frames))
-            while len(check):
-                some = self._attempt(frames[check], self._values[neighbours[check]])
-                differs = np.abs(some.values - self._values[frames[check]]).max(axis=1, initial=0.0) > AGREE
-                better = some.met & (differs | ~self._met[frames[check]])
-                self._take(frames[check[better]], some.select(better))
-                check = check[better] + 1
-                check = check[check < len(frames)]
+        if not self._goal.wish:
+            # What the tasks leave free stays where it is, so that only the frame before leads to the next.
+            for neighbour, frame in zip(neighbours, frames, strict=True):
+                yield from self._solve(np.array([frame]), self._values[neighbour][None], options)
+            return
+        self._take(frames, self._attempt(frames, starts))
+        check = np.arange(1, len(frames))
+        while len(check):
+            some = self._attempt(frames[check], self._values[neighbours[check]])
+            differs = np.abs(some.values - self._values[frames[check]]).max(axis=1, initial=0.0) > AGREE
+            better = some.met & (differs | ~self._met[frames[check]])
+            self._take(frames[check[better]], some.select(better))
+            check = check[better] + 1
+            check = check[check < len(frames)]
         for number, frame in enumerate(frames):
             if not self._met[frame]:
                 self._search(int(frame), self._values[neighbours[number]][None], options)
@@ -249,13 +277,13 @@ class SequenceJob:
                 self._search(int(frame), start[None], options)
                 yield self._part
 
-    def _attempt(self, frames: IntArray, starts: FloatArray) -> Attempt:
+    def _attempt(self, frames: IntArray, starts: FloatArray, goal: Goal | None = None) -> Attempt:
         """Try to meet all tasks in some frames."""
         if not self._attempts:
             return Attempt.none(starts, self._errors[frames])
         blocks = [slice(at, at + self._block) for at in range(0, len(frames), self._block)]
         return Attempt.joined(
-            [attempt(self._objective.select(frames[b]), starts[b], self._goal) for b in blocks]
+            [attempt(self._objective.select(frames[b]), starts[b], goal or self._goal) for b in blocks]
         )
 
     def _take(self, frames: IntArray, found: Attempt) -> None:
@@ -290,39 +318,64 @@ class SequenceJob:
         shares = np.where(others, away[:, None, :] / np.where(others, apart, 1.0), 1.0).prod(axis=2)
         return np.einsum("fk,fkv->fv", shares, self._values[knots])
 
-    def _mend(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
-        """Where a step is out of proportion, solve on from its near side until the motion is joined again."""
-        done = -1
-        for jump in self._jumps(chunk):
-            frame = max(int(jump), done + 1)
-            while frame <= chunk[-1] and frame > done and self._carried_on(frame, options):
-                yield self._part
-                frame += 1
-            done = max(done, frame - 1)
+    def _join(self, first: int, last: int) -> None:
+        """Make one of two branches go on, forward or back, as far as it goes."""
+        frames, found, rejoins = self._follow(first - 1, +1)
+        if rejoins or (len(frames) and frames[-1] == len(self._values) - 1):
+            self._take(frames, found)
+            return
+        if not self._goal.wish:
+            return
+        frames, found, rejoins = self._follow(last, -1)
+        if not rejoins and len(frames) and frames[-1] > 0:
+            # Go over where the branches come nearest.
+            apart = np.abs(found.values - self._values[frames]).max(axis=1, initial=0.0)
+            frames = frames[: int(apart.argmin()) + 1]
+        self._take(frames, found.select(np.arange(len(frames))))
 
-    def _jumps(self, chunk: IntArray) -> IntArray:
-        """Frames to which a step leads that is much larger than those before and after it."""
-        first = max(int(chunk[0]) - 2, 0)
-        steps = np.abs(np.diff(self._values[first : chunk[-1] + 1], axis=0)).max(axis=1, initial=0.0)
-        frames: IntArray = np.arange(first + 1, int(chunk[-1]) + 1)
-        around = np.full((2, len(steps)), 0.0)
-        around[0, 1:], around[1, :-1] = steps[:-1], steps[1:]
-        large = (steps > NO_JUMP) & (steps > JUMP * around.max(axis=0))
-        return frames[large & (frames >= chunk[0])]
+    def _follow(self, frame: int, direction: int) -> tuple[IntArray, Attempt, bool]:
+        """Follow the branch of a frame forward (+1) or back (−1).
 
-    def _carried_on(self, frame: int, options: SolverOptions) -> bool:
-        """Solve a frame again from the one before it; whether that gave another pose, which was taken."""
-        index, start = np.array([frame]), self._values[frame - 1][None]
-        stored = self._values[frame].copy()
-        near = np.abs(stored - start[0]).max(initial=0.0)
-        found = self._attempt(index, start)
-        self._iterations[frame] += int(found.iterations[0])
-        if found.met[0]:
-            differs = np.abs(found.values[0] - stored).max(initial=0.0) > AGREE
-            nearer = np.abs(found.values[0] - start[0]).max(initial=0.0) < 0.5 * near
-            if differs and nearer:
-                self._take(index, replace(found, iterations=np.zeros(1, dtype=np.int64)))
-            return bool(differs and nearer)
-        if self._met[frame]:
-            self._branches.add(frame)  # from here the pose before cannot go on
-        return False
+        Returns:
+            Frames (f,) that are not on the stored motion, what is found for them, and whether the branch ends
+            on the stored motion.
+        """
+        goal = replace(self._goal, max_iterations=min(FOLLOWING, self._goal.max_iterations))
+        frames, parts = [np.zeros(0, dtype=np.int64)], [Attempt.none(self._values[:0], self._errors[:0])]
+        at, value, slope = frame, self._values[frame], self._slope(frame, -direction)
+        for block in BLOCKS:
+            ahead = np.arange(1, min(block, at if direction < 0 else len(self._values) - 1 - at) + 1)
+            if not len(ahead):
+                break
+            these = at + direction * ahead
+            found = self._attempt(these, self._objective.clipped(value + ahead[:, None] * slope), goal)
+            usual = max(float(np.abs(slope).max(initial=0.0)), NO_JUMP)
+            goes_on = found.met & (step_sizes(np.concatenate([value[None], found.values])) <= JUMP * usual)
+            agrees = np.abs(found.values - self._values[these]).max(axis=1, initial=0.0) <= AGREE
+            ends = bool((agrees | ~goes_on).any())
+            stop = int((agrees | ~goes_on).argmax()) if ends else len(these)
+            frames.append(these[:stop])
+            parts.append(found.select(np.arange(stop)))
+            if ends:
+                return np.concatenate(frames), Attempt.joined(parts), bool(goes_on[stop])
+            slope = found.values[-1] - (found.values[-2] if len(ahead) > 1 else value)
+            at, value = int(these[-1]), found.values[-1]
+        return np.concatenate(frames), Attempt.joined(parts), False
+
+    def _slope(self, frame: int, direction: int) -> FloatArray:
+        """Change of the values from the frame at one side to this one, (nv,)."""
+        other = frame + direction
+        if not 0 <= other < len(self._values):
+            return np.zeros(self._system.size)
+        return self._values[frame] - self._values[other]
+
+    def _spread(self, first: int, last: int) -> None:
+        """Go over from one branch to the other in several frames, where all of them meet their tasks."""
+        frames, values = spread(self._values, first, last)
+        if not self._met[frames].all():
+            return
+        goal = replace(self._goal, wish=True, tolerance=SLACK * self._tolerance)
+        objective = self._objective.select(frames).towards(values)
+        found = attempt(objective, objective.clipped(values), goal)
+        if found.met.all():
+            self._take(frames, found)

@@ -204,7 +204,7 @@ def solve_system(
 def goal_of(objective: Objective, options: SolverOptions) -> Goal:
     """When an attempt has met every task."""
     wish = options.preferred_pose and objective.wishes
-    tolerance = _tolerances(objective.system, options)
+    tolerance = tolerances(objective.system, options)
     return Goal(
         # What stands still at the preferred pose is met to many digits in any case.
         tolerance=tolerance * (SLACK if wish else 1.0),
@@ -217,7 +217,7 @@ def goal_of(objective: Objective, options: SolverOptions) -> Goal:
     )
 
 
-def _tolerances(system: System, options: SolverOptions) -> FloatArray:
+def tolerances(system: System, options: SolverOptions) -> FloatArray:
     """Largest error at which each task counts as reached, (T,) [m] or [rad]."""
     return np.array(
         [options.tolerance_rotation if task.angular else options.tolerance_position for task in system.tasks]
@@ -240,7 +240,7 @@ class _Search:
         self._objective = Objective(
             system, merged=options.method == "DLS", clamp_distance=options.clamp_distance
         )
-        self._tolerance = _tolerances(system, options)
+        self._tolerance = tolerances(system, options)
         self._slack = _slack(self._objective, options)
         self._iterations = 0
         self._cancelled = False

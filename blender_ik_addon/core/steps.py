@@ -238,7 +238,8 @@ def _lowered(
     rounds = 2 * change.shape[1] + 2
     while True:
         model = _Model(level, box.without(held), change)
-        full = model.step()
+        # Where the cost is flat rounding gives a large step a trace of the channels that are held.
+        full = np.where(held | box.held, 0.0, model.step())
         step = np.where(working[:, None], _within(full, change - start, radius), 0.0)
         change, stopped = box.advance(change, step)
         short = (np.abs(step) < np.abs(full)).any(axis=1)  # by the radius

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measure the solver against the figures that it shall reach, and print a table: scripts/bench.
 
-    scripts/bench [--full] [--data FILE] [--data-buss FILE] [--json FILE] [--markdown FILE]
+    scripts/bench [--full] [--peers] [--data FILE] [--data-buss FILE] [--json FILE] [--markdown FILE]
 
 Times are the median over the frames, ours and the yardstick's (`trees.py`) one after the other in the same
 run on one thread. What a caller has to do for each frame, making the problem, is included. A sequence's time
@@ -37,12 +37,14 @@ from blender_ik_addon.core import (
     Pose,
     Problem,
     ReachPoint,
+    SequenceSolution,
     Skeleton,
     Solution,
     Status,
     Task,
     forward_kinematics,
     solve,
+    solve_each,
     solve_sequence,
 )
 from blender_ik_addon.core.arrays import FloatArray
@@ -50,7 +52,7 @@ from blender_ik_addon.core.kinematics import PosedSkeleton
 from blender_ik_addon.core.mechanism import PosedMechanism
 from blender_ik_addon.core.problem import System
 from blender_ik_addon.core.rotation import matrix_from_rotvec
-from scripts.examples import trees
+from scripts.examples import peers, trees
 from scripts.examples.trees import PlainLoop, Tree
 
 FIGURES: Final = ("human", "humanf")
@@ -67,6 +69,8 @@ STRETCH: Final = 1.3
 
 HELD_FRAMES: Final = 60
 
+WISH_TITLE: Final = ", with preferred pose"
+
 SEQUENCE_RUNS: Final = 3
 """Of which the median counts; they differ only in what the processor has at hand."""
 
@@ -78,6 +82,9 @@ RATIO_SINGLE, RATIO_SEQUENCE, RATIO_BATCH = 0.20, 0.04, 0.06
 
 NOISE: Final = 0.01
 """Wanted change of an angle [°] in a frame."""
+
+LIMIT_SLACK: Final = 1e-9
+"""Angle over a limit that is none [rad]."""
 
 STRICTNESS: Final = 1e-4
 """Wanted change of a higher residual when lower tasks are added [m]."""
@@ -230,39 +237,57 @@ def timed_row(
 
 
 def track_rows(tree: Tree, targets: Targets) -> Iterator[Row]:
-    """A way frame by frame, once more without preferred pose, and as a sequence."""
-    tally = follow(tree, targets, warm=True, tolerance=trees.TOLERANCE)
-    yield timed_row(
-        f"{tree.name} track, frame by frame",
-        tally,
-        targets,
-        ratio=RATIO_SINGLE if tree.name in FIGURES else None,
-    )
-    free = follow(tree, targets, warm=True, tolerance=trees.TOLERANCE, preferred_pose=False)
-    yield timed_row(f"{tree.name} track, frame by frame, no preferred pose", free, targets)
-    yield sequence_row(tree, targets, tally.plain_time)
+    """A way frame by frame and as a sequence: for the targets alone, and with the preferred pose as well."""
+    judged = tree.name in FIGURES
+    plain_time = 0.0
+    for title, wish in (("", False), (WISH_TITLE, True)):
+        tally = follow(tree, targets, warm=True, tolerance=trees.TOLERANCE, preferred_pose=wish)
+        plain_time = plain_time or tally.plain_time
+        ratio = RATIO_SINGLE if judged and not wish else None
+        yield timed_row(f"{tree.name} track, frame by frame{title}", tally, targets, ratio=ratio)
+    for title, wish in (("", False), (WISH_TITLE, True)):
+        poses = Pose.rest(tree.skeleton(), (len(targets.positions),))
+        yield batch_row(
+            f"{tree.name} track, as a sequence{title}",
+            partial(solve_sequence, tolerance_position=trees.TOLERANCE, preferred_pose=wish),
+            tree,
+            targets,
+            poses,
+            tolerance=trees.TOLERANCE,
+            plain_time=plain_time,
+            wanted=RATIO_SEQUENCE if judged and not wish else None,
+        )
 
 
-def sequence_row(tree: Tree, targets: Targets, plain_time: float) -> Row:
-    """A way by `solve_sequence`; `plain_time` of the yardstick [s] for a frame."""
-    skeleton, frames = tree.skeleton(), len(targets.positions)
-    poses = Pose.rest(skeleton, (frames,))
+def batch_row(
+    what: str,
+    solver: Callable[[Problem, Pose], SequenceSolution],
+    tree: Tree,
+    targets: Targets,
+    poses: Pose,
+    *,
+    limit: float | None = None,
+    tolerance: float,
+    plain_time: float,
+    wanted: float | None,
+) -> Row:
+    """Many frames by one call; `plain_time` of the yardstick [s] for a frame."""
+    skeleton, frames = tree.skeleton(limit), len(targets.positions)
     times: list[float] = []
     with PlaceCounter().counting() as counter:
         for _ in range(SEQUENCE_RUNS):
             start = time.perf_counter()
-            problem = Problem(skeleton, tree.tasks(targets.positions))
-            solution = solve_sequence(problem, poses, tolerance_position=trees.TOLERANCE)
+            solution = solver(Problem(skeleton, tree.tasks(targets.positions)), poses)
             times.append((time.perf_counter() - start) / frames)
     seconds, placed = float(np.median(times)), counter.total // SEQUENCE_RUNS
     ratio, iterations = seconds / plain_time, np.asarray(solution.iterations)
-    within = np.all(solution.errors <= trees.TOLERANCE, axis=1)
+    within = np.all(solution.errors <= tolerance, axis=1)
     reached = float(within[targets.reachable.astype(bool)].mean())
     return Row(
-        f"{tree.name} track, as a sequence",
-        f"ratio ≤ {RATIO_SEQUENCE:.2f}" if tree.name in FIGURES else "",
-        f"ratio {ratio:.2f}, reached {100 * reached:.1f} %",
-        ratio <= RATIO_SEQUENCE if tree.name in FIGURES else None,
+        what,
+        f"ratio ≤ {wanted:.2f}" if wanted is not None else "",
+        f"ratio {ratio:.3f}, reached {100 * reached:.1f} %",
+        ratio <= wanted if wanted is not None else None,
         f"{np.median(iterations):g} (≤ {iterations.max()}) iterations, {placed / frames:.1f} placed",
         f"{1e6 * seconds:.0f} / {1e6 * plain_time:.0f}",
         {
@@ -279,22 +304,65 @@ def sequence_row(tree: Tree, targets: Targets, plain_time: float) -> Row:
 
 
 def pose_rows(tree: Tree, targets: Targets) -> Iterator[Row]:
-    """Poses from rest, free and limited."""
+    """Poses from rest, free and limited, one by one and all at once."""
     for title, limit, rate in (("free", None, 1.0), ("±60°", LIMIT, 0.995)):
-        tally = follow(tree, targets, warm=False, tolerance=POSE_TOLERANCE, limit=limit)
-        what = f"{tree.name} pose from rest, {title}"
-        yield timed_row(what, tally, targets, ratio=RATIO_SINGLE, rate=rate)
+        for wish_title, wish in (("", False), (WISH_TITLE, True)):
+            options = {"preferred_pose": wish}
+            tally = follow(tree, targets, warm=False, tolerance=POSE_TOLERANCE, limit=limit, **options)
+            what = f"{tree.name} pose from rest, {title}"
+            yield timed_row(
+                what + wish_title, tally, targets, ratio=None if wish else RATIO_SINGLE, rate=rate
+            )
+            yield batch_row(
+                f"{what}, all at once{wish_title}",
+                partial(solve_each, tolerance_position=POSE_TOLERANCE, preferred_pose=wish),
+                tree,
+                targets,
+                Pose.rest(tree.skeleton(limit), (len(targets.positions),)),
+                limit=limit,
+                tolerance=POSE_TOLERANCE,
+                plain_time=tally.plain_time,
+                wanted=None if wish else RATIO_BATCH,
+            )
 
 
-def batch_rows() -> Iterator[Row]:
-    """Poses that have nothing to do with each other, all at once: there is no call for it yet."""
-    for name in FIGURES:
-        yield Row(
-            f"{name} pose from rest, batched",
-            f"ratio ≤ {RATIO_BATCH:.2f}",
-            "not yet: no call for it",
-            None,
-        )
+def peer_rows(tree: Tree, track: Targets, pose: Targets) -> Iterator[Row]:
+    """Other libraries on the same tracks and poses, those that are missing too."""
+    for title, targets, warm, limit in (
+        ("track", track, True, None),
+        ("pose from rest, free", pose, False, None),
+        ("pose from rest, ±60°", pose, False, LIMIT),
+    ):
+        plain_time = peers.yardstick_time(tree, targets.positions, warm=warm, limit=limit)
+        for peer in peers.rows(
+            tree, targets.positions, plain_time, warm=warm, limit=limit, reachable=targets.reachable
+        ):
+            what = f"{tree.name} {title}, {peer.name}"
+            if peer.missing:
+                yield Row(what, "", peer.missing, None)
+                continue
+            over = f", {degrees(peer.over_limit):.0e}° over limits" if peer.over_limit > LIMIT_SLACK else ""
+            counts = "iterations not told"
+            numbers: dict[str, float] = {
+                "frames": peer.frames,
+                "reached": peer.reached,
+                "ratio": peer.ratio,
+                "seconds": peer.seconds,
+                "over_limit": peer.over_limit,
+                "yardstick_seconds": plain_time,
+            }
+            if peer.iterations:
+                counts = f"{np.median(peer.iterations):g} (≤ {max(peer.iterations)}) iterations"
+                numbers["iterations_total"] = sum(peer.iterations)
+            yield Row(
+                what,
+                "",
+                f"ratio {peer.ratio:.2f}, reached {100 * peer.reached:.1f} %{over}",
+                None,
+                counts,
+                f"{1e6 * peer.seconds:.0f} / {1e6 * plain_time:.0f}",
+                numbers,
+            )
 
 
 def buss_rows(stored: dict[str, Any]) -> Iterator[Row]:
@@ -491,14 +559,24 @@ def stored_targets(stored: dict[str, Any], frames: int, poses: int) -> dict[str,
 
 
 def rows(
-    targets: dict[str, Targets], buss: dict[str, Any] | None, *, full: bool, strict_poses: int, seed: int
+    targets: dict[str, Targets],
+    buss: dict[str, Any] | None,
+    *,
+    full: bool,
+    strict_poses: int,
+    seed: int,
+    with_peers: bool = False,
 ) -> Iterator[Row]:
     """All rows, as they are measured."""
     built = trees.trees()
     measure: list[Callable[[], Iterator[Row]]] = []
     measure += [partial(track_rows, built[name], targets[f"{name}_track"]) for name in FIGURES]
     measure += [partial(pose_rows, built[name], targets[f"{name}_pose"]) for name in FIGURES]
-    measure.append(batch_rows)
+    if with_peers:
+        measure += [
+            partial(peer_rows, built[name], targets[f"{name}_track"], targets[f"{name}_pose"])
+            for name in FIGURES
+        ]
     if full:
         others = ("Y", "YY", "chain30")
         measure += [partial(track_rows, built[name], targets[f"{name}_track"]) for name in others]
@@ -522,10 +600,12 @@ Made by `{command}`.
 A ratio is our time for a frame by that of the yardstick, a plain loop of damped least
 squares in numpy (`scripts/examples/trees.py`), taken in the same run on one thread. Tracks start from
 the frame before, both stop within 1 mm; poses start from rest, ours stop within 0.1 mm, the yardstick within
-1 mm. *Placed* counts forward kinematics for a frame. Noise is the largest change of an angle from one frame
-to the next, for a moving target the largest change of that change. Strictness is about converged poses: where
-some are not within 200 iterations of a descent, it is shown and not judged. Other libraries are not yet
-measured here.
+1 mm. Ratios are judged for the same work, the targets alone; the rows with preferred pose bring in addition
+all that the targets leave free to rest as near as it goes, converged, which the yardstick does not do.
+*Placed* counts forward kinematics for a frame. Noise is the largest change of an angle from one frame to the
+next, for a moving target the largest change of that change. Strictness is about converged poses: where some
+are not within 200 iterations of a descent, it is shown and not judged. Other libraries, with --peers, stop
+within 1 mm like the yardstick and are measured in the same run (`scripts/examples/peers.py`).
 """
 
 
@@ -555,6 +635,7 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="250 frames, 150 poses, all trees")
     parser.add_argument("--frames", type=int, help="frames of each track (default 60)")
     parser.add_argument("--poses", type=int, help="poses of each tree (default 60)")
+    parser.add_argument("--peers", action="store_true", help="also other libraries: mink, pin, pybullet")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--data", type=Path, metavar="FILE", help="JSON with trees and targets to use")
     parser.add_argument("--data-buss", type=Path, metavar="FILE", help="JSON with Buss's double Y")
@@ -590,7 +671,14 @@ def main() -> int:
     measured: list[Row] = []
     start = time.perf_counter()
     strict_poses = 40 if options.full else 6
-    for row in rows(targets, buss, full=options.full, strict_poses=strict_poses, seed=options.seed):
+    for row in rows(
+        targets,
+        buss,
+        full=options.full,
+        strict_poses=strict_poses,
+        seed=options.seed,
+        with_peers=options.peers,
+    ):
         measured.append(row)
         what, wanted, figure, verdict, counts, times = cells(row)
         print(f"{verdict:>3}  {what:58}  {figure:31}  {wanted:38}  {times:>13}  {counts}", flush=True)
@@ -603,6 +691,7 @@ def main() -> int:
             name
             for name, given in (
                 ("--full", options.full),
+                ("--peers", options.peers),
                 ("--data FILE", options.data),
                 ("--data-buss FILE", options.data_buss),
             )

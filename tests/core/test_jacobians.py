@@ -21,7 +21,10 @@ from blender_ik_addon.core import (
     Task,
     forward_kinematics,
 )
+from blender_ik_addon.core import objective as objective_module
 from blender_ik_addon.core.kinematics import orthogonalized
+from blender_ik_addon.core.mechanism import AngularBend, Mechanism, PointBend
+from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.problem import Level, System
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tree
 from tests.core.strategies import ORDER_NAMES, rotation_about
@@ -318,3 +321,169 @@ def test_curvature_under_multipliers(
     expected = difference(gradients(ahead_and_back, multipliers))
     scale = max(1.0, float(np.abs(expected).max()))
     assert_hessian(system.constraint_curvature(posed, multipliers)[0], expected, scale)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Curvature as an operator
+
+
+def met_orientation(axes: tuple[bool, bool, bool] = (True, True, True)) -> Maker:
+    return turned(0.0, axes)
+
+
+BENT: dict[str, Maker] = {
+    **CASES[ReachPoint],
+    "orientation": met_orientation(),
+    "orientation about one axis": met_orientation((False, True, False)),
+    "channels": CASES[StayNear]["some"],
+}
+"""Tasks whose curvature under multipliers is exact."""
+
+
+def bent_system(rng: np.random.Generator, kind_of_tree: str) -> tuple[System, Array]:
+    """All of those on two joints and two levels, and the values (1, nv)."""
+    skeleton, pose, deepest = posed_tree(rng, kind_of_tree)
+    joints = deepest, skeleton.names[int(rng.integers(len(skeleton)))]
+    tasks = [make(rng, skeleton, pose, joint) for make in BENT.values() for joint in joints]
+    for number, task in enumerate(tasks):
+        object.__setattr__(task, "priority", number % 2)
+    return assembled(skeleton, pose, tasks)
+
+
+@each_tree
+def test_bends_times_changes_are_their_matrices_times_changes(
+    kind_of_tree: str, rng: np.random.Generator
+) -> None:
+    system, values = bent_system(rng, kind_of_tree)
+    frames = values + rng.normal(size=(4, system.size))  # anywhere, also where nothing is met
+    posed = system.place(frames)
+    multipliers = [rng.normal(size=residual.shape) for residual in system.residuals(posed)]
+    bends = system.bends(posed, multipliers)
+    assert {type(bend) for bend in bends} == {PointBend, AngularBend}
+    levers = system.mechanism.has_levers
+    assert levers == (kind_of_tree != "tree")
+    some = np.array([3, 1])
+    for bend in bends:
+        matrix, change = bend.matrix(), rng.normal(size=frames.shape)
+        scale = max(1.0, float(np.abs(matrix).max()))
+        assert_allclose(matrix, np.swapaxes(matrix, -1, -2), atol=1e-12 * scale)
+        product = np.einsum("fvw,fw->fv", matrix, change)
+        assert_allclose(bend.times(change), product, atol=1e-11 * scale)
+        assert_allclose(bend.select(some).matrix(), matrix[some], atol=1e-12 * scale)
+        assert_allclose(bend.select(some).times(change[some]), product[some], atol=1e-11 * scale)
+    total = np.sum([bend.matrix() for bend in bends], axis=0)
+    assert_allclose(system.constraint_curvature(posed, multipliers), total, atol=1e-11)
+
+
+@each_tree
+def test_bends_times_changes_are_how_the_pull_of_multipliers_changes(
+    kind_of_tree: str, rng: np.random.Generator
+) -> None:
+    system, values = bent_system(rng, kind_of_tree)
+    posed = system.place(values)
+    multipliers = [rng.normal(size=residual.shape) for residual in system.residuals(posed)]
+    directions = rng.normal(size=(5, system.size))
+    ahead_and_back = system.linearize(system.place(nudged(values, directions)))
+    expected = difference(gradients(ahead_and_back, multipliers))
+    got = np.zeros_like(directions)
+    for number, direction in enumerate(directions):
+        for bend in system.bends(posed, multipliers):
+            got[number] += bend.times(direction[None])[0]
+    assert_allclose(got, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))
+
+
+@pytest.mark.parametrize("dense", [0, 10**6], ids=["products", "matrices"])
+@each_tree
+def test_bend_of_an_objective_is_in_its_units(
+    kind_of_tree: str, dense: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lengths over the reach, channels by stiffness, levels by their heaviest task."""
+    monkeypatch.setattr(objective_module, "DENSE", dense)
+    system, values = bent_system(rng, kind_of_tree)
+    system.stiffness = rng.uniform(0.0, 0.9, system.size)
+    objective = Objective(system, merged=False, clamp_distance=None)
+    posed = system.place(values)
+    multipliers = rng.normal(size=objective.stacked(posed).shape)
+    directions = rng.normal(size=(5, system.size))  # of u
+
+    def pulls(values: Array) -> Array:
+        jacobian = objective.stacked_jacobian(system.place(values))
+        return np.einsum("fmv,fm->fv", jacobian, np.broadcast_to(multipliers, jacobian.shape[:2]))
+
+    expected = difference(pulls(nudged(values, directions / objective.weight)))
+    bend = objective.bend(posed, multipliers)
+    got = np.concatenate([bend.times(direction[None]) for direction in directions])
+    assert_allclose(got, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))
+    residuals = objective.stacked(system.place(nudged(values, directions / objective.weight)))
+    rows = objective.stacked_jacobian(posed)[0] @ directions.T
+    assert_rows_agree(rows, difference(residuals).T)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Some frames of a batch
+
+
+@pytest.mark.parametrize("constants", ["the same", "animated", "scaled"])
+def test_some_frames_of_a_system_are_those_of_the_whole(constants: str, rng: np.random.Generator) -> None:
+    frames, n = 6, 10
+    skeleton = tree(rng, n, deep=True, settings=True)
+    channels = random_pose(rng, skeleton, frames=(frames,)).channels
+    if constants != "animated":
+        channels = np.where(skeleton.free, channels, channels[:1])
+    scale = np.repeat(rng.uniform(0.7, 1.4, (frames, n, 1)), 3, axis=2)
+    poses = Pose(channels, scale if constants == "scaled" else np.ones((frames, n, 3)))
+    tasks: list[Task] = [
+        ReachPoint(joint="joint.9", target=rng.normal(size=(frames, 3)), point=rng.normal(size=3)),
+        ReachPoint(joint="joint.7", target=rng.normal(size=3), axes=(True, False, True), priority=1),
+        ReachPoint(
+            joint="joint.8", target=rng.normal(size=3), armature_from_axes=random_rotations(rng, frames)
+        ),
+        MatchOrientation(joint="joint.7", target=random_rotations(rng, frames), axes=(True, True, False)),
+        MatchOrientation(joint="joint.6", target=random_rotations(rng, 1)[0], priority=1),
+        StayNear(channels=rng.normal(size=(frames, n, 6)), weight=0.2, over=("joint.5",)),
+    ]
+    whole = Objective(Problem(skeleton, tuple(tasks)).assemble(poses), merged=False, clamp_distance=None)
+    assert (len(whole.system.mechanism.pre) > 1) == (constants != "the same")
+    values = whole.system.mechanism.values(poses)
+    posed = whole.system.place(values)
+    multipliers = rng.normal(size=whole.stacked(posed).shape)
+    change = rng.normal(size=values.shape)
+    for index in (np.array([4, 1, 2]), np.array([5]), np.arange(frames)):
+        some = whole.select(index)
+        alone = some.system.place(values[index])
+        for matrices in (alone.matrices, posed.select(some.system.mechanism, index).matrices):
+            assert_allclose(matrices, posed.matrices[index], atol=1e-14)
+        assert_allclose(some.stacked(alone), whole.stacked(posed)[index], atol=1e-13)
+        assert_allclose(some.stacked_jacobian(alone), whole.stacked_jacobian(posed)[index], atol=1e-13)
+        assert_allclose(some.system.errors(alone), whole.system.errors(posed)[index], atol=1e-13)
+        bend = whole.bend(posed, multipliers)
+        assert_allclose(
+            some.bend(alone, multipliers[index]).times(change[index]), bend.times(change)[index], atol=1e-11
+        )
+        assert_allclose(bend.select(index).times(change[index]), bend.times(change)[index], atol=1e-12)
+    again = whole.select(np.array([4, 1, 2])).select(np.array([2]))  # frame 2
+    assert_allclose(again.stacked(again.system.place(values[[2]])), whole.stacked(posed)[[2]], atol=1e-13)
+    own = [task.at_frame(2) for task in tasks]
+    for got, expected in zip(again.system.tasks, own, strict=True):
+        for name in ("target", "channels"):
+            assert np.array_equal(getattr(got, name, 0), getattr(expected, name, 0))
+
+
+def test_a_pose_that_differs_in_what_is_held_is_folded_anew(rng: np.random.Generator) -> None:
+    """What was folded last is kept with the skeleton and must be used for nothing else."""
+    skeleton = tree(rng, 8, deep=True, settings=True)
+    task = point(rng, "joint.7", point=rng.normal(size=3))
+    poses = [random_pose(rng, skeleton) for _ in range(2)]
+    batches = [pose.as_batch() for pose in poses]
+    batches.append(Pose(batches[0].channels, 1.2 * batches[0].scale))
+    batches.append(Pose(np.repeat(batches[1].channels, 3, axis=0), np.repeat(batches[1].scale, 3, axis=0)))
+    mixed = np.concatenate([batch.channels for batch in batches[:2]])
+    batches.append(Pose.from_channels(mixed))
+    for batch in (*batches, *batches[::-1]):
+        mechanism = Mechanism.of(skeleton, batch, [7])
+        system = Problem(skeleton, (task,)).assemble(batch)
+        assert system.mechanism is mechanism
+        posed = system.place(mechanism.values(batch))
+        places = forward_kinematics(skeleton, batch).point("joint.7", task.point)
+        away = np.linalg.norm(places - task.target, axis=-1)
+        assert_allclose(system.errors(posed)[:, 0], away, atol=1e-12)

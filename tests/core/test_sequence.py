@@ -18,12 +18,17 @@ from blender_ik_addon.core import (
     SequenceSolution,
     SolverOptions,
     Status,
+    Task,
     forward_kinematics,
+    sequence,
     solve,
+    solve_each,
     solve_sequence,
 )
+from blender_ik_addon.core.mechanism import PosedMechanism
+from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.sequence import SequenceJob
-from tests.core.builders import Array, chain, planar, random_pose, tip
+from tests.core.builders import Array, chain, planar, random_pose, tip, upper_body
 from tests.core.strategies import rotation_about
 
 JOINTS = 4
@@ -255,3 +260,121 @@ def test_constants_are_folded_again_only_where_they_change() -> None:
     assert problem.assemble(moved).mechanism is not first.mechanism
     elsewhere = Problem(skeleton, (ReachPoint(joint="joint.1", target=np.array([0.5, 1.5, 0.2])),))
     assert elsewhere.assemble(bent).mechanism is not first.mechanism
+
+
+# ----------------------------------------------------------------------------------------------------------
+# The same answer however it is divided
+
+
+SMOOTH = 1e-4
+"""[rad] How far answers may be apart that were found in another order."""
+
+
+def reaching(frames: int) -> tuple[Problem, Pose]:
+    """Both hands of a figure on smooth ways, with limits; preferred pose as at rest."""
+    skeleton = upper_body(limit=1.5)
+    rest = forward_kinematics(skeleton, Pose.rest(skeleton))
+    angle = np.linspace(0.0, 4.0 * np.pi, frames)
+    tasks: list[Task] = []
+    for hand, phase, side in (("hand.L", 0.0, 1.0), ("hand.R", 1.0, -1.0)):
+        inward = 0.06 * np.sin(angle + phase) - 0.15
+        forward, upward = 0.08 * np.cos(angle) - 0.25, 0.1 * np.sin(angle + 2.0 * phase)
+        away = np.stack([side * inward, forward, upward], axis=1)
+        tasks.append(ReachPoint(joint=hand, target=rest.point(hand) + away))
+    tasks.append(ReachPoint(joint="hips", target=rest.point("hips"), priority=1))
+    return Problem(skeleton, tuple(tasks)), Pose.rest(skeleton, (frames,))
+
+
+def backward(problem: Problem) -> Problem:
+    return Problem(
+        problem.skeleton,
+        tuple(
+            replace(task, target=task.target[::-1]) if task.frames is not None else task
+            for task in problem.tasks
+            if isinstance(task, ReachPoint)
+        ),
+    )
+
+
+def test_forward_and_backward_are_the_same() -> None:
+    problem, poses = reaching(100)
+    there, back = solve_sequence(problem, poses), solve_sequence(backward(problem), poses)
+    assert there.reached and back.reached and there.branches == back.branches == ()
+    assert_allclose(back.pose.channels[::-1], there.pose.channels, atol=SMOOTH)
+
+
+@pytest.mark.parametrize("chunk", [16, 64])
+def test_the_size_of_chunks_does_not_show(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, poses = reaching(100)
+    whole = solve_sequence(problem, poses)
+    monkeypatch.setattr(sequence, "CHUNK", chunk)
+    in_chunks = solve_sequence(problem, poses)
+    assert in_chunks.reached and in_chunks.branches == ()
+    assert_allclose(in_chunks.pose.channels, whole.pose.channels, atol=SMOOTH)
+
+
+def test_the_memory_for_blocks_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, poses = reaching(40)
+    whole = solve_sequence(problem, poses)
+    monkeypatch.setattr(sequence, "BLOCK_BYTES", 1.0)  # one frame at a time
+    assert_allclose(solve_sequence(problem, poses).pose.channels, whole.pose.channels, atol=SMOOTH)
+
+
+def test_frames_of_a_smooth_motion_cost_few_jacobians(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted where they are made, for all frames that are at work."""
+    counted: list[int] = []
+    original = Objective.stacked_jacobian
+
+    def counting(self: Objective, posed: PosedMechanism) -> Array:
+        counted.append(len(posed.values))
+        return original(self, posed)
+
+    monkeypatch.setattr(Objective, "stacked_jacobian", counting)
+    problem, poses = reaching(200)
+    solution = solve_sequence(problem, poses)
+    assert solution.reached
+    assert sum(counted) >= solution.iterations.sum() >= 200
+    assert sum(counted) <= 2 * 200
+    assert len(counted) < 100  # many frames at once
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Frames that have nothing to do with each other
+
+
+@pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
+def test_each_by_itself_is_each_solved_from_its_own_pose(method: str) -> None:
+    frames = 12
+    skeleton = chain(JOINTS, lower=-1.2, upper=1.2)
+    rng = np.random.default_rng(4)
+    poses = random_pose(rng, skeleton, angle=0.5, offset=0.1, frames=(frames,))
+    goals = random_pose(rng, skeleton, angle=1.0, frames=(frames,), only_free=True)
+    targets = np.array(forward_kinematics(skeleton, goals).point(END, tip()))
+    targets[3], targets[7] = 9.0, [0.0, -2.0, 0.1]  # out of reach; perhaps out of the limits
+    problem = Problem(skeleton, (follow(targets, name="tip"),))
+    together = solve_each(problem, poses, method=method)
+    assert together.pose.frames == (frames,) and not together.cancelled and not together.reached
+    for frame in range(frames):
+        task = problem.tasks[0].at_frame(frame)
+        alone = solve(Problem(skeleton, (task,)), poses.frame(frame), method=method)
+        assert together.statuses[frame] is alone.status
+        assert together.messages[frame] == alone.message
+        assert_allclose(together.errors[frame], [error.error for error in alone.errors], atol=1e-6)
+        assert_allclose(together.pose.channels[frame], alone.pose.channels, atol=1e-5)
+    assert together.statuses.count(Status.REACHED) >= frames - 2
+
+
+def test_each_by_itself_knows_no_order(rng: np.random.Generator) -> None:
+    frames = 9
+    skeleton = chain(JOINTS)
+    problem = Problem(skeleton, (follow(circle(frames)),))
+    poses = random_pose(rng, skeleton, angle=0.5, offset=0.0, frames=(frames,))
+    order = rng.permutation(frames)
+    shuffled = solve_each(
+        Problem(skeleton, (follow(circle(frames)[order]),)), Pose(poses.channels[order], poses.scale[order])
+    )
+    assert shuffled.reached
+    assert_allclose(shuffled.pose.channels, solve_each(problem, poses).pose.channels[order], atol=1e-6)
+    told: list[float] = []
+    stopped = solve_each(problem, poses, progress=lambda part: bool(told.append(part)) or True)
+    assert stopped.cancelled == (told[0] < 1.0)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a motion jumps, and how a jump is spread.
+
+The preferred pose subject to the tasks is a local minimum, and a minimum may end: as targets move on it meets
+a saddle, and the pose falls to another one, a branch that lies elsewhere. No solver can avoid that; but the
+tasks leave room to pass from one branch to the other in several frames instead of one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from .arrays import FloatArray, IntArray
+
+NEIGHBOURS: Final = 4
+"""Steps before and after one that tell what is usual there."""
+JUMP: Final = 3.0
+"""A step this many times as large as is usual around it is a jump [1]."""
+NO_JUMP: Final = 0.03
+"""Largest change of a channel [rad] in a frame that is none in any case."""
+LONGEST: Final = 32
+"""Most frames over which a jump is spread."""
+
+
+def step_sizes(values: FloatArray) -> FloatArray:
+    """Largest change of a channel from each frame to the next, (F, nv) -> (F - 1,)."""
+    return np.abs(np.diff(values, axis=0)).max(axis=1, initial=0.0)
+
+
+def usual_steps(steps: FloatArray) -> FloatArray:
+    """Median of the steps before and after each, itself left out, (F,)."""
+    reach = np.r_[-NEIGHBOURS:0, 1 : NEIGHBOURS + 1]
+    around = np.arange(len(steps))[:, None] + reach
+    inside = (around >= 0) & (around < len(steps))
+    sizes = np.where(inside, steps[np.clip(around, 0, max(len(steps) - 1, 0))], np.nan)
+    if not len(steps) or not inside.any():
+        return np.zeros(len(steps))
+    alone = ~inside.any(axis=1)
+    return np.nanmedian(np.where(alone[:, None], 0.0, sizes), axis=1)
+
+
+def jumps(values: FloatArray) -> list[tuple[int, int]]:
+    """First and last frame to which a motion (F, nv) jumps, for jumps one after the other."""
+    steps = step_sizes(values)
+    large = (steps > NO_JUMP) & (steps > JUMP * usual_steps(steps))
+    found: list[tuple[int, int]] = []
+    for frame in np.flatnonzero(large) + 1:
+        if found and frame <= found[-1][1] + 2:
+            found[-1] = (found[-1][0], int(frame))
+        else:
+            found.append((int(frame), int(frame)))
+    return found
+
+
+def spread(values: FloatArray, first: int, last: int) -> tuple[IntArray, FloatArray]:
+    """Frames round a jump, and poses that lead smoothly from one side of it to the other.
+
+    Args:
+        values: The motion, (F, nv).
+        first: Frame to which it jumps.
+        last: The last such frame, where there are several one after the other.
+
+    Returns:
+        The frames (f,), and for each a pose (f, nv) between the two sides; on it tasks are not met.
+    """
+    steps = step_sizes(values)
+    usual = max(float(np.median(usual_steps(steps)[first - 1 : last])), NO_JUMP / JUMP)
+    before, after = values[first - 1], values[last]
+    distance = float(np.abs(after - before).max(initial=0.0))
+    half = int(np.clip(np.ceil(0.75 * distance / usual), 2, LONGEST)) // 2 + 1
+    frames = np.arange(max(first - half, 1), min(last + half, len(values)))
+    share = (frames - (frames[0] - 1.0)) / (frames[-1] + 1.0 - (frames[0] - 1.0))
+    share = share**2 * (3.0 - 2.0 * share)
+    near_side = np.where((frames < first)[:, None], values[frames], before)
+    far_side = np.where((frames > last)[:, None], values[frames], after)
+    return frames, near_side + share[:, None] * (far_side - near_side)
