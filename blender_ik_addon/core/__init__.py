@@ -18,6 +18,8 @@ References, cited by their keys:
 - [LawsonHanson1974] C. L. Lawson, R. J. Hanson: Solving least squares problems, 1974, chapter 23.
 - [Bertsekas1982] D. P. Bertsekas: Projected Newton methods for optimization problems with simple constraints,
   SIAM Journal on Control and Optimization 20(2), 1982.
+- [Kabsch1976] W. Kabsch: A solution for the best rotation to relate two sets of vectors, Acta
+  Crystallographica A32, 1976.
 - [NocedalWright2006] J. Nocedal, S. J. Wright: Numerical optimization, 2nd edition, 2006.
 - [Steihaug1983] T. Steihaug: The conjugate gradient method and trust regions in large scale optimization,
   SIAM Journal on Numerical Analysis 20(3), 1983.

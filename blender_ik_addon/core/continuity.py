@@ -3,7 +3,9 @@
 
 The preferred pose subject to the tasks is a local minimum, and a minimum may end: as targets move on it meets
 a saddle, and the pose falls to another one, a branch that lies elsewhere. No solver can avoid that; but the
-tasks leave room to pass from one branch to the other in several frames instead of one.
+tasks leave room to pass from one branch to the other in several frames instead of one. Often the other branch
+is not even another pose: Euler angles give each rotation many names, and those that lie next to the angles
+before are as good as any.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray, IntArray
+from .mechanism import Mechanism
+from .rotation import continuous_euler
 
 NEIGHBOURS: Final = 4
 """Steps before and after one that tell what is usual there."""
@@ -52,6 +56,36 @@ def jumps(values: FloatArray) -> list[tuple[int, int]]:
         else:
             found.append((int(frame), int(frame)))
     return found
+
+
+def renamed(
+    values: FloatArray, before: FloatArray, mechanism: Mechanism, lower: FloatArray, upper: FloatArray
+) -> FloatArray | None:
+    """The motion with the same rotations called by angles that go on from a pose before.
+
+    Args:
+        values: The motion, (F, nv).
+        before: From which it goes on, (nv,).
+        mechanism: To which joints the channels belong.
+        lower: Limits of the channels, (nv,).
+        upper: Likewise.
+
+    Returns:
+        The values, (F, nv); None where other angles of no joint are nearer.
+    """
+    columns, orders = mechanism.balls
+    steps = np.abs(values[0] - before)[columns].max(axis=1, initial=0.0)
+    after = np.array(values)
+    changed = False
+    for joint in np.flatnonzero(steps > NO_JUMP):
+        own = columns[joint]
+        motion = np.concatenate([before[None, own], values[:, own]])
+        angles = continuous_euler(motion, int(orders[joint]))[1:]
+        inside = ((angles >= lower[own]) & (angles <= upper[own])).all()
+        if inside and np.abs(angles[0] - before[own]).max() < 0.5 * steps[joint]:
+            after[:, own] = angles
+            changed = True
+    return after if changed else None
 
 
 def spread(values: FloatArray, first: int, last: int) -> tuple[IntArray, FloatArray]:

@@ -1,36 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Why a task was missed: out of reach, held by limits, by higher levels, by others of its level, or not done.
 
-At the answer let r be the residual of a missed task as a part of its own size, J its Jacobian, f = −Jᵀr the
-force with which it pulls at the free channels. A pose as near as it can be balances that force (Karush, Kuhn
-and Tucker):
-
-    f + (forces of the other tasks of its level) = Σ_k A_kᵀ μ_k + Σ_c s_c n_c,        s_c >= 0,
-
-where the rows A span what the levels above hold, and n_c is the outward normal of a limit on which channel c
-stands. The reason is the first of these that balances the force:
+A missed task pulls at the free channels; `balance` has the mathematics. The reason is the first of these that
+balances its force f:
 
 1. nothing, f = 0: no free channel, with or without limits, brings the task nearer. It is out of reach;
-2. limits alone: were limit c to give way by δ, the task would come nearer by s_c δ, to first order;
-3. limits and the levels above: those tasks with the largest A_kᵀ μ_k took precedence;
+2. limits alone: were a limit to give way, the task would come nearer;
+3. limits and the levels above: those tasks with the largest multipliers took precedence;
 4. these and the forces of the other tasks of its level: it shares the level with those that pull against what
    limits and levels above leave of its force;
 5. nothing does: the pose is not converged.
 
-Multipliers come from the least squares problem |P (f − Σ s_c n_c)|, s >= 0, P the projection off the rows A,
-by the active sets of [LawsonHanson1974]: of several sets of limits that explain a miss it takes a small one.
-
-**What a level holds** are the rows of its Jacobian, and where it is missed also the directions in which its
-cost curves: to an arm stretched towards a target too far away bending costs at second order only.
-
 **Saddles.** A force may vanish although the task could be nearer: an arm points straight at a target nearer
 than its hand. So where f = 0 the curvature of |r| is asked too, and the same reasons are tried in the same
 order: on the channels off their limits, on what the levels above leave of these, with the other tasks.
-
-**A bound.** No chain whose channels only turn carries a point further from its first joint than the sum of
-the distances between its joints. What a target lies beyond that is missed whatever limits and other tasks do.
-
-Lengths are divided by the reach of the skeleton, as in the objective, so that forces have no unit.
 """
 
 from __future__ import annotations
@@ -42,31 +25,15 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray
-from .mechanism import ARMATURE, PosedMechanism
+from .arrays import BoolArray, FloatArray
+from .balance import BALANCED, CURVED, SHARE, Balance, Holding, Linearized, Pull, convex, lowest
+from .mechanism import PosedMechanism
 from .problem import System
 from .skeleton import CHANNELS
-from .tasks import JointTask, ReachPoint, Task
-
-BALANCED: Final = 1e-3
-"""Part of the force that a full pull of the task could have [1], below which what is left of it counts as
-nothing: the pose is then within about as many radians of where it would balance."""
+from .tasks import JointTask, Task
 
 CONVERGED: Final = 1e-5
 """How exactly the pose is known [rad]: heavy tasks that are met but for this still pull at light ones."""
-
-SHARE: Final = 0.05
-"""Part of a force [1] that another task must balance to be named."""
-
-STANDS: Final = 1e-3
-"""Distance from a limit [rad, or lengths of reach] at which a channel stands on it, near as `BALANCED` asks:
-where levels above are put back last, others end up to 1e-4 short of their limits."""
-
-RANK: Final = 1e-7
-"""Size of a singular value against the largest [1], from which rows hold a direction."""
-
-CURVED: Final = 1e-3
-"""Curvature against that of a full pull [1], from which it counts."""
 
 WHOLE: Final = 0.99
 """Part of a miss [1] from which the bound on the reach explains all of it."""
@@ -202,143 +169,70 @@ def explain(
         missed = np.flatnonzero(~np.logical_and.reduce(reached, axis=0)).tolist()
         last = max(system.tasks[number].priority for number in missed)
         stacks = [
-            _Linearized(number, task, system, posed)
+            Linearized(number, task, system, posed)
             for number, task in enumerate(system.tasks)
             if merged or task.priority <= last
         ]
         errors = system.errors(posed)
         for frame in np.flatnonzero(~np.logical_and.reduce(reached, axis=1)).tolist():
-            pulls = [_Pull(stack, frame, clamp_distance) for stack in stacks]
+            pulls = [Pull(stack, frame, clamp_distance) for stack in stacks]
             missed_here = {
                 number: float(errors[frame, number]) for number in missed if not reached[frame, number]
             }
-            balance = _Balance(system, posed, frame, pulls, missed_here, merged)
-            for number, explanation in balance.explanations():
+            reasons = _Reasons(Balance(system, posed, frame), system, pulls, missed_here, merged)
+            for number, explanation in reasons.explanations():
                 answers[frame][number] = explanation
     return [tuple(answer) for answer in answers]
 
 
-class _Linearized:
-    """One task by itself over all frames, without its weight, in scaled units."""
-
-    def __init__(self, number: int, task: Task, system: System, posed: PosedMechanism) -> None:
-        self.number, self.task, self._posed = number, task, posed
-        self._rows = task.rows([task], system.mechanism)
-        self.length = system.problem.skeleton.reach
-        """Unit of length [m]."""
-        self._columns = np.where(system.rotates, 1.0, self.length)
-        self.angular = self._rows.angular
-        scale = np.where(self.angular, 1.0, 1.0 / self.length) / task.weight
-        residual, jacobian = self._rows.linearize(posed)
-        self.residual: FloatArray = residual * scale  # (F, m)
-        self.jacobian: FloatArray = jacobian * scale[:, None] * self._columns  # (F, m, nv)
-        self._curvature: FloatArray | None = None
-
-    def curvature(self, frame: int) -> FloatArray:
-        """Σ_k r_k ∂²r_k/∂q∂q, (nv, nv)."""
-        if self._curvature is None:
-            unit = self.task.weight * (1.0 if self.angular.all() else self.length)
-            columns = self._columns[:, None] * self._columns
-            self._curvature = self._rows.curvature(self._posed) * columns / unit**2
-        return self._curvature[frame]
-
-
-class _Pull:
-    """How one task pulls at the free channels in one frame."""
-
-    def __init__(self, stack: _Linearized, frame: int, clamp_distance: float | None) -> None:
-        self._stack, self._frame = stack, frame
-        self.number, self.task = stack.number, stack.task
-        self.jacobian = stack.jacobian[frame]
-        residual = stack.residual[frame]
-        self.missing = float(np.linalg.norm(residual))
-        """|r| [1], in scaled units."""
-        self.size = float(np.linalg.norm(self.jacobian, 2)) if self.jacobian.size else 0.0
-        """Force of a full pull: |f| for the residual of length 1 that pulls most [1]."""
-        clamped = np.array(residual)
-        if clamp_distance is not None:
-            places = ~stack.angular
-            size = float(np.linalg.norm(residual[places])) * self.task.weight
-            clamped[places] *= min(1.0, clamp_distance / stack.length / size) if size > 0.0 else 1.0
-        self.strength = self.task.weight**2 * float(np.linalg.norm(clamped)) * self.size
-        """The most it can pull in its level [1]."""
-        self.stiffness = (self.task.weight * self.size) ** 2
-        """How its force grows with a change of the pose [1/rad]."""
-        self.force: FloatArray = -(self.task.weight**2) * (clamped @ self.jacobian)  # (nv,)
-
-    @property
-    def curvature(self) -> FloatArray:
-        """Σ_k r_k ∂²r_k/∂q∂q for a residual of length 1, (nv, nv)."""
-        return self._stack.curvature(self._frame) / self.missing
-
-    def hessian(self) -> FloatArray:
-        """Of what the task adds to the cost of its level, (nv, nv)."""
-        return self.task.weight**2 * (self.jacobian.T @ self.jacobian + self._stack.curvature(self._frame))
-
-
-_Holding = tuple[Task, FloatArray]
-"""A task of a higher level and the rows (m, nv) by which it holds channels: its Jacobian and, where it was
-missed, the directions that its curvature holds."""
-
-
-class _Balance:
-    """The forces of all tasks at one frame."""
+class _Reasons:
+    """Why tasks were missed at one frame."""
 
     def __init__(
         self,
+        balance: Balance,
         system: System,
-        posed: PosedMechanism,
-        frame: int,
-        pulls: Sequence[_Pull],
+        pulls: Sequence[Pull],
         errors: dict[int, float],
         merged: bool,
     ) -> None:
         """Sort the tasks into levels.
 
         Args:
+            balance: What holds the free channels.
             system: The problem.
-            posed: Its mechanism at the answers.
-            frame: Which of them.
             pulls: Those tasks that may have a part in it.
             errors: Of each task that was missed, by its number, [m] or [rad].
             merged: Whether all levels are one.
         """
-        self._system, self._posed, self._frame, self._errors = system, posed, frame, errors
+        self._balance, self._system, self._errors = balance, system, errors
         self._merged = merged and len(system.priorities) > 1
-        self._length = system.problem.skeleton.reach
-        self._identity = np.eye(system.size)
         priorities = sorted({pull.task.priority for pull in pulls})
         grouped = [[pull for pull in pulls if pull.task.priority == priority] for priority in priorities]
         self._levels = [list(pulls)] if self._merged else grouped
-        values, near = posed.values[frame], STANDS * np.where(system.rotates, 1.0, self._length)
-        stops = [(values <= system.lower + near, -1.0), (values >= system.upper - near, 1.0)]
-        self._channels: IntArray = np.concatenate([np.flatnonzero(stop) for stop, _ in stops])
-        """Channels that stand on a limit, (k,); those that can go neither way are there twice."""
-        self._outward = np.concatenate([np.full(int(stop.sum()), sign) for stop, sign in stops])
-        """Which way each would have to give way, -1 or 1, (k,)."""
-        self._free: BoolArray = ~(stops[0][0] | stops[1][0])
 
     def explanations(self) -> Iterator[tuple[int, Explanation]]:
         """Number and explanation of each task that was missed."""
-        above: list[_Holding] = []
+        balance = self._balance
+        above: list[Holding] = []
         for place, level in enumerate(self._levels):
             missed = [pull for pull in level if pull.number in self._errors]
-            pressing = np.zeros(len(self._channels), dtype=np.bool_)
+            pressing = np.zeros(len(balance.channels), dtype=np.bool_)
             if missed:
-                basis = self._basis(above)
+                basis = balance.basis(above)
                 total = sum((pull.force for pull in level), np.zeros(self._system.size))
-                pressure, rest = self._pressed(total, basis)
+                pressure, rest = balance.pressed(total, basis)
                 pressing = pressure > BALANCED * max(pull.strength for pull in level)
                 for pull in missed:
                     yield pull.number, self._explained(pull, level, above, basis, pressure, rest)
             if place + 1 < len(self._levels):
-                above += self._holding(level, pressing)
+                above += balance.holding(level, self._errors, pressing)
 
     def _explained(
         self,
-        pull: _Pull,
-        level: list[_Pull],
-        above: list[_Holding],
+        pull: Pull,
+        level: list[Pull],
+        above: list[Holding],
         basis: FloatArray,
         level_pressure: FloatArray,
         level_rest: FloatArray,
@@ -353,7 +247,8 @@ class _Balance:
             level_pressure: How strongly the whole level presses against each limit, (k,).
             level_rest: What limits and levels above leave of the force of the whole level, (nv,).
         """
-        beyond = self._beyond(pull.task)
+        balance = self._balance
+        beyond = balance.beyond(pull.task)
         if pull.strength <= 0.0:
             return self._explanation(pull, Reason.OUT_OF_REACH, beyond=beyond)
         force = pull.force / pull.strength
@@ -362,13 +257,13 @@ class _Balance:
             if beyond >= WHOLE * self._errors[pull.number]:
                 return self._explanation(pull, Reason.OUT_OF_REACH, beyond=beyond)
             return self._explained_by_curvature(pull, level, above, beyond)
-        pressure, rest = self._pressed(force, nothing)
+        pressure, rest = balance.pressed(force, nothing)
         if np.linalg.norm(rest) <= BALANCED:
             return self._explanation(pull, Reason.LIMITS, pressure=pressure, beyond=beyond)
         if above:
-            pressure, rest = self._pressed(force, basis)
+            pressure, rest = balance.pressed(force, basis)
             if np.linalg.norm(rest) <= BALANCED:
-                held = self._held_by(above, force - self._normals(pressure), 1.0)
+                held = balance.held_by(above, force - balance.normals(pressure), 1.0)
                 return self._explanation(pull, Reason.PRECEDENCE, pressure=pressure, held=held, beyond=beyond)
         noise = CONVERGED * max(other.stiffness for other in level)
         if len(level) > 1 and np.linalg.norm(level_rest) <= BALANCED * pull.strength + noise:
@@ -377,9 +272,9 @@ class _Balance:
             shares = [(-float(other.force @ own), other) for other in level if other is not pull]
             shares = [(share, other) for share, other in shares if share >= SHARE]
             total = sum((other.force for other in level), np.zeros(self._system.size))
-            held = self._held_by(above, total - self._normals(level_pressure), pull.strength, pull.force)
+            held = balance.held_by(above, total - balance.normals(level_pressure), pull.strength, pull.force)
             # Of the limits against which the level presses, those against which this task does.
-            against = pull.force[self._channels] * self._outward > BALANCED * pull.strength
+            against = pull.force[balance.channels] * balance.outward > BALANCED * pull.strength
             pressure = np.where(against, level_pressure / pull.strength, 0.0)
             others = [other for _, other in sorted(shares, key=lambda pair: -pair[0])]
             if others:
@@ -389,26 +284,27 @@ class _Balance:
         return self._explanation(pull, Reason.NOT_CONVERGED, beyond=beyond)
 
     def _explained_by_curvature(
-        self, pull: _Pull, level: list[_Pull], above: list[_Holding], beyond: float
+        self, pull: Pull, level: list[Pull], above: list[Holding], beyond: float
     ) -> Explanation:
         """The reason why a task that does not pull is not nearer, if it could be."""
+        balance = self._balance
         bends = pull.hessian() / pull.strength
-        if _convex(bends):
+        if convex(bends):
             return self._explanation(pull, Reason.OUT_OF_REACH, beyond=beyond)
-        _, direction = _lowest(bends, self._identity)
-        loose = np.diag(self._free.astype(np.float64))
-        if _lowest(bends, loose)[0] >= -CURVED:
+        _, direction = lowest(bends, np.eye(self._system.size))
+        loose = np.diag(balance.free.astype(np.float64))
+        if lowest(bends, loose)[0] >= -CURVED:
             # Held to second order: there is no force against these, but the turn that is wanted goes there.
-            stands = np.abs(direction[self._channels]) > SHARE * np.abs(direction).max()
+            stands = np.abs(direction[balance.channels]) > SHARE * np.abs(direction).max()
             return self._explanation(
                 pull, Reason.LIMITS, pressure=np.where(stands, 1.0, 0.0), first_order=False, beyond=beyond
             )
-        _, direction = _lowest(bends, loose)
-        loose = self._off(loose, self._basis(above, self._free))
-        if above and _lowest(bends, loose)[0] >= -CURVED:
-            held = self._held_by(above, direction, 1.0)
+        _, direction = lowest(bends, loose)
+        loose = balance.off(loose, balance.basis(above, balance.free))
+        if above and lowest(bends, loose)[0] >= -CURVED:
+            held = balance.held_by(above, direction, 1.0)
             return self._explanation(pull, Reason.PRECEDENCE, held=held, beyond=beyond)
-        _, direction = _lowest(bends, loose)
+        _, direction = lowest(bends, loose)
         hessians = [other.hessian() for other in level]
         others = [
             other
@@ -416,122 +312,19 @@ class _Balance:
             if other is not pull and direction @ hessian @ direction > 0.0
         ]
         total = np.add.reduce(hessians) / pull.strength
-        if others and _lowest(total, loose)[0] >= -CURVED:
+        if others and lowest(total, loose)[0] >= -CURVED:
             return self._explanation(pull, Reason.SHARED, others=others, beyond=beyond)
         return self._explanation(pull, Reason.NOT_CONVERGED, beyond=beyond)
 
-    # What the levels above hold
-
-    def _holding(self, level: list[_Pull], pressing: BoolArray) -> list[_Holding]:
-        """The rows by which a level holds channels; it presses against some of the limits (k,)."""
-        missed = {pull.number for pull in level if pull.number in self._errors and pull.missing > 0.0}
-        if not missed:
-            return [(pull.task, pull.jacobian) for pull in level]
-        # The level is as low as it can be: what its rows and limits leave, its curvature holds.
-        space = self._with_limits(_space(np.concatenate([pull.jacobian for pull in level])), pressing)
-        loose = self._off(self._identity, space)
-        holdings: list[_Holding] = []
-        for pull in level:
-            rows = pull.jacobian
-            if pull.number in missed:
-                bends, directions = np.linalg.eigh(loose @ pull.curvature @ loose)
-                rows = np.concatenate([rows, directions[:, np.abs(bends) > CURVED * pull.size].T])
-            holdings.append((pull.task, rows))
-        return holdings
-
-    def _basis(self, above: Sequence[_Holding], channels: BoolArray | None = None) -> FloatArray:
-        """Orthonormal columns of the space that the levels above hold, (nv, r), by some channels only."""
-        rows = np.concatenate([np.zeros((0, self._system.size)), *(rows for _, rows in above)])
-        return _space(rows if channels is None else rows * channels)
-
-    def _held_by(
-        self, above: Sequence[_Holding], force: FloatArray, strength: float, own: FloatArray | None = None
-    ) -> list[Task]:
-        """The tasks above that balance a force (nv,), the strongest first.
-
-        Args:
-            above: What they hold.
-            force: What they balance between them.
-            strength: The force against which theirs are measured.
-            own: Only those that pull against this one, (nv,).
-        """
-        if not above:
-            return []
-        stacked = np.concatenate([rows for _, rows in above])
-        multipliers = np.linalg.lstsq(stacked.T, force, rcond=RANK)[0]
-        counts = np.cumsum([len(rows) for _, rows in above])
-        parts: list[tuple[float, Task]] = []
-        for (task, rows), mine in zip(above, np.split(multipliers, counts[:-1]), strict=True):
-            answer = mine @ rows
-            if own is None or answer @ own > 0.0:
-                parts.append((float(np.linalg.norm(answer)), task))
-        least = SHARE * max(float(np.linalg.norm(force)), BALANCED * strength)
-        return [task for size, task in sorted(parts, key=lambda part: -part[0]) if size >= least]
-
-    # Limits
-
-    def _pressed(self, force: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How strongly a force (nv,) presses against each limit (k,), and what nothing balances (nv,).
-
-        Args:
-            force: The force.
-            basis: Directions that are held, orthonormal, (nv, r).
-        """
-        normals = np.zeros((self._system.size, len(self._channels)))
-        normals[self._channels, np.arange(len(self._channels))] = self._outward
-        columns, wanted = self._off(normals, basis), self._off(force, basis)
-        pressure = _nonnegative(columns, wanted)
-        return pressure, wanted - columns @ pressure
-
-    def _normals(self, pressure: FloatArray) -> FloatArray:
-        """The force against limits that press so strongly (k,), (nv,)."""
-        force = np.zeros(self._system.size)
-        np.add.at(force, self._channels, pressure * self._outward)
-        return force
-
-    def _with_limits(self, basis: FloatArray, pressing: BoolArray) -> FloatArray:
-        """A basis (nv, r) with the channels of some limits (k,) held as well."""
-        units = self._identity[np.unique(self._channels[pressing])]
-        return _space(np.concatenate([basis.T, units])) if len(units) else basis
-
-    @staticmethod
-    def _off(vectors: FloatArray, basis: FloatArray) -> FloatArray:
-        """What an orthonormal basis (nv, r) leaves of vectors, (nv,) or (nv, n)."""
-        return vectors - basis @ (basis.T @ vectors)
-
-    # The result
-
-    def _beyond(self, task: Task) -> float:
-        """How far a target lies beyond the longest reach of the chain [m]; 0 where there is no such bound."""
-        if not isinstance(task, ReachPoint):
-            return 0.0
-        mechanism = self._system.mechanism
-        joint = mechanism.skeleton.index(task.joint)
-        slot = mechanism.anchor(joint)
-        if (mechanism.moves[slot] & ~mechanism.rotates).any():
-            return 0.0
-        matrix = mechanism.anchor_from_joint(joint)
-        local = matrix[:, :3, :3] @ task.point + matrix[:, :3, 3]
-        end = self._posed.points(np.array([slot]), local[:, None])[self._frame, 0]
-        reach, first = 0.0, end
-        while slot != ARMATURE:
-            place = self._posed.matrices[self._frame, slot, :3, 3]
-            reach += float(np.linalg.norm(first - place))
-            first, slot = place, int(mechanism.parents[slot - 1])
-        at_frame = task.at_frame(self._frame)
-        assert isinstance(at_frame, ReachPoint)
-        away = (at_frame.armature_from_axes.T @ (first - at_frame.target)) * at_frame.axes
-        return max(0.0, float(np.linalg.norm(away)) - reach)
-
     def _explanation(
         self,
-        pull: _Pull,
+        pull: Pull,
         reason: Reason,
         *,
         pressure: FloatArray | None = None,
         first_order: bool = True,
         held: Sequence[Task] = (),
-        others: Sequence[_Pull] = (),
+        others: Sequence[Pull] = (),
         beyond: float,
     ) -> Explanation:
         """Put a reason into names.
@@ -545,14 +338,15 @@ class _Balance:
             others: Tasks of the same level that take part.
             beyond: How far the target lies beyond the reach of the chain [m].
         """
+        balance = self._balance
         task = pull.task
-        per_unit = pull.size * (1.0 if task.angular else self._length) * first_order
+        per_unit = pull.size * (1.0 if task.angular else balance.length) * first_order
         limits: list[Limit] = []
-        pressure = np.zeros(len(self._channels)) if pressure is None else pressure
+        pressure = np.zeros(len(balance.channels)) if pressure is None else pressure
         for k in np.argsort(-pressure, kind="stable").tolist():
             if pressure[k] <= BALANCED:
                 break
-            column, upper = int(self._channels[k]), bool(self._outward[k] > 0.0)
+            column, upper = int(balance.channels[k]), bool(balance.outward[k] > 0.0)
             joint, channel = divmod(int(self._system.mechanism.channels[column]), CHANNELS)
             limits.append(
                 Limit(
@@ -560,7 +354,7 @@ class _Balance:
                     channel=channel,
                     value=float((self._system.upper if upper else self._system.lower)[column]),
                     upper=upper,
-                    gain=float(pressure[k]) * per_unit / (1.0 if channel >= 3 else self._length),
+                    gain=float(pressure[k]) * per_unit / (1.0 if channel >= 3 else balance.length),
                 )
             )
         return Explanation(
@@ -576,56 +370,6 @@ class _Balance:
             beyond=beyond,
             movable=pull.size > 0.0,
         )
-
-
-def _space(rows: FloatArray) -> FloatArray:
-    """Orthonormal columns that span rows (m, nv), (nv, r)."""
-    if not rows.size:
-        return np.zeros((rows.shape[1], 0))
-    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
-    return np.asarray(directions[sizes > RANK * max(sizes[0], RANK)].T, dtype=np.float64)
-
-
-def _convex(bends: FloatArray) -> bool:
-    """Whether no curvature is below zero; many times faster than to ask for the lowest one."""
-    try:
-        np.linalg.cholesky(bends + CURVED * np.eye(len(bends)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
-def _lowest(bends: FloatArray, loose: FloatArray) -> tuple[float, FloatArray]:
-    """Lowest curvature inside the range of a projection, and its direction; 0 where there is none."""
-    sizes, directions = np.linalg.eigh(loose @ bends @ loose)
-    return (float(sizes[0]), directions[:, 0]) if len(sizes) else (0.0, np.zeros(0))
-
-
-def _nonnegative(columns: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Non-negative x with the least |columns x − wanted|, by active sets [LawsonHanson1974], (k,)."""
-    count = columns.shape[1]
-    answer = np.zeros(count)
-    # A limit whose normal is held already explains nothing more.
-    open_to: BoolArray = np.linalg.norm(columns, axis=0) > RANK
-    used = np.zeros(count, dtype=np.bool_)
-    least = RANK * max(float(np.linalg.norm(wanted)), RANK)
-    for _ in range(3 * count):
-        gain = np.where(open_to & ~used, columns.T @ (wanted - columns @ answer), 0.0)
-        if gain.max(initial=0.0) <= least:
-            break
-        used[int(gain.argmax())] = True
-        while used.any():
-            trial = np.zeros(count)
-            trial[used] = np.linalg.lstsq(columns[:, used], wanted, rcond=RANK)[0]
-            negative = used & (trial <= 0.0)
-            if not negative.any():
-                answer = trial
-                break
-            ratio = answer[negative] / (answer[negative] - trial[negative])
-            answer = answer + ratio.min() * (trial - answer)
-            used &= answer > RANK * max(float(answer.max()), RANK)
-            answer = np.where(used, answer, 0.0)
-    return answer
 
 
 def _names(tasks: Sequence[Task], asking: Task) -> tuple[str, ...]:

@@ -256,6 +256,18 @@ class Mechanism:
         """Number of free channels nv."""
         return len(self.channels)
 
+    @cached_property
+    def balls(self) -> tuple[IntArray, IntArray]:
+        """Free channels of the joints that turn freely, x, y, z, (J, 3), and their rotation orders, (J,)."""
+        columns: list[IntArray] = []
+        orders: list[int] = []
+        for slot, order in enumerate(self._orders):
+            own = np.flatnonzero((self.kept_of == slot) & self.rotates)
+            if len(own) == 3:
+                columns.append(own[np.argsort(self.channels[own])])
+                orders.append(int(order))
+        return np.array(columns, dtype=np.int64).reshape(-1, 3), np.array(orders, dtype=np.int64)
+
     def values(self, pose: Pose) -> FloatArray:
         """The free channels of a pose, (..., nv)."""
         return pose.channels.reshape(*pose.frames, len(self.skeleton) * CHANNELS)[..., self.channels]

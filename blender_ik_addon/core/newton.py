@@ -81,7 +81,7 @@ class Attempt:
     iterations: IntArray
     """Steps solved for each frame, (F,)."""
     history: tuple[FloatArray, ...]
-    """|r| of each level of the tasks after each iteration, of the frames then at work, (f, levels)."""
+    """|r| of each level of the tasks before the first iteration and after each, (F, levels)."""
 
     @classmethod
     def none(cls, values: FloatArray, errors: FloatArray) -> Attempt:
@@ -91,7 +91,7 @@ class Attempt:
 
     @classmethod
     def joined(cls, attempts: Sequence[Attempt]) -> Attempt:
-        """Attempts for other frames, one after the other, without their history."""
+        """Attempts for different frames, one after the other, without their history."""
         if len(attempts) == 1:
             return attempts[0]
         return cls(
@@ -103,9 +103,10 @@ class Attempt:
         )
 
     def select(self, frames: BoolArray | IntArray) -> Attempt:
-        """Some of the frames, without the history."""
+        """Some of the frames."""
+        history = tuple(norms[frames] for norms in self.history)
         return Attempt(
-            self.values[frames], self.errors[frames], self.met[frames], self.iterations[frames], ()
+            self.values[frames], self.errors[frames], self.met[frames], self.iterations[frames], history
         )
 
 
@@ -142,6 +143,8 @@ def attempt(
             (f, nv); True stops.
     """
     values = objective.clipped(values)
+    if goal.wish:
+        values = objective.unwound(values)
     frames = np.arange(len(values))
     errors = np.zeros((len(values), len(goal.tolerance)))
     met = np.zeros(len(values), dtype=np.bool_)
@@ -158,7 +161,8 @@ def attempt(
             frames, walk = frames[~ended], walk.select(np.flatnonzero(~ended))
         iterations[frames] += 1
         walk.step()
-        history.append(walk.level_norms)
+        history.append(history[-1].copy())
+        history[-1][frames] = walk.level_norms
         if callback is not None and callback(iteration + 1, walk.values):
             values[frames], errors[frames] = walk.values, walk.errors
             break
@@ -223,7 +227,18 @@ class _Walk:
     def arrived(self) -> BoolArray:
         """Which frames meet every task and, where there is a wish, move no more, (F,)."""
         met: BoolArray = np.logical_and.reduce(self.errors <= self._goal.tolerance, axis=1)
-        return met & (self._expected <= self._goal.step_tolerance) if self._wishes else met
+        if not self._wishes:
+            return met
+        met &= self._expected <= self._goal.step_tolerance
+        if met.any():
+            unwound = self._objective.unwound(self.values)
+            if unwound is not self.values:
+                turned = (unwound != self.values).any(axis=1)
+                self._expected[turned] = np.inf
+                self._size[turned] = np.inf
+                self._stand_at(unwound)
+                met &= ~turned
+        return met
 
     def hopeless(self) -> BoolArray:
         """Which frames come no nearer, (F,)."""

@@ -20,10 +20,14 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray
 from .mechanism import AngularBend, PointBend, PosedMechanism
 from .problem import Level, System
+from .rotation import nearest_euler
 
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none, as a part of 1 and of where it is: rounding, or the traces of
 steps that stop channels there."""
+
+UNWOUND: Final = 1.5
+"""Distance of an angle from the preferred one [rad] from which other angles may be nearer."""
 
 DENSE: Final = 150
 """Most channels [1] with which the matrix of a curvature is cheaper than its products without it."""
@@ -209,6 +213,30 @@ class Objective:
         moved = values + change / self.weight
         moved = np.where(moved <= self._lowest, self.system.lower, moved)
         return np.where(moved >= self._highest, self.system.upper, moved)
+
+    def unwound(self, values: FloatArray) -> FloatArray:
+        """The same pose with the angles that are nearest to the preferred ones, inside the limits, (F, nv).
+
+        A joint that turns freely has its rotation under many angles, whole turns apart and by two solutions;
+        the preferred pose would draw each to another place.
+        """
+        columns, orders = self.system.mechanism.balls
+        away = self.away(values)
+        if not len(columns) or not (np.abs(away / self.weight)[:, columns] > UNWOUND).any():
+            return values
+        preferred = np.broadcast_to(self._preferred / self.weight, values.shape)[:, columns]
+        angles = nearest_euler(values[:, columns], orders, preferred)  # (F, J, 3)
+        other = np.array(values)
+        other[:, columns] = angles
+        nearer = np.square(self.away(other))[:, columns].sum(axis=2) < np.square(away)[:, columns].sum(axis=2)
+        inside = ((angles >= self.system.lower[columns]) & (angles <= self.system.upper[columns])).all(axis=2)
+        wished = self._wish[columns].all(axis=1)
+        some, joints = np.nonzero(nearer & inside & wished)
+        if not len(some):
+            return values
+        result = np.array(values)
+        result[some[:, None], columns[joints]] = angles[some, joints]
+        return result
 
     def room(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """How far u may change down and up, (F, nv) each."""

@@ -223,6 +223,18 @@ class System:
             errors[:, self._task_of_error] = np.concatenate(stacked, axis=1)
         return errors
 
+    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Points and their targets in the first frame, (E, 3) each [m]."""
+        pairs = [rows.places(posed) for level in self._levels for rows in level]
+        points, targets = (np.concatenate([pair[side][0] for pair in pairs]) for side in (0, 1))
+        return points, targets
+
+    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Orientations and their targets in the first frame, (E, 3, 3) each."""
+        pairs = [rows.turns(posed) for level in self._levels for rows in level]
+        current, targets = (np.concatenate([pair[side][0] for pair in pairs]) for side in (0, 1))
+        return current, targets
+
     def merged(self, levels: Sequence[Level]) -> list[Level]:
         """All levels as one, as methods without priorities see them."""
         if len(levels) < 2:

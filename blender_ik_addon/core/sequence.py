@@ -27,7 +27,7 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray, IntArray, frozen
-from .continuity import JUMP, NO_JUMP, jumps, spread, step_sizes
+from .continuity import JUMP, NO_JUMP, jumps, renamed, spread, step_sizes
 from .errors import IKError
 from .newton import Attempt, Goal, attempt
 from .objective import Objective
@@ -58,8 +58,14 @@ FREE_STRIDES: Final = (64, 16, 4, 1)
 
 AGREE: Final = 1e-3
 """Largest difference [rad] between answers on the same branch, found from different starts."""
+FAR: Final = 2.0
+"""Largest change of a channel [rad] from one known frame to the next between which is interpolated."""
 BLOCKS: Final = (2, 6, 24, 32, 64, 128)
 """Frames through which a branch is followed at once, one block after the other."""
+JOININGS: Final = 3
+"""How often the branches at all jumps are followed."""
+APART: Final = 10.0
+"""What the square of a jump [rad²] costs, against the ½|w|² of frames on the branch that is further away."""
 FOLLOWING: Final = 12
 """Most iterations for that: on a branch that goes on few are needed."""
 
@@ -156,8 +162,9 @@ class SequenceJob:
         self._attempts = options.clamp_distance is None and self._objective.levels > 0
         tasks = len(self._system.tasks)
         self._values = np.array(self._system.mechanism.values(poses))
+        self._start = np.array(self._values[0]) if frames else np.zeros(self._system.size)
         self._met = np.zeros(frames, dtype=np.bool_)
-        """Frames met by an attempt, (F,)."""
+        """Frames whose tasks are all met, (F,)."""
         self._errors = np.zeros((frames, tasks))
         self._iterations = np.zeros(frames, dtype=np.int64)
         self._told: dict[int, tuple[Status, str]] = {}
@@ -194,9 +201,15 @@ class SequenceJob:
             self._finished = int(chunk[-1]) + 1
             yield self._part
         if self._attempts:
-            for first, last in jumps(self._values):
-                self._join(first, last)
-                yield self._part
+            for _ in range(JOININGS):
+                moved = False
+                for first, last in jumps(self._values):
+                    moved |= self._join(first, last)
+                    yield self._part
+                if not moved:
+                    break
+        self._rename()
+        if self._attempts:
             for first, last in jumps(self._values):
                 self._branches.add(first)
                 self._spread(first, last)
@@ -303,7 +316,7 @@ class SequenceJob:
         self._values[frame] = system.mechanism.values(solution.pose)
         self._errors[frame] = [error.error for error in solution.errors]
         self._iterations[frame] += solution.iterations
-        self._met[frame], self._solved[frame] = False, True
+        self._met[frame], self._solved[frame] = solution.reached, True
         self._told[frame] = solution.status, solution.message
 
     def _between(self, known: IntArray, frames: IntArray) -> FloatArray:
@@ -316,22 +329,51 @@ class SequenceJob:
         others = ~np.eye(width, dtype=np.bool_)
         # Lagrange's polynomials.
         shares = np.where(others, away[:, None, :] / np.where(others, apart, 1.0), 1.0).prod(axis=2)
-        return np.einsum("fk,fkv->fv", shares, self._values[knots])
+        values = self._values[knots]
+        between = np.einsum("fk,fkv->fv", shares, values)
+        # Where two of them are far apart nothing lies between them.
+        far = np.abs(np.diff(values, axis=1)).max(axis=(1, 2), initial=0.0) > FAR
+        nearest = np.abs(away).argmin(axis=1)
+        return np.where(far[:, None], values[np.arange(len(frames)), nearest], between)
 
-    def _join(self, first: int, last: int) -> None:
-        """Make one of two branches go on, forward or back, as far as it goes."""
-        frames, found, rejoins = self._follow(first - 1, +1)
-        if rejoins or (len(frames) and frames[-1] == len(self._values) - 1):
-            self._take(frames, found)
-            return
-        if not self._goal.wish:
-            return
-        frames, found, rejoins = self._follow(last, -1)
-        if not rejoins and len(frames) and frames[-1] > 0:
-            # Go over where the branches come nearest.
-            apart = np.abs(found.values - self._values[frames]).max(axis=1, initial=0.0)
-            frames = frames[: int(apart.argmin()) + 1]
-        self._take(frames, found.select(np.arange(len(frames))))
+    def _rename(self) -> None:
+        """Where only the angles jump and not the rotations, take angles that go on."""
+        system = self._system
+        frames = [frame for first, last in jumps(self._values) for frame in range(first, last + 1)]
+        for frame in (0, *frames):
+            before = self._values[frame - 1] if frame else self._start
+            after = renamed(self._values[frame:], before, system.mechanism, system.lower, system.upper)
+            if after is not None:
+                self._values[frame:] = after
+
+    def _join(self, first: int, last: int) -> bool:
+        """Follow the branches on both sides of a jump and go over where it costs least; whether it moved."""
+        choices: list[tuple[float, IntArray, Attempt]] = []
+        for frame, direction in ((first - 1, +1), (last, -1)):
+            if direction < 0 and not self._goal.wish:
+                continue
+            frames, found, rejoins = self._follow(frame, direction)
+            if not len(frames):
+                continue
+            if rejoins or frames[-1] in (0, len(self._values) - 1):
+                self._take(frames, found)
+                return True
+            stored = self._values[frames]
+            apart = np.abs(found.values - stored).max(axis=1, initial=0.0)
+            energy = np.cumsum(self._wish_of(found.values) - self._wish_of(stored)) + APART * apart**2
+            best = int(energy.argmin()) + 1
+            choices.append((float(energy[best - 1]), frames[:best], found.select(np.arange(best))))
+        step = float(np.abs(self._values[last] - self._values[first - 1]).max(initial=0.0))
+        energy, frames, found = min(choices, key=lambda choice: choice[0], default=(np.inf, None, None))
+        if frames is None or found is None or energy >= APART * step**2:
+            return False
+        self._take(frames, found)
+        return True
+
+    def _wish_of(self, values: FloatArray) -> FloatArray:
+        """½|w|² of the preferred pose, (f, nv) -> (f,)."""
+        away = self._objective.away(values)
+        return 0.5 * np.einsum("fv,fv->f", away, away)
 
     def _follow(self, frame: int, direction: int) -> tuple[IntArray, Attempt, bool]:
         """Follow the branch of a frame forward (+1) or back (−1).

@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from .arrays import FloatArray, frozen
+from .continuity import renamed
 from .descent import DAMPING_START, Descent
 from .errors import IKError
 from .explanation import Explanation, explain
@@ -30,6 +31,7 @@ from .newton import Attempt, Goal, attempt
 from .objective import Objective
 from .problem import Problem, System
 from .skeleton import CHANNELS, Pose
+from .starts import other_starts
 
 METHODS: Final[dict[str, str]] = {
     "PRIORITY": "Strict priorities: what matters more never gives way to what matters less",
@@ -252,17 +254,33 @@ class _Search:
 
     def run(self, start: FloatArray, *, attempted: bool = False) -> None:
         """Search from the free channels (1, nv); `attempted`: an attempt from there is known to fail."""
-        if self._options.clamp_distance is None and self._objective.levels and not attempted:
-            outcome = attempt(self._objective, start, goal_of(self._objective, self._options), self._report)
-            self._iterations = int(outcome.iterations[0])
-            if outcome.met[0] or self._cancelled:
-                self._short_way = outcome
+        if self._options.clamp_distance is None and self._objective.levels:
+            if (not attempted and self._meets(start)) or self._cancelled:
+                return
+            others = other_starts(self._system, start)[: self._options.restarts]
+            if (len(others) and self._meets(others)) or self._cancelled:
                 return
         self._descend_by_levels(start)
 
+    def _meets(self, starts: FloatArray) -> bool:
+        """Attempt to meet all tasks from some starts, (S, nv); the best that does is the answer."""
+        objective = self._objective.select(np.zeros(len(starts), dtype=np.int64))
+        callback = self._report if self._callback is not None else None
+        outcome = attempt(objective, starts, goal_of(objective, self._options), callback)
+        self._iterations += int(outcome.iterations.max())
+        met = np.flatnonzero(outcome.met)
+        if len(met):
+            away = outcome.values if not self._options.preferred_pose else objective.away(outcome.values)
+            best = met[np.argmin(np.einsum("sv,sv->s", away, away)[met])]
+            self._short_way = outcome.select(np.array([best]))
+        elif self._cancelled:
+            self._short_way = outcome.select(np.array([0]))
+        return bool(len(met))
+
     def _report(self, iteration: int, values: FloatArray) -> bool:
         """Tell the callback of an attempt's iteration; whether to stop."""
-        self._cancelled = self._callback is not None and bool(self._callback(iteration, values[0]))
+        assert self._callback is not None
+        self._cancelled = bool(self._callback(iteration, values[0]))
         return self._cancelled
 
     def _descend_by_levels(self, start: FloatArray) -> None:
@@ -340,21 +358,13 @@ class _Search:
 
         First the channels without limits stay as they were found, then they start from where they prefer.
         """
-        system = self._system
-        limited = np.isfinite(system.lower) & np.isfinite(system.upper)
-        lower, upper = (np.where(limited, bound, 0.0) for bound in (system.lower, system.upper))
         values = stuck.point.values
-        preferred = np.where(np.isnan(system.preferred), values, system.preferred)
-        middle = 0.5 * (lower + upper)
-        starts = [np.where(limited, middle, values), np.where(limited, middle, preferred)]
-        if np.array_equal(starts[0], starts[1]):
-            starts.pop()
         best = stuck
-        for start in starts[: self._options.restarts]:
+        for start in other_starts(self._system, values)[: self._options.restarts]:
             missing = best.task_norms[0, levels - 1]
             if self._cancelled or missing <= self._slack or not self._objective.on_limit(values).any():
                 break
-            other = self._descend(start, levels=levels, wish=False)
+            other = self._descend(start[None], levels=levels, wish=False)
             higher_met = self._met(other.point.residuals[: levels - 1])
             if higher_met and other.task_norms[0, levels - 1] < RESTART_GAIN * missing:
                 best = other
@@ -366,11 +376,18 @@ class _Search:
     def _reached(self, descent: Descent) -> bool:
         return bool((self._errors(descent) <= self._tolerance).all())
 
+    def _named_like(self, values: FloatArray, before: FloatArray) -> FloatArray:
+        """The same pose, (1, nv), with the angles of joints that turn freely next to those before, (nv,)."""
+        system = self._system
+        other = renamed(values, before, system.mechanism, system.lower, system.upper)
+        return values if other is None else other
+
     def solution(self, pose: Pose) -> Solution:
         """The answer, in the channels of a pose."""
         system, short = self._system, self._short_way
         if short is not None:
             values, errors, history, finished = short.values, short.errors[0], short.history, True
+            values = self._named_like(values, system.mechanism.values(pose.as_batch())[0])
         else:
             answer = self._answer
             values, errors = answer.point.values, self._errors(answer)

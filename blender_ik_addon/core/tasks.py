@@ -124,6 +124,16 @@ class Rows(ABC):
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each task, (F, tasks) [m] or [rad]."""
 
+    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Points and where they should be, (F, E, 3) each [m]; none where the tasks are not about places."""
+        nothing = np.zeros((len(posed.values), 0, 3))
+        return nothing, nothing
+
+    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Orientations and what they should be, (F, E, 3, 3) each; none where tasks are not about them."""
+        nothing = np.zeros((len(posed.values), 0, 3, 3))
+        return nothing, nothing
+
 
 def _frame(target: FloatArray, dimensions: int, frame: int) -> FloatArray:
     """The target of one frame, of targets with or without a frame axis."""
@@ -301,6 +311,11 @@ class PointRows(AxisRows):
         forces = (np.swapaxes(self._weights, -1, -2) @ self._forces(multipliers)[..., None])[..., 0]
         return posed.point_bend(self._anchors, forces, posed.point_jacobian(self._anchors, points))
 
+    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Points and targets, (F, E, 3) each [m]."""
+        points = posed.points(self._anchors, self._local)
+        return points, np.broadcast_to(self._target, points.shape)
+
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances along the chosen axes, (F, tasks) [m]."""
         away = posed.points(self._anchors, self._local) - self._target
@@ -410,6 +425,11 @@ class OrientationRows(AxisRows):
         """Exact where the orientation is met: log is linear there to second order."""
         weighted = self._forces(multipliers) * self._weight[:, None]
         return posed.angular_bend(self._anchors, (self._target @ weighted[..., None])[..., 0])
+
+    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Orientations and targets, (F, E, 3, 3) each."""
+        current = posed.matrices[:, self._anchors, :3, :3] @ self._rotation
+        return current, np.broadcast_to(self._target, current.shape)
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles about the chosen axes, (F, tasks) [rad]."""

@@ -68,7 +68,7 @@ def test_what_is_reached_is_not_explained_and_costs_nothing(method: str, monkeyp
     def refuse(*_: object) -> None:
         raise AssertionError("a pose that reaches everything was explained")
 
-    monkeypatch.setattr(module, "_Linearized", refuse)
+    monkeypatch.setattr(module, "Linearized", refuse)
     solution = solved(chain(2), reach("joint.1", [1, 1, 0]), method=method)
     assert solution.reached and solution.errors[0].why is None and solution.errors[0].note == ""
     assert solution.message == "all 1 targets reached"

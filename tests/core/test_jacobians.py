@@ -479,7 +479,7 @@ def test_a_pose_that_differs_in_what_is_held_is_folded_anew(rng: np.random.Gener
     batches.append(Pose(np.repeat(batches[1].channels, 3, axis=0), np.repeat(batches[1].scale, 3, axis=0)))
     mixed = np.concatenate([batch.channels for batch in batches[:2]])
     batches.append(Pose.from_channels(mixed))
-    for batch in (*batches, *batches[::-1]):
+    for batch in (*batches, *batches[::-1], batches[2], batches[0]):  # the last two differ in scale only
         mechanism = Mechanism.of(skeleton, batch, [7])
         system = Problem(skeleton, (task,)).assemble(batch)
         assert system.mechanism is mechanism

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import lsq_linear
 
+from blender_ik_addon.core import lagrange
 from blender_ik_addon.core.arrays import BoolArray
 from blender_ik_addon.core.lagrange import Box, Conditions, Step, add_diagonal, multipliers_of
 from blender_ik_addon.core.objective import DenseBend
@@ -335,6 +336,16 @@ def test_the_box_is_never_left_and_what_stands_stays(seed: int, wish: float) -> 
     stopped: BoolArray = (np.abs(step.jacobian).max(axis=1) == 0.0) | standing
     assert_array_equal(signs_right, np.logical_and.reduce(held | ~stopped, axis=1))
     assert (on_limit | ~stopped).all()
+
+
+def test_the_box_is_not_left_either_where_rounds_run_out(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conditions = random_conditions(rng, damping=0.01)
+    box = random_box(rng, conditions, 0.1)
+    monkeypatch.setattr(lagrange, "BOUND_ROUNDS", 1)
+    step, _, _ = solved(conditions, box)
+    assert (step.change >= box.down).all() and (step.change <= box.up).all()
 
 
 def test_a_channel_that_stands_and_wants_away_is_told(rng: np.random.Generator) -> None:

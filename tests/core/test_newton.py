@@ -261,6 +261,17 @@ def test_attempts_are_joined_and_parted() -> None:
     assert not none.met.any() and not none.iterations.any()
 
 
+def test_another_preferred_pose_for_each_frame_is_that_of_the_frame(rng: np.random.Generator) -> None:
+    objective = animated(6).objective
+    values = rng.uniform(-1.0, 1.0, (6, objective.system.size))
+    towards = objective.towards(values)
+    assert towards.wishes and not towards.away(values).any()
+    index = np.array([4, 1])
+    assert not towards.select(index).away(values[index]).any()
+    moved = towards.select(index).away(values[index] + 0.1)
+    assert_allclose(moved, np.broadcast_to(0.1 * objective.weight, moved.shape))
+
+
 # ----------------------------------------------------------------------------------------------------------
 # On the way
 
@@ -283,6 +294,25 @@ def test_limits_are_never_left_not_even_on_the_way(scene: str) -> None:
     assert (outside.values >= system.lower).all() and (outside.values <= system.upper).all()
 
 
+def test_a_step_up_to_a_limit_ends_on_it_and_not_a_hair_away(rng: np.random.Generator) -> None:
+    """In units of u that are not those of the channels rounding would leave it next to the limit."""
+    skeleton = chain(3, lower=-0.4, upper=0.3, stiffness=0.7, free=True)
+    task = ReachPoint(joint="joint.2", target=np.zeros(3))
+    ready = prepared(skeleton, [task], Pose.rest(skeleton, (50,)))
+    objective, system = ready.objective, ready.objective.system
+    values = rng.uniform(-0.4, 0.3, ready.values.shape)
+    down, up = objective.room(values)
+    assert_array_equal(objective.moved(values, down), np.broadcast_to(system.lower, values.shape))
+    assert_array_equal(objective.moved(values, up), np.broadcast_to(system.upper, values.shape))
+    assert_array_equal(objective.moved(values, 5.0 * up), np.broadcast_to(system.upper, values.shape))
+    half = objective.moved(values, 0.5 * up)
+    assert_allclose(half, 0.5 * (values + system.upper), atol=1e-15)
+    assert objective.on_limit(objective.moved(values, down)).all() and not objective.on_limit(half).any()
+    free = prepared(chain(3), [task], Pose.rest(chain(3), (1,)))
+    moved = free.objective.moved(free.values, np.ones_like(free.values))
+    assert_allclose(moved, 1.0 / free.objective.weight[None])
+
+
 def test_the_callback_stops_it() -> None:
     ready = figure(5)
     found = ready.attempted(callback=lambda iteration, _: iteration == 2)
@@ -291,12 +321,14 @@ def test_the_callback_stops_it() -> None:
     assert_allclose(found.errors, ready.objective.system.errors(ready.objective.system.place(found.values)))
 
 
-def test_history_is_that_of_the_frames_at_work() -> None:
+def test_history_goes_on_until_the_last_frame_is_done() -> None:
     ready = arm([[9.0, 0.0, 0.0], [1.0, 2.0, 0.3], [1.0, 2.5, 0.3]])
     found = ready.attempted()
     assert len(found.history) == found.iterations.max() + 1
-    for iteration, norms in enumerate(found.history[1:], 1):
-        assert norms.shape == (np.count_nonzero(found.iterations >= iteration), 1)
+    for iteration, norms in enumerate(found.history):
+        assert norms.shape == (3, 1)
+        done = found.iterations <= iteration
+        assert_array_equal(norms[done], found.history[-1][done])
     assert_allclose(found.history[0][0, 0], np.hypot(9.0, 4.0) / ready.objective.length)
 
 

@@ -562,7 +562,6 @@ def test_a_figure_in_centimetres_takes_the_pose_of_one_in_metres(
     assert_same_in_centimetres(scene, method, limit)
 
 
-@known_defect("out of reach at limits several poses are nearly as good, and rounding decides which is found")
 def test_rounding_does_not_decide_which_pose_is_found() -> None:
     assert_moves_rigidly("out of reach", "PRIORITY", 0.4)
     assert_same_in_centimetres("out of reach", "PRIORITY", 0.4)
