@@ -378,11 +378,15 @@ class OrientationRows(AxisRows):
         self._rotation = _stack_frames([mechanism.anchor_from_rotation(joint) for joint in self._joints], 2)
         self._target = _stack_frames([task.target for task in tasks], 2)
         self._axes = np.array([task.axes for task in tasks], dtype=np.float64)  # (E, 3)
+        self._turned: tuple[PosedMechanism, FloatArray] | None = None
+        """The pose that was asked for last, and its answer."""
 
     def _turn(self, posed: PosedMechanism) -> FloatArray:
-        """log(TᵀR), (F, E, 3) [rad]."""
-        current = posed.matrices[:, self._anchors, :3, :3] @ self._rotation
-        return rotvec_from_matrix(np.swapaxes(self._target, -1, -2) @ current)
+        """log(TᵀR), (F, E, 3) [rad]; residual, Jacobian and errors of one pose need it one after the other."""
+        if self._turned is None or self._turned[0] is not posed:
+            current = posed.matrices[:, self._anchors, :3, :3] @ self._rotation
+            self._turned = posed, rotvec_from_matrix(np.swapaxes(self._target, -1, -2) @ current)
+        return self._turned[1]
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted rotation vectors, (F, m)."""

@@ -12,13 +12,16 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from ..core import IKError, Pose
-from ..core.arrays import FloatArray, frozen
+from ..core import IKError, Pose, SolverOptions
+from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
+from ..core.explanation import explain
 from ..core.sequence import SequenceJob
+from ..core.solver import tolerances as task_tolerances
 from .animation import Channel, check_keyable, write_keys
 from .armature import channel_values, rotation_values
+from .effectors import reasons
 from .properties import settings_of
-from .reports import BakeReport, measured_status
+from .reports import BakeReport, measured_status, notes_on_branches
 from .restoring import ActionSnapshot, PoseSnapshot, block_with_uid, scene_state
 from .rig import Reading, Rig, solver_options, tolerances
 
@@ -147,23 +150,29 @@ class BakeJob:
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         sheared = rig.notes_on_shear(self._armature_object(), view_layer.depsgraph)
+        within = tolerances(self._armature_object())
+        missed = within.missed(distances, angles)
+        worst = within.excess(distances, angles).argmax(axis=0)
+        whys = _reasons(rig, readings, sequence.pose, options, worst, np.logical_or.reduce(missed, axis=0))
+        branches = tuple(self.frames[row] for row in sequence.branches)
         undo_keys.pop_all()
         self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
         self._undo.close()
         armature_object = self._armature_object()
-        missed_frames = np.any(tolerances(armature_object).missed(distances, angles), axis=1)
         self._report = BakeReport(
             frames=self.frames,
             names=tuple(effector.name for effector in rig.effectors),
             position_errors=frozen(distances),
             rotation_errors=frozen(angles),
-            tolerances=tolerances(armature_object),
+            tolerances=within,
             statuses=tuple(
-                measured_status(status, not missed)
-                for status, missed in zip(sequence.statuses, missed_frames, strict=True)
+                measured_status(status, not any_missed)
+                for status, any_missed in zip(sequence.statuses, np.any(missed, axis=1), strict=True)
             ),
             iterations=sequence.iterations,
-            notes=(*rig.notes, *sheared, *written.notes),
+            branches=branches,
+            reasons=whys,
+            notes=(*rig.notes, *sheared, *written.notes, *notes_on_branches(branches)),
             action=written.action,
             keys=written.keys,
             keys_replaced=written.keys_replaced,
@@ -212,6 +221,37 @@ def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tu
         if frame <= before:
             raise IKError(f"frame {frame} is given after {before}: give each once, in increasing order")
     return tuple(int(frame) for frame in chosen)
+
+
+def _reasons(
+    rig: Rig,
+    readings: Sequence[Reading],
+    solved: Pose,
+    options: SolverOptions,
+    worst: IntArray,
+    missed: BoolArray,
+) -> tuple[str, ...]:
+    """Say why effectors missed.
+
+    Args:
+        rig: With E effectors.
+        readings: What each frame was solved from, (F,).
+        solved: What came of it.
+        options: With which.
+        worst: In which frame, counted from 0, each effector is to be explained, (E,).
+        missed: Which effectors are, (E,).
+    """
+    told = [""] * len(rig.effectors)
+    for row in np.unique(worst[missed]).tolist():
+        reading, pose = readings[row], solved.frame(row).as_batch()
+        system = rig.problem([reading]).assemble(pose)
+        posed = system.place(system.mechanism.values(pose))
+        met = system.errors(posed) <= task_tolerances(system, options)
+        whys = explain(system, posed, met, merged=options.method == "DLS")[0]
+        texts = reasons(rig.effectors, whys, reading.scale)
+        for effector in np.flatnonzero(missed & (worst == row)).tolist():
+            told[effector] = texts[effector]
+    return tuple(told)
 
 
 def _stacked(readings: Sequence[Reading]) -> Pose:

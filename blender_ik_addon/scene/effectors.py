@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import IKError, MatchOrientation, ReachPoint, Solution, Task
+from ..core import Explanation, IKError, MatchOrientation, ReachPoint, Task
 from ..core.arrays import FloatArray
 from ..core.rotation import rotvec_from_matrix
 from .dependence import check_independence
@@ -245,22 +245,24 @@ def make_tasks(
     return tuple(tasks)
 
 
-def reasons(effectors: Sequence[Effector], solution: Solution, scale: float) -> list[str]:
+def reasons(
+    effectors: Sequence[Effector], explanations: Sequence[Explanation | None], scale: float
+) -> list[str]:
     """Say for each effector why its tasks of `make_tasks` were missed; nothing where they were met.
 
     Args:
         effectors: The effectors, (E,).
-        solution: What the solver found.
+        explanations: What the solver says of each task that has a weight, in order; None where it was met.
         scale: World metres to one armature unit.
     """
-    errors = iter(solution.errors)
+    whys = iter(explanations)
     texts: list[str] = []
     for effector in effectors:
         if effector.weight == 0.0:
             texts.append("its weight is 0")  # its tasks take no part, and have no errors
             continue
         count = int(effector.position) + int(effector.orientation)
-        missed = [error.why for error in islice(errors, count) if error.why is not None]
+        missed = [why for why in islice(whys, count) if why is not None]
         parts = [why.why(scale) for why in missed]
         if len(set(parts)) > 1:
             kinds = ("orientation" if why.angular else "position" for why in missed)

@@ -80,7 +80,7 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
             distances,
             angles,
             missed,
-            reasons(rig.effectors, solution, reading.scale),
+            reasons(rig.effectors, [error.why for error in solution.errors], reading.scale),
             strict=True,
         )
     )

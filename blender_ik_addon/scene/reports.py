@@ -42,6 +42,19 @@ def all_reached(count: int) -> str:
     return "the target is reached" if count == 1 else f"all {count} targets are reached"
 
 
+def notes_on_branches(frames: Sequence[int]) -> tuple[str, ...]:
+    """Write at which frames a motion goes over to another branch, if at any."""
+    if not frames:
+        return ()
+    shown = ", ".join(str(frame) for frame in frames[:NAMES_SHOWN])
+    more = len(frames) - NAMES_SHOWN
+    where = f"{'frame' if len(frames) == 1 else 'frames'} {shown}" + (f" and {more} more" if more > 0 else "")
+    return (
+        f"the motion goes over to another pose at {where}: spread over the frames around, as far as the "
+        "targets leave room",
+    )
+
+
 def sentences(*texts: str) -> str:
     """Write texts one after the other, each with a capital letter and a full stop between."""
     return ". ".join(text[:1].upper() + text[1:] for text in texts)
@@ -59,6 +72,11 @@ class Tolerances:
     def missed(self, distances: FloatArray, angles: FloatArray) -> BoolArray:
         """Tell where a distance [m] or an angle [rad] is too large; nan, not asked for, is not."""
         return (distances > self.position) | (angles > self.rotation)
+
+    def excess(self, distances: FloatArray, angles: FloatArray) -> FloatArray:
+        """Return distances [m] and angles [rad] in tolerances [1], the larger of the two; 0 for nan."""
+        larger = np.fmax(distances / self.position, angles / self.rotation)
+        return np.nan_to_num(larger, nan=0.0, posinf=np.inf)
 
     def miss_text(self, name: str, distance: float, angle: float, why: str = "") -> str:
         """Write by how much an effector misses, in what it misses, and why."""
@@ -108,6 +126,11 @@ class Report:
         """Whether every effector is within its tolerance."""
         return all(effector.reached for effector in self.effectors)
 
+    @property
+    def whys(self) -> tuple[str, ...]:
+        """What keeps each effector from its target, for the panel, (E,)."""
+        return tuple(effector.why for effector in self.effectors)
+
     def summary(self) -> str:
         """Return the message and the notes, for the status bar."""
         return sentences(self.message, *self.notes)
@@ -131,6 +154,10 @@ class BakeReport:
     """How each frame ended, (F,), names of `core.Status`; 'REACHED' where measured so in Blender."""
     iterations: IntArray
     """Of each frame, (F,)."""
+    branches: tuple[int, ...]
+    """Frames at which the motion goes over to another pose; a note tells them too."""
+    reasons: tuple[str, ...]
+    """What kept each effector from its target in its worst frame, in words, (E,); empty where nothing did."""
     notes: tuple[str, ...]
     """What else the user should know, one sentence each."""
     action: str
@@ -151,6 +178,18 @@ class BakeReport:
         """Whether every effector is within its tolerance in every frame."""
         return all(self.reached_frames)
 
+    @property
+    def worst_frames(self) -> tuple[int, ...]:
+        """Where each effector misses by most of its tolerances, (E,)."""
+        rows = self.tolerances.excess(self.position_errors, self.rotation_errors).argmax(axis=0)
+        return tuple(self.frames[row] for row in rows)
+
+    @property
+    def whys(self) -> tuple[str, ...]:
+        """What kept each effector from its target, with the frame, for the panel, (E,)."""
+        told = zip(self.reasons, self.worst_frames, strict=True)
+        return tuple(why and f"in frame {frame}: {why}" for why, frame in told)
+
     def summary(self) -> str:
         """Return what was keyed, what was missed, and the notes, for the status bar."""
         frames = "1 frame" if len(self.frames) == 1 else f"{len(self.frames)} frames"
@@ -161,6 +200,7 @@ class BakeReport:
         if not missed:
             return sentences(f"{text}; {all_reached(len(self.names))}", *self.notes)
         worst: list[str] = []
+        untold = dict(enumerate(zip(self.worst_frames, self.reasons, strict=True)))
         for errors, tolerance, text_of in (
             (self.position_errors, self.tolerances.position, length_text),
             (self.rotation_errors, self.tolerances.rotation, angle_text),
@@ -169,7 +209,11 @@ class BakeReport:
             frame, effector = np.unravel_index(known.argmax(), known.shape)
             if known[frame, effector] > tolerance:
                 amount = text_of(float(known[frame, effector]))
-                worst.append(f"{self.names[effector]} by {amount} in frame {self.frames[frame]}")
+                told = f"{self.names[effector]} by {amount} in frame {self.frames[frame]}"
+                explained, why = untold.get(int(effector), (None, ""))
+                if why and explained == self.frames[frame]:
+                    told += f" ({untold.pop(int(effector))[1]})"
+                worst.append(told)
         return sentences(
             f"{text}; targets missed in {missed} of them, at worst {' and '.join(worst)}", *self.notes
         )

@@ -130,13 +130,13 @@ class Rig:
         for entry in settings.effectors:
             entry.error_position = entry.error_rotation = NOT_MEASURED
             entry.why = ""
-        for effector, distance, angle in zip(self.effectors, distances, angles, strict=True):
+        for effector, distance, angle, why in zip(
+            self.effectors, distances, angles, report.whys, strict=True
+        ):
             entry = settings.effectors[effector.index]
             entry.error_position = NOT_MEASURED if np.isnan(distance) else distance
             entry.error_rotation = NOT_MEASURED if np.isnan(angle) else angle
-        if isinstance(report, Report):
-            for effector, error in zip(self.effectors, report.effectors, strict=True):
-                settings.effectors[effector.index].why = error.why
+            entry.why = why
 
 
 def solver_options(armature_object: Object, scale: float) -> SolverOptions:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blender_ik_addon.core import forward_kinematics
-from scripts.examples import motion
+from blender_ik_addon.core import Pose, forward_kinematics
+from scripts.examples import human, motion, recordings
 from scripts.examples.bvh import BvhError, guess_unit, parse_bvh, read_bvh
 
 TEXT = """\
@@ -235,26 +235,26 @@ def figure_text(frames: int = 24) -> str:
 
 def test_parts_of_the_body_are_found_by_name_and_missing_ones_named():
     clip = parse_bvh(figure_text())
-    roles, names = motion.roles_of(clip), clip.skeleton.names
+    roles, names = human.roles_of(clip), clip.skeleton.names
     assert roles.hands is not None
     parts = (roles.feet, roles.knees, roles.elbows, roles.hands)
     assert [tuple(names[joint] for joint in pair) for pair in parts] == [
         (f"Left{part}", f"Right{part}") for part in ("Foot", "Leg", "ForeArm", "Hand")
     ]
     assert names[roles.head] == "Head"
-    with pytest.raises(motion.RoleError, match="no elbow among Hips"):
-        motion.roles_of(parse_bvh(figure_text().replace("ForeArm", "Spoke")))
+    with pytest.raises(human.RoleError, match="no elbow among Hips"):
+        human.roles_of(parse_bvh(figure_text().replace("ForeArm", "Spoke")))
 
 
 def test_other_axes_leave_every_joint_where_it_is_and_bend_as_a_human_does():
     clip = parse_bvh(figure_text())
-    roles = motion.roles_of(clip)
-    figure = motion.human_preferences(clip, roles)
+    roles = human.roles_of(clip)
+    figure = human.human_preferences(clip, roles)
     same = figure.skeleton.armature_from_joint_rest[:, :3, 3]
     assert np.allclose(same, clip.skeleton.armature_from_joint_rest[:, :3, 3], rtol=0, atol=1e-12)
     bent = np.zeros((len(clip.skeleton), 6))
     bent[[*roles.elbows, *roles.knees], 3] = np.radians(60.0)
-    posed = forward_kinematics(figure.skeleton, motion.Pose.from_channels(bent)).matrices[:, :3, 3]
+    posed = forward_kinematics(figure.skeleton, Pose.from_channels(bent)).matrices[:, :3, 3]
     assert roles.hands is not None
     moved = posed - same
     assert (moved[list(roles.hands), 2] > 0.1).all()  # the figure looks along +z
@@ -268,9 +268,9 @@ def test_a_motion_is_followed_and_the_report_says_so(tmp_path: Path):
     (tmp_path / "a_walk.bvh").write_text(figure_text(), encoding="utf-8")
     (tmp_path / "pose.bvh").write_text(figure_text(2), encoding="utf-8")
     (tmp_path / "index.json").write_text(json.dumps([{"file": "x/pose.bvh", "note": "kick"}]))
-    (source,) = motion.find_clips(tmp_path)
+    (source,) = recordings.find_clips(tmp_path)
     assert (source.kind, source.name) == ("walk", "a_walk.bvh")
-    row = motion.measure(source, motion.read(source, 12))
+    row = recordings.measure(source, recordings.read(source, 12))
     assert row.frames == 12
     assert row.missed == 0
     assert row.worst_place < 0.2
@@ -283,7 +283,7 @@ def test_a_motion_is_followed_and_the_report_says_so(tmp_path: Path):
 
 def test_steps_are_turns_in_the_parent():
     clip = parse_bvh(TEXT.replace("0 0 0 0 0 0 0 0 0 0 0 0 0", "0 0 0 0 0 0 5 0 0 0 0 0 0"))
-    steps = motion.joint_steps(clip.skeleton, forward_kinematics(clip.skeleton, clip.pose).matrices)
+    steps = recordings.joint_steps(clip.skeleton, forward_kinematics(clip.skeleton, clip.pose).matrices)
     spine = turn("Y", 80) @ turn("X", -90) @ turn("Z", 100)
     assert steps.shape == (2, 4)
     assert steps[0, 2] == pytest.approx(70.0)
@@ -293,7 +293,7 @@ def test_steps_are_turns_in_the_parent():
 def test_a_joint_jumps_when_it_turns_far_and_nothing_recorded_does():
     theirs = np.array([[2.0, 1.0], [20.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
     ours = np.array([[2.0, 26.0], [2.0, 50.0], [20.0, 1.0], [1.0, 170.0]])
-    assert motion.jumps_of(ours, theirs) == [1, 4]
+    assert recordings.jumps_of(ours, theirs) == [1, 4]
 
 
 def test_a_file_is_read_from_disk(tmp_path: Path):
