@@ -58,6 +58,8 @@ SMALLEST_RADIUS: Final = 1e-5
 """Trust radius [rad] below which nothing gets better any more."""
 PENALTY, PENALTY_START = 1.5, 0.1
 """ν is this part of |y|, and this much more [1]: the merit is exact from |y| on."""
+PENALTY_FADE: Final = 0.5
+"""Part of ν [1] that is left for the next step: multipliers of a bad place must not govern for ever."""
 QUADRATIC: Final = 10.0
 """The next step of Newton's method is at most this times the square of the last [1/rad]."""
 
@@ -270,7 +272,8 @@ class _Walk:
                 corrected = self._at(np.where(helps[:, None], corrected[0], values))
             (values, posed, residual), norm = corrected, np.minimum(norm, corrected_norm)
 
-        self._penalty = np.maximum(self._penalty, PENALTY * _norm(step.multipliers) + PENALTY_START)
+        needed = PENALTY * _norm(step.multipliers) + PENALTY_START
+        self._penalty = np.maximum(PENALTY_FADE * self._penalty, needed)
         merit = self._merit(self.values, self._norm)
         better = (self._merit(values, norm) < merit) | (taken <= FINE)
         self._past = [*self._past[-PATIENCE + 1 :], self._norm]
