@@ -29,8 +29,9 @@ steps that stop channels there."""
 UNWOUND: Final = 1.5
 """Distance of an angle from the preferred one [rad] from which other angles may be nearer."""
 
-DENSE: Final = 150
-"""Most channels [1] with which the matrix of a curvature is cheaper than its products without it."""
+DENSE: Final = (125.0, 0.2, 9.5)
+"""With m rows the matrix of a curvature is cheaper than its products without it up to a m / (b m + c) channels:
+making it costs b m nv², using it c nv², a product without it a m nv (measured)."""
 
 MULTIPLIER_DAMPING: Final = 1e-5
 """Added to JJᵀ [1], in scaled units, so that multipliers stay moderate at singular poses."""
@@ -174,7 +175,9 @@ class Objective:
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> TaskBend:
         """Σ_k y_k ∂²r_k/∂u∂u of those with multipliers (F, m)."""
         scaled = np.split(multipliers * self._stacked_scale, np.cumsum(self._row_counts)[:-1], axis=1)
-        if self.system.size > DENSE:
+        most, making, using = DENSE
+        rows = len(self._stacked_scale)
+        if self.system.size * (making * rows + using) > most * rows:
             return TaskBend(self.weight, tuple(self.system.bends(posed, scaled)))
         matrix = self.system.constraint_curvature(posed, scaled)
         return TaskBend(self.weight, (DenseBend(matrix),))

@@ -392,10 +392,13 @@ def test_bends_times_changes_are_how_the_pull_of_multipliers_changes(
     assert_allclose(got, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))
 
 
-@pytest.mark.parametrize("dense", [0, 10**6], ids=["products", "matrices"])
+@pytest.mark.parametrize("dense", [(0.0, 0.0, 1.0), (1e9, 0.0, 1.0)], ids=["products", "matrices"])
 @each_tree
 def test_bend_of_an_objective_is_in_its_units(
-    kind_of_tree: str, dense: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+    kind_of_tree: str,
+    dense: tuple[float, float, float],
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Lengths over the reach, channels by stiffness, levels by their heaviest task."""
     monkeypatch.setattr(objective_module, "DENSE", dense)

@@ -181,6 +181,16 @@ def test_smooth_targets_give_smooth_motion_and_a_cycle_closes() -> None:
     assert steps.max() < 3.0 * np.median(steps)
 
 
+def test_a_cycle_closes_ten_times_round() -> None:
+    turns, frames = 10, 24
+    targets = np.concatenate([circle(frames + 1)[:-1]] * turns)
+    skeleton = chain(JOINTS)
+    solution = solve_sequence(Problem(skeleton, (follow(targets),)), Pose.rest(skeleton, (turns * frames,)))
+    assert solution.reached
+    cycles = solution.pose.channels.reshape(turns, frames, JOINTS, 6)
+    assert np.abs(cycles - cycles[0]).max() < CLOSED
+
+
 # ----------------------------------------------------------------------------------------------------------
 # Progress
 
