@@ -154,9 +154,10 @@ def attempt(
     walk = _Walk(objective, values, goal)
     history = [walk.level_norms]
     for iteration in range(goal.max_iterations + 1):
-        arrived = walk.arrived()
+        missing = walk.errors
+        arrived = walk.arrived(missing)
         ended = arrived | walk.hopeless() | (iteration == goal.max_iterations)
-        values[frames], errors[frames], met[frames] = walk.values, walk.errors, arrived
+        values[frames], errors[frames], met[frames] = walk.values, missing, arrived
         if ended.all():
             break
         if ended.any():
@@ -226,9 +227,9 @@ class _Walk:
         """|r| of each level, (F, levels)."""
         return self._objective.norms_by_level(self._residual)
 
-    def arrived(self) -> BoolArray:
-        """Which frames meet every task and, where there is a wish, move no more, (F,)."""
-        met: BoolArray = np.logical_and.reduce(self.errors <= self._goal.tolerance, axis=1)
+    def arrived(self, errors: FloatArray) -> BoolArray:
+        """Which frames, of errors (F, T), meet every task and, where there is a wish, move no more, (F,)."""
+        met: BoolArray = np.logical_and.reduce(errors <= self._goal.tolerance, axis=1)
         if not self._wishes:
             return met
         met &= self._expected <= self._goal.step_tolerance

@@ -30,8 +30,8 @@ UNWOUND: Final = 1.5
 """Distance of an angle from the preferred one [rad] from which other angles may be nearer."""
 
 DENSE: Final = (125.0, 0.2, 9.5)
-"""With m rows the matrix of a curvature is cheaper than its products without it up to a m / (b m + c) channels:
-making it costs b m nv², using it c nv², a product without it a m nv (measured)."""
+"""a, b, c: with m rows the matrix of a curvature is cheaper than products without it up to a m / (b m + c)
+channels. Making it costs b m nv², using it c nv², products without it a m nv (measured)."""
 
 MULTIPLIER_DAMPING: Final = 1e-5
 """Added to JJᵀ [1], in scaled units, so that multipliers stay moderate at singular poses."""

@@ -382,7 +382,7 @@ class OrientationRows(AxisRows):
         """The pose that was asked for last, and its answer."""
 
     def _turn(self, posed: PosedMechanism) -> FloatArray:
-        """log(TᵀR), (F, E, 3) [rad]; residual, Jacobian and errors of one pose need it one after the other."""
+        """log(TᵀR), (F, E, 3) [rad], which residual, Jacobian and errors of one pose all need."""
         if self._turned is None or self._turned[0] is not posed:
             current = posed.matrices[:, self._anchors, :3, :3] @ self._rotation
             self._turned = posed, rotvec_from_matrix(np.swapaxes(self._target, -1, -2) @ current)
