@@ -261,10 +261,13 @@ class _Walk:
         change = step.change * ~still[:, None] if still.any() else step.change
         values, posed, residual = self._moved(self.values, change)
         norm = _norm(residual)
-        if not self._wishes and np.max(norm) <= self._goal.slack:
-            self.values, self._posed, self._residual, self._norm = values, posed, residual, norm
-            return
         bent = (norm > self._goal.slack) & ((norm < CORRECTED * self._norm) | (taken < CORRECTED))
+        if not self._wishes:
+            done = (self._objective.system.errors(posed) <= self._goal.tolerance).all(axis=1)
+            if done.all():
+                self.values, self._posed, self._residual, self._norm = values, posed, residual, norm
+                return
+            bent &= ~done
         if bent.any():
             corrected = self._moved(values, step.correction(residual * bent[:, None]))
             corrected_norm = _norm(corrected[2])

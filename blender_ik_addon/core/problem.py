@@ -118,7 +118,10 @@ class System:
         some = copy(self)
         some._frames = self._frames[frames]
         if len(frames) == 1:
-            some.tasks = tuple(task.at_frame(int(some._frames[0])) for task in self.problem.weighty_tasks)
+            frame = int(some._frames[0])
+            some.tasks = tuple(
+                task if task.frames is None else task.at_frame(frame) for task in self.problem.weighty_tasks
+            )
         some.mechanism = self.mechanism.select(frames)
         some._levels = [[rows.select(frames) for rows in level] for level in self._levels]
         return some

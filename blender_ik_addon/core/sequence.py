@@ -27,7 +27,7 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray, IntArray, frozen
-from .continuity import JUMP, NO_JUMP, jumps, renamed, spread, step_sizes
+from .continuity import JUMP, NEIGHBOURS, NO_JUMP, jumps, renamed, spread, step_sizes
 from .errors import IKError
 from .newton import Attempt, Goal, attempt
 from .objective import Objective
@@ -66,6 +66,10 @@ JOININGS: Final = 3
 """How often the branches at all jumps are followed."""
 APART: Final = 10.0
 """What the square of a jump [rad²] costs, against the ½|w|² of frames on the branch that is further away."""
+SAME_TARGETS: Final = 0.02
+"""Way of the targets in a frame [1], in scaled units, that is no leap in any case."""
+SPREAD: Final = 0.7
+"""Part of the largest step [1] that may be left when a jump is spread; more is no gain."""
 FOLLOWING: Final = 12
 """Most iterations for that: on a branch that goes on few are needed."""
 
@@ -203,14 +207,14 @@ class SequenceJob:
         if self._attempts:
             for _ in range(JOININGS):
                 moved = False
-                for first, last in jumps(self._values):
+                for first, last in self._jumps():
                     moved |= self._join(first, last)
                     yield self._part
                 if not moved:
                     break
         self._rename()
         if self._attempts:
-            for first, last in jumps(self._values):
+            for first, last in self._jumps():
                 self._branches.add(first)
                 self._spread(first, last)
                 yield self._part
@@ -237,7 +241,7 @@ class SequenceJob:
     def _part(self) -> float:
         """The part done, in (0, 1), in the middle of a chunk."""
         more = np.count_nonzero(self._solved[self._finished : self._finished + CHUNK])
-        return (self._finished + 0.99 * more) / len(self._values)
+        return float((self._finished + 0.99 * more) / len(self._values))
 
     def _solve_chunk(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
         """Solve frames that follow one another, from coarse to fine."""
@@ -411,6 +415,22 @@ class SequenceJob:
             return np.zeros(self._system.size)
         return self._values[frame] - self._values[other]
 
+    def _jumps(self) -> list[tuple[int, int]]:
+        """Jumps of the motion, without those of the targets themselves."""
+        return [(first, last) for first, last in jumps(self._values) if not self._leap(first, last)]
+
+    def _leap(self, first: int, last: int) -> bool:
+        """Whether the targets leap at a jump: seen from the pose before, they move far more than is usual."""
+        around = np.arange(max(first - NEIGHBOURS, 1), min(last + NEIGHBOURS + 1, len(self._values)))
+        objective = self._objective.select(around)
+        before = self._values[around - 1]
+        # By how much more the targets are missed from the pose before than they are in the end.
+        missed = [objective.stacked(objective.system.place(v)) for v in (before, self._values[around])]
+        moves = np.linalg.norm(missed[0] - missed[1], axis=1)
+        there = (around >= first) & (around <= last)
+        usual = float(np.median(moves[~there])) if not there.all() else 0.0
+        return bool(moves[there].max() > JUMP * usual + SAME_TARGETS)
+
     def _spread(self, first: int, last: int) -> None:
         """Go over from one branch to the other in several frames, where all of them meet their tasks."""
         frames, values = spread(self._values, first, last)
@@ -419,5 +439,10 @@ class SequenceJob:
         goal = replace(self._goal, wish=True, tolerance=SLACK * self._tolerance)
         objective = self._objective.select(frames).towards(values)
         found = attempt(objective, objective.clipped(values), goal)
-        if found.met.all():
+        if not found.met.all():
+            return
+        around = np.arange(frames[0] - 1, min(frames[-1] + 2, len(self._values)))
+        after = np.array(self._values[around])
+        after[frames - around[0]] = found.values
+        if step_sizes(after).max() < SPREAD * step_sizes(self._values[around]).max():
             self._take(frames, found)

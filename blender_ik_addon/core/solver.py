@@ -264,7 +264,9 @@ class _Search:
 
     def _meets(self, starts: FloatArray) -> bool:
         """Attempt to meet all tasks from some starts, (S, nv); the best that does is the answer."""
-        objective = self._objective.select(np.zeros(len(starts), dtype=np.int64))
+        objective = self._objective
+        if len(starts) > 1:
+            objective = objective.select(np.zeros(len(starts), dtype=np.int64))
         callback = self._report if self._callback is not None else None
         outcome = attempt(objective, starts, goal_of(objective, self._options), callback)
         self._iterations += int(outcome.iterations.max())

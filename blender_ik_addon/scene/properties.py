@@ -156,7 +156,7 @@ class POISE_PG_effector(PropertyGroup):
 
     why: StringProperty(
         name="Why",
-        description="What kept the bone from its target in the last solve",
+        description="What kept the bone from its target in the last solve or bake",
         override=OVERRIDE,
     )
 

@@ -181,6 +181,18 @@ def test_smooth_targets_give_smooth_motion_and_a_cycle_closes() -> None:
     assert steps.max() < 3.0 * np.median(steps)
 
 
+def test_where_targets_leap_the_pose_leaps_and_stands_still_before_and_after() -> None:
+    frames, leap = 40, 20
+    targets = np.tile([1.5, 1.5, 0.5], (frames, 1))
+    targets[leap:] = [1.0, 2.0, -0.5]
+    skeleton = chain(JOINTS)
+    solution = solve_sequence(Problem(skeleton, (follow(targets),)), Pose.rest(skeleton, (frames,)))
+    steps = np.abs(np.diff(solution.pose.channels, axis=0)).max((1, 2))
+    assert solution.reached and not solution.branches
+    assert steps[leap - 1] > 0.1
+    assert np.delete(steps, leap - 1).max() < 1e-5
+
+
 def test_a_cycle_closes_ten_times_round() -> None:
     turns, frames = 10, 24
     targets = np.concatenate([circle(frames + 1)[:-1]] * turns)
