@@ -24,6 +24,9 @@ JUMP: Final = 3.0
 """A step this many times as large as is usual around it is a jump [1]."""
 NO_JUMP: Final = 0.03
 """Largest change of a channel [rad] in a frame that is none in any case."""
+OTHER_NAME: Final = 2.0
+"""Step of an angle [rad] from which other angles of the same rotation may be at less than half of it: they lie
+at least π apart in one of the three."""
 LONGEST: Final = 32
 """Most frames over which a jump is spread."""
 
@@ -77,7 +80,7 @@ def renamed(
     steps = np.abs(values[0] - before)[columns].max(axis=1, initial=0.0)
     after = np.array(values)
     changed = False
-    for joint in np.flatnonzero(steps > NO_JUMP):
+    for joint in np.flatnonzero(steps > OTHER_NAME):
         own = columns[joint]
         motion = np.concatenate([before[None, own], values[:, own]])
         angles = continuous_euler(motion, int(orders[joint]))[1:]

@@ -205,13 +205,13 @@ class SequenceJob:
             self._finished = int(chunk[-1]) + 1
             yield self._part
         if self._attempts:
+            seen: set[tuple[int, int]] = set()
             for _ in range(JOININGS):
-                moved = False
-                for first, last in self._jumps():
-                    moved |= self._join(first, last)
+                news = [jump for jump in self._jumps() if jump not in seen]
+                for first, last in news:
+                    self._join(first, last)
                     yield self._part
-                if not moved:
-                    break
+                seen.update(news)
         self._rename()
         if self._attempts:
             for first, last in self._jumps():
@@ -350,8 +350,8 @@ class SequenceJob:
             if after is not None:
                 self._values[frame:] = after
 
-    def _join(self, first: int, last: int) -> bool:
-        """Follow the branches on both sides of a jump and go over where it costs least; whether it moved."""
+    def _join(self, first: int, last: int) -> None:
+        """Follow the branches on both sides of a jump and go over where it costs least."""
         choices: list[tuple[float, IntArray, Attempt]] = []
         for frame, direction in ((first - 1, +1), (last, -1)):
             if direction < 0 and not self._goal.wish:
@@ -361,18 +361,16 @@ class SequenceJob:
                 continue
             if rejoins or frames[-1] in (0, len(self._values) - 1):
                 self._take(frames, found)
-                return True
+                return
             stored = self._values[frames]
             apart = np.abs(found.values - stored).max(axis=1, initial=0.0)
             energy = np.cumsum(self._wish_of(found.values) - self._wish_of(stored)) + APART * apart**2
             best = int(energy.argmin()) + 1
             choices.append((float(energy[best - 1]), frames[:best], found.select(np.arange(best))))
         step = float(np.abs(self._values[last] - self._values[first - 1]).max(initial=0.0))
-        energy, frames, found = min(choices, key=lambda choice: choice[0], default=(np.inf, None, None))
-        if frames is None or found is None or energy >= APART * step**2:
-            return False
-        self._take(frames, found)
-        return True
+        for energy, frames, found in sorted(choices, key=lambda choice: choice[0])[:1]:
+            if energy < APART * step**2:
+                self._take(frames, found)
 
     def _wish_of(self, values: FloatArray) -> FloatArray:
         """½|w|² of the preferred pose, (f, nv) -> (f,)."""
@@ -441,7 +439,7 @@ class SequenceJob:
         found = attempt(objective, objective.clipped(values), goal)
         if not found.met.all():
             return
-        around = np.arange(frames[0] - 1, min(frames[-1] + 2, len(self._values)))
+        around: IntArray = np.arange(int(frames[0]) - 1, min(int(frames[-1]) + 2, len(self._values)))
         after = np.array(self._values[around])
         after[frames - around[0]] = found.values
         if step_sizes(after).max() < SPREAD * step_sizes(self._values[around]).max():
