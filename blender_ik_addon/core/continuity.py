@@ -25,7 +25,7 @@ JUMP: Final = 3.0
 NO_JUMP: Final = 0.03
 """Largest change of a channel [rad] in a frame that is none in any case."""
 OTHER_NAME: Final = 2.0
-"""Step of an angle [rad] from which other angles of the same rotation may be at less than half of it: they lie
+"""Step of an angle [rad] from which other angles of a rotation may be at less than half of it: they lie
 at least π apart in one of the three."""
 LONGEST: Final = 32
 """Most frames over which a jump is spread."""
