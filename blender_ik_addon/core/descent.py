@@ -63,8 +63,9 @@ GAIN: Final = 1e-10
 """Fall of |r| [1], in scaled units, that is not worth a step: along a valley whose floor is flat to fourth
 order a pose could creep for ever."""
 
-ESCAPE_ANGLE: Final = 0.2
-"""First change [rad] along negative curvature, away from a stationary point that is no minimum."""
+ESCAPE_ANGLES: Final = (0.2, 0.05, 0.0125, 0.003)
+"""Changes [rad] along negative curvature, away from a stationary point that is no minimum: the largest that
+helps. A straight arm whose target is a hair nearer must bend by little."""
 ESCAPE_CURVATURE: Final = 1e-4
 """Negative curvature [1], in scaled units, that counts."""
 
@@ -334,7 +335,7 @@ class Descent:
         if curvature is None:
             return False
         down, up = (bound[frame] for bound in objective.room(self.point.values))
-        free = (-down > ESCAPE_ANGLE) | (up > ESCAPE_ANGLE)
+        free = (-down > ESCAPE_ANGLES[0]) | (up > ESCAPE_ANGLES[0])
         projection = np.diag(free.astype(np.float64))
         for upper in self._levels[:level]:
             basis = np.linalg.qr((upper.jacobian[frame] @ projection).T)[0]
@@ -348,7 +349,7 @@ class Descent:
         away = self.point.residuals[-1][frame]
         signs = (1.0, -1.0) if direction @ away <= 0.0 else (-1.0, 1.0)  # towards the preferred pose first
         norms = self._norms
-        for size in (ESCAPE_ANGLE, 0.25 * ESCAPE_ANGLE):
+        for size in ESCAPE_ANGLES:
             for sign in signs:
                 change = np.zeros_like(self.point.values)
                 change[frame] = sign * size * direction

@@ -330,7 +330,7 @@ def test_reached_is_within_the_tolerance_of_its_kind(method: str, tolerance: flo
 
 
 @each_method
-@pytest.mark.parametrize(("n", "part"), [(2, 0.99), (2, 0.05), (3, 0.5)])
+@pytest.mark.parametrize(("n", "part"), [(2, 0.99), (2, 0.05), (3, 0.5), (4, 0.99975)])
 def test_a_straight_limb_bends_when_the_target_moves_inward_along_it(
     method: str, n: int, part: float
 ) -> None:
