@@ -330,14 +330,16 @@ def test_reached_is_within_the_tolerance_of_its_kind(method: str, tolerance: flo
 
 
 @each_method
-@pytest.mark.parametrize(("n", "part"), [(2, 0.99), (2, 0.05), (3, 0.5), (4, 0.99975)])
+@pytest.mark.parametrize(
+    ("n", "part", "most"), [(2, 0.99, 40), (2, 0.05, 40), (3, 0.5, 40), (4, 0.99975, 80)]
+)
 def test_a_straight_limb_bends_when_the_target_moves_inward_along_it(
-    method: str, n: int, part: float
+    method: str, n: int, part: float, most: int
 ) -> None:
     skeleton = chain(n)
     solution = solve(Problem(skeleton, (tip_task(n, [0, part * n, 0]),)), Pose.rest(skeleton), method=method)
     assert solution.status is Status.REACHED
-    assert solution.iterations <= 40
+    assert solution.iterations <= most
 
 
 @each_method
