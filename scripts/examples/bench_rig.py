@@ -103,8 +103,7 @@ class Limits:
 
 
 SOURCE: Final = """\
-Rough anatomical ranges: the round figures for healthy adults that clinicians use (American Academy of
-Orthopaedic Surgeons, *Joint Motion: Method of Measuring and Recording*, 1965), counted from the metarig's
+Rough anatomical ranges in round figures, our own estimate for healthy adults, counted from the metarig's
 rest pose (arms 28° below the horizontal, elbows bent by 21°, knees by 10°). Where few bones stand for many
 vertebrae they share the range. They are a plausible box and no model of a body: in people the range of one
 angle depends on the others."""
