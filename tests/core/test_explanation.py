@@ -332,7 +332,7 @@ def random_tasks(rng: np.random.Generator, skeleton: Skeleton) -> tuple[Task, ..
 
 
 @each_method
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 10**6), limit=st.sampled_from([0.4, 1.0, np.inf]))
 def test_each_reason_goes_away_with_its_cause(method: str, seed: int, limit: float):
     rng = np.random.default_rng(seed)
@@ -363,7 +363,7 @@ def test_each_reason_goes_away_with_its_cause(method: str, seed: int, limit: flo
         assert known >= {*error.why.outranked_by, *error.why.shares_with}
 
 
-@given(scale=st.sampled_from([1e-3, 0.1, 100.0]))
+@pytest.mark.parametrize("scale", [1e-3, 100.0])
 def test_the_unit_of_length_changes_no_reason(scale: float):
     def answers(scale: float) -> list[tuple[Reason, tuple[str, ...], tuple[str, ...], Array]]:
         upper = np.full((3, 6), np.inf)
