@@ -259,10 +259,12 @@ class _NullSpace:
         return gradient + _transposed(self.jacobian, self.multipliers(gradient))
 
 
-def multipliers_of(jacobian: FloatArray, gradient: FloatArray) -> FloatArray:
+def multipliers_of(
+    jacobian: FloatArray, gradient: FloatArray, damping: float = MULTIPLIER_DAMPING
+) -> FloatArray:
     """Multipliers that come nearest to Jᵀy = −gradient and stay moderate, (F, m)."""
     square = jacobian @ np.swapaxes(jacobian, -1, -2)
-    add_diagonal(square, MULTIPLIER_DAMPING)
+    add_diagonal(square, damping)
     return -_solved(square, _times(jacobian, gradient))
 
 

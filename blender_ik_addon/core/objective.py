@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
+from .lagrange import multipliers_of
 from .mechanism import AngularBend, PointBend, PosedMechanism
 from .problem import Level, System
 from .rotation import nearest_euler
@@ -285,9 +286,8 @@ class Objective:
         above, held = levels[:level], levels[level]
         jacobian = np.concatenate([upper.jacobian for upper in above], axis=1)
         jacobian = jacobian * ~self.on_limit(point.values)[:, None, :]
-        gradient = np.swapaxes(held.jacobian, -1, -2) @ held.residual[..., None]
-        square = jacobian @ np.swapaxes(jacobian, -1, -2) + MULTIPLIER_DAMPING * np.eye(jacobian.shape[1])
-        multipliers = -np.asarray(np.linalg.solve(square, jacobian @ gradient), dtype=np.float64)[..., 0]
+        gradient = (np.swapaxes(held.jacobian, -1, -2) @ held.residual[..., None])[..., 0]
+        multipliers = multipliers_of(jacobian, gradient, MULTIPLIER_DAMPING)
         # A level that is not met holds not by its rows but by being at its best: they pull nothing.
         met = np.repeat(~unmet[:, :level], [upper.residual.shape[1] for upper in above], axis=1)
         multipliers = multipliers * met * np.concatenate(self._row_scales[:level])
