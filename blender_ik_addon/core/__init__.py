@@ -28,24 +28,45 @@ References, cited by their keys:
 from .errors import IKError
 from .explanation import Explanation, Limit, Reason
 from .kinematics import PosedSkeleton, forward_kinematics
+from .options import METHODS, SolverOptions
 from .problem import Problem
 from .sequence import SequenceSolution, solve_each, solve_sequence
 from .skeleton import Pose, Skeleton
-from .solver import METHODS, Solution, SolverOptions, Status, TaskError, solve
-from .tasks import MatchOrientation, ReachPoint, StayNear, Task
+from .solver import Solution, Status, TaskError, solve
+from .tasks import (
+    AimAt,
+    Balance,
+    KeepDistance,
+    MatchOrientation,
+    OneOf,
+    OnPlane,
+    PointPole,
+    ReachPoint,
+    Side,
+    StayNear,
+    Task,
+)
+from .tracking import Tracker
 
 __all__ = [
     "METHODS",
+    "AimAt",
+    "Balance",
     "Explanation",
     "IKError",
+    "KeepDistance",
     "Limit",
     "MatchOrientation",
+    "OnPlane",
+    "OneOf",
+    "PointPole",
     "Pose",
     "PosedSkeleton",
     "Problem",
     "ReachPoint",
     "Reason",
     "SequenceSolution",
+    "Side",
     "Skeleton",
     "Solution",
     "SolverOptions",
@@ -53,6 +74,7 @@ __all__ = [
     "StayNear",
     "Task",
     "TaskError",
+    "Tracker",
     "forward_kinematics",
     "solve",
     "solve_each",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Array types of the core, and the frozen copies that its dataclasses hold."""
 
-from typing import TypeVar, overload
+from typing import TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,14 @@ def frozen(array: npt.ArrayLike, dtype: type[_Scalar]) -> npt.NDArray[_Scalar]: 
 
 
 def frozen(array: npt.ArrayLike, dtype: type[np.generic] = np.float64) -> npt.NDArray[np.generic]:
-    """Return a read-only, C-contiguous copy, so that no one else can change what a frozen dataclass holds."""
+    """Return a read-only, C-contiguous copy, so that no one else can change what a frozen dataclass holds.
+
+    An array that is one already, and nobody's view, is returned as it is.
+    """
+    if isinstance(array, np.ndarray) and array.dtype == dtype:
+        flags = array.flags
+        if flags.owndata and flags.c_contiguous and not flags.writeable:
+            return cast(npt.NDArray[np.generic], array)
     copy = np.array(array, dtype=dtype, order="C", copy=True)
     copy.setflags(write=False)
     return copy

@@ -57,7 +57,7 @@ class Linearized:
 
     def __init__(self, number: int, task: Task, system: System, posed: PosedMechanism) -> None:
         self.number, self.task, self._posed = number, task, posed
-        self._rows = task.rows([task], system.mechanism)
+        self._rows = system.rows_of(number)
         self.length = system.problem.skeleton.reach
         """Unit of length [m]."""
         self._columns = np.where(system.rotates, 1.0, self.length)

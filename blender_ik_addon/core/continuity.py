@@ -36,24 +36,23 @@ def step_sizes(values: FloatArray) -> FloatArray:
     return np.abs(np.diff(values, axis=0)).max(axis=1, initial=0.0)
 
 
-def usual_steps(steps: FloatArray) -> FloatArray:
-    """Median of the steps before and after each, itself left out, (F,)."""
-    reach = np.r_[-NEIGHBOURS:0, 1 : NEIGHBOURS + 1]
-    around = np.arange(len(steps))[:, None] + reach
+def usual_steps(steps: FloatArray, at: IntArray) -> FloatArray:
+    """Median of the steps before and after each of some, itself left out, (f,); 0 where there are none."""
+    around = at[:, None] + np.r_[-NEIGHBOURS:0, 1 : NEIGHBOURS + 1]
     inside = (around >= 0) & (around < len(steps))
-    sizes = np.where(inside, steps[np.clip(around, 0, max(len(steps) - 1, 0))], np.nan)
-    if not len(steps) or not inside.any():
-        return np.zeros(len(steps))
-    alone = ~inside.any(axis=1)
-    return np.nanmedian(np.where(alone[:, None], 0.0, sizes), axis=1)
+    sizes = np.sort(np.where(inside, steps[np.clip(around, 0, max(len(steps) - 1, 0))], np.inf), axis=1)
+    count = inside.sum(axis=1)
+    rows = np.arange(len(at))
+    middle = 0.5 * (sizes[rows, np.maximum(count - 1, 0) // 2] + sizes[rows, count // 2])
+    return np.where(count > 0, middle, 0.0)
 
 
 def jumps(values: FloatArray) -> list[tuple[int, int]]:
     """First and last frame to which a motion (F, nv) jumps, for jumps one after the other."""
     steps = step_sizes(values)
-    large = (steps > NO_JUMP) & (steps > JUMP * usual_steps(steps))
+    large = np.flatnonzero(steps > NO_JUMP)
     found: list[tuple[int, int]] = []
-    for frame in np.flatnonzero(large) + 1:
+    for frame in large[steps[large] > JUMP * usual_steps(steps, large)] + 1:
         if found and frame <= found[-1][1] + 2:
             found[-1] = (found[-1][0], int(frame))
         else:
@@ -76,6 +75,8 @@ def renamed(
     Returns:
         The values, (F, nv); None where other angles of no joint are nearer.
     """
+    if np.abs(values[0] - before).max(initial=0.0) <= OTHER_NAME:
+        return None
     columns, orders = mechanism.balls
     steps = np.abs(values[0] - before)[columns].max(axis=1, initial=0.0)
     after = np.array(values)
@@ -103,7 +104,7 @@ def spread(values: FloatArray, first: int, last: int) -> tuple[IntArray, FloatAr
         The frames (f,), and for each a pose (f, nv) between the two sides; on it tasks are not met.
     """
     steps = step_sizes(values)
-    usual = max(float(np.median(usual_steps(steps)[first - 1 : last])), NO_JUMP / JUMP)
+    usual = max(float(np.median(usual_steps(steps, np.arange(first - 1, last)))), NO_JUMP / JUMP)
     before, after = values[first - 1], values[last]
     distance = float(np.abs(after - before).max(initial=0.0))
     half = int(np.clip(np.ceil(0.75 * distance / usual), 2, LONGEST)) // 2 + 1

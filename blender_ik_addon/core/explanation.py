@@ -347,6 +347,8 @@ class _Reasons:
             if pressure[k] <= BALANCED:
                 break
             column, upper = int(balance.channels[k]), bool(balance.outward[k] > 0.0)
+            if not self._system.own[column]:
+                continue  # a point pressed onto a plane, whose task has a part in it by name
             joint, channel = divmod(int(self._system.mechanism.channels[column]), CHANNELS)
             limits.append(
                 Limit(

@@ -72,6 +72,8 @@ class Box:
     """(F, nv), at least 0."""
     radius: FloatArray
     """Largest change of those that no limit stops, (F,)."""
+    limited: bool = True
+    """Whether any channel has limits at all."""
 
     def leaves(self, change: FloatArray) -> BoolArray:
         """Which changes (F, nv) end beyond a limit."""
@@ -97,20 +99,27 @@ class Step:
     newton: BoolArray
     """Whether nothing has cut it short: it is Newton's, (F,)."""
     slope: FloatArray
-    """Derivative of the cost with the tasks' pull, after the step, (F, nv): 0 where a channel is free."""
+    """Derivative of the cost without the tasks' pull, after the step, (F, nv)."""
     jacobian: FloatArray
     """J of the free channels, (F, m, nv)."""
     square: FloatArray
     """JJᵀ + λ² of them, (F, m, m)."""
+
+    def of_its_own(self) -> Step:
+        """The same with arrays that nobody else has, so that frames of them may be replaced."""
+        return Step(*(getattr(self, field.name).copy() for field in fields(self)))
 
     def replace(self, frames: IntArray, other: Step) -> None:
         """Take some frames from another."""
         for field in fields(self):
             getattr(self, field.name)[frames] = getattr(other, field.name)
 
-    def correction(self, residual: FloatArray) -> FloatArray:
-        """The change (F, nv) that takes away a residual (F, m), by the same factors."""
-        return -_transposed(self.jacobian, _solved(self.square, residual))
+    def correction(self, frames: IntArray, residual: FloatArray) -> FloatArray:
+        """The change (f, nv) that takes away a residual (f, m) in some frames, by the same factors."""
+        jacobian, square = self.jacobian, self.square
+        if len(frames) < len(jacobian):
+            jacobian, square = jacobian[frames], square[frames]
+        return -_transposed(jacobian, _solved(square, residual))
 
 
 @dataclass(frozen=True)
@@ -139,25 +148,35 @@ class Conditions:
             The step, the channels that limits have stopped and hold (F, nv), and in which frames no stopped
             channel wants away from its limit (F,).
         """
-        stops = bool(standing.any())
-        free: BoolArray = ~standing if stops else np.ones_like(standing)
-        stopped = np.zeros_like(box.down)
+        nothing, all_right = np.zeros_like(standing), np.ones(len(standing), dtype=np.bool_)
+        if not box.limited:
+            return self._found(None, None, box.radius), nothing, all_right
+        free: BoolArray | None = ~standing if standing.any() else None
+        stopped = None if free is None else np.zeros_like(box.down)
         step = self._found(free, stopped, box.radius)
-        for _ in range(BOUND_ROUNDS):
-            outside = free & box.leaves(step.change)
-            index = np.flatnonzero(outside.any(axis=1))
+        for number in range(BOUND_ROUNDS):
+            outside = box.leaves(step.change)
+            if free is not None:
+                outside &= free
+            index = np.flatnonzero(np.logical_or.reduce(outside, axis=1))
             if not len(index):
                 break
-            stops = True
-            stopped = np.where(outside, box.clipped(step.change), stopped)
-            free = free & ~outside
+            if number == 0:
+                step = step.of_its_own()
+            clipped = box.clipped(step.change)
+            stopped = np.where(outside, clipped, 0.0 if stopped is None else stopped)
+            free = ~outside if free is None else free & ~outside
             step.replace(index, self._select(index)._found(free[index], stopped[index], box.radius[index]))
-        if not stops:
-            return step, np.zeros_like(standing), np.ones(len(standing), dtype=np.bool_)
+        if free is None:
+            return step, nothing, all_right
         step.change[:] = box.clipped(step.change)
-        held = ~free & box.holds(step.change, step.slope)
+        held = ~free & box.holds(step.change, self.slope(step))
         signs_right: BoolArray = np.logical_and.reduce(held | free, axis=1)
         return step, held, signs_right
+
+    def slope(self, step: Step) -> FloatArray:
+        """Derivative of the cost with the tasks' pull, after a step, (F, nv): 0 where a channel is free."""
+        return step.slope + _transposed(self.jacobian, step.multipliers)
 
     def _select(self, frames: IntArray) -> Conditions:
         """Some of the frames."""
@@ -171,32 +190,29 @@ class Conditions:
             None if self.bend is None else self.bend.select(frames),
         )
 
-    def _found(self, free: BoolArray, stopped: FloatArray, radius: FloatArray) -> Step:
-        """The step with some channels free and the others at given changes."""
+    def _found(self, free: BoolArray | None, stopped: FloatArray | None, radius: FloatArray) -> Step:
+        """The step with some channels free (None: all) and the others at given changes."""
         jacobian, residual = self.jacobian, self.residual
-        whole = bool(free.all())
-        if not whole:
+        if free is not None and stopped is not None:
             residual = residual + _times(jacobian, stopped)
             jacobian = jacobian * free[:, None, :]
         gram = jacobian @ np.swapaxes(jacobian, -1, -2)
-        floor = SINGULAR * np.einsum("fmm->fm", gram).max(axis=1, initial=SMALLEST)
-        square = gram.copy()
+        floor = SINGULAR * np.maximum.reduce(_diagonal(gram), axis=1, initial=SMALLEST)
+        square = gram if self.away is None else gram.copy()
         add_diagonal(square, (self.damping + floor)[:, None])
         multipliers = _solved(square, residual)
         towards, size = _within(-_transposed(jacobian, multipliers), radius)
-        change = stopped + towards
+        change = towards if stopped is None else stopped + towards
         newton = size <= radius
         slope = change
         if self.away is not None and self.bend is not None:
             slope = self.away + change + self.bend.times(change)
             add_diagonal(gram, floor[:, None])
-            null = _NullSpace(jacobian, np.asarray(np.linalg.inv(gram), np.float64), None if whole else free)
+            null = _NullSpace(jacobian, np.asarray(np.linalg.inv(gram), np.float64), free)
             along, slid, uncut = self._slide(slope, null, np.maximum(radius - size, LEAST_SLIDE * radius))
             change, slope, newton = change + along, slope + slid, newton & uncut
             multipliers = null.multipliers(slope)  # the way towards the tasks is done, it pulls no more
-        slope = slope + _transposed(self.jacobian, multipliers)
-        own = jacobian.copy() if whole else jacobian  # frames of it may be replaced
-        return Step(change, multipliers, newton, slope, own, square)
+        return Step(change, multipliers, newton, slope, jacobian, square)
 
     def _slide(
         self, gradient: FloatArray, null: _NullSpace, radius: FloatArray
@@ -270,8 +286,14 @@ def multipliers_of(
 
 def add_diagonal(matrices: FloatArray, value: FloatArray | float) -> None:
     """Add to the diagonals of contiguous square matrices (F, m, m); the value is (F, 1) or one for all."""
+    diagonal = _diagonal(matrices)
+    diagonal += value
+
+
+def _diagonal(matrices: FloatArray) -> FloatArray:
+    """The diagonals of contiguous square matrices (F, m, m), to be written to, (F, m)."""
     size = matrices.shape[-1]
-    matrices.reshape(len(matrices), size * size)[:, :: size + 1] += value
+    return matrices.reshape(len(matrices), size * size)[:, :: size + 1]
 
 
 def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -296,7 +318,9 @@ def _squared(vectors: FloatArray) -> FloatArray:
 
 def _within(change: FloatArray, radius: FloatArray) -> tuple[FloatArray, FloatArray]:
     """A change (F, nv) shortened to a radius (F,), and the largest of it as it was, (F,)."""
-    size = np.abs(change).max(axis=1, initial=0.0)
+    size = np.maximum.reduce(np.abs(change), axis=1, initial=0.0)
+    if (size <= radius).all():
+        return change, size
     return change * np.minimum(1.0, radius / np.maximum(size, TINY))[:, None], size
 
 

@@ -213,6 +213,8 @@ class Mechanism:
         """Which free channels are angles, (nv,)."""
         self.rotation_rows: IntArray = frozen(slots[rotates] * 3 + numbers[rotates] - 3, np.int64)
         """Where the axis of each angle is among those of all kept joints, (m * 3, 3)."""
+        self.turns_all = np.array_equal(self.rotation_rows, np.arange(3 * len(self.joints)))
+        """Whether these are all of them, in their order."""
         self.translation_rows: IntArray = frozen(slots[~rotates] * 3 + numbers[~rotates], np.int64)
         """Where the direction of each translation is among those of all kept joints, (m * 3, 3)."""
 
@@ -274,9 +276,10 @@ class Mechanism:
 
     def with_values(self, pose: Pose, values: FloatArray) -> Pose:
         """The pose with these free channels, (..., nv)."""
-        flat = np.array(pose.channels).reshape(*pose.frames, len(self.skeleton) * CHANNELS)
-        flat[..., self.channels] = values
-        return pose.with_channels(flat.reshape(pose.channels.shape))
+        channels = pose.channels.copy()
+        channels.reshape(*pose.frames, len(self.skeleton) * CHANNELS)[..., self.channels] = values
+        channels.setflags(write=False)
+        return pose.with_channels(channels)
 
     def of_channels(self, per_channel: FloatArray) -> FloatArray:
         """Values of the free channels out of an array for all channels, (..., n, 6) -> (..., nv)."""
@@ -329,30 +332,42 @@ class PosedMechanism:
     matrices: FloatArray
     """armature_from_slot, rigid, (F, m + 1, 4, 4) [m]."""
     axes: FloatArray
-    """Axes of the Euler channels before the joint's own rotation, in columns, (F, m, 3, 3)."""
+    """Axes of the Euler channels in the joint's own frame, in columns, (F, m, 3, 3)."""
 
     def select(self, mechanism: Mechanism, frames: IntArray) -> PosedMechanism:
         """Some of the frames, for the mechanism of those frames."""
         return PosedMechanism(mechanism, self.values[frames], self.matrices[frames], self.axes[frames])
 
+    def replaced(self, frames: BoolArray, others: PosedMechanism) -> PosedMechanism:
+        """The same with some frames from elsewhere."""
+        values, matrices, axes = self.values.copy(), self.matrices.copy(), self.axes.copy()
+        values[frames], matrices[frames], axes[frames] = others.values, others.matrices, others.axes
+        return PosedMechanism(self.mechanism, values, matrices, axes)
+
     @cached_property
-    def screws(self) -> FloatArray:
-        """Velocity (v, omega) of each free channel about the armature's origin, (F, nv, 6)."""
+    def screws(self) -> tuple[FloatArray, FloatArray]:
+        """Velocity v of the armature's origin and angular velocity omega of each free channel.
+
+        Both are (F, nv, 3), per unit of the channel.
+        """
         mechanism = self.mechanism
         frames, m = self.axes.shape[:2]
+        matrices = self.matrices[:, 1:]
+        turning = np.swapaxes(self.axes, -1, -2) @ np.swapaxes(matrices[..., :3, :3], -1, -2)
+        carried = turning @ skew(matrices[..., :3, 3])  # ω × x as rows; the origin goes the other way
+        omega, v = turning.reshape(frames, m * 3, 3), carried.reshape(frames, m * 3, 3)
+        if not mechanism.turns_all:
+            omega, v = omega[:, mechanism.rotation_rows], v[:, mechanism.rotation_rows]
         rotates = mechanism.rotates
-        before = self.matrices[:, mechanism.turns_with, :3, :3] @ mechanism.pre
-        turning = np.swapaxes(before @ self.axes, -1, -2).reshape(frames, m * 3, 3)
-        omega = turning[:, mechanism.rotation_rows]
-        origin = self.matrices[..., :3, 3][:, mechanism.kept_of[rotates] + 1]
-        screws = np.zeros((frames, mechanism.size, 6))
-        screws[:, rotates, :3] = cross(origin, omega)
-        screws[:, rotates, 3:] = omega
-        if not rotates.all():
-            sliding = self.matrices[:, mechanism.parents, :3, :3] @ mechanism.slide
-            sliding = np.swapaxes(sliding, -1, -2).reshape(frames, m * 3, 3)
-            screws[:, ~rotates, :3] = sliding[:, mechanism.translation_rows]
-        return screws
+        v = -v
+        if rotates.all():
+            return v, omega
+        sliding = self.matrices[:, mechanism.parents, :3, :3] @ mechanism.slide
+        sliding = np.swapaxes(sliding, -1, -2).reshape(frames, m * 3, 3)
+        moving, turned = np.empty((2, frames, mechanism.size, 3))
+        moving[:, rotates], turned[:, rotates] = v, omega
+        moving[:, ~rotates], turned[:, ~rotates] = sliding[:, mechanism.translation_rows], 0.0
+        return moving, turned
 
     def points(self, anchors: IntArray, points_anchor: FloatArray) -> FloatArray:
         """Points fixed to slots (E,), given in their frames (F or 1, E, 3), in armature space (F, E, 3)."""
@@ -362,32 +377,30 @@ class PosedMechanism:
     def point_jacobian(self, anchors: IntArray, points: FloatArray) -> FloatArray:
         """∂point/∂channel of points in armature space (F, E, 3) on slots (E,): (F, E, 3, nv) [m/rad, 1]."""
         mechanism = self.mechanism
-        moves = mechanism.moves[anchors]
+        moves = mechanism.moves[anchors][:, None, :]
+        v, omega = self.screws
         if mechanism.has_levers:
             lever = mechanism.lever[anchors]  # (E, nv)
             origins = self.matrices[:, :, :3, 3][:, np.maximum(lever, 0)]  # (F, E, nv, 3)
             arms = np.where((lever >= 0)[..., None], origins, points[:, :, None, :])
-            omega, v = self.screws[:, None, :, 3:], self.screws[:, None, :, :3]
-            return (
-                np.swapaxes(v + cross(np.broadcast_to(omega, arms.shape), arms), -1, -2) * moves[:, None, :]
-            )
+            turned = cross(np.broadcast_to(omega[:, None], arms.shape), arms)
+            return np.swapaxes(v[:, None] + turned, -1, -2) * moves
         frames, count = points.shape[:2]
-        from_screw = np.zeros((frames, count, 3, 6))  # [I | -skew(p)]
-        from_screw[..., :3] = _IDENTITY[:3, :3]
-        from_screw[..., 3:] = -skew(points)
-        velocity = from_screw.reshape(frames, count * 3, 6) @ np.swapaxes(self.screws, -1, -2)
-        return velocity.reshape(frames, count, 3, -1) * moves[:, None, :]
+        turned = skew(points).reshape(frames, count * 3, 3) @ np.swapaxes(omega, -1, -2)  # p × ω
+        jacobian = np.swapaxes(v, -1, -2)[:, None] - turned.reshape(frames, count, 3, mechanism.size)
+        jacobian *= moves
+        return jacobian
 
     def angular_jacobian(self, anchors: IntArray) -> FloatArray:
         """Angular velocity of slots (E,) per channel, (F, E, 3, nv) [1]."""
-        omega = np.swapaxes(self.screws[:, :, 3:], -1, -2)
+        omega = np.swapaxes(self.screws[1], -1, -2)
         return omega[:, None] * self.mechanism.turns[anchors][:, None, :]
 
     def point_bend(self, anchors: IntArray, forces: FloatArray, jacobian: FloatArray) -> PointBend:
         """Σ_e force_e · ∂²point_e/∂q∂q for forces (F, E, 3) and the points' Jacobian (F, E, 3, nv)."""
         mechanism = self.mechanism
         moves = mechanism.moves[anchors]  # (E, nv)
-        torque = cross(forces[:, :, None, :], self.screws[:, None, :, 3:]) * moves[..., None]  # (F, E, nv, 3)
+        torque = cross(forces[:, :, None, :], self.screws[1][:, None]) * moves[..., None]  # (F, E, nv, 3)
         together = None
         if mechanism.has_levers:
             # Channels on two sides of a joint that does not inherit rotation do not act on each other.

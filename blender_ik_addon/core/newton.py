@@ -26,7 +26,7 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray
 from .lagrange import TINY, Box, Conditions, Step, multipliers_of
 from .mechanism import PosedMechanism
-from .objective import Objective
+from .objective import Objective, Stand, lengths
 
 DAMPING_START: Final = 0.1
 """First μ of λ² = μ|r|² [1]."""
@@ -84,6 +84,8 @@ class Attempt:
     """Steps solved for each frame, (F,)."""
     history: tuple[FloatArray, ...]
     """|r| of each level of the tasks before the first iteration and after each, (F, levels)."""
+    posed: PosedMechanism | None = None
+    """The mechanism at `values`, where there was but one frame."""
 
     @classmethod
     def none(cls, values: FloatArray, errors: FloatArray) -> Attempt:
@@ -134,6 +136,7 @@ def attempt(
     values: FloatArray,
     goal: Goal,
     callback: Callable[[int, FloatArray], bool] | None = None,
+    posed: PosedMechanism | None = None,
 ) -> Attempt:
     """Try to meet every task in every frame, starting from the free channels (F, nv).
 
@@ -143,48 +146,93 @@ def attempt(
         goal: When a frame is done.
         callback: Called after each iteration with its number and the channels of the frames still at work,
             (f, nv); True stops.
+        posed: The mechanism at a start inside the limits, for a caller that has placed it already.
     """
     values = objective.clipped(values)
     if goal.wish:
-        values = objective.unwound(values)
-    frames = np.arange(len(values))
-    errors = np.zeros((len(values), len(goal.tolerance)))
-    met = np.zeros(len(values), dtype=np.bool_)
-    iterations = np.zeros(len(values), dtype=np.int64)
-    walk = _Walk(objective, values, goal)
-    history = [walk.level_norms]
+        unwound = objective.unwound(values)
+        posed, values = posed if unwound is values else None, unwound
+    walk = _Walk(objective, objective.stand(values, posed), goal)
+    report = _Report(walk)
     for iteration in range(goal.max_iterations + 1):
-        missing = walk.errors
-        arrived = walk.arrived(missing)
+        arrived = walk.arrived()
         ended = arrived | walk.hopeless() | (iteration == goal.max_iterations)
-        values[frames], errors[frames], met[frames] = walk.values, missing, arrived
+        report.note(walk, arrived)
         if ended.all():
             break
         if ended.any():
-            frames, walk = frames[~ended], walk.select(np.flatnonzero(~ended))
-        iterations[frames] += 1
+            walk = report.without(walk, ended)
         walk.step()
-        history.append(history[-1].copy())
-        history[-1][frames] = walk.level_norms
-        if callback is not None and callback(iteration + 1, walk.values):
-            values[frames], errors[frames] = walk.values, walk.errors
+        report.count(walk)
+        if callback is not None and callback(iteration + 1, walk.stand.values):
+            report.note(walk, None)
             break
-    return Attempt(values, errors, met, iterations, tuple(history))
+    return report.attempt(walk)
+
+
+class _Report:
+    """What an attempt has found, of all frames, also of those that are no longer on their way."""
+
+    def __init__(self, walk: _Walk) -> None:
+        frames = len(walk.stand.values)
+        self._frames: IntArray | None = None
+        """Those on their way; None for all."""
+        self._values, self._errors = walk.stand.values, walk.stand.errors
+        self._met = np.zeros(frames, dtype=np.bool_)
+        self._iterations = np.zeros(frames, dtype=np.int64)
+        self._history = [walk.level_norms]
+
+    def note(self, walk: _Walk, arrived: BoolArray | None) -> None:
+        """Where the frames on their way are, and which have arrived, if that is known."""
+        if self._frames is None:
+            self._values, self._errors = walk.stand.values, walk.stand.errors
+            self._met = self._met if arrived is None else arrived
+        else:
+            self._values[self._frames], self._errors[self._frames] = walk.stand.values, walk.stand.errors
+            if arrived is not None:
+                self._met[self._frames] = arrived
+
+    def without(self, walk: _Walk, ended: BoolArray) -> _Walk:
+        """The way of those frames that have not ended."""
+        left = np.flatnonzero(~ended)
+        if self._frames is None:
+            self._values, self._errors, self._met = self._values.copy(), self._errors.copy(), self._met.copy()
+            self._frames = left
+        else:
+            self._frames = self._frames[left]
+        return walk.select(left)
+
+    def count(self, walk: _Walk) -> None:
+        """One more iteration of the frames on their way."""
+        if self._frames is None:
+            self._iterations += 1
+            self._history.append(walk.level_norms)
+        else:
+            self._iterations[self._frames] += 1
+            self._history.append(self._history[-1].copy())
+            self._history[-1][self._frames] = walk.level_norms
+
+    def attempt(self, walk: _Walk) -> Attempt:
+        """All of it."""
+        return Attempt(
+            self._values,
+            self._errors,
+            self._met,
+            self._iterations,
+            tuple(self._history),
+            walk.stand.posed if len(self._met) == 1 else None,
+        )
 
 
 class _Walk:
     """Frames on their way, all at the same iteration."""
 
-    def __init__(self, objective: Objective, values: FloatArray, goal: Goal) -> None:
-        frames = len(values)
+    def __init__(self, objective: Objective, stand: Stand, goal: Goal) -> None:
+        frames = len(stand.values)
         self._objective, self._goal = objective, goal
         self._wishes = goal.wish and objective.wishes
-        self.values: FloatArray
-        """The free channels, (F, nv), inside the limits."""
-        self._posed: PosedMechanism
-        self._residual: FloatArray
-        self._norm: FloatArray
-        self._stand_at(values)
+        self.stand = stand
+        """Where the frames are."""
         self._damping = np.full(frames, DAMPING_START)
         self._radius = np.full(frames, goal.max_angle)
         self._penalty = np.zeros(frames)
@@ -192,7 +240,7 @@ class _Walk:
         """Where the preferred pose counts: not where it stands in the way to far targets, (F,)."""
         self._resisting = np.zeros(frames, dtype=np.bool_)
         """Where even the linear model of a step leaves most of the residual, (F,)."""
-        self._standing = np.zeros(values.shape, dtype=np.bool_)
+        self._standing = np.zeros(stand.values.shape, dtype=np.bool_)
         """Channels that a limit holds where they are, (F, nv)."""
         self._size = np.full(frames, np.inf)
         """Largest change of the last step, (F,)."""
@@ -205,8 +253,7 @@ class _Walk:
         """Some of the frames."""
         some = copy(self)
         some._objective = self._objective.select(index)
-        some._posed = self._posed.select(some._objective.system.mechanism, index)
-        some.values, some._residual, some._norm = self.values[index], self._residual[index], self._norm[index]
+        some.stand = self.stand.select(some._objective.system, index)
         some._damping, some._radius = self._damping[index], self._radius[index]
         some._penalty, some._standing = self._penalty[index], self._standing[index]
         some._wishing, some._resisting = self._wishing[index], self._resisting[index]
@@ -218,28 +265,25 @@ class _Walk:
         return some
 
     @property
-    def errors(self) -> FloatArray:
-        """Unweighted error of each task, (F, T) [m] or [rad]."""
-        return self._objective.system.errors(self._posed)
-
-    @property
     def level_norms(self) -> FloatArray:
         """|r| of each level, (F, levels)."""
-        return self._objective.norms_by_level(self._residual)
+        if self._objective.levels == 1:
+            return self.stand.norm[:, None]
+        return self._objective.norms_by_level(self.stand.residual)
 
-    def arrived(self, errors: FloatArray) -> BoolArray:
-        """Which frames, of errors (F, T), meet every task and, where there is a wish, move no more, (F,)."""
-        met: BoolArray = np.logical_and.reduce(errors <= self._goal.tolerance, axis=1)
+    def arrived(self) -> BoolArray:
+        """Which frames meet every task and, where there is a wish, move no more, (F,)."""
+        met = self._within(self.stand)
         if not self._wishes:
             return met
         met &= self._expected <= self._goal.step_tolerance
         if met.any():
-            unwound = self._objective.unwound(self.values)
-            if unwound is not self.values:
-                turned = (unwound != self.values).any(axis=1)
+            unwound = self._objective.unwound(self.stand.values)
+            if unwound is not self.stand.values:
+                turned = (unwound != self.stand.values).any(axis=1)
                 self._expected[turned] = np.inf
                 self._size[turned] = np.inf
-                self._stand_at(unwound)
+                self.stand = self._objective.stand(unwound)
                 met &= ~turned
         return met
 
@@ -247,59 +291,80 @@ class _Walk:
         """Which frames come no nearer, (F,)."""
         stuck: BoolArray = self._radius < SMALLEST_RADIUS
         if len(self._past) == PATIENCE:
-            slow = (self._norm > HOPEFUL * self._past[0]) & (self._norm > self._goal.slack)
+            norm = self.stand.norm
+            slow = (norm > HOPEFUL * self._past[0]) & (norm > self._goal.slack)
             stuck |= slow & self._resisting
         return stuck
 
     def step(self) -> None:
         """Solve for a step and take it where the merit falls."""
         conditions = self._conditions()
-        box = Box(*self._objective.room(self.values), self._radius)
+        here, objective = self.stand, self._objective
+        box = Box(*objective.room(here.values), self._radius, objective.limited)
         step, held, signs_right = conditions.solve(box, self._standing)
-        taken = np.abs(step.change).max(axis=1, initial=0.0)
-        still = (taken <= self._goal.step_tolerance) & signs_right
-        change = step.change * ~still[:, None] if still.any() else step.change
-        values, posed, residual = self._moved(self.values, change)
-        norm = _norm(residual)
-        bent = (norm > self._goal.slack) & ((norm < CORRECTED * self._norm) | (taken < CORRECTED))
-        if not self._wishes:
-            done = (self._objective.system.errors(posed) <= self._goal.tolerance).all(axis=1)
+        taken = np.maximum.reduce(np.abs(step.change), axis=1, initial=0.0)
+        change, still, done = step.change, None, None
+        if self._wishes:
+            still = (taken <= self._goal.step_tolerance) & signs_right
+            change = change * ~still[:, None] if still.any() else change
+        there = objective.stand(objective.moved(here.values, change))
+        if still is None:
+            done = self._within(there)
             if done.all():
-                self.values, self._posed, self._residual, self._norm = values, posed, residual, norm
+                self.stand = there
                 return
-            bent &= ~done
-        if bent.any():
-            corrected = self._moved(values, step.correction(residual * bent[:, None]))
-            corrected_norm = _norm(corrected[2])
-            helps = corrected_norm <= norm
-            if not helps.all():
-                corrected = self._at(np.where(helps[:, None], corrected[0], values))
-            (values, posed, residual), norm = corrected, np.minimum(norm, corrected_norm)
+        there = self._corrected(step, there, taken, done)
+        norm = there.norm
 
-        needed = PENALTY * _norm(step.multipliers) + PENALTY_START
-        self._penalty = np.maximum(PENALTY_FADE * self._penalty, needed)
-        merit = self._merit(self.values, self._norm)
-        better = (self._merit(values, norm) < merit) | (taken <= FINE)
-        self._past = [*self._past[-PATIENCE + 1 :], self._norm]
-        promised = self._residual + (conditions.jacobian @ change[..., None])[..., 0]
-        self._resisting = _norm(promised) > HOPEFUL * self._norm
-        good = better & (norm <= np.maximum(GOOD * self._norm, NEAR))
+        if self._wishes:
+            needed = PENALTY * lengths(step.multipliers) + PENALTY_START
+            self._penalty = np.maximum(PENALTY_FADE * self._penalty, needed)
+        better = (self._merit(there) < self._merit(here)) | (taken <= FINE)
+        self._past = [*self._past[-PATIENCE + 1 :], here.norm]
+        promised = here.residual + (conditions.jacobian @ change[..., None])[..., 0]
+        self._resisting = lengths(promised) > HOPEFUL * here.norm
+        good = better & (norm <= np.maximum(GOOD * here.norm, NEAR))
         self._damping *= np.where(good, DAMPING_FACTORS[0], np.where(better, 1.0, DAMPING_FACTORS[1]))
         self._damping = np.maximum(DAMPING_RANGE[0], np.minimum(self._damping, DAMPING_RANGE[1]))
         grown = np.minimum(RADIUS_FACTORS[0] * self._radius, self._goal.max_angle)
         shrunk = RADIUS_FACTORS[1] * np.minimum(self._radius, taken)
         self._radius = np.where(better, np.where(good, grown, self._radius), shrunk)
 
-        if self._wishes:
+        if still is not None:
             # A step without the wish tells nothing of what the wish will still change.
             self._expect(step, taken, still & self._wishing, better & signs_right & self._wishing)
-            self._wishing = (np.where(better, norm, self._norm) < WISH_FROM) | (self._wishing & better)
+            self._wishing = (np.where(better, norm, here.norm) < WISH_FROM) | (self._wishing & better)
         self._size = np.where(better, taken, self._size)
-        if better.all():
-            self.values, self._posed, self._residual, self._norm = values, posed, residual, norm
-        elif better.any():
-            self._stand_at(np.where(better[:, None], values, self.values))
-        self._standing = held & self._objective.on_limit(self.values)
+        self.stand = there.where(better, here)
+        if held.any():
+            held &= objective.on_limit(self.stand.values)
+        self._standing = held
+
+    def _corrected(self, step: Step, there: Stand, taken: FloatArray, done: BoolArray | None) -> Stand:
+        """Where a step leads once what its motion has bent is put back, if that helps."""
+        bent = (there.norm > self._goal.slack) & (
+            (there.norm < CORRECTED * self.stand.norm) | (taken < CORRECTED)
+        )
+        if done is not None:
+            bent &= ~done
+        index = np.flatnonzero(bent)
+        if not len(index):
+            return there
+        some, objective = there, self._objective
+        if len(index) < len(bent):
+            objective = objective.select(index)
+            some = there.select(objective.system, index)
+        back = step.correction(index, some.residual)
+        corrected = objective.stand(objective.moved(some.values, back))
+        helps = np.zeros_like(bent)
+        helps[index] = corrected.norm <= some.norm
+        if helps.all():
+            return corrected
+        return there.replaced(helps, corrected.select(objective.system, np.flatnonzero(helps[index])))
+
+    def _within(self, stand: Stand) -> BoolArray:
+        """Where all tasks are within their tolerances, (F,)."""
+        return np.logical_and.reduce(stand.errors <= self._goal.tolerance, axis=1)
 
     def _expect(self, step: Step, taken: FloatArray, still: BoolArray, sound: BoolArray) -> None:
         """Say how much the next step will change: Newton's method doubles the digits, others do not."""
@@ -312,39 +377,21 @@ class _Walk:
 
     def _conditions(self) -> Conditions:
         """Lagrange's conditions where the frames are."""
-        objective = self._objective
-        jacobian = objective.stacked_jacobian(self._posed)
+        objective, here = self._objective, self.stand
+        jacobian = objective.stacked_jacobian(here.posed)
         away = bend = None
         if self._wishes and self._wishing.any():
-            away = objective.away(self.values) * self._wishing[:, None]
-            free = ~objective.on_limit(self.values)
-            bend = objective.bend(self._posed, multipliers_of(jacobian * free[:, None, :], away))
-        damping = self._damping * self._norm**2 + DAMPING_FLOOR
-        return Conditions(jacobian, self._residual, damping, away, bend)
+            away = objective.away(here.values) * self._wishing[:, None]
+            free = ~objective.on_limit(here.values)
+            bend = objective.bend(here.posed, multipliers_of(jacobian * free[:, None, :], away))
+        damping = self._damping * here.norm**2 + DAMPING_FLOOR
+        return Conditions(jacobian, here.residual, damping, away, bend)
 
-    def _merit(self, values: FloatArray, norm: FloatArray) -> FloatArray:
+    def _merit(self, stand: Stand) -> FloatArray:
         """Exact penalty function, (F,)."""
         if not self._wishes:
-            return norm
-        away = self._objective.away(values) * self._wishing[:, None]
-        return self._penalty * np.maximum(norm - self._goal.slack, 0.0) + 0.5 * np.einsum(
+            return stand.norm
+        away = self._objective.away(stand.values) * self._wishing[:, None]
+        return self._penalty * np.maximum(stand.norm - self._goal.slack, 0.0) + 0.5 * np.einsum(
             "fv,fv->f", away, away
         )
-
-    def _at(self, values: FloatArray) -> tuple[FloatArray, PosedMechanism, FloatArray]:
-        """Values, with what they lead to."""
-        posed = self._objective.system.place(values)
-        return values, posed, self._objective.stacked(posed)
-
-    def _moved(self, values: FloatArray, change: FloatArray) -> tuple[FloatArray, PosedMechanism, FloatArray]:
-        """Values after a change in u, with what they lead to."""
-        return self._at(self._objective.moved(values, change))
-
-    def _stand_at(self, values: FloatArray) -> None:
-        self.values, self._posed, self._residual = self._at(values)
-        self._norm = _norm(self._residual)
-
-
-def _norm(vectors: FloatArray) -> FloatArray:
-    """Euclidean length, (F, m) -> (F,)."""
-    return np.sqrt(np.einsum("fm,fm->f", vectors, vectors))

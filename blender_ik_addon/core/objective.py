@@ -13,15 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .lagrange import multipliers_of
-from .mechanism import AngularBend, PointBend, PosedMechanism
+from .mechanism import PosedMechanism
 from .problem import Level, System
 from .rotation import nearest_euler
+from .tasks import Bend
 
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none, as a part of 1 and of where it is: rounding, or the traces of
@@ -52,11 +54,56 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Stand:
+    """Where frames are, with the residual of all levels of the tasks in one."""
+
+    system: System
+    """That of these frames."""
+    posed: PosedMechanism
+    residual: FloatArray
+    """Of all levels, one above the other, (F, m), in scaled units."""
+    norm: FloatArray
+    """|r|, (F,)."""
+
+    @property
+    def values(self) -> FloatArray:
+        """The free channels, (F, nv) [m, rad], inside the limits."""
+        return self.posed.values
+
+    @cached_property
+    def errors(self) -> FloatArray:
+        """Unweighted error of each task, (F, T) [m] or [rad]."""
+        return self.system.errors(self.posed)
+
+    def select(self, system: System, frames: IntArray) -> Stand:
+        """Some of the frames, with the system of those frames."""
+        posed = self.posed.select(system.mechanism, frames)
+        return Stand(system, posed, self.residual[frames], self.norm[frames])
+
+    def replaced(self, frames: BoolArray, others: Stand) -> Stand:
+        """The same with some frames from elsewhere."""
+        posed = self.posed.replaced(frames, others.posed)
+        residual, norm = self.residual.copy(), self.norm.copy()
+        residual[frames], norm[frames] = others.residual, others.norm
+        return Stand(self.system, posed, residual, norm)
+
+    def where(self, frames: BoolArray, otherwise: Stand) -> Stand:
+        """Some frames from here, the rest from another stand."""
+        if frames.all():
+            return self
+        return otherwise.replaced(frames, self.select(self.system, np.flatnonzero(frames)))
+
+
+@dataclass(frozen=True)
 class DenseBend:
     """A curvature as matrices."""
 
     matrices: FloatArray
     """(F, nv, nv)."""
+
+    def matrix(self) -> FloatArray:
+        """All of it, (F, nv, nv)."""
+        return self.matrices
 
     def times(self, change: FloatArray) -> FloatArray:
         """Its product with changes (F, nv)."""
@@ -73,7 +120,12 @@ class TaskBend:
 
     weight: FloatArray
     """u = weight * q, (nv,)."""
-    parts: tuple[DenseBend | PointBend | AngularBend, ...]
+    parts: tuple[DenseBend | Bend, ...]
+
+    def matrix(self) -> FloatArray:
+        """All of it, (F, nv, nv)."""
+        scale = self.weight[:, None] * self.weight
+        return sum((part.matrix() for part in self.parts), np.zeros((1, *scale.shape))) / scale
 
     def times(self, change: FloatArray) -> FloatArray:
         """Its product with changes in u, (F, nv)."""
@@ -126,11 +178,14 @@ class Objective:
         lower, upper = system.lower, system.upper
         self._lowest = lower + np.where(np.isfinite(lower), HAIR * (1.0 + np.abs(lower)), 0.0)
         self._highest = upper - np.where(np.isfinite(upper), HAIR * (1.0 + np.abs(upper)), 0.0)
+        self.limited = bool((np.isfinite(lower) | np.isfinite(upper)).any())
+        """Whether any channel has limits."""
         wish = ~np.isnan(system.preferred)
         self._wish = wish.astype(np.float64)
         self._preferred = np.where(wish, system.preferred, 0.0) * self.weight
 
         self._stacked_scale = np.concatenate(scales) if scales else np.zeros(0)
+        self._jacobian_scale = self._stacked_scale[:, None] / self.weight
         self._level_starts = np.cumsum([0, *(len(scale) for scale in self._row_scales)])[:-1]
         self.wishes = bool(wish.any())
         """Whether any channel has a preferred value."""
@@ -143,10 +198,16 @@ class Objective:
             some._preferred = self._preferred[frames]
         return some
 
+    def on(self, system: System) -> Objective:
+        """The same for a system that differs in its targets alone."""
+        other = copy(self)
+        other.system = system
+        return other
+
     def towards(self, values: FloatArray) -> Objective:
         """The same with poses of its own for each frame as the preferred ones, in all channels, (F, nv)."""
         other = copy(self)
-        other._preferred, other._wish = values * self.weight, np.ones_like(self.weight)
+        other._preferred, other._wish = values * self.weight, self.system.own.astype(np.float64)
         other.wishes = True
         return other
 
@@ -157,11 +218,17 @@ class Objective:
 
     def clipped(self, values: FloatArray) -> FloatArray:
         """Values inside the limits."""
+        if not self.limited:
+            return np.array(values)
         return np.minimum(np.maximum(values, self.system.lower), self.system.upper)
 
-    def stacked(self, posed: PosedMechanism) -> FloatArray:
-        """Residuals of all levels of the tasks, one above the other, in scaled units, (F, m)."""
-        return np.concatenate(self.system.residuals(posed), axis=1) * self._stacked_scale
+    def stand(self, values: FloatArray, posed: PosedMechanism | None = None) -> Stand:
+        """Evaluate all levels as one at values inside the limits, if need be by forward kinematics."""
+        posed = self.system.place(values) if posed is None else self.system.settled(posed)
+        levels = self.system.residuals(posed)
+        residual = levels[0] if len(levels) == 1 else np.concatenate(levels, axis=1)
+        residual = residual * self._stacked_scale
+        return Stand(self.system, posed, residual, lengths(residual))
 
     def stacked_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Derivative of those by u, (F, m, nv)."""
@@ -171,7 +238,16 @@ class Objective:
             if len(levels) == 1
             else np.concatenate([level.jacobian for level in levels], axis=1)
         )
-        return jacobian * (self._stacked_scale[:, None] / self.weight)
+        return jacobian * self._jacobian_scale
+
+    def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """The same with targets in place of points [Buss2009 §2]."""
+        return np.concatenate(self.system.alternate_jacobians(posed), axis=1) * self._jacobian_scale
+
+    @property
+    def row_scale(self) -> FloatArray:
+        """By what the rows of the tasks are multiplied, (m,)."""
+        return self._stacked_scale
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> TaskBend:
         """Σ_k y_k ∂²r_k/∂u∂u of those with multipliers (F, m)."""
@@ -196,8 +272,8 @@ class Objective:
     def at(self, values: FloatArray) -> Point:
         """Evaluate at values inside the limits."""
         posed = self.system.place(values)
-        residuals = (*self._scaled(self.system.residuals(posed)), self.away(values))
-        return Point(values, posed, residuals, norms_of(residuals))
+        residuals = (*self._scaled(self.system.residuals(posed)), self.away(posed.values))
+        return Point(posed.values, posed, residuals, norms_of(residuals))
 
     def linearize(self, point: Point) -> list[Level]:
         """Residual and Jacobian by u of every level, the wish last."""
@@ -215,6 +291,8 @@ class Objective:
     def moved(self, values: FloatArray, change: FloatArray) -> FloatArray:
         """Values after a change in u, inside the limits, and on those that it reaches but for rounding."""
         moved = values + change / self.weight
+        if not self.limited:
+            return moved
         moved = np.where(moved <= self._lowest, self.system.lower, moved)
         return np.where(moved >= self._highest, self.system.upper, moved)
 
@@ -307,6 +385,11 @@ class Objective:
         return (values * self.weight - self._preferred) * self._wish
 
 
+def lengths(vectors: FloatArray) -> FloatArray:
+    """Euclidean length, (F, m) -> (F,)."""
+    return np.sqrt(np.einsum("fm,fm->f", vectors, vectors))
+
+
 def norms_of(residuals: Sequence[FloatArray]) -> FloatArray:
     """|r| of each, (F, len(residuals))."""
-    return np.stack([np.sqrt(np.einsum("fm,fm->f", r, r)) for r in residuals], axis=1)
+    return np.stack([lengths(residual) for residual in residuals], axis=1)

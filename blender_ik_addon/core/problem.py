@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, frozen
+from .clearance import ClearedMechanism, with_clearances, with_joints
 from .errors import IKError
-from .mechanism import AngularBend, Mechanism, PointBend, PosedMechanism
-from .skeleton import Pose, Skeleton
-from .tasks import Rows, Task
+from .mechanism import Mechanism, PosedMechanism
+from .skeleton import CHANNELS, Pose, Skeleton
+from .tasks import Bend, ChoiceRows, OneOf, Rows, Task
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,10 @@ class Problem:
             raise IKError(f"the pose has shape {pose.channels.shape}, wanted (frames, {n}, 6)")
         if self.frames not in (None, 1) and pose.frames[0] != self.frames:
             raise IKError(f"the targets have {self.frames} frames, the pose {pose.frames[0]}")
-        return System(self, pose)
+        skeleton, tasks = with_clearances(self.skeleton, self.tasks)
+        if skeleton is self.skeleton:
+            return System(self, pose)
+        return System(Problem(skeleton, tasks), with_joints(pose, len(skeleton)))
 
 
 @dataclass(frozen=True)
@@ -85,27 +89,38 @@ class System:
 
     def __init__(self, problem: Problem, pose: Pose) -> None:
         self.problem = problem
-        self.tasks = problem.weighty_tasks
-        """The tasks that take part, (T,); those of a selected frame with its targets."""
+        self._tasks = problem.weighty_tasks
+        self.labels = tuple(task.label for task in self._tasks)
+        """What messages call the tasks that take part, (T,)."""
+        self.angular = tuple(task.angular for task in self._tasks)
+        """Whether their errors are angles, (T,)."""
+        self._targets: Sequence[FloatArray] | None = None
+        """Targets that have taken the place of those of the tasks, (T,)."""
         self._frames = np.arange(pose.frames[0])
         """Which frames of the problem these are."""
         skeleton = problem.skeleton
-        joints = {joint for task in self.tasks for joint in task.joints(skeleton)}
-        self.mechanism = Mechanism.of(skeleton, pose, joints)
-        self.priorities = tuple(sorted({task.priority for task in self.tasks}))
+        joints = {joint for task in self._tasks for joint in task.joints(skeleton)}
+        kind_of_mechanism = Mechanism if skeleton.posed_joints == len(skeleton) else ClearedMechanism
+        self.mechanism = kind_of_mechanism.of(skeleton, pose, joints)
+        self.priorities = tuple(sorted({task.priority for task in self._tasks}))
         self._levels: list[list[Rows]] = []
-        self._task_of_error: list[int] = []
-        """Position in `tasks` of each column of the stacked errors."""
+        self._numbers: list[list[list[int]]] = []
+        """Positions in `tasks` of those that are stacked in each of the rows of each level."""
         for priority in self.priorities:
             kinds: dict[type[Task], list[int]] = {}
-            for number, task in enumerate(self.tasks):
+            for number, task in enumerate(self._tasks):
                 if task.priority == priority:
                     kinds.setdefault(type(task), []).append(number)
-            groups: list[Rows] = []
-            for kind, numbers in kinds.items():
-                groups.append(kind.rows([self.tasks[number] for number in numbers], self.mechanism))
-                self._task_of_error += numbers
-            self._levels.append(groups)
+            self._levels.append(
+                [
+                    kind.rows([self._tasks[number] for number in own], self.mechanism)
+                    for kind, own in kinds.items()
+                ]
+            )
+            self._numbers.append(list(kinds.values()))
+        self._clears = any(rows.clears for level in self._levels for rows in level)
+        self._task_of_error = [number for level in self._numbers for own in level for number in own]
+        """Position in `tasks` of each column of the stacked errors."""
         of_channels = self.mechanism.of_channels
         self.lower: FloatArray = frozen(of_channels(skeleton.lower))
         self.upper: FloatArray = frozen(of_channels(skeleton.upper))
@@ -117,14 +132,38 @@ class System:
         """The same system for some of its frames."""
         some = copy(self)
         some._frames = self._frames[frames]
-        if len(frames) == 1:
-            frame = int(some._frames[0])
-            some.tasks = tuple(
-                task if task.frames is None else task.at_frame(frame) for task in self.problem.weighty_tasks
-            )
         some.mechanism = self.mechanism.select(frames)
         some._levels = [[rows.select(frames) for rows in level] for level in self._levels]
         return some
+
+    def aimed(self, targets: Sequence[FloatArray]) -> System:
+        """The same system of one frame with other targets, one for each of its tasks.
+
+        Raises:
+            IKError: Their number or the shape of one is wrong, or one is not finite.
+        """
+        if len(targets) != len(self._tasks):
+            raise IKError(f"{len(targets)} targets for {len(self._tasks)} tasks ({', '.join(self.labels)})")
+        some = copy(self)
+        some._targets = targets
+        some._levels = [
+            [
+                rows.aimed([targets[number] for number in own])
+                for rows, own in zip(level, numbers, strict=True)
+            ]
+            for level, numbers in zip(self._levels, self._numbers, strict=True)
+        ]
+        return some
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks that take part, (T,); those of a single frame with its targets."""
+        if self._targets is not None:
+            return tuple(task.moved(target) for task, target in zip(self._tasks, self._targets, strict=True))
+        if len(self._frames) != 1:
+            return self._tasks
+        frame = int(self._frames[0])
+        return tuple(task if task.frames is None else task.at_frame(frame) for task in self._tasks)
 
     @property
     def heaviest_weights(self) -> list[float]:
@@ -137,7 +176,7 @@ class System:
         return [min(self._weights(priority)) for priority in self.priorities]
 
     def _weights(self, priority: int) -> list[float]:
-        return [task.weight for task in self.tasks if task.priority == priority]
+        return [task.weight for task in self._tasks if task.priority == priority]
 
     @property
     def size(self) -> int:
@@ -151,11 +190,111 @@ class System:
 
     def place(self, values: FloatArray) -> PosedMechanism:
         """Forward kinematics for the free channels (F, nv)."""
-        return self.mechanism.place(values)
+        return self.settled(self.mechanism.place(values))
+
+    def settled(self, posed: PosedMechanism) -> PosedMechanism:
+        """The same with the clearances over one-sided planes at their best."""
+        if not self._clears:
+            return posed
+        values = posed.values
+        for rows in (rows for level in self._levels for rows in level if rows.clears):
+            values = rows.settled(posed, values)
+        return replace(posed, values=values)
+
+    # Choices between alternatives
+
+    @property
+    def _choices(self) -> list[ChoiceRows]:
+        return [rows for level in self._levels for rows in level if isinstance(rows, ChoiceRows)]
+
+    @property
+    def alternatives(self) -> tuple[int, ...]:
+        """How many alternatives there are in each choice, (C,)."""
+        return tuple(count for rows in self._choices for count in rows.alternatives)
+
+    @property
+    def margins(self) -> tuple[float, ...]:
+        """How much further down another alternative of each must bring the residual, scaled, (C,) [1]."""
+        return tuple(margin for rows in self._choices for margin in rows.margins)
+
+    @property
+    def taken(self) -> IntArray:
+        """Which alternative of each choice is taken, (F or 1, C)."""
+        parts = [rows.taken for rows in self._choices]
+        frames = max((len(part) for part in parts), default=1)
+        parts = [np.broadcast_to(part, (frames, part.shape[1])) for part in parts]
+        return np.concatenate([np.zeros((frames, 0), dtype=np.int64), *parts], axis=1)
+
+    def nearest(self, posed: PosedMechanism, kept: IntArray | None = None) -> IntArray:
+        """The alternatives with the least errors at a pose, (F, C).
+
+        Args:
+            posed: Where.
+            kept: Those that stay while they are within their margins, (F or 1, C).
+        """
+        found, start = [np.zeros((len(posed.values), 0), dtype=np.int64)], 0
+        for rows in self._choices:
+            end = start + len(rows.alternatives)
+            found.append(rows.nearest(posed, None if kept is None else kept[:, start:end]))
+            start = end
+        return np.concatenate(found, axis=1)
+
+    def choice_errors(self, posed: PosedMechanism) -> list[FloatArray]:
+        """Errors of the alternatives of each choice, (F, alternatives) each [m] or [rad]."""
+        return [errors for rows in self._choices for errors in rows.every_error(posed)]
+
+    def taking(self, taken: IntArray) -> System:
+        """The same system with given alternatives, (F or 1, C)."""
+        some, start = copy(self), 0
+        some._levels = [list(level) for level in self._levels]
+        for level in some._levels:
+            for place, rows in enumerate(level):
+                if isinstance(rows, ChoiceRows):
+                    end = start + len(rows.alternatives)
+                    level[place] = rows.taking(taken[:, start:end])
+                    start = end
+        return some
+
+    def rows_of(self, number: int) -> Rows:
+        """The rows of one of `tasks` alone, with what it has taken."""
+        task = self.tasks[number]
+        rows = task.rows([task], self.mechanism)
+        if isinstance(rows, ChoiceRows):
+            before = sum(isinstance(self._tasks[other], OneOf) for other in self._order_of(number))
+            return rows.taking(self.taken[:, before : before + 1])
+        return rows
+
+    def taken_label(self, number: int) -> str:
+        """Label of what one of `tasks` has taken of its alternatives; empty where it has none."""
+        return self.chosen(number).label if isinstance(self._tasks[number], OneOf) else ""
+
+    @property
+    def own(self) -> BoolArray:
+        """Which free channels are those of poses, not clearances, (nv,)."""
+        return self.mechanism.channels < self.problem.skeleton.posed_joints * CHANNELS
+
+    def chosen(self, number: int) -> Task:
+        """One of `tasks`, or in its place what it has taken of its alternatives in the first frame."""
+        task = self.tasks[number]
+        if not isinstance(task, OneOf):
+            return task
+        before = sum(isinstance(self._tasks[other], OneOf) for other in self._order_of(number))
+        return task.alternatives[int(self.taken[0, before])]
+
+    def _order_of(self, number: int) -> list[int]:
+        """The tasks that are stacked before one of them."""
+        return self._task_of_error[: self._task_of_error.index(number)]
 
     def residuals(self, posed: PosedMechanism) -> list[FloatArray]:
         """Weighted residual of each level, (F, m) each."""
         return [np.concatenate([rows.residual(posed) for rows in level], axis=1) for level in self._levels]
+
+    def alternate_jacobians(self, posed: PosedMechanism) -> list[FloatArray]:
+        """Jacobian of each level with targets in place of points [Buss2009 §2], (F, m, nv) each."""
+        return [
+            np.concatenate([rows.alternate_jacobian(posed) for rows in level], axis=1)
+            for level in self._levels
+        ]
 
     def linearize(self, posed: PosedMechanism) -> list[Level]:
         """Residual and Jacobian of each level."""
@@ -184,11 +323,9 @@ class System:
             total += bend.matrix()
         return total
 
-    def bends(
-        self, posed: PosedMechanism, multipliers: Sequence[FloatArray]
-    ) -> list[PointBend | AngularBend]:
+    def bends(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> list[Bend]:
         """What that is the sum of, as operators."""
-        bends: list[PointBend | AngularBend] = []
+        bends: list[Bend] = []
         for level, forces in zip(self._levels, multipliers, strict=False):
             start = 0
             for rows in level:
@@ -203,6 +340,11 @@ class System:
     def angular_rows(self) -> list[BoolArray]:
         """Which rows of each level are angles rather than lengths, (m,) each."""
         return [np.concatenate([rows.angular for rows in level]) for level in self._levels]
+
+    @property
+    def row_counts(self) -> list[int]:
+        """Number of rows of each task, in the order in which all levels are stacked, (T,)."""
+        return [count for level in self._levels for rows in level for count in rows.row_counts]
 
     def clamped(self, residuals: Sequence[FloatArray], distance: float) -> list[FloatArray]:
         """Residuals of lengths shortened to `distance` [m], ClampMag of [Buss2009 §6]; angles as they are."""
@@ -221,7 +363,9 @@ class System:
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each of `tasks`, (F, T) [m] or [rad]."""
         stacked = [rows.errors(posed) for level in self._levels for rows in level]
-        errors = np.zeros((len(posed.values), len(self.tasks)))
+        if len(stacked) == 1:
+            return stacked[0]  # tasks of one level and kind are stacked in their order
+        errors = np.zeros((len(posed.values), len(self._tasks)))
         if stacked:
             errors[:, self._task_of_error] = np.concatenate(stacked, axis=1)
         return errors

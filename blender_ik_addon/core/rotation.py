@@ -58,9 +58,9 @@ _CACHED_ORDERS = 4096
 
 # Canonical arrays are (B, rows, m) with the joints innermost, so that the arithmetic runs over contiguous
 # memory: angles in the rows a, c, b; and a pool of the elements of M and its axes in the rows
-# m21 m22 m10 m00 m20 m01 m12 m11 m02 | -sc cc 0 1.
+# m21 m22 m10 m00 m20 m01 m12 m11 m02 | -sa ca 0 1.
 _POOL_MATRIX = np.array([[3, 5, 8], [2, 7, 6], [4, 0, 1]])
-_POOL_AXES = np.array([[3, 9, 11], [2, 10, 11], [4, 11, 12]])
+_POOL_AXES = np.array([[12, 11, 4], [11, 10, 0], [11, 9, 1]])
 
 # What each order, (6, ...), takes from where. i, j, k of each order:
 _PERMUTATION = frozen([["XYZ".index(axis) for axis in name] for name in EULER_ORDERS], np.int64)
@@ -71,6 +71,12 @@ _ANGLES_OUT = frozen(np.argsort(_ANGLES_IN, axis=1), np.int64)
 _MATRIX_IN = frozen((3 * _PERMUTATION[:, :, None] + _PERMUTATION[:, None, :]).reshape(6, 9), np.int64)
 _MATRIX_OUT = frozen(_POOL_MATRIX[_INVERSE[:, :, None], _INVERSE[:, None, :]].reshape(6, 9), np.int64)
 _AXES_OUT = frozen(_POOL_AXES[_INVERSE[:, :, None], _INVERSE[:, None, :]].reshape(6, 9), np.int64)
+
+
+_LEVI_CIVITA = frozen(
+    [[0, 0, 0, 0, 0, -1, 0, 1, 0], [0, 0, 1, 0, 0, 0, -1, 0, 0], [0, -1, 0, 1, 0, 0, 0, 0, 0]]
+)
+"""Row k holds the matrix that takes u to the cross product of axis k and u, (3, 9)."""
 
 
 def order_index(order: str) -> int:
@@ -168,8 +174,8 @@ def _euler_pool(angles: FloatArray, layout: _Layout, axes: bool) -> FloatArray:
     np.subtract(with_sb[:, 1:3], products[:, 2:0:-1], out=pool[:, 5:7])
     np.add(with_sb[:, 0::3], products[:, 3::-3], out=pool[:, 7:9])
     if axes:
-        np.negative(trig[:, 2], out=pool[:, 9])
-        pool[:, 10] = trig[:, 3]
+        np.negative(trig[:, 0], out=pool[:, 9])
+        pool[:, 10] = trig[:, 1]
         pool[:, 11] = 0.0
         pool[:, 12] = 1.0
     return pool
@@ -183,17 +189,12 @@ def matrix_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> FloatArra
     return layout.place(pool, layout.matrix_out, (*angles.shape, 3))
 
 
-def euler_axes(angles: npt.ArrayLike, order: int | IntArray) -> FloatArray:
-    """Return the axes about which the body turns as each Euler angle grows, (..., 3, 3).
-
-    Column c belongs to the angle of axis c (x, y, z), is of unit length and stands in the frame in which the
-    rotation R acts: dR/dangle_c = skew(axes[..., :, c]) @ R.
-    """
-    return matrix_and_axes_from_euler(angles, order)[1]
-
-
 def matrix_and_axes_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return `matrix_from_euler` and `euler_axes` for the price of little more than one."""
+    """Return rotation matrices R and the axes about which the body turns as each Euler angle grows.
+
+    Both are (..., 3, 3). Column c of the axes belongs to the angle of axis c (x, y, z), is of unit length and
+    stands in the body's own frame: dR/dangle_c = R @ skew(axes[..., :, c]).
+    """
     angles = np.asarray(angles, dtype=np.float64)
     layout = _layout(order, angles.shape[:-1])
     pool = _euler_pool(angles, layout, axes=True)
@@ -431,12 +432,7 @@ def rotation_angle(matrix: npt.ArrayLike) -> FloatArray:
 def skew(vector: npt.ArrayLike) -> FloatArray:
     """Return the matrices (..., 3, 3) that take u to the cross product of `vector` (..., 3) and u."""
     vector = np.asarray(vector, dtype=np.float64)
-    x, y, z = vector[..., 0], vector[..., 1], vector[..., 2]
-    matrix = np.zeros((*vector.shape, 3))
-    matrix[..., 0, 1], matrix[..., 0, 2] = -z, y
-    matrix[..., 1, 0], matrix[..., 1, 2] = z, -x
-    matrix[..., 2, 0], matrix[..., 2, 1] = -y, x
-    return matrix
+    return (vector @ _LEVI_CIVITA).reshape(*vector.shape, 3)
 
 
 def left_jacobian_inverse(rotvec: npt.ArrayLike) -> FloatArray:

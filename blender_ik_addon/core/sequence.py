@@ -31,17 +31,16 @@ from .continuity import JUMP, NEIGHBOURS, NO_JUMP, jumps, renamed, spread, step_
 from .errors import IKError
 from .newton import Attempt, Goal, attempt
 from .objective import Objective
+from .options import SolverOptions, with_overrides
 from .problem import Problem
 from .skeleton import Pose
 from .solver import (
     SLACK,
-    SolverOptions,
+    Criteria,
     Status,
-    goal_of,
+    objective_of,
     reached_message,
     solve_system,
-    tolerances,
-    with_overrides,
 )
 
 CHUNK: Final = 256
@@ -158,13 +157,11 @@ class SequenceJob:
             raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
         self._poses, self._options, self._motion = poses, options, motion
         self._system = problem.assemble(poses)
-        self._objective = Objective(
-            self._system, merged=options.method == "DLS", clamp_distance=options.clamp_distance
-        )
-        self._goal = goal_of(self._objective, options)
-        self._tolerance = tolerances(self._system, options)
-        self._attempts = options.clamp_distance is None and self._objective.levels > 0
-        tasks = len(self._system.tasks)
+        self._objective = objective_of(self._system, options)
+        criteria = Criteria.of(self._objective, options)
+        self._goal, self._tolerance = criteria.goal, criteria.tolerance
+        self._attempts = options.attempts and self._objective.levels > 0
+        tasks = len(self._system.labels)
         self._values = np.array(self._system.mechanism.values(poses))
         self._start = np.array(self._values[0]) if frames else np.zeros(self._system.size)
         self._met = np.zeros(frames, dtype=np.bool_)
@@ -198,6 +195,9 @@ class SequenceJob:
         self._finished = 1
         yield 1 / frames
         options = replace(self._options, restarts=0)
+        if self._options.differential:
+            yield from self._follow_targets(options)
+            return
         # The frame before a chunk is one of the coarse frames.
         for begin in range(1, frames, CHUNK):
             chunk = np.arange(begin, min(begin + CHUNK, frames))
@@ -208,6 +208,8 @@ class SequenceJob:
             seen: set[tuple[int, int]] = set()
             for _ in range(JOININGS):
                 news = [jump for jump in self._jumps() if jump not in seen]
+                if not news:
+                    break
                 for first, last in news:
                     self._join(first, last)
                     yield self._part
@@ -220,11 +222,19 @@ class SequenceJob:
                 yield self._part
         yield 1.0
 
+    def _follow_targets(self, options: SolverOptions) -> Iterator[float]:
+        """Solve each frame from the one before it, as methods do that are a rule for the next small step."""
+        frames = len(self._values)
+        for frame in range(1, frames):
+            self._search(frame, self._values[frame - 1][None], options)
+            self._finished = frame + 1
+            yield self._finished / frames
+
     def solution(self) -> SequenceSolution:
         """The first frames, as far as they are done."""
         count, frames = self._finished, len(self._values)
         done = Pose(self._poses.channels[:count], self._poses.scale[:count])
-        met = Status.REACHED, reached_message(len(self._system.tasks))
+        met = Status.REACHED, reached_message(len(self._system.labels))
         told = [self._told.get(frame, met) for frame in range(count)]
         return SequenceSolution(
             pose=self._system.mechanism.with_values(done, self._values[:count]),
@@ -300,8 +310,34 @@ class SequenceJob:
             return Attempt.none(starts, self._errors[frames])
         blocks = [slice(at, at + self._block) for at in range(0, len(frames), self._block)]
         return Attempt.joined(
-            [attempt(self._objective.select(frames[b]), starts[b], goal or self._goal) for b in blocks]
+            [attempt(self._choosing(frames[b], starts[b]), starts[b], goal or self._goal) for b in blocks]
         )
+
+    def _choosing(self, frames: IntArray, starts: FloatArray) -> Objective:
+        """The objective of some frames, which has taken alternatives by where they start, (f, nv)."""
+        objective = self._objective.select(frames)
+        if not self._system.alternatives:
+            return objective
+        system = objective.system
+        return objective.on(system.taking(system.nearest(system.place(starts), self._kept(frames))))
+
+    def _kept(self, frames: IntArray) -> IntArray | None:
+        """The alternatives that the last frame before each of some has taken, (f, C), as far as known."""
+        solved = np.flatnonzero(self._solved)
+        if not len(solved):
+            return None
+        before = solved[np.maximum(np.searchsorted(solved, frames, side="right") - 1, 0)]
+        return self._system.taken[before]
+
+    def _note(self, frames: IntArray) -> None:
+        """Remember which alternatives some frames have taken."""
+        if not self._system.alternatives or not len(frames):
+            return
+        system = self._system.select(frames)
+        taken = np.array(np.broadcast_to(self._system.taken, (len(self._values), len(system.alternatives))))
+        taken[frames] = system.nearest(system.place(self._values[frames]))
+        self._system = self._system.taking(taken)
+        self._objective = self._objective.on(self._system)
 
     def _take(self, frames: IntArray, found: Attempt) -> None:
         """Take the answers of an attempt where it met the tasks, its iterations everywhere."""
@@ -309,6 +345,7 @@ class SequenceJob:
         met = frames[found.met]
         self._values[met], self._errors[met] = found.values[found.met], found.errors[found.met]
         self._met[met] = self._solved[met] = True
+        self._note(met)
         for frame in met:
             self._told.pop(int(frame), None)
 
@@ -316,11 +353,13 @@ class SequenceJob:
         """Search for a frame that an attempt from this start, (1, nv), has not met."""
         system = self._system.select(np.array([frame]))
         pose = system.mechanism.with_values(self._poses.frame(frame), start[0])
-        solution = solve_system(system, pose, options, attempted=self._attempts)
+        kept = self._kept(np.array([frame])) if system.alternatives else None
+        solution = solve_system(system, pose, options, attempted=self._attempts, kept=kept)
         self._values[frame] = system.mechanism.values(solution.pose)
         self._errors[frame] = [error.error for error in solution.errors]
         self._iterations[frame] += solution.iterations
         self._met[frame], self._solved[frame] = solution.reached, True
+        self._note(np.array([frame]))
         self._told[frame] = solution.status, solution.message
 
     def _between(self, known: IntArray, frames: IntArray) -> FloatArray:
@@ -423,7 +462,7 @@ class SequenceJob:
         objective = self._objective.select(around)
         before = self._values[around - 1]
         # By how much more the targets are missed from the pose before than they are in the end.
-        missed = [objective.stacked(objective.system.place(v)) for v in (before, self._values[around])]
+        missed = [objective.stand(v).residual for v in (before, self._values[around])]
         moves = np.linalg.norm(missed[0] - missed[1], axis=1)
         there = (around >= first) & (around <= last)
         usual = float(np.median(moves[~there])) if not there.all() else 0.0

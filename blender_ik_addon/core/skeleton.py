@@ -245,6 +245,16 @@ class Skeleton:
         longest = float(lengths.max(initial=0.0))
         return 0.5 * longest if longest > 0.0 else 1.0
 
+    @property
+    def posed_joints(self) -> int:
+        """Number of joints that poses have."""
+        return len(self)
+
+    @cached_property
+    def cleared(self) -> dict[tuple[int, ...], Skeleton]:
+        """The same with clearances over one-sided planes, by the joints that have them; see `clearance`."""
+        return {}
+
     @cached_property
     def mechanisms(self) -> dict[frozenset[int], object]:
         """What was last folded for solving, by the joints that tasks are about; see `Mechanism.of`."""
@@ -324,4 +334,6 @@ class Pose:
 
     def with_channels(self, channels: FloatArray) -> Pose:
         """The same scale with other channels."""
+        if channels.shape == self.channels.shape:
+            return Pose(channels, self.scale)
         return Pose(channels, np.broadcast_to(self.scale, (*channels.shape[:-1], 3)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Solving one pose: options, strategy, result.
+"""Solving one pose: strategy, result.
 
 **Strategy.** First all levels and the preferred pose are lowered together. If every target is reached that is
 the answer: a level whose residual is zero owes nothing to those below it. If not, no level may depend on what
@@ -16,28 +16,26 @@ limit although the leg, turned half round, would reach.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from .arrays import FloatArray, frozen
+from .arrays import FloatArray, IntArray, frozen
+from .choosing import solved_choice
 from .continuity import renamed
 from .descent import DAMPING_START, Descent
 from .errors import IKError
 from .explanation import Explanation, explain
+from .iterating import Iteration, iteration
+from .mechanism import PosedMechanism
 from .newton import Attempt, Goal, attempt
 from .objective import Objective
+from .options import SolverOptions, with_overrides
 from .problem import Problem, System
 from .skeleton import CHANNELS, Pose
 from .starts import other_starts
-
-METHODS: Final[dict[str, str]] = {
-    "PRIORITY": "Strict priorities: what matters more never gives way to what matters less",
-    "DLS": "Damped least squares: all targets share the error by weight, priorities are ignored",
-}
-"""Identifier of each method and what it does, in one line."""
 
 SLACK: Final = 0.1
 """Part of the tolerances [1] by which the residual of a level may rise without counting as worse."""
@@ -66,46 +64,6 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class SolverOptions:
-    """How to solve."""
-
-    method: str = "PRIORITY"
-    """One of `METHODS`."""
-    max_iterations: int = 60
-    """Most iterations of one descent, at least 1; targets that cannot all be met take several descents."""
-    tolerance_position: float = 1e-4
-    """Error at which a place counts as reached [m], above 0."""
-    tolerance_rotation: float = 1e-3
-    """Error at which an orientation counts as reached [rad], above 0."""
-    step_tolerance: float = 1e-6
-    """Largest change of a channel [rad] at which the pose counts as standing still, above 0."""
-    max_angle: float = 0.8
-    """Largest change of an angle in one iteration [rad] [Buss2009 §6], above 0."""
-    clamp_distance: float | None = None
-    """Dmax of [Buss2009 §6]: residuals of places are shortened to this [m]; None for not at all."""
-    damping: float = 0.1
-    """λ of DLS at a residual of the reach [1]; smaller residuals are damped less, see the module."""
-    preferred_pose: bool = True
-    """Whether what the tasks leave free goes to the preferred pose."""
-    restarts: int = 2
-    """How often to start again from another pose when limits keep a target from being reached; 0: never."""
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise IKError(f"unknown method {self.method!r}; there are {', '.join(METHODS)}")
-        for key, least in (("max_iterations", 1), ("restarts", 0)):
-            value = getattr(self, key)
-            if int(value) != value or value < least:
-                raise IKError(f"{key} must be a whole number from {least}, got {value}")
-        for key in ("tolerance_position", "tolerance_rotation", "step_tolerance", "max_angle", "damping"):
-            value = getattr(self, key)
-            if not (np.isfinite(value) and value > 0.0):
-                raise IKError(f"{key} must be above 0 and finite, got {value}")
-        if self.clamp_distance is not None and not self.clamp_distance > 0.0:
-            raise IKError(f"clamp_distance must be above 0 or None, got {self.clamp_distance}")
-
-
-@dataclass(frozen=True)
 class TaskError:
     """How well one task was met."""
 
@@ -116,6 +74,8 @@ class TaskError:
     reached: bool
     why: Explanation | None = None
     """What keeps it from its target; None where it is reached."""
+    taken: str = ""
+    """Of a task with alternatives the label of the one that was taken."""
 
     @property
     def note(self) -> str:
@@ -173,19 +133,6 @@ def solve(
     return solve_system(problem.assemble(pose.as_batch()), pose, options, callback)
 
 
-def with_overrides(options: SolverOptions | None, overrides: dict[str, Any]) -> SolverOptions:
-    """Options with some fields replaced by name.
-
-    Raises:
-        IKError: There is no such option, or its value is not possible.
-    """
-    known = [field.name for field in fields(SolverOptions)]
-    unknown = sorted(set(overrides) - set(known))
-    if unknown:
-        raise IKError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
-    return replace(options or SolverOptions(), **overrides)
-
-
 def solve_system(
     system: System,
     pose: Pose,
@@ -193,85 +140,127 @@ def solve_system(
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     attempted: bool = False,
+    kept: IntArray | None = None,
 ) -> Solution:
     """`solve` for a problem that is assembled already, on the pose with which it was.
 
-    With `attempted` it is known that a plain attempt from this pose does not meet all tasks.
+    With `attempted` it is known that a plain attempt from this pose does not meet all tasks, with `kept`
+    which alternatives were taken before, (1, C).
     """
-    search = _Search(system, options, callback)
-    search.run(system.mechanism.values(pose.as_batch()), attempted=attempted)
-    return search.solution(pose)
+    objective = objective_of(system, options)
+    criteria = Criteria.of(objective, options)
+    start = system.mechanism.values(pose.as_batch())
 
+    def solved(system: System, attempted: bool = False) -> Solution:
+        search = Search(objective.on(system), options, criteria, callback)
+        search.run(start, attempted=attempted)
+        return search.solution(pose)
 
-def goal_of(objective: Objective, options: SolverOptions) -> Goal:
-    """When an attempt has met every task."""
-    wish = options.preferred_pose and objective.wishes
-    tolerance = tolerances(objective.system, options)
-    return Goal(
-        # What stands still at the preferred pose is met to many digits in any case.
-        tolerance=tolerance * (SLACK if wish else 1.0),
-        wish=wish,
-        step_tolerance=options.step_tolerance,
-        # Without a wish what is within the tolerance is done.
-        slack=_slack(objective, options) / (1.0 if wish else SLACK),
-        max_angle=options.max_angle,
-        max_iterations=min(options.max_iterations, ATTEMPT),
+    if not system.alternatives:
+        return solved(system, attempted)
+    return solved_choice(
+        system, start, criteria.slack, solved, lambda found: found.status is Status.CANCELLED, kept
     )
+
+
+def objective_of(system: System, options: SolverOptions) -> Objective:
+    """The objective as the method sees it; one that follows its own rule clamps by itself."""
+    clamp_distance = None if options.differential else options.clamp_distance
+    return Objective(system, merged=options.merged, clamp_distance=clamp_distance)
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """When a solve is done."""
+
+    tolerance: FloatArray
+    """Largest error at which each task counts as reached, (T,) [m] or [rad]."""
+    slack: float
+    """Residual of a level [1], in scaled units, that counts as nothing."""
+    goal: Goal
+    """When an attempt has met every task."""
+
+    @classmethod
+    def of(cls, objective: Objective, options: SolverOptions) -> Criteria:
+        """What the options say of an objective."""
+        wish = options.preferred_pose and objective.wishes
+        tolerance = tolerances(objective.system, options)
+        smallest = min(options.tolerance_rotation, options.tolerance_position / objective.length)
+        slack = SLACK * max(objective.lightest, LIGHTEST) * smallest
+        goal = Goal(
+            # What stands still at the preferred pose is met to many digits in any case.
+            tolerance=tolerance * (SLACK if wish else 1.0),
+            wish=wish,
+            step_tolerance=options.step_tolerance,
+            # Without a wish what is within the tolerance is done.
+            slack=slack / (1.0 if wish else SLACK),
+            max_angle=options.max_angle,
+            max_iterations=min(options.max_iterations, ATTEMPT),
+        )
+        return cls(tolerance, slack, goal)
 
 
 def tolerances(system: System, options: SolverOptions) -> FloatArray:
     """Largest error at which each task counts as reached, (T,) [m] or [rad]."""
     return np.array(
-        [options.tolerance_rotation if task.angular else options.tolerance_position for task in system.tasks]
+        [options.tolerance_rotation if angular else options.tolerance_position for angular in system.angular]
     )
 
 
-def _slack(objective: Objective, options: SolverOptions) -> float:
-    """Residual of a level [1], in scaled units, that counts as nothing."""
-    smallest = min(options.tolerance_rotation, options.tolerance_position / objective.length)
-    return SLACK * max(objective.lightest, LIGHTEST) * smallest
-
-
-class _Search:
+class Search:
     """The strategy, for one frame: which descents follow one another, and which answer is kept."""
 
     def __init__(
-        self, system: System, options: SolverOptions, callback: Callable[[int, FloatArray], bool] | None
+        self,
+        objective: Objective,
+        options: SolverOptions,
+        criteria: Criteria,
+        callback: Callable[[int, FloatArray], bool] | None,
     ) -> None:
-        self._system, self._options, self._callback = system, options, callback
-        self._objective = Objective(
-            system, merged=options.method == "DLS", clamp_distance=options.clamp_distance
-        )
-        self._tolerance = tolerances(system, options)
-        self._slack = _slack(self._objective, options)
+        self._objective, self._system = objective, objective.system
+        self._options, self._callback = options, callback
+        self._tolerance, self._slack, self._goal = criteria.tolerance, criteria.slack, criteria.goal
         self._iterations = 0
+        self._renamed = False
+        """Whether the answer calls rotations by other angles than the attempt that found it."""
         self._cancelled = False
         self._short_way: Attempt | None = None
         """The answer where one attempt has met every task."""
         self._ran_out = False
         """Whether a level that is not met still fell when the iterations ran out."""
-        self._answer: Descent
+        self._answer: Descent | Iteration
 
-    def run(self, start: FloatArray, *, attempted: bool = False) -> None:
-        """Search from the free channels (1, nv); `attempted`: an attempt from there is known to fail."""
-        if self._options.clamp_distance is None and self._objective.levels:
-            if (not attempted and self._meets(start)) or self._cancelled:
+    def run(self, start: FloatArray, posed: PosedMechanism | None = None, *, attempted: bool = False) -> None:
+        """Search.
+
+        Args:
+            start: The free channels, (1, nv).
+            posed: The mechanism there, for a caller that has placed it already and inside the limits.
+            attempted: Whether an attempt from there is known to fail.
+        """
+        if self._options.differential:
+            self._iterate(start)
+            return
+        if self._options.attempts and self._objective.levels:
+            if (not attempted and self._meets(start, posed)) or self._cancelled:
                 return
             others = other_starts(self._system, start)[: self._options.restarts]
             if (len(others) and self._meets(others)) or self._cancelled:
                 return
         self._descend_by_levels(start)
 
-    def _meets(self, starts: FloatArray) -> bool:
+    def _meets(self, starts: FloatArray, posed: PosedMechanism | None = None) -> bool:
         """Attempt to meet all tasks from some starts, (S, nv); the best that does is the answer."""
         objective = self._objective
         if len(starts) > 1:
             objective = objective.select(np.zeros(len(starts), dtype=np.int64))
         callback = self._report if self._callback is not None else None
-        outcome = attempt(objective, starts, goal_of(objective, self._options), callback)
+        outcome = attempt(objective, starts, self._goal, callback, posed)
         self._iterations += int(outcome.iterations.max())
         met = np.flatnonzero(outcome.met)
-        if len(met):
+        if len(met) and len(starts) == 1:
+            self._short_way = outcome
+        elif len(met):
             away = outcome.values if not self._options.preferred_pose else objective.away(outcome.values)
             best = met[np.argmin(np.einsum("sv,sv->s", away, away)[met])]
             self._short_way = outcome.select(np.array([best]))
@@ -319,6 +308,15 @@ class _Search:
         residuals = polished.point.residuals
         moved = [np.abs(now - then).max(initial=0.0) for now, then in zip(residuals, held, strict=False)]
         return polished if polished.finished and max(moved, default=0.0) <= self._slack else answer
+
+    def _iterate(self, start: FloatArray) -> None:
+        """Follow the rule of the method from the free channels (1, nv)."""
+        walk = self._answer = iteration(self._objective, start, self._options, self._slack)
+        while not (walk.finished or self._cancelled or walk.iterations >= walk.most_iterations):
+            walk.iterate()
+            if self._callback is not None and self._callback(walk.iterations, walk.point.values[0]):
+                self._cancelled = True
+        self._iterations += walk.iterations
 
     def _met(self, residuals: Sequence[FloatArray]) -> bool:
         """Whether levels are as good as zero, so that how they were lowered does not show."""
@@ -372,7 +370,7 @@ class _Search:
                 best = other
         return best
 
-    def _errors(self, descent: Descent) -> FloatArray:
+    def _errors(self, descent: Descent | Iteration) -> FloatArray:
         return self._system.errors(descent.point.posed)[0]
 
     def _reached(self, descent: Descent) -> bool:
@@ -388,8 +386,9 @@ class _Search:
         """The answer, in the channels of a pose."""
         system, short = self._system, self._short_way
         if short is not None:
-            values, errors, history, finished = short.values, short.errors[0], short.history, True
-            values = self._named_like(values, system.mechanism.values(pose.as_batch())[0])
+            errors, history, finished = short.errors[0], short.history, True
+            values = self._named_like(short.values, system.mechanism.values(pose))
+            self._renamed = values is not short.values
         else:
             answer = self._answer
             values, errors = answer.point.values, self._errors(answer)
@@ -398,14 +397,19 @@ class _Search:
         explanations: Sequence[Explanation | None] = [None] * len(errors)
         if not reached.all():
             posed = system.place(values)
-            merged, clamp_distance = self._options.method == "DLS", self._options.clamp_distance
+            merged, clamp_distance = self._options.merged, self._options.clamp_distance
             explanations = explain(
                 system, posed, reached[None], merged=merged, clamp_distance=clamp_distance
             )[0]
         tasks = tuple(
-            TaskError(task.label, float(error), task.angular, bool(met), why)
-            for task, error, met, why in zip(system.tasks, errors, reached, explanations, strict=True)
+            TaskError(label, error, angular, met, why)
+            for label, angular, error, met, why in zip(
+                system.labels, system.angular, errors.tolist(), reached.tolist(), explanations, strict=True
+            )
         )
+        if system.alternatives:
+            taken = [system.taken_label(number) for number in range(len(tasks))]
+            tasks = tuple(replace(task, taken=label) for task, label in zip(tasks, taken, strict=True))
         if self._cancelled:
             status = Status.CANCELLED
         elif all(task.reached for task in tasks):
@@ -413,12 +417,6 @@ class _Search:
         else:
             settled = finished and not self._ran_out
             status = Status.SETTLED if settled else Status.MAX_ITERATIONS
-        stands = self._objective.on_limit(values)[0]
-        joints, channels = np.divmod(system.mechanism.channels[stands], CHANNELS)
-        names = system.problem.skeleton.names
-        limited = tuple(
-            (names[int(joint)], int(channel)) for joint, channel in zip(joints, channels, strict=True)
-        )
         norms = np.concatenate(history)
         return Solution(
             pose=system.mechanism.with_values(pose, values[0]),
@@ -427,8 +425,24 @@ class _Search:
             iterations=self._iterations,
             errors=tasks,
             costs=frozen(0.5 * norms**2),
-            limited=limited,
+            limited=self._limited(values[0]),
         )
+
+    def _limited(self, values: FloatArray) -> tuple[tuple[str, int], ...]:
+        """Joint and channel of every limit on which the free channels (nv,) stand."""
+        if not self._objective.limited:
+            return ()
+        stands = self._objective.on_limit(values) & self._system.own
+        joints, channels = np.divmod(self._system.mechanism.channels[stands], CHANNELS)
+        names = self._system.problem.skeleton.names
+        return tuple(
+            (names[int(joint)], int(channel)) for joint, channel in zip(joints, channels, strict=True)
+        )
+
+    @property
+    def placed(self) -> PosedMechanism | None:
+        """The mechanism at the answer, where it is at hand and no angle of it was renamed."""
+        return None if self._short_way is None or self._renamed else self._short_way.posed
 
 
 def reached_message(tasks: int) -> str:

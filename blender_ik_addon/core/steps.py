@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Step rules: changes dq of the free channels that answer J dq = −r.
+"""The step of strict priorities: the change dq of the free channels that answers J dq = −r level by level.
 
-**Pseudo-inverse** [Ringlayer]: J⁺ = V Σ⁺ Uᵀ. **Damped least squares** [Buss2009], [KiSheen §7]:
-dq = −Jᵀ(JJᵀ + λ²I)⁻¹ r. **Prioritised recursion** [KiSheen, Definitions 6.14 and 6.15]: with F_0 = I,
+**Prioritised recursion** [KiSheen, Definitions 6.14 and 6.15]: with F_0 = I and `inverses.pseudo_inverse`,
 
     B_k = J_k F_{k−1},   dq_k = dq_{k−1} − B_k⁺ (r_k + J_k dq_{k−1}),   F_k = F_{k−1} − B_k⁺ B_k,
 
@@ -30,9 +29,6 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray
 
-RANK_TOLERANCE: Final = 1e-10
-"""Singular values below this part of the largest count as zero in a pseudo-inverse [1]."""
-
 LEVEL_TOLERANCE: Final = 1e-5
 """Singular values of a level below this part of its largest leave their direction to lower levels [1]. They
 come from the eigenvalues of BBᵀ, exact to about 1e-16 of the largest, so 1e-8 in the singular value."""
@@ -50,52 +46,6 @@ TINY: Final = 1e-300
 IDLE: Final = 1e-10
 """Changes [rad] and slopes this small stop no channel at its bound: rounding of a level that is met must not
 take the channel from the levels below."""
-
-
-def pseudo_inverse(matrix: FloatArray, tolerance: float = RANK_TOLERANCE) -> FloatArray:
-    """Moore-Penrose inverse by singular value decomposition, (..., m, n) -> (..., n, m) [Ringlayer].
-
-    Args:
-        matrix: Any real matrices.
-        tolerance: Singular values at most this part of the largest count as zero.
-    """
-    u, s, vt = np.linalg.svd(matrix, full_matrices=False)
-    kept = s > tolerance * s.max(axis=-1, keepdims=True, initial=0.0)
-    inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
-    return np.swapaxes(vt, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
-
-
-def damped_step(jacobian: FloatArray, residual: FloatArray, damping: FloatArray | float) -> FloatArray:
-    """−Jᵀ(JJᵀ + λ²I)⁻¹ r [Buss2009 eq. 11], (..., nv); `damping` is λ, one number or one a frame."""
-    transposed = np.swapaxes(jacobian, -1, -2)
-    square = np.asarray(damping)[..., None, None] ** 2 * np.eye(jacobian.shape[-2])
-    return -(transposed @ np.linalg.solve(jacobian @ transposed + square, residual[..., None]))[..., 0]
-
-
-def prioritized_inverse(jacobians: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """The recursion as printed [KiSheen, Definitions 6.14 and 6.15].
-
-    Args:
-        jacobians: One (..., m_k, nv) for each effector, most important first.
-
-    Returns:
-        J̃_M (..., nv, Σ m_k) and F_M (..., nv, nv), so that dq = J̃_M (e_1 … e_M) + F_M z.
-    """
-    first = jacobians[0]
-    inverse = pseudo_inverse(first)
-    identity = np.eye(first.shape[-1])
-    projection = identity - inverse @ first
-    for jacobian in jacobians[1:]:
-        # What earlier levels have used up leaves rounding, which must count as nothing.
-        left = jacobian @ projection
-        size = np.linalg.norm(jacobian, ord=2, axis=(-2, -1), keepdims=True)
-        left = np.where(
-            np.linalg.norm(left, ord=2, axis=(-2, -1), keepdims=True) > RANK_TOLERANCE * size, left, 0.0
-        )
-        into = projection @ pseudo_inverse(left)  # F_i (J_{i+1} F_i)⁺
-        inverse = np.concatenate([(identity - into @ jacobian) @ inverse, into], axis=-1)
-        projection = projection @ (identity - into @ jacobian @ projection)
-    return inverse, projection
 
 
 @dataclass(frozen=True)
@@ -122,7 +72,8 @@ class BoundedStep:
     change: FloatArray
     """dq, (F, nv), inside the box."""
     corrections: tuple[FloatArray, ...]
-    """For each level but the last the matrix (F, nv, m) that answers its residual with what it had left."""
+    """For each level but the last the matrix (F, nv, m) that answers its residual with what it had left, but
+    for the channels that were stopped."""
     bounded: BoolArray
     """Which channels were stopped at a bound, (F, nv)."""
 
@@ -138,23 +89,7 @@ class _Box:
 
     def without(self, channels: BoolArray) -> FloatArray:
         """The projection with channels (F, nv) removed: F ← F − F_c F_cᵀ / F_cc for each."""
-        projection = np.array(self.projection)
-        left = np.array(channels)
-        rows = np.arange(len(channels))
-        for _ in range(int(channels.sum(axis=1).max(initial=0))):
-            some = left.any(axis=1)
-            index = left.argmax(axis=1)
-            column = projection[rows, :, index]  # (F, nv)
-            pivot = column[rows, index]
-            use = some & (pivot > PIVOT_TOLERANCE)
-            factor = np.where(use, 1.0 / np.where(use, pivot, 1.0), 0.0)
-            projection -= factor[:, None, None] * column[:, :, None] * column[:, None, :]
-            hit = np.zeros_like(channels)
-            hit[rows, index] = some
-            projection[hit] = 0.0
-            np.swapaxes(projection, 1, 2)[hit] = 0.0
-            left &= ~hit
-        return projection
+        return _without(self.projection, channels)
 
     def outward(self, at: FloatArray, direction: FloatArray) -> BoolArray:
         """Channels that stand on a bound and are told to leave through it, (F, nv)."""
@@ -190,6 +125,27 @@ class _Box:
         return force
 
 
+def _without(projection: FloatArray, channels: BoolArray) -> FloatArray:
+    """A projection (F, nv, nv) with channels (F, nv) removed: F ← F − F_c F_cᵀ / F_cc for each."""
+    projection = np.array(projection)
+    left = np.array(channels)
+    rows = np.arange(len(channels))
+    for _ in range(int(channels.sum(axis=1).max(initial=0))):
+        some = left.any(axis=1)
+        index = left.argmax(axis=1)
+        column = projection[rows, :, index]  # (F, nv)
+        pivot = column[rows, index]
+        use = some & (pivot > PIVOT_TOLERANCE)
+        factor = np.where(use, 1.0 / np.where(use, pivot, 1.0), 0.0)
+        projection -= factor[:, None, None] * column[:, :, None] * column[:, None, :]
+        hit = np.zeros_like(channels)
+        hit[rows, index] = some
+        projection[hit] = 0.0
+        np.swapaxes(projection, 1, 2)[hit] = 0.0
+        left &= ~hit
+    return projection
+
+
 def bounded_step(
     levels: Sequence[StepLevel], lower: FloatArray, upper: FloatArray, radius: FloatArray
 ) -> BoundedStep:
@@ -204,12 +160,12 @@ def bounded_step(
     box = _Box(lower, upper)
     change = np.zeros_like(lower)
     held = np.zeros_like(box.held)
-    corrections: list[FloatArray] = []
+    models: list[_Model] = []
     for number, level in enumerate(levels):
         change, held, model = _lowered(level, box, change, radius)
         if number == len(levels) - 1:
             break
-        corrections.append(model.correction)
+        models.append(model)
         # What is pressed against its bound stays there, whatever comes after; what only leans on it is free
         # again.
         force = box.pressure(change, held, _gradient(level, change))
@@ -218,7 +174,10 @@ def bounded_step(
         box.held |= pressed
         reserved = _Model(level, box.projection, change).reserved
         box.projection = box.projection - reserved @ np.swapaxes(reserved, -1, -2)
-    return BoundedStep(change, tuple(corrections), box.held | held)
+    stopped = box.held | held
+    # What ends at a bound cannot put anything back.
+    corrections = tuple(model.without(stopped).correction for model in models)
+    return BoundedStep(change, corrections, stopped)
 
 
 def _lowered(
@@ -282,6 +241,13 @@ class _Model:
         self._projected = level.jacobian @ projection  # B, (F, m, nv)
         # What is left may be nothing but rounding, so that small is measured against the level unprojected.
         self._largest = np.einsum("fij,fij->f", level.jacobian, level.jacobian)
+
+    def without(self, channels: BoolArray) -> _Model:
+        """The same model where some channels (F, nv) cannot move."""
+        able = np.einsum("fvv->fv", self._projection) > PIVOT_TOLERANCE
+        if not (channels & able).any():
+            return self
+        return _Model(self._level, _without(self._projection, channels), self._change)
 
     def step(self) -> FloatArray:
         """Damped step, (F, nv)."""

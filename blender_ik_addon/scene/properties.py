@@ -25,7 +25,7 @@ from bpy.props import (
 )
 from bpy.types import Object, PropertyGroup
 
-from ..core.solver import METHODS
+from ..core.options import METHODS
 
 if TYPE_CHECKING:
     from bpy.types import bpy_prop_collection_idprop

@@ -42,6 +42,7 @@ from blender_ik_addon.core import (
     Solution,
     Status,
     Task,
+    Tracker,
     forward_kinematics,
     solve,
     solve_each,
@@ -165,13 +166,15 @@ class PlaceCounter:
 def follow(
     tree: Tree, targets: Targets, *, warm: bool, tolerance: float, limit: float | None = None, **options: Any
 ) -> Tally:
-    """Solve frame by frame, after the yardstick has solved them all; `warm`: from the frame before.
+    """Solve frame by frame, after the yardstick has solved them all.
+
+    With `warm` from the frame before, by a `Tracker`, else from rest, each a problem of its own.
 
     Not in turn: what ours leaves in the processor's caches would slow the yardstick down by a fifth.
     """
     skeleton, loop, tally = tree.skeleton(limit), PlainLoop(tree, limit), Tally()
     rest, zero = Pose.rest(skeleton), np.zeros(loop.size)
-    pose, values = rest, zero
+    values = zero
     most = trees.TRACK_ITERATIONS if warm else trees.POSE_ITERATIONS
     for places in targets.positions:
         start = time.perf_counter()
@@ -180,16 +183,21 @@ def follow(
         tally.plain_iterations.append(plain.iterations)
         tally.plain_reached.append(plain.reached)
         values = plain.values if warm else zero
+    tracker = Tracker(
+        Problem(skeleton, tree.tasks(targets.positions[0])), rest, tolerance_position=tolerance, **options
+    )
     with PlaceCounter().counting() as counter:
         for places in targets.positions:
             before, start = counter.total, time.perf_counter()
-            problem = Problem(skeleton, tree.tasks(places))
-            solution = solve(problem, pose, tolerance_position=tolerance, **options)
+            if warm:
+                solution = tracker.solve(places)
+            else:
+                problem = Problem(skeleton, tree.tasks(places))
+                solution = solve(problem, rest, tolerance_position=tolerance, **options)
             tally.times.append(time.perf_counter() - start)
             tally.placed.append(counter.total - before)
             tally.iterations.append(solution.iterations)
             tally.reached.append(solution.reached)
-            pose = solution.pose if warm else rest
     return tally
 
 

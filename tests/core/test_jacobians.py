@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,13 @@ from numpy.testing import assert_allclose
 
 from blender_ik_addon import core
 from blender_ik_addon.core import (
+    AimAt,
+    Balance,
+    KeepDistance,
     MatchOrientation,
+    OneOf,
+    OnPlane,
+    PointPole,
     Pose,
     Problem,
     ReachPoint,
@@ -26,6 +33,7 @@ from blender_ik_addon.core.kinematics import orthogonalized
 from blender_ik_addon.core.mechanism import AngularBend, Mechanism, PointBend
 from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.problem import Level, System
+from blender_ik_addon.core.tasks.base import SummedBend
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tree
 from tests.core.strategies import ORDER_NAMES, rotation_about
 
@@ -65,7 +73,107 @@ def turned(angle: float, axes: tuple[bool, bool, bool] = (True, True, True)) -> 
     return make
 
 
+def aimed(angle: float, distance: float = 1.3, **fields: Array) -> Maker:
+    """An aim at a point in a direction that is off by an angle about a random axis."""
+
+    def make(rng: np.random.Generator, skeleton: Skeleton, pose: Pose, joint: str) -> Task:
+        aim = AimAt(joint=joint, target=np.zeros(3), weight=rng.uniform(0.5, 2.0), **fields)
+        posed = forward_kinematics(skeleton, pose)
+        ray = posed.matrices[skeleton.index(joint), :3, :3] @ aim.axis
+        ray /= np.linalg.norm(ray)
+        across = np.cross(ray, rng.normal(size=3))
+        off = rotation_about(across / np.linalg.norm(across), angle) @ ray
+        return replace(aim, target=posed.point(joint, aim.point) + distance * off)
+
+    return make
+
+
+def plane(rng: np.random.Generator, joint: str, **fields: object) -> OnPlane:
+    return OnPlane(
+        joint=joint,
+        origin=rng.normal(size=3),
+        normal=rng.normal(size=3),
+        weight=rng.uniform(0.5, 2.0),
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def limb(skeleton: Skeleton, joint: str) -> tuple[int, int, int]:
+    """Root, middle joint and tip of a limb with a joint in it, or the longest that there is."""
+    chain = skeleton.ancestors(skeleton.index(joint))[::-1]
+    if len(chain) < 3:
+        chain = skeleton.ancestors(int(skeleton.depths.argmax()))[::-1]
+    return chain[0], chain[len(chain) // 2], chain[-1]
+
+
+def pole(angle: float) -> Maker:
+    """A pole that is an angle away from where a limb bends to, about its axis."""
+
+    def make(rng: np.random.Generator, skeleton: Skeleton, pose: Pose, joint: str) -> Task:
+        root, middle, tip = limb(skeleton, joint)
+        posed = forward_kinematics(skeleton, pose)
+        axis = posed.point(tip) - posed.point(root)
+        axis /= np.linalg.norm(axis)
+        away = rotation_about(axis, angle) @ (posed.point(middle) - posed.point(root))
+        target = posed.point(root) + 2.0 * away + rng.normal() * axis
+        return PointPole(root=root, joint=middle, tip=tip, target=target, weight=rng.uniform(0.5, 2.0))
+
+    return make
+
+
+def masses(rng: np.random.Generator, skeleton: Skeleton, joint: str, **fields: object) -> Balance:
+    """A mass on the joint and on about half of the others."""
+    mass = rng.uniform(0.0, 1.0, len(skeleton)) * rng.integers(0, 2, len(skeleton))
+    mass[skeleton.index(joint)] += 0.5
+    return Balance(masses=mass, target=rng.normal(size=3), weight=rng.uniform(0.5, 2.0), **fields)  # type: ignore[arg-type]
+
+
 CASES: dict[type[Task], dict[str, Maker]] = {
+    Balance: {
+        "joints": lambda rng, skeleton, pose, joint: masses(rng, skeleton, joint),
+        "centres and axes": lambda rng, skeleton, pose, joint: masses(
+            rng,
+            skeleton,
+            joint,
+            centres=rng.normal(size=(len(skeleton), 3)),
+            axes=(True, True, True),
+            armature_from_axes=random_rotations(rng, 1)[0],
+        ),
+    },
+    KeepDistance: {
+        "from a place": lambda rng, skeleton, pose, joint: KeepDistance(
+            joint=joint, target=rng.normal(size=3), distance=0.4, point=rng.normal(size=3), weight=1.7
+        ),
+        "from another joint": lambda rng, skeleton, pose, joint: KeepDistance(
+            joint=joint,
+            other=0 if skeleton.index(joint) else len(skeleton) - 1,
+            target=rng.normal(size=3),
+            distance=0.4,
+            weight=0.6,
+        ),
+    },
+    PointPole: {name: pole(angle) for name, angle in ANGLES.items()},
+    AimAt: {
+        **{name: aimed(angle) for name, angle in ANGLES.items()},
+        "opposite": aimed(np.pi),
+        "point and axis": aimed(1.1, point=np.array([0.3, -0.2, 0.5]), axis=np.array([1.0, 2.0, -1.0])),
+        "next to the target": aimed(1.1, distance=0.05, point=np.array([0.3, -0.2, 0.5])),
+    },
+    OnPlane: {
+        "origin": lambda rng, skeleton, pose, joint: plane(rng, joint),
+        "point and offset": lambda rng, skeleton, pose, joint: plane(
+            rng, joint, point=rng.normal(size=3), offset=0.4
+        ),
+    },
+    OneOf: {
+        "two places": lambda rng, skeleton, pose, joint: OneOf(
+            alternatives=(point(rng, joint), point(rng, skeleton.names[0], point=rng.normal(size=3))),
+            weight=0.6,
+        ),
+        "an aim and an orientation": lambda rng, skeleton, pose, joint: OneOf(
+            alternatives=(aimed(0.7)(rng, skeleton, pose, joint), turned(0.8)(rng, skeleton, pose, joint)),
+        ),
+    },
     ReachPoint: {
         "origin": lambda rng, skeleton, pose, joint: point(rng, joint),
         "offset point": lambda rng, skeleton, pose, joint: point(rng, joint, point=rng.normal(size=3)),
@@ -257,6 +365,14 @@ def test_tasks_with_a_frame_axis_are_the_tasks_of_each_frame(rng: np.random.Gene
         MatchOrientation(joint="joint.7", target=random_rotations(rng, 4)),
         MatchOrientation(joint="joint.6", target=random_rotations(rng, 1)[0]),
         StayNear(channels=rng.normal(size=(4, 10, 6)), weight=0.2, over=("joint.5",)),
+        AimAt(joint="joint.9", target=rng.normal(size=(4, 3))),
+        OnPlane(joint="joint.8", origin=rng.normal(size=3), normal=rng.normal(size=(4, 3))),
+        OneOf(
+            alternatives=(
+                ReachPoint(joint="joint.7", target=rng.normal(size=(4, 3))),
+                OnPlane(joint="joint.9", origin=rng.normal(size=(4, 3)), normal=rng.normal(size=3)),
+            )
+        ),
     ]
     together = Problem(skeleton, tuple(tasks)).assemble(poses)
     posed = together.place(together.mechanism.values(poses))
@@ -302,7 +418,7 @@ def test_curvature_is_what_the_hessian_has_beyond_gauss_newton(
     assert_hessian(system.curvature(posed, 0)[0], hessian - gauss_newton, scale)
     per_length = system.curvature(posed, 0, length=2.0)[0]
     assert_allclose(
-        per_length, system.curvature(posed, 0)[0] * (1.0 if kind.angular else 0.25), atol=1e-12 * scale
+        per_length, system.curvature(posed, 0)[0] * (1.0 if system.angular[0] else 0.25), atol=1e-12 * scale
     )
 
 
@@ -333,6 +449,9 @@ def met_orientation(axes: tuple[bool, bool, bool] = (True, True, True)) -> Maker
 
 BENT: dict[str, Maker] = {
     **CASES[ReachPoint],
+    "aim": CASES[AimAt]["point and axis"],
+    "plane": CASES[OnPlane]["point and offset"],
+    "one of two": CASES[OneOf]["two places"],
     "orientation": met_orientation(),
     "orientation about one axis": met_orientation((False, True, False)),
     "channels": CASES[StayNear]["some"],
@@ -359,7 +478,7 @@ def test_bends_times_changes_are_their_matrices_times_changes(
     posed = system.place(frames)
     multipliers = [rng.normal(size=residual.shape) for residual in system.residuals(posed)]
     bends = system.bends(posed, multipliers)
-    assert {type(bend) for bend in bends} == {PointBend, AngularBend}
+    assert {type(bend) for bend in bends} == {PointBend, AngularBend, SummedBend}
     levers = system.mechanism.has_levers
     assert levers == (kind_of_tree != "tree")
     some = np.array([3, 1])
@@ -406,7 +525,7 @@ def test_bend_of_an_objective_is_in_its_units(
     system.stiffness = rng.uniform(0.0, 0.9, system.size)
     objective = Objective(system, merged=False, clamp_distance=None)
     posed = system.place(values)
-    multipliers = rng.normal(size=objective.stacked(posed).shape)
+    multipliers = rng.normal(size=objective.stand(posed.values, posed).residual.shape)
     directions = rng.normal(size=(5, system.size))  # of u
 
     def pulls(values: Array) -> Array:
@@ -417,7 +536,7 @@ def test_bend_of_an_objective_is_in_its_units(
     bend = objective.bend(posed, multipliers)
     got = np.concatenate([bend.times(direction[None]) for direction in directions])
     assert_allclose(got, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))
-    residuals = objective.stacked(system.place(nudged(values, directions / objective.weight)))
+    residuals = objective.stand(nudged(values, directions / objective.weight)).residual
     rows = objective.stacked_jacobian(posed)[0] @ directions.T
     assert_rows_agree(rows, difference(residuals).T)
 
@@ -449,14 +568,15 @@ def test_some_frames_of_a_system_are_those_of_the_whole(constants: str, rng: np.
     assert (len(whole.system.mechanism.pre) > 1) == (constants != "the same")
     values = whole.system.mechanism.values(poses)
     posed = whole.system.place(values)
-    multipliers = rng.normal(size=whole.stacked(posed).shape)
+    multipliers = rng.normal(size=whole.stand(posed.values, posed).residual.shape)
     change = rng.normal(size=values.shape)
     for index in (np.array([4, 1, 2]), np.array([5]), np.arange(frames)):
         some = whole.select(index)
         alone = some.system.place(values[index])
         for matrices in (alone.matrices, posed.select(some.system.mechanism, index).matrices):
             assert_allclose(matrices, posed.matrices[index], atol=1e-14)
-        assert_allclose(some.stacked(alone), whole.stacked(posed)[index], atol=1e-13)
+        residual = whole.stand(posed.values, posed).residual
+        assert_allclose(some.stand(alone.values, alone).residual, residual[index], atol=1e-13)
         assert_allclose(some.stacked_jacobian(alone), whole.stacked_jacobian(posed)[index], atol=1e-13)
         assert_allclose(some.system.errors(alone), whole.system.errors(posed)[index], atol=1e-13)
         bend = whole.bend(posed, multipliers)
@@ -465,7 +585,8 @@ def test_some_frames_of_a_system_are_those_of_the_whole(constants: str, rng: np.
         )
         assert_allclose(bend.select(index).times(change[index]), bend.times(change)[index], atol=1e-12)
     again = whole.select(np.array([4, 1, 2])).select(np.array([2]))  # frame 2
-    assert_allclose(again.stacked(again.system.place(values[[2]])), whole.stacked(posed)[[2]], atol=1e-13)
+    residual = whole.stand(posed.values, posed).residual
+    assert_allclose(again.stand(values[[2]]).residual, residual[[2]], atol=1e-13)
     own = [task.at_frame(2) for task in tasks]
     for got, expected in zip(again.system.tasks, own, strict=True):
         for name in ("target", "channels"):

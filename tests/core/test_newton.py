@@ -23,7 +23,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.newton import Attempt, Goal, attempt
 from blender_ik_addon.core.objective import Objective
-from blender_ik_addon.core.solver import goal_of
+from blender_ik_addon.core.solver import Criteria
 from tests.core.builders import Array, chain, random_pose, tip, tree, upper_body
 
 LIMIT = 0.6
@@ -53,7 +53,9 @@ def prepared(skeleton: Skeleton, tasks: Sequence[Task], poses: Pose, **options: 
     problem, settings = Problem(skeleton, tuple(tasks)), SolverOptions(**options)
     system = problem.assemble(poses)
     objective = Objective(system, merged=settings.method == "DLS", clamp_distance=None)
-    return Prepared(problem, poses, objective, system.mechanism.values(poses), goal_of(objective, settings))
+    return Prepared(
+        problem, poses, objective, system.mechanism.values(poses), Criteria.of(objective, settings).goal
+    )
 
 
 def tasks_at(skeleton: Skeleton, goals: Pose, joints: Sequence[str], turned: Sequence[str]) -> list[Task]:

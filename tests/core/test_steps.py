@@ -1,50 +1,29 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every step rule against its definition, on matrices rather than skeletons."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import lsq_linear, nnls
 
-from blender_ik_addon.core.steps import (
-    BoundedStep,
-    StepLevel,
-    bounded_step,
-    damped_step,
-    prioritized_inverse,
-    pseudo_inverse,
-)
+from blender_ik_addon.core.inverses import prioritized_inverse
+from blender_ik_addon.core.rules import damped_step
+from blender_ik_addon.core.steps import BoundedStep, StepLevel, bounded_step
 from tests.core.builders import Array
-from tests.core.strategies import floats
+from tests.core.matrices import (
+    CONFLICTS,
+    ROUNDING,
+    best_after,
+    conflicting,
+    each_conflict,
+    each_seed,
+    random_level,
+)
 
-ROUNDING = 1e-10
 FAR = 1e3
 """A trust radius that is never reached."""
-
-each_seed = pytest.mark.parametrize("seed", range(5))
-
-
-def integers_of_any_rank() -> st.SearchStrategy[Array]:
-    """Small integers (m, n), so that rank is exact: full, deficient or none."""
-
-    def matrices(shape: tuple[int, int]) -> st.SearchStrategy[Array]:
-        row = st.lists(st.integers(-2, 2), min_size=shape[1], max_size=shape[1])
-        return st.lists(row, min_size=shape[0], max_size=shape[0]).map(
-            lambda rows: np.array(rows, dtype=float)
-        )
-
-    return st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(matrices)
-
-
-def random_level(rng: np.random.Generator, m: int, nv: int, rank: int | None = None) -> tuple[Array, Array]:
-    """A Jacobian of some rank and an error e (target − current)."""
-    rank = min(m, nv) if rank is None else rank
-    return rng.normal(size=(m, rank)) @ rng.normal(size=(rank, nv)), rng.normal(size=m)
 
 
 def step(
@@ -77,233 +56,6 @@ def recursion(levels: Sequence[tuple[Array, Array]]) -> Array:
 
 
 # ----------------------------------------------------------------------------------------------------------
-# Pseudo-inverse
-
-
-def assert_penrose(matrix: Array, inverse: Array, condition: float) -> None:
-    """Penrose's four conditions, to what rounding leaves of them."""
-    tolerance = 1e-14 * condition
-    size, inverse_size = np.abs(matrix).max(), np.abs(inverse).max()
-    assert_allclose(matrix @ inverse @ matrix, matrix, rtol=0, atol=tolerance * size)
-    assert_allclose(inverse @ matrix @ inverse, inverse, rtol=0, atol=tolerance * inverse_size)
-    assert_allclose(matrix @ inverse, (matrix @ inverse).T, rtol=0, atol=tolerance)
-    assert_allclose(inverse @ matrix, (inverse @ matrix).T, rtol=0, atol=tolerance)
-
-
-@given(matrix=integers_of_any_rank(), exponent=st.integers(-12, 12))
-def test_penroses_four_conditions(matrix: Array, exponent: int) -> None:
-    scaled = matrix * 10.0**exponent
-    assert_penrose(scaled, pseudo_inverse(scaled), condition=1e3)
-
-
-@given(seed=st.integers(0, 2**32 - 1), exponents=st.lists(floats(-7.0, 0.0), min_size=1, max_size=4))
-def test_penroses_four_conditions_on_badly_scaled_matrices(seed: int, exponents: list[float]) -> None:
-    rng = np.random.default_rng(seed)
-    singular = 10.0 ** np.array(exponents)
-    left, _ = np.linalg.qr(rng.normal(size=(5, len(singular))))
-    right, _ = np.linalg.qr(rng.normal(size=(6, len(singular))))
-    matrix = left * singular @ right.T
-    assert_penrose(matrix, pseudo_inverse(matrix), condition=10.0 * singular.max() / singular.min())
-
-
-def test_ringlayers_example() -> None:
-    """[Ringlayer] prints −1 as last element but calculates with A Aᵀ = [[6, 5], [5, 6]], that is with +1."""
-    matrix = np.array([[1.0, 2.0, 1.0], [2.0, 1.0, 1.0]])
-    inverse = pseudo_inverse(matrix)
-    assert_allclose(np.linalg.svd(inverse, compute_uv=False), [1.0, 1.0 / math.sqrt(11.0)], atol=ROUNDING)
-    assert_allclose(inverse, matrix.T @ np.linalg.inv(matrix @ matrix.T), atol=ROUNDING)
-    as_printed = pseudo_inverse(np.array([[1.0, 2.0, 1.0], [2.0, 1.0, -1.0]]))
-    assert_allclose(
-        np.linalg.svd(as_printed, compute_uv=False), [1.0 / math.sqrt(3.0), 1.0 / 3.0], atol=ROUNDING
-    )
-
-
-@pytest.mark.parametrize("shape", [(2, 3), (3, 2)])
-def test_the_inverse_of_nothing_is_nothing(shape: tuple[int, int]) -> None:
-    assert_array_equal(pseudo_inverse(np.zeros(shape)), np.zeros(shape[::-1]))
-
-
-def test_singular_values_below_the_tolerance_count_as_zero() -> None:
-    matrix = np.diag([1.0, 1e-4])
-    assert_allclose(pseudo_inverse(matrix), np.diag([1.0, 1e4]))
-    assert_allclose(pseudo_inverse(matrix, tolerance=1e-3), np.diag([1.0, 0.0]))
-
-
-def test_pseudo_inverses_of_a_batch(rng: np.random.Generator) -> None:
-    matrices = rng.normal(size=(2, 4, 3, 5))
-    matrices[1, 2, 0] = 0.0
-    assert_allclose(pseudo_inverse(matrices), np.linalg.pinv(matrices), atol=ROUNDING)
-
-
-# ----------------------------------------------------------------------------------------------------------
-# Damped least squares
-
-
-@each_seed
-@pytest.mark.parametrize(("m", "nv"), [(3, 7), (6, 4)])
-def test_damped_step_is_its_definition_and_minimises_error_and_change(m: int, nv: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    damping = 10.0 ** rng.uniform(-2, 1)
-    jacobian, e = random_level(rng, m, nv, rank=2)
-    dq = damped_step(jacobian, -e, damping)
-    square = damping**2 * np.eye(m)
-    assert_allclose(dq, jacobian.T @ np.linalg.inv(jacobian @ jacobian.T + square) @ e, atol=ROUNDING)
-    # [KiSheen §7]: (JᵀJ + c²I) dq = Jᵀe.
-    assert_allclose((jacobian.T @ jacobian + damping**2 * np.eye(nv)) @ dq, jacobian.T @ e, atol=ROUNDING)
-    # [Buss2009]: Σ σ/(σ² + λ²) v uᵀe.
-    u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
-    assert_allclose(dq, vt.T @ (s / (s**2 + damping**2) * (u.T @ e)), atol=ROUNDING)
-
-
-@each_seed
-def test_damped_step_leaves_a_residual_between_the_bounds_of_ki_and_sheen(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    jacobian, e = random_level(rng, 3, 7)
-    damping = 10.0 ** rng.uniform(-1, 1)
-    left = np.linalg.norm(e - jacobian @ damped_step(jacobian, -e, damping)) / np.linalg.norm(e)
-    singular = np.linalg.svd(jacobian, compute_uv=False)
-    low, high = damping**2 / (singular[[0, -1]] ** 2 + damping**2)
-    assert low - ROUNDING <= left <= high + ROUNDING
-
-
-def test_damped_step_with_one_damping_for_each_frame(rng: np.random.Generator) -> None:
-    jacobians, residuals = rng.normal(size=(4, 3, 6)), rng.normal(size=(4, 3))
-    damping = np.array([0.1, 0.5, 1.0, 2.0])
-    together = damped_step(jacobians, residuals, damping)
-    for frame in range(4):
-        assert_allclose(together[frame], damped_step(jacobians[frame], residuals[frame], damping[frame]))
-
-
-def test_a_little_damping_is_the_pseudo_inverse(rng: np.random.Generator) -> None:
-    jacobian, e = random_level(rng, 3, 6)
-    assert_allclose(damped_step(jacobian, -e, 1e-7), pseudo_inverse(jacobian) @ e, atol=1e-8)
-
-
-# ----------------------------------------------------------------------------------------------------------
-# The prioritised recursion
-
-
-@each_seed
-@pytest.mark.parametrize("rows", [(3, 3), (2, 3, 1), (3,), (1, 1, 1, 1, 1)])
-def test_recursion_is_moore_penrose_of_the_stack_when_rows_do_not_conflict(
-    rows: tuple[int, ...], seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    jacobians = [rng.normal(size=(m, 9)) for m in rows]
-    stack = np.concatenate(jacobians)
-    inverse, projection = prioritized_inverse(jacobians)
-    assert_allclose(inverse, pseudo_inverse(stack), atol=1e-9)  # [KiSheen] Theorem 6.19
-    assert_allclose(projection, np.eye(9) - pseudo_inverse(stack) @ stack, atol=1e-9)
-
-
-def two_effectors(first: Array, e1: Array, second: Array, e2: Array, z: Array) -> Array:
-    """[KiSheen] eq. 5.1."""
-    inverse = pseudo_inverse(first)
-    free = np.eye(first.shape[1]) - inverse @ first
-    into = pseudo_inverse(second @ free)
-    left_over = free @ (np.eye(first.shape[1]) - into @ second @ free)
-    return inverse @ e1 + into @ (e2 - second @ inverse @ e1) + left_over @ z
-
-
-@each_seed
-@pytest.mark.parametrize("rank", [3, 2])
-def test_recursion_is_equation_5_1_for_two_effectors(rank: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    (first, e1), (second, e2), z = (
-        random_level(rng, 3, 8, rank),
-        random_level(rng, 3, 8, rank),
-        rng.normal(size=8),
-    )
-    inverse, projection = prioritized_inverse([first, second])
-    dq = inverse @ np.concatenate([e1, e2]) + projection @ z
-    assert_allclose(dq, two_effectors(first, e1, second, e2, z), atol=1e-9)
-
-
-@each_seed
-def test_recursion_is_theorem_6_8_for_three_effectors(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    (first, e1), (second, e2), (third, e3) = (random_level(rng, 2, 9) for _ in range(3))
-    identity, inverse = np.eye(9), pseudo_inverse(first)
-
-    def between(one: Array, other: Array) -> Array:
-        """Z of one effector, the other coming after it."""
-        other_free = pseudo_inverse(other @ (identity - inverse @ first)) @ other
-        first_free = pseudo_inverse(first @ (identity - pseudo_inverse(other) @ other)) @ first
-        return pseudo_inverse(one @ (identity - other_free - first_free))
-
-    dq = inverse @ e1
-    dq = dq + between(second, third) @ (e2 - second @ inverse @ e1)
-    dq = dq + between(third, second) @ (e3 - third @ inverse @ e1)
-    assert_allclose(recursion([(first, e1), (second, e2), (third, e3)]), dq, atol=1e-9)
-
-
-CONFLICTS = ["none", "shared row", "rank deficient", "repeated", "more rows than channels"]
-
-each_conflict = pytest.mark.parametrize("conflict", CONFLICTS)
-
-
-def conflicting(rng: np.random.Generator, conflict: str) -> list[tuple[Array, Array]]:
-    """Three levels on seven channels whose rows conflict in some way."""
-    levels = [random_level(rng, m, 7) for m in (2, 2, 1)]
-    if conflict == "shared row":
-        levels[1] = np.array([levels[0][0][0], rng.normal(size=7)]), levels[1][1]
-    elif conflict == "rank deficient":
-        levels[0] = random_level(rng, 3, 7, rank=1)
-        levels[1] = random_level(rng, 3, 7, rank=2)
-    elif conflict == "repeated":
-        levels[1] = rng.normal(size=(2, 2)) @ levels[0][0], levels[1][1]
-    elif conflict == "more rows than channels":
-        levels = [random_level(rng, m, 7) for m in (3, 6, 4)]
-    return levels
-
-
-def best_after(levels: Sequence[tuple[Array, Array]]) -> list[Array]:
-    """J_k dq of each level when it is met as well as those before it allow, by equality constraints."""
-    nv = levels[0][0].shape[1]
-    dq, basis = np.zeros(nv), np.eye(nv)
-    met: list[Array] = []
-    for jacobian, e in levels:
-        left = jacobian @ basis
-        left = np.where(np.abs(left) < 1e-9, 0.0, left)
-        dq = dq + basis @ np.linalg.pinv(left, rcond=1e-9) @ (e - jacobian @ dq)
-        _, s, vt = np.linalg.svd(left)
-        basis = basis @ vt[int((s > 1e-9).sum()) :].T
-        met.append(jacobian @ dq)
-    return met
-
-
-@each_seed
-@each_conflict
-def test_what_is_left_over_moves_no_effector(conflict: str, seed: int) -> None:
-    levels = conflicting(np.random.default_rng(seed), conflict)
-    _, projection = prioritized_inverse([jacobian for jacobian, _ in levels])
-    for jacobian, _ in levels:
-        assert_allclose(jacobian @ projection, np.zeros_like(jacobian), atol=ROUNDING)
-    assert_allclose(projection, projection.T, atol=ROUNDING)
-    assert_allclose(projection @ projection, projection, atol=ROUNDING)
-
-
-@each_seed
-@each_conflict
-def test_each_level_is_met_as_well_as_those_before_it_allow(conflict: str, seed: int) -> None:
-    levels = conflicting(np.random.default_rng(seed), conflict)
-    dq = recursion(levels)
-    for (jacobian, _), expected in zip(levels, best_after(levels), strict=True):
-        assert_allclose(jacobian @ dq, expected, atol=1e-9)
-
-
-@each_seed
-@each_conflict
-def test_later_levels_change_nothing_for_earlier_ones(conflict: str, seed: int) -> None:
-    levels = conflicting(np.random.default_rng(seed), conflict)
-    first, second = recursion(levels[:1]), recursion(levels[:2])
-    dq = recursion(levels)
-    assert_allclose(levels[0][0] @ second, levels[0][0] @ first, atol=1e-9)
-    assert_allclose(levels[0][0] @ dq, levels[0][0] @ first, atol=1e-9)
-    assert_allclose(levels[1][0] @ dq, levels[1][0] @ second, atol=1e-9)
-
-
-# ----------------------------------------------------------------------------------------------------------
 # The bounded step
 
 
@@ -333,7 +85,7 @@ def test_with_one_level_and_no_bounds_it_is_the_damped_step(seed: int) -> None:
     jacobian, e = random_level(rng, 3, 7)
     damping = rng.uniform(0.1, 2.0)
     dq = step([(jacobian, e)], damping=damping**2).change[0]
-    assert_allclose(dq, damped_step(jacobian, -e, damping), atol=ROUNDING)
+    assert_allclose(dq, damped_step(jacobian, e, damping), atol=ROUNDING)
 
 
 @each_seed

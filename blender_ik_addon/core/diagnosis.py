@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a pose lets its effectors do: rank, condition and lost directions of each level, in numbers and words.
+
+The Jacobians are those of the tasks without weights and stiffness, lengths in units of the reach, so that the
+figures are those of the body alone. A level has its own rank, and what is left of it in the null space of the
+levels above: B_k = J_k F_{k−1} as in the prioritised recursion [KiSheen, Definition 6.14]. A direction of an
+effector is lost where no free channel moves it, and nearly lost where it follows slowly: left singular
+vectors with small singular values. Two effectors hang together where each can be moved, but not in opposite
+ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from .analysis import damped_condition_number, manipulability, residual_bounds, singular_values
+from .arrays import BoolArray, FloatArray, frozen
+from .errors import IKError
+from .mechanism import ARMATURE, PosedMechanism
+from .problem import Problem
+from .skeleton import CHANNELS, Pose
+from .tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, Task
+
+LOST: Final = 1e-6
+"""Singular value against the largest [1], up to which a direction is lost: rounding."""
+NEARLY: Final = 0.03
+"""Singular value against the largest of the effector [1], up to which a direction is nearly lost: a limb that
+is straight within about two degrees."""
+TOUCHES: Final = 1e-3
+"""Height over a one-sided plane in units of the reach [1], up to which a point rests on it."""
+TAKES_PART: Final = 0.3
+"""Share of an effector in a direction of its level [1], from which it takes part in it."""
+ALONG: Final = 0.95
+"""Cosine [1] from which a direction is said to be that towards the joint above."""
+
+
+@dataclass(frozen=True)
+class LostDirection:
+    """A direction in which an effector cannot be moved, or hardly."""
+
+    task: str
+    """Label of the task."""
+    direction: FloatArray
+    """Along it for places, about it for directions, in armature space, length 1, (3,)."""
+    angular: bool
+    rate: float
+    """How fast it follows against the best direction of the same effector [1]."""
+    joint: str | None = None
+    """The joint from which the limb is stretched, where the direction is towards that."""
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        how = "cannot be" if self.rate <= LOST else "can hardly be"
+        what = "turned about" if self.angular else "moved along"
+        x, y, z = self.direction + 0.0
+        straight = "" if self.joint is None else f", its limb is straight from {self.joint}"
+        return f"{self.task} {how} {what} ({x:.2f}, {y:.2f}, {z:.2f}){straight}"
+
+
+@dataclass(frozen=True)
+class LevelDiagnosis:
+    """One priority level at a pose."""
+
+    priority: int
+    tasks: tuple[str, ...]
+    """Labels of its tasks."""
+    rows: int
+    rank: int
+    """How many of its rows can be met at once, without the other levels."""
+    left: int
+    """How many of them the levels above leave to it."""
+    singular_values: FloatArray
+    """Of what the levels above leave, the largest first, (min(rows, nv),) [1]."""
+    manipulability: float
+    """√det BBᵀ, the product of the singular values [Yoshikawa1985]; 0 where a direction is lost [1]."""
+    lost: tuple[LostDirection, ...]
+    """Directions of its effectors, those that are most lost first."""
+    together: tuple[tuple[str, ...], ...]
+    """Effectors that cannot be moved independently, though each can be moved."""
+
+    @property
+    def condition(self) -> float:
+        """Largest singular value against the smallest [1]; infinite where a direction is lost."""
+        values = self.singular_values
+        if not len(values) or not values[0] > 0.0:
+            return np.inf
+        singular = self.left < self.rows or values[-1] <= LOST * values[0]
+        return np.inf if singular else float(values[0] / values[-1])
+
+    def damped(self, damping: float) -> tuple[float, float, float]:
+        """Condition number and least and largest part of a residual that a damped step leaves.
+
+        Args:
+            damping: c [1], in scaled units [KiSheen, Lemmas 7.1 and 7.2].
+        """
+        values = np.concatenate([self.singular_values, np.zeros(self.rows - len(self.singular_values))])
+        lower, upper = residual_bounds(values, damping)
+        return float(damped_condition_number(values, damping)), float(lower), float(upper)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """In words, the figures first."""
+        taken = "" if self.left == self.rank else f", {self.left} left by the levels above"
+        condition = "singular" if np.isinf(self.condition) else f"condition {self.condition:.3g}"
+        head = f"Level {self.priority}: rank {self.rank} of {self.rows}{taken}; {condition}"
+        found = [lost.text for lost in self.lost]
+        found += [f"{' and '.join(labels)} cannot be moved independently" for labels in self.together]
+        return (head, *found)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a pose lets the tasks of a problem do."""
+
+    levels: tuple[LevelDiagnosis, ...]
+    """The highest first."""
+    channels: int
+    """Number of free channels that the tasks involve."""
+    freedom: int
+    """How many dimensions all tasks together leave free."""
+    limited: tuple[tuple[str, int], ...]
+    """Joint and channel of every limit on which the pose stands."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """In words."""
+        if not self.levels:
+            return ("Nothing to diagnose: there are no tasks",)
+        stand = f"; {len(self.limited)} on their limits" if self.limited else ""
+        head = f"{self.channels} free channels{stand}, {self.freedom} dimensions left free"
+        return (head, *(line for level in self.levels for line in level.lines))
+
+
+def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
+    """Say what a pose lets the tasks of a problem do; limits count as if they were none.
+
+    Args:
+        problem: Skeleton and tasks, with targets of one frame. Tasks for channels are left out: they can
+            always be met.
+        pose: Without leading axes.
+
+    Raises:
+        IKError: Targets or pose have frames, or something does not fit.
+    """
+    if pose.frames or problem.frames not in (None, 1):
+        raise IKError(
+            f"a diagnosis is of one pose, got poses {pose.frames} and targets of {problem.frames} frames"
+        )
+    system = problem.assemble(pose.as_batch())
+    posed = system.place(system.mechanism.values(pose.as_batch()))
+    system = system.taking(system.nearest(posed))
+    mechanism, skeleton = system.mechanism, system.problem.skeleton
+    joints, channels = np.divmod(mechanism.channels, CHANNELS)
+    real = joints < skeleton.posed_joints
+    found = [_effector(task, system.chosen(number), posed, real) for number, task in enumerate(system.tasks)]
+    effectors = [effector for effector in found if effector is not None]
+    above = np.zeros((0, int(real.sum())))
+    levels: list[LevelDiagnosis] = []
+    for priority in sorted({effector.priority for effector in effectors}):
+        own = [effector for effector in effectors if effector.priority == priority]
+        levels.append(_level(priority, own, above))
+        above = np.concatenate([above, *(effector.jacobian for effector in own)])
+    values = posed.values[0]
+    stands = np.flatnonzero(real & ((values <= system.lower) | (values >= system.upper)))
+    return Diagnosis(
+        levels=tuple(levels),
+        channels=above.shape[1],
+        freedom=above.shape[1] - len(_row_space(above)),
+        limited=tuple((skeleton.names[int(joints[column])], int(channels[column])) for column in stands),
+    )
+
+
+@dataclass(frozen=True)
+class _Effector:
+    """How one task follows the free channels, without its weight, in scaled units."""
+
+    label: str
+    priority: int
+    angular: bool
+    jacobian: FloatArray
+    """(m, nv)."""
+    axes: FloatArray
+    """Direction along or about which each row is, in armature space, (m, 3)."""
+    chain: tuple[tuple[str, FloatArray], ...]
+    """Joints that can turn it, the nearest first, and the way from each to it (3,) [m]; none for angles."""
+
+    def lost(self) -> tuple[list[LostDirection], FloatArray]:
+        """The directions that are lost, or nearly, and their left singular vectors, (k, m)."""
+        left, sizes, _ = np.linalg.svd(self.jacobian)
+        rates = np.zeros(len(left))
+        rates[: len(sizes)] = sizes
+        # With all lost there is no best direction: then lengths are compared with the reach, angles with 1.
+        best = rates[0] if rates[0] > LOST else 1.0
+        poor = np.flatnonzero(rates <= NEARLY * best)[::-1]
+        found: list[LostDirection] = []
+        for number in poor:
+            direction = left[:, number] @ self.axes
+            direction = direction / np.linalg.norm(direction)
+            # Of the two senses the one with the first large component above 0: else rounding would choose.
+            direction *= np.sign(direction[np.argmax(np.abs(direction) > 0.5 * np.abs(direction).max())])
+            rate = float(rates[number] / best)
+            straight = self._straight(direction)
+            found.append(LostDirection(self.label, frozen(direction), self.angular, rate, straight))
+        return found, left[:, poor].T
+
+    def _straight(self, direction: FloatArray) -> str | None:
+        """The joint from which the chain is straight along a direction; None where it is not."""
+        aligned: list[str] = []
+        for name, way in self.chain:
+            distance = float(np.linalg.norm(way))
+            if abs(float(way @ direction)) < ALONG * distance:
+                break
+            aligned.append(name)
+        return aligned[-1] if len(aligned) > 1 else None
+
+
+def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) -> _Effector | None:
+    """How a task follows the free channels; None where it asks for none.
+
+    Args:
+        task: It.
+        goal: What it is about: itself, or what it has taken of its alternatives.
+        posed: The mechanism in one frame.
+        real: Which free channels are the pose's own, (nv,).
+    """
+    if not isinstance(goal, (ReachPoint, MatchOrientation, AimAt, OnPlane)):
+        return None
+    mechanism = posed.mechanism
+    skeleton, length = mechanism.skeleton, mechanism.skeleton.reach
+    joint = skeleton.index(goal.joint)
+    anchor = np.array([mechanism.anchor(joint)])
+    matrix = mechanism.anchor_from_joint(joint)
+    columns = np.where(mechanism.rotates, 1.0, length)[real]
+    turning = posed.angular_jacobian(anchor)[0, 0][:, real] * columns  # (3, nv)
+    if isinstance(goal, MatchOrientation):
+        axes = goal.at_frame(0).target.T[np.array(goal.axes)]
+        return _Effector(task.label, task.priority, True, axes @ turning, axes, ())
+    local = matrix[:, :3, :3] @ goal.point + matrix[:, :3, 3]
+    points = posed.points(anchor, local[:, None])
+    moving = posed.point_jacobian(anchor, points)[0, 0][:, real] * columns  # (3, nv)
+    if isinstance(goal, AimAt):
+        rows = type(goal).rows([replace(goal, weight=1.0)], mechanism)
+        ray = posed.matrices[0, anchor[0], :3, :3] @ matrix[0, :3, :3] @ goal.axis
+        _, _, basis = np.linalg.svd(ray[None])
+        across = basis[1:]  # (2, 3): where the ray can swing, about the axes at right angles to that
+        jacobian = across @ rows.linearize(posed)[1][0][:, real] * columns
+        about = np.cross(ray / np.linalg.norm(ray), across)
+        return _Effector(task.label, task.priority, True, jacobian, about, ())
+    if isinstance(goal, OnPlane):
+        here = goal.at_frame(0)
+        height = float(here.normal @ (points[0, 0] - here.origin)) - here.offset
+        if here.one_sided and height > TOUCHES * length:
+            return None
+        axes = here.normal[None]
+    else:
+        axes = goal.at_frame(0).armature_from_axes.T[np.array(goal.axes)]
+    return _Effector(
+        task.label,
+        task.priority,
+        False,
+        axes @ moving / length,
+        axes,
+        _chain(posed, int(anchor[0]), points[0, 0]),
+    )
+
+
+def _chain(posed: PosedMechanism, slot: int, point: FloatArray) -> tuple[tuple[str, FloatArray], ...]:
+    """Joints that can turn a point, the nearest first, and the way from each to it; none at the point."""
+    mechanism = posed.mechanism
+    turning = set(mechanism.kept_of[mechanism.rotates].tolist())
+    chain: list[tuple[str, FloatArray]] = []
+    while slot != ARMATURE:
+        way = point - posed.matrices[0, slot, :3, 3]
+        if slot - 1 in turning and np.linalg.norm(way) > LOST * mechanism.skeleton.reach:
+            chain.append((mechanism.skeleton.names[int(mechanism.joints[slot - 1])], way))
+        slot = int(mechanism.parents[slot - 1])
+    return tuple(chain)
+
+
+def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelDiagnosis:
+    """One level, given the rows of the levels above, (m, nv)."""
+    jacobian = np.concatenate([effector.jacobian for effector in own])
+    space = _row_space(above)
+    left = jacobian - jacobian @ space.T @ space
+    sizes = singular_values(left) if left.size else np.zeros(0)
+    size = float(np.linalg.norm(jacobian))
+    lost: list[LostDirection] = []
+    missing: list[FloatArray] = []
+    for effector in own:
+        found, vectors = effector.lost()
+        lost += found
+        missing.append(vectors)
+    return LevelDiagnosis(
+        priority=priority,
+        tasks=tuple(effector.label for effector in own),
+        rows=len(jacobian),
+        rank=len(_row_space(jacobian)),
+        left=int(np.count_nonzero(sizes > LOST * size)),
+        singular_values=frozen(sizes),
+        manipulability=float(manipulability(left)),
+        lost=tuple(sorted(lost, key=lambda direction: direction.rate)),
+        together=_together(own, jacobian, missing),
+    )
+
+
+def _together(
+    own: Sequence[_Effector], jacobian: FloatArray, missing: Sequence[FloatArray]
+) -> tuple[tuple[str, ...], ...]:
+    """Effectors that hang together: directions that are lost to several, though to none of them alone."""
+    left, sizes, _ = np.linalg.svd(jacobian)
+    rates = np.zeros(len(left))
+    rates[: len(sizes)] = sizes
+    ends = np.cumsum([len(effector.jacobian) for effector in own])[:-1]
+    found: list[tuple[str, ...]] = []
+    for vector in left.T[rates <= NEARLY * max(float(rates.max(initial=0.0)), LOST)]:
+        parts = np.split(vector, ends)
+        # What an effector cannot do by itself is no matter of others.
+        parts = [part - vectors.T @ (vectors @ part) for part, vectors in zip(parts, missing, strict=True)]
+        labels = tuple(
+            effector.label
+            for effector, part in zip(own, parts, strict=True)
+            if np.linalg.norm(part) >= TAKES_PART
+        )
+        if len(labels) > 1 and labels not in found:
+            found.append(labels)
+    return tuple(found)
+
+
+def _row_space(rows: FloatArray) -> FloatArray:
+    """Orthonormal rows with the same span, (r, nv)."""
+    if not rows.size:
+        return np.zeros((0, rows.shape[1]))
+    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(directions[sizes > LOST * max(float(sizes[0]), LOST)], dtype=np.float64)

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Inverse kinematics as nonlinear programming: a limited-memory BFGS that keeps to bounds.
+
+[KiSheen §3] minimises F(q) = |X − f(q)|² + γ²|q|² subject to l ≤ q ≤ u, with the gradient
+−2Jᵀ(X − f(q)) + 2γ²q (printed as 2γq, an erratum). Here q is measured from the preferred pose.
+
+**The method** [ByrdLuNocedalZhu1995]. The Hessian is B = θI − W M Wᵀ out of the last changes s and changes of
+the gradient y, with W = [Y, θS]. Each iteration
+
+1. follows the projected gradient path x(t) = P(x − t g), on which the quadratic model is piecewise quadratic,
+   to the model's first minimum, the generalised Cauchy point: that decides which bounds are active;
+2. minimises the model over the remaining channels, and shortens the way there so that it stays inside;
+3. searches along the straight way to that point, which is feasible as the box is convex, for enough decrease.
+
+A pair (s, y) with too little curvature is not taken, so that B stays positive definite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray, frozen
+from .errors import IKError
+from .inverses import pseudo_inverse
+
+MEMORY: Final = 10
+"""Pairs of changes kept, as L-BFGS-B has it by default."""
+
+ARMIJO: Final = 1e-4
+"""Part [1] of the decrease that the slope promises which a step must bring."""
+
+FIRST_STEP: Final = 1.0
+"""Longest step [rad] while nothing is known of the Hessian: more would wind a chain up."""
+
+CURVATURE: Final = 1e-12
+"""Least sᵀy as a part of |s| |y| [1] at which a pair is taken."""
+
+SEARCHES: Final = 30
+"""Most evaluations along one way; each shortens it at least by half."""
+
+SHORTEN: Final = (0.1, 0.5)
+"""Least and largest part [1] to which a way is shortened at once."""
+
+ROUNDING: Final = 1e-15
+"""Change of the value [1], relative to it, that is none."""
+
+IDLE: Final = 3
+"""Iterations in turn without a change of the value after which there is nothing left to gain."""
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where a minimisation ended."""
+
+    values: FloatArray
+    """(n,), inside the bounds."""
+    value: float
+    gradient: FloatArray
+    """(n,)."""
+    slope: float
+    """Largest element of x − P(x − g): 0 at a stationary point."""
+    iterations: int
+    evaluations: int
+    converged: bool
+    """Whether the slope is within the tolerance, or no step lowers the value any more."""
+    history: FloatArray
+    """The value at the start and after each iteration, (iterations + 1,)."""
+
+
+def minimize_bounded(
+    function: Callable[[FloatArray], tuple[float, FloatArray]],
+    start: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    *,
+    tolerance: float = 1e-8,
+    max_iterations: int = 200,
+    memory: int = MEMORY,
+    callback: Callable[[int, FloatArray], bool] | None = None,
+) -> Minimum:
+    """Minimise a function within bounds by L-BFGS [ByrdLuNocedalZhu1995].
+
+    Args:
+        function: Gives value and gradient (n,) at a point (n,).
+        start: Where to start, (n,); brought inside the bounds.
+        lower: (n,), may be −inf.
+        upper: (n,), may be inf.
+        tolerance: Largest element of the projected gradient at which a point counts as a minimum.
+        max_iterations: At least 1.
+        memory: Pairs kept, at least 1.
+        callback: Given the number of each iteration and the point; True stops.
+    """
+    if max_iterations < 1:
+        raise IKError(f"max_iterations must be at least 1, got {max_iterations}")
+    descent = BoundedDescent(function, start, lower, upper, tolerance=tolerance, memory=memory)
+    while not descent.converged and descent.iterations < max_iterations:
+        descent.iterate()
+        if callback is not None and callback(descent.iterations, descent.values):
+            break
+    return descent.minimum()
+
+
+class BoundedDescent:
+    """`minimize_bounded`, one iteration after the other."""
+
+    def __init__(
+        self,
+        function: Callable[[FloatArray], tuple[float, FloatArray]],
+        start: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        *,
+        tolerance: float,
+        memory: int = MEMORY,
+    ) -> None:
+        """Evaluate the start; arguments as for `minimize_bounded`."""
+        self._lower, self._upper = (
+            np.broadcast_to(bound, start.shape).astype(np.float64) for bound in (lower, upper)
+        )
+        if not (self._lower <= self._upper).all():
+            raise IKError("a lower bound lies above its upper bound, or is not a number")
+        if memory < 1:
+            raise IKError(f"memory must be at least 1, got {memory}")
+        self._function, self._tolerance = function, tolerance
+        self.values: FloatArray = np.clip(np.asarray(start, dtype=np.float64), self._lower, self._upper)
+        """Where it is, (n,), inside the bounds."""
+        self.value, self.gradient = function(self.values)
+        """Value and gradient there."""
+        if not (np.isfinite(self.value) and np.isfinite(self.gradient).all()):
+            raise IKError("the function or its gradient is not finite at the start")
+        self._model = _Memory(len(self.values), memory)
+        self.evaluations = 1
+        """How often the function was called."""
+        self._history = [self.value]
+        self._idle = 0
+        self.converged = self._slope <= tolerance
+        """Whether there is no more to be done."""
+
+    @property
+    def iterations(self) -> int:
+        """How many there were."""
+        return len(self._history) - 1
+
+    @property
+    def _slope(self) -> float:
+        """Largest element of x − P(x − g)."""
+        x = self.values
+        return float(np.abs(x - np.clip(x - self.gradient, self._lower, self._upper)).max(initial=0.0))
+
+    def iterate(self) -> None:
+        """One more, if it has not converged."""
+        if self.converged:
+            return
+        x, value, model = self.values, self.value, self._model
+        way = _way(x, self.gradient, self._lower, self._upper, model)
+        longest = 1.0 if model.size else min(1.0, FIRST_STEP / max(float(np.linalg.norm(way)), FIRST_STEP))
+        found = _searched(self._function, x, value, self.gradient, way, longest, self._lower, self._upper)
+        self.evaluations += found.evaluations
+        if found.step == 0.0:
+            # A model gone bad must not end it: the plain gradient has a last word.
+            self.converged = not model.size
+            model.forget()
+        else:
+            self.values = np.clip(x + found.step * way, self._lower, self._upper)
+            model.add(self.values - x, found.gradient - self.gradient)
+            self.value, self.gradient = found.value, found.gradient
+            self._idle = self._idle + 1 if value - found.value <= ROUNDING * abs(found.value) else 0
+            self.converged = self._idle >= IDLE or self._slope <= self._tolerance
+        self._history.append(self.value)
+
+    def minimum(self) -> Minimum:
+        """What has been found."""
+        return Minimum(
+            values=frozen(self.values),
+            value=self.value,
+            gradient=frozen(self.gradient),
+            slope=self._slope,
+            iterations=self.iterations,
+            evaluations=self.evaluations,
+            converged=self.converged,
+            history=frozen(self._history),
+        )
+
+
+def penalized_error(
+    error: FloatArray, jacobian: FloatArray, away: FloatArray, gamma: float
+) -> tuple[float, FloatArray]:
+    """F = |X − f(q)|² + γ²|q − preferred|² and its gradient [KiSheen eq. 3.1, 3.2].
+
+    Args:
+        error: e = X − f(q), (m,).
+        jacobian: ∂f/∂q, (m, n).
+        away: q − preferred, (n,).
+        gamma: γ.
+    """
+    value = float(error @ error + gamma**2 * (away @ away))
+    return value, -2.0 * (jacobian.T @ error) + 2.0 * gamma**2 * away
+
+
+class _Memory:
+    """The last changes and changes of the gradient: B = θI − W M Wᵀ [ByrdLuNocedalZhu1995 eq. 3.2 to 3.4]."""
+
+    def __init__(self, n: int, most: int) -> None:
+        self._n, self._most = n, most
+        self.forget()
+
+    @property
+    def size(self) -> int:
+        """Number of pairs."""
+        return len(self._s)
+
+    def forget(self) -> None:
+        """Go back to the identity."""
+        self._s: list[FloatArray] = []
+        self._y: list[FloatArray] = []
+        self.theta = 1.0
+        self.w: FloatArray = np.zeros((self._n, 0))
+        """W = [Y, θS], (n, 2k)."""
+        self.m: FloatArray = np.zeros((0, 0))
+        """M, (2k, 2k)."""
+
+    def add(self, s: FloatArray, y: FloatArray) -> None:
+        """Take a pair if it has curvature."""
+        product = float(s @ y)
+        if product <= CURVATURE * float(np.linalg.norm(s) * np.linalg.norm(y)):
+            return
+        self._s, self._y = [*self._s, s][-self._most :], [*self._y, y][-self._most :]
+        self.theta = float(y @ y) / product
+        big_s, big_y = np.stack(self._s, axis=1), np.stack(self._y, axis=1)  # (n, k)
+        products = big_s.T @ big_y
+        lower, diagonal = np.tril(products, -1), np.diag(np.diag(products))
+        self.w = np.concatenate([big_y, self.theta * big_s], axis=1)
+        inverse = np.block([[-diagonal, lower.T], [lower, self.theta * big_s.T @ big_s]])
+        self.m = pseudo_inverse(inverse)
+
+
+def _way(
+    x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray, model: _Memory
+) -> FloatArray:
+    """From x to the minimum of the model over the channels that the Cauchy point leaves free, (n,)."""
+    cauchy, c = _cauchy_point(x, gradient, lower, upper, model)
+    free: BoolArray = (cauchy > lower) & (cauchy < upper)
+    way = cauchy - x
+    if free.any() and model.size:
+        # Reduced gradient at the Cauchy point, and the inverse of B there by Sherman, Morrison and Woodbury.
+        z, theta = model.w[free], model.theta
+        reduced = gradient[free] + theta * (cauchy - x)[free] - z @ (model.m @ c)
+        v = model.m @ (z.T @ reduced)
+        inner = np.eye(len(v)) - model.m @ (z.T @ z) / theta
+        step = -(reduced / theta + z @ np.linalg.lstsq(inner, v, rcond=None)[0] / theta**2)
+        room = np.where(step > 0.0, upper[free] - cauchy[free], lower[free] - cauchy[free])
+        share = np.where(step != 0.0, room / np.where(step != 0.0, step, 1.0), np.inf)
+        shortened = np.array(way)
+        shortened[free] += min(1.0, float(share.min(initial=1.0))) * step
+        if float(shortened @ gradient) < 0.0:
+            way = shortened
+    return way
+
+
+def _cauchy_point(
+    x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray, model: _Memory
+) -> tuple[FloatArray, FloatArray]:
+    """First minimum of the model along P(x − t g), and c = Wᵀ of the way there [ByrdLuNocedalZhu1995 §4]."""
+    w, m, theta = model.w, model.m, model.theta
+    room = np.where(gradient < 0.0, x - upper, np.where(gradient > 0.0, x - lower, np.inf))
+    breaks = np.where(gradient != 0.0, room / np.where(gradient != 0.0, gradient, 1.0), np.inf)  # t_i >= 0
+    direction = np.where(breaks > 0.0, -gradient, 0.0)
+    cauchy, t = np.array(x), 0.0
+    p, c = w.T @ direction, np.zeros(w.shape[1])
+    slope = -float(direction @ direction)
+    bend = -theta * slope - float(p @ m @ p)
+    first_bend = max(bend, 0.0)
+    for index in np.argsort(breaks, kind="stable"):
+        if breaks[index] <= 0.0:
+            continue
+        if slope >= 0.0:
+            break
+        best = -slope / max(bend, np.finfo(np.float64).eps * max(first_bend, 1.0))
+        until = breaks[index] - t
+        if not np.isfinite(until) or best < until:
+            cauchy = cauchy + best * direction
+            return np.clip(cauchy, lower, upper), c + best * p
+        cauchy = cauchy + until * direction
+        c = c + until * p
+        g, row = gradient[index], w[index]
+        cauchy[index] = upper[index] if direction[index] > 0.0 else lower[index]
+        way = cauchy[index] - x[index]
+        slope += until * bend + g * g + theta * g * way - g * float(row @ m @ c)
+        bend += -theta * g * g - 2.0 * g * float(row @ m @ p) - g * g * float(row @ m @ row)
+        p = p + g * row
+        direction[index] = 0.0
+        t = float(breaks[index])
+    return np.clip(cauchy, lower, upper), c
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a search along a way has found."""
+
+    step: float
+    """Part of the way [1]; 0: nothing."""
+    value: float
+    gradient: FloatArray
+    evaluations: int
+
+
+def _searched(
+    function: Callable[[FloatArray], tuple[float, FloatArray]],
+    x: FloatArray,
+    value: float,
+    gradient: FloatArray,
+    way: FloatArray,
+    longest: float,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> _Found:
+    """Backtrack along a way, from a part of it, until the value has fallen enough (Armijo), by parabolas."""
+    slope, step = float(way @ gradient), longest
+    if not slope < 0.0:
+        return _Found(0.0, value, gradient, 0)
+    for count in range(1, SEARCHES + 1):
+        tried, its_gradient = function(np.clip(x + step * way, lower, upper))
+        if np.isfinite(tried) and tried <= value + ARMIJO * step * slope:
+            return _Found(step, tried, its_gradient, count)
+        if np.isfinite(tried):
+            parabola = -0.5 * slope * step / max((tried - value) / step - slope, np.finfo(np.float64).tiny)
+        else:
+            parabola = 0.0
+        step *= float(np.clip(parabola / step, *SHORTEN))
+    return _Found(0.0, value, gradient, SEARCHES)

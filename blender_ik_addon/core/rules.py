@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Step rules of the papers: changes dq of the channels that answer J dq = e.
+
+One function for each, arrays in, dq (..., nv) out, with any leading axes. The error is e = target − current,
+as in the papers; a residual of `problem` has the other sign. None of them knows limits, except the bounded
+one, or how far its linear model may be trusted: that is for the loop round it (`iterating`).
+
+**Springs** [ChungChoi1994]. At rest the springs' torques K(θ − θ₀) are borne by forces f at the effectors,
+K(θ − θ₀) = Jᵀf. Differentiated that is A dθ = Jᵀ df with A = K − G and G_ij = Σ_l f_l ∂²x_l/∂θ_i∂θ_j, whence
+
+    dθ = A⁻¹Jᵀ(JA⁻¹Jᵀ)⁻¹ dx.
+
+It is solved here in another form that is the same wherever this one exists: with Z a basis of J's null space
+and B = ZᵀAZ,
+
+    dθ = [J⁺ − Z B⁻¹ ZᵀA J⁺] dx,
+
+so that A itself may be singular or indefinite, which it is in ordinary poses. B is the energy's Hessian among
+the poses that leave the effectors where they are: where it is not positive the springs are at no minimum, and
+what is not is regularised.
+
+**Baillieul's extended Jacobian** [SochLorencz2005 eq. 6] keeps ∇g·n = 0 for the n that span the null space:
+rows ∂(n·∇g)/∂q = nᵀ(H − Σ_l μ_l ∂²x_l), with H = ∂²g and Lagrange's μ = J⁺ᵀ∇g (from dn = −J⁺ dJ n). For
+g = ½(θ−θ₀)ᵀK(θ−θ₀) these are the rows ZᵀA: with the springs' energy the two papers' methods are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import pi
+from typing import Final
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray
+from .errors import IKError
+from .inverses import RANK_TOLERANCE, damped_inverse, null_space_projection, pseudo_inverse, weighted_inverse
+
+GAMMA_MAX: Final = pi / 4.0
+"""γmax [rad], the largest change of an angle in a selectively damped step [BussKim2005]."""
+
+SPRING_FLOOR: Final = 0.05
+"""Least eigenvalue of B as a part of the smallest stiffness [1]: a spring that counts less than this lets its
+joint run through the whole turn for a millimetre of the effector."""
+
+ROUNDS: Final = 6
+"""Rounds of the active set for each channel, after which the best point so far is taken [1]."""
+
+TINY: Final = 1e-300
+"""Keeps 0 / 0 from being asked for."""
+
+
+def transpose_step(jacobian: FloatArray, error: FloatArray) -> FloatArray:
+    """α Jᵀe with α = ⟨e, JJᵀe⟩ / ⟨JJᵀe, JJᵀe⟩, by which J dq comes nearest to e [Buss2009 §3]."""
+    downhill = _times(np.swapaxes(jacobian, -1, -2), error)
+    moved = _times(jacobian, downhill)  # JJᵀe
+    size = _dot(moved, moved)
+    share = np.where(size > TINY, _dot(error, moved) / np.where(size > TINY, size, 1.0), 0.0)
+    return share[..., None] * downhill
+
+
+def pseudo_inverse_step(
+    jacobian: FloatArray, error: FloatArray, null_space: FloatArray | None = None
+) -> FloatArray:
+    """J⁺e + (I − J⁺J) z [KiSheen eq. 4.1], [Buss2009 §4].
+
+    Args:
+        jacobian: (..., m, nv).
+        error: (..., m).
+        null_space: z, a wish for the channels, (..., nv).
+    """
+    inverse = pseudo_inverse(jacobian)
+    change = _times(inverse, error)
+    if null_space is None:
+        return change
+    return change + _times(null_space_projection(jacobian, inverse), null_space)
+
+
+def gradient_projection_step(
+    jacobian: FloatArray, error: FloatArray, gradient: FloatArray, gain: float
+) -> FloatArray:
+    """J⁺e − α(I − J⁺J)∇g, Liégeois' form [SochLorencz2005 eq. 5].
+
+    Args:
+        jacobian: (..., m, nv).
+        error: (..., m).
+        gradient: ∇g of what is to become small, (..., nv).
+        gain: α.
+    """
+    return pseudo_inverse_step(jacobian, error, -gain * gradient)
+
+
+def damped_step(jacobian: FloatArray, error: FloatArray, damping: FloatArray | float) -> FloatArray:
+    """Jᵀ(JJᵀ + λ²I)⁻¹e [Buss2009 eq. 11]; `damping` is λ, one number or one for each of the leading axes.
+
+    With e shortened by `clamped_magnitude` it is the DLS′ of that paper.
+    """
+    return _times(damped_inverse(jacobian, damping), error)
+
+
+def selectively_damped_step(
+    jacobian: FloatArray,
+    error: FloatArray,
+    effector_rows: Sequence[int],
+    *,
+    gamma_max: FloatArray | float = GAMMA_MAX,
+    rho: FloatArray | None = None,
+) -> FloatArray:
+    """Each singular direction damped by how far it would move the effectors [BussKim2005].
+
+    With J = UΣVᵀ, α_i = u_iᵀe, N_i = Σ_l |u_{l,i}|, M_i = Σ_l σ_i⁻¹ Σ_j |v_{j,i}| ρ_{l,j}:
+    γ_i = min(1, N_i/M_i) γmax, φ_i = ClampMaxAbs(σ_i⁻¹ α_i v_i, γ_i), dq = ClampMaxAbs(Σ φ_i, γmax).
+
+    Args:
+        jacobian: (..., m, nv).
+        error: (..., m).
+        effector_rows: Number of rows of each effector position in turn; they make m together.
+        gamma_max: γmax [rad], one number or one for each of the leading axes.
+        rho: ρ_{l,j} = |∂s_l/∂θ_j|, (..., effectors, nv); by default from the Jacobian, which with the
+            alternate Jacobian is not quite the same.
+    """
+    if sum(effector_rows) != error.shape[-1]:
+        raise IKError(
+            f"the effectors have {sum(effector_rows)} rows together {tuple(effector_rows)}, "
+            f"but the error has {error.shape[-1]}"
+        )
+    if not np.all(np.asarray(gamma_max) > 0.0):
+        raise IKError(f"gamma_max must be above 0, got {gamma_max}")
+    starts = np.cumsum([0, *effector_rows])[:-1]
+    u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
+    kept = s > RANK_TOLERANCE * s.max(axis=-1, keepdims=True, initial=0.0)  # (..., k)
+    inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
+    if rho is None:
+        rho = np.sqrt(np.add.reduceat(jacobian**2, starts, axis=-2))
+    alpha = _times(np.swapaxes(u, -1, -2), error)  # (..., k)
+    n = np.sqrt(np.add.reduceat(u**2, starts, axis=-2)).sum(axis=-2)  # Σ_l |u_{l,i}|, (..., k)
+    m = inverse * _times(np.abs(vt), rho.sum(axis=-2))
+    gamma = np.minimum(1.0, n / np.where(m > 0.0, m, 1.0)) * np.asarray(gamma_max)[..., None]
+    phi = clamped_largest((inverse * alpha)[..., None] * vt, gamma)  # (..., k, nv)
+    return clamped_largest(phi.sum(axis=-2), gamma_max)
+
+
+def spring_forces(jacobian: FloatArray, stiffness: FloatArray, deviation: FloatArray) -> FloatArray:
+    """Forces f = (JK⁻¹Jᵀ)⁻¹J(θ − θ₀) at the effectors that bear the springs, (..., m) [ChungChoi1994].
+
+    Args:
+        jacobian: (..., m, nv).
+        stiffness: Diagonal of K, (..., nv), above 0.
+        deviation: θ − θ₀, (..., nv).
+    """
+    return _times(np.swapaxes(weighted_inverse(jacobian, stiffness), -1, -2), stiffness * deviation)
+
+
+@dataclass(frozen=True)
+class SpringInverse:
+    """The general pseudo-inverse of springs."""
+
+    inverse: FloatArray
+    """P with dq = P e, (..., nv, m)."""
+    settling: FloatArray
+    """The matrix (..., nv, nv) that answers torques with a motion of the null space, −Z B⁻¹ Zᵀ."""
+    regularized: BoolArray
+    """Where B was not positive enough and has been changed, (...)."""
+
+
+def spring_inverse(
+    jacobian: FloatArray,
+    stiffness: FloatArray,
+    bend: FloatArray | None = None,
+    *,
+    floor: float | None = SPRING_FLOOR,
+    damping: FloatArray | float = 0.0,
+) -> SpringInverse:
+    """A⁻¹Jᵀ(JA⁻¹Jᵀ)⁻¹ with A = K − G [ChungChoi1994], see the module.
+
+    Without G it is Whitney's weighted inverse, and Moore-Penrose when K is the identity as well.
+
+    Args:
+        jacobian: (..., m, nv).
+        stiffness: Diagonal of K, (..., nv), above 0.
+        bend: G, (..., nv, nv); none where the forces are nought.
+        floor: Eigenvalues of B whose size is below this part of the smallest stiffness are raised to it, and
+            negative ones turned round; None: as printed, whatever they are.
+        damping: λ of J⁺, for singular poses; 0: none.
+    """
+    nv = jacobian.shape[-1]
+    stiffness = np.broadcast_to(stiffness, (*jacobian.shape[:-2], nv))
+    a = stiffness[..., None] * np.eye(nv)
+    if bend is not None:
+        a = a - 0.5 * (bend + np.swapaxes(bend, -1, -2))
+    damped = np.any(np.asarray(damping) > 0.0)
+    across = damped_inverse(jacobian, damping) if damped else pseudo_inverse(jacobian)
+    basis, free = _null_space(jacobian)
+    # B among the null space's directions, the others kept out of it by ones on the diagonal.
+    b = np.swapaxes(basis, -1, -2) @ a @ basis + np.where(free, 0.0, 1.0)[..., None] * np.eye(nv)
+    values, vectors = np.linalg.eigh(b)
+    weak: BoolArray = np.zeros(values.shape, dtype=np.bool_)
+    if floor is not None:
+        least = floor * stiffness.min(axis=-1, keepdims=True)
+        weak = values < least
+        values = np.maximum(np.abs(values), least)
+    inner = basis @ vectors
+    settling = -(inner / values[..., None, :]) @ np.swapaxes(inner, -1, -2)
+    regularized: BoolArray = np.asarray(weak.any(axis=-1), dtype=np.bool_)
+    return SpringInverse(across + settling @ (a @ across), settling, regularized)
+
+
+def springs_step(
+    jacobian: FloatArray,
+    error: FloatArray,
+    stiffness: FloatArray,
+    deviation: FloatArray,
+    bend: FloatArray | None = None,
+    *,
+    settling: FloatArray | float = 0.0,
+    floor: float | None = SPRING_FLOOR,
+    damping: FloatArray | float = 0.0,
+) -> tuple[FloatArray, BoolArray]:
+    """P e with the springs' general pseudo-inverse [ChungChoi1994].
+
+    Args:
+        jacobian: (..., m, nv).
+        error: (..., m).
+        stiffness: Diagonal of K, (..., nv), above 0.
+        deviation: θ − θ₀, (..., nv).
+        bend: G for the forces that `spring_forces` gives, (..., nv, nv).
+        settling: Part of the way [1] to go to where the springs are at rest among the poses with the same
+            effectors; 0 as printed, which stays at rest where it was at rest before, but for the drift of
+            finite steps; 1 is Newton's step.
+        floor: As in `spring_inverse`.
+        damping: As in `spring_inverse`.
+
+    Returns:
+        dq (..., nv), and where A had to be regularised, (...).
+    """
+    answer = spring_inverse(jacobian, stiffness, bend, floor=floor, damping=damping)
+    change = _times(answer.inverse, error)
+    if np.any(settling):
+        at_rest = _times(answer.settling, stiffness * deviation)
+        change = change + np.asarray(settling)[..., None] * at_rest
+    return change, answer.regularized
+
+
+def extended_jacobian_step(
+    jacobian: FloatArray,
+    error: FloatArray,
+    elements: FloatArray,
+    displacement: FloatArray | float = 0.0,
+    *,
+    weight: FloatArray | float = 1.0,
+) -> FloatArray:
+    """Least squares over the effector's rows and those of the basic elements [SochLorencz2005 §2.3].
+
+    Args:
+        jacobian: (..., m, nv).
+        error: (..., m).
+        elements: Rows of the basic elements, (..., k, nv), from `planar_elements` or of a mechanism.
+        displacement: Wanted displacement of each, (..., k), or one for all.
+        weight: w of the added rows, (..., k), or one for all; at 0 the paper's method is J⁺.
+    """
+    rows = elements.shape[-2]
+    weight = np.broadcast_to(weight, (*elements.shape[:-2], rows))
+    wanted = np.broadcast_to(displacement, (*error.shape[:-1], rows))
+    extended = np.concatenate([jacobian, weight[..., None] * elements], axis=-2)
+    return _times(pseudo_inverse(extended), np.concatenate([error, weight * wanted], axis=-1))
+
+
+def planar_elements(lengths: FloatArray, angles: FloatArray) -> FloatArray:
+    """Rows of the basic elements of a planar chain as printed [SochLorencz2005 eq. 9].
+
+    Element i is the segments i and i + 1 in the frame in which q_i is measured; its place there is
+    (l_i cos q_i + l_{i+1} cos(q_i + q_{i+1}), l_i sin q_i + l_{i+1} sin(q_i + q_{i+1})).
+
+    Args:
+        lengths: (n,).
+        angles: Of each segment to the one before, (..., n) [rad].
+
+    Returns:
+        Their derivatives, (..., 2(n−1), n): first x of every element, then y.
+    """
+    lengths, angles = np.asarray(lengths, dtype=np.float64), np.asarray(angles, dtype=np.float64)
+    n = int(angles.shape[-1])
+    if lengths.shape != (n,):
+        raise IKError(f"lengths have shape {lengths.shape}, the chain has {n} angles")
+    first, both = angles[..., :-1], angles[..., :-1] + angles[..., 1:]
+    second_x, second_y = -lengths[1:] * np.sin(both), lengths[1:] * np.cos(both)
+    rows = np.zeros((*angles.shape[:-1], 2, n - 1, n))
+    i = np.arange(n - 1)
+    rows[..., 0, i, i] = -lengths[:-1] * np.sin(first) + second_x
+    rows[..., 0, i, i + 1] = second_x
+    rows[..., 1, i, i] = lengths[:-1] * np.cos(first) + second_y
+    rows[..., 1, i, i + 1] = second_y
+    return rows.reshape(*angles.shape[:-1], 2 * (n - 1), n)
+
+
+def baillieul_step(
+    jacobian: FloatArray,
+    error: FloatArray,
+    gradient: FloatArray,
+    hessian: FloatArray,
+    *,
+    settling: float = 1.0,
+) -> FloatArray:
+    """Baillieul's extended Jacobian: rows that keep ∇g out of the null space [SochLorencz2005 eq. 6].
+
+    Args:
+        jacobian: (..., m, nv).
+        error: (..., m).
+        gradient: ∇g, (..., nv).
+        hessian: H − Σ_l μ_l ∂²x_l with H = ∂²g and μ = J⁺ᵀ∇g, (..., nv, nv), see the module.
+        settling: Part [1] of n·∇g that the step is to remove; 0 as printed.
+    """
+    nv = jacobian.shape[-1]
+    basis, free = _null_space(jacobian)
+    rows = np.swapaxes(basis, -1, -2) @ hessian  # (..., nv, nv); 0 where there is no null direction
+    wanted = -settling * _times(np.swapaxes(basis, -1, -2), gradient)
+    extended = np.concatenate([jacobian, rows], axis=-2)
+    assert rows.shape[-2:] == (nv, nv)
+    return _times(pseudo_inverse(extended), np.concatenate([error, np.where(free, wanted, 0.0)], axis=-1))
+
+
+def bounded_least_squares_step(
+    jacobian: FloatArray,
+    error: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    damping: FloatArray | float = 0.0,
+) -> FloatArray:
+    """The dq that minimises |J dq − e|² + c²|dq|² with lower ≤ dq ≤ upper [KiSheen eq. 7.4, 7.5].
+
+    With C = [J; cI] and d = [e; 0] that is |C dq − d|², as printed. Exact, by an active set as in
+    [StarkParker1995]: minimise over what is free, go there up to the first bound, hold what meets it; at a
+    minimum let go of the bound that most wants to be left. Bounds of q are those of dq with q taken away.
+
+    Args:
+        jacobian: (..., m, nv).
+        error: (..., m).
+        lower: Lower bounds of dq, (..., nv), may be −inf.
+        upper: Upper bounds of dq, (..., nv), may be inf, not below the lower ones.
+        damping: c, one number or one for each of the leading axes; with 0 the smallest of the minima over
+            what is free is taken.
+    """
+    leading, (m, nv) = jacobian.shape[:-2], jacobian.shape[-2:]
+    lower, upper = (np.broadcast_to(bound, (*leading, nv)).reshape(-1, nv) for bound in (lower, upper))
+    if not (lower <= upper).all():
+        raise IKError("a lower bound of the step lies above its upper bound, or is not a number")
+    c = np.broadcast_to(damping, leading).reshape(-1)
+    identity = c[:, None, None] * np.eye(nv)
+    matrix = np.concatenate([jacobian.reshape(-1, m, nv), identity], axis=1)  # C, (F, m + nv, nv)
+    error = np.broadcast_to(error, (*leading, m)).reshape(-1, m)
+    wanted = np.concatenate([error, np.zeros_like(lower)], axis=1)
+    return _bounded_least_squares(matrix, wanted, lower, upper).reshape(*leading, nv)
+
+
+def _bounded_least_squares(
+    matrix: FloatArray, wanted: FloatArray, lower: FloatArray, upper: FloatArray
+) -> FloatArray:
+    """The x (F, nv) that minimises |Cx − d|² in a box, for C (F, k, nv) and d (F, k)."""
+    frames, nv = len(lower), int(lower.shape[1])
+    x = np.clip(np.zeros_like(lower), lower, upper)
+    fixed = lower == upper
+    held = fixed | (x == lower) & (x > 0.0) | (x == upper) & (x < 0.0)  # where 0 lies outside the box
+    size = np.linalg.norm(matrix, axis=1)  # of each column, (F, nv)
+    tolerance = RANK_TOLERANCE * size * np.linalg.norm(wanted, axis=1)[:, None]
+    working = np.arange(frames)
+    # Each round lowers the cost of a frame or holds one more of its channels; rounding alone could circle.
+    for _ in range(ROUNDS * (nv + 1)):
+        if not len(working):
+            break
+        c, d, at, h = matrix[working], wanted[working], x[working], held[working]
+        low, high = lower[working], upper[working]
+        masked = np.where(h[:, None, :], 0.0, c)
+        rest = d - _times(c, np.where(h, at, 0.0))
+        best = np.where(h, at, _times(pseudo_inverse(masked), rest))
+        way = best - at
+        room = np.where(way > 0.0, high - at, np.where(way < 0.0, low - at, np.inf))
+        share = np.where(way != 0.0, room / np.where(way != 0.0, way, 1.0), np.inf)
+        first = np.minimum(1.0, share.min(axis=1, initial=np.inf))  # (f,)
+        stopped = ~h & (share <= first[:, None]) & (first < 1.0)[:, None]
+        at = np.where((first < 1.0)[:, None], at + first[:, None] * way, best)
+        at = np.where(stopped, np.where(way > 0.0, high, low), np.clip(at, low, high))
+        gradient = _times(np.swapaxes(c, -1, -2), _times(c, at) - d)
+        # How much each held channel wants away from its bound.
+        away = np.where(at <= low, -gradient, gradient)
+        away = np.where(h & ~fixed[working] & (away > tolerance[working]), away / (size[working] + TINY), 0.0)
+        release = (first >= 1.0) & (away > 0.0).any(axis=1)
+        h = h | stopped
+        h[np.flatnonzero(release), away.argmax(axis=1)[release]] = False
+        x[working], held[working] = at, h
+        working = working[(first < 1.0) | release]
+    return x
+
+
+def clamped_magnitude(vectors: FloatArray, limit: FloatArray | float) -> FloatArray:
+    """ClampMag: vectors (..., k) shortened to a length [Buss2009 §6]; an infinite one leaves them alone."""
+    size = np.sqrt(_dot(vectors, vectors))
+    share = np.minimum(1.0, limit / np.where(size > 0.0, size, 1.0))
+    return vectors * np.where(size > 0.0, share, 1.0)[..., None]
+
+
+def clamped_largest(change: FloatArray, limit: FloatArray | float) -> FloatArray:
+    """ClampMaxAbs: changes (..., nv) shortened so that none of their elements is larger [BussKim2005]."""
+    size = np.abs(change).max(axis=-1, initial=0.0)
+    share = np.minimum(1.0, limit / np.where(size > 0.0, size, 1.0))
+    return change * np.where(size > 0.0, share, 1.0)[..., None]
+
+
+def _null_space(jacobian: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Orthonormal vectors of the null space in the columns of (..., nv, nv), others 0; which are there."""
+    nv = int(jacobian.shape[-1])
+    _, s, vt = np.linalg.svd(jacobian, full_matrices=True)
+    rank = (s > RANK_TOLERANCE * s.max(axis=-1, keepdims=True, initial=0.0)).sum(axis=-1)
+    free: BoolArray = np.arange(nv) >= rank[..., None]
+    return np.swapaxes(vt, -1, -2) * free[..., None, :], free
+
+
+def _times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Products of matrices and vectors with leading axes."""
+    return (matrix @ vector[..., None])[..., 0]
+
+
+def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Inner products along the last axis."""
+    return np.einsum("...i,...i->...", a, b)

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every task and every stack of rows offers, and what tasks about a joint share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import ClassVar, Final, Protocol
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray, frozen
+from ..errors import IKError
+from ..mechanism import Mechanism, PosedMechanism
+from ..skeleton import Skeleton
+
+ALL_AXES: Final = (True, True, True)
+
+ORIGIN: Final = frozen(np.zeros(3))
+PLAIN_AXES: Final = frozen(np.eye(3))
+
+
+class Bend(Protocol):
+    """The curvature of rows under multipliers, Σ_k μ_k ∂²r_k/∂q∂q, as an operator."""
+
+    def matrix(self) -> FloatArray:
+        """All of it, (F, nv, nv)."""
+        ...
+
+    def times(self, change: FloatArray) -> FloatArray:
+        """Its product with changes (F, nv), (F, nv)."""
+        ...
+
+    def select(self, frames: IntArray) -> Bend:
+        """The same for some of the frames."""
+        ...
+
+
+@dataclass(frozen=True)
+class SummedBend:
+    """Several curvatures as one."""
+
+    parts: tuple[Bend, ...]
+    """At least one."""
+
+    def matrix(self) -> FloatArray:
+        """All of it, (F, nv, nv)."""
+        total = self.parts[0].matrix()
+        for part in self.parts[1:]:
+            total = total + part.matrix()
+        return total
+
+    def times(self, change: FloatArray) -> FloatArray:
+        """Its product with changes (F, nv), (F, nv)."""
+        total = self.parts[0].times(change)
+        for part in self.parts[1:]:
+            total = total + part.times(change)
+        return total
+
+    def select(self, frames: IntArray) -> SummedBend:
+        """The same for some of the frames."""
+        return SummedBend(tuple(part.select(frames) for part in self.parts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC):
+    """What all tasks have in common."""
+
+    priority: int = 0
+    """Level; 0 is highest. A lower level never costs a higher one anything."""
+    weight: float = 1.0
+    """How much it counts within its level; a miss by the skeleton's `reach` counts as much as one radian."""
+    name: str = ""
+    """What messages call it; by default its kind and joint."""
+
+    angular: ClassVar[bool]
+    """Whether errors of this kind are angles [rad] rather than lengths [m]."""
+
+    def __post_init__(self) -> None:
+        if self.priority < 0 or int(self.priority) != self.priority:
+            raise IKError(f"{self.label}: priority must be a whole number from 0, got {self.priority}")
+        if not (np.isfinite(self.weight) and self.weight >= 0):
+            raise IKError(f"{self.label}: weight must be finite and not negative, got {self.weight}")
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        return self.name or type(self).__name__
+
+    @abstractmethod
+    def check(self, skeleton: Skeleton) -> None:
+        """Raise `IKError` when the task does not fit the skeleton."""
+
+    @abstractmethod
+    def joints(self, skeleton: Skeleton) -> list[int]:
+        """Indices of the joints that must be placed to know the residual."""
+
+    @property
+    @abstractmethod
+    def frames(self) -> int | None:
+        """Number of frames of a target that differs by frame, else None."""
+
+    @abstractmethod
+    def at_frame(self, frame: int) -> Task:
+        """The task with the target of one frame."""
+
+    @abstractmethod
+    def moved(self, target: FloatArray) -> Task:
+        """The same task with another target, without frames.
+
+        Raises:
+            IKError: The target is not one for this kind of task.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
+        """Stack tasks of this kind."""
+
+
+class Rows(ABC):
+    """Stacked tasks of one kind on one mechanism."""
+
+    row_counts: tuple[int, ...]
+    """Rows of each task."""
+    angular: BoolArray
+    """Which rows are angles [rad] rather than lengths [m], (m,)."""
+    clears: bool = False
+    """Whether there are clearances of one-sided planes among its channels."""
+    by_frame: ClassVar[tuple[str, ...]]
+    """Attributes whose first axis is that of frames, or 1 long when they are the same in all."""
+
+    def select(self, frames: IntArray) -> Rows:
+        """The same rows for some of the frames."""
+        some = copy(self)
+        for name in self.by_frame:
+            array = getattr(self, name)
+            if len(array) > 1:
+                setattr(some, name, array[frames])
+        return some
+
+    @abstractmethod
+    def aimed(self, targets: Sequence[FloatArray]) -> Rows:
+        """The same rows of one frame with other targets, one for each task, as for `Task.moved`.
+
+        Raises:
+            IKError: Shape or value of a target is wrong.
+        """
+
+    def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
+        """Free channels (F, nv) with clearances at their best; here there are none."""
+        return values
+
+    @abstractmethod
+    def residual(self, posed: PosedMechanism) -> FloatArray:
+        """Weighted residual, (F, m)."""
+
+    @abstractmethod
+    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Weighted residual (F, m) and Jacobian (F, m, nv)."""
+
+    def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """The Jacobian (F, m, nv) with targets in place of points [Buss2009 §2], where there are any."""
+        return self.linearize(posed)[1]
+
+    @abstractmethod
+    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
+        """Σ_k μ_k ∂²r_k/∂q∂q for multipliers (F, m), or with the residual itself for μ, (F, nv, nv)."""
+
+    @abstractmethod
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
+        """The curvature for multipliers (F, m) as an operator; None where it is nothing."""
+
+    @abstractmethod
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """Unweighted error of each task, (F, tasks) [m] or [rad]."""
+
+    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Points and where they should be, (F, E, 3) each [m]; none where the tasks are not about places."""
+        nothing = np.zeros((len(posed.values), 0, 3))
+        return nothing, nothing
+
+    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Orientations and what they should be, (F, E, 3, 3) each; none where tasks are not about them."""
+        nothing = np.zeros((len(posed.values), 0, 3, 3))
+        return nothing, nothing
+
+
+def of_frame(target: FloatArray, dimensions: int, frame: int) -> FloatArray:
+    """The target of one frame, of targets with or without a frame axis."""
+    return target[frame if len(target) > 1 else 0] if target.ndim > dimensions else target
+
+
+def checked_vector(
+    label: str, name: str, given: FloatArray, *, by_frame: bool = False, direction: bool = False
+) -> FloatArray:
+    """A field (3,), or (F, 3) where it may differ by frame, as a read-only array; directions of length 1.
+
+    Raises:
+        IKError: The shape is wrong, it is not finite, or a direction has no length.
+    """
+    array = frozen(given)
+    if array.shape[-1:] != (3,) or array.ndim > 1 + by_frame:
+        wanted = "(3,) or (F, 3)" if by_frame else "(3,)"
+        raise IKError(f"{label}: {name} has shape {array.shape}, wanted {wanted}")
+    if not np.isfinite(array).all():
+        raise IKError(f"{label}: {name} is not finite")
+    if not direction:
+        return array
+    length = np.sqrt(np.einsum("...k,...k->...", array, array))
+    if (length == 0.0).any():
+        raise IKError(f"{label}: {name} is zero, it must have a direction")
+    return frozen(array / length[..., None])
+
+
+def frame_axis(target: FloatArray, dimensions: int) -> int | None:
+    """Number of frames of a target, None without a frame axis."""
+    return len(target) if target.ndim > dimensions else None
+
+
+def stack_frames(arrays: Sequence[FloatArray], dimensions: int) -> FloatArray:
+    """Targets with or without a frame axis, stacked to (F or 1, tasks, ...)."""
+    if all(array.ndim == dimensions for array in arrays):
+        return np.array(arrays)[None]
+    with_axis = [array if array.ndim > dimensions else array[None] for array in arrays]
+    frames = max(len(array) for array in with_axis)
+    return np.stack([np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis], axis=1)
+
+
+def stack_targets(targets: Sequence[FloatArray], tail: tuple[int, ...]) -> FloatArray:
+    """Targets of one frame, (1, tasks, *tail).
+
+    Raises:
+        IKError: One has another shape, or is not finite.
+    """
+    try:
+        stacked = np.array(targets, dtype=np.float64)
+    except ValueError:
+        stacked = np.zeros(0)
+    if stacked.shape[1:] != tail:
+        shapes = ", ".join(str(np.shape(target)) for target in targets)
+        raise IKError(f"targets have the shapes {shapes}, wanted {tail} each")
+    if not np.isfinite(stacked).all():
+        raise IKError("a target is not finite")
+    return stacked[None]
+
+
+def unused_as_zero(rows: FloatArray, used: BoolArray | None, tasks: int) -> FloatArray:
+    """(F, m) -> (F, tasks, 3), with 0 for the rows that are switched off."""
+    if used is not None:
+        full = np.zeros((len(rows), len(used)))
+        full[:, used] = rows
+        rows = full
+    return rows.reshape(len(rows), tasks, 3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointTask(Task):
+    """A task about one joint, along or about some of three axes."""
+
+    joint: str | int
+    """Name or index of the joint."""
+    axes: tuple[bool, bool, bool] = ALL_AXES
+    """Which of the three axes matter."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.axes) != 3 or not any(self.axes):
+            raise IKError(f"{self.label}: at least one of three axes must be on, got {self.axes}")
+
+    def check(self, skeleton: Skeleton) -> None:
+        """Raise `IKError` when the joint does not exist."""
+        skeleton.index(self.joint)
+
+    def joints(self, skeleton: Skeleton) -> list[int]:
+        """The joint."""
+        return [skeleton.index(self.joint)]
+
+
+class AxisRows(Rows):
+    """Stacked tasks about joints: three rows each, without those of the axes that are switched off."""
+
+    def __init__(self, tasks: Sequence[JointTask], mechanism: Mechanism) -> None:
+        self._joints = [mechanism.skeleton.index(task.joint) for task in tasks]
+        self._anchors = np.array([mechanism.anchor(joint) for joint in self._joints], dtype=np.int64)
+        self._weight = np.array([task.weight for task in tasks], dtype=np.float64)
+        plain = all(task.axes == ALL_AXES for task in tasks)
+        self._used: BoolArray | None = None if plain else np.array([t.axes for t in tasks]).ravel()
+        self.row_counts = tuple(sum(task.axes) for task in tasks)
+        self.angular = np.full(sum(self.row_counts), type(tasks[0]).angular)
+
+    def _rows(self, weighted: FloatArray) -> FloatArray:
+        """(F, E, 3, ...) -> (F, m, ...) without the rows that are switched off."""
+        flat = weighted.reshape(len(weighted), weighted.shape[1] * 3, *weighted.shape[3:])
+        return flat if self._used is None else flat[:, self._used]
+
+    def _forces(self, multipliers: FloatArray) -> FloatArray:
+        """(F, m) -> (F, E, 3), with 0 for the rows that are switched off."""
+        return unused_as_zero(multipliers, self._used, len(self._anchors))

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Channels: joints near stored values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, frozen
+from ..errors import IKError
+from ..mechanism import Mechanism, PosedMechanism
+from ..skeleton import CHANNELS, Skeleton
+from .base import Rows, Task, frame_axis, of_frame, stack_targets
+
+
+@dataclass(frozen=True, kw_only=True)
+class StayNear(Task):
+    """Keep free channels near given values: a stored pose, the present one, rest."""
+
+    channels: FloatArray
+    """Wanted channels of every joint of the skeleton, (n, 6) or (F, n, 6) [m, rad]."""
+    over: tuple[str | int, ...] | None = None
+    """Which joints; None for all whose channels are free and which other tasks involve."""
+    axes: tuple[bool, ...] = (True,) * CHANNELS
+    """Which of the six channels."""
+    angular: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        channels = frozen(self.channels)
+        if channels.ndim not in (2, 3) or channels.shape[-1] != CHANNELS:
+            raise IKError(f"{self.label}: channels have shape {channels.shape}, wanted (joints, {CHANNELS})")
+        if not np.isfinite(channels).all():
+            raise IKError(f"{self.label}: a wanted channel is not finite")
+        if len(self.axes) != CHANNELS:
+            raise IKError(f"{self.label}: axes must be {CHANNELS} switches, got {len(self.axes)}")
+        object.__setattr__(self, "channels", channels)
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        return self.name or "stay near"
+
+    @property
+    def frames(self) -> int | None:
+        """Number of frames of the wanted channels, None when they are the same in all."""
+        return frame_axis(self.channels, 2)
+
+    def at_frame(self, frame: int) -> StayNear:
+        """The task with the wanted channels of one frame."""
+        return replace(self, channels=of_frame(self.channels, 2, frame))
+
+    def check(self, skeleton: Skeleton) -> None:
+        """Raise `IKError` when shape or joints do not fit."""
+        if self.channels.shape[-2] != skeleton.posed_joints:
+            raise IKError(
+                f"{self.label}: channels are for {self.channels.shape[-2]} joints, the skeleton has "
+                f"{skeleton.posed_joints}"
+            )
+        self.joints(skeleton)
+
+    def joints(self, skeleton: Skeleton) -> list[int]:
+        """The joints named; none when the task is for all that others involve."""
+        return [skeleton.index(joint) for joint in self.over or ()]
+
+    def moved(self, target: FloatArray) -> StayNear:
+        """The same task with other channels, (n, 6)."""
+        return replace(self, channels=target)
+
+    @staticmethod
+    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
+        """Stack tasks of this kind."""
+        return ChannelRows([task for task in tasks if isinstance(task, StayNear)], mechanism)
+
+
+class ChannelRows(Rows):
+    """Values of channels: r = w (q − wanted), J rows of the identity."""
+
+    by_frame: ClassVar[tuple[str, ...]] = ("_wanted",)
+
+    def __init__(self, tasks: Sequence[StayNear], mechanism: Mechanism) -> None:
+        skeleton = mechanism.skeleton
+        joint_of, channel_of = np.divmod(mechanism.channels, CHANNELS)
+        columns: list[IntArray] = []
+        wanted: list[FloatArray] = []
+        for task in tasks:
+            chosen = np.array(task.axes)[channel_of] & (joint_of < skeleton.posed_joints)
+            if task.over is not None:
+                chosen &= np.isin(joint_of, task.joints(skeleton))
+            columns.append(np.flatnonzero(chosen))
+            values = mechanism.of_channels(task.channels)[..., columns[-1]]
+            wanted.append(values if values.ndim == 2 else values[None])
+        self._mechanism, self._columns_of = mechanism, columns
+        self.row_counts = tuple(len(column) for column in columns)
+        self._columns = np.concatenate(columns)
+        self.angular = mechanism.rotates[self._columns]
+        frames = max(len(values) for values in wanted)
+        self._wanted = np.concatenate([np.broadcast_to(v, (frames, v.shape[1])) for v in wanted], axis=1)
+        self._weights = np.repeat([task.weight for task in tasks], self.row_counts)
+        self._jacobian = np.zeros((len(self._columns), mechanism.size))
+        self._jacobian[np.arange(len(self._columns)), self._columns] = self._weights
+
+    def aimed(self, targets: Sequence[FloatArray]) -> ChannelRows:
+        """The same rows of one frame with other channels, (n, 6) each."""
+        stacked = stack_targets(targets, (self._mechanism.skeleton.posed_joints, CHANNELS))[0]
+        wanted = self._mechanism.of_channels(stacked)
+        some = copy(self)
+        some._wanted = np.concatenate([row[own] for row, own in zip(wanted, self._columns_of, strict=True)])[
+            None
+        ]
+        return some
+
+    def residual(self, posed: PosedMechanism) -> FloatArray:
+        """Weighted deviation of each channel, (F, m)."""
+        return (posed.values[:, self._columns] - self._wanted) * self._weights
+
+    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Residual and Jacobian."""
+        residual = self.residual(posed)
+        return residual, np.broadcast_to(self._jacobian, (len(residual), *self._jacobian.shape))
+
+    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
+        """Nothing: the residual is linear."""
+        nv = self._jacobian.shape[1]
+        return np.zeros((len(posed.values), nv, nv))
+
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> None:
+        """Nothing: the residual is linear."""
+
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """Largest deviation of each task, (F, tasks) [rad, or m where only translations are kept]."""
+        away = np.abs(posed.values[:, self._columns] - self._wanted)
+        ends = np.cumsum(self.row_counts)
+        parts = [away[:, end - count : end] for end, count in zip(ends, self.row_counts, strict=True)]
+        return np.stack([part.max(axis=1, initial=0.0) for part in parts], axis=1)

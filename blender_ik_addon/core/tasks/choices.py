@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Choices: one of several goals is enough, as a hand on either of two rails [KiSheen §2]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..errors import IKError
+from ..mechanism import Mechanism, PosedMechanism
+from ..skeleton import Skeleton
+from .base import Bend, Rows, SummedBend, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneOf(Task):
+    """Meet one of several tasks; which one is up to the solver.
+
+    In each frame it takes the one with the smallest error in the pose from which it starts, and in a motion
+    keeps to that of the frame before while it stays within the margin of the best. Where the one taken
+    leaves something to be met the others are tried; another is kept if everything is reached with it, or if
+    it brings the residual of a level further down by more than the margin.
+    """
+
+    alternatives: tuple[Task, ...]
+    """At least two tasks, all about places or all about directions. Their own priorities and weights do not
+    count, those of this task do."""
+    margin: float = 0.1
+    """How much nearer than the one taken another must be to take its place: [rad] for directions, for places
+    in units of the skeleton's reach [1]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alternatives", tuple(self.alternatives))
+        super().__post_init__()
+        if len(self.alternatives) < 2:
+            raise IKError(f"{self.label}: wanted at least two alternatives, got {len(self.alternatives)}")
+        for other in self.alternatives:
+            if not isinstance(other, Task) or isinstance(other, OneOf):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise IKError(f"{self.label}: {type(other).__name__} cannot be an alternative")
+            if other.angular != self.alternatives[0].angular:
+                raise IKError(
+                    f"{self.label}: {self.alternatives[0].label} and {other.label} cannot be compared: "
+                    "one is an angle, the other a length"
+                )
+        if not (np.isfinite(self.margin) and self.margin >= 0.0):
+            raise IKError(f"{self.label}: margin must be finite and not negative, got {self.margin}")
+        counts = [other.frames for other in self.alternatives if other.frames not in (None, 1)]
+        if len(set(counts)) > 1:
+            raise IKError(f"{self.label}: alternatives have {counts[0]} and {counts[1]} frames")
+
+    @property
+    def angular(self) -> bool:  # type: ignore[override]
+        """Whether its errors are angles [rad] rather than lengths [m]: as those of its alternatives."""
+        return self.alternatives[0].angular
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        return self.name or f"one of {', '.join(other.label for other in self.alternatives)}"
+
+    def check(self, skeleton: Skeleton) -> None:
+        """Raise `IKError` when an alternative does not fit the skeleton."""
+        for other in self.alternatives:
+            other.check(skeleton)
+
+    def joints(self, skeleton: Skeleton) -> list[int]:
+        """Those of all alternatives."""
+        return [joint for other in self.alternatives for joint in other.joints(skeleton)]
+
+    @property
+    def frames(self) -> int | None:
+        """Number of frames of the alternatives, None when they are the same in all."""
+        counts = [other.frames for other in self.alternatives if other.frames is not None]
+        return max(counts, default=None)
+
+    def at_frame(self, frame: int) -> OneOf:
+        """The task with the targets of one frame."""
+        return replace(
+            self,
+            alternatives=tuple(
+                other if other.frames is None else other.at_frame(frame) for other in self.alternatives
+            ),
+        )
+
+    def moved(self, target: FloatArray) -> OneOf:
+        """The same task with other targets, one for each alternative along the first axis."""
+        targets = self.split(target)
+        moved = [other.moved(own) for other, own in zip(self.alternatives, targets, strict=True)]
+        return replace(self, alternatives=tuple(moved))
+
+    def split(self, target: FloatArray) -> list[FloatArray]:
+        """Targets of the alternatives, one for each."""
+        if len(target) != len(self.alternatives):
+            raise IKError(
+                f"{self.label}: got {len(target)} targets for {len(self.alternatives)} alternatives"
+            )
+        return list(target)
+
+    @staticmethod
+    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
+        """Stack tasks of this kind."""
+        return ChoiceRows([task for task in tasks if isinstance(task, OneOf)], mechanism)
+
+
+class ChoiceRows(Rows):
+    """The rows of all alternatives, 0 but for the one that is taken.
+
+    The taken one may differ by frame, and the number of rows may not: those of the others ask for nothing.
+    """
+
+    by_frame: ClassVar[tuple[str, ...]] = ("_taken",)
+
+    def __init__(self, tasks: Sequence[OneOf], mechanism: Mechanism) -> None:
+        self._tasks = tasks
+        self._parts = [
+            [other.rows([replace(other, weight=task.weight)], mechanism) for other in task.alternatives]
+            for task in tasks
+        ]
+        counts = [[sum(rows.row_counts) for rows in parts] for parts in self._parts]
+        self._splits = np.cumsum([count for own in counts for count in own])[:-1]
+        self.row_counts = tuple(sum(own) for own in counts)
+        self.angular = np.concatenate([rows.angular for parts in self._parts for rows in parts])
+        self._task_of_row = np.repeat(np.arange(len(tasks)), self.row_counts)
+        self._number_of_row = np.concatenate([np.repeat(np.arange(len(own)), own) for own in counts])
+        self._margins = np.array(
+            [task.margin * (1.0 if task.angular else mechanism.skeleton.reach) for task in tasks]
+        )
+        self._taken: IntArray = np.zeros((1, len(tasks)), dtype=np.int64)
+        """Which alternative of each task is taken, (F or 1, tasks)."""
+        self.clears = any(rows.clears for parts in self._parts for rows in parts)
+
+    def select(self, frames: IntArray) -> ChoiceRows:
+        """The same rows for some of the frames."""
+        some = super().select(frames)
+        assert isinstance(some, ChoiceRows)
+        some._parts = [[rows.select(frames) for rows in parts] for parts in self._parts]
+        return some
+
+    def aimed(self, targets: Sequence[FloatArray]) -> ChoiceRows:
+        """The same rows of one frame with other targets, as for `OneOf.moved`."""
+        some = copy(self)
+        some._parts = [
+            [rows.aimed([own]) for rows, own in zip(parts, task.split(target), strict=True)]
+            for task, parts, target in zip(self._tasks, self._parts, targets, strict=True)
+        ]
+        return some
+
+    # Choosing
+
+    @property
+    def alternatives(self) -> tuple[int, ...]:
+        """Number of alternatives of each task."""
+        return tuple(len(parts) for parts in self._parts)
+
+    @property
+    def margins(self) -> tuple[float, ...]:
+        """How much nearer another must be, in scaled units, of each task [1]."""
+        return tuple(task.margin for task in self._tasks)
+
+    @property
+    def taken(self) -> IntArray:
+        """Which alternative of each task is taken, (F or 1, tasks)."""
+        return self._taken
+
+    def taking(self, taken: IntArray) -> ChoiceRows:
+        """The same rows with given alternatives, (F or 1, tasks)."""
+        some = copy(self)
+        some._taken = taken
+        return some
+
+    def nearest(self, posed: PosedMechanism, kept: IntArray | None = None) -> IntArray:
+        """The alternatives with the smallest errors, those kept within their margins, (F, tasks)."""
+        chosen = np.zeros((len(posed.values), len(self._tasks)), dtype=np.int64)
+        for number, errors in enumerate(self.every_error(posed)):
+            best = errors.argmin(axis=1)
+            if kept is not None:
+                own = np.broadcast_to(kept[:, number], best.shape)
+                stays = np.take_along_axis(errors, own[:, None], 1)[:, 0] <= (
+                    errors.min(axis=1) + self._margins[number]
+                )
+                best = np.where(stays, own, best)
+            chosen[:, number] = best
+        return chosen
+
+    def every_error(self, posed: PosedMechanism) -> list[FloatArray]:
+        """Errors of the alternatives of each task, (F, alternatives) each."""
+        return [np.concatenate([rows.errors(posed) for rows in parts], axis=1) for parts in self._parts]
+
+    # What other rows do
+
+    def _mask(self) -> FloatArray:
+        """1 for the rows of what is taken, (F or 1, m)."""
+        return (self._taken[:, self._task_of_row] == self._number_of_row).astype(np.float64)
+
+    def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
+        """Free channels (F, nv) with the clearances of alternatives at their best."""
+        for parts in self._parts:
+            for rows in parts:
+                values = rows.settled(posed, values)
+        return values
+
+    def residual(self, posed: PosedMechanism) -> FloatArray:
+        """Weighted residual, (F, m)."""
+        whole = np.concatenate([rows.residual(posed) for parts in self._parts for rows in parts], axis=1)
+        return whole * self._mask()
+
+    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Residual and Jacobian."""
+        pairs = [rows.linearize(posed) for parts in self._parts for rows in parts]
+        mask = self._mask()
+        residual = np.concatenate([pair[0] for pair in pairs], axis=1) * mask
+        return residual, np.concatenate([pair[1] for pair in pairs], axis=1) * mask[..., None]
+
+    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
+        """As that of the alternatives."""
+        forces = self.residual(posed) if multipliers is None else multipliers * self._mask()
+        total = np.zeros((len(posed.values), posed.values.shape[1], posed.values.shape[1]))
+        mask, own = self._mask(), 0
+        for rows in (rows for parts in self._parts for rows in parts):
+            end = own + sum(rows.row_counts)
+            # With its own residual for multipliers an orientation knows more.
+            given = None if multipliers is None else forces[:, own:end]
+            total += rows.curvature(posed, given) * mask[:, own, None, None]
+            own = end
+        return total
+
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
+        """As those of the alternatives."""
+        forces = np.split(multipliers * self._mask(), self._splits, axis=1)
+        parts = [rows for parts in self._parts for rows in parts]
+        bends = [rows.bend(posed, own) for rows, own in zip(parts, forces, strict=True)]
+        found = tuple(bend for bend in bends if bend is not None)
+        return SummedBend(found) if found else None
+
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """Errors of what is taken, (F, tasks) [m] or [rad]."""
+        taken = np.broadcast_to(self._taken, (len(posed.values), len(self._tasks)))
+        every = self.every_error(posed)
+        columns = [np.take_along_axis(errors, taken[:, [number]], 1) for number, errors in enumerate(every)]
+        return np.concatenate(columns, axis=1)
+
+    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Those of what is taken in the first frame."""
+        pairs = [rows.places(posed) for rows in self._first()]
+        return _joined([pair[0] for pair in pairs]), _joined([pair[1] for pair in pairs])
+
+    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Those of what is taken in the first frame."""
+        pairs = [rows.turns(posed) for rows in self._first()]
+        return _joined([pair[0] for pair in pairs]), _joined([pair[1] for pair in pairs])
+
+    def _first(self) -> list[Rows]:
+        """What is taken in the first frame."""
+        return [parts[int(own)] for parts, own in zip(self._parts, self._taken[0], strict=True)]
+
+
+def _joined(arrays: Sequence[FloatArray]) -> FloatArray:
+    """(F, E, ...) each, as one."""
+    return np.concatenate(arrays, axis=1)

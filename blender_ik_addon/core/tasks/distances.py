@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Distances: two points of the body, or one and a place, so far from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import FloatArray, frozen
+from ..errors import IKError
+from ..mechanism import Mechanism, PosedMechanism
+from ..skeleton import Skeleton
+from .base import ORIGIN, Rows, Task, checked_vector, frame_axis, of_frame, stack_frames, stack_targets
+from .functions import PointFunctionRows
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepDistance(Task):
+    """Keep a point of a joint at a distance from a point of another joint, or from a place."""
+
+    joint: str | int
+    """Name or index of the joint."""
+    distance: float | FloatArray
+    """How far, at least 0, one for all frames or (F,) [m]."""
+    point: FloatArray = field(default_factory=lambda: ORIGIN)
+    """The point in the joint's own axes, (3,) [m]."""
+    other: str | int | None = None
+    """Name or index of the other joint; None for a place."""
+    target: FloatArray = field(default_factory=lambda: ORIGIN)
+    """The point in the other joint's own axes, (3,), or the place in armature space, (3,) or (F, 3) [m]."""
+    angular: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("point", "target"):
+            if getattr(self, name) is not ORIGIN:
+                by_frame = name == "target" and self.other is None
+                array = checked_vector(self.label, name, getattr(self, name), by_frame=by_frame)
+                object.__setattr__(self, name, array)
+        distance = frozen(self.distance)
+        if distance.ndim > 1 or not (np.isfinite(distance) & (distance >= 0.0)).all():
+            raise IKError(f"{self.label}: distance must be at least 0 and finite, one or one for each frame")
+        object.__setattr__(self, "distance", distance)
+        counts = [count for count in self._frame_counts if count != 1]
+        if len(set(counts)) > 1:
+            raise IKError(f"{self.label}: target has {counts[0]} frames, but distance has {counts[1]}")
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        to = "" if self.other is None else f" to {self.other}"
+        return self.name or f"distance of {self.joint}{to}"
+
+    def check(self, skeleton: Skeleton) -> None:
+        """Raise `IKError` when a joint does not exist, or both are the same point."""
+        joints = self.joints(skeleton)
+        if len(joints) == 2 and joints[0] == joints[1]:
+            raise IKError(f"{self.label}: both points are of one joint, so that their distance never changes")
+
+    def joints(self, skeleton: Skeleton) -> list[int]:
+        """The joint, and the other."""
+        joints = [self.joint] if self.other is None else [self.joint, self.other]
+        return [skeleton.index(joint) for joint in joints]
+
+    @property
+    def _frame_counts(self) -> list[int]:
+        counts = (frame_axis(self.target, 1), frame_axis(np.asarray(self.distance), 0))
+        return [count for count in counts if count is not None]
+
+    @property
+    def frames(self) -> int | None:
+        """Number of frames of the place and distance, None when they are the same in all."""
+        return max(self._frame_counts, default=None)
+
+    def at_frame(self, frame: int) -> KeepDistance:
+        """The task with place and distance of one frame."""
+        return replace(
+            self,
+            target=of_frame(self.target, 1, frame),
+            distance=of_frame(np.asarray(self.distance), 0, frame),
+        )
+
+    def moved(self, target: FloatArray) -> KeepDistance:
+        """The same task with another place, (3,) [m]."""
+        return replace(self, target=target)
+
+    @staticmethod
+    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
+        """Stack tasks of this kind."""
+        return DistanceRows([task for task in tasks if isinstance(task, KeepDistance)], mechanism)
+
+
+class DistanceRows(PointFunctionRows):
+    """Distances: r = w (|p − o| − d); where p = o the way apart is along the armature's x."""
+
+    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_distance")
+
+    def __init__(self, tasks: Sequence[KeepDistance], mechanism: Mechanism) -> None:
+        skeleton = mechanism.skeleton
+        joints = [task.joints(skeleton) for task in tasks]
+        # A place is a second point that nothing moves: the first stands for it and has no say.
+        points = [
+            [(own[0], task.point), (own[-1], task.target if task.other is not None else task.point)]
+            for task, own in zip(tasks, joints, strict=True)
+        ]
+        super().__init__(points, [task.weight for task in tasks], mechanism)
+        self._to_place = np.array([task.other is None for task in tasks])
+        self._target = stack_frames(
+            [task.target if task.other is None else ORIGIN for task in tasks], 1
+        )  # (F or 1, E, 3)
+        self._distance = stack_frames([np.asarray(task.distance) for task in tasks], 0)
+        self.row_counts = (1,) * len(tasks)
+        self.angular = np.zeros(len(tasks), dtype=np.bool_)
+
+    def aimed(self, targets: Sequence[FloatArray]) -> DistanceRows:
+        """The same rows of one frame with other places, (3,) [m] each."""
+        some = copy(self)
+        some._target = stack_targets(targets, (3,))
+        return some
+
+    def _away(self, points: FloatArray) -> FloatArray:
+        """P − o, (F, E, 3)."""
+        other = np.where(self._to_place[:, None], self._target, points[:, :, 1])
+        return points[:, :, 0] - other
+
+    def value(self, points: FloatArray) -> FloatArray:
+        """|p − o| − d, (F, E, 1)."""
+        away = self._away(points)
+        return (np.sqrt(np.einsum("fex,fex->fe", away, away)) - self._distance)[..., None]
+
+    def slope(self, points: FloatArray) -> FloatArray:
+        """The direction from o to p, and against it for o, (F, E, 1, 2, 3)."""
+        away = self._away(points)
+        length = np.sqrt(np.einsum("fex,fex->fe", away, away))[..., None]
+        direction = np.where(length > 0.0, away / np.where(length > 0.0, length, 1.0), [1.0, 0.0, 0.0])
+        back = np.where(self._to_place[:, None], 0.0, -direction)
+        return np.stack([direction, back], axis=2)[:, :, None]
+
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """How much too far or too near, (F, tasks) [m]."""
+        return np.abs(self.value(self._points(posed))[..., 0])

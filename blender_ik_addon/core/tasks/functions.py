@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rows that are functions of a few points of the body.
+
+What such a task is about is a function F of its K points alone; how the points move is known to the
+mechanism. So a kind of task states F and its derivative, and Jacobian and curvature follow:
+
+    J = F' P',      Σ μ ∂²F/∂q∂q = Σ_k (μ F')_k · ∂²p_k/∂q∂q + P'ᵀ (μ F'') P'.
+
+F'' is found by central differences of F' in the 3 K coordinates of the points, exact to about 1e-9: only how
+fast Newton's steps converge hangs on it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..mechanism import Mechanism, PosedMechanism
+from .base import Rows, SummedBend
+from .forms import FormBend
+
+DIFFERENCE: Final = 1e-5
+"""Step of the differences in units of the reach [1]: truncation about its square, rounding 1e-16 by it."""
+
+
+class PointFunctionRows(Rows):
+    """Rows F(p_1 … p_K) of points of joints, the same number of points and rows for each task."""
+
+    by_frame: ClassVar[tuple[str, ...]] = ("_local",)
+
+    def __init__(
+        self,
+        points: Sequence[Sequence[tuple[int, FloatArray]]],
+        weights: Sequence[float],
+        mechanism: Mechanism,
+    ) -> None:
+        """Stack tasks.
+
+        Args:
+            points: Joint and place in its axes [m] of each point of each task, (E, K).
+            weights: Of the tasks, (E,).
+            mechanism: Which carries the joints.
+        """
+        self._count = len(points[0])
+        flat = [point for task in points for point in task]
+        self._anchors: IntArray = np.array([mechanism.anchor(joint) for joint, _ in flat], dtype=np.int64)
+        matrices = np.stack([mechanism.anchor_from_joint(joint) for joint, _ in flat], axis=1)
+        places = np.array([place for _, place in flat])
+        self._local: FloatArray = (matrices[..., :3, :3] @ places[..., None])[..., 0] + matrices[..., :3, 3]
+        self._weights: FloatArray = np.array(weights, dtype=np.float64)
+        self._step = DIFFERENCE * mechanism.skeleton.reach
+        self._known: tuple[PosedMechanism, FloatArray] | None = None
+        """The pose that was asked for last, and where the points are there."""
+
+    @abstractmethod
+    def value(self, points: FloatArray) -> FloatArray:
+        """F at points (F, E, K, 3): (F, E, R)."""
+
+    @abstractmethod
+    def slope(self, points: FloatArray) -> FloatArray:
+        """F' at points (F, E, K, 3): (F, E, R, K, 3)."""
+
+    def _points(self, posed: PosedMechanism) -> FloatArray:
+        """Where the points are, (F, E, K, 3) [m]."""
+        if self._known is None or self._known[0] is not posed:
+            points = posed.points(self._anchors, self._local)
+            self._known = posed, points.reshape(len(points), len(self._weights), self._count, 3)
+        return self._known[1]
+
+    def _point_jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """∂points/∂q, (F, E K, 3, nv)."""
+        points = self._points(posed)
+        return posed.point_jacobian(self._anchors, points.reshape(len(points), len(self._anchors), 3))
+
+    def residual(self, posed: PosedMechanism) -> FloatArray:
+        """Weighted F, (F, m)."""
+        rows = self.value(self._points(posed)) * self._weights[:, None]
+        return rows.reshape(len(rows), rows.shape[1] * rows.shape[2])
+
+    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Residual and Jacobian."""
+        points = self._points(posed)
+        frames, tasks, count, _ = points.shape
+        slope = self.slope(points) * self._weights[:, None, None, None]
+        moving = self._point_jacobian(posed).reshape(frames, tasks, count * 3, -1)
+        jacobian = slope.reshape(frames, tasks, -1, count * 3) @ moving
+        return self.residual(posed), jacobian.reshape(frames, -1, moving.shape[-1])
+
+    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
+        """Exact to about 1e-9."""
+        if multipliers is None:
+            multipliers = self.residual(posed)
+        return self.bend(posed, multipliers).matrix()
+
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> SummedBend:
+        """Exact to about 1e-9."""
+        points = self._points(posed)
+        frames, tasks, count, _ = points.shape
+        forces = multipliers.reshape(frames, tasks, -1) * self._weights[:, None]
+        moving = self._point_jacobian(posed)
+        pulls = self._pulls(points, forces).reshape(frames, tasks * count, 3)
+        forms = np.empty((frames, tasks, count * 3, count * 3))
+        for coordinate in range(count * 3):
+            nudge = np.zeros(count * 3)
+            nudge[coordinate] = self._step
+            nudge = nudge.reshape(count, 3)
+            change = self._pulls(points + nudge, forces) - self._pulls(points - nudge, forces)
+            forms[:, :, coordinate] = change.reshape(frames, tasks, count * 3) / (2.0 * self._step)
+        forms = 0.5 * (forms + np.swapaxes(forms, -1, -2))
+        return SummedBend(
+            (
+                posed.point_bend(self._anchors, pulls, moving),
+                FormBend(moving.reshape(frames, tasks, count * 3, -1), forms),
+            )
+        )
+
+    def _pulls(self, points: FloatArray, forces: FloatArray) -> FloatArray:
+        """Σ_r force_r F'_r, (F, E, K, 3), for forces (F, E, R)."""
+        return np.einsum("fer,ferkx->fekx", forces, self.slope(points))

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Balance: the centre of mass over a support."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray, frozen
+from ..errors import IKError
+from ..mechanism import Mechanism, PointBend, PosedMechanism
+from ..skeleton import Skeleton
+from .base import PLAIN_AXES, Rows, Task, frame_axis, of_frame, stack_frames, stack_targets
+
+GROUND: tuple[bool, bool, bool] = (True, True, False)
+"""The axes along which a body falls over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Balance(Task):
+    """Bring the centre of mass over a place, by default along the ground (x and y) alone.
+
+    The centre of mass is Σ m_j c_j / Σ m_j over joints with masses m_j, c_j the centre of what hangs on each.
+    """
+
+    masses: FloatArray
+    """Mass of what each joint of the skeleton carries itself, at least 0 [kg or any], (n,)."""
+    target: FloatArray
+    """Where the centre of mass should be, in armature space, (3,) or (F, 3) [m]."""
+    centres: FloatArray | None = None
+    """Centre of each mass in its joint's own axes, (n, 3) [m]; the joints themselves when None."""
+    axes: tuple[bool, bool, bool] = GROUND
+    """Along which axes it matters."""
+    armature_from_axes: FloatArray = field(default_factory=lambda: PLAIN_AXES)
+    """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
+    angular: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        masses, target, axes = frozen(self.masses), frozen(self.target), frozen(self.armature_from_axes)
+        if masses.ndim != 1 or not (np.isfinite(masses) & (masses >= 0.0)).all():
+            raise IKError(f"{self.label}: masses must be at least 0 and finite, one for each joint")
+        if not masses.sum() > 0.0:
+            raise IKError(f"{self.label}: there is no mass: at least one joint must have some")
+        if target.shape[-1:] != (3,) or target.ndim > 2 or not np.isfinite(target).all():
+            raise IKError(f"{self.label}: target must be finite, (3,) or (F, 3), got shape {target.shape}")
+        if axes.shape[-2:] != (3, 3) or axes.ndim > 3 or not np.isfinite(axes).all():
+            raise IKError(f"{self.label}: armature_from_axes must be finite, (3, 3) or (F, 3, 3)")
+        if len(self.axes) != 3 or not any(self.axes):
+            raise IKError(f"{self.label}: at least one of three axes must be on, got {self.axes}")
+        if self.centres is not None:
+            centres = frozen(self.centres)
+            if centres.shape != (len(masses), 3) or not np.isfinite(centres).all():
+                raise IKError(f"{self.label}: centres have shape {centres.shape}, wanted {(len(masses), 3)}")
+            object.__setattr__(self, "centres", centres)
+        for name, array in (("masses", masses), ("target", target), ("armature_from_axes", axes)):
+            object.__setattr__(self, name, array)
+        counts = [count for count in self._frame_counts if count != 1]
+        if len(set(counts)) > 1:
+            raise IKError(f"{self.label}: target has {counts[0]} frames, armature_from_axes {counts[1]}")
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        return self.name or "balance"
+
+    def check(self, skeleton: Skeleton) -> None:
+        """Raise `IKError` when the masses are not those of the skeleton."""
+        if len(self.masses) != skeleton.posed_joints:
+            raise IKError(
+                f"{self.label}: {len(self.masses)} masses for {skeleton.posed_joints} joints of the skeleton"
+            )
+
+    def joints(self, skeleton: Skeleton) -> list[int]:
+        """Those with a mass."""
+        return [int(joint) for joint in np.flatnonzero(self.masses)]
+
+    @property
+    def _frame_counts(self) -> list[int]:
+        counts = (frame_axis(self.target, 1), frame_axis(self.armature_from_axes, 2))
+        return [count for count in counts if count is not None]
+
+    @property
+    def frames(self) -> int | None:
+        """Number of frames of the target, None when it is the same in all."""
+        return max(self._frame_counts, default=None)
+
+    def at_frame(self, frame: int) -> Balance:
+        """The task with the target of one frame."""
+        return replace(
+            self,
+            target=of_frame(self.target, 1, frame),
+            armature_from_axes=of_frame(self.armature_from_axes, 2, frame),
+        )
+
+    def moved(self, target: FloatArray) -> Balance:
+        """The same task with another place, (3,) [m]."""
+        return replace(self, target=target)
+
+    @staticmethod
+    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
+        """Stack tasks of this kind."""
+        return BalanceRows([task for task in tasks if isinstance(task, Balance)], mechanism)
+
+
+class BalanceRows(Rows):
+    """Centres of mass: r = W (Σ s_j c_j − target), s_j the share of each mass, W the weight along the axes.
+
+    Masses that one slot of the mechanism carries are one mass at their common centre: what costs is the
+    number of moving joints, not that of bones.
+    """
+
+    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_axes")
+
+    def __init__(self, tasks: Sequence[Balance], mechanism: Mechanism) -> None:
+        self._task_of: IntArray
+        anchors: list[int] = []
+        shares: list[float] = []
+        task_of: list[int] = []
+        places: list[FloatArray] = []
+        for number, task in enumerate(tasks):
+            centres = np.zeros((len(task.masses), 3)) if task.centres is None else task.centres
+            carried: dict[int, list[int]] = {}
+            for joint in task.joints(mechanism.skeleton):
+                carried.setdefault(mechanism.anchor(joint), []).append(joint)
+            for anchor, joints in carried.items():
+                mass = task.masses[joints]
+                matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
+                local = (matrices[..., :3, :3] @ centres[joints][..., None])[..., 0] + matrices[..., :3, 3]
+                places.append(np.einsum("j,fjx->fx", mass / mass.sum(), local))
+                anchors.append(anchor)
+                shares.append(float(mass.sum() / task.masses.sum()))
+                task_of.append(number)
+        self._anchors: IntArray = np.array(anchors, dtype=np.int64)
+        self._local: FloatArray = np.stack(places, axis=1)  # (F or 1, P, 3)
+        self._shares = np.array(shares)
+        self._task_of = np.array(task_of, dtype=np.int64)
+        self._sum = (self._task_of == np.arange(len(tasks))[:, None]) * self._shares  # (E, P)
+        self._weight = np.array([task.weight for task in tasks], dtype=np.float64)
+        self._target = stack_frames([task.target for task in tasks], 1)
+        axes_from_armature = np.swapaxes(stack_frames([task.armature_from_axes for task in tasks], 2), -1, -2)
+        self._axes = axes_from_armature * np.array([task.axes for task in tasks], dtype=np.float64)[..., None]
+        self._used = np.array([task.axes for task in tasks]).ravel()
+        self.row_counts = tuple(sum(task.axes) for task in tasks)
+        self.angular = np.zeros(sum(self.row_counts), dtype=np.bool_)
+
+    def aimed(self, targets: Sequence[FloatArray]) -> BalanceRows:
+        """The same rows of one frame with other places, (3,) [m] each."""
+        some = copy(self)
+        some._target = stack_targets(targets, (3,))
+        return some
+
+    def centres(self, posed: PosedMechanism) -> FloatArray:
+        """The centres of mass, (F, tasks, 3) [m]."""
+        return np.einsum("ep,fpx->fex", self._sum, posed.points(self._anchors, self._local))
+
+    def _missed(self, posed: PosedMechanism) -> FloatArray:
+        """Distances along the chosen axes, (F, E, 3)."""
+        return (self._axes @ (self.centres(posed) - self._target)[..., None])[..., 0]
+
+    def residual(self, posed: PosedMechanism) -> FloatArray:
+        """Weighted distances along each axis, (F, m)."""
+        rows = self._missed(posed) * self._weight[:, None]
+        return rows.reshape(len(rows), -1)[:, self._used]
+
+    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Residual and Jacobian."""
+        points = posed.points(self._anchors, self._local)
+        moving = np.einsum("ep,fpxv->fexv", self._sum, posed.point_jacobian(self._anchors, points))
+        jacobian = (self._axes * self._weight[:, None, None]) @ moving
+        return self.residual(posed), jacobian.reshape(len(points), len(self._used), -1)[:, self._used]
+
+    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
+        """Exact, from the second derivatives of the points."""
+        if multipliers is None:
+            multipliers = self.residual(posed)
+        return self.bend(posed, multipliers).matrix()
+
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> PointBend:
+        """Exact, from the second derivatives of the points."""
+        points = posed.points(self._anchors, self._local)
+        forces = np.zeros((len(points), len(self._used)))
+        forces[:, self._used] = multipliers
+        forces = forces.reshape(len(points), len(self._weight), 3) * self._weight[:, None]
+        pulls = (np.swapaxes(self._axes, -1, -2) @ forces[..., None])[..., 0]
+        pulls = pulls[:, self._task_of] * self._shares[:, None]
+        return posed.point_bend(self._anchors, pulls, posed.point_jacobian(self._anchors, points))
+
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """Distances of the centre of mass along the chosen axes, (F, tasks) [m]."""
+        missed = self._missed(posed)
+        return np.sqrt(np.einsum("fex,fex->fe", missed, missed))

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Orientations: a joint turned as a target is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+import numpy as np
+
+from ..arrays import FloatArray, frozen
+from ..errors import IKError
+from ..mechanism import AngularBend, Mechanism, PosedMechanism, summed_product
+from ..rotation import left_jacobian_inverse, rotvec_from_matrix
+from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, frame_axis, of_frame, stack_frames, stack_targets
+
+ROTATION_TOLERANCE: Final = 1e-4
+"""Largest deviation of a target orientation from orthonormal [1]."""
+
+SMALL_ANGLE: Final = 1e-4
+"""Angle [rad] below which (θ/2) cot(θ/2) is taken from its series."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchOrientation(JointTask):
+    """Turn a joint to an orientation."""
+
+    target: FloatArray
+    """armature_from_target rotation, (3, 3) or (F, 3, 3)."""
+    axes: tuple[bool, bool, bool] = ALL_AXES
+    """About which of the target's axes the rest of the turn matters."""
+    angular: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        target = frozen(self.target)
+        if target.shape[-2:] != (3, 3) or target.ndim > 3:
+            raise IKError(f"{self.label}: target has shape {target.shape}, wanted (3, 3) or (F, 3, 3)")
+        if not _are_rotations(target):
+            raise IKError(f"{self.label}: target is not a rotation matrix")
+        object.__setattr__(self, "target", target)
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        return self.name or f"orientation of {self.joint}"
+
+    @property
+    def frames(self) -> int | None:
+        """Number of frames of the target, None when it is the same in all."""
+        return frame_axis(self.target, 2)
+
+    def at_frame(self, frame: int) -> MatchOrientation:
+        """The task with the target of one frame."""
+        return replace(self, target=of_frame(self.target, 2, frame))
+
+    def moved(self, target: FloatArray) -> MatchOrientation:
+        """The same task with another orientation, (3, 3)."""
+        return replace(self, target=target)
+
+    @staticmethod
+    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
+        """Stack tasks of this kind."""
+        return OrientationRows([task for task in tasks if isinstance(task, MatchOrientation)], mechanism)
+
+
+class OrientationRows(AxisRows):
+    """Orientations: r = w log(Tᵀ R), the rest of the turn as a rotation vector in the target's axes.
+
+    With R turned to exp(ω) R, log(Tᵀ exp(ω) R) = log(exp(Tᵀω) TᵀR), so J = w Jl⁻¹(log TᵀR) Tᵀ ω
+    ([Sola2018] eq. 146). The Hessian of ½|log|² about a turn u of angle θ is (θ/2)cot(θ/2) across u and 1
+    along it, and successive turns i, j add ½ r · (ω_i × ω_j).
+    """
+
+    by_frame: ClassVar[tuple[str, ...]] = ("_rotation", "_target")
+
+    def __init__(self, tasks: Sequence[MatchOrientation], mechanism: Mechanism) -> None:
+        super().__init__(tasks, mechanism)
+        self._rotation = stack_frames([mechanism.anchor_from_rotation(joint) for joint in self._joints], 2)
+        self._target = stack_frames([task.target for task in tasks], 2)
+        self._axes = np.array([task.axes for task in tasks], dtype=np.float64)  # (E, 3)
+        self._turned: tuple[PosedMechanism, FloatArray] | None = None
+        """The pose that was asked for last, and its answer."""
+
+    def aimed(self, targets: Sequence[FloatArray]) -> OrientationRows:
+        """The same rows of one frame with other orientations, (3, 3) each."""
+        stacked = stack_targets(targets, (3, 3))
+        if not _are_rotations(stacked):
+            raise IKError("a target orientation is not a rotation matrix")
+        some = copy(self)
+        some._target, some._turned = stacked, None
+        return some
+
+    def _turn(self, posed: PosedMechanism) -> FloatArray:
+        """log(TᵀR), (F, E, 3) [rad], which residual, Jacobian and errors of one pose all need."""
+        if self._turned is None or self._turned[0] is not posed:
+            current = posed.matrices[:, self._anchors, :3, :3] @ self._rotation
+            self._turned = posed, rotvec_from_matrix(np.swapaxes(self._target, -1, -2) @ current)
+        return self._turned[1]
+
+    def residual(self, posed: PosedMechanism) -> FloatArray:
+        """Weighted rotation vectors, (F, m)."""
+        return self._rows(self._turn(posed) * self._weight[:, None])
+
+    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Residual and Jacobian."""
+        turn = self._turn(posed)
+        from_omega = left_jacobian_inverse(turn) @ np.swapaxes(self._target, -1, -2)
+        jacobian = from_omega * self._weight[:, None, None] @ posed.angular_jacobian(self._anchors)
+        return self._rows(turn * self._weight[:, None]), self._rows(jacobian)
+
+    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
+        """With the residual exact for whole orientations, and left out for those with an axis off.
+
+        With multipliers exact where the orientation is met: log is linear there to second order.
+        """
+        if multipliers is not None:
+            return self.bend(posed, multipliers).matrix()
+        turn = self._turn(posed)
+        whole = self._axes.all(axis=-1)
+        scale = np.where(whole, self._weight**2, 0.0)
+        angle: FloatArray = np.sqrt(np.einsum("fek,fek->fe", turn, turn))
+        half = 0.5 * angle
+        small = angle < SMALL_ANGLE
+        across = np.where(small, 1.0 - angle**2 / 12.0, half / np.tan(np.where(small, 1.0, half)))
+        unit = turn / np.where(angle > 0.0, angle, 1.0)[..., None]
+        along = unit[..., :, None] * unit[..., None, :]
+        inverse = left_jacobian_inverse(turn)
+        second = across[..., None, None] * (np.eye(3) - along) + along  # symmetric part of the Hessian
+        # Jl⁻ᵀ Jl⁻¹ is what JᵀJ has already.
+        excess = (second - np.swapaxes(inverse, -1, -2) @ inverse) * scale[..., None, None]
+        omega = posed.angular_jacobian(self._anchors)  # (F, E, 3, nv)
+        in_target = np.swapaxes(self._target, -1, -2) @ omega
+        curved = summed_product(np.swapaxes(in_target, -1, -2), excess @ in_target)
+        torques = (self._target @ (turn * scale[..., None])[..., None])[..., 0]
+        return curved + posed.angular_bend(self._anchors, torques).matrix()
+
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> AngularBend:
+        """Exact where the orientation is met: log is linear there to second order."""
+        weighted = self._forces(multipliers) * self._weight[:, None]
+        return posed.angular_bend(self._anchors, (self._target @ weighted[..., None])[..., 0])
+
+    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Orientations and targets, (F, E, 3, 3) each."""
+        current = posed.matrices[:, self._anchors, :3, :3] @ self._rotation
+        return current, np.broadcast_to(self._target, current.shape)
+
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """Angles about the chosen axes, (F, tasks) [rad]."""
+        turn = self._turn(posed) * self._axes
+        return np.sqrt(np.einsum("fek,fek->fe", turn, turn))
+
+
+def _are_rotations(matrices: FloatArray) -> bool:
+    """Whether all of (..., 3, 3) are."""
+    off = np.abs(np.swapaxes(matrices, -1, -2) @ matrices - np.eye(3)).max()
+    return bool(off <= ROTATION_TOLERANCE) and not (np.linalg.det(matrices) < 0).any()

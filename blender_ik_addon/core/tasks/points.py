@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Places: a point of a joint at a point of space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import FloatArray, frozen
+from ..errors import IKError
+from ..mechanism import Mechanism, PointBend, PosedMechanism
+from .base import (
+    ALL_AXES,
+    ORIGIN,
+    PLAIN_AXES,
+    AxisRows,
+    JointTask,
+    Rows,
+    Task,
+    frame_axis,
+    of_frame,
+    stack_frames,
+    stack_targets,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReachPoint(JointTask):
+    """Bring a point of a joint to a place."""
+
+    target: FloatArray
+    """Where the point should be, in armature space, (3,) or (F, 3) [m]."""
+    point: FloatArray = field(default_factory=lambda: ORIGIN)
+    """The point in the joint's own axes, (3,) [m]."""
+    axes: tuple[bool, bool, bool] = ALL_AXES
+    """Along which axes the place matters."""
+    armature_from_axes: FloatArray = field(default_factory=lambda: PLAIN_AXES)
+    """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
+    angular: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key, tail in (("target", (3,)), ("point", (3,)), ("armature_from_axes", (3, 3))):
+            given = getattr(self, key)
+            if given is ORIGIN or given is PLAIN_AXES:
+                continue
+            array = frozen(given)
+            if array.shape[array.ndim - len(tail) :] != tail or array.ndim > len(tail) + (key != "point"):
+                raise IKError(f"{self.label}: {key} has shape {array.shape}, wanted {tail}")
+            if not np.isfinite(array).all():
+                raise IKError(f"{self.label}: {key} is not finite")
+            object.__setattr__(self, key, array)
+        counts = self._frame_counts
+        if len(set(counts) - {1}) > 1:
+            raise IKError(
+                f"{self.label}: target has {counts[0]} frames, but armature_from_axes has {counts[1]}"
+            )
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        return self.name or f"position of {self.joint}"
+
+    @property
+    def _frame_counts(self) -> list[int]:
+        """Lengths of the frame axes that there are."""
+        counts = (frame_axis(self.target, 1), frame_axis(self.armature_from_axes, 2))
+        return [count for count in counts if count is not None]
+
+    @property
+    def frames(self) -> int | None:
+        """Number of frames of the target, None when it is the same in all."""
+        return max(self._frame_counts, default=None)
+
+    def at_frame(self, frame: int) -> ReachPoint:
+        """The task with the target of one frame."""
+        return replace(
+            self,
+            target=of_frame(self.target, 1, frame),
+            armature_from_axes=of_frame(self.armature_from_axes, 2, frame),
+        )
+
+    def moved(self, target: FloatArray) -> ReachPoint:
+        """The same task with another place, (3,) [m]."""
+        return replace(self, target=target)
+
+    @staticmethod
+    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
+        """Stack tasks of this kind."""
+        return PointRows([task for task in tasks if isinstance(task, ReachPoint)], mechanism)
+
+
+class PointRows(AxisRows):
+    """Places of points: r = W (p − target), J = W ∂p/∂q, W the weight along the chosen axes."""
+
+    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_axes", "_weights")
+
+    def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
+        super().__init__(tasks, mechanism)
+        matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in self._joints], axis=1)
+        points = np.array([task.point for task in tasks])
+        self._local = (matrices[..., :3, :3] @ points[..., None])[..., 0] + matrices[..., :3, 3]  # (F, E, 3)
+        self._target = stack_frames([task.target for task in tasks], 1)
+        axes_from_armature = np.swapaxes(stack_frames([task.armature_from_axes for task in tasks], 2), -1, -2)
+        chosen = np.array([task.axes for task in tasks], dtype=np.float64)
+        self._axes = axes_from_armature * chosen[..., None]  # (F, E, 3, 3), rows of switched-off axes are 0
+        self._weights = self._axes * self._weight[:, None, None]
+        self._plain = all(
+            task.armature_from_axes is PLAIN_AXES and task.axes == ALL_AXES and task.weight == 1.0
+            for task in tasks
+        )
+        """Whether W is the identity."""
+        self._known: tuple[PosedMechanism, FloatArray] | None = None
+        """The pose that was asked for last, and where the points are there."""
+
+    def _points(self, posed: PosedMechanism) -> FloatArray:
+        """Where the points are, (F, E, 3) [m], which residual, Jacobian and errors of one pose all need."""
+        if self._known is None or self._known[0] is not posed:
+            self._known = posed, posed.points(self._anchors, self._local)
+        return self._known[1]
+
+    def aimed(self, targets: Sequence[FloatArray]) -> PointRows:
+        """The same rows of one frame with other places, (3,) each."""
+        some = copy(self)
+        some._target = stack_targets(targets, (3,))
+        return some
+
+    def residual(self, posed: PosedMechanism) -> FloatArray:
+        """Weighted distance along each axis, (F, m)."""
+        away = self._points(posed) - self._target
+        return self._rows(away if self._plain else (self._weights @ away[..., None])[..., 0])
+
+    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Residual and Jacobian."""
+        jacobian = posed.point_jacobian(self._anchors, self._points(posed))
+        return self.residual(posed), self._rows(jacobian if self._plain else self._weights @ jacobian)
+
+    def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """Of the targets, as though they were carried by the joints."""
+        targets = np.broadcast_to(self._target, (len(posed.values), *self._target.shape[1:]))
+        return self._rows(self._weights @ posed.point_jacobian(self._anchors, targets))
+
+    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
+        """Exact, from the second derivatives of the points."""
+        if multipliers is None:
+            multipliers = self.residual(posed)
+        return self.bend(posed, multipliers).matrix()
+
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> PointBend:
+        """Exact, from the second derivatives of the points."""
+        points = self._points(posed)
+        forces = (np.swapaxes(self._weights, -1, -2) @ self._forces(multipliers)[..., None])[..., 0]
+        return posed.point_bend(self._anchors, forces, posed.point_jacobian(self._anchors, points))
+
+    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Points and targets, (F, E, 3) each [m]."""
+        points = self._points(posed)
+        return points, np.broadcast_to(self._target, points.shape)
+
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """Distances along the chosen axes, (F, tasks) [m]."""
+        away = self._points(posed) - self._target
+        masked = away if self._used is None else (self._axes @ away[..., None])[..., 0]
+        return np.sqrt(np.einsum("fek,fek->fe", masked, masked))

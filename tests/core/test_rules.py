@@ -1,0 +1,534 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The papers' step rules against their definitions, on matrices and on planar chains."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import lsq_linear
+
+from blender_ik_addon.core import IKError, Pose, Skeleton
+from blender_ik_addon.core.arrays import IntArray
+from blender_ik_addon.core.inverses import null_space_projection, pseudo_inverse, weighted_inverse
+from blender_ik_addon.core.mechanism import Mechanism, PosedMechanism
+from blender_ik_addon.core.rules import (
+    baillieul_step,
+    bounded_least_squares_step,
+    clamped_largest,
+    clamped_magnitude,
+    damped_step,
+    extended_jacobian_step,
+    gradient_projection_step,
+    planar_elements,
+    pseudo_inverse_step,
+    selectively_damped_step,
+    spring_forces,
+    spring_inverse,
+    springs_step,
+    transpose_step,
+)
+from tests.core.builders import Array, planar, random_pose, tip, tree
+from tests.core.matrices import ROUNDING, each_seed, random_level
+from tests.core.strategies import floats
+
+# ----------------------------------------------------------------------------------------------------------
+# Transpose, pseudo-inverse, gradient
+
+
+@each_seed
+def test_the_transpose_step_is_the_multiple_of_downhill_that_comes_nearest(seed: int) -> None:
+    jacobian, e = random_level(np.random.default_rng(seed), 3, 6, rank=2)
+    change, downhill = transpose_step(jacobian, e), jacobian.T @ e
+    alpha = float(change @ downhill / (downhill @ downhill))
+    assert_allclose(change, alpha * downhill, atol=ROUNDING)
+    best = np.linalg.norm(e - jacobian @ change)
+    for other in (0.99 * alpha, 1.01 * alpha):
+        assert np.linalg.norm(e - other * jacobian @ downhill) > best
+
+
+def test_the_transpose_step_stands_still_where_nothing_helps() -> None:
+    jacobian = np.array([[0.0, 0.0], [1.0, 2.0]])  # stretched: the error is along the chain
+    assert_array_equal(transpose_step(jacobian, np.array([1.0, 0.0])), np.zeros(2))
+
+
+@each_seed
+def test_what_is_wished_for_the_channels_moves_no_effector(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    (jacobian, e), z = random_level(rng, 3, 7, rank=2), rng.normal(size=7)
+    plain, wished = pseudo_inverse_step(jacobian, e), pseudo_inverse_step(jacobian, e, z)
+    assert_allclose(plain, pseudo_inverse(jacobian) @ e, atol=ROUNDING)
+    assert_allclose(jacobian @ wished, jacobian @ plain, atol=ROUNDING)
+    assert_allclose(wished - plain, null_space_projection(jacobian) @ z, atol=ROUNDING)
+
+
+@each_seed
+def test_liegeois_gradient_lowers_what_it_is_the_gradient_of(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    (jacobian, e), gradient = random_level(rng, 3, 7), rng.normal(size=7)
+    change = gradient_projection_step(jacobian, e, gradient, 0.2)
+    assert_allclose(jacobian @ change, e, atol=1e-9)
+    assert (change - pseudo_inverse(jacobian) @ e) @ gradient < 0.0
+    assert_allclose(change, pseudo_inverse_step(jacobian, e, -0.2 * gradient), atol=ROUNDING)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Damped and selectively damped
+
+
+@each_seed
+@pytest.mark.parametrize(("m", "nv"), [(3, 7), (6, 4)])
+def test_damped_step_is_its_definition_and_minimises_error_and_change(m: int, nv: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    damping = 10.0 ** rng.uniform(-2, 1)
+    jacobian, e = random_level(rng, m, nv, rank=2)
+    dq = damped_step(jacobian, e, damping)
+    square = damping**2 * np.eye(m)
+    assert_allclose(dq, jacobian.T @ np.linalg.inv(jacobian @ jacobian.T + square) @ e, atol=ROUNDING)
+    # [KiSheen §7]: (JᵀJ + c²I) dq = Jᵀe.
+    assert_allclose((jacobian.T @ jacobian + damping**2 * np.eye(nv)) @ dq, jacobian.T @ e, atol=ROUNDING)
+    # [Buss2009]: Σ σ/(σ² + λ²) v uᵀe.
+    u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
+    assert_allclose(dq, vt.T @ (s / (s**2 + damping**2) * (u.T @ e)), atol=ROUNDING)
+
+
+@each_seed
+def test_damped_step_leaves_a_residual_between_the_bounds_of_ki_and_sheen(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    jacobian, e = random_level(rng, 3, 7)
+    damping = 10.0 ** rng.uniform(-1, 1)
+    left = np.linalg.norm(e - jacobian @ damped_step(jacobian, e, damping)) / np.linalg.norm(e)
+    singular = np.linalg.svd(jacobian, compute_uv=False)
+    low, high = damping**2 / (singular[[0, -1]] ** 2 + damping**2)
+    assert low - ROUNDING <= left <= high + ROUNDING
+
+
+def test_damped_step_with_one_damping_for_each_frame(rng: np.random.Generator) -> None:
+    jacobians, errors = rng.normal(size=(4, 3, 6)), rng.normal(size=(4, 3))
+    damping = np.array([0.1, 0.5, 1.0, 2.0])
+    together = damped_step(jacobians, errors, damping)
+    for frame in range(4):
+        assert_allclose(together[frame], damped_step(jacobians[frame], errors[frame], damping[frame]))
+
+
+def test_a_little_damping_is_the_pseudo_inverse(rng: np.random.Generator) -> None:
+    jacobian, e = random_level(rng, 3, 6)
+    assert_allclose(damped_step(jacobian, e, 1e-7), pseudo_inverse(jacobian) @ e, atol=1e-8)
+
+
+def selectively_damped_as_printed(
+    jacobian: Array, e: Array, effectors: int, gamma_max: float
+) -> Array:  # [BussKim2005], one sum after another
+    nv = jacobian.shape[1]
+    u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
+
+    def clamp_max_abs(w: Array, d: float) -> Array:
+        return w if np.abs(w).max() <= d else d * w / np.abs(w).max()
+
+    total = np.zeros(nv)
+    for i in range(len(s)):
+        if s[i] < 1e-9:
+            continue
+        n = sum(float(np.linalg.norm(u[3 * f : 3 * f + 3, i])) for f in range(effectors))
+        m = 0.0
+        for f in range(effectors):
+            for j in range(nv):
+                m += float(abs(vt[i, j]) * np.linalg.norm(jacobian[3 * f : 3 * f + 3, j]) / s[i])
+        gamma = min(1.0, n / m) * gamma_max
+        total = total + clamp_max_abs((u[:, i] @ e) / s[i] * vt[i], gamma)
+    return clamp_max_abs(total, gamma_max)
+
+
+@each_seed
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+def test_the_selectively_damped_step_is_its_definition(size: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    jacobian, e = random_level(rng, 6, 9, rank=5 if seed % 2 else 6)
+    change = selectively_damped_step(jacobian, size * e, [3, 3], gamma_max=0.6)
+    assert_allclose(change, selectively_damped_as_printed(jacobian, size * e, 2, 0.6), atol=1e-9)
+    assert np.abs(change).max() <= 0.6 + ROUNDING
+
+
+def test_the_selectively_damped_step_is_the_pseudo_inverse_where_little_is_asked_for(
+    rng: np.random.Generator,
+) -> None:
+    jacobian, e = random_level(rng, 4, 7)
+    change = selectively_damped_step(jacobian, 1e-3 * e, [2, 2])
+    assert_allclose(change, 1e-3 * pseudo_inverse(jacobian) @ e, atol=ROUNDING)
+
+
+def test_effectors_of_a_selectively_damped_step_must_have_its_rows() -> None:
+    with pytest.raises(IKError, match=r"4 rows together \(2, 2\), but the error has 3"):
+        selectively_damped_step(np.ones((3, 5)), np.ones(3), [2, 2])
+    with pytest.raises(IKError, match="gamma_max"):
+        selectively_damped_step(np.ones((3, 5)), np.ones(3), [3], gamma_max=0.0)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Springs, and Baillieul's rows
+
+
+def placed(skeleton: Skeleton, values: Array) -> tuple[PosedMechanism, Array, Array]:
+    """Mechanism of all joints, point and Jacobian of the last joint's tip, for free channels (nv,)."""
+    mechanism = Mechanism(skeleton, Pose.rest(skeleton, (1,)), range(len(skeleton)))
+    posed = mechanism.place(values[None])
+    anchors, local = anchors_of(skeleton)
+    point = posed.points(anchors, local)
+    return posed, point[0, 0], posed.point_jacobian(anchors, point)[0, 0]
+
+
+def anchors_of(skeleton: Skeleton) -> tuple[IntArray, Array]:
+    """Slot and point of the last joint's tip."""
+    mechanism = Mechanism(skeleton, Pose.rest(skeleton, (1,)), range(len(skeleton)))
+    return np.array([mechanism.anchor(len(skeleton) - 1)]), tip()[None, None]
+
+
+def bend_of(skeleton: Skeleton, values: Array, force: Array) -> Array:
+    """Σ_l f_l ∂²x_l/∂θ∂θ of the tip."""
+    posed, _, jacobian = placed(skeleton, values)
+    anchors, _ = anchors_of(skeleton)
+    return posed.point_bend(anchors, force[None, None], jacobian[None, None]).matrix()[0]
+
+
+def derivative(function: Callable[[Array], Array], at: Array, along: Array, step: float = 1e-5) -> Array:
+    """Central difference."""
+    return (function(at + step * along) - function(at - step * along)) / (2.0 * step)
+
+
+SPRINGS = {"planar": (planar(4), (0, 1)), "tree": (None, (0, 1, 2))}
+
+
+def spring_case(case: str, rng: np.random.Generator) -> tuple[Skeleton, tuple[int, ...], Array, Array, Array]:
+    """Skeleton, rows, angles, stiffness and free angles."""
+    skeleton, rows = SPRINGS[case]
+    skeleton = skeleton or tree(rng, 5, deep=True)
+    pose = random_pose(rng, skeleton, only_free=True)
+    values = Mechanism(skeleton, Pose.rest(skeleton, (1,)), range(len(skeleton))).values(pose)
+    nv = len(values)
+    return skeleton, rows, values, rng.uniform(0.5, 3.0, nv), values + rng.normal(size=nv) * 0.3
+
+
+@each_seed
+@pytest.mark.parametrize("case", SPRINGS)
+def test_spring_forces_bear_the_springs_at_rest(case: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    skeleton, rows, values, stiffness, _ = spring_case(case, rng)
+    jacobian = placed(skeleton, values)[2][list(rows)]
+    force = rng.normal(size=len(rows))
+    at_rest = (jacobian.T @ force) / stiffness  # θ − θ₀ with K(θ − θ₀) = Jᵀf
+    assert_allclose(spring_forces(jacobian, stiffness, at_rest), force, atol=1e-8)
+
+
+@each_seed
+@pytest.mark.parametrize("case", SPRINGS)
+def test_the_matrix_of_springs_is_how_their_balance_changes(case: str, seed: int) -> None:
+    """A dθ is the change of K(θ − θ₀) − Jᵀf at constant f, so G must be the exact second derivative."""
+    rng = np.random.default_rng(seed)
+    skeleton, rows, values, stiffness, free = spring_case(case, rng)
+    force = np.zeros(3)
+    force[list(rows)] = rng.normal(size=len(rows))
+    along = rng.normal(size=len(values))
+
+    def unbalanced(at: Array) -> Array:
+        return stiffness * (at - free) - placed(skeleton, at)[2].T @ force
+
+    a = np.diag(stiffness) - bend_of(skeleton, values, force)
+    assert_allclose(a @ along, derivative(unbalanced, values, along), atol=1e-7)
+
+
+@each_seed
+def test_the_spring_inverse_is_its_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    (jacobian, e), stiffness = random_level(rng, 3, 7), rng.uniform(0.5, 2.0, 7)
+    bend = rng.normal(size=(7, 7)) * 0.1
+    bend = bend + bend.T
+    a = np.linalg.inv(np.diag(stiffness) - bend)
+    answer = spring_inverse(jacobian, stiffness, bend)
+    expected = a @ jacobian.T @ np.linalg.inv(jacobian @ a @ jacobian.T)
+    assert_allclose(answer.inverse, expected, atol=1e-8)
+    assert not answer.regularized
+    change, _ = springs_step(jacobian, e, stiffness, np.ones(7), bend)
+    assert_allclose(change, expected @ e, atol=1e-8)
+
+
+@each_seed
+def test_springs_without_forces_are_whitneys_and_equal_ones_moore_penrose(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    (jacobian, _), stiffness = random_level(rng, 3, 7, rank=2 if seed == 0 else 3), rng.uniform(0.5, 2.0, 7)
+    assert_allclose(
+        spring_inverse(jacobian, np.full(7, 2.0)).inverse, pseudo_inverse(jacobian), atol=ROUNDING
+    )
+    if seed:  # without all rows Whitney's weights also which of the nearest motions of the effector is taken
+        assert_allclose(
+            spring_inverse(jacobian, stiffness).inverse, weighted_inverse(jacobian, stiffness), atol=1e-9
+        )
+
+
+def test_springs_whose_matrix_is_singular_or_indefinite_have_an_answer_and_say_so(
+    rng: np.random.Generator,
+) -> None:
+    jacobian, e = random_level(rng, 2, 5)
+    basis = np.linalg.svd(jacobian)[2][2:].T
+    # Singular only in the effector's directions: there is an answer as it stands.
+    row = np.linalg.svd(jacobian)[2][0]
+    harmless = spring_inverse(jacobian, np.ones(5), np.outer(row, row))
+    assert np.linalg.matrix_rank(np.eye(5) - np.outer(row, row)) == 4
+    assert not harmless.regularized
+    assert_allclose(jacobian @ harmless.inverse, np.eye(2), atol=1e-9)
+    for bend in (1.0, 3.0):  # singular, then indefinite, among the poses that leave the effector where it is
+        answer = spring_inverse(jacobian, np.ones(5), bend * np.outer(basis[:, 0], basis[:, 0]))
+        assert answer.regularized
+        assert_allclose(jacobian @ answer.inverse @ e, e, atol=1e-9)
+        assert np.abs(answer.inverse).max() < 100.0
+    as_printed = spring_inverse(jacobian, np.ones(5), 3.0 * np.outer(basis[:, 0], basis[:, 0]), floor=None)
+    a = np.linalg.inv(np.eye(5) - 3.0 * np.outer(basis[:, 0], basis[:, 0]))
+    assert_allclose(as_printed.inverse, a @ jacobian.T @ np.linalg.inv(jacobian @ a @ jacobian.T), atol=1e-8)
+    assert not as_printed.regularized
+
+
+def energy_rows(skeleton: Skeleton, rows: tuple[int, ...], stiffness: Array, free: Array, at: Array) -> Array:
+    """What is left of the springs' torques in the null space."""
+    jacobian = placed(skeleton, at)[2][list(rows)]
+    return null_space_projection(jacobian) @ (stiffness * (at - free))
+
+
+@pytest.mark.parametrize("case", SPRINGS)
+def test_springs_settle_where_their_energy_is_least_and_stay_there(
+    case: str, rng: np.random.Generator
+) -> None:
+    skeleton, rows, values, stiffness, free = spring_case(case, rng)
+
+    def step(at: Array, e: Array, settling: float) -> Array:
+        jacobian = placed(skeleton, at)[2][list(rows)]
+        force = np.zeros(3)
+        force[list(rows)] = spring_forces(jacobian, stiffness, at - free)
+        bend = bend_of(skeleton, at, force)
+        return at + springs_step(jacobian, e, stiffness, at - free, bend, settling=settling)[0]
+
+    goal = placed(skeleton, values)[1][list(rows)]
+    for _ in range(40):
+        values = step(values, goal - placed(skeleton, values)[1][list(rows)], 1.0)
+    assert_allclose(energy_rows(skeleton, rows, stiffness, free, values), 0.0, atol=1e-9)
+    # The plain rule, as printed, keeps them at rest to first order while the effector moves.
+    small = 1e-4 * np.ones(len(rows))
+    moved = step(values, small, 0.0)
+    assert np.abs(moved - values).max() > 1e-6
+    assert np.abs(energy_rows(skeleton, rows, stiffness, free, moved)).max() < 1e-6
+    jacobian = placed(skeleton, values)[2][list(rows)]
+    shortest = values + pseudo_inverse_step(jacobian, small)
+    assert np.abs(energy_rows(skeleton, rows, stiffness, free, shortest)).max() > 1e-5
+
+
+@each_seed
+def test_baillieuls_rows_are_the_derivative_of_the_gradient_in_the_null_space(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    _, _, values, stiffness, free = spring_case("planar", rng)
+    skeleton = planar(3)  # one null direction, which is known but for its sign
+    values, stiffness, free = values[:3], stiffness[:3], free[:3]
+
+    def null_vector(at: Array) -> Array:
+        return np.cross(*placed(skeleton, at)[2][:2])
+
+    def kept(at: Array) -> Array:
+        n = null_vector(at)
+        return np.array([n @ (stiffness * (at - free)) / np.linalg.norm(n)])
+
+    jacobian, gradient = placed(skeleton, values)[2][:2], stiffness * (values - free)
+    mu = np.append(pseudo_inverse(jacobian).T @ gradient, 0.0)
+    hessian = np.diag(stiffness) - bend_of(skeleton, values, mu)
+    n = null_vector(values) / np.linalg.norm(null_vector(values))
+    along = rng.normal(size=3)
+    assert_allclose(n @ hessian @ along, derivative(kept, values, along)[0], atol=1e-7)
+    # So the step moves the effector as asked and takes the wanted part of n·∇g away.
+    e = rng.normal(size=2) * 1e-4
+    for settling in (0.0, 1.0):
+        change = baillieul_step(jacobian, e, gradient, hessian, settling=settling)
+        assert_allclose(jacobian @ change, e, atol=ROUNDING)
+        assert_allclose(n @ hessian @ change, -settling * (n @ gradient), atol=1e-9)
+
+
+@each_seed
+def test_with_the_energy_of_springs_baillieuls_step_is_theirs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    (jacobian, e), stiffness = random_level(rng, 3, 7), rng.uniform(0.5, 2.0, 7)
+    bend, deviation = rng.normal(size=(7, 7)) * 0.1, rng.normal(size=7)
+    bend = bend + bend.T
+    springs, _ = springs_step(jacobian, e, stiffness, deviation, bend, settling=1.0)
+    rows = baillieul_step(jacobian, e, stiffness * deviation, np.diag(stiffness) - bend)
+    assert_allclose(rows, springs, atol=1e-8)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Extended Jacobian
+
+
+def elements_at(lengths: Array, angles: Array) -> Array:
+    """Places of the basic elements [SochLorencz2005 eq. 8], x of all, then y."""
+    both = angles[:-1] + angles[1:]
+    x = lengths[:-1] * np.cos(angles[:-1]) + lengths[1:] * np.cos(both)
+    y = lengths[:-1] * np.sin(angles[:-1]) + lengths[1:] * np.sin(both)
+    return np.concatenate([x, y])
+
+
+def main_link(lengths: Array, angles: Array) -> Array:
+    """Jacobian of the chain's end, (2, n)."""
+    summed = np.cumsum(angles)
+    x, y = -lengths * np.sin(summed), lengths * np.cos(summed)
+    return np.stack([np.cumsum(part[::-1])[::-1] for part in (x, y)])
+
+
+@each_seed
+def test_rows_of_the_basic_elements_are_their_derivatives(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lengths, angles, along = rng.uniform(0.5, 2.0, 5), rng.normal(size=5), rng.normal(size=5)
+    rows = planar_elements(lengths, angles)
+    assert rows.shape == (8, 5)
+    assert_allclose(rows @ along, derivative(lambda q: elements_at(lengths, q), angles, along), atol=1e-8)
+
+
+def test_the_extended_jacobian_has_full_rank_where_the_chain_is_stretched() -> None:
+    """Their experiment's start; the pseudo-inverse of the tip's rows alone has nothing to go by there."""
+    lengths, angles = np.array([90.0, 60.0, 90.0, 150.0, 150.0, 90.0]), np.zeros(6)
+    jacobian, elements = main_link(lengths, angles), planar_elements(lengths, angles)
+    assert np.linalg.matrix_rank(jacobian) == 1
+    stack = np.concatenate([jacobian, elements])
+    assert stack.shape == (12, 6)
+    assert np.linalg.matrix_rank(stack) == 6
+    e = np.array([0.0, 5.0])
+    change = extended_jacobian_step(jacobian, e, elements)
+    normal = np.linalg.solve(stack.T @ stack, stack.T @ np.concatenate([e, np.zeros(10)]))
+    assert_allclose(change, normal, atol=ROUNDING)  # as they solve it
+
+
+def test_its_rank_is_not_full_in_every_pose_though() -> None:
+    """[SochLorencz2005] say that it cannot be singular. Folded so that its end lies on its base it is."""
+    lengths, angles = np.array([1.0, 2.0, 1.0]), np.array([0.3, math.pi, math.pi])
+    stack = np.concatenate([main_link(lengths, angles), planar_elements(lengths, angles)])
+    assert np.linalg.svd(stack, compute_uv=False)[-1] < ROUNDING
+    two = np.concatenate([main_link(lengths[:2], np.zeros(2)), planar_elements(lengths[:2], np.zeros(2))])
+    assert np.linalg.matrix_rank(two) == 1  # the only element is the whole chain
+    assert np.isfinite(extended_jacobian_step(stack[:2], np.ones(2), stack[2:])).all()
+
+
+def test_elements_take_displacements_and_weights(rng: np.random.Generator) -> None:
+    lengths, angles = rng.uniform(0.5, 2.0, 5), rng.normal(size=5)
+    jacobian, elements = main_link(lengths, angles), planar_elements(lengths, angles)
+    wanted = rng.normal(size=5)
+    # Displacements that one motion of the joints explains are met, whatever the weights.
+    for weight in (1.0, np.linspace(0.5, 2.0, 8)):
+        change = extended_jacobian_step(
+            jacobian, jacobian @ wanted, elements, elements @ wanted, weight=weight
+        )
+        assert_allclose(change, wanted, atol=1e-9)
+    none = extended_jacobian_step(jacobian, np.ones(2), elements, weight=0.0)
+    assert_allclose(none, pseudo_inverse(jacobian) @ np.ones(2), atol=ROUNDING)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Bounded least squares
+
+
+def least(jacobian: Array, e: Array, lower: Array, upper: Array, c: float) -> Array:
+    """The same by scipy."""
+    nv = jacobian.shape[1]
+    matrix, wanted = np.concatenate([jacobian, c * np.eye(nv)]), np.concatenate([e, np.zeros(nv)])
+    return lsq_linear(matrix, wanted, (lower, upper), method="bvls", tol=1e-14).x
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    shape=st.tuples(st.integers(1, 6), st.integers(1, 8)),
+    c=floats(0.05, 1.0),
+    size=st.sampled_from([0.1, 1.0, 30.0]),
+)
+def test_the_bounded_step_is_scipys(seed: int, shape: tuple[int, int], c: float, size: float) -> None:
+    rng = np.random.default_rng(seed)
+    jacobian, e = rng.normal(size=shape), size * rng.normal(size=shape[0])
+    lower, upper = -rng.uniform(0.0, 0.5, shape[1]), rng.uniform(0.01, 0.5, shape[1])
+    lower[rng.random(shape[1]) < 0.2] = -np.inf
+    if seed % 3 == 0:  # 0 need not lie inside: the pose may be outside its limits
+        lower, upper = lower + 0.3, upper + 0.3
+    change = bounded_least_squares_step(jacobian, e, lower, upper, c)
+    assert (change >= lower).all()
+    assert (change <= upper).all()
+    assert_allclose(change, least(jacobian, e, lower, upper, c), atol=1e-7)
+
+
+@each_seed
+def test_the_bounded_step_without_damping_has_the_cost_of_scipys(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    jacobian, e = random_level(rng, 4, 6, rank=3)
+    lower, upper = np.full(6, -0.2), np.full(6, 0.1)
+    change = bounded_least_squares_step(jacobian, e, lower, upper)
+    best = least(jacobian, e, lower, upper, 0.0)
+    assert_allclose(np.linalg.norm(jacobian @ change - e), np.linalg.norm(jacobian @ best - e), atol=1e-8)
+
+
+def test_the_bounded_step_without_bounds_is_the_damped_one(rng: np.random.Generator) -> None:
+    jacobian, e = random_level(rng, 3, 6)
+    none = np.full(6, np.inf)
+    change = bounded_least_squares_step(jacobian, e, -none, none, 0.4)
+    assert_allclose(change, damped_step(jacobian, e, 0.4), atol=ROUNDING)
+
+
+def test_a_channel_without_room_stays_and_the_others_take_over(rng: np.random.Generator) -> None:
+    jacobian, e = random_level(rng, 2, 5)
+    lower, upper = np.full(5, -np.inf), np.full(5, np.inf)
+    lower[1] = upper[1] = 0.0
+    change = bounded_least_squares_step(jacobian, e, lower, upper)
+    assert change[1] == 0.0
+    assert_allclose(jacobian @ change, e, atol=1e-9)
+
+
+def test_bounds_the_wrong_way_round_are_refused() -> None:
+    with pytest.raises(IKError, match="lower bound of the step"):
+        bounded_least_squares_step(np.ones((1, 2)), np.ones(1), np.ones(2), np.zeros(2))
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Clamps, batches
+
+
+def test_clamps_shorten_what_is_too_long_and_keep_its_direction(rng: np.random.Generator) -> None:
+    vectors = rng.normal(size=(4, 3))
+    size = np.linalg.norm(vectors, axis=1)
+    shortened = clamped_magnitude(vectors, np.array([0.5, np.inf, 0.5, 0.5]))
+    assert_allclose(
+        np.linalg.norm(shortened, axis=1), [min(0.5, size[0]), size[1], *np.minimum(0.5, size[2:])]
+    )
+    assert_allclose(np.cross(shortened, vectors), 0.0, atol=ROUNDING)
+    largest = clamped_largest(vectors, 0.4)
+    assert_allclose(np.abs(largest).max(axis=1), np.minimum(0.4, np.abs(vectors).max(axis=1)))
+    assert_array_equal(clamped_magnitude(np.zeros((1, 3)), 0.5), np.zeros((1, 3)))
+    assert_array_equal(clamped_largest(np.zeros((1, 3)), np.inf), np.zeros((1, 3)))
+
+
+def test_every_rule_answers_a_batch_one_by_one(rng: np.random.Generator) -> None:
+    jacobian, e = rng.normal(size=(2, 3, 4, 6)), rng.normal(size=(2, 3, 4))
+    jacobian[1, 1, 3] = jacobian[1, 1, 0]  # of another rank than the rest
+    deviation, bend = rng.normal(size=(2, 3, 6)), rng.normal(size=(2, 3, 6, 6)) * 0.2
+    elements, stiffness = rng.normal(size=(2, 3, 5, 6)), rng.uniform(0.5, 2.0, (2, 3, 6))
+    lower, upper = -rng.uniform(0.0, 0.3, (2, 3, 6)), rng.uniform(0.0, 0.3, (2, 3, 6))
+
+    def answers(at: tuple[int, ...]) -> list[Array]:
+        j, r, d, g, k = jacobian[at], e[at], deviation[at], bend[at], stiffness[at]
+        return [
+            transpose_step(j, r),
+            pseudo_inverse_step(j, r, d),
+            gradient_projection_step(j, r, d, 0.3),
+            damped_step(j, r, 0.2),
+            selectively_damped_step(j, r, [2, 2]),
+            spring_forces(j, k, d),
+            springs_step(j, r, k, d, g, settling=1.0)[0],
+            extended_jacobian_step(j, r, elements[at], weight=0.5),
+            baillieul_step(j, r, d, np.eye(6) + g),
+            bounded_least_squares_step(j, r, lower[at], upper[at], 0.1),
+        ]
+
+    together = answers(())
+    for at in np.ndindex(2, 3):
+        for one, many in zip(answers(at), together, strict=True):
+            assert_allclose(many[at], one, atol=1e-8)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Poles, distances and balance: what a body does for them, and what they refuse.
+
+Their Jacobians and curvatures are in test_jacobians.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from blender_ik_addon.core import (
+    Balance,
+    IKError,
+    KeepDistance,
+    PointPole,
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    Task,
+    forward_kinematics,
+    solve,
+)
+from blender_ik_addon.core.arrays import FloatArray
+from scripts.examples import trees
+
+FIGURE = trees.human_tree(floating=True).skeleton()
+ARM = Skeleton.build(
+    ["upper", "fore", "hand"],
+    [None, "upper", "fore"],
+    offsets=[[0, 0, 0], [0, 1, 0], [0, 1, 0]],
+    orders="ZYX",
+)
+HELD = np.array([0.2, 1.6, 0.0])
+REACH = np.array([0.35, -0.2, -0.3])
+
+
+def bent() -> Pose:
+    """The arm with its elbow towards +x."""
+    channels = np.zeros((3, 6))
+    channels[0, 5], channels[1, 5] = -0.6, 1.2
+    return Pose.from_channels(channels)
+
+
+def elbow(pose: Pose) -> FloatArray:
+    """Way of the elbow from the axis of the arm, (3,)."""
+    posed = forward_kinematics(ARM, pose)
+    root, middle, tip = (posed.point(joint) for joint in ARM.names)
+    axis = (tip - root) / np.linalg.norm(tip - root)
+    return (middle - root) - axis * (axis @ (middle - root))
+
+
+def pole(target: FloatArray, **fields: object) -> PointPole:
+    return PointPole(root="upper", joint="fore", tip="hand", target=target, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wish", [True, False])
+@pytest.mark.parametrize("angle", [0.3, 1.5, 3.0, -2.8, np.pi])
+def test_the_elbow_bends_towards_its_pole_and_the_hand_stays(angle: float, wish: bool) -> None:
+    axis = HELD / np.linalg.norm(HELD)
+    start = elbow(bent())
+    across = np.cross(axis, start)
+    wanted = np.cos(angle) * start + np.sin(angle) * across
+    target = 0.3 * HELD + 2.0 * wanted
+    problem = Problem(ARM, (ReachPoint(joint="hand", target=HELD), pole(target)))
+    solution = solve(problem, bent(), preferred_pose=wish, max_iterations=200)
+    assert solution.reached
+    bend = elbow(solution.pose)
+    assert np.linalg.norm(bend) > 0.3  # the hand is too near for a straight arm
+    towards = target - axis * (axis @ target)
+    cosine = bend @ towards / np.linalg.norm(bend) / np.linalg.norm(towards)
+    assert cosine > np.cos(2e-3)
+
+
+def test_a_straight_limb_owes_its_pole_nothing() -> None:
+    problem = Problem(ARM, (pole(np.array([0.0, 1.0, -3.0])),))
+    solution = solve(problem, Pose.rest(ARM))
+    assert solution.reached and solution.errors[0].error == 0.0
+
+
+def test_hands_keep_their_distance_wherever_one_of_them_goes() -> None:
+    rest = Pose.rest(FIGURE)
+    place = forward_kinematics(FIGURE, rest).point("hand_l")
+    hold = KeepDistance(joint="hand_l", other="hand_r", distance=0.3, target=np.array([0.0, 0.05, 0.0]))
+    reach = ReachPoint(joint="hand_l", target=place + np.array([0.4, -0.4, 0.1]))
+    solution = solve(Problem(FIGURE, (reach, hold)), rest, preferred_pose=False)
+    posed = forward_kinematics(FIGURE, solution.pose)
+    apart = posed.point("hand_l") - posed.point("hand_r", np.array([0.0, 0.05, 0.0]))
+    assert solution.reached
+    assert_allclose(np.linalg.norm(apart), 0.3, atol=1e-4)
+
+
+def test_a_distance_from_a_place_may_differ_by_frame() -> None:
+    hold = KeepDistance(joint="hand", target=np.array([0.0, 0.0, 0.0]), distance=np.array([1.0, 1.5]))
+    problem = Problem(ARM, (hold,))
+    assert problem.frames == 2
+    for frame, wanted in enumerate((1.0, 1.5)):
+        solution = solve(Problem(ARM, (hold.at_frame(frame),)), bent(), preferred_pose=False)
+        hand = forward_kinematics(ARM, solution.pose).point("hand")
+        assert_allclose(np.linalg.norm(hand), wanted, atol=1e-4)
+
+
+def test_a_body_that_reaches_far_leans_back_to_keep_its_balance() -> None:
+    rest = Pose.rest(FIGURE)
+    posed = forward_kinematics(FIGURE, rest)
+    masses = np.ones(len(FIGURE))
+    over = posed.matrices[:, :3, 3].mean(axis=0)
+    tasks: list[Task] = [ReachPoint(joint=foot, target=posed.point(foot)) for foot in ("foot_l", "foot_r")]
+    tasks.append(ReachPoint(joint="hand_l", target=posed.point("hand_l") + REACH))
+    alone = solve(Problem(FIGURE, tuple(tasks)), rest, preferred_pose=False)
+    tasks.append(Balance(masses=masses, target=over))
+    balanced = solve(Problem(FIGURE, tuple(tasks)), rest, preferred_pose=False)
+
+    def off(pose: Pose) -> float:
+        centre = forward_kinematics(FIGURE, pose).matrices[:, :3, 3].mean(axis=0)
+        return float(np.linalg.norm((centre - over)[:2]))
+
+    assert alone.reached and balanced.reached
+    assert off(alone.pose) > 0.02
+    assert off(balanced.pose) <= 1e-4
+
+
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "not one after the other": (
+        lambda: Problem(ARM, (PointPole(root="fore", joint="upper", tip="hand", target=HELD),)),
+        "must follow one another",
+    ),
+    "pole that is nowhere": (lambda: pole(np.full(3, np.nan)), "not finite"),
+    "two points of one joint": (
+        lambda: Problem(ARM, (KeepDistance(joint="hand", other="hand", distance=1.0),)),
+        "both points are of one joint",
+    ),
+    "negative distance": (lambda: KeepDistance(joint="hand", distance=-1.0), "at least 0"),
+    "no mass": (lambda: Balance(masses=np.zeros(3), target=HELD), "there is no mass"),
+    "masses of another skeleton": (
+        lambda: Problem(ARM, (Balance(masses=np.ones(5), target=HELD),)),
+        "5 masses for 3 joints",
+    ),
+    "no such joint": (lambda: Problem(ARM, (KeepDistance(joint="foot", distance=1.0),)), "foot"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_makes_no_sense_is_refused(case: str) -> None:
+    make, message = REFUSED[case]
+    with pytest.raises(IKError, match=message):
+        make()

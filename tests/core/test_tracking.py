@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A tracker gives what `solve` gives, from one step of the targets to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from blender_ik_addon.core import (
+    IKError,
+    MatchOrientation,
+    Pose,
+    Problem,
+    ReachPoint,
+    StayNear,
+    Tracker,
+    forward_kinematics,
+    solve,
+)
+from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.mechanism import Mechanism
+from scripts.examples import trees
+
+TREE = trees.human_tree(floating=True)
+
+
+def figure(*, near: bool = True) -> Problem:
+    """Hands, one of them with its orientation; `near`: and the rest of the body near where it is."""
+    skeleton = TREE.skeleton(limit=1.2)
+    rest = forward_kinematics(skeleton, Pose.rest(skeleton))
+    tasks = (
+        ReachPoint(joint="hand_l", target=rest.point("hand_l")),
+        ReachPoint(joint="head", target=rest.point("head"), weight=0.0),
+        MatchOrientation(joint="hand_r", target=np.eye(3), axes=(True, True, False)),
+        StayNear(channels=Pose.rest(skeleton).channels, priority=1),
+    )
+    return Problem(skeleton, tasks if near else tasks[:-1])
+
+
+def way(problem: Problem, frames: int) -> list[list[FloatArray]]:
+    """Targets of the tasks that have a weight, for some frames."""
+    place = problem.weighty_tasks[0].target  # type: ignore[attr-defined]
+    rest = Pose.rest(problem.skeleton).channels
+    targets: list[list[FloatArray]] = []
+    for frame in range(frames):
+        turn = 0.05 * frame
+        cosine, sine = np.cos(turn), np.sin(turn)
+        targets.append(
+            [
+                place + frame * np.array([0.02, 0.0, 0.01]),
+                np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]]),
+                rest + 0.001 * frame,
+            ]
+        )
+    return targets
+
+
+@pytest.mark.parametrize("wish", [True, False])
+def test_it_gives_what_solve_gives(wish: bool) -> None:
+    problem = figure()
+    pose = Pose.rest(problem.skeleton)
+    tracker = Tracker(problem, pose, preferred_pose=wish)
+    for targets in way(problem, 5):
+        moved = tuple(task.moved(target) for task, target in zip(problem.weighty_tasks, targets, strict=True))
+        alone = solve(Problem(problem.skeleton, moved), pose, preferred_pose=wish)
+        found = tracker.solve(targets)
+        assert found.message == alone.message and found.iterations == alone.iterations
+        assert_allclose(found.pose.channels, alone.pose.channels, atol=1e-12)
+        assert [error.name for error in found.errors] == [error.name for error in alone.errors]
+        assert_allclose([e.error for e in found.errors], [e.error for e in alone.errors], atol=1e-9)
+        assert tracker.pose is found.pose
+        pose = found.pose
+
+
+def test_it_explains_what_the_targets_of_now_miss() -> None:
+    problem = figure()
+    tracker = Tracker(problem, Pose.rest(problem.skeleton))
+    targets = way(problem, 1)[0]
+    targets[2] = np.full_like(targets[2], 0.5)
+    solution = tracker.solve(targets)
+    asked = Problem(
+        problem.skeleton,
+        tuple(task.moved(target) for task, target in zip(problem.weighty_tasks, targets, strict=True)),
+    )
+    alone = solve(asked, Pose.rest(problem.skeleton))
+    assert not solution.reached
+    assert [error.note for error in solution.errors] == [error.note for error in alone.errors]
+
+
+def test_what_is_placed_already_is_not_placed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = figure(near=False)
+    tracker = Tracker(problem, Pose.rest(problem.skeleton), preferred_pose=False)
+    targets = way(problem, 2)[1][:2]
+    tracker.solve(targets)
+    calls = 0
+    place = Mechanism.place
+
+    def counted(mechanism: Mechanism, values: FloatArray):  # type: ignore[no-untyped-def]
+        nonlocal calls
+        calls += 1
+        return place(mechanism, values)
+
+    monkeypatch.setattr(Mechanism, "place", counted)
+    before = tracker.pose
+    assert tracker.solve(targets).iterations == 0
+    assert calls == 0
+    assert_array_equal(tracker.pose.channels, before.channels)
+
+
+@pytest.mark.parametrize(
+    ("number", "wrong", "message"),
+    [
+        (0, np.zeros(4), "wanted"),
+        (0, np.full(3, np.nan), "not finite"),
+        (1, 2.0 * np.eye(3), "not a rotation"),
+        (2, np.zeros((3, 6)), "wanted"),
+    ],
+)
+def test_a_wrong_target_is_refused_and_nothing_moves(number: int, wrong: FloatArray, message: str) -> None:
+    problem = figure()
+    tracker = Tracker(problem, Pose.rest(problem.skeleton))
+    targets = way(problem, 2)[1]
+    before = tracker.solve(targets).pose
+    targets[number] = wrong
+    with pytest.raises(IKError, match=message):
+        tracker.solve(targets)
+    assert tracker.pose is before
+
+
+def test_targets_must_be_as_many_as_tasks_and_of_one_frame() -> None:
+    problem = figure()
+    rest = Pose.rest(problem.skeleton)
+    with pytest.raises(IKError, match="2 targets for 3 tasks"):
+        Tracker(problem, rest).solve(way(problem, 1)[0][:2])
+    many = Problem(problem.skeleton, (ReachPoint(joint="head", target=np.zeros((4, 3))),))
+    with pytest.raises(IKError, match="one frame at a time"):
+        Tracker(many, rest)
+    with pytest.raises(IKError, match="leading axes"):
+        Tracker(problem, rest.as_batch())
