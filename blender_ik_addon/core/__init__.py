@@ -15,20 +15,28 @@ References, cited by their keys:
 - [Sugihara2011] T. Sugihara: Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method,
   IEEE Transactions on Robotics 27(5), 2011.
 - [Sola2018] J. Solà, J. Deray, D. Atchuthan: A micro Lie theory for state estimation in robotics, 2018.
+- [StarkParker1995] P. B. Stark, R. L. Parker: Bounded-variable least-squares: an algorithm and applications,
+  Computational Statistics 10, 1995.
+- [ByrdLuNocedalZhu1995] R. H. Byrd, P. Lu, J. Nocedal, C. Zhu: A limited memory algorithm for bound
+  constrained optimization, SIAM Journal on Scientific Computing 16(5), 1995.
 - [LawsonHanson1974] C. L. Lawson, R. J. Hanson: Solving least squares problems, 1974, chapter 23.
 - [Bertsekas1982] D. P. Bertsekas: Projected Newton methods for optimization problems with simple constraints,
   SIAM Journal on Control and Optimization 20(2), 1982.
 - [Kabsch1976] W. Kabsch: A solution for the best rotation to relate two sets of vectors, Acta
   Crystallographica A32, 1976.
+- [Yoshikawa1985] T. Yoshikawa: Manipulability of robotic mechanisms, International Journal of Robotics
+  Research 4(2), 1985.
 - [NocedalWright2006] J. Nocedal, S. J. Wright: Numerical optimization, 2nd edition, 2006.
 - [Steihaug1983] T. Steihaug: The conjugate gradient method and trust regions in large scale optimization,
   SIAM Journal on Numerical Analysis 20(3), 1983.
 """
 
+from .diagnosis import Diagnosis, LevelDiagnosis, LostDirection, diagnose
 from .errors import IKError
 from .explanation import Explanation, Limit, Reason
 from .kinematics import PosedSkeleton, forward_kinematics
 from .options import METHODS, SolverOptions
+from .paths import PathSolution, solve_along, target_path
 from .problem import Problem
 from .sequence import SequenceSolution, solve_each, solve_sequence
 from .skeleton import Pose, Skeleton
@@ -52,13 +60,17 @@ __all__ = [
     "METHODS",
     "AimAt",
     "Balance",
+    "Diagnosis",
     "Explanation",
     "IKError",
     "KeepDistance",
+    "LevelDiagnosis",
     "Limit",
+    "LostDirection",
     "MatchOrientation",
     "OnPlane",
     "OneOf",
+    "PathSolution",
     "PointPole",
     "Pose",
     "PosedSkeleton",
@@ -75,8 +87,11 @@ __all__ = [
     "Task",
     "TaskError",
     "Tracker",
+    "diagnose",
     "forward_kinematics",
     "solve",
+    "solve_along",
     "solve_each",
     "solve_sequence",
+    "target_path",
 ]

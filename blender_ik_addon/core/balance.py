@@ -226,8 +226,13 @@ class Balance:
 
     # Reach
 
-    def beyond(self, task: Task) -> float:
-        """How far a target lies beyond the longest reach of the chain [m]; 0 where there is no such bound."""
+    def beyond(self, number: int) -> float:
+        """How far a task's target lies beyond the longest reach of the chain [m]; 0 where there is no bound.
+
+        Args:
+            number: Of the task, among those of the system.
+        """
+        task = self._system.chosen(number, self._frame)
         if not isinstance(task, ReachPoint):
             return 0.0
         mechanism = self._system.mechanism

@@ -22,8 +22,9 @@ from .arrays import BoolArray, FloatArray, frozen
 from .errors import IKError
 from .mechanism import ARMATURE, PosedMechanism
 from .problem import Problem
+from .rotation import skew
 from .skeleton import CHANNELS, Pose
-from .tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, Task
+from .tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, StayNear, Task
 
 LOST: Final = 1e-6
 """Singular value against the largest [1], up to which a direction is lost: rounding."""
@@ -81,7 +82,8 @@ class LevelDiagnosis:
     lost: tuple[LostDirection, ...]
     """Directions of its effectors, those that are most lost first."""
     together: tuple[tuple[str, ...], ...]
-    """Effectors that cannot be moved independently, though each can be moved."""
+    """Effectors that can hardly be moved independently, though each can be moved; one alone where its place
+    and its orientation cannot."""
 
     @property
     def condition(self) -> float:
@@ -109,7 +111,9 @@ class LevelDiagnosis:
         condition = "singular" if np.isinf(self.condition) else f"condition {self.condition:.3g}"
         head = f"Level {self.priority}: rank {self.rank} of {self.rows}{taken}; {condition}"
         found = [lost.text for lost in self.lost]
-        found += [f"{' and '.join(labels)} cannot be moved independently" for labels in self.together]
+        for labels in self.together:
+            what = ("" if len(labels) > 1 else "place and orientation of ") + " and ".join(labels)
+            found.append(f"{what} can hardly be moved independently")
         return (head, *found)
 
 
@@ -125,6 +129,15 @@ class Diagnosis:
     """How many dimensions all tasks together leave free."""
     limited: tuple[tuple[str, int], ...]
     """Joint and channel of every limit on which the pose stands."""
+
+    def turned(self, rotation: FloatArray) -> Diagnosis:
+        """The same with directions in other axes, from armature space to which a rotation (3, 3) leads."""
+
+        def seen(lost: LostDirection) -> LostDirection:
+            return replace(lost, direction=frozen(_upright(rotation @ lost.direction)))
+
+        levels = (replace(level, lost=tuple(map(seen, level.lost))) for level in self.levels)
+        return replace(self, levels=tuple(levels))
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -184,8 +197,8 @@ class _Effector:
     angular: bool
     jacobian: FloatArray
     """(m, nv)."""
-    axes: FloatArray
-    """Direction along or about which each row is, in armature space, (m, 3)."""
+    axes: FloatArray | None
+    """Direction along or about which each row is, in armature space, (m, 3); None where rows have none."""
     chain: tuple[tuple[str, FloatArray], ...]
     """Joints that can turn it, the nearest first, and the way from each to it (3,) [m]; none for angles."""
 
@@ -198,11 +211,10 @@ class _Effector:
         best = rates[0] if rates[0] > LOST else 1.0
         poor = np.flatnonzero(rates <= NEARLY * best)[::-1]
         found: list[LostDirection] = []
-        for number in poor:
+        for number in poor if self.axes is not None else ():
+            assert self.axes is not None
             direction = left[:, number] @ self.axes
-            direction = direction / np.linalg.norm(direction)
-            # Of the two senses the one with the first large component above 0: else rounding would choose.
-            direction *= np.sign(direction[np.argmax(np.abs(direction) > 0.5 * np.abs(direction).max())])
+            direction = _upright(direction / np.linalg.norm(direction))
             rate = float(rates[number] / best)
             straight = self._straight(direction)
             found.append(LostDirection(self.label, frozen(direction), self.angular, rate, straight))
@@ -228,10 +240,15 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
         posed: The mechanism in one frame.
         real: Which free channels are the pose's own, (nv,).
     """
-    if not isinstance(goal, (ReachPoint, MatchOrientation, AimAt, OnPlane)):
+    if isinstance(goal, StayNear):
         return None
     mechanism = posed.mechanism
     skeleton, length = mechanism.skeleton, mechanism.skeleton.reach
+    if not isinstance(goal, (ReachPoint, MatchOrientation, AimAt, OnPlane)):
+        rows = goal.rows([replace(goal, weight=1.0)], mechanism)
+        scale = np.where(rows.angular, 1.0, 1.0 / length)[:, None] * np.where(mechanism.rotates, 1.0, length)
+        jacobian = (rows.linearize(posed)[1][0] * scale)[:, real]
+        return _Effector(task.label, task.priority, goal.angular, jacobian, None, ())
     joint = skeleton.index(goal.joint)
     anchor = np.array([mechanism.anchor(joint)])
     matrix = mechanism.anchor_from_joint(joint)
@@ -244,13 +261,12 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
     points = posed.points(anchor, local[:, None])
     moving = posed.point_jacobian(anchor, points)[0, 0][:, real] * columns  # (3, nv)
     if isinstance(goal, AimAt):
-        rows = type(goal).rows([replace(goal, weight=1.0)], mechanism)
         ray = posed.matrices[0, anchor[0], :3, :3] @ matrix[0, :3, :3] @ goal.axis
-        _, _, basis = np.linalg.svd(ray[None])
-        across = basis[1:]  # (2, 3): where the ray can swing, about the axes at right angles to that
-        jacobian = across @ rows.linearize(posed)[1][0][:, real] * columns
-        about = np.cross(ray / np.linalg.norm(ray), across)
-        return _Effector(task.label, task.priority, True, jacobian, about, ())
+        ray = ray / np.linalg.norm(ray)
+        distance = max(float(np.linalg.norm(goal.at_frame(0).target - points[0, 0])), TOUCHES * length)
+        across = np.linalg.svd(ray[None])[2][1:]  # (2, 3): where the ray can swing, seen from the target
+        swinging = across @ (moving / distance - skew(ray) @ turning)
+        return _Effector(task.label, task.priority, True, swinging, np.cross(ray, across), ())
     if isinstance(goal, OnPlane):
         here = goal.at_frame(0)
         height = float(here.normal @ (points[0, 0] - here.origin)) - here.offset
@@ -321,14 +337,21 @@ def _together(
         parts = np.split(vector, ends)
         # What an effector cannot do by itself is no matter of others.
         parts = [part - vectors.T @ (vectors @ part) for part, vectors in zip(parts, missing, strict=True)]
-        labels = tuple(
+        several = [
             effector.label
             for effector, part in zip(own, parts, strict=True)
             if np.linalg.norm(part) >= TAKES_PART
-        )
-        if len(labels) > 1 and labels not in found:
+        ]
+        labels = tuple(dict.fromkeys(several))
+        if len(several) > 1 and labels not in found:
             found.append(labels)
     return tuple(found)
+
+
+def _upright(direction: FloatArray) -> FloatArray:
+    """Of the two senses of a direction (3,) the one whose first large component is above 0."""
+    large = np.abs(direction) > 0.5 * np.abs(direction).max()
+    return direction * np.sign(direction[int(np.argmax(large))])
 
 
 def _row_space(rows: FloatArray) -> FloatArray:

@@ -248,7 +248,7 @@ class _Reasons:
             level_rest: What limits and levels above leave of the force of the whole level, (nv,).
         """
         balance = self._balance
-        beyond = balance.beyond(pull.task)
+        beyond = balance.beyond(pull.number)
         if pull.strength <= 0.0:
             return self._explanation(pull, Reason.OUT_OF_REACH, beyond=beyond)
         force = pull.force / pull.strength

@@ -26,6 +26,7 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, frozen
 from .errors import IKError
 from .inverses import pseudo_inverse
+from .rules import STANDSTILL
 
 MEMORY: Final = 10
 """Pairs of changes kept, as L-BFGS-B has it by default."""
@@ -253,7 +254,7 @@ def _way(
         inner = np.eye(len(v)) - model.m @ (z.T @ z) / theta
         step = -(reduced / theta + z @ np.linalg.lstsq(inner, v, rcond=None)[0] / theta**2)
         room = np.where(step > 0.0, upper[free] - cauchy[free], lower[free] - cauchy[free])
-        share = np.where(step != 0.0, room / np.where(step != 0.0, step, 1.0), np.inf)
+        share = np.divide(room, step, out=np.full_like(step, np.inf), where=np.abs(step) > STANDSTILL)
         shortened = np.array(way)
         shortened[free] += min(1.0, float(share.min(initial=1.0))) * step
         if float(shortened @ gradient) < 0.0:
@@ -266,8 +267,9 @@ def _cauchy_point(
 ) -> tuple[FloatArray, FloatArray]:
     """First minimum of the model along P(x − t g), and c = Wᵀ of the way there [ByrdLuNocedalZhu1995 §4]."""
     w, m, theta = model.w, model.m, model.theta
-    room = np.where(gradient < 0.0, x - upper, np.where(gradient > 0.0, x - lower, np.inf))
-    breaks = np.where(gradient != 0.0, room / np.where(gradient != 0.0, gradient, 1.0), np.inf)  # t_i >= 0
+    room = np.where(gradient < 0.0, x - upper, x - lower)
+    slopes = np.abs(gradient) > STANDSTILL
+    breaks = np.divide(room, gradient, out=np.full_like(x, np.inf), where=slopes)  # t_i >= 0
     direction = np.where(breaks > 0.0, -gradient, 0.0)
     cauchy, t = np.array(x), 0.0
     p, c = w.T @ direction, np.zeros(w.shape[1])

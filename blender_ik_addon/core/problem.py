@@ -273,13 +273,14 @@ class System:
         """Which free channels are those of poses, not clearances, (nv,)."""
         return self.mechanism.channels < self.problem.skeleton.posed_joints * CHANNELS
 
-    def chosen(self, number: int) -> Task:
-        """One of `tasks`, or in its place what it has taken of its alternatives in the first frame."""
+    def chosen(self, number: int, frame: int = 0) -> Task:
+        """One of `tasks`, or in its place what it has taken of its alternatives in a frame."""
         task = self.tasks[number]
         if not isinstance(task, OneOf):
             return task
         before = sum(isinstance(self._tasks[other], OneOf) for other in self._order_of(number))
-        return task.alternatives[int(self.taken[0, before])]
+        taken = self.taken[:, before]
+        return task.alternatives[int(taken[frame if len(taken) > 1 else 0])]
 
     def _order_of(self, number: int) -> list[int]:
         """The tasks that are stacked before one of them."""

@@ -47,6 +47,9 @@ joint run through the whole turn for a millimetre of the effector."""
 ROUNDS: Final = 6
 """Rounds of the active set for each channel, after which the best point so far is taken [1]."""
 
+STANDSTILL: Final = 1e-100
+"""Change [rad] that is none; what is left of the way to a bound is not divided by it."""
+
 TINY: Final = 1e-300
 """Keeps 0 / 0 from being asked for."""
 
@@ -360,7 +363,7 @@ def _bounded_least_squares(
     frames, nv = len(lower), int(lower.shape[1])
     x = np.clip(np.zeros_like(lower), lower, upper)
     fixed = lower == upper
-    held = fixed | (x == lower) & (x > 0.0) | (x == upper) & (x < 0.0)  # where 0 lies outside the box
+    held = np.array(fixed)
     size = np.linalg.norm(matrix, axis=1)  # of each column, (F, nv)
     tolerance = RANK_TOLERANCE * size * np.linalg.norm(wanted, axis=1)[:, None]
     working = np.arange(frames)
@@ -374,8 +377,8 @@ def _bounded_least_squares(
         rest = d - _times(c, np.where(h, at, 0.0))
         best = np.where(h, at, _times(pseudo_inverse(masked), rest))
         way = best - at
-        room = np.where(way > 0.0, high - at, np.where(way < 0.0, low - at, np.inf))
-        share = np.where(way != 0.0, room / np.where(way != 0.0, way, 1.0), np.inf)
+        room = np.where(way > 0.0, high - at, low - at)
+        share = np.divide(room, way, out=np.full_like(way, np.inf), where=np.abs(way) > STANDSTILL)
         first = np.minimum(1.0, share.min(axis=1, initial=np.inf))  # (f,)
         stopped = ~h & (share <= first[:, None]) & (first < 1.0)[:, None]
         at = np.where((first < 1.0)[:, None], at + first[:, None] * way, best)

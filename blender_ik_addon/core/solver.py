@@ -28,8 +28,9 @@ from .continuity import renamed
 from .descent import DAMPING_START, Descent
 from .errors import IKError
 from .explanation import Explanation, explain
-from .iterating import Iteration, iteration
+from .iterating import Iteration, RuleIteration
 from .mechanism import PosedMechanism
+from .minimizing import Minimization
 from .newton import Attempt, Goal, attempt
 from .objective import Objective
 from .options import SolverOptions, with_overrides
@@ -311,11 +312,13 @@ class Search:
 
     def _iterate(self, start: FloatArray) -> None:
         """Follow the rule of the method from the free channels (1, nv)."""
-        walk = self._answer = iteration(self._objective, start, self._options, self._slack)
+        kind: type[Iteration] = Minimization if self._options.method == "NONLINEAR" else RuleIteration
+        walk = self._answer = kind(self._objective, start, self._options, self._slack)
         while not (walk.finished or self._cancelled or walk.iterations >= walk.most_iterations):
             walk.iterate()
             if self._callback is not None and self._callback(walk.iterations, walk.point.values[0]):
                 self._cancelled = True
+        walk.conclude()
         self._iterations += walk.iterations
 
     def _met(self, residuals: Sequence[FloatArray]) -> bool:

@@ -247,7 +247,7 @@ def _reasons(
         system = rig.problem([reading]).assemble(pose)
         posed = system.place(system.mechanism.values(pose))
         met = system.errors(posed) <= task_tolerances(system, options)
-        whys = explain(system, posed, met, merged=options.method == "DLS")[0]
+        whys = explain(system, posed, met, merged=options.merged)[0]
         texts = reasons(rig.effectors, whys, reading.scale)
         for effector in np.flatnonzero(missed & (worst == row)).tolist():
             told[effector] = texts[effector]

@@ -15,8 +15,9 @@ import bpy
 import numpy as np
 from bpy.types import Collection, Depsgraph, LayerCollection, Object, ViewLayer
 
-from ..core import IKError, Solution, Status, solve
+from ..core import Diagnosis, IKError, Solution, Status, solve
 from ..core.arrays import FloatArray
+from ..core.diagnosis import diagnose as diagnosis_of
 from ..core.rotation import euler_from_matrix, order_index
 from .armature import check_armature, write_pose
 from .baking import BakeJob
@@ -34,6 +35,7 @@ __all__ = [
     "Report",
     "add_effector",
     "bake",
+    "diagnose",
     "make_target",
     "remove_effector",
     "solve_pose",
@@ -109,6 +111,30 @@ def _solve_message(
     if solution.status is Status.MAX_ITERATIONS:
         message += f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
     return message
+
+
+def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Diagnosis:
+    """Say what the present pose allows its effectors: rank, condition, directions that are lost.
+
+    Args:
+        armature_object: The armature object with effectors.
+        depsgraph: Where pose and targets are read; that of the context by default.
+
+    Returns:
+        With directions along world axes; the panel shows its lines.
+
+    Raises:
+        IKError: Something is missing or cannot be posed.
+    """
+    depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
+    depsgraph.update()
+    rig = Rig.read(armature_object, depsgraph)
+    reading = rig.read_frame(armature_object, depsgraph)
+    found = diagnosis_of(rig.problem([reading]), reading.pose)
+    found = found.turned(orientations(reading.world_from_armature))
+    frame = f"Frame {bpy.context.scene.frame_current}"
+    settings_of(armature_object).diagnosis = "\n".join((frame, *found.lines))
+    return found
 
 
 @contextmanager

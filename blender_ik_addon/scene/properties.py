@@ -25,7 +25,7 @@ from bpy.props import (
 )
 from bpy.types import Object, PropertyGroup
 
-from ..core.options import METHODS
+from ..core.options import METHODS, USED_BY, SolverOptions
 
 if TYPE_CHECKING:
     from bpy.types import bpy_prop_collection_idprop
@@ -41,12 +41,36 @@ KIND_ITEMS = (
     ('BOTH', "Both", "The bone takes the place and the orientation of the target", 'CON_TRANSLIKE', 2),
 )
 
-_METHOD_LABELS = {'DLS': "Damped Least Squares"}
+_METHOD_LABELS = {
+    'DLS': "Damped Least Squares",
+    'SDLS': "Selectively Damped Least Squares",
+    'PSEUDO_INVERSE': "Pseudo-Inverse",
+}
 
 METHOD_ITEMS = tuple(
     (name, _METHOD_LABELS.get(name, name.replace("_", " ").title()), description.rstrip("."))
     for name, description in METHODS.items()
 )
+
+
+METHOD_SETTINGS = (
+    "damping",
+    "max_angle",
+    "null_space_gain",
+    "element_weight",
+    "gamma",
+    "clamp_distance",
+    "clamp_after_jump",
+    "alternate_jacobian",
+)
+"""Properties that go by the same name as the solver's options, for the methods that have a use for them."""
+
+
+def method_settings(method: str) -> tuple[str, ...]:
+    """Which of those a method shows; the default has nothing to be set."""
+    if method == 'PRIORITY':
+        return ()
+    return tuple(name for name in METHOD_SETTINGS if method in USED_BY[name])
 
 
 def settings_of(armature_object: Object) -> "POISE_PG_armature":
@@ -232,6 +256,73 @@ class POISE_PG_armature(PropertyGroup):
         unit='ROTATION',
         override=OVERRIDE,
     )
+    damping: FloatProperty(
+        name="Damping",
+        description="How much steps are damped while targets are far; more is steadier, less is quicker",
+        default=SolverOptions.damping,
+        min=1e-4,  # the solver wants more than 0
+        soft_max=1.0,
+        precision=3,
+        override=OVERRIDE,
+    )
+    max_angle: FloatProperty(
+        name="Largest Change",
+        description="The most that a bone turns in one iteration",
+        default=SolverOptions.max_angle,
+        min=1e-3,  # likewise
+        max=pi,
+        subtype='ANGLE',
+        unit='ROTATION',
+        override=OVERRIDE,
+    )
+    null_space_gain: FloatProperty(
+        name="Preference",
+        description="Part of the way to the preferred pose that an iteration goes where targets allow it",
+        default=SolverOptions.null_space_gain,
+        min=1e-3,  # likewise
+        max=1.0,
+        override=OVERRIDE,
+    )
+    element_weight: FloatProperty(
+        name="Element Weight",
+        description="How much pairs of neighbouring bones keep their shape while targets are far",
+        default=SolverOptions.element_weight,
+        min=1e-4,  # likewise
+        soft_max=1.0,
+        precision=3,
+        override=OVERRIDE,
+    )
+    gamma: FloatProperty(
+        name="Preference Weight",
+        description="Less comes nearer to the preferred pose where the targets allow it, and takes longer",
+        default=SolverOptions.gamma,
+        min=0.0,
+        soft_max=0.1,
+        precision=4,
+        step=0.01,
+        override=OVERRIDE,
+    )
+    clamp_distance: FloatProperty(
+        name="Clamp Distance",
+        description="Targets further away than this pull as though they were this far; 0 for no clamp",
+        default=0.0,
+        min=0.0,
+        subtype='DISTANCE',
+        unit='LENGTH',
+        override=OVERRIDE,
+    )
+    clamp_after_jump: BoolProperty(
+        name="Free First Step",
+        description="The first iteration is not clamped, and those after it by less while they come nearer",
+        default=False,
+        override=OVERRIDE,
+    )
+    alternate_jacobian: BoolProperty(
+        name="Alternate Jacobian",
+        description="Turn the targets towards the bones in thought: steadier where targets are out of reach",
+        default=False,
+        override=OVERRIDE,
+    )
     move_root: BoolProperty(
         name="Move Root",
         description="Parentless bones of the solved chains may move where their location is not locked",
@@ -267,6 +358,11 @@ class POISE_PG_armature(PropertyGroup):
         default=False,
         override=OVERRIDE,
     )
+    diagnosis: StringProperty(
+        name="Diagnosis",
+        description="What the pose allowed the effectors when it was last diagnosed, line by line",
+        override=OVERRIDE,
+    )
 
     if TYPE_CHECKING:
         effectors: bpy_prop_collection_idprop[POISE_PG_effector]
@@ -275,12 +371,21 @@ class POISE_PG_armature(PropertyGroup):
         iterations: int
         tolerance_position: float
         tolerance_rotation: float
+        damping: float
+        max_angle: float
+        null_space_gain: float
+        element_weight: float
+        gamma: float
+        clamp_distance: float
+        clamp_after_jump: bool
+        alternate_jacobian: bool
         move_root: bool
         use_scene_range: bool
         bake_start: int
         bake_end: int
         last_message: str
         last_reached: bool
+        diagnosis: str
 
 
 _register_classes, _unregister_classes = bpy.utils.register_classes_factory(

@@ -27,7 +27,7 @@ from .effectors import (
     read_effectors,
     world_from_targets,
 )
-from .properties import NOT_MEASURED, settings_of
+from .properties import NOT_MEASURED, method_settings, settings_of
 from .reports import BakeReport, Report, Tolerances, listed
 from .rotation_modes import RotationLocks
 
@@ -142,7 +142,11 @@ class Rig:
 def solver_options(armature_object: Object, scale: float) -> SolverOptions:
     """Return the settings for a solve in armature units, of which one is `scale` metres in the world."""
     settings = settings_of(armature_object)
+    own: dict[str, Any] = {name: getattr(settings, name) for name in method_settings(settings.method)}
+    if "clamp_distance" in own:
+        own["clamp_distance"] = settings.clamp_distance / scale or None
     return SolverOptions(
+        **own,
         method=settings.method,
         max_iterations=settings.iterations,
         tolerance_position=SOLVE_MARGIN * settings.tolerance_position / scale,

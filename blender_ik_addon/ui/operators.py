@@ -355,6 +355,26 @@ class POISE_OT_bake(Operator):
             context.workspace.status_text_set(None)
 
 
+class POISE_OT_diagnose(Operator):
+    """Say what the present pose allows the effectors: which directions are lost, and what hangs together"""
+
+    bl_idname = "poise.diagnose"
+    bl_label = "Diagnose Pose"
+    bl_options = {'REGISTER', 'UNDO'}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return _possible(cls, _obstacle(context))
+
+    def execute(self, context: Context) -> set[str]:
+        try:
+            diagnosis = posing.diagnose(require_armature(context), context.evaluated_depsgraph_get())
+        except IKError as error:
+            return _refuse(self, error)
+        self.report({'INFO'}, diagnosis.lines[0])
+        return {'FINISHED'}
+
+
 CLASSES = (
     POISE_OT_add_effector,
     POISE_OT_remove_effector,
@@ -362,6 +382,7 @@ CLASSES = (
     POISE_OT_make_targets,
     POISE_OT_solve_pose,
     POISE_OT_bake,
+    POISE_OT_diagnose,
 )
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

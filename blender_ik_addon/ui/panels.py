@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 import bpy
 from bpy.types import Context, Object, Panel, UILayout, UIList
 
-from ..scene.properties import POISE_PG_armature, POISE_PG_effector, settings_of
+from ..scene.properties import POISE_PG_armature, POISE_PG_effector, method_settings, settings_of
 from .operators import context_armature, require_armature
 
 CHARACTER_WIDTH = 7.0
 """About how wide a letter of Blender's interface is at scale 1 [pixel]; labels do not wrap by themselves."""
 
-Icon = Literal['NONE', 'BLANK1', 'ARMATURE_DATA', 'CHECKMARK', 'ERROR', 'INFO']
+Icon = Literal['NONE', 'BLANK1', 'ARMATURE_DATA', 'CHECKMARK', 'DOT', 'ERROR', 'INFO']
 
 
 def draw_words(layout: UILayout, context: Context, text: str, icon: Icon = 'NONE') -> None:
@@ -174,12 +174,16 @@ class POISE_PT_solver(_ArmaturePanel):
     bl_options = {'DEFAULT_CLOSED'}
 
     def draw(self, context: Context) -> None:
-        """Draw method, iterations and tolerances."""
+        """Draw the method with its own settings, iterations and tolerances."""
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
         settings = settings_of(require_armature(context))
         layout.prop(settings, "method")
+        if names := method_settings(settings.method):
+            column = layout.column(align=True)
+            for name in names:
+                column.prop(settings, name)
         layout.prop(settings, "iterations")
         column = layout.column(align=True)
         column.prop(settings, "tolerance_position", text="Tolerance")
@@ -210,12 +214,30 @@ class POISE_PT_bake(_ArmaturePanel):
             column.prop(settings, "bake_end", text="End")
 
 
+class POISE_PT_diagnosis(_ArmaturePanel):
+    """What the pose allows the effectors."""
+
+    bl_label = "Diagnosis"
+    bl_options = {'DEFAULT_CLOSED'}
+
+    def draw(self, context: Context) -> None:
+        """Draw the button, and each sentence of the last diagnosis with a sign of its own."""
+        layout = self.layout
+        layout.operator("poise.diagnose", icon='VIEWZOOM')
+        diagnosis = settings_of(require_armature(context)).diagnosis
+        if diagnosis:
+            box = layout.box()
+            for line in diagnosis.split("\n"):
+                draw_words(box, context, line, 'DOT')
+
+
 CLASSES = (
     POISE_UL_effectors,
     POISE_PT_main,
     POISE_PT_effectors,
     POISE_PT_solver,
     POISE_PT_bake,
+    POISE_PT_diagnosis,
 )
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -33,7 +33,8 @@ from blender_ik_addon.core.kinematics import orthogonalized
 from blender_ik_addon.core.mechanism import AngularBend, Mechanism, PointBend
 from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.problem import Level, System
-from blender_ik_addon.core.tasks.base import SummedBend
+from blender_ik_addon.core.tasks.aims import ALONG_BONE
+from blender_ik_addon.core.tasks.base import ORIGIN, SummedBend
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tree
 from tests.core.strategies import ORDER_NAMES, rotation_about
 
@@ -73,11 +74,11 @@ def turned(angle: float, axes: tuple[bool, bool, bool] = (True, True, True)) -> 
     return make
 
 
-def aimed(angle: float, distance: float = 1.3, **fields: Array) -> Maker:
+def aimed(angle: float, distance: float = 1.3, point: Array = ORIGIN, axis: Array = ALONG_BONE) -> Maker:
     """An aim at a point in a direction that is off by an angle about a random axis."""
 
     def make(rng: np.random.Generator, skeleton: Skeleton, pose: Pose, joint: str) -> Task:
-        aim = AimAt(joint=joint, target=np.zeros(3), weight=rng.uniform(0.5, 2.0), **fields)
+        aim = AimAt(joint=joint, target=np.zeros(3), weight=rng.uniform(0.5, 2.0), point=point, axis=axis)
         posed = forward_kinematics(skeleton, pose)
         ray = posed.matrices[skeleton.index(joint), :3, :3] @ aim.axis
         ray /= np.linalg.norm(ray)
@@ -154,8 +155,9 @@ CASES: dict[type[Task], dict[str, Maker]] = {
     },
     PointPole: {name: pole(angle) for name, angle in ANGLES.items()},
     AimAt: {
-        **{name: aimed(angle) for name, angle in ANGLES.items()},
-        "opposite": aimed(np.pi),
+        **{name: aimed(angle) for name, angle in ANGLES.items() if angle < 3.0},
+        "just inside the series": aimed(0.314),
+        "almost behind": aimed(np.pi - 0.1),
         "point and axis": aimed(1.1, point=np.array([0.3, -0.2, 0.5]), axis=np.array([1.0, 2.0, -1.0])),
         "next to the target": aimed(1.1, distance=0.05, point=np.array([0.3, -0.2, 0.5])),
     },

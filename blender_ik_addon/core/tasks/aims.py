@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from math import factorial
 from typing import ClassVar, Final
 
 import numpy as np
@@ -25,7 +26,7 @@ from .base import (
     stack_frames,
     stack_targets,
 )
-from .forms import FormBend
+from .forms import ProductBend
 
 ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
 """Direction of a bone in the axes of its joint."""
@@ -33,6 +34,14 @@ ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
 NEAREST: Final = 1e-9
 """Distance of a target in units of the reach [1] within which it is where the ray begins: there is nothing to
 aim at, and the task counts as met."""
+
+
+OPPOSITE: Final = 1e-4
+"""Angle [rad] from the opposite direction within which slopes are those at this angle: they grow without
+bound, and would hide those of everything else."""
+
+SERIES: Final = 0.05
+"""1 − cos θ [1] below which θ/sin θ is taken from its series."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,30 +103,32 @@ class AimAt(Task):
 
 
 class AimRows(Rows):
-    """Aims: r = w (a − u), a the direction of the ray and u = d/|d| that to the target, d = target − p.
+    """Aims: r_i = −w F (b_i·u), b_1 and b_2 across the ray a, u = d/|d| towards the target, d = target − p.
 
-    Of the angle θ between the two |r| = 2w sin(θ/2): nearly the angle where it is small, greatest in the
-    opposite direction, and smooth everywhere, as no residual of two rows can be. There the gradient is zero,
-    so that a solver must leave it along the curvature. The derivatives are exact:
+    With c = a·u = cos θ and F(c) = θ/sin θ it is |r| = w θ: the turn by which the ray is off, as seen from
+    the joint, whose b_i turn with it. Two rows of full rank, smooth but for the opposite direction; there two
+    rows must jump, for without a jump they would be zero somewhere else than at the target. Three could be
+    smooth, as a − u is, but would have rank two at the target, where multipliers of a third have no bound.
+    The derivatives are exact, those of scalar products of vectors that turn with the joint and of u,
 
-        ∂a = ω × a,    ∂u = −(1 − uuᵀ) ∂p / |d|,
-        −μ·∂²u = ((1 − uuᵀ)μ)·∂²p/|d| + ∂pᵀ M ∂p,    M = (μuᵀ + uμᵀ + (μ·u)(1 − 3uuᵀ))/|d|².
+        ∂b = ω × b,    ∂u = −(1 − uuᵀ) ∂p / |d|,    F' = (cF − 1)/(1 − c²),    F'' = (F + 3cF')/(1 − c²),
+        v·∂²u = −((1 − uuᵀ)v)·∂²p/|d| − ∂pᵀ (vuᵀ + uvᵀ + (v·u)(1 − 3uuᵀ)) ∂p/|d|².
     """
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_axis", "_target")
+    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_frame", "_target")
 
     def __init__(self, tasks: Sequence[AimAt], mechanism: Mechanism) -> None:
         joints = [mechanism.skeleton.index(task.joint) for task in tasks]
         self._anchors = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
         self._weight = np.array([task.weight for task in tasks], dtype=np.float64)
         self._nearest = NEAREST * mechanism.skeleton.reach
-        self.row_counts = (3,) * len(tasks)
-        self.angular = np.ones(3 * len(tasks), dtype=np.bool_)
+        self.row_counts = (2,) * len(tasks)
+        self.angular = np.ones(2 * len(tasks), dtype=np.bool_)
         matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
         points, axes = (np.array([getattr(task, key) for task in tasks]) for key in ("point", "axis"))
         self._local = (matrices[..., :3, :3] @ points[..., None])[..., 0] + matrices[..., :3, 3]  # (F, E, 3)
-        stretched = (matrices[..., :3, :3] @ axes[..., None])[..., 0]
-        self._axis = stretched / np.maximum(_size(stretched), np.finfo(np.float64).tiny)[..., None]
+        self._frame = _with_across((matrices[..., :3, :3] @ axes[..., None])[..., 0])
+        """b_1, b_2 and the ray in columns, in the anchors' frames, (F or 1, E, 3, 3)."""
         self._target = stack_frames([task.target for task in tasks], 1)
 
     def aimed(self, targets: Sequence[FloatArray]) -> AimRows:
@@ -129,36 +140,51 @@ class AimRows(Rows):
     def _aim(self, posed: PosedMechanism) -> _Aim:
         """Where the rays are."""
         points = posed.points(self._anchors, self._local)
-        axis = (posed.matrices[:, self._anchors, :3, :3] @ self._axis[..., None])[..., 0]
+        frame = posed.matrices[:, self._anchors, :3, :3] @ self._frame
         away = self._target - points
         distance = _size(away)
         there: BoolArray = distance > self._nearest
-        towards = np.where(there[..., None], away / np.where(there, distance, 1.0)[..., None], axis)
-        return _Aim(points, axis, towards, np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0), there)
+        nearness = np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0)
+        towards = np.where(there[..., None], away * nearness[..., None], frame[..., 2])
+        parts = (np.swapaxes(frame, -1, -2) @ towards[..., None])[..., 0]
+        off, cosine = parts[..., :2], parts[..., 2]
+        sine = _size(off)
+        angle = np.arctan2(sine, cosine)
+        behind = (sine < OPPOSITE) & (cosine < 0.0)
+        # Next to the opposite direction the slopes are those at its rim, the way back that of the first axis.
+        off = np.where(behind[..., None] & (sine == 0.0)[..., None], [1.0, 0.0], off)
+        off = off * np.where(behind, OPPOSITE / np.where(sine > 0.0, sine, 1.0), 1.0)[..., None]
+        cosine = np.where(behind, -np.sqrt(1.0 - OPPOSITE**2), cosine)
+        return _Aim(points, frame, towards, nearness, there, off, angle, cosine)
 
     def _flat(self, rows: FloatArray) -> FloatArray:
-        """(F, E, 3, ...) -> (F, m, ...)."""
-        return rows.reshape(len(rows), rows.shape[1] * 3, *rows.shape[3:])
+        """(F, E, 2, ...) -> (F, m, ...)."""
+        return rows.reshape(len(rows), rows.shape[1] * 2, *rows.shape[3:])
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
-        """Weighted a − u, (F, m)."""
+        """Weighted turns about two axes across each ray, (F, m)."""
         aim = self._aim(posed)
-        return self._flat((aim.axis - aim.towards) * self._weight[:, None])
+        factor, _, _ = aim.factors
+        return self._flat(-aim.off * (factor * self._weight)[..., None])
 
     def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Residual and Jacobian."""
         aim = self._aim(posed)
-        residual = (aim.axis - aim.towards) * self._weight[:, None]
-        turning = self._axis_jacobian(posed, aim)
-        across = np.eye(3) - aim.towards[..., :, None] * aim.towards[..., None, :]
-        moving = (across * aim.nearness[..., None, None]) @ posed.point_jacobian(self._anchors, aim.points)
-        jacobian = (turning + moving) * self._weight[:, None, None]
-        return self._flat(residual), self._flat(jacobian)
+        factor, slope, _ = aim.factors
+        slopes = self._slopes(posed, aim)  # of b_1·u, b_2·u and c
+        rows = factor[..., None, None] * slopes[..., :2, :]
+        rows = rows + (slope[..., None] * aim.off)[..., None] * slopes[..., 2:, :]
+        residual = -aim.off * (factor * self._weight)[..., None]
+        return self._flat(residual), self._flat(-rows * self._weight[:, None, None])
 
-    def _axis_jacobian(self, posed: PosedMechanism, aim: _Aim) -> FloatArray:
-        """∂a/∂q, 0 where there is nothing to aim at, (F, E, 3, nv)."""
-        turned = -skew(aim.axis) @ posed.angular_jacobian(self._anchors)
-        return turned * aim.there[..., None, None]
+    def _slopes(self, posed: PosedMechanism, aim: _Aim) -> FloatArray:
+        """Derivatives of b_1·u, b_2·u and a·u, (F, E, 3, nv)."""
+        turning = cross(np.swapaxes(aim.frame, -1, -2), aim.towards[..., None, :])  # b × u, (F, E, 3, 3)
+        turning = turning * aim.there[..., None, None]
+        moving = -np.swapaxes(aim.frame, -1, -2) @ aim.across
+        return turning @ posed.angular_jacobian(self._anchors) + moving @ posed.point_jacobian(
+            self._anchors, aim.points
+        )
 
     def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
         """Exact."""
@@ -167,39 +193,56 @@ class AimRows(Rows):
         return self.bend(posed, multipliers).matrix()
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> SummedBend:
-        """Exact."""
+        """Exact.
+
+        With S = Σ μ_i b_i·u and v = −F Σ μ_i b_i − F'S a, as if that turned with the joint,
+        Σ μ_i ∂²r_i = ∂²(v·u) − F'(∂S ∂cᵀ + ∂c ∂Sᵀ) − F''S ∂c ∂cᵀ.
+        """
         aim = self._aim(posed)
-        forces = multipliers.reshape(len(multipliers), len(self._anchors), 3) * self._weight[:, None]
-        turning = self._axis_jacobian(posed, aim)
-        omega = np.swapaxes(posed.angular_jacobian(self._anchors), -1, -2)  # (F, E, nv, 3)
-        torque = cross(np.broadcast_to(forces[:, :, None, :], omega.shape), omega)
+        factor, slope, bend = aim.factors
+        forces = multipliers.reshape(len(multipliers), len(self._anchors), 2) * self._weight[:, None]
+        total = np.einsum("fek,fek->fe", forces, aim.off)
+        parts = np.concatenate([-factor[..., None] * forces, -(slope * total)[..., None]], axis=-1)
+        vector = (aim.frame @ parts[..., None])[..., 0]
+
+        slopes = self._slopes(posed, aim)
+        of_total = (forces[..., None, :] @ slopes[..., :2, :])[..., 0, :]
+        of_cosine = slopes[..., 2, :]
+        outer = -slope[..., None] * of_total - 0.5 * (bend * total)[..., None] * of_cosine
+
+        omega = posed.angular_jacobian(self._anchors) * aim.there[..., None, None]
+        turning = -skew(vector) @ omega  # ∂v
+        turned = np.swapaxes(omega, -1, -2)  # (F, E, nv, 3)
+        torque = cross(np.broadcast_to(aim.towards[:, :, None, :], turned.shape), turned)
         moving = posed.point_jacobian(self._anchors, aim.points)
-        along = np.einsum("fek,fek->fe", forces, aim.towards)[..., None]
-        pulls = (forces - along * aim.towards) * aim.nearness[..., None]
+        towards = -aim.across @ moving  # ∂u
+
+        along = np.einsum("fek,fek->fe", vector, aim.towards)[..., None, None]
+        mixed = vector[..., :, None] * aim.towards[..., None, :]
         direct = aim.towards[..., :, None] * aim.towards[..., None, :]
-        mixed = forces[..., :, None] * aim.towards[..., None, :]
-        forms = mixed + np.swapaxes(mixed, -1, -2) + along[..., None] * (np.eye(3) - 3.0 * direct)
+        form = mixed + np.swapaxes(mixed, -1, -2) + along * (np.eye(3) - 3.0 * direct)
+        formed = (-0.5 * aim.nearness[..., None, None] ** 2 * form) @ moving
         return SummedBend(
             (
-                PointBend(torque * aim.there[..., None, None], turning, None),
-                posed.point_bend(self._anchors, pulls, moving),
-                FormBend(moving, forms * aim.nearness[..., None, None] ** 2),
+                PointBend(torque, turning, None),
+                posed.point_bend(self._anchors, -(aim.across @ vector[..., None])[..., 0], moving),
+                ProductBend(
+                    np.concatenate([turning, formed, outer[:, :, None]], axis=2),
+                    np.concatenate([towards, moving, of_cosine[:, :, None]], axis=2),
+                ),
             )
         )
 
     def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Rays and where they should point, each as the first column of a matrix, (F, E, 3, 3)."""
         aim = self._aim(posed)
-        current, target = np.zeros((2, *aim.axis.shape, 3))
-        current[..., 0], target[..., 0] = aim.axis, aim.towards
+        current, target = np.zeros((2, *aim.towards.shape, 3))
+        current[..., 0], target[..., 0] = aim.frame[..., 2], aim.towards
         return current, target
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles between ray and target, (F, tasks) [rad]."""
-        aim = self._aim(posed)
-        cosine = np.einsum("fek,fek->fe", aim.axis, aim.towards)
-        angle: FloatArray = np.arctan2(_size(cross(aim.axis, aim.towards)), cosine)
-        return np.where(aim.there, angle, 0.0)
+        return self._aim(posed).angle
 
 
 @dataclass(frozen=True)
@@ -208,16 +251,73 @@ class _Aim:
 
     points: FloatArray
     """Where they begin, (F, E, 3) [m]."""
-    axis: FloatArray
-    """a, (F, E, 3)."""
+    frame: FloatArray
+    """b_1, b_2 and the ray in columns, (F, E, 3, 3)."""
     towards: FloatArray
-    """u, (F, E, 3); a where there is nothing to aim at."""
+    """u, (F, E, 3); the ray where there is nothing to aim at."""
     nearness: FloatArray
     """1/|d|, 0 where there is nothing to aim at, (F, E) [1/m]."""
     there: BoolArray
     """Where there is something to aim at, (F, E)."""
+    off: FloatArray
+    """b_1·u and b_2·u, (F, E, 2)."""
+    angle: FloatArray
+    """θ, (F, E) [rad]."""
+    cosine: FloatArray
+    """c, (F, E)."""
+
+    @property
+    def across(self) -> FloatArray:
+        """(1 − uuᵀ)/|d|, (F, E, 3, 3) [1/m]."""
+        direct = self.towards[..., :, None] * self.towards[..., None, :]
+        return (np.eye(3) - direct) * self.nearness[..., None, None]
+
+    @property
+    def factors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """F(c) = θ/sin θ and its first two derivatives, (F, E) each.
+
+        For small angles from the series F = Σ (n!)²/(2n + 1)! (2x)ⁿ, x = 1 − c.
+        """
+        x = 1.0 - self.cosine
+        near = x < SERIES
+        series = [_polynomial(np.where(near, x, 0.0), own) for own in _SERIES]
+        square = np.where(near, 1.0, np.einsum("fek,fek->fe", self.off, self.off))
+        factor = self.angle / np.sqrt(square)
+        slope = (self.cosine * factor - 1.0) / square
+        bend = (factor + 3.0 * self.cosine * slope) / square
+        far = (factor, slope, bend)
+        first, second, third = (np.where(near, a, b) for a, b in zip(series, far, strict=True))
+        return first, second, third
+
+
+def _series(terms: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Coefficients of F and its derivatives by c in powers of x = 1 − c."""
+    own = np.array([factorial(n) ** 2 * 2.0**n / factorial(2 * n + 1) for n in range(terms)], np.float64)
+    powers = np.arange(1.0, terms)
+    first = own[1:] * powers
+    return own, -first, first[1:] * powers[:-1]
+
+
+def _polynomial(x: FloatArray, coefficients: FloatArray) -> FloatArray:
+    """Σ cₙ xⁿ."""
+    total = np.zeros_like(x)
+    for coefficient in coefficients[::-1]:
+        total = total * x + coefficient
+    return total
+
+
+_SERIES: Final = _series(12)
+
+
+def _with_across(directions: FloatArray) -> FloatArray:
+    """Right-handed orthonormal axes (..., 3, 3) of which the third is along directions (..., 3)."""
+    third = directions / np.maximum(_size(directions), np.finfo(np.float64).tiny)[..., None]
+    least = np.argmin(np.abs(third), axis=-1)
+    first = cross(np.eye(3)[least], third)
+    first = first / _size(first)[..., None]
+    return np.stack([first, cross(third, first), third], axis=-1)
 
 
 def _size(vectors: FloatArray) -> FloatArray:
-    """(..., 3) -> (...)."""
+    """(..., k) -> (...)."""
     return np.sqrt(np.einsum("...k,...k->...", vectors, vectors))

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Choices: one of several goals is enough."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from blender_ik_addon.core import (
+    AimAt,
+    IKError,
+    MatchOrientation,
+    OneOf,
+    OnPlane,
+    Pose,
+    Problem,
+    ReachPoint,
+    Tracker,
+    forward_kinematics,
+    solve,
+    solve_sequence,
+)
+from tests.core.builders import Array, planar, tip
+
+CHAIN = planar(3)
+"""Three links of 1 m from the origin, along y at rest; they reach 3 m."""
+REST = Pose.rest(CHAIN)
+BENT = Pose.from_channels(np.concatenate([np.zeros((3, 5)), np.array([[0.3], [-0.9], [-0.6]])], axis=1))
+
+
+def place(x: float, y: float, name: str = "", priority: int = 0) -> ReachPoint:
+    return ReachPoint(
+        joint="joint.2", point=tip(), target=np.array([x, y, 0.0]), name=name, priority=priority
+    )
+
+
+def end(pose: Pose) -> Array:
+    return forward_kinematics(CHAIN, pose).point("joint.2", tip())
+
+
+def test_the_nearest_is_met_and_named() -> None:
+    for first, second in (
+        (place(0.5, 2.0, "a"), place(-2.0, 0.5, "b")),
+        (place(-2.0, 0.5, "b"), place(0.5, 2.0, "a")),
+    ):
+        solution = solve(Problem(CHAIN, (OneOf(alternatives=(first, second)),)), BENT)
+        assert solution.reached
+        assert_allclose(end(solution.pose), [0.5, 2.0, 0.0], atol=1e-4)
+        assert solution.errors[0].taken == "a"
+        assert solution.errors[0].name == f"one of {first.name}, {second.name}"
+
+
+def test_where_the_nearest_is_out_of_reach_another_is_met() -> None:
+    near, other = place(0.2, 3.3, "near"), place(-2.0, 0.5, "other")
+    solution = solve(Problem(CHAIN, (OneOf(alternatives=(near, other)),)), REST)
+    assert solution.reached and solution.errors[0].taken == "other"
+    assert_allclose(end(solution.pose), other.target, atol=1e-4)
+
+
+def test_what_matters_less_decides_between_goals_that_can_be_met() -> None:
+    choice = OneOf(alternatives=(place(0.5, 2.0, "a"), place(-2.0, 0.5, "b")))
+    below = place(-2.0, 0.5, priority=1)
+    solution = solve(Problem(CHAIN, (choice, below)), BENT)
+    assert solution.reached and solution.errors[0].taken == "b"
+
+
+def test_what_matters_less_does_not_decide_how_far_a_goal_is_missed() -> None:
+    # Both are out of reach, the second by less, but by less than the margin.
+    choice = OneOf(alternatives=(place(0.0, 3.5, "a"), place(-3.4, 0.0, "b")), margin=0.2)
+    alone = solve(Problem(CHAIN, (choice,)), REST)
+    below = solve(Problem(CHAIN, (choice, place(-3.4, 0.0, priority=1))), REST)
+    for solution in (alone, below):
+        assert solution.errors[0].taken == "a"
+        assert_allclose(solution.errors[0].error, 0.5, atol=1e-4)
+    assert "beyond the longest reach" in alone.errors[0].note
+    # Nor does it win by what lies below where it is missed by more.
+    worse = OneOf(alternatives=(place(0.0, 3.4, "a"), place(-3.5, 0.0, "b")), margin=0.01)
+    assert solve(Problem(CHAIN, (worse, place(-3.5, 0.0, priority=1))), REST).errors[0].taken == "a"
+    # By more than the margin: then it is taken, whatever lies below.
+    eager = replace(choice, margin=0.01)
+    taken = solve(Problem(CHAIN, (eager, place(0.0, 3.5, priority=1))), REST)
+    assert taken.errors[0].taken == "b"
+    assert_allclose(taken.errors[0].error, 0.4, atol=1e-3)
+
+
+def test_alternatives_of_several_kinds() -> None:
+    level = OnPlane(
+        joint="joint.2",
+        point=tip(),
+        origin=np.array([0.0, 1.0, 0.0]),
+        normal=np.array([0.0, -1.0, 0.0]),
+        side="ABOVE",
+    )
+    for low, expected in (
+        (place(0.0, -0.5, priority=1), "plane of joint.2"),
+        (place(1.5, 2.0, priority=1), "up"),
+    ):
+        choice = OneOf(alternatives=(place(1.5, 2.0, "up"), level))
+        solution = solve(Problem(CHAIN, (choice, low)), BENT)
+        assert solution.reached and solution.errors[0].taken == expected
+    aims = (
+        AimAt(joint="joint.2", target=np.array([9.0, 0.0, 0.0])),
+        MatchOrientation(joint="joint.2", target=np.diag([-1.0, -1.0, 1.0])),
+    )
+    solution = solve(Problem(CHAIN, (OneOf(alternatives=aims),)), BENT)
+    assert solution.reached and solution.errors[0].angular and solution.errors[0].taken == "aim of joint.2"
+
+
+def passing(frames: int = 24) -> tuple[ReachPoint, ReachPoint]:
+    """A target that stands in reach, and one that comes from out of reach, passes, and goes."""
+    way = np.linspace(-1.0, 1.0, frames)
+    moving = np.stack([2.0 * np.ones(frames), 1.0 + 0.0 * way, np.zeros(frames)], axis=1)
+    leaving = np.stack([np.zeros(frames), 2.6 + 0.8 * (way + 1.0), np.zeros(frames)], axis=1)
+    return replace(place(0.0, 0.0, "standing"), target=moving), replace(
+        place(0.0, 0.0, "leaving"), target=leaving
+    )
+
+
+def test_a_motion_keeps_to_a_goal_until_it_is_lost() -> None:
+    standing, leaving = passing()
+    choice = OneOf(alternatives=(standing, leaving))
+    solution = solve_sequence(Problem(CHAIN, (choice,)), Pose.from_channels(np.zeros((24, 3, 6))))
+    assert solution.reached
+    places = end(solution.pose)
+    at_leaving = np.linalg.norm(places - leaving.target, axis=1) < 1e-3
+    at_standing = np.linalg.norm(places - standing.target, axis=1) < 1e-3
+    in_reach = leaving.target[:, 1] < 3.0
+    np.testing.assert_array_equal(at_leaving, in_reach)
+    np.testing.assert_array_equal(at_standing, ~in_reach)
+
+
+def test_frame_by_frame_a_tracker_does_the_same() -> None:
+    standing, leaving = passing()
+    choice = OneOf(alternatives=(standing.at_frame(0), leaving.at_frame(0)))
+    tracker = Tracker(Problem(CHAIN, (choice,)), REST)
+    taken: list[str] = []
+    for frame in range(24):
+        solution = tracker.solve([np.stack([standing.target[frame], leaving.target[frame]])])
+        assert solution.reached
+        taken.append(solution.errors[0].taken)
+    assert taken == ["leaving" if y < 3.0 else "standing" for y in leaving.target[:, 1]]
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(0.3, "moving"), (0.01, "standing")])
+def test_what_comes_near_takes_no_goal_away_within_the_margin(margin: float, expected: str) -> None:
+    # The first has moved on by 0.2 m; the second stands where it was, but for 0.05 m.
+    moving = replace(place(0.0, 0.0, "moving"), target=np.array([[0.5, 2.0, 0.0], [0.5, 1.8, 0.0]]))
+    standing = place(0.45, 2.0, "standing")
+    choice = OneOf(alternatives=(moving, standing), margin=margin)
+    solution = solve_sequence(Problem(CHAIN, (choice,)), Pose.from_channels(np.stack([BENT.channels] * 2)))
+    assert solution.reached
+    wanted = {"moving": moving.target[1], "standing": standing.target}[expected]
+    assert_allclose(end(solution.pose), np.stack([moving.target[0], wanted]), atol=1e-4)
+    tracker = Tracker(Problem(CHAIN, (choice.at_frame(0),)), BENT)
+    for frame in (0, 1):
+        taken = tracker.solve([np.stack([moving.target[frame], standing.target])]).errors[0].taken
+    assert taken == expected
+
+
+def test_the_margin_keeps_what_was_taken_before() -> None:
+    problem = Problem(CHAIN, (OneOf(alternatives=(place(0.4, 2.9), place(-0.5, 2.9)), margin=0.2),))
+    system = problem.assemble(Pose.rest(CHAIN, (1,)))
+    posed = system.place(np.zeros((1, system.size)))
+    second = np.array([[1]])
+    assert system.nearest(posed).tolist() == [[0]]
+    assert system.nearest(posed, second).tolist() == [[1]]
+    narrow = Problem(CHAIN, (OneOf(alternatives=(place(0.4, 2.9), place(-0.5, 2.9)), margin=0.01),))
+    system = narrow.assemble(Pose.rest(CHAIN, (1,)))
+    assert system.nearest(system.place(np.zeros((1, system.size))), second).tolist() == [[0]]
+
+
+def test_what_is_no_choice_is_refused() -> None:
+    with pytest.raises(IKError, match=r"wanted at least two alternatives, got 1"):
+        OneOf(alternatives=(place(0.0, 1.0),))
+    with pytest.raises(IKError, match=r"a and aim of joint.2 cannot be compared: one is an angle"):
+        OneOf(alternatives=(place(0.0, 1.0, "a"), AimAt(joint="joint.2", target=np.ones(3))))
+    nested = OneOf(alternatives=(place(0.0, 1.0), place(1.0, 1.0)))
+    with pytest.raises(IKError, match=r"OneOf cannot be an alternative"):
+        OneOf(alternatives=(nested, place(0.0, 1.0)))
+    with pytest.raises(IKError, match=r"margin must be finite and not negative, got -1"):
+        replace(nested, margin=-1.0)
+    with pytest.raises(IKError, match=r"got 1 targets for 2 alternatives"):
+        nested.moved(np.zeros((1, 3)))
