@@ -16,6 +16,7 @@ import numpy as np
 
 from .arrays import FloatArray, IntArray
 from .mechanism import Mechanism
+from .motion import Motion
 from .rotation import continuous_euler
 
 NEIGHBOURS: Final = 4
@@ -31,11 +32,6 @@ LONGEST: Final = 32
 """Most frames over which a jump is spread."""
 
 
-def step_sizes(values: FloatArray) -> FloatArray:
-    """Largest change of a channel from each frame to the next, (F, nv) -> (F - 1,)."""
-    return np.abs(np.diff(values, axis=0)).max(axis=1, initial=0.0)
-
-
 def usual_steps(steps: FloatArray, at: IntArray) -> FloatArray:
     """Median of the steps before and after each of some, itself left out, (f,); 0 where there are none."""
     around = at[:, None] + np.r_[-NEIGHBOURS:0, 1 : NEIGHBOURS + 1]
@@ -47,9 +43,8 @@ def usual_steps(steps: FloatArray, at: IntArray) -> FloatArray:
     return np.where(count > 0, middle, 0.0)
 
 
-def jumps(values: FloatArray) -> list[tuple[int, int]]:
-    """First and last frame to which a motion (F, nv) jumps, for jumps one after the other."""
-    steps = step_sizes(values)
+def jumps(steps: FloatArray) -> list[tuple[int, int]]:
+    """First and last frame to which a motion jumps, for jumps one after the other, by its steps (F - 1,)."""
     large = np.flatnonzero(steps > NO_JUMP)
     found: list[tuple[int, int]] = []
     for frame in large[steps[large] > JUMP * usual_steps(steps, large)] + 1:
@@ -92,18 +87,18 @@ def renamed(
     return after if changed else None
 
 
-def spread(values: FloatArray, first: int, last: int) -> tuple[IntArray, FloatArray]:
+def spread(values: Motion, first: int, last: int) -> tuple[IntArray, FloatArray]:
     """Frames round a jump, and poses that lead smoothly from one side of it to the other.
 
     Args:
-        values: The motion, (F, nv).
+        values: The motion.
         first: Frame to which it jumps.
         last: The last such frame, where there are several one after the other.
 
     Returns:
         The frames (f,), and for each a pose (f, nv) between the two sides; on it tasks are not met.
     """
-    steps = step_sizes(values)
+    steps = values.steps()
     usual = max(float(np.median(usual_steps(steps, np.arange(first - 1, last)))), NO_JUMP / JUMP)
     before, after = values[first - 1], values[last]
     distance = float(np.abs(after - before).max(initial=0.0))

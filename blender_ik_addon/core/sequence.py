@@ -22,13 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .arrays import FloatArray, IntArray, frozen
-from .continuity import JUMP, NEIGHBOURS, NO_JUMP, jumps, renamed, spread, step_sizes
+from .arrays import FloatArray, IntArray
+from .continuity import JUMP, NEIGHBOURS, NO_JUMP, OTHER_NAME, jumps, renamed, spread
 from .errors import IKError
+from .motion import Motion, step_sizes
 from .newton import Attempt, Goal, attempt
 from .objective import Objective
 from .options import SolverOptions, with_overrides
@@ -42,6 +44,8 @@ from .solver import (
     reached_message,
     solve_system,
 )
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 CHUNK: Final = 256
 """Frames solved together; a multiple of the first stride, so that chunks share their coarse frames."""
@@ -162,8 +166,8 @@ class SequenceJob:
         self._goal, self._tolerance = criteria.goal, criteria.tolerance
         self._attempts = options.attempts and self._objective.levels > 0
         tasks = len(self._system.labels)
-        self._values = np.array(self._system.mechanism.values(poses))
-        self._start = np.array(self._values[0]) if frames else np.zeros(self._system.size)
+        self._values = Motion(self._system.mechanism, poses)
+        self._start = self._values[0] if frames else np.zeros(self._system.size)
         self._met = np.zeros(frames, dtype=np.bool_)
         """Frames whose tasks are all met, (F,)."""
         self._errors = np.zeros((frames, tasks))
@@ -233,15 +237,14 @@ class SequenceJob:
     def solution(self) -> SequenceSolution:
         """The first frames, as far as they are done."""
         count, frames = self._finished, len(self._values)
-        done = Pose(self._poses.channels[:count], self._poses.scale[:count])
         met = Status.REACHED, reached_message(len(self._system.labels))
         told = [self._told.get(frame, met) for frame in range(count)]
         return SequenceSolution(
-            pose=self._system.mechanism.with_values(done, self._values[:count]),
+            pose=self._values.pose(count),
             statuses=tuple(status for status, _ in told),
             messages=tuple(message for _, message in told),
-            iterations=frozen(self._iterations[:count], np.int64),
-            errors=frozen(self._errors[:count]),
+            iterations=_first(self._iterations, count),
+            errors=_first(self._errors, count),
             reached=count == frames and all(status is Status.REACHED for status, _ in told),
             cancelled=count < frames,
             branches=tuple(sorted(self._branches)),
@@ -382,9 +385,11 @@ class SequenceJob:
     def _rename(self) -> None:
         """Where only the angles jump and not the rotations, take angles that go on."""
         system = self._system
-        frames = [frame for first, last in jumps(self._values) for frame in range(first, last + 1)]
+        frames = [frame for first, last in jumps(self._values.steps()) for frame in range(first, last + 1)]
         for frame in (0, *frames):
             before = self._values[frame - 1] if frame else self._start
+            if np.abs(self._values[frame] - before).max(initial=0.0) <= OTHER_NAME:
+                continue
             after = renamed(self._values[frame:], before, system.mechanism, system.lower, system.upper)
             if after is not None:
                 self._values[frame:] = after
@@ -454,7 +459,7 @@ class SequenceJob:
 
     def _jumps(self) -> list[tuple[int, int]]:
         """Jumps of the motion, without those of the targets themselves."""
-        return [(first, last) for first, last in jumps(self._values) if not self._leap(first, last)]
+        return [(first, last) for first, last in jumps(self._values.steps()) if not self._leap(first, last)]
 
     def _leap(self, first: int, last: int) -> bool:
         """Whether the targets leap at a jump: seen from the pose before, they move far more than is usual."""
@@ -479,7 +484,15 @@ class SequenceJob:
         if not found.met.all():
             return
         around: IntArray = np.arange(int(frames[0]) - 1, min(int(frames[-1]) + 2, len(self._values)))
-        after = np.array(self._values[around])
+        after = self._values[around]
         after[frames - around[0]] = found.values
         if step_sizes(after).max() < SPREAD * step_sizes(self._values[around]).max():
             self._take(frames, found)
+
+
+def _first(array: NDArray[_Scalar], count: int) -> NDArray[_Scalar]:
+    """The first of an array's frames, read-only; all of them without a copy."""
+    if count < len(array):
+        array = array[:count].copy()
+    array.setflags(write=False)
+    return array
