@@ -119,6 +119,7 @@ class System:
             )
             self._numbers.append(list(kinds.values()))
         self._clears = any(rows.clears for level in self._levels for rows in level)
+        self._chooses = any(isinstance(rows, ChoiceRows) for level in self._levels for rows in level)
         self._task_of_error = [number for level in self._numbers for own in level for number in own]
         """Position in `tasks` of each column of the stacked errors."""
         of_channels = self.mechanism.of_channels
@@ -210,6 +211,8 @@ class System:
     @property
     def alternatives(self) -> tuple[int, ...]:
         """How many alternatives there are in each choice, (C,)."""
+        if not self._chooses:
+            return ()
         return tuple(count for rows in self._choices for count in rows.alternatives)
 
     @property

@@ -19,6 +19,8 @@ from blender_ik_addon.core import (
     solve,
     solve_sequence,
 )
+from blender_ik_addon.core.objective import Objective
+from blender_ik_addon.core.tasks.planes import CLEARANCE_UNIT
 from tests.core.builders import Array, chain, humanoid, planar, random_pose, tip, tree
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -80,6 +82,22 @@ def test_feet_above_the_floor_are_free() -> None:
     assert_allclose(heights(skeleton, with_floor.pose), 0.3, atol=1e-6)
     assert with_floor.iterations <= without.iterations
     assert_allclose(with_floor.pose.channels, without.pose.channels, atol=1e-6)
+
+
+def test_from_the_start_feet_in_the_air_ask_for_nothing() -> None:
+    skeleton = humanoid()
+    channels = np.array(Pose.rest(skeleton).channels)
+    channels[0, :3] = 0.1, -0.2, 0.3  # of which one is up
+    pose = Pose.from_channels(channels[None])
+    raised = heights(skeleton, pose)[0]
+    assert (raised > 0.05).all()
+    system = Problem(skeleton, tuple(floor())).assemble(pose)
+    values = system.mechanism.values(pose)
+    (level,) = system.linearize(system.place(values))
+    assert_allclose(level.residual, 0.0, atol=1e-15)
+    point = Objective(system, merged=False, clamp_distance=None).at(values)
+    assert_allclose(point.values[0, ~system.own] * CLEARANCE_UNIT, raised)
+    assert_allclose(system.mechanism.with_values(pose, point.values).channels, pose.channels)
 
 
 def test_one_foot_is_held_while_the_other_is_lifted() -> None:
@@ -215,6 +233,25 @@ def test_planes_with_a_frame_axis_and_stored_channels_go_together() -> None:
     soles = heights(skeleton, solution.pose)
     assert_allclose(soles[0], 0.0, atol=1e-4)  # far above its floor: as it is kept
     assert_allclose(soles[2], 0.2, atol=1e-4)  # lifted by it
+
+
+def test_places_are_the_nearest_on_the_planes_that_are_missed() -> None:
+    skeleton = humanoid()
+    channels = np.array(Pose.rest(skeleton).channels)
+    channels[0, 3:] = 0.0, 0.2, 0.0  # about y: one foot sinks, the other rises
+    pose = Pose.from_channels(channels[None])
+    soles = heights(skeleton, pose)[0]
+    assert soles.min() < 0.0 < soles.max()
+    system = Problem(skeleton, (*floor(), *floor("ON", height=0.5))).assemble(pose)
+    points, targets = system.places(system.place(system.mechanism.values(pose)))
+    sunk = int(soles.argmin())
+    placed = forward_kinematics(skeleton, pose.frame(0))
+    feet = np.stack([placed.point(FEET[sunk]), *(placed.point(foot) for foot in FEET)])
+    assert_allclose(points, feet, atol=1e-12)
+    assert_allclose(
+        targets,
+        np.stack([[*foot[:2], height] for foot, height in zip(feet, (SOLE, 0.58, 0.58), strict=True)]),
+    )
 
 
 def test_what_is_no_plane_is_refused() -> None:

@@ -200,6 +200,12 @@ class PlaneRows(Rows):
         forces = (multipliers * self._weight)[..., None] * self._normal
         return posed.point_bend(self._anchors, forces, posed.point_jacobian(self._anchors, points))
 
+    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Points that are off their planes in the first frame, and the nearest ones on them."""
+        points, heights = posed.points(self._anchors, self._local), self._heights(posed)
+        off = ~self._one_sided | (heights[0] < 0.0)
+        return points[:, off], (points - heights[..., None] * self._normal)[:, off]
+
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances from the plane, or below it, (F, tasks) [m]."""
         heights = self._heights(posed)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism, PosedMechanism, cross
 from ..skeleton import Skeleton
 from .base import Rows, Task, checked_vector, frame_axis, of_frame, stack_frames, stack_targets
 from .functions import PointFunctionRows
@@ -84,12 +84,12 @@ class PointPole(Task):
 
 
 class PoleRows(PointFunctionRows):
-    """Poles: r = w (g − |g| τ/|τ|), g = e / √(|e|² + (εl)²), of the ways e and τ from the axis of the limb.
+    """Poles: r = w |g| φ, φ the angle about the axis of the limb by which it would have to swing.
 
     With a, b, c the places of root, middle joint and tip, n the direction from a to c, and X what is across
-    it: e = X(b − a), τ = X(t − a), l the length from a to b at rest. |r| is the chord of the angle φ by which
-    the limb would have to swing about its axis, 2 sin(φ/2), largest on the far side, so that no wrong side
-    passes for right; and nothing where the limb is straight.
+    it: e = X(b − a), τ = X(t − a), φ from τ to e about n, g = e / √(|e|² + (εl)²), l the length of a to b at
+    rest. One row for the one way to swing: it jumps on the far side, as it must, or it would be nothing there
+    too; and it fades where the limb is straight.
     """
 
     by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target")
@@ -101,10 +101,10 @@ class PoleRows(PointFunctionRows):
         points = [[(joint, nowhere) for joint in own] for own in joints]
         super().__init__(points, [task.weight for task in tasks], mechanism)
         rest = skeleton.armature_from_joint_rest[:, :3, 3]
-        self._length = np.array([np.linalg.norm(rest[own[1]] - rest[own[0]]) for own in joints])  # (E,)
+        self._length: FloatArray = np.array([_size(rest[own[1]] - rest[own[0]]) for own in joints])  # (E,)
         self._target = stack_frames([task.target for task in tasks], 1)
-        self.row_counts = (3,) * len(tasks)
-        self.angular = np.ones(3 * len(tasks), dtype=np.bool_)
+        self.row_counts = (1,) * len(tasks)
+        self.angular = np.ones(len(tasks), dtype=np.bool_)
 
     def aimed(self, targets: Sequence[FloatArray]) -> PoleRows:
         """The same rows of one frame with other targets, (3,) [m] each."""
@@ -121,57 +121,78 @@ class PoleRows(PointFunctionRows):
         across = np.eye(3) - axis[..., :, None] * axis[..., None, :]
         return axis, length, across, middle - root, self._target - root
 
-    def _parts(self, across: FloatArray, bone: FloatArray, target: FloatArray) -> tuple[FloatArray, ...]:
-        """Share g, √(|e|² + (εl)²), τ/|τ| and |τ|, (F, E, ...); where τ is nothing it points as e does."""
-        bend = (across @ bone[..., None])[..., 0]
-        spread = np.sqrt(np.einsum("fex,fex->fe", bend, bend) + (STRAIGHT * self._length) ** 2)
-        share = bend / spread[..., None]
-        tau = (across @ target[..., None])[..., 0]
-        size = _size(tau)
-        nowhere = size <= NOWHERE * self._length
-        own = share / np.maximum(_size(share), NOWHERE)[..., None]
-        towards = np.where(nowhere[..., None], own, tau / np.where(nowhere, 1.0, size)[..., None])
-        return share, spread, towards, np.where(nowhere, np.inf, size)
-
     def value(self, points: FloatArray) -> FloatArray:
-        """R without weight, (F, E, 3)."""
-        _, _, across, bone, target = self._across(points)
-        share, _, towards, _ = self._parts(across, bone, target)
-        return share - _size(share)[..., None] * towards
+        """Angles, less where limbs are straight, (F, E, 1)."""
+        axis, _, across, bone, target = self._across(points)
+        swing = _Swing.of(axis, across, bone, target, self._length)
+        return (swing.share * swing.angle)[..., None]
 
     def slope(self, points: FloatArray) -> FloatArray:
-        """By root, middle joint and tip, (F, E, 3, 3, 3)."""
+        """By root, middle joint and tip, (F, E, 1, 3, 3)."""
         axis, length, across, bone, target = self._across(points)
-        share, spread, towards, tau_size = self._parts(across, bone, target)
-        size = _size(share)
-        unit = share / np.maximum(size, NOWHERE)[..., None]
+        swing = _Swing.of(axis, across, bone, target, self._length)
 
-        def by_axis(vector: FloatArray) -> FloatArray:
-            """∂(X v)/∂(c − a), (F, E, 3, 3)."""
-            along = np.einsum("fex,fex->fe", axis, vector)[..., None, None]
-            turned = along * np.eye(3) + _outer(axis, vector)
-            return -(turned @ across) / length[..., None, None]
+        def by_axis(vector: FloatArray, row: FloatArray) -> FloatArray:
+            """Row · ∂(X v)/∂(c − a), (F, E, 3)."""
+            along = np.einsum("fex,fex->fe", axis, vector)[..., None]
+            turned = along * row + np.einsum("fex,fex->fe", axis, row)[..., None] * vector
+            return -(turned[..., None, :] @ across)[..., 0, :] / length[..., None]
 
-        # dr = (I − τ̂ ĝᵀ) dg − |g| (I − τ̂ τ̂ᵀ)/|τ| dτ,  dg = (I − g gᵀ)/√ de
-        of_bend = (np.eye(3) - _outer(towards, unit)) @ (np.eye(3) - _outer(share, share))
-        of_bend = of_bend / spread[..., None, None]
-        of_tau = (_outer(towards, towards) - np.eye(3)) * (size / tau_size)[..., None, None]
-        by_bone, by_target = of_bend @ across, of_tau @ across
-        by_along = of_bend @ by_axis(bone) + of_tau @ by_axis(target)
+        # d(|g| φ) = |g| dφ + φ d|g|,  dφ = m_e·de/|e| − m_τ·dτ/|τ|,  |g| = |e|/√
+        size = (STRAIGHT * self._length) ** 2 * swing.angle / swing.spread**3
+        of_bend = cross(axis, swing.bent) / swing.spread[..., None] + size[..., None] * swing.bent
+        of_tau = -cross(axis, swing.towards) * (swing.share / swing.distance)[..., None]
+        by_bone = (of_bend[..., None, :] @ across)[..., 0, :]
+        by_target = (of_tau[..., None, :] @ across)[..., 0, :]
+        by_along = by_axis(bone, of_bend) + by_axis(target, of_tau)
         by_root = -(by_bone + by_target + by_along)
-        return np.stack([by_root, by_bone, by_along], axis=3)
+        return np.stack([by_root, by_bone, by_along], axis=2)[:, :, None]
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles by which limbs would have to swing, less where they are straight, (F, tasks) [rad]."""
-        chord = _size(self.value(self._points(posed)))
-        return 2.0 * np.arcsin(np.minimum(0.5 * chord, 1.0))
+        return np.abs(self.value(self._points(posed))[..., 0])
+
+
+@dataclass(frozen=True)
+class _Swing:
+    """How limbs bend about their axes, and where they should."""
+
+    bent: FloatArray
+    """e/|e|, (F, E, 3); where it is nothing, the direction of the target."""
+    share: FloatArray
+    """|g|, (F, E)."""
+    spread: FloatArray
+    """√(|e|² + (εl)²), (F, E) [m]."""
+    towards: FloatArray
+    """τ/|τ|, (F, E, 3); where it is nothing, the direction in which the limb bends."""
+    distance: FloatArray
+    """|τ|, infinite where it is nothing, (F, E) [m]."""
+    angle: FloatArray
+    """φ, (F, E) [rad]."""
+
+    @classmethod
+    def of(
+        cls, axis: FloatArray, across: FloatArray, bone: FloatArray, target: FloatArray, length: FloatArray
+    ) -> _Swing:
+        """From n, X, b − a, t − a and l."""
+        bend = (across @ bone[..., None])[..., 0]
+        tau = (across @ target[..., None])[..., 0]
+        size, distance = _size(bend), _size(tau)
+        straight, nowhere = size <= NOWHERE * length, distance <= NOWHERE * length
+        any_way = across[..., 0]
+        bent = bend / np.where(straight, 1.0, size)[..., None]
+        towards = np.where(
+            nowhere[..., None],
+            np.where(straight[..., None], any_way, bent),
+            tau / np.where(nowhere, 1.0, distance)[..., None],
+        )
+        bent = np.where(straight[..., None], towards, bent)
+        spread = np.sqrt(size**2 + (STRAIGHT * length) ** 2)
+        sine = np.einsum("fex,fex->fe", axis, cross(towards, bent))
+        angle = np.arctan2(sine, np.einsum("fex,fex->fe", towards, bent))
+        return cls(bent, size / spread, spread, towards, np.where(nowhere, np.inf, distance), angle)
 
 
 def _size(vectors: FloatArray) -> FloatArray:
     """(..., 3) -> (...)."""
     return np.sqrt(np.einsum("...k,...k->...", vectors, vectors))
-
-
-def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
-    """(..., 3) and (..., 3) -> (..., 3, 3)."""
-    return left[..., :, None] * right[..., None, :]
