@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every method on the demo's figure, compared, so that one knows which to choose: scripts/methods.
+
+    scripts/methods [--markdown FILE] [--json FILE] [--method NAME ...] [--frames FIRST LAST]
+
+Rigify's basic human follows the demo's six empties, once with the table in reach and once, inside limits,
+out of reach. Each method bakes the same frames from the rest pose; then the keys are played back, and errors,
+turns and angles are read from Blender's evaluated matrices and channels, not from the add-on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import degrees
+from pathlib import Path
+from typing import Final
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from bpy.types import Object
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+import blender_ik_addon  # noqa: E402
+from blender_ik_addon.core import METHODS  # noqa: E402
+from blender_ik_addon.core.rotation import rotvec_from_matrix  # noqa: E402
+from scripts.examples import scenario, table_reach  # noqa: E402
+
+FloatArray = npt.NDArray[np.float64]
+
+PAGE: Final = Path("docs/methods.md")
+"""From the root of the project."""
+
+DEFAULT: Final = "PRIORITY"
+
+REACHED: Final = 1e-3
+"""Largest distance at which an effector counts as at its target in the sentences [m]."""
+
+GOOD_FOR: Final[dict[str, str]] = {
+    "PRIORITY": "Bakes, and wherever something must hold: what matters more never gives way, and the same "
+    "targets give the same pose. Out of reach it is slow and can turn abruptly.",
+    "DLS": "Targets that may share their error: nothing is kept for any of them.",
+    "SDLS": "Dragging several targets in and out of reach by hand: calm, and quick to catch up.",
+    "PSEUDO_INVERSE": "Small moves well inside the reach; beyond it no target is kept.",
+    "TRANSPOSE": "A first guess, or comparison: it always goes downhill, and slowly.",
+    "SPRINGS": "Cycles with the step rule of the paper: the joints come back when the targets do.",
+    "EXTENDED_JACOBIAN": "Chains that start stretched, tails and ropes: neighbouring bones resist together.",
+    "BOUNDED": "Damped steps in narrow limits: the limits are part of each step.",
+    "NONLINEAR": "Single poses far from the start, with limits: a minimisation, without a step rule.",
+}
+"""What each method is good for, in one line."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One method in one scene."""
+
+    method: str
+    names: tuple[str, ...]
+    """Effectors, (E,)."""
+    priorities: tuple[int, ...]
+    """(E,), 0 is highest."""
+    median_distances: tuple[float, ...]
+    """Of each from its target [m], (E,); nan where only an orientation is asked for."""
+    largest_distances: tuple[float, ...]
+    """[m], (E,)."""
+    median_angles: tuple[float, ...]
+    """To its target's orientation [rad], (E,)."""
+    largest_angles: tuple[float, ...]
+    """[rad], (E,)."""
+    foot_shift: float
+    """How far a foot strays from where it stands, once both have landed [m]."""
+    jerk: float
+    """Largest difference between two turns of a bone in its parent that follow each other [rad]."""
+    jerk_place: str
+    """Bone and frame of that."""
+    violation: float | None
+    """How far an angle is beyond its limit at most [rad]; None where there are no limits."""
+    seconds: float
+    """Of the solve, for a frame."""
+    iterations: float
+    """Median of the frames."""
+    reached: float
+    """Part of the frames in which the add-on says that all was reached."""
+
+    @property
+    def largest_distance(self) -> float:
+        """Of all effectors [m]."""
+        return float(np.nanmax(self.largest_distances))
+
+    def of_level(self, priority: int) -> tuple[float, float]:
+        """Largest distance [m] and angle [rad] of the effectors of a level."""
+        rows = [row for row, own in enumerate(self.priorities) if own == priority]
+        return (
+            float(np.nanmax([self.largest_distances[row] for row in rows])),
+            max(self.largest_angles[row] for row in rows),
+        )
+
+
+def jerks(measured: table_reach.Measurement) -> FloatArray:
+    """Size of the difference between turns that follow each other, (F − 2, n) [rad].
+
+    The turn from a frame to the next is a rotation vector in the parent's space: unlike Euler angles it has
+    no second way to say the same.
+    """
+    world = measured.world_from_bone[..., :3, :3]
+    local = np.stack(
+        [
+            world[:, i] if parent < 0 else np.swapaxes(world[:, parent], -1, -2) @ world[:, i]
+            for i, parent in enumerate(measured.parents)
+        ],
+        axis=1,
+    )
+    turns = rotvec_from_matrix(local[1:] @ np.swapaxes(local[:-1], -1, -2))  # (F − 1, n, 3)
+    return np.linalg.norm(np.diff(turns, axis=0), axis=-1)
+
+
+def violation(figure: Object, frames: Sequence[int]) -> float | None:
+    """How far the angles of played-back frames are beyond the limits at most [rad]; None without limits."""
+    limited = [
+        (bone.name, axis, getattr(bone, f"ik_min_{name}"), getattr(bone, f"ik_max_{name}"))
+        for bone in figure.pose.bones
+        for axis, name in enumerate("xyz")
+        if getattr(bone, f"use_ik_limit_{name}")
+    ]
+    if not limited:
+        return None
+    worst = 0.0
+    for frame in frames:
+        bpy.context.scene.frame_set(frame)
+        bones = figure.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones
+        for name, axis, least, greatest in limited:
+            angle = bones[name].rotation_euler[axis]
+            worst = max(worst, least - angle, angle - greatest)
+    bpy.context.scene.frame_set(frames[0])
+    return worst
+
+
+def outcome(figure: Object, method: str, frames: Sequence[int]) -> Outcome:
+    """Bake the figure with a method and measure."""
+    result = table_reach.bake(figure, method, frames, table_reach.ProgressBar(method))
+    measured = result.measured
+    differences = jerks(measured)
+    frame, bone = np.unravel_index(differences.argmax(), differences.shape)
+    distances, angles = measured.distances, measured.angles
+    return Outcome(
+        method=method,
+        names=measured.names,
+        priorities=tuple(effector.priority for effector in figure.poise.effectors),
+        median_distances=tuple(map(float, np.median(distances, axis=0))),
+        largest_distances=tuple(map(float, distances.max(axis=0))),
+        median_angles=tuple(map(float, np.median(angles, axis=0))),
+        largest_angles=tuple(map(float, angles.max(axis=0))),
+        foot_shift=measured.foot_shift(),
+        jerk=float(differences[frame, bone]),
+        jerk_place=f"{measured.bones[bone]}, {measured.frames[frame + 1]}",
+        violation=violation(figure, frames),
+        seconds=result.solve_time / len(frames),
+        iterations=float(np.median(result.report.iterations)),
+        reached=result.report.statuses.count("REACHED") / len(frames),
+    )
+
+
+def compare(methods: Sequence[str], frames: Sequence[int], *, far: bool) -> list[Outcome]:
+    """All methods in a new scene."""
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    scenario.enable_rigify()
+    figure = scenario.make_scene(far=far)
+    figure.poise.tolerance_position = table_reach.TOLERANCE_POSITION
+    figure.poise.tolerance_rotation = table_reach.TOLERANCE_ROTATION
+    return [outcome(figure, method, frames) for method in methods]
+
+
+# ---------------------------------------------------------------- page
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    heads, *others = rows
+    return "\n".join("| " + " | ".join(row) + " |" for row in (heads, ("---",) * len(heads), *others))
+
+
+def _millimetres(metres: float) -> str:
+    return "–" if np.isnan(metres) else _short(1e3 * metres)
+
+
+def _degrees(angle: float) -> str:
+    return _short(degrees(angle))
+
+
+def _short(value: float) -> str:
+    """Three digits, and no more than three behind the point."""
+    if 0.0 < value < 0.0005:
+        return "< 0.001"
+    return f"{value:.3g}" if value >= 0.1 else f"{value:.3f}"
+
+
+def summary_table(outcomes: Sequence[Outcome]) -> str:
+    """A line for each method."""
+    yardstick = next((o.seconds for o in outcomes if o.method == DEFAULT), None)
+    levels = sorted(set(outcomes[0].priorities))
+    named = [
+        ", ".join(n for n, own in zip(outcomes[0].names, outcomes[0].priorities, strict=True) if own == level)
+        for level in levels
+    ]
+    rows: list[tuple[str, ...]] = [
+        (
+            *("method", *(f"level {level}: {names}" for level, names in zip(levels, named, strict=True))),
+            *("frames reached", "standing feet move [mm]", "largest second difference [°]", "of"),
+            *("beyond limits [°]", "iterations", f"time by {DEFAULT}'s"),
+        )
+    ]
+    for o in outcomes:
+        errors = [o.of_level(level) for level in levels]
+        rows.append(
+            (
+                *(o.method, *(f"{_millimetres(place)} mm, {_degrees(turn)}°" for place, turn in errors)),
+                *(f"{100.0 * o.reached:.0f} %", _millimetres(o.foot_shift)),
+                *(_degrees(o.jerk), o.jerk_place),
+                "–" if o.violation is None else f"{degrees(o.violation):.0e}" if o.violation else "0",
+                f"{o.iterations:.0f}",
+                "–" if yardstick is None else f"{o.seconds / yardstick:.2f}",
+            )
+        )
+    return _table(rows)
+
+
+def effector_table(outcomes: Sequence[Outcome]) -> str:
+    """Median and largest error of each effector with each method."""
+    names = outcomes[0].names
+    rows: list[tuple[str, ...]] = [("method", *names)]
+    for o in outcomes:
+        cells = [
+            f"{_millimetres(median)} / {_millimetres(largest)} mm, "
+            f"{_degrees(median_angle)} / {_degrees(largest_angle)}°"
+            if not np.isnan(median)
+            else f"{_degrees(median_angle)} / {_degrees(largest_angle)}°"
+            for median, largest, median_angle, largest_angle in zip(
+                o.median_distances, o.largest_distances, o.median_angles, o.largest_angles, strict=True
+            )
+        ]
+        rows.append((o.method, *cells))
+    return _table(rows)
+
+
+def why_default(near: Sequence[Outcome], far: Sequence[Outcome]) -> str:
+    """Why the default is the default, from the numbers."""
+    chosen_near = next((o for o in near if o.method == DEFAULT), None)
+    chosen_far = next((o for o in far if o.method == DEFAULT), None)
+    others = [o for o in far if o.method != DEFAULT]
+    if chosen_near is None or chosen_far is None or not others:
+        return f"{DEFAULT} and another method must be run to compare them."
+    reach = [o.method for o in near if o.largest_distance <= REACHED]
+    parts = [
+        f"In reach {DEFAULT} is at every target within {_millimetres(chosen_near.largest_distance)} mm; "
+        f"within {1e3 * REACHED:g} mm are {', '.join(reach) or 'none'}.",
+        "Out of reach it is the levels that tell, the highest first:",
+    ]
+    sentences: list[str] = []
+    for level in sorted(set(chosen_far.priorities)):
+        names = ", ".join(
+            name for name, own in zip(chosen_far.names, chosen_far.priorities, strict=True) if own == level
+        )
+        own, theirs = chosen_far.of_level(level)[0], [o.of_level(level)[0] for o in others]
+        sentences.append(
+            f"{names} miss by {_millimetres(own)} mm, with the others by {_millimetres(min(theirs))} to "
+            f"{_millimetres(max(theirs))} mm"
+        )
+    jerky = [o.jerk for o in others]
+    parts.append("; ".join(sentences) + ".")
+    parts.append(
+        f"There its largest second difference is {degrees(chosen_far.jerk):.0f}°, that of the others "
+        f"{degrees(min(jerky)):.0f}° to {degrees(max(jerky)):.0f}°, and their time "
+        f"{min(o.seconds for o in others) / chosen_far.seconds:.2f} to "
+        f"{max(o.seconds for o in others) / chosen_far.seconds:.2f} of its own."
+    )
+    return " ".join(parts)
+
+
+def page(near: Sequence[Outcome], far: Sequence[Outcome], command: str) -> str:
+    """The page for the manual."""
+    methods = [o.method for o in near]
+    good = _table([("method", "good for"), *((method, GOOD_FOR[method]) for method in methods)])
+    frames = f"Made by `{command}` with Blender {bpy.app.version_string}."
+    about = (
+        "Rigify's basic human follows the six empties of [the demo](demo.md), solved and baked with each "
+        "method from the rest pose. Errors are read back from Blender's evaluated matrices after the bake: "
+        "median / largest over the frames. *Second difference* is how much two turns of a bone in its "
+        "parent that follow each other differ: smooth motion has small ones. *Time* is that of the solve, "
+        "as a ratio."
+    )
+    parts = ["# The methods, compared", frames, about, "## Which to choose", good, why_default(near, far)]
+    for title, outcomes in (("All in reach", near), ("The table out of reach, with limits", far)):
+        parts += [f"## {title}", summary_table(outcomes), effector_table(outcomes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare and write. Returns the exit code: 1 where the default misses what is in reach."""
+    parser = argparse.ArgumentParser(prog="scripts/methods", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", default=PAGE, help=f"the page (default: {PAGE})"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")
+    parser.add_argument(
+        "--method", action="append", choices=tuple(METHODS), help="only this; may be repeated"
+    )
+    parser.add_argument(
+        "--frames", type=int, nargs=2, metavar=("FIRST", "LAST"), default=(1, scenario.FRAMES), help="of 250"
+    )
+    options = parser.parse_args(arguments)
+    first, last = options.frames
+    if not 1 <= first < last - 1 <= scenario.FRAMES:
+        parser.error(f"--frames wants at least three frames between 1 and {scenario.FRAMES}")
+    methods, frames = tuple(options.method or METHODS), range(first, last + 1)
+    blender_ik_addon.register()
+    try:
+        near, far = (compare(methods, frames, far=far) for far in (False, True))
+    finally:
+        # A handler that is left behind would hang Blender 4.5 at exit.
+        blender_ik_addon.unregister()
+        scenario.disable_rigify()
+    command = "scripts/methods" + "".join(f" --method {method}" for method in options.method or ())
+    command += f" --frames {first} {last}" if (first, last) != (1, scenario.FRAMES) else ""
+    (ROOT / options.markdown).write_text(page(near, far, command), encoding="utf-8")
+    content: Mapping[str, object] = {
+        "blender": bpy.app.version_string,
+        "near": [asdict(o) for o in near],
+        "far": [asdict(o) for o in far],
+    }
+    if options.json is not None:
+        (ROOT / options.json).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    for title, outcomes in (("in reach", near), ("out of reach", far)):
+        print(f"\n{title}\n{summary_table(outcomes)}")
+    print(f"\n{why_default(near, far)} See {options.markdown}")
+    default = next((o for o in near if o.method == DEFAULT), None)
+    return 1 if default is not None and not default.largest_distance <= REACHED else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
