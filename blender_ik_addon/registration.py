@@ -3,10 +3,11 @@
 
 from contextlib import ExitStack
 
-from .scene import properties
-from .ui import operators, panels
+from . import cli
+from .scene import live, properties
+from .ui import character, drag, header, operators, overlay, panels, preferences
 
-MODULES = (properties, operators, panels)
+MODULES = (properties, preferences, operators, overlay, drag, panels, character, header, live, cli)
 """What is registered, each after the modules whose classes it uses."""
 
 

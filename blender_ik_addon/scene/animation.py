@@ -10,6 +10,7 @@ Keys go in and out as arrays, `foreach_get` and `foreach_set`, once per attribut
 reference outlives a call: what has to be found again is kept as a name, a data path or a session uid.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -176,6 +177,34 @@ def driven_channels(obj: bpy.types.Object) -> set[Channel]:
     if obj.animation_data is None:
         return set()
     return {(d.data_path, d.array_index) for d in obj.animation_data.drivers if not d.mute}
+
+
+def renumber_channels(obj: bpy.types.Object, collection: str, places: Mapping[int, int | None]) -> None:
+    """Let F-curves and drivers follow the elements of a list that are at other places now.
+
+    Blender keeps an element by its number, and would go on with another element of that number. What the
+    object plays is changed, actions that it does not play are not.
+
+    Args:
+        obj: The object that has the list.
+        collection: Data path of the list, from the object.
+        places: Old place -> new place, or None for an element that is gone: its F-curves go too.
+    """
+    channelbag = own_channelbag(obj)
+    animation = obj.animation_data
+    element = re.compile(re.escape(collection) + r"\[(\d+)\](.*)", re.DOTALL)
+    lists: list[Any] = [] if channelbag is None else [channelbag.fcurves]
+    lists += [] if animation is None else [animation.drivers]
+    for curves in lists:
+        for curve in list(curves):
+            found = element.fullmatch(curve.data_path)
+            if found is None:
+                continue
+            place = places.get(int(found[1]), int(found[1]))
+            if place is None:
+                curves.remove(curve)
+            else:
+                curve.data_path = f"{collection}[{place}]{found[2]}"
 
 
 def key_range(obj: bpy.types.Object) -> tuple[float, float] | None:

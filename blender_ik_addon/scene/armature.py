@@ -24,6 +24,7 @@ from ..core.rotation import EULER_ORDERS, euler_from_matrix_near, matrix_from_eu
 from ..core.skeleton import CHANNELS, INHERIT_SCALE, Pose, Skeleton
 from .animation import ChannelKeys, bone_keys, rotation_channel
 from .driven import driven_bones
+from .limits import BoneLimits, joint_entries, limits_of
 from .rotation_modes import (
     RotationLocks,
     bone_rotations,
@@ -34,9 +35,6 @@ from .rotation_modes import (
 
 if TYPE_CHECKING:
     from bpy.types import Depsgraph, Object, PoseBone
-
-STIFFEST: Final = 0.99
-"""Largest stiffness that is read [1]; Blender allows as much, and at 1 a channel would not move at all."""
 
 SCALE_TOLERANCE: Final = 1e-4
 """Largest unevenness or shear of the object [1] that is still taken for rounding: 0.2 mm on two metres."""
@@ -130,6 +128,8 @@ def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armat
     names, parents = parents_first(data.bones)
     pose_bones = pose_bones_named(armature_object, names)
     driven_by = driven_bones(armature_object)
+    entries = joint_entries(armature_object)
+    limits = [limits_of(bone, entries.get(bone.name)) for bone in pose_bones]
     n = len(names)
     locks = [RotationLocks.of(bone) for bone in pose_bones]
     written = np.zeros((n, 7), dtype=np.bool_)
@@ -138,23 +138,21 @@ def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armat
     stiffness = np.zeros((n, CHANNELS))
     preferred = np.zeros((n, CHANNELS))
     for joint, bone in enumerate(pose_bones):
-        if names[joint] not in driven_by:
+        if names[joint] not in driven_by and not limits[joint].is_held:
             free[joint, 3:], written[joint, 3:] = locks[joint].free, locks[joint].written
-            if move_root and parents[joint] < 0:
+            if move_root and (parents[joint] < 0 or _may_move(bone, limits[joint])):
                 free[joint, :3] = written[joint, :3] = ~np.array(bone.lock_location)
-                if free[joint, :3].any():
-                    preferred[joint] = np.nan  # wherever the figure has gone and faces is as good as its rest
-        for axis, letter in enumerate("xyz", start=3):
-            if getattr(bone, f"use_ik_limit_{letter}"):
-                lower[joint, axis] = getattr(bone, f"ik_min_{letter}")
-                upper[joint, axis] = getattr(bone, f"ik_max_{letter}")
-            stiffness[joint, axis] = min(getattr(bone, f"ik_stiffness_{letter}"), STIFFEST)
+        preferred[joint, 3:] = limits[joint].preferred
+        if free[joint, :3].any():
+            preferred[joint] = np.nan  # wherever the figure has gone and faces is as good as its rest
+        lower[joint, 3:], upper[joint, 3:] = limits[joint].lower, limits[joint].upper
+        stiffness[joint, 3:] = limits[joint].stiffness
     bones = [data.bones[name] for name in names]
     skeleton = Skeleton(
         names=names,
         parents=np.array(parents, dtype=np.int64),
         rest=_rest_matrices(data.bones, names, parents),
-        orders=_orders(pose_bones),
+        orders=_orders(pose_bones, limits),
         free=free,
         lower=lower,
         upper=upper,
@@ -191,8 +189,16 @@ def parents_first(bones: Any) -> tuple[tuple[str, ...], list[int]]:
     return names, [-1 if (parent := parent_of[name]) is None else index[parent] for name in names]
 
 
-def _orders(pose_bones: "Sequence[PoseBone]") -> IntArray:
-    """Return indices of the bones' Euler orders, (n,); without one, an order far from gimbal lock."""
+def _may_move(bone: "PoseBone", limits: BoneLimits) -> bool:
+    """Return whether a bone that has a parent may change its location; connected bones have none."""
+    return limits.may_move and not bone.bone.use_connect
+
+
+def _orders(pose_bones: "Sequence[PoseBone]", limits: Sequence[BoneLimits]) -> IntArray:
+    """Return indices of the bones' Euler orders, (n,); without one, an order far from gimbal lock.
+
+    What is limited has the order of its limits, whatever the pose: else they would be other limits in each.
+    """
     modes = np.array([bone.rotation_mode for bone in pose_bones])
     orders = np.array([order_index(mode) if mode in EULER_ORDERS else -1 for mode in modes.tolist()])
     for mode, attribute, matrices in (
@@ -203,6 +209,9 @@ def _orders(pose_bones: "Sequence[PoseBone]") -> IntArray:
         if len(rows):
             values = np.array([getattr(pose_bones[row], attribute) for row in rows.tolist()])
             orders[rows] = far_orders(matrices(values))
+    for row, of_bone in enumerate(limits):
+        if of_bone.order is not None:
+            orders[row] = of_bone.order
     return orders
 
 
@@ -309,7 +318,9 @@ def read_pose(
     channels = np.concatenate([read("location", 3), read("rotation_euler", 3)], axis=1)  # (n, 6)
     channels[connected, :3] = 0.0  # Blender leaves the location of a connected bone out
     scale = read("scale", 3)
-    near = np.zeros((n, 3)) if reference is None else reference.rotation
+    # Without a reference those angles that keep to the limits, where there are such.
+    near = np.clip(0.0, skeleton.lower[:, 3:], skeleton.upper[:, 3:])
+    near = near if reference is None else reference.rotation
     four = ~np.isin(modes, EULER_ORDERS)
     if four.any():
         matrices = np.where(

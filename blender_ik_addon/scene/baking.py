@@ -4,6 +4,7 @@
 import math
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import pairwise
 from numbers import Real
 from typing import Any, Final
@@ -12,18 +13,19 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from ..core import IKError, Pose, SolverOptions
+from ..core import IKError, Pose, Problem, SolverOptions, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.explanation import explain
-from ..core.sequence import SequenceJob
+from ..core.sequence import SequenceJob, SequenceSolution
 from ..core.solver import tolerances as task_tolerances
 from .animation import Channel, check_keyable, write_keys
 from .armature import channel_values, rotation_values
 from .effectors import reasons
+from .following import held
 from .properties import settings_of
 from .reports import BakeReport, measured_status, notes_on_branches
 from .restoring import ActionSnapshot, PoseSnapshot, block_with_uid, scene_state
-from .rig import Reading, Rig, solver_options, tolerances
+from .rig import Reading, Rig
 
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
@@ -110,6 +112,7 @@ class BakeJob:
         scene, view_layer = bpy.context.scene, bpy.context.view_layer
         third = 1.0 / 3.0
         rig = self._rig
+        self._undo.enter_context(held(self._armature_object()))  # live mode would overwrite what is played back
         # Undone in reverse. The pose comes last: setting the frame, and updating what was tagged, play the
         # animation over it.
         self._undo.callback(self._restore_pose, PoseSnapshot.take(self._armature_object()))
@@ -126,16 +129,23 @@ class BakeJob:
             yield third * (row + 1) / len(self.frames)
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
-        problem, poses = rig.problem(readings), _stacked(readings)
-        options = solver_options(self._armature_object(), max(reading.scale for reading in readings))
-        job = SequenceJob(problem, poses, options)
-        for part in job.run():
-            yield third * (1.0 + part)
-        sequence = job.solution()
+        options = rig.solver_options(self._armature_object(), max(reading.scale for reading in readings))
+        solved = _Solved()
+        for run in rig.runs(readings):
+            problem = rig.problem(readings[run])
+            job = SequenceJob(problem, solved.going_on(_stacked(readings[run]), problem), options)
+            options = replace(options, restarts=0)  # another start in the middle of a motion would be a jump
+            for part in job.run():
+                yield third * (1.0 + (run.start + part * (run.stop - run.start)) / len(readings))
+            solved.append(job.solution(), problem)
 
         armature_object = self._armature_object()
-        joints = problem.moving_joints
-        keys = channel_values(rig.armature, sequence.pose.channels, joints, present=present)
+        if not solved.joints:
+            raise IKError(
+                f"no effector of {self._name!r} takes part in any of these frames: give one a weight and an "
+                "influence above 0"
+            )
+        keys = channel_values(rig.armature, solved.pose.channels, sorted(solved.joints), present=present)
         undo_keys = self._undo.enter_context(ExitStack())
         undo_keys.callback(self._restore_action, ActionSnapshot.take(armature_object))
         written = write_keys(armature_object, np.array(self.frames, dtype=np.float64), keys)
@@ -145,16 +155,18 @@ class BakeJob:
         distances, angles = np.empty((2, len(self.frames), len(rig.effectors)))
         for row, frame in enumerate(self.frames):
             scene.frame_set(frame)
-            distances[row], angles[row] = rig.measure(self._armature_object(), view_layer.depsgraph)
+            distances[row], angles[row] = rig.measure(
+                self._armature_object(), view_layer.depsgraph, readings[row]
+            )
             yield third * (2.0 + (row + 1) / len(self.frames))
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         sheared = rig.notes_on_shear(self._armature_object(), view_layer.depsgraph)
-        within = tolerances(self._armature_object())
+        within = rig.tolerances(self._armature_object())
         missed = within.missed(distances, angles)
         worst = within.excess(distances, angles).argmax(axis=0)
-        whys = _reasons(rig, readings, sequence.pose, options, worst, np.logical_or.reduce(missed, axis=0))
-        branches = tuple(self.frames[row] for row in sequence.branches)
+        whys = _reasons(rig, readings, solved.pose, options, worst, np.logical_or.reduce(missed, axis=0))
+        branches = tuple(self.frames[row] for row in solved.branches)
         undo_keys.pop_all()
         self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
         self._undo.close()
@@ -167,15 +179,22 @@ class BakeJob:
             tolerances=within,
             statuses=tuple(
                 measured_status(status, not any_missed)
-                for status, any_missed in zip(sequence.statuses, np.any(missed, axis=1), strict=True)
+                for status, any_missed in zip(solved.statuses, np.any(missed, axis=1), strict=True)
             ),
-            iterations=sequence.iterations,
+            iterations=solved.iterations,
             branches=branches,
             reasons=whys,
-            notes=(*rig.notes, *sheared, *written.notes, *notes_on_branches(branches)),
+            notes=(
+                *rig.notes,
+                *rig.notes_on_limits(readings),
+                *sheared,
+                *written.notes,
+                *notes_on_branches(branches),
+            ),
             action=written.action,
             keys=written.keys,
             keys_replaced=written.keys_replaced,
+            kinds=tuple(effector.kind for effector in rig.effectors),
         )
         rig.show(armature_object, _worst(distances), _worst(angles), self._report)
 
@@ -192,6 +211,54 @@ class BakeJob:
         before.restore(armature_object)
         for (path, index), value in zip(self._keyed, played, strict=True):
             armature_object.path_resolve(path)[index] = value
+
+
+class _Solved:
+    """The runs of frames that are solved so far, one after the other."""
+
+    def __init__(self) -> None:
+        self._poses: list[Pose] = []
+        self._iterations: list[IntArray] = []
+        self._last: list[int] = []
+        """Joints that moved in the last run."""
+        self._frames = 0
+        self.statuses: list[Status] = []
+        self.branches: list[int] = []
+        """Frames, by position, at which the motion goes over to another pose."""
+        self.joints: set[int] = set()
+        """Joints that moved in any run."""
+
+    def going_on(self, poses: Pose, problem: Problem) -> Pose:
+        """Poses of the next run, (F, n, 6), of which the first goes on from the last solved one."""
+        if not self._poses:
+            return poses
+        channels = poses.channels.copy()
+        joints = [joint for joint in problem.moving_joints if joint in self._last]
+        channels[0, joints] = self._poses[-1].channels[-1, joints]
+        return Pose(channels, poses.scale)
+
+    def append(self, solution: SequenceSolution, problem: Problem) -> None:
+        """Take the next run."""
+        self._last = problem.moving_joints
+        self.joints.update(self._last)
+        self.branches += [self._frames + row for row in solution.branches]
+        self.statuses += solution.statuses
+        self._poses.append(solution.pose)
+        self._iterations.append(solution.iterations)
+        self._frames += len(solution.statuses)
+
+    @property
+    def pose(self) -> Pose:
+        """All of it, (F, n, 6)."""
+        return Pose(
+            np.concatenate([pose.channels for pose in self._poses]),
+            np.concatenate([pose.scale for pose in self._poses]),
+        )
+
+    @property
+    def iterations(self) -> IntArray:
+        """Of each frame, (F,)."""
+        return np.concatenate(self._iterations)
 
 
 def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tuple[int, ...]:
@@ -244,11 +311,12 @@ def _reasons(
     told = [""] * len(rig.effectors)
     for row in np.unique(worst[missed]).tolist():
         reading, pose = readings[row], solved.frame(row).as_batch()
-        system = rig.problem([reading]).assemble(pose)
+        plan = rig.plan([reading])
+        system = Problem(plan.skeleton, plan.tasks).assemble(pose)
         posed = system.place(system.mechanism.values(pose))
         met = system.errors(posed) <= task_tolerances(system, options)
         whys = explain(system, posed, met, merged=options.merged)[0]
-        texts = reasons(rig.effectors, whys, reading.scale)
+        texts = reasons(rig.effectors, reading.influences, plan.counts, whys, reading.scale)
         for effector in np.flatnonzero(missed & (worst == row)).tolist():
             told[effector] = texts[effector]
     return tuple(told)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import bpy
 
 from .animation import animated_channels, driven_channels
+from .limits import joint_entries, keeps_inside
 
 if TYPE_CHECKING:
     from bpy.types import Constraint, Object, PoseBone
@@ -37,8 +38,11 @@ def driven_bones(armature_object: "Object") -> dict[str, str]:
         elif path in drivers and _TRANSFORM.match(channel):
             driven.setdefault(bone, "a driver")
     bones: Any = armature_object.pose.bones
+    entries = joint_entries(armature_object)
     for bone in bones:
         for constraint in bone.constraints:
+            if keeps_inside(bone, constraint, entries.get(bone.name)):
+                continue  # what is solved keeps inside, so it changes nothing
             if _decides(constraint, (bone.name, constraint.name) in switched):
                 for affected in _affected_bones(bone, constraint):
                     driven.setdefault(affected, f"a constraint ({constraint.type})")

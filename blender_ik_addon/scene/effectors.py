@@ -1,54 +1,108 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Effector entries and their targets -> tasks, and how far bones are from their targets.
+"""Effector entries and their targets, read and checked.
 
 Entries are read into plain data and checked once; targets are read from the evaluated depsgraph, in world
-space, with whatever parents, constraints and animation they have. World to armature space is done here, in
-one place: core knows armature space only.
+space, with whatever parents, constraints and animation they have. What becomes of them is told in `kinds`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import Explanation, IKError, MatchOrientation, ReachPoint, Task
+from ..core import Explanation, IKError
 from ..core.arrays import FloatArray
-from ..core.rotation import rotvec_from_matrix
 from .dependence import check_independence
-from .properties import POISE_PG_effector, settings_of
+from .properties import PINNABLE, POISE_PG_effector, settings_of
 
 NO_SCALE: Final = 1e-12
 """Length [1] of a matrix column at and below which it has no direction."""
 
+AXES: Final = MappingProxyType(
+    {
+        f"{sign}_{letter}": tuple(size * float(letter == other) for other in "XYZ")
+        for sign, size in (("POS", 1.0), ("NEG", -1.0))
+        for letter in "XYZ"
+    }
+)
+"""Axes of a bone by their names in the panel."""
+
+Vector3 = tuple[float, float, float]
+
+_LENGTHS: Final = MappingProxyType({'DISTANCE': "distance", 'PLANE': "height", 'FLOOR': "height"})
+"""Kinds with a length that can be animated, and what it is called."""
+
+
+@dataclass(frozen=True)
+class StoredBone:
+    """Where one bone is in a stored pose, against its rest pose."""
+
+    bone: str
+    location: Vector3
+    """[m] along its own axes."""
+    rotation: tuple[float, float, float, float]
+    """Quaternion."""
+
 
 @dataclass(frozen=True)
 class Effector:
-    """One enabled effector, as plain data."""
+    """One enabled effector, as plain data. What may change by frame is not in it: see `read_amounts`."""
 
     index: int
     """Place in the list of the armature object."""
     name: str
     """Name for messages: its own, or that of its bone."""
     bone: str
-    position: bool
-    """Whether the bone's point goes to its target's place."""
-    orientation: bool
-    """Whether the bone takes its target's orientation."""
+    kind: str
+    """One of `properties.KIND_ITEMS`."""
     target: str
-    """Name of the target object, for messages."""
+    """Name of the target object, for messages; empty where none is followed."""
     target_bone: str
     """Name of the bone of the target object that is followed; empty for the object."""
     priority: int
     weight: float
-    point: tuple[float, float, float]
+    point: Vector3
     """Point of the bone in its own axes [m], before the bone's scale."""
     position_axes: tuple[bool, bool, bool]
-    """World axes."""
+    """World axes; for STAY those along which bones are located."""
     orientation_axes: tuple[bool, bool, bool]
-    """The target's axes."""
+    """The target's axes; for STAY those about which bones turn."""
+    axis: Vector3 = (0.0, 1.0, 0.0)
+    """AIM: direction of the ray in the bone's own axes."""
+    chain_depth: int = 0
+    """How many bones up from its own may move for it; 0 for all."""
+    other_bone: str = ""
+    """DISTANCE: from which the distance is kept in place of a target; empty for the target."""
+    other_point: Vector3 = (0.0, 0.0, 0.0)
+    """Point of that bone in its own axes [m]."""
+    root_bone: str = ""
+    """POLE: with which the limb begins."""
+    tip_bone: str = ""
+    """POLE: at whose head it ends."""
+    is_support: bool = False
+    """Whether the body stands on it."""
+    stay: str = 'REST'
+    """STAY: near which pose, one of `properties.STAY_ITEMS`."""
+    whole_body: bool = False
+    """STAY: whether this is about all bones, or only its own and what hangs on it."""
+    stored: tuple[StoredBone, ...] = ()
+    """STAY: the stored pose."""
+    pin: tuple[float, ...] | None = None
+    """armature_from_bone of where the bone is held, row by row, (16,) [m]; None where it is not pinned."""
+
+    @property
+    def position(self) -> bool:
+        """Whether the bone's point goes to its target's place."""
+        return self.kind in {'POSITION', 'BOTH'}
+
+    @property
+    def orientation(self) -> bool:
+        """Whether the bone takes its target's orientation."""
+        return self.kind in {'ORIENTATION', 'BOTH'}
 
 
 # Reading entries
@@ -68,33 +122,172 @@ def read_effectors(armature_object: Object) -> tuple[Effector, ...]:
     return effectors
 
 
+def label_of(entry: POISE_PG_effector, index: int) -> str:
+    """What messages call an entry."""
+    return entry.name or entry.bone or f"number {index + 1}"
+
+
+def target_use(entry: POISE_PG_effector) -> str:
+    """Whether an entry follows its target: 'NEEDED', 'OPTIONAL', or 'NONE' where it does without."""
+    if entry.kind == 'STAY' or (entry.pinned and entry.kind in PINNABLE):
+        return 'NONE'
+    if entry.kind == 'DISTANCE' and entry.other_bone:
+        return 'NONE'
+    return 'OPTIONAL' if entry.kind == 'BALANCE' else 'NEEDED'
+
+
+def lacks_target(entry: POISE_PG_effector) -> bool:
+    """Whether an entry needs a target and has none."""
+    return entry.target is None and target_use(entry) == 'NEEDED'
+
+
 def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effector:
-    label = entry.name or entry.bone or f"number {index + 1}"
+    label = label_of(entry, index)
     data: Any = armature_object.data
     if entry.bone not in data.bones:
         missing = f"no bone {entry.bone!r} (renamed?)" if entry.bone else "no bone chosen"
         raise IKError(
             f"effector {label!r} has {missing} in {armature_object.name!r}: choose its bone, or disable it"
         )
-    target = _checked_target(label, entry)
-    check_independence(label, target, armature_object)
-    position, orientation = entry.kind in {'POSITION', 'BOTH'}, entry.kind in {'ORIENTATION', 'BOTH'}
-    if (position and not any(entry.position_axes)) or (orientation and not any(entry.orientation_axes)):
-        kind = "position" if position and not any(entry.position_axes) else "orientation"
-        raise IKError(f"effector {label!r}: all its {kind} axes are off. Switch one on, or change its kind")
+    _check_numbers(label, entry)
+    use = target_use(entry)
+    target = None
+    if use == 'NEEDED' or (use == 'OPTIONAL' and entry.target is not None):
+        target = _checked_target(label, entry)
+        check_independence(label, target, armature_object)
+    _check_axes(label, entry)
+    root, tip = limb_bones(armature_object, label, entry) if entry.kind == 'POLE' else ("", "")
+    if entry.kind == 'DISTANCE' and entry.other_bone:
+        _check_other_bone(armature_object, label, entry)
+    if entry.kind == 'STAY' and entry.stay == 'STORED' and not len(entry.stored):
+        raise IKError(
+            f"effector {label!r} has no stored pose: press Store Pose, or choose another pose for it"
+        )
     return Effector(
         index=index,
         name=label,
         bone=entry.bone,
-        position=position,
-        orientation=orientation,
-        target=target.name,
-        target_bone=entry.target_bone if target.type == 'ARMATURE' else "",
+        kind=entry.kind,
+        target="" if target is None else target.name,
+        target_bone=entry.target_bone if target is not None and target.type == 'ARMATURE' else "",
         priority=entry.priority,
         weight=entry.weight,
-        point=(entry.point[0], entry.point[1], entry.point[2]),
+        point=_three(entry.point),
         position_axes=(entry.position_axes[0], entry.position_axes[1], entry.position_axes[2]),
         orientation_axes=(entry.orientation_axes[0], entry.orientation_axes[1], entry.orientation_axes[2]),
+        axis=_three(AXES[entry.axis]),
+        chain_depth=entry.chain_depth,
+        other_bone=entry.other_bone if entry.kind == 'DISTANCE' else "",
+        other_point=_three(entry.other_point),
+        root_bone=root,
+        tip_bone=tip,
+        is_support=entry.is_support,
+        stay=entry.stay,
+        whole_body=entry.stay_scope == 'BODY',
+        stored=_stored(entry) if entry.kind == 'STAY' and entry.stay == 'STORED' else (),
+        pin=tuple(entry.pin_matrix) if entry.pinned and entry.kind in PINNABLE else None,
+    )
+
+
+def _three(values: Sequence[float]) -> Vector3:
+    return values[0], values[1], values[2]
+
+
+def _check_numbers(label: str, entry: POISE_PG_effector) -> None:
+    """Refuse fields that are not numbers; scripts and drivers can put such into them."""
+    for field in ("weight", "point", "other_point", "pin_matrix"):
+        if not np.isfinite(getattr(entry, field)).all():
+            name = entry.bl_rna.properties[field].name
+            remedy = "pin the bone again" if field == "pin_matrix" else "set it in the sidebar, tab Poise"
+            raise IKError(f"effector {label!r}: its {name} is not a number: {remedy}")
+
+
+def _check_axes(label: str, entry: POISE_PG_effector) -> None:
+    """Refuse an effector all of whose axes are off."""
+    position = entry.kind in {'POSITION', 'BOTH'} and not any(entry.position_axes)
+    orientation = entry.kind in {'ORIENTATION', 'BOTH'} and not any(entry.orientation_axes)
+    if position or orientation:
+        kind = "position" if position else "orientation"
+        raise IKError(f"effector {label!r}: all its {kind} axes are off. Switch one on, or change its kind")
+    if entry.kind == 'BALANCE' and not any(entry.position_axes[:2]):
+        raise IKError(f"effector {label!r}: its axes X and Y are both off. Switch one on, or disable it")
+    if entry.kind == 'STAY' and not (any(entry.position_axes) or any(entry.orientation_axes)):
+        raise IKError(f"effector {label!r}: all its axes are off. Switch one on, or disable it")
+
+
+def limb_bones(armature_object: Object, label: str, entry: POISE_PG_effector) -> tuple[str, str]:
+    """Return the bones with which the limb of a pole begins and at whose head it ends.
+
+    Raises:
+        IKError: One is missing, or the three do not follow one another.
+    """
+    data: Any = armature_object.data
+    bones, middle = data.bones, data.bones[entry.bone]
+    for what, name in (("limb root", entry.root_bone), ("limb tip", entry.tip_bone)):
+        if name and name not in bones:
+            raise IKError(
+                f"effector {label!r}: its {what} {name!r} is no bone of {armature_object.name!r} (renamed?). "
+                "Choose another, or none"
+            )
+    root = bones[entry.root_bone] if entry.root_bone else middle.parent
+    if root is None:
+        raise IKError(
+            f"effector {label!r}: bone {middle.name!r} has no parent, so it is not the middle of a limb. "
+            "Choose the bone below the one with which the limb begins: the forearm, the shin"
+        )
+    tip = bones[entry.tip_bone] if entry.tip_bone else _child_at_tail(armature_object, middle)
+    if tip is None:
+        raise IKError(
+            f"effector {label!r}: bone {middle.name!r} has no child, so its limb has no end. Choose the bone "
+            "above the last of the limb: the forearm, the shin"
+        )
+    if root not in middle.parent_recursive or middle not in tip.parent_recursive:
+        raise IKError(
+            f"effector {label!r}: {root.name!r}, {middle.name!r} and {tip.name!r} must follow one another "
+            "from the body outward, as upper arm, forearm and hand. Choose bone, limb root and limb tip so"
+        )
+    for first, second in ((root, middle), (middle, tip)):
+        if (first.head_local - second.head_local).length <= NO_SCALE:
+            raise IKError(
+                f"effector {label!r}: {first.name!r} and {second.name!r} begin at the same place, so there "
+                "is no limb between them. Choose another limb root or limb tip"
+            )
+    return root.name, tip.name
+
+
+def _child_at_tail(armature_object: Object, middle: Any) -> Any:
+    """Return the child that goes on from a bone: on the way to another effector, or else the nearest one."""
+    ways: set[str] = set()
+    for entry in settings_of(armature_object).effectors:
+        bone = middle.id_data.bones.get(entry.bone) if entry.enabled else None
+        if bone is not None:
+            ways.update({bone.name, *(above.name for above in bone.parent_recursive)})
+
+    def far(child: Any) -> tuple[bool, float]:
+        return child.name not in ways, (child.head_local - middle.tail_local).length
+
+    return min(middle.children, key=far, default=None)
+
+
+def _check_other_bone(armature_object: Object, label: str, entry: POISE_PG_effector) -> None:
+    data: Any = armature_object.data
+    if entry.other_bone not in data.bones:
+        raise IKError(
+            f"effector {label!r}: its other bone {entry.other_bone!r} is no bone of {armature_object.name!r} "
+            "(renamed?). Choose another, or none to keep the distance from its target"
+        )
+    if entry.other_bone == entry.bone:
+        raise IKError(
+            f"effector {label!r} is to keep its distance from its own bone {entry.bone!r}, which never "
+            "changes. Choose another bone"
+        )
+
+
+def _stored(entry: POISE_PG_effector) -> tuple[StoredBone, ...]:
+    """Return the stored pose; bones that are not there any more do not matter."""
+    return tuple(
+        StoredBone(bone.name, _three(bone.location), (*bone.rotation,))  # pyright: ignore[reportArgumentType]
+        for bone in entry.stored
     )
 
 
@@ -130,7 +323,8 @@ def check_evaluated(armature_object: Object, effectors: Sequence[Effector], deps
         IKError: One is disabled, or was deleted from the scene.
     """
     entries = settings_of(armature_object).effectors
-    targets = [(f"effector {e.name!r}: its target", entries[e.index].target) for e in effectors]
+    followed = (effector for effector in effectors if effector.target)
+    targets = [(f"effector {e.name!r}: its target", entries[e.index].target) for e in followed]
     present = {block.original for block in depsgraph.ids}
     for role, obj in [("armature", armature_object), *targets]:
         if obj is not None and obj not in present:
@@ -145,16 +339,24 @@ def world_from_targets(
 ) -> FloatArray:
     """Read the matrices of the targets at the depsgraph's frame, (E, 4, 4) [m].
 
+    Of a pinned effector it is that of its bone where it was pinned, with the origin at its point; that of
+    one without a target is the identity.
+
     Raises:
         IKError: A target or its bone is gone, or nowhere.
     """
     entries = settings_of(armature_object).effectors
-    matrices = np.empty((len(effectors), 4, 4))
+    matrices = np.tile(np.eye(4), (len(effectors), 1, 1))
     for row, effector in enumerate(effectors):
+        entry = _same_entry(armature_object, entries, effector)
+        if effector.pin is not None:
+            world_from_armature = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
+            matrices[row] = world_from_armature @ np.array(effector.pin).reshape(4, 4)
+            matrices[row, :3, 3] += matrices[row, :3, :3] @ np.array(effector.point)
+            continue
+        if not effector.target:
+            continue
         # From the entry, not by name: the target may have been renamed, and names differ only within a file.
-        if effector.index >= len(entries) or entries[effector.index].bone != effector.bone:
-            raise IKError(f"the effectors of {armature_object.name!r} have changed meanwhile: begin again")
-        entry = entries[effector.index]
         target = _checked_target(effector.name, entry).evaluated_get(depsgraph)
         matrices[row] = np.array(target.matrix_world)
         if effector.target_bone:
@@ -167,6 +369,48 @@ def world_from_targets(
                 f"in frame {scene.frame_current}. Look at its drivers, constraints and scale"
             )
     return matrices
+
+
+def _same_entry(armature_object: Object, entries: Any, effector: Effector) -> POISE_PG_effector:
+    """Return the entry of an effector, if the list is still the same."""
+    if effector.index >= len(entries) or entries[effector.index].bone != effector.bone:
+        raise IKError(f"the effectors of {armature_object.name!r} have changed meanwhile: begin again")
+    return entries[effector.index]
+
+
+def read_amounts(
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
+) -> tuple[FloatArray, FloatArray]:
+    """Read what can be animated, at the depsgraph's frame.
+
+    From the original object, to which Blender writes what it has animated: the evaluated one does not follow
+    when a script changes a property of an add-on.
+
+    Returns:
+        Influences [1] and lengths [m], distances of DISTANCE and heights of PLANE and FLOOR, (E,) each.
+
+    Raises:
+        IKError: One is not a number, or a distance is negative.
+    """
+    entries = settings_of(armature_object).effectors
+    influences, lengths = np.ones(len(effectors)), np.zeros(len(effectors))
+    for row, effector in enumerate(effectors):
+        entry = _same_entry(armature_object, entries, effector)
+        influences[row] = np.clip(entry.influence, 0.0, 1.0)
+        if effector.kind == 'DISTANCE':
+            lengths[row] = entry.distance
+        elif effector.kind in {'PLANE', 'FLOOR'}:
+            lengths[row] = entry.height
+    bad = ~np.isfinite(influences) | ~np.isfinite(lengths)
+    if bad.any():
+        row = int(np.argmax(bad))
+        what = "influence" if not np.isfinite(influences[row]) else _LENGTHS[effectors[row].kind]
+        scene: Any = depsgraph.scene
+        raise IKError(
+            f"effector {effectors[row].name!r}: its {what} is not a number in frame {scene.frame_current}. "
+            "Look at its keys and drivers"
+        )
+    return influences, np.where([e.kind == 'DISTANCE' for e in effectors], np.maximum(lengths, 0.0), lengths)
 
 
 def orientations(matrices: FloatArray) -> FloatArray:
@@ -185,83 +429,29 @@ def orientations(matrices: FloatArray) -> FloatArray:
     return np.where(flat, np.nan, u @ vt)
 
 
-# Tasks and errors
-
-
-def make_tasks(
-    effectors: Sequence[Effector], world_from_target: FloatArray, world_from_armature: FloatArray
-) -> tuple[Task, ...]:
-    """Return tasks in armature space.
-
-    Weights stay as they are: the solver measures lengths against the reach of the figure, so that a scale of
-    the armature object changes nothing.
-
-    Args:
-        effectors: The effectors, (E,).
-        world_from_target: Matrices of their targets over the frames, (F, E, 4, 4).
-        world_from_armature: Matrix of the armature object over the frames, (F, 4, 4): rotation, even scale.
-
-    Returns:
-        For each effector the task for its place, then that for its orientation, as far as it has them.
-
-    Raises:
-        IKError: A target whose orientation is asked for has none.
-    """
-    armature_from_world = np.linalg.inv(world_from_armature)
-    armature_from_axes = np.swapaxes(orientations(world_from_armature), -1, -2)
-    tasks: list[Task] = []
-    for number, effector in enumerate(effectors):
-        if effector.position:
-            places = armature_from_world @ world_from_target[:, number, :, 3, None]  # (F, 4, 1)
-            tasks.append(
-                ReachPoint(
-                    joint=effector.bone,
-                    target=places[:, :3, 0],
-                    point=np.array(effector.point),
-                    axes=effector.position_axes,
-                    armature_from_axes=armature_from_axes,
-                    priority=effector.priority,
-                    weight=effector.weight,
-                    name=effector.name,
-                )
-            )
-        if effector.orientation:
-            rotations = orientations(world_from_target[:, number])
-            if np.isnan(rotations).any():
-                raise IKError(
-                    f"effector {effector.name!r}: its target {effector.target!r} is scaled to nothing, so it "
-                    "has no orientation. Reset its scale (Alt S), or use the kind Position"
-                )
-            tasks.append(
-                MatchOrientation(
-                    joint=effector.bone,
-                    target=armature_from_axes @ rotations,
-                    axes=effector.orientation_axes,
-                    priority=effector.priority,
-                    weight=effector.weight,
-                    name=effector.name,
-                )
-            )
-    return tuple(tasks)
-
-
 def reasons(
-    effectors: Sequence[Effector], explanations: Sequence[Explanation | None], scale: float
+    effectors: Sequence[Effector],
+    influences: FloatArray,
+    counts: Sequence[int],
+    explanations: Sequence[Explanation | None],
+    scale: float,
 ) -> list[str]:
-    """Say for each effector why its tasks of `make_tasks` were missed; nothing where they were met.
+    """Say for each effector why its tasks were missed; nothing where they were met.
 
     Args:
         effectors: The effectors, (E,).
-        explanations: What the solver says of each task that has a weight, in order; None where it was met.
+        influences: How far each takes part, (E,) [1].
+        counts: How many tasks with a weight each has, (E,).
+        explanations: What the solver says of each of these, in order; None where it was met.
         scale: World metres to one armature unit.
     """
     whys = iter(explanations)
     texts: list[str] = []
-    for effector in effectors:
-        if effector.weight == 0.0:
-            texts.append("its weight is 0")  # its tasks take no part, and have no errors
+    for effector, influence, count in zip(effectors, influences.tolist(), counts, strict=True):
+        if influence == 0.0 or effector.weight == 0.0:
+            # Its tasks take no part, and have no errors.
+            texts.append("its influence is 0" if influence == 0.0 else "its weight is 0")
             continue
-        count = int(effector.position) + int(effector.orientation)
         missed = [why for why in islice(whys, count) if why is not None]
         parts = [why.why(scale) for why in missed]
         if len(set(parts)) > 1:
@@ -269,29 +459,3 @@ def reasons(
             parts = [f"{kind} {part}" for kind, part in zip(kinds, parts, strict=True)]
         texts.append("; ".join(dict.fromkeys(parts)))
     return texts
-
-
-def measure(
-    effectors: Sequence[Effector], world_from_bone: FloatArray, world_from_target: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return how far bones are from their targets, along the axes that matter.
-
-    Args:
-        effectors: The effectors, (E,).
-        world_from_bone: Matrices of their bones, (..., E, 4, 4).
-        world_from_target: Matrices of their targets, (..., E, 4, 4).
-
-    Returns:
-        Distances [m] and angles [rad], (..., E); nan where the effector does not ask for it, inf where a bone
-        is scaled to nothing and has no orientation.
-    """
-    points = np.array([effector.point for effector in effectors])
-    place = (world_from_bone[..., :3, :3] @ points[..., None])[..., 0] + world_from_bone[..., :3, 3]
-    away = (place - world_from_target[..., :3, 3]) * [effector.position_axes for effector in effectors]
-    distances = np.where([effector.position for effector in effectors], np.linalg.norm(away, axis=-1), np.nan)
-    turns = np.swapaxes(orientations(world_from_target), -1, -2) @ orientations(world_from_bone)
-    known = np.logical_and.reduce(np.isfinite(turns), axis=(-2, -1))
-    vectors = rotvec_from_matrix(np.where(known[..., None, None], turns, np.eye(3)))
-    vectors = vectors * [effector.orientation_axes for effector in effectors]
-    angles = np.where(known, np.linalg.norm(vectors, axis=-1), np.inf)
-    return distances, np.where([effector.orientation for effector in effectors], angles, np.nan)

@@ -8,41 +8,68 @@ measure, in Blender's own matrices, how far every effector is from its target.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, count
-from typing import Any, Final
 
 import bpy
 import numpy as np
-from bpy.types import Collection, Depsgraph, LayerCollection, Object, ViewLayer
+from bpy.types import Depsgraph, Object
 
-from ..core import Diagnosis, IKError, Solution, Status, solve
-from ..core.arrays import FloatArray
+from ..core import Diagnosis, Problem, Solution, Status, solve
 from ..core.diagnosis import diagnose as diagnosis_of
-from ..core.rotation import euler_from_matrix, order_index
-from .armature import check_armature, write_pose
+from .armature import write_pose
 from .baking import BakeJob
-from .dependence import check_independence
-from .effectors import check_evaluated, orientations, reasons
-from .properties import KIND_ITEMS, POISE_PG_effector, settings_of
+from .effectors import orientations, reasons
+from .entries import (
+    add_effector,
+    make_target,
+    move_effector,
+    pin,
+    remove_effector,
+    store_pose,
+    unpin,
+)
+from .following import Occasion
+from .following import follow as follow_if_moved
+from .limits import RigLimits, own_limits, read_limits, remove_limits
+from .mirror import MirrorReport, mirror
+from .presets import PresetReport, load_preset, preset_names, preset_path, save_preset
+from .properties import settings_of
 from .reports import BakeReport, EffectorError, Report, Tolerances, all_reached, measured_status
 from .restoring import PoseSnapshot
-from .rig import Rig, solver_options, tolerances
+from .rig import Rig
+from .setup import SetupReport, recognise_roles, setup_character
 
 __all__ = [
     "BakeJob",
     "BakeReport",
     "EffectorError",
+    "MirrorReport",
+    "PresetReport",
     "Report",
+    "RigLimits",
+    "SetupReport",
     "add_effector",
     "bake",
     "diagnose",
+    "follow",
+    "load_preset",
     "make_target",
+    "mirror",
+    "move_effector",
+    "own_limits",
+    "pin",
+    "preset_names",
+    "preset_path",
+    "read_limits",
+    "recognise_roles",
     "remove_effector",
+    "remove_limits",
+    "save_preset",
+    "setup_character",
     "solve_pose",
+    "store_pose",
+    "switch_live",
+    "unpin",
 ]
-
-TARGET_SIZE: Final = 0.06
-"""Display size of a new target, as a part of the armature's size [1]."""
 
 
 def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Report:
@@ -59,15 +86,22 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     depsgraph.update()
     rig = Rig.read(armature_object, depsgraph)
     reading = rig.read_frame(armature_object, depsgraph)
-    problem = rig.problem([reading])
-    solution = solve(problem, reading.pose, solver_options(armature_object, reading.scale))
-    notes = (*rig.notes, *rig.notes_on_shear(armature_object, depsgraph))
+    plan = rig.plan([reading])
+    problem = Problem(plan.skeleton, plan.tasks)
+    solution = solve(problem, reading.pose, rig.solver_options(armature_object, reading.scale))
+    notes = (
+        *rig.notes,
+        *rig.notes_on_limits([reading]),
+        *rig.notes_on_shear(armature_object, depsgraph),
+    )
     with _pose_restored_on_error(armature_object):
         write_pose(armature_object, rig.armature, solution.pose, problem.moving_joints)
         depsgraph.update()
-        distances, angles = rig.measure(armature_object, depsgraph)
-    within = tolerances(armature_object)
+        distances, angles = rig.measure(armature_object, depsgraph, reading)
+    within = rig.tolerances(armature_object)
     missed = within.missed(distances, angles)
+    explanations = [error.why for error in solution.errors]
+    whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
     errors = tuple(
         EffectorError(
             name=effector.name,
@@ -76,41 +110,67 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
             rotation=None if np.isnan(angle) else float(angle),
             reached=not miss,
             why=why if miss else "",
+            kind=effector.kind,
+            tolerance_position=tolerance[0],
+            tolerance_rotation=tolerance[1],
         )
-        for effector, distance, angle, miss, why in zip(
+        for effector, distance, angle, miss, tolerance, why in zip(
             rig.effectors,
             distances,
             angles,
             missed,
-            reasons(rig.effectors, [error.why for error in solution.errors], reading.scale),
+            within.own,
+            whys,
             strict=True,
         )
     )
-    message = _solve_message(rig, distances, angles, within, solution, [error.why for error in errors])
+    message = _solve_message(within, solution, errors)
     status = measured_status(solution.status, not missed.any())
     report = Report(status, message, solution.iterations, errors, notes)
     rig.show(armature_object, distances, angles, report)
     return report
 
 
-def _solve_message(
-    rig: Rig,
-    distances: FloatArray,
-    angles: FloatArray,
-    within: Tolerances,
-    solution: Solution,
-    reasons: Sequence[str],
-) -> str:
-    names = [effector.name for effector in rig.effectors]
-    missed = np.flatnonzero(within.missed(distances, angles)).tolist()
-    if not missed:
+def _solve_message(within: Tolerances, solution: Solution, errors: Sequence[EffectorError]) -> str:
+    misses = within.misses_text(errors)
+    if not misses:
         steps = "1 iteration" if solution.iterations == 1 else f"{solution.iterations} iterations"
-        return f"{all_reached(len(names))} after {steps}"
-    amounts = ", ".join(within.miss_text(names[e], distances[e], angles[e], reasons[e]) for e in missed)
-    message = f"{len(missed)} of {len(names)} targets missed: {amounts}"
+        count = sum(error.position is not None or error.rotation is not None for error in errors)
+        return f"{all_reached(count)} after {steps}" if count else "no effector has any influence: raise one"
     if solution.status is Status.MAX_ITERATIONS:
-        message += f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
-    return message
+        misses += f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
+    return misses
+
+
+def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Report | None:
+    """Solve the present frame and write the pose if something has moved since this was done last.
+
+    Live mode does this whenever Blender has updated the scene. Without it scripts can do it themselves.
+
+    Args:
+        armature_object: The armature object with effectors.
+        depsgraph: Where targets are read; that of the context by default.
+
+    Returns:
+        With errors by the solver's own account: Blender shows the pose after the next update. None where nothing has
+        moved.
+
+    Raises:
+        IKError: Something is missing or cannot be posed; the pose is as before then.
+    """
+    depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
+    depsgraph.update()
+    return follow_if_moved(armature_object, depsgraph, Occasion.SCRIPT)
+
+
+def switch_live(armature_object: Object, on: bool) -> Report | None:
+    """Switch live mode; on, the body goes to its targets at once.
+
+    Raises:
+        IKError: Something is missing or cannot be posed. Live mode is on all the same, and begins when that is mended.
+    """
+    settings_of(armature_object).live = on
+    return follow(armature_object) if on else None
 
 
 def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Diagnosis:
@@ -173,120 +233,3 @@ def bake(
         job.cancel()
         raise
     return job.finish()
-
-
-# Making and removing effectors
-
-
-def add_effector(
-    armature_object: Object,
-    bone_name: str,
-    *,
-    kind: str = 'BOTH',
-    target: Object | None = None,
-    make_target: bool = True,
-) -> int:
-    """Add an effector for a bone; its index in the list.
-
-    Args:
-        armature_object: The armature object.
-        bone_name: The bone that follows.
-        kind: 'POSITION', 'ORIENTATION' or 'BOTH'.
-        target: What it follows.
-        make_target: Whether to make an empty at the bone's present place when no target is given.
-
-    Raises:
-        IKError: There is no such bone, the armature cannot be posed, or the target depends on it.
-    """
-    check_armature(armature_object)
-    pose: Any = armature_object.pose
-    if bone_name not in pose.bones:
-        raise IKError(f"{armature_object.name!r} has no bone {bone_name!r}: choose one of its bones")
-    kinds = [item[0] for item in KIND_ITEMS]
-    if kind not in kinds:
-        raise IKError(f"effector for {bone_name!r}: no kind {kind!r}; there are {', '.join(kinds)}")
-    if target is not None:
-        check_independence(bone_name, target, armature_object)
-    elif make_target:
-        target = _new_target(armature_object, bone_name, bone_name, kind, (0.0, 0.0, 0.0))
-    effectors = settings_of(armature_object).effectors
-    names = {entry.name for entry in effectors}
-    numbered = (f"{bone_name}.{number:03d}" for number in count(1))
-    entry: Any = effectors.add()
-    entry.name = next(name for name in chain([bone_name], numbered) if name not in names)
-    entry.bone, entry.kind, entry.target = bone_name, kind, target
-    return len(effectors) - 1
-
-
-def remove_effector(armature_object: Object, index: int) -> None:
-    """Remove an effector from the list; its target stays in the scene.
-
-    Raises:
-        IKError: There is no such effector.
-    """
-    check_armature(armature_object)
-    _entry(armature_object, index)
-    settings_of(armature_object).effectors.remove(index)
-
-
-def make_target(armature_object: Object, index: int) -> Object:
-    """Make an empty at the present place of an effector's bone and follow it.
-
-    Raises:
-        IKError: There is no such effector, or its bone is missing.
-    """
-    check_armature(armature_object)
-    entry = _entry(armature_object, index)
-    entry.target = _new_target(armature_object, entry.bone, entry.name, entry.kind, entry.point)
-    entry.target_bone = ""
-    return entry.target
-
-
-def _entry(armature_object: Object, index: int) -> POISE_PG_effector:
-    effectors = settings_of(armature_object).effectors
-    if not 0 <= index < len(effectors):
-        raise IKError(f"{armature_object.name!r} has {len(effectors)} effectors, there is none at {index}")
-    return effectors[index]
-
-
-def _new_target(
-    armature_object: Object, bone_name: str, effector_name: str, kind: str, point_bone: Sequence[float]
-) -> Object:
-    """Make an empty where a point of a bone is, turned as the bone is, and show it beside the armature."""
-    depsgraph = bpy.context.evaluated_depsgraph_get()
-    check_evaluated(armature_object, (), depsgraph)
-    posed: Any = armature_object.evaluated_get(depsgraph)
-    if bone_name not in posed.pose.bones:
-        raise IKError(f"effector {effector_name!r}: {armature_object.name!r} has no bone {bone_name!r}")
-    world_from_bone = np.array(posed.matrix_world) @ np.array(posed.pose.bones[bone_name].matrix)
-    if not np.isfinite(world_from_bone).all() or np.linalg.matrix_rank(world_from_bone) < 4:
-        raise IKError(
-            f"effector {effector_name!r}: bone {bone_name!r} of {armature_object.name!r} is scaled to "
-            "nothing, so a target cannot be turned as it is. Reset its scale and its parents' (Alt S) first"
-        )
-    empty: Any = bpy.data.objects.new(f"{armature_object.name} {effector_name or bone_name}", None)
-    empty.empty_display_type = 'SPHERE' if kind == 'POSITION' else 'ARROWS'
-    empty.empty_display_size = TARGET_SIZE * max(armature_object.dimensions[:]) or TARGET_SIZE
-    empty.location = (world_from_bone @ [*point_bone, 1.0])[:3].tolist()
-    # Not by way of matrix_world: in single precision angles are off by up to 0.1 degrees near gimbal lock,
-    # where bones are that point to the side.
-    turn = euler_from_matrix(orientations(world_from_bone), order_index(empty.rotation_mode))
-    empty.rotation_euler = turn.tolist()
-    _collection_of(armature_object, bpy.context.view_layer).objects.link(empty)
-    return empty
-
-
-def _collection_of(armature_object: Object, view_layer: ViewLayer) -> Collection:
-    """Return the first collection of an object that is shown and into which something can be linked."""
-
-    def shown(layer: LayerCollection) -> Iterator[Collection]:
-        if not (layer.exclude or layer.collection.hide_viewport):
-            yield layer.collection
-        for child in layer.children:
-            yield from shown(child)
-
-    for collection in shown(view_layer.layer_collection):
-        own = collection.library is None and collection.override_library is None
-        if own and armature_object in collection.objects.values():
-            return collection
-    return bpy.context.scene.collection

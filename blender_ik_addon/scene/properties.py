@@ -8,8 +8,9 @@ Every property can be overridden, so that a character linked from another file c
 5.0 and later keep such overrides only if the character's own file holds some setting of Poise for it.
 """
 
+from collections.abc import Sequence
 from math import pi, radians
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import bpy
 from bpy.props import (
@@ -20,12 +21,15 @@ from bpy.props import (
     FloatProperty,
     FloatVectorProperty,
     IntProperty,
+    IntVectorProperty,
     PointerProperty,
     StringProperty,
 )
 from bpy.types import Object, PropertyGroup
 
 from ..core.options import METHODS, USED_BY, SolverOptions
+from .joint_properties import CLASSES as JOINT_CLASSES
+from .joint_properties import POISE_PG_joint, POISE_PG_role
 
 if TYPE_CHECKING:
     from bpy.types import bpy_prop_collection_idprop
@@ -39,7 +43,50 @@ KIND_ITEMS = (
     ('POSITION', "Position", "The point of the bone reaches the place of the target", 'CON_LOCLIKE', 0),
     ('ORIENTATION', "Orientation", "The bone turns the way the target is turned", 'CON_ROTLIKE', 1),
     ('BOTH', "Both", "The bone takes the place and the orientation of the target", 'CON_TRANSLIKE', 2),
+    ('AIM', "Aim", "An axis of the bone points at the target", 'CON_TRACKTO', 3),
+    ('POLE', "Pole", "The limb bends towards the target; the bone is its middle one", 'CON_ARMATURE', 4),
+    ('PLANE', "Plane", "The point of the bone lies on the XY plane of the target", 'MESH_PLANE', 5),
+    ('FLOOR', "Floor", "The point of the bone never goes below the XY plane of the target", 'CON_FLOOR', 6),
+    (
+        'DISTANCE',
+        "Distance",
+        "The point of the bone keeps its distance from the target, or from another bone",
+        'CON_DISTLIMIT',
+        7,
+    ),
+    (
+        'BALANCE',
+        "Balance",
+        "The centre of mass is over the target or over what the body stands on",
+        'PIVOT_MEDIAN',
+        8,
+    ),
+    ('STAY', "Stay Near", "Bones stay near a pose, as far as what matters more allows", 'ARMATURE_DATA', 9),
 )
+"""Kinds of effectors; their numbers are in files and never change."""
+
+AXIS_ITEMS = (
+    ('POS_X', "X", "The bone's X axis"),
+    ('POS_Y', "Y", "The bone's Y axis, from its head to its tail"),
+    ('POS_Z', "Z", "The bone's Z axis"),
+    ('NEG_X', "-X", "Against the bone's X axis"),
+    ('NEG_Y', "-Y", "Against the bone's Y axis"),
+    ('NEG_Z', "-Z", "Against the bone's Z axis"),
+)
+
+STAY_ITEMS = (
+    ('REST', "Rest Pose", "The rest pose"),
+    ('PRESENT', "Present Pose", "The pose before the solve; in a bake that of each frame"),
+    ('STORED', "Stored Pose", "The pose that was stored with Store Pose"),
+)
+
+SCOPE_ITEMS = (
+    ('BRANCH', "Bone and Below", "The bone and all that hang on it"),
+    ('BODY', "Whole Body", "All bones of the armature"),
+)
+
+PINNABLE = frozenset({'POSITION', 'ORIENTATION', 'BOTH'})
+"""Kinds that can hold a bone where it is."""
 
 _METHOD_LABELS = {
     'DLS': "Damped Least Squares",
@@ -83,6 +130,44 @@ def _may_be_target(effector: "POISE_PG_effector", candidate: Object) -> bool:
     return candidate != effector.id_data
 
 
+def _live_switched(settings: "POISE_PG_armature", context: Any) -> None:
+    """Mark that the body is to be solved at the next update."""
+    settings.live_memory = (0,) * 16
+    settings.live_problem = ""
+    settings.id_data.update_tag()
+
+
+class POISE_PG_stored_bone(PropertyGroup):
+    """Where one bone is against its rest pose, in a stored pose."""
+
+    name: StringProperty(
+        name="Bone",
+        description="Name of the bone",
+        override=OVERRIDE,
+    )
+    location: FloatVectorProperty(
+        name="Location",
+        description="Offset from the rest pose",
+        size=3,
+        subtype='TRANSLATION',
+        unit='LENGTH',
+        override=OVERRIDE,
+    )
+    rotation: FloatVectorProperty(
+        name="Rotation",
+        description="Turn from the rest pose, whatever the rotation mode of the bone",
+        size=4,
+        subtype='QUATERNION',
+        default=(1.0, 0.0, 0.0, 0.0),
+        override=OVERRIDE,
+    )
+
+    if TYPE_CHECKING:
+        name: str
+        location: tuple[float, float, float]
+        rotation: tuple[float, float, float, float]
+
+
 class POISE_PG_effector(PropertyGroup):
     """One wish for one bone: where it should be, how it should be turned, and how much that matters."""
 
@@ -96,9 +181,14 @@ class POISE_PG_effector(PropertyGroup):
         description="The bone that follows the target",
         override=OVERRIDE,
     )
+    part: StringProperty(
+        name="Part",
+        description="Part of the body for which Set-up Character made the effector; empty for one made by hand",
+        override=OVERRIDE,
+    )
     kind: EnumProperty(
         name="Kind",
-        description="What the bone takes from its target",
+        description="What the bone is to do about its target",
         items=KIND_ITEMS,
         default='BOTH',
         override=OVERRIDE,
@@ -139,7 +229,7 @@ class POISE_PG_effector(PropertyGroup):
     )
     point: FloatVectorProperty(
         name="Point",
-        description="The point of the bone that reaches the target, along the bone's own axes from its head",
+        description="The point of the bone that is meant, along the bone's own axes from its head",
         size=3,
         subtype='TRANSLATION',
         unit='LENGTH',
@@ -161,9 +251,121 @@ class POISE_PG_effector(PropertyGroup):
         default=(True, True, True),
         override=OVERRIDE,
     )
+    influence: FloatProperty(
+        name="Influence",
+        description=(
+            "How far the bone goes from where it is before the solve to its target; at 0 the effector takes "
+            "no part. Can be animated"
+        ),
+        default=1.0,
+        min=0.0,
+        max=1.0,
+        subtype='FACTOR',
+        override=OVERRIDE,
+    )
+    chain_depth: IntProperty(
+        name="Chain Depth",
+        description=(
+            "How many bones may move for this effector, counted from its own up the tree; 0 for all of them. "
+            "Bones that no enabled effector reaches are held. One that any reaches moves for all"
+        ),
+        default=0,
+        min=0,
+        soft_max=20,
+        override=OVERRIDE,
+    )
+    axis: EnumProperty(
+        name="Axis",
+        description="Axis of the bone that points at the target",
+        items=AXIS_ITEMS,
+        default='POS_Y',
+        override=OVERRIDE,
+    )
+    height: FloatProperty(
+        name="Height",
+        description="How far above the plane the point is to be, as the thickness of a sole. Can be animated",
+        default=0.0,
+        subtype='DISTANCE',
+        unit='LENGTH',
+        override=OVERRIDE,
+    )
+    distance: FloatProperty(
+        name="Distance",
+        description="How far from the target the point is to be, in the world. Can be animated",
+        default=0.0,
+        min=0.0,
+        subtype='DISTANCE',
+        unit='LENGTH',
+        override=OVERRIDE,
+    )
+    other_bone: StringProperty(
+        name="Other Bone",
+        description="Bone of the same armature from which to keep the distance, in place of a target",
+        override=OVERRIDE,
+    )
+    other_point: FloatVectorProperty(
+        name="Other Point",
+        description="The point of the other bone, along its own axes from its head",
+        size=3,
+        subtype='TRANSLATION',
+        unit='LENGTH',
+        override=OVERRIDE,
+    )
+    root_bone: StringProperty(
+        name="Limb Root",
+        description="Bone with which the limb begins, as the upper arm; empty for the parent of the bone",
+        override=OVERRIDE,
+    )
+    tip_bone: StringProperty(
+        name="Limb Tip",
+        description="Bone at whose head the limb ends, as the hand; empty for the child at the bone's tail",
+        override=OVERRIDE,
+    )
+    is_support: BoolProperty(
+        name="Support",
+        description=(
+            "The body stands on this, for effectors of the kind Balance that have no target. Without any "
+            "such it stands on its feet, by their names"
+        ),
+        default=False,
+        override=OVERRIDE,
+    )
+    stay: EnumProperty(
+        name="Near",
+        description="The pose near which bones stay",
+        items=STAY_ITEMS,
+        default='REST',
+        override=OVERRIDE,
+    )
+    stay_scope: EnumProperty(
+        name="Bones",
+        description="The bones that stay near the pose",
+        items=SCOPE_ITEMS,
+        default='BRANCH',
+        override=OVERRIDE,
+    )
+    stored: CollectionProperty(
+        name="Stored Pose",
+        description="Where bones were when the pose was stored",
+        type=POISE_PG_stored_bone,
+        override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'},
+    )
+    pinned: BoolProperty(
+        name="Pinned",
+        description="The bone is held where it was pinned, in the space of the armature, whatever its target",
+        default=False,
+        override=OVERRIDE,
+    )
+    pin_matrix: FloatVectorProperty(
+        name="Pin Matrix",
+        description="Where the bone was pinned: its matrix in the space of the armature, row by row",
+        size=16,
+        default=(1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0),
+        override=OVERRIDE,
+    )
     error_position: FloatProperty(
         name="Position Error",
-        description="Distance from the target after the last solve, or -1 where not measured",
+        description="Distance from what was asked for after the last solve, or -1 where not measured",
         default=NOT_MEASURED,
         subtype='DISTANCE',
         unit='LENGTH',
@@ -171,7 +373,7 @@ class POISE_PG_effector(PropertyGroup):
     )
     error_rotation: FloatProperty(
         name="Orientation Error",
-        description="Angle to the target's orientation after the last solve, or -1 where not measured",
+        description="Angle to what was asked for after the last solve, or -1 where not measured",
         default=NOT_MEASURED,
         subtype='ANGLE',
         unit='ROTATION',
@@ -187,7 +389,8 @@ class POISE_PG_effector(PropertyGroup):
     if TYPE_CHECKING:
         name: str
         bone: str
-        kind: Literal['POSITION', 'ORIENTATION', 'BOTH']
+        part: str
+        kind: str
         target: Object | None
         target_bone: str
         priority: int
@@ -196,6 +399,21 @@ class POISE_PG_effector(PropertyGroup):
         point: tuple[float, float, float]
         position_axes: tuple[bool, bool, bool]
         orientation_axes: tuple[bool, bool, bool]
+        influence: float
+        chain_depth: int
+        axis: str
+        height: float
+        distance: float
+        other_bone: str
+        other_point: tuple[float, float, float]
+        root_bone: str
+        tip_bone: str
+        is_support: bool
+        stay: str
+        stay_scope: str
+        stored: bpy_prop_collection_idprop[POISE_PG_stored_bone]
+        pinned: bool
+        pin_matrix: tuple[float, ...]
         error_position: float
         error_rotation: float
         why: str
@@ -213,6 +431,25 @@ class POISE_PG_armature(PropertyGroup):
     active_effector: IntProperty(
         name="Active Effector",
         description="The effector whose fields are shown",
+        default=0,
+        min=0,
+        override=OVERRIDE,
+    )
+    joints: CollectionProperty(
+        name="Joints",
+        description="Limits, stiffness and preferred angles of bones, in place of the bones' own",
+        type=POISE_PG_joint,
+        override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'},
+    )
+    roles: CollectionProperty(
+        name="Roles",
+        description="What the bones are in the body, for Set-up Character",
+        type=POISE_PG_role,
+        override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'},
+    )
+    active_role: IntProperty(
+        name="Active Role",
+        description="The row of the table of roles whose fields are shown",
         default=0,
         min=0,
         override=OVERRIDE,
@@ -347,6 +584,25 @@ class POISE_PG_armature(PropertyGroup):
         default=250,
         override=OVERRIDE,
     )
+    live: BoolProperty(
+        name="Live",
+        description="The body follows whenever a target moves",
+        default=False,
+        update=_live_switched,
+        override=OVERRIDE,
+    )
+    live_memory: IntVectorProperty(
+        name="Live Memory",
+        description="What the pose was solved for, as digests, so that live mode knows when something has moved",
+        size=16,
+        options={'HIDDEN'},
+        override=OVERRIDE,
+    )
+    live_problem: StringProperty(
+        name="Live Problem",
+        description="What keeps live mode from following",
+        override=OVERRIDE,
+    )
     last_message: StringProperty(
         name="Last Message",
         description="What the last solve or bake had to say",
@@ -367,6 +623,9 @@ class POISE_PG_armature(PropertyGroup):
     if TYPE_CHECKING:
         effectors: bpy_prop_collection_idprop[POISE_PG_effector]
         active_effector: int
+        joints: bpy_prop_collection_idprop[POISE_PG_joint]
+        roles: bpy_prop_collection_idprop[POISE_PG_role]
+        active_role: int
         method: str
         iterations: int
         tolerance_position: float
@@ -383,13 +642,16 @@ class POISE_PG_armature(PropertyGroup):
         use_scene_range: bool
         bake_start: int
         bake_end: int
+        live: bool
+        live_memory: Sequence[int]
+        live_problem: str
         last_message: str
         last_reached: bool
         diagnosis: str
 
 
 _register_classes, _unregister_classes = bpy.utils.register_classes_factory(
-    (POISE_PG_effector, POISE_PG_armature)
+    (*JOINT_CLASSES, POISE_PG_stored_bone, POISE_PG_effector, POISE_PG_armature)
 )
 
 

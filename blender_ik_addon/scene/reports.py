@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -12,6 +13,18 @@ from ..core.arrays import BoolArray, FloatArray, IntArray
 
 NAMES_SHOWN: Final = 5
 """How many names a sentence lists before it says how many more there are."""
+
+MISSED_WHAT: Final = MappingProxyType(
+    {
+        'AIM': " off its aim",
+        'POLE': " off its bending plane",
+        'PLANE': " off its plane",
+        'FLOOR': " below its floor",
+        'DISTANCE': " off its distance",
+        'BALANCE': " off balance",
+    }
+)
+"""What follows an amount, for kinds of effectors of which it does not go without saying."""
 
 
 def length_text(length: float) -> str:
@@ -68,21 +81,63 @@ class Tolerances:
     """[m] in the world."""
     rotation: float
     """[rad]"""
+    own: tuple[tuple[float, float], ...] = ()
+    """The same for each effector, (E,): floors are held more exactly, and what only stays near cannot miss.
+    Empty where all have the above."""
+
+    @property
+    def positions(self) -> FloatArray:
+        """Of each effector, (E,) or (1,) [m]."""
+        return np.array([position for position, _ in self.own] or [self.position])
+
+    @property
+    def rotations(self) -> FloatArray:
+        """Of each effector, (E,) or (1,) [rad]."""
+        return np.array([rotation for _, rotation in self.own] or [self.rotation])
 
     def missed(self, distances: FloatArray, angles: FloatArray) -> BoolArray:
-        """Tell where a distance [m] or an angle [rad] is too large; nan, not asked for, is not."""
-        return (distances > self.position) | (angles > self.rotation)
+        """Tell where a distance (..., E) [m] or angle [rad] is too large; nan, not asked for, is not."""
+        return (distances > self.positions) | (angles > self.rotations)
 
     def excess(self, distances: FloatArray, angles: FloatArray) -> FloatArray:
-        """Return distances [m] and angles [rad] in tolerances [1], the larger of the two; 0 for nan."""
-        larger = np.fmax(distances / self.position, angles / self.rotation)
+        """Return distances (..., E) [m] and angles [rad] in tolerances [1], the larger; 0 for nan."""
+        larger = np.fmax(distances / self.positions, angles / self.rotations)
         return np.nan_to_num(larger, nan=0.0, posinf=np.inf)
 
-    def miss_text(self, name: str, distance: float, angle: float, why: str = "") -> str:
-        """Write by how much an effector misses, in what it misses, and why."""
-        amounts = [length_text(distance)] if distance > self.position else []
-        amounts += [angle_text(angle)] if angle > self.rotation else []
-        return f"{name} by {' and '.join(amounts)}" + (f" ({why})" if why else "")
+    def miss_text(
+        self, name: str, distance: float, angle: float, why: str = "", *, number: int = 0, kind: str = ""
+    ) -> str:
+        """Write by how much an effector misses, in what it misses, and why.
+
+        Args:
+            name: Of the effector.
+            distance: [m].
+            angle: [rad].
+            why: What keeps it from its target.
+            number: Its place among the effectors that have been solved.
+            kind: Its kind, which tells what is missed.
+        """
+        position, rotation = self.own[number] if self.own else (self.position, self.rotation)
+        amounts = [length_text(distance)] if distance > position else []
+        amounts += [angle_text(angle)] if angle > rotation else []
+        what = MISSED_WHAT.get(kind, "")
+        return f"{name} by {' and '.join(amounts)}{what}" + (f" ({why})" if why else "")
+
+    def misses_text(self, errors: "Sequence[EffectorError]") -> str:
+        """Write which of all effectors miss, by how much and why; nothing where none does."""
+        amounts = [
+            self.miss_text(
+                error.name,
+                np.nan if error.position is None else error.position,
+                np.nan if error.rotation is None else error.rotation,
+                error.why,
+                number=number,
+                kind=error.kind,
+            )
+            for number, error in enumerate(errors)
+            if not error.reached
+        ]
+        return f"{len(amounts)} of {len(errors)} targets missed: {', '.join(amounts)}" if amounts else ""
 
 
 @dataclass(frozen=True)
@@ -92,12 +147,21 @@ class EffectorError:
     name: str
     bone: str
     position: float | None
-    """[m] in the world; None where the effector does not ask for a place."""
+    """[m] in the world; None where the effector does not ask for a place. For PLANE the distance from the
+    plane, for FLOOR the depth below it, for DISTANCE how much too far or too near, for BALANCE how far the
+    centre of mass is off along the ground, for STAY the offset of the bone that is furthest off."""
     rotation: float | None
-    """[rad]; None where the effector does not ask for an orientation."""
+    """[rad]; None where the effector does not ask for an orientation. For AIM the angle between ray and
+    target, for POLE that by which the limb would have to swing, for STAY the largest turn of a bone."""
     reached: bool
     why: str = ""
     """What keeps it from its target, in words, where that is known; empty where it is reached."""
+    kind: str = ""
+    """Its kind, a name of `properties.KIND_ITEMS`."""
+    tolerance_position: float = np.inf
+    """What counts as reached [m]."""
+    tolerance_rotation: float = np.inf
+    """[rad]"""
 
 
 def measured_status(solver_status: Status, reached: bool) -> str:
@@ -166,6 +230,8 @@ class BakeReport:
     """How many were written."""
     keys_replaced: int
     """How many older keys of the same channels, from the first to the last frame, made way for them."""
+    kinds: tuple[str, ...] = ()
+    """Kind of each effector, (E,), for the words in which a miss is told."""
 
     @property
     def reached_frames(self) -> tuple[bool, ...]:
@@ -201,14 +267,15 @@ class BakeReport:
             return sentences(f"{text}; {all_reached(len(self.names))}", *self.notes)
         worst: list[str] = []
         untold = dict(enumerate(zip(self.worst_frames, self.reasons, strict=True)))
-        for errors, tolerance, text_of in (
-            (self.position_errors, self.tolerances.position, length_text),
-            (self.rotation_errors, self.tolerances.rotation, angle_text),
+        for errors, tolerances, text_of in (
+            (self.position_errors, self.tolerances.positions, length_text),
+            (self.rotation_errors, self.tolerances.rotations, angle_text),
         ):
-            known = np.nan_to_num(errors, nan=-1.0, posinf=np.inf)
-            frame, effector = np.unravel_index(known.argmax(), known.shape)
-            if known[frame, effector] > tolerance:
-                amount = text_of(float(known[frame, effector]))
+            too_large = np.where(errors > tolerances, errors, -1.0)
+            frame, effector = np.unravel_index(too_large.argmax(), too_large.shape)
+            if too_large[frame, effector] > 0.0:
+                amount = text_of(float(too_large[frame, effector]))
+                amount += MISSED_WHAT.get(self.kinds[effector], "") if self.kinds else ""
                 told = f"{self.names[effector]} by {amount} in frame {self.frames[frame]}"
                 explained, why = untold.get(int(effector), (None, ""))
                 if why and explained == self.frames[frame]:

@@ -2,14 +2,16 @@
 """An armature with its effectors: read and checked once per use, then read frame by frame, and measured."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import IKError, Pose, Problem, SolverOptions
+from ..core import IKError, Pose, Problem, Skeleton, SolverOptions
 from ..core.arrays import FloatArray
+from ..core.options import USED_BY
 from .armature import (
     Armature,
     check_armature,
@@ -19,20 +21,21 @@ from .armature import (
     sheared_bones,
     world_from_armature,
 )
-from .effectors import (
-    Effector,
-    check_evaluated,
-    make_tasks,
-    measure,
-    read_effectors,
-    world_from_targets,
-)
+from .effectors import Effector, check_evaluated, read_amounts, read_effectors, world_from_targets
+from .goals import Plan, joints_of, make_goals, make_plan, measure, needs_joints, wanders
+from .kinds import KINDS
+from .limits import broken_limits
 from .properties import NOT_MEASURED, method_settings, settings_of
 from .reports import BakeReport, Report, Tolerances, listed
 from .rotation_modes import RotationLocks
+from .stage import Body, Posed, Stage
 
 SOLVE_MARGIN: Final = 0.5
 """Part of the user's tolerance [1] to which is solved: Blender holds poses in single precision."""
+
+FLOOR_TOLERANCE: Final = 1e-4
+"""How far a point may sink below its floor [m], where the user does not want it more exactly: a tenth of a
+millimetre is not seen, half of one is, where a sole meets the ground."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,17 @@ class Reading:
     """(4, 4) [m]."""
     scale: float
     """World metres to one armature unit."""
+    influences: FloatArray
+    """How far each effector takes part, (E,) [1]."""
+    lengths: FloatArray
+    """Distances of DISTANCE and heights of PLANE and FLOOR, (E,) [m]."""
+    world_from_joint: FloatArray | None = None
+    """All bones, (n, 4, 4) [m]; None where nobody asks."""
+
+    @property
+    def taking_part(self) -> tuple[bool, ...]:
+        """Which effectors take part, (E,)."""
+        return tuple((self.influences > 0.0).tolist())
 
 
 @dataclass(frozen=True)
@@ -59,6 +73,12 @@ class Rig:
     """The bones of the effectors and their ancestors, parents first."""
     notes: tuple[str, ...]
     """What the user should know of these bones, one sentence each."""
+    body: Body | None = None
+    """What bones weigh; None where no effector asks."""
+    prefers: bool = True
+    """Whether the method knows a preferred pose."""
+    _skeletons: dict[tuple[bool, ...], Skeleton] = field(default_factory=dict, compare=False)
+    """Those of the last plans, by the effectors that take part."""
 
     @classmethod
     def read(cls, armature_object: Object, depsgraph: Depsgraph) -> "Rig":
@@ -78,7 +98,11 @@ class Rig:
             _check_movable(armature, effector)
         check_evaluated(armature_object, effectors, depsgraph)
         chains = _chains(armature, effectors)
-        return cls(armature, effectors, chains, _notes(armature_object, armature, chains))
+        notes = _notes(armature_object, armature, chains)
+        balances = any(effector.kind == 'BALANCE' for effector in effectors)
+        body = _body(armature_object, armature.skeleton) if balances else None
+        prefers = settings_of(armature_object).method in USED_BY["preferred_pose"]
+        return cls(armature, effectors, chains, notes, body, prefers)
 
     def check_evaluated(self, armature_object: Object, depsgraph: Depsgraph) -> None:
         """Refuse what is not up to date any more, as `read` does."""
@@ -90,22 +114,60 @@ class Rig:
         Raises:
             IKError: The object is scaled unevenly, or a target is gone or nowhere.
         """
-        matrix, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
+        posed = armature_object.evaluated_get(depsgraph)
+        matrix, scale = world_from_armature(posed)
+        influences, lengths = read_amounts(armature_object, self.effectors, depsgraph)
+        asked = needs_joints(self.effectors, influences)
         return Reading(
             pose=read_pose(armature_object, self.armature, depsgraph=depsgraph),
             world_from_target=world_from_targets(armature_object, self.effectors, depsgraph),
             world_from_armature=matrix,
             scale=scale,
+            influences=influences,
+            lengths=lengths,
+            world_from_joint=matrix @ evaluated_matrices(posed, self.armature) if asked else None,
         )
 
-    def problem(self, readings: Sequence[Reading]) -> Problem:
-        """Return what is to be solved for some frames, in armature space."""
-        tasks = make_tasks(
-            self.effectors,
-            np.stack([reading.world_from_target for reading in readings]),
-            np.stack([reading.world_from_armature for reading in readings]),
+    def stage(self, readings: Sequence[Reading]) -> Stage:
+        """Return where bones and targets are over some frames."""
+        joints = [reading.world_from_joint for reading in readings]
+        # What nobody asks for in some of the frames is not there, and not looked at.
+        nothing = np.zeros((len(self.armature.skeleton), 4, 4))
+        known = any(matrices is not None for matrices in joints)
+        return Stage(
+            skeleton=self.armature.skeleton,
+            world_from_armature=np.stack([reading.world_from_armature for reading in readings]),
+            world_from_target=np.stack([reading.world_from_target for reading in readings]),
+            influences=np.stack([reading.influences for reading in readings]),
+            lengths=np.stack([reading.lengths for reading in readings]),
+            channels=np.stack([reading.pose.channels for reading in readings]),
+            world_from_joint=np.stack([nothing if own is None else own for own in joints]) if known else None,
+            body=self.body,
         )
-        return Problem(self.armature.skeleton, tasks)
+
+    def runs(self, readings: Sequence[Reading]) -> list[slice]:
+        """Return the runs of frames in which the same effectors take part: each is a problem of its own.
+
+        So is each frame where the pose near which bones stay is another in each.
+        """
+        if wanders(self.effectors, self.stage(readings), prefers=self.prefers):
+            return [slice(row, row + 1) for row in range(len(readings))]
+        taking_part = [reading.taking_part for reading in readings]
+        starts = [row for row in range(len(readings)) if row == 0 or taking_part[row] != taking_part[row - 1]]
+        return [slice(*ends) for ends in pairwise([*starts, len(readings)])]
+
+    def problem(self, readings: Sequence[Reading]) -> Problem:
+        """Return what is to be solved for some frames of one run, in armature space."""
+        plan = self.plan(readings)
+        return Problem(plan.skeleton, plan.tasks)
+
+    def plan(self, readings: Sequence[Reading]) -> Plan:
+        """Return the same, with what belongs to which effector."""
+        key = readings[0].taking_part
+        known = self._skeletons.get(key)
+        plan = make_plan(self.effectors, self.stage(readings), prefers=self.prefers, known=known)
+        self._skeletons[key] = plan.skeleton
+        return plan
 
     def notes_on_shear(self, armature_object: Object, depsgraph: Depsgraph) -> tuple[str, ...]:
         """Say which bones of the chains are sheared at present, so that the answer is not exact."""
@@ -113,13 +175,65 @@ class Rig:
         named = [name for name in sheared if name in self.chains]
         return (f"constraints shear {listed(named)}, so what hangs below is not exact",) if named else ()
 
-    def measure(self, armature_object: Object, depsgraph: Depsgraph) -> tuple[FloatArray, FloatArray]:
-        """Return distances [m] and angles [rad] in Blender's evaluated matrices, (E,) each; nan for none."""
+    def notes_on_limits(self, readings: Sequence[Reading]) -> tuple[str, ...]:
+        """Say which limits the poses break from which a solve starts; it begins by bringing them inside."""
+        skeleton = self.armature.skeleton
+        joints = [j for name in self.chains if skeleton.free[j := skeleton.index(name), 3:].any()]
+        lower, upper = (
+            np.where(skeleton.free[joints, 3:], limit[joints, 3:], none)
+            for limit, none in ((skeleton.lower, -np.inf), (skeleton.upper, np.inf))
+        )
+        angles = np.stack([reading.pose.rotation[joints] for reading in readings])
+        return broken_limits([skeleton.names[joint] for joint in joints], lower, upper, angles)
+
+    def measure(
+        self, armature_object: Object, depsgraph: Depsgraph, before: Reading
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return distances [m] and angles [rad] in Blender's evaluated matrices, (E,) each; nan for none.
+
+        Args:
+            armature_object: The original object.
+            depsgraph: Up to date.
+            before: What was solved from: where influences below 1 begin. Targets are read anew.
+        """
         posed = armature_object.evaluated_get(depsgraph)
-        joints = [self.armature.skeleton.index(effector.bone) for effector in self.effectors]
-        world_from_bone = np.array(posed.matrix_world) @ evaluated_matrices(posed, self.armature)[joints]
+        matrix = np.array(posed.matrix_world)
         targets = world_from_targets(armature_object, self.effectors, depsgraph)
-        return measure(self.effectors, world_from_bone, targets)
+        stage = self.stage([replace(before, world_from_target=targets)])
+        stays = any(effector.kind == 'STAY' for effector in self.effectors)
+        pose = read_pose(armature_object, self.armature, depsgraph=depsgraph) if stays else before.pose
+        now = Posed(
+            skeleton=self.armature.skeleton,
+            world_from_joint=(matrix @ evaluated_matrices(posed, self.armature))[None],
+            scale=stage.scale,
+            channels=pose.channels[None],
+            body=self.body,
+        )
+        goals = make_goals(self.effectors, stage)
+        distances, angles = measure(self.effectors, goals, stage.influences, now)
+        return distances[0], angles[0]
+
+    def tolerances(self, armature_object: Object) -> Tolerances:
+        """Return what counts as reached for each effector."""
+        settings = settings_of(armature_object)
+        position, rotation = settings.tolerance_position, settings.tolerance_rotation
+        own = {'FLOOR': (min(position, FLOOR_TOLERANCE), rotation), 'STAY': (np.inf, np.inf)}
+        return Tolerances(
+            position, rotation, tuple(own.get(e.kind, (position, rotation)) for e in self.effectors)
+        )
+
+    def solver_options(self, armature_object: Object, scale: float) -> SolverOptions:
+        """Return the settings for a solve in armature units, of which one is `scale` metres in the world.
+
+        The tolerance of places is one for all, so that floors have all solved as exactly as themselves.
+        """
+        options = solver_options(armature_object, scale)
+        if not any(effector.kind == 'FLOOR' for effector in self.effectors):
+            return options
+        return replace(
+            options,
+            tolerance_position=min(options.tolerance_position, SOLVE_MARGIN * FLOOR_TOLERANCE / scale),
+        )
 
     def show(
         self, armature_object: Object, distances: FloatArray, angles: FloatArray, report: Report | BakeReport
@@ -154,22 +268,23 @@ def solver_options(armature_object: Object, scale: float) -> SolverOptions:
     )
 
 
-def tolerances(armature_object: Object) -> Tolerances:
-    """Return what counts as reached for an armature object."""
-    settings = settings_of(armature_object)
-    return Tolerances(settings.tolerance_position, settings.tolerance_rotation)
-
-
 def _chains(armature: Armature, effectors: Sequence[Effector]) -> tuple[str, ...]:
     skeleton = armature.skeleton
-    joints = {j for effector in effectors for j in skeleton.ancestors(skeleton.index(effector.bone))}
+    joints = {joint for effector in effectors for joint in KINDS[effector.kind].chain(effector, skeleton)}
     return tuple(skeleton.names[joint] for joint in sorted(joints))
+
+
+def _body(armature_object: Object, skeleton: Skeleton) -> Body:
+    """Return what bones weigh."""
+    data: Any = armature_object.data
+    bones = [data.bones[name] for name in skeleton.names]
+    return Body.of_bones(np.array([bone.length for bone in bones]), [bone.use_deform for bone in bones])
 
 
 def _check_movable(armature: Armature, effector: Effector) -> None:
     """Refuse an effector that no bone can bring nearer to its target."""
     skeleton = armature.skeleton
-    if skeleton.free[skeleton.ancestors(skeleton.index(effector.bone))].any():
+    if len(joints_of(effector, skeleton)):
         return
     chain = _chains(armature, [effector])
     reasons = dict.fromkeys(armature.driven_by[bone] for bone in chain if bone in armature.driven_by)

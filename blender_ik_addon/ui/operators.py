@@ -14,6 +14,7 @@ from bpy.types import Context, Event, Object, Operator
 
 from ..core.errors import IKError
 from ..scene import posing
+from ..scene.effectors import lacks_target
 from ..scene.properties import KIND_ITEMS, settings_of
 
 logger = logging.getLogger(__name__)
@@ -98,19 +99,19 @@ class POISE_OT_add_effector(Operator):
     )
     kind: EnumProperty(
         name="Kind",
-        description="What the bone takes from its target",
+        description="What the bone is to do about its target",
         items=KIND_ITEMS,
         default='BOTH',
     )
     make_targets: BoolProperty(
         name="Make Targets",
-        description="Make an empty as target at the bone's present place",
+        description="Make an empty as target where the bone asks for nothing yet, as a rule at its place",
         default=True,
     )
 
     if TYPE_CHECKING:
         bone: str
-        kind: Literal['POSITION', 'ORIENTATION', 'BOTH']
+        kind: str
         make_targets: bool
 
     @classmethod
@@ -194,13 +195,16 @@ class POISE_OT_move_effector(Operator):
         place = index + (-1 if self.direction == 'UP' else 1)
         if not 0 <= place < len(settings.effectors):
             return {'CANCELLED'}  # it is at the end of the list already
-        settings.effectors.move(index, place)
+        try:
+            posing.move_effector(require_armature(context), index, place)
+        except IKError as error:
+            return _refuse(self, error)
         settings.active_effector = place
         return {'FINISHED'}
 
 
 class POISE_OT_make_targets(Operator):
-    """Make an empty at the bone's present place for every effector that has no target"""
+    """Make an empty for every effector that lacks a target, as a rule at the bone's present place"""
 
     bl_idname = "poise.make_targets"
     bl_label = "Make Targets"
@@ -209,13 +213,13 @@ class POISE_OT_make_targets(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obstacle = _obstacle(context)
-        if not obstacle and all(e.target for e in settings_of(require_armature(context)).effectors):
+        if not obstacle and not any(map(lacks_target, settings_of(require_armature(context)).effectors)):
             obstacle = "Every effector has a target"
         return _possible(cls, obstacle)
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
-        lacking = [i for i, e in enumerate(settings_of(armature).effectors) if e.target is None]
+        lacking = [i for i, e in enumerate(settings_of(armature).effectors) if lacks_target(e)]
         made = 0
         try:
             for index in lacking:
@@ -225,6 +229,65 @@ class POISE_OT_make_targets(Operator):
             refused = _refuse(self, error)
             return {'FINISHED'} if made else refused
         self.report({'INFO'}, f"Made {made} target{'s' if made > 1 else ''}")
+        return {'FINISHED'}
+
+
+class POISE_OT_pin(Operator):
+    """Hold the bone of the active effector where it is now, or let it go again"""
+
+    bl_idname = "poise.pin"
+    bl_label = "Pin"
+    bl_options = {'REGISTER', 'UNDO'}
+
+    action: EnumProperty(
+        name="Action",
+        description="What to do",
+        items=(
+            ('TOGGLE', "Toggle", "Let the bone go if it is pinned, pin it otherwise"),
+            ('PIN', "Pin", "Hold the bone where it is now"),
+            ('UNPIN', "Unpin", "Let the bone go"),
+        ),
+        default='TOGGLE',
+    )
+
+    if TYPE_CHECKING:
+        action: Literal['TOGGLE', 'PIN', 'UNPIN']
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return _possible(cls, _obstacle(context))
+
+    def execute(self, context: Context) -> set[str]:
+        armature = require_armature(context)
+        settings = settings_of(armature)
+        index = settings.active_effector
+        pinned = index < len(settings.effectors) and settings.effectors[index].pinned
+        release = self.action == 'UNPIN' or (self.action == 'TOGGLE' and pinned)
+        try:
+            (posing.unpin if release else posing.pin)(armature, index)
+        except IKError as error:
+            return _refuse(self, error)
+        return {'FINISHED'}
+
+
+class POISE_OT_store_pose(Operator):
+    """Store the present pose as that near which the bones of the active effector stay"""
+
+    bl_idname = "poise.store_pose"
+    bl_label = "Store Pose"
+    bl_options = {'REGISTER', 'UNDO'}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return _possible(cls, _obstacle(context))
+
+    def execute(self, context: Context) -> set[str]:
+        armature = require_armature(context)
+        try:
+            count = posing.store_pose(armature, settings_of(armature).active_effector)
+        except IKError as error:
+            return _refuse(self, error)
+        self.report({'INFO'}, f"Stored the pose of {count} bone{'s' if count > 1 else ''}")
         return {'FINISHED'}
 
 
@@ -245,6 +308,46 @@ class POISE_OT_solve_pose(Operator):
         except IKError as error:
             return _refuse(self, error)
         return _answer(self, report)
+
+
+class POISE_OT_live(Operator):
+    """Let the body follow whenever a target moves, or let it be"""
+
+    bl_idname = "poise.live"
+    bl_label = "Live"
+    bl_options = {'REGISTER', 'UNDO'}
+
+    action: EnumProperty(
+        name="Action",
+        description="What to do",
+        items=(
+            ('TOGGLE', "Toggle", "Switch live mode off if it is on, on otherwise"),
+            ('ON', "On", "Let the body follow"),
+            ('OFF', "Off", "Let the body be"),
+        ),
+        default='TOGGLE',
+    )
+
+    if TYPE_CHECKING:
+        action: Literal['TOGGLE', 'ON', 'OFF']
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        armature = context_armature(context)
+        if armature is not None and armature.is_editable:
+            return True  # in any mode: it begins to follow as soon as it can, and can always be switched off
+        return _possible(cls, _obstacle(context, needs_effectors=False))
+
+    def execute(self, context: Context) -> set[str]:
+        armature = require_armature(context)
+        was = settings_of(armature).live
+        on = not was if self.action == 'TOGGLE' else self.action == 'ON'
+        try:
+            report = posing.switch_live(armature, on)
+        except IKError as error:
+            _refuse(self, error)
+            return {'FINISHED'}  # it is on, and the panel goes on saying what is missing
+        return {'FINISHED'} if report is None else _answer(self, report)
 
 
 class POISE_OT_bake(Operator):
@@ -380,7 +483,10 @@ CLASSES = (
     POISE_OT_remove_effector,
     POISE_OT_move_effector,
     POISE_OT_make_targets,
+    POISE_OT_pin,
+    POISE_OT_store_pose,
     POISE_OT_solve_pose,
+    POISE_OT_live,
     POISE_OT_bake,
     POISE_OT_diagnose,
 )

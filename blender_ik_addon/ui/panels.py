@@ -4,13 +4,22 @@
 """The sidebar tab Poise in the 3D viewport."""
 
 import textwrap
-from math import degrees
+from math import degrees, inf
 from typing import TYPE_CHECKING, Literal
 
 import bpy
 from bpy.types import Context, Object, Panel, UILayout, UIList
 
-from ..scene.properties import POISE_PG_armature, POISE_PG_effector, method_settings, settings_of
+from ..scene.effectors import lacks_target, target_use
+from ..scene.live import problem_of
+from ..scene.properties import (
+    PINNABLE,
+    POISE_PG_armature,
+    POISE_PG_effector,
+    method_settings,
+    settings_of,
+)
+from ..scene.rig import FLOOR_TOLERANCE
 from .operators import context_armature, require_armature
 
 CHARACTER_WIDTH = 7.0
@@ -28,10 +37,12 @@ def draw_words(layout: UILayout, context: Context, text: str, icon: Icon = 'NONE
         icon = 'BLANK1' if icon != 'NONE' else 'NONE'
 
 
-def draw_axes(layout: UILayout, effector: POISE_PG_effector, property_name: str, heading: str) -> None:
-    """Draw three axes side by side; a vector by itself would be drawn one above the other."""
+def draw_axes(
+    layout: UILayout, effector: POISE_PG_effector, property_name: str, heading: str, axes: str = "XYZ"
+) -> None:
+    """Draw axes side by side; a vector by itself would be drawn one above the other."""
     row = layout.row(heading=heading, align=True)
-    for index, axis in enumerate("XYZ"):
+    for index, axis in enumerate(axes):
         row.prop(effector, property_name, index=index, text=axis, toggle=True)
 
 
@@ -60,16 +71,20 @@ class POISE_UL_effectors(UIList):
         """Draw one line; what is incomplete has a warning sign."""
         row = layout.row(align=True)
         row.active = item.enabled
-        if item.bone and item.target:
+        if item.bone and not lacks_target(item):
             row.label(text="", icon_value=UILayout.enum_item_icon(item, "kind", item.kind))
         else:
             row.label(text="", icon='ERROR')
         row.prop(item, "name", text="", emboss=False)
-        if item.kind != 'ORIENTATION' and item.error_position >= 0.0:
-            missed = item.error_position > data.tolerance_position
+        if item.pinned and item.kind in PINNABLE:
+            row.label(text="", icon='PINNED')
+        # What only stays near a pose cannot miss it.
+        if item.error_position >= 0.0:
+            tolerance = min(data.tolerance_position, FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf)
+            missed = item.error_position > tolerance and item.kind != 'STAY'
             draw_error(row, 1000.0 * item.error_position, " mm", 2.4, missed)
-        if item.kind != 'POSITION' and item.error_rotation >= 0.0:
-            missed = item.error_rotation > data.tolerance_rotation
+        if item.error_rotation >= 0.0:
+            missed = item.error_rotation > data.tolerance_rotation and item.kind != 'STAY'
             draw_error(row, degrees(item.error_rotation), "°", 1.6, missed)
         row.prop(item, "enabled", text="")
 
@@ -101,9 +116,19 @@ class POISE_PT_main(_SidebarPanel):
         layout.label(text=armature.name, icon='ARMATURE_DATA')
         column = layout.column(align=True)
         column.scale_y = 1.5
+        if not settings.effectors:
+            column.operator("poise.setup_character", icon='OUTLINER_OB_ARMATURE')
         column.operator("poise.solve_pose", icon='CON_KINEMATIC')
         column.operator("poise.bake", icon='KEY_HLT')
-        if settings.last_message:
+        text = "Live is On" if settings.live else "Live"
+        layout.operator("poise.live", text=text, icon='REC', depress=settings.live)
+        row = layout.row(align=True)
+        row.operator("poise.drag", icon='VIEW_PAN')
+        row.operator("poise.key_pose", icon='KEYINGSET')
+        problem = problem_of(armature) if settings.live else ""
+        if problem:
+            draw_words(layout.box(), context, f"Live waits: {problem}", 'ERROR')
+        elif settings.last_message:
             icon = 'CHECKMARK' if settings.last_reached else 'ERROR'
             draw_words(layout.box(), context, settings.last_message, icon)
 
@@ -141,7 +166,8 @@ class POISE_PT_effectors(_ArmaturePanel):
         buttons.operator("poise.move_effector", text="", icon='TRIA_DOWN').direction = 'DOWN'
         layout.operator("poise.make_targets", icon='EMPTY_AXIS')
         if not settings.effectors:
-            draw_words(layout, context, "Select hands, feet, head and hips in Pose Mode and press +.", 'INFO')
+            text = "Press Set-up Character, or select bones in Pose Mode and press +."
+            draw_words(layout, context, text, 'INFO')
         elif settings.active_effector < len(settings.effectors):
             effector = settings.effectors[settings.active_effector]
             if effector.why:
@@ -154,17 +180,58 @@ class POISE_PT_effectors(_ArmaturePanel):
         column.use_property_split = True
         column.use_property_decorate = False
         column.prop_search(effector, "bone", armature.data, "bones")
-        column.prop(effector, "target")
-        if effector.target and effector.target.type == 'ARMATURE':
-            column.prop_search(effector, "target_bone", effector.target.data, "bones")
         column.prop(effector, "kind")
+        self.draw_target(column, armature, effector)
         column.prop(effector, "priority")
         column.prop(effector, "weight")
-        if effector.kind != 'ORIENTATION':
+        row = column.row()
+        row.use_property_decorate = True
+        row.prop(effector, "influence")
+        if effector.kind != 'STAY':
+            column.prop(effector, "chain_depth")
+        if effector.kind not in {'ORIENTATION', 'POLE', 'BALANCE', 'STAY'}:
             column.prop(effector, "point")
-            draw_axes(column, effector, "position_axes", "Position")
-        if effector.kind != 'POSITION':
-            draw_axes(column, effector, "orientation_axes", "Orientation")
+        if effector.kind in {'POSITION', 'BOTH', 'STAY'}:
+            heading = "Location" if effector.kind == 'STAY' else "Position"
+            draw_axes(column, effector, "position_axes", heading)
+        if effector.kind == 'BALANCE':
+            draw_axes(column, effector, "position_axes", "Ground", "XY")
+        if effector.kind in {'ORIENTATION', 'BOTH', 'STAY'}:
+            heading = "Rotation" if effector.kind == 'STAY' else "Orientation"
+            draw_axes(column, effector, "orientation_axes", heading)
+        if effector.kind in {'POSITION', 'BOTH', 'FLOOR'}:
+            column.prop(effector, "is_support")
+        if effector.kind in PINNABLE:
+            icon = 'PINNED' if effector.pinned else 'UNPINNED'
+            layout.operator("poise.pin", text="Unpin" if effector.pinned else "Pin", icon=icon)
+
+    def draw_target(self, column: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
+        """Draw what the effector goes by, and the fields of its kind alone."""
+        use = target_use(effector)
+        if use != 'NONE':
+            column.prop(effector, "target")
+            if effector.target and effector.target.type == 'ARMATURE':
+                column.prop_search(effector, "target_bone", effector.target.data, "bones")
+        if effector.kind == 'AIM':
+            column.prop(effector, "axis")
+        elif effector.kind == 'POLE':
+            column.prop_search(effector, "root_bone", armature.data, "bones")
+            column.prop_search(effector, "tip_bone", armature.data, "bones")
+        elif effector.kind in {'PLANE', 'FLOOR'}:
+            row = column.row()
+            row.use_property_decorate = True
+            row.prop(effector, "height")
+        elif effector.kind == 'DISTANCE':
+            column.prop_search(effector, "other_bone", armature.data, "bones")
+            if effector.other_bone:
+                column.prop(effector, "other_point")
+            row = column.row()
+            row.use_property_decorate = True
+            row.prop(effector, "distance")
+        elif effector.kind == 'STAY':
+            column.prop(effector, "stay")
+            column.prop(effector, "stay_scope")
+            column.operator("poise.store_pose", icon='POSE_HLT')
 
 
 class POISE_PT_solver(_ArmaturePanel):

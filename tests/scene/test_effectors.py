@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Effectors and their targets: what is read, what is refused, and that core sees what Blender shows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import bpy
@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 from mathutils import Euler, Matrix, Quaternion, Vector
 
-from blender_ik_addon.core import IKError, Pose, Problem
+from blender_ik_addon.core import IKError, Pose, Problem, Skeleton
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature import read_armature, read_pose, world_from_armature
 from blender_ik_addon.scene.dependence import dependence
 from blender_ik_addon.scene.effectors import (
     Effector,
     check_evaluated,
-    make_tasks,
-    measure,
     orientations,
     read_effectors,
     world_from_targets,
 )
+from blender_ik_addon.scene.goals import make_goals, make_plan, measure
+from blender_ik_addon.scene.stage import Posed, Stage
 
 from . import builders
 
@@ -72,8 +72,7 @@ def test_enabled_effectors_are_read_in_the_order_of_the_list():
         index=0,
         name="Reach",
         bone="hand.L",
-        position=True,
-        orientation=False,
+        kind='POSITION',
         target="humanoid hand.L",
         target_bone="",
         priority=2,
@@ -403,6 +402,14 @@ def scattered(rng: np.random.Generator) -> Any:
     return armature
 
 
+def stage(
+    skeleton: Skeleton, effectors: Sequence[Effector], targets: np.ndarray, world: np.ndarray, present: Pose
+) -> Stage:
+    """One frame with all effectors taking part, matrices of targets (E, 4, 4) and of the armature (4, 4)."""
+    amounts = np.ones((2, 1, len(effectors)))
+    return Stage(skeleton, world[None], targets[None], *amounts, channels=present.channels[None])
+
+
 @pytest.mark.parametrize(("scale", "parent"), [(1.0, False), (0.01, False), (100.0, True), (2.5, True)])
 def test_the_errors_of_core_are_those_that_blender_shows(
     scale: float, parent: bool, rng: np.random.Generator
@@ -420,8 +427,13 @@ def test_the_errors_of_core_are_those_that_blender_shows(
     effectors = read_effectors(armature)
     targets = world_from_targets(armature, effectors, depsgraph)
     description = read_armature(armature)
-    problem = Problem(description.skeleton, make_tasks(effectors, targets[None], world[None]))
     present = read_pose(armature, description)
+    joints = np.array(
+        [posed.matrix_world @ posed.pose.bones[name].matrix for name in description.skeleton.names]
+    )
+    of_stage = stage(description.skeleton, effectors, targets, world, present)
+    goals = make_goals(effectors, of_stage)
+    problem = Problem(description.skeleton, make_plan(effectors, of_stage, prefers=True).tasks)
     pose = Pose(present.channels[None], present.scale[None])
     system = problem.assemble(pose)
     errors = system.errors(system.place(system.mechanism.values(pose)))
@@ -430,10 +442,8 @@ def test_the_errors_of_core_are_those_that_blender_shows(
         for task, error in zip(problem.tasks, errors[0], strict=True)
     }
 
-    bones = np.array(
-        [posed.matrix_world @ posed.pose.bones[e.bone].matrix for e in effectors], dtype=np.float64
-    )
-    distances, angles = measure(effectors, bones, targets)
+    now = Posed(description.skeleton, joints[None], of_stage.scale, present.channels[None])
+    distances, angles = (errors[0] for errors in measure(effectors, goals, of_stage.influences, now))
 
     for effector, entry, distance, angle in zip(
         effectors, armature.poise.effectors, distances, angles, strict=True
@@ -461,18 +471,25 @@ def test_a_flat_target_matters_only_for_its_orientation():
     goal = builders.empty("goal", AWAY)
     goal.scale = (1.0, 0.0, 1.0)
     armature = following(goal)
-    effectors = read_effectors(armature)
-    targets = target_matrix(armature)
+    flat = np.array(target_matrix(armature))
     with pytest.raises(IKError, match=r"'hand.L': its target 'goal' is scaled to nothing.*kind Position"):
-        make_tasks(effectors, np.array(targets)[None, None], np.eye(4)[None])
+        errors_at(armature, np.eye(4), flat)
     armature.poise.effectors[0].kind = 'POSITION'
-    effectors = read_effectors(armature)
-    assert len(make_tasks(effectors, np.array(targets)[None, None], np.eye(4)[None])) == 1
-    distances, angles = measure(effectors, np.eye(4)[None], np.array(targets)[None])
-    assert distances == pytest.approx(np.linalg.norm(AWAY)) and np.isnan(angles).all()
+    distance, angle = errors_at(armature, np.eye(4), flat)
+    assert distance == pytest.approx(np.linalg.norm(AWAY)) and np.isnan(angle)
 
 
 def test_a_flat_bone_has_reached_no_orientation():
     armature = following(builders.empty("goal"))
-    bone = np.diag([1.0, 0.0, 1.0, 1.0])
-    assert np.isinf(measure(read_effectors(armature), bone[None], np.eye(4)[None])[1]).all()
+    assert np.isinf(errors_at(armature, np.diag([1.0, 0.0, 1.0, 1.0]), np.eye(4))[1])
+
+
+def errors_at(armature: Any, bone: np.ndarray, target: np.ndarray) -> tuple[float, float]:
+    """Distance and angle of the only effector with its bone and its target somewhere."""
+    effectors, description = read_effectors(armature), read_armature(armature)
+    present = read_pose(armature, description)
+    of_stage = stage(description.skeleton, effectors, target[None], np.eye(4), present)
+    joints = np.tile(bone, (1, len(description.skeleton), 1, 1))
+    now = Posed(description.skeleton, joints, of_stage.scale, present.channels[None])
+    found = measure(effectors, make_goals(effectors, of_stage), of_stage.influences, now)
+    return float(found[0][0, 0]), float(found[1][0, 0])

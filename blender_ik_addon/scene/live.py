@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Live mode: after every update of the scene, bodies that are live follow what has moved.
+
+Blender calls a handler when it has evaluated the scene, for an update and for a new frame. What the handler writes
+is evaluated in a second pass of the same update, for which no handler is called: so one update is one solve, and
+the pose is that of this frame. Whether anything has moved is told by `following`, from the file alone.
+
+What is live is a property, `Object.poise.live`. Nothing switches it off but the user. What keeps a body from
+following stands in `Object.poise.live_problem`, and it follows again at the first update after that is mended.
+"""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import bpy
+from bpy.app.handlers import persistent
+from bpy.types import Depsgraph, Object, Scene, ViewLayer
+
+from ..core import IKError
+from . import following
+from .following import Occasion
+from .properties import settings_of
+
+logger = logging.getLogger(__name__)
+
+GESTURES: Final = ("TRANSFORM_OT_", "POISE_OT_")
+"""How tools begin that move things under the mouse and can be cancelled."""
+
+MOST_ROUNDS: Final = 8
+"""How often bodies that follow each other, or what answers to them, are looked at again after one update."""
+
+
+@dataclass
+class _Again:
+    """Another look that is due once Blender is done with the present update."""
+
+    occasion: Occasion = Occasion.USER
+    rounds: int = 0
+    """How many there have been since something was moved from outside."""
+    running: bool = False
+    """Whether the update that comes is that look."""
+
+
+_AGAIN: Final = _Again()
+
+
+def live_armatures(view_layer: ViewLayer) -> Iterator[Object]:
+    """Give the armature objects of a view layer that follow their targets."""
+    for candidate in view_layer.objects:
+        # The list has None for an object that has just been deleted.
+        if candidate is not None and candidate.type == 'ARMATURE' and settings_of(candidate).live:
+            yield candidate
+
+
+def problem_of(armature_object: Object) -> str:
+    """Say what keeps a live armature from following; empty if nothing does."""
+    if not armature_object.is_editable:  # then nothing can be noted in it
+        return f"{armature_object.name!r} is linked from another file: make a library override of it"
+    return settings_of(armature_object).live_problem
+
+
+@persistent
+def _after_update(scene: Scene, depsgraph: Depsgraph) -> None:
+    """Follow what the user, a script or undo has moved."""
+    if _AGAIN.running:
+        _AGAIN.running = False
+        _AGAIN.rounds += 1
+        _follow_all(depsgraph, _AGAIN.occasion)
+        return
+    _AGAIN.rounds = 0
+    _follow_all(depsgraph, Occasion.GESTURE if _gesture_is_running() else Occasion.USER)
+
+
+@persistent
+def _after_frame_change(scene: Scene, depsgraph: Depsgraph) -> None:
+    """Follow what is animated."""
+    _AGAIN.rounds = 0
+    _follow_all(depsgraph, Occasion.FRAME)
+
+
+@persistent
+def _forget(*_: object) -> None:
+    """Drop what was prepared: in another state of the file, or another file, nothing need be what it was.
+
+    Before undo and not after it, because Blender updates the scene in between.
+    """
+    following.forget()
+
+
+def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
+    # Rendering has a depsgraph of its own, and may run beside the user interface. Bodies follow after it.
+    if depsgraph.mode != 'VIEWPORT' or bpy.app.is_job_running('RENDER'):
+        return
+    lives = list(live_armatures(depsgraph.view_layer))
+    if not lives:
+        return
+    scene_changed = depsgraph.id_type_updated('SCENE') or depsgraph.id_type_updated('COLLECTION')
+    changed = {update.id.original.session_uid for update in depsgraph.updates}
+    restless = False
+    for armature_object in lives:
+        data: Any = armature_object.data
+        closely = scene_changed or not changed.isdisjoint((armature_object.session_uid, data.session_uid))
+        closely = closely or bool(problem_of(armature_object))
+        moved = _follow(armature_object, depsgraph, occasion, closely)
+        restless |= moved and (len(lives) > 1 or following.is_answered(armature_object))
+        restless |= following.owes_keys(armature_object) and occasion is Occasion.USER
+    if restless and _AGAIN.rounds < MOST_ROUNDS and not bpy.app.background:
+        _AGAIN.occasion = occasion
+        if not bpy.app.timers.is_registered(_look_again):
+            bpy.app.timers.register(_look_again, first_interval=0.0)
+
+
+def _follow(armature_object: Object, depsgraph: Depsgraph, occasion: Occasion, look_closely: bool) -> bool:
+    """Let one body follow, and note what keeps it from that; whether it has moved."""
+    problem, moved = "", False
+    try:
+        report = following.follow(armature_object, depsgraph, occasion, look_closely=look_closely, in_handler=True)
+        moved = report is not None
+    except Exception as error:  # Blender calls us, at every update: said once, and tried again
+        problem = _told(armature_object, error)
+    _note(armature_object, problem)
+    return moved
+
+
+def _look_again() -> None:
+    """Look at all bodies once more, outside the handlers; Blender calls this as a timer.
+
+    What is written in a handler is evaluated after it. So bodies that follow other bodies, and bones that answer to
+    them, are not there in the same update; and a handler must not update the scene itself: in Blender 4.5 and 5.0
+    that ends in a crash later on, if an object has been added meanwhile.
+    """
+    for view_layer in (layer for scene in bpy.data.scenes for layer in scene.view_layers):
+        for armature_object in live_armatures(view_layer):
+            if following.owes_keys(armature_object) and _AGAIN.occasion is Occasion.USER:
+                try:
+                    following.key_owed(armature_object)
+                except Exception as error:  # Blender calls us
+                    _note(armature_object, _told(armature_object, error))
+            armature_object.update_tag()
+            _AGAIN.running = True
+
+
+def _told(armature_object: Object, error: Exception) -> str:
+    """Say in words what keeps a body from following; what nobody foresaw also goes to the console, once."""
+    if isinstance(error, IKError):
+        return str(error)
+    problem = f"unexpected error ({type(error).__name__}: {error}); the console tells more"
+    if problem != problem_of(armature_object):
+        logger.error("%r does not follow", armature_object.name, exc_info=error)
+    return problem
+
+
+def _note(armature_object: Object, problem: str) -> None:
+    if armature_object.is_editable and settings_of(armature_object).live_problem != problem:
+        settings_of(armature_object).live_problem = problem
+        _redraw()
+
+
+def _gesture_is_running() -> bool:
+    """Whether a tool moves things under the mouse. While an animation plays what it does is final in each frame."""
+    windows: Any = bpy.context.window_manager.windows
+    if any(window.screen.is_animation_playing for window in windows):
+        return False
+    return any(
+        operator.bl_idname.startswith(GESTURES) for window in windows for operator in window.modal_operators
+    )
+
+
+def _redraw() -> None:
+    """Show a problem, or that it is gone: it may have come without anything else to draw."""
+    for window in bpy.context.window_manager.windows:
+        for area in window.screen.areas:
+            if area.type == 'VIEW_3D':
+                area.tag_redraw()
+
+
+_HANDLERS: Final = (
+    ("depsgraph_update_post", _after_update),
+    ("frame_change_post", _after_frame_change),
+    ("undo_pre", _forget),
+    ("redo_pre", _forget),
+    ("load_post", _forget),
+)
+
+
+def register() -> None:
+    """Add the handlers; files that are loaded leave them in place."""
+    for name, handler in _HANDLERS:
+        getattr(bpy.app.handlers, name).append(handler)
+
+
+def unregister() -> None:
+    """Take the handlers away; one left behind would keep Blender 4.5 from ending."""
+    for name, handler in _HANDLERS:
+        handlers = getattr(bpy.app.handlers, name)
+        if handler in handlers:  # others may have cleared the list
+            handlers.remove(handler)
+    if bpy.app.timers.is_registered(_look_again):
+        bpy.app.timers.unregister(_look_again)
+    following.forget()

@@ -1,0 +1,536 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Set-ups in files: effectors, limits, stiffness and settings by the roles of bones.
+
+A preset is JSON in the user's folder of the extension:
+
+    {"format": "poise preset", "version": 1,
+     "settings": {"method": "PRIORITY", ...},
+     "effectors": [{"bone": {"name": "hand.L", "role": "HAND", "side": "LEFT", "figure": 0, "number": 0},
+                    "kind": "BOTH", "priority": 1, ...}],
+     "joints": [{"bone": {...}, "axes": [[...], ...], "bend": 0.37, "lower": [...], ...}]}
+
+A bone is found by its role and side and by which of several such bones it is; without a role by its name.
+What is not there is told and left out. Limits are about the axes of their bone, so the file has these axes
+along the limb ("axes": bend, bone, and across to both, as columns of the bone's own frame): on a bone whose
+axes lie otherwise limits are exchanged and turned round; where they lie askew the bone keeps what it has.
+Elbows and knees count from straight ("bend" at rest).
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ..core.arrays import FloatArray
+from ..core.errors import IKError
+from ..core.roles import Bend, Character, Role, Side
+from ..core.rotation import EULER_ORDERS, order_index
+from ..core.skeleton import Skeleton
+from .armature import check_armature, read_armature
+from .entries import add_effector, make_target
+from .joint_properties import ORDER_ITEMS, STIFFEST
+from .limits import BoneLimits, entry_for, joint_entries, limits_of, store_limits, turned_limits
+from .properties import POISE_PG_armature, POISE_PG_effector, settings_of
+from .reports import listed, sentences
+from .setup import SIDE_NAMES, read_character
+
+FORMAT: Final = "poise preset"
+VERSION: Final = 1
+"""Of what is written; files of a later version are refused, fields that are not known are passed over."""
+
+SUFFIX: Final = ".json"
+
+LARGEST: Final = 2**31
+"""Numbers from here on fit no property [1]."""
+
+SETTINGS: Final = (
+    "method",
+    "iterations",
+    "tolerance_position",
+    "tolerance_rotation",
+    "damping",
+    "max_angle",
+    "null_space_gain",
+    "element_weight",
+    "gamma",
+    "clamp_distance",
+    "clamp_after_jump",
+    "alternate_jacobian",
+    "move_root",
+)
+"""Of the armature object."""
+
+EFFECTOR_FIELDS: Final = (
+    "name",
+    "part",
+    "kind",
+    "priority",
+    "weight",
+    "enabled",
+    "position_axes",
+    "orientation_axes",
+    "influence",
+    "chain_depth",
+    "axis",
+    "height",
+    "distance",
+    "is_support",
+    "stay",
+    "stay_scope",
+)
+"""Of an effector, written as they are."""
+
+POINTS: Final = {"point": "bone", "other_point": "other_bone"}
+"""Points of an effector -> of which bone; written in lengths of that bone."""
+
+FURTHER_BONES: Final = ("other_bone", "root_bone", "tip_bone")
+
+
+@dataclass(frozen=True)
+class PresetReport:
+    """What became of a preset."""
+
+    path: str
+    effectors: tuple[str, ...]
+    """Names of effectors that were written or set."""
+    bones: tuple[str, ...]
+    """Bones whose limits and stiffness were written or set."""
+    missing: tuple[str, ...]
+    """Bones of the preset that are not here, by role or name."""
+    notes: tuple[str, ...]
+    """What else the user should know, one sentence each."""
+
+    def summary(self) -> str:
+        """Return what was done, for the status bar."""
+        text = (
+            f"{len(self.effectors)} effectors and limits of {len(self.bones)} bones: {Path(self.path).stem}"
+        )
+        missing = (f"not here: {listed(self.missing)}",) if self.missing else ()
+        return sentences(text, *missing, *self.notes)
+
+
+# Files
+
+
+def preset_folder(*, create: bool = False) -> Path:
+    """Return the folder of presets in the user's folder for this extension.
+
+    Raises:
+        IKError: It cannot be made.
+    """
+    package = (__package__ or "").rpartition(".")[0]
+    try:
+        found = bpy.utils.extension_path_user(package, path="presets", create=create)
+    except ValueError:  # run from a checkout, not installed as an extension
+        found = bpy.utils.user_resource('DATAFILES', path="poise/presets", create=create)
+    except OSError as error:
+        raise IKError(f"the folder of presets cannot be made: {error}") from error
+    if not found:
+        raise IKError("Blender has no folder for the user's files in which presets could be")
+    return Path(found)
+
+
+def preset_names(folder: Path | None = None) -> tuple[str, ...]:
+    """Return the names of the presets there are."""
+    folder = preset_folder() if folder is None else folder
+    return tuple(sorted(path.stem for path in folder.glob(f"*{SUFFIX}"))) if folder.is_dir() else ()
+
+
+def preset_path(name: str, folder: Path | None = None) -> Path:
+    """Return where a preset of some name is, or would be.
+
+    Raises:
+        IKError: It is no name for a file.
+    """
+    name = name.strip()
+    if not name or re.search(r'[\\/:*?"<>|\x00-\x1f]', name) or name.startswith("."):
+        raise IKError(f"{name!r} is no name for a preset: use letters, digits, spaces, - and _")
+    return (preset_folder() if folder is None else folder) / f"{name}{SUFFIX}"
+
+
+def save_preset(armature_object: Object, path: Path) -> PresetReport:
+    """Write the set-up of an armature object into a file.
+
+    Raises:
+        IKError: The armature cannot be read, or the file not written.
+    """
+    check_armature(armature_object)
+    bones = _Bones.read(armature_object)
+    settings = settings_of(armature_object)
+    effectors = [_effector_record(armature_object, bones, entry) for entry in settings.effectors]
+    joints = [
+        _joint_record(armature_object, bones, entry)
+        for name, entry in joint_entries(armature_object).items()
+        if name in bones.skeleton.names
+    ]
+    data = {
+        "format": FORMAT,
+        "version": VERSION,
+        "settings": {name: _plain(getattr(settings, name)) for name in SETTINGS},
+        "effectors": effectors,
+        "joints": joints,
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise IKError(f"preset {path.name!r} cannot be written to {path.parent}: {error.strerror}") from error
+    names = tuple(entry.name for entry in settings.effectors)
+    return PresetReport(str(path), names, tuple(joint["bone"]["name"] for joint in joints), (), ())
+
+
+def load_preset(armature_object: Object, path: Path) -> PresetReport:
+    """Set an armature object up as a file says; effectors for the same parts or bones are set anew.
+
+    Raises:
+        IKError: The armature cannot be posed, or the file is none of ours or broken; nothing is changed then.
+    """
+    check_armature(armature_object)
+    data = _read(path)
+    bones = _Bones.read(armature_object)
+    _apply(settings_of(armature_object), data["settings"], SETTINGS)
+    missing: list[str] = []
+    notes: list[str] = []
+    effectors: list[str] = []
+    for record in data["effectors"]:
+        name = _load_effector(armature_object, bones, record, missing)
+        if name is not None:
+            effectors.append(name)
+    limited: list[str] = []
+    askew: list[str] = []
+    for record in data["joints"]:
+        bone = bones.find(record["bone"])
+        if bone is None:
+            missing.append(_told(record["bone"]))
+        elif _load_joint(armature_object, bones, bone, record):
+            limited.append(bone)
+        else:
+            askew.append(bone)
+    if askew:
+        notes.append(f"limits left as they were, because the axes of the bones lie askew: {listed(askew)}")
+    return PresetReport(
+        str(path), tuple(effectors), tuple(limited), tuple(dict.fromkeys(missing)), tuple(notes)
+    )
+
+
+# Bones by role
+
+
+@dataclass(frozen=True)
+class _Bones:
+    """The bones of an armature, to be called by their roles."""
+
+    skeleton: Skeleton
+    character: Character
+    lengths: Mapping[str, float]
+
+    @classmethod
+    def read(cls, armature_object: Object) -> "_Bones":
+        skeleton = read_armature(armature_object).skeleton
+        character, _ = read_character(armature_object, skeleton)
+        data: Any = armature_object.data
+        return cls(skeleton, character, {bone.name: bone.length for bone in data.bones})
+
+    def record(self, bone: str) -> dict[str, Any]:
+        """What a file calls a bone."""
+        choice = self.character.choice_of(bone)
+        if choice is None:
+            return {"name": bone}
+        same = self.character.joints_of(choice.role, choice.side, choice.figure)
+        return {
+            "name": bone,
+            "role": choice.role.name,
+            "side": SIDE_NAMES[choice.side],
+            "figure": choice.figure,
+            "number": same.index(choice.joint),
+        }
+
+    def find(self, record: Mapping[str, Any]) -> str | None:
+        """The bone that a file means: by role, else by name; None if it is not here."""
+        role, name = str(record.get("role", "")), str(record.get("name", ""))
+        if role in Role.__members__ and record.get("side") in SIDE_NAMES.values():
+            side = next(s for s, called in SIDE_NAMES.items() if called == record["side"])
+            figure, number = record.get("figure", 0), record.get("number", 0)
+            joints = self.character.joints_of(Role[role], side, figure)
+            if isinstance(number, int) and 0 <= number < len(joints):
+                return self.skeleton.names[joints[number]]
+        known = self.character.choice_of(name) if name in self.skeleton.names else None
+        return name if name in self.skeleton.names and (known is None or not role) else None
+
+    def frame(self, bone: str) -> tuple[FloatArray, float, FloatArray | None]:
+        """The limb's frame in that of the bone, (3, 3), its bend at rest [rad], and the axis of that."""
+        joint = self.skeleton.index(bone)
+        rest = self.skeleton.armature_from_joint_rest
+        limb = next((limb for limb in self.character.limbs if joint in limb.joints), None)
+        along, about, bend = rest[joint, :3, 1], rest[joint, :3, 0], 0.0
+        axis: FloatArray | None = None
+        if limb is not None:
+            place = limb.joints.index(joint)
+            if place + 1 < len(limb.joints):
+                away = rest[limb.joints[place + 1], :3, 3] - rest[joint, :3, 3]
+                along = away if np.linalg.norm(away) > 1e-9 else along
+            about = self._across(limb.figure, limb.side)
+            if limb.bend_axis is not None:
+                about = limb.bend_axis
+                if limb.roles[place] in (Role.LOWER_ARM, Role.LOWER_LEG):
+                    bend = -limb.bend_angle if limb.bend is Bend.INVERTED else limb.bend_angle
+                    axis = rest[joint, :3, :3].T @ limb.bend_axis
+        y = along / np.linalg.norm(along)
+        x = about - (about @ y) * y
+        x = x / np.linalg.norm(x) if np.linalg.norm(x) > 1e-6 else rest[joint, :3, 0]
+        frame = np.stack([x, y, np.cross(x, y)], axis=1)
+        return rest[joint, :3, :3].T @ frame, bend, axis
+
+    def _across(self, figure: int, side: Side) -> FloatArray:
+        if not self.character.figures:
+            return np.array([1.0, 0.0, 0.0])
+        return self.character.figures[figure].left
+
+
+def _told(record: Mapping[str, Any]) -> str:
+    """What people call a bone of a file."""
+    if "role" not in record:
+        return str(record.get("name", "a bone without a name"))
+    side = "" if record.get("side") == 'CENTRE' else f"{str(record.get('side')).lower()} "
+    return f"{side}{str(record['role']).lower().replace('_', ' ')} ({record.get('name', '')})"
+
+
+# Effectors
+
+
+def _effector_record(armature_object: Object, bones: _Bones, entry: POISE_PG_effector) -> dict[str, Any]:
+    record: dict[str, Any] = {name: _plain(getattr(entry, name)) for name in EFFECTOR_FIELDS}
+    record["bone"] = bones.record(entry.bone)
+    for name in FURTHER_BONES:
+        if getattr(entry, name):
+            record[name] = bones.record(getattr(entry, name))
+    for name, of_bone in POINTS.items():
+        length = bones.lengths.get(getattr(entry, of_bone), 1.0) or 1.0
+        record[name] = (np.array(getattr(entry, name)) / length).tolist()
+    return record
+
+
+def _load_effector(
+    armature_object: Object, bones: _Bones, record: Mapping[str, Any], missing: list[str]
+) -> str | None:
+    """Make or set one effector; its name, None if its bone is not here."""
+    bone = bones.find(record["bone"])
+    if bone is None:
+        missing.append(_told(record["bone"]))
+        return None
+    further: dict[str, str] = {}
+    for name in FURTHER_BONES:
+        if name in record:
+            found = bones.find(record[name])
+            if found is None:
+                missing.append(_told(record[name]))
+                return None
+            further[name] = found
+    entries = settings_of(armature_object).effectors
+    part, kind = record.get("part", ""), record.get("kind", 'BOTH')
+    index = next((i for i, e in enumerate(entries) if part and e.part == part), None)
+    if index is None:
+        index = next((i for i, e in enumerate(entries) if (e.bone, e.kind) == (bone, kind)), None)
+    is_new = index is None
+    if index is None:
+        index = add_effector(armature_object, bone, kind=kind, make_target=False)
+    entry = entries[index]
+    _apply(entry, record, EFFECTOR_FIELDS)
+    for name, value in further.items():
+        setattr(entry, name, value)
+    for name, of_bone in POINTS.items():
+        if name in record:
+            point = np.array(record[name]) * bones.lengths.get(getattr(entry, of_bone), 1.0)
+            setattr(entry, name, point.tolist())
+    if entry.bone != bone:
+        entry.bone = bone
+    if is_new and entry.kind != 'STAY' and not entry.other_bone:
+        make_target(armature_object, index)
+    return entry.name
+
+
+# Limits
+
+
+def _joint_record(armature_object: Object, bones: _Bones, entry: Any) -> dict[str, Any]:
+    pose: Any = armature_object.pose
+    limits = limits_of(pose.bones[entry.name], entry)
+    axes, bend, _ = bones.frame(entry.name)
+    return {
+        "bone": bones.record(entry.name),
+        "axes": np.round(axes, 6).tolist(),
+        "bend": round(bend, 6),
+        "lower": [None if np.isinf(v) else v for v in limits.lower.tolist()],
+        "upper": [None if np.isinf(v) else v for v in limits.upper.tolist()],
+        "stiffness": limits.stiffness.tolist(),
+        "preferred": limits.preferred.tolist(),
+        "order": 'AUTO' if limits.order is None else EULER_ORDERS[limits.order],
+        "is_held": limits.is_held,
+        "may_move": limits.may_move,
+        "source": entry.source,
+    }
+
+
+def _load_joint(armature_object: Object, bones: _Bones, bone: str, record: Mapping[str, Any]) -> bool:
+    """Set limits and stiffness of a bone; False where its axes lie askew to those of the file."""
+    order = record["order"]
+    limits = BoneLimits(
+        lower=np.array([-np.inf if v is None else v for v in record["lower"]]),
+        upper=np.array([np.inf if v is None else v for v in record["upper"]]),
+        stiffness=np.array(record["stiffness"]),
+        preferred=np.array(record["preferred"]),
+        order=None if order == 'AUTO' else order_index(order),
+        is_held=record["is_held"],
+        may_move=record["may_move"],
+    )
+    axes, bend, hinge = bones.frame(bone)
+    turned = turned_limits(limits, axes @ np.array(record["axes"]).T)
+    if turned is None:
+        return False
+    if hinge is not None:
+        channel = int(np.argmax(np.abs(hinge)))
+        shift = np.zeros(3)
+        shift[channel] = np.sign(hinge[channel]) * (record["bend"] - bend)
+        moved = [getattr(turned, name) + shift for name in ("lower", "upper", "preferred")]
+        turned = replace(turned, lower=moved[0], upper=moved[1], preferred=moved[2])
+    entry = entry_for(armature_object, bone)
+    store_limits(entry, turned, record["source"])
+    entry.is_held, entry.may_move = turned.is_held, turned.may_move
+    return True
+
+
+# JSON that anybody may have written
+
+
+def _plain(value: Any) -> Any:
+    """A property as JSON holds it."""
+    return value if isinstance(value, (str, bool, int, float)) else list(value)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read and check a file, so that nothing is changed by one that is broken."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise IKError(f"preset {path.stem!r} cannot be read from {path.parent}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise IKError(f"preset {path.name!r} is broken: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise IKError(f"{path.name!r} is no preset of Poise: its format is not {FORMAT!r}")
+    version = data.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise IKError(f"preset {path.name!r} is broken: its version is {version!r}")
+    if version > VERSION:
+        raise IKError(
+            f"preset {path.name!r} has version {version}, this Poise reads up to {VERSION}: update Poise"
+        )
+    settings, effectors, joints = data.get("settings", {}), data.get("effectors", []), data.get("joints", [])
+    if not isinstance(settings, dict):
+        raise IKError(f"preset {path.name!r} is broken: its settings are no object")
+    _check_fields(POISE_PG_armature, settings, SETTINGS, f"preset {path.name!r} is broken: settings")
+    for what, records in (("effectors", effectors), ("joints", joints)):
+        if not isinstance(records, list):
+            raise IKError(f"preset {path.name!r} is broken: its {what} are no list")
+        for number, record in enumerate(records):
+            _check_record(record, f"preset {path.name!r} is broken: {what}[{number}]", what == "joints")
+    return {"settings": settings, "effectors": effectors, "joints": joints}
+
+
+def _check_record(record: Any, where: str, is_joint: bool) -> None:
+    if not isinstance(record, dict):
+        raise IKError(f"{where} is no object")
+    for name in ("bone", *FURTHER_BONES):
+        if name in record or name == "bone":
+            bone = record.get(name)
+            if not isinstance(bone, dict) or not isinstance(bone.get("name", ""), str):
+                raise IKError(f"{where}.{name} does not say which bone")
+    for name in POINTS:
+        if name in record:
+            _three_numbers(record[name], f"{where}.{name}")
+    if not is_joint:
+        _check_fields(POISE_PG_effector, record, EFFECTOR_FIELDS, where)
+        return
+    for name in ("lower", "upper", "stiffness", "preferred"):
+        missing = [None] * 3 if name in ("lower", "upper") else [0.0] * 3
+        record.setdefault(name, missing)
+        _three_numbers(record[name], f"{where}.{name}", may_be_none=name in ("lower", "upper"))
+    for low, high in zip(record["lower"], record["upper"], strict=True):
+        if low is not None and high is not None and low > high:
+            raise IKError(f"{where} has a lower limit above its upper one")
+    if not all(0.0 <= value <= STIFFEST + 1e-6 for value in record["stiffness"]):
+        raise IKError(f"{where}.stiffness is not between 0 and {STIFFEST}")
+    axes = record.setdefault("axes", np.eye(3).tolist())
+    if not isinstance(axes, list) or len(axes) != 3:
+        raise IKError(f"{where}.axes are not three times three numbers")
+    for row in axes:
+        _three_numbers(row, f"{where}.axes")
+    for name, default, types in (
+        ("bend", 0.0, (int, float)),
+        ("is_held", False, (bool,)),
+        ("may_move", False, (bool,)),
+        ("source", "", (str,)),
+        ("order", 'AUTO', (str,)),
+    ):
+        if not isinstance(record.setdefault(name, default), types):
+            raise IKError(f"{where}.{name} is {record[name]!r}")
+    if record["order"] not in {item[0] for item in ORDER_ITEMS}:
+        raise IKError(f"{where}.order is {record['order']!r}")
+
+
+def _three_numbers(values: Any, where: str, *, may_be_none: bool = False) -> None:
+    def fits(value: Any) -> bool:
+        if value is None:
+            return may_be_none
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and bool(np.isfinite(value))
+
+    if not isinstance(values, list) or len(values) != 3 or not all(fits(value) for value in values):
+        raise IKError(f"{where} is {values!r}, wanted three numbers")
+
+
+def _check_fields(kind: Any, values: Mapping[str, Any], names: Sequence[str], where: str) -> None:
+    """Refuse values that the properties of a class cannot have.
+
+    Raises:
+        IKError: One is of another type, or no item of its list.
+    """
+    for name in names:
+        if name not in values:
+            continue
+        value, prop = values[name], kind.bl_rna.properties[name]
+        parts = value if prop.type != 'STRING' and getattr(prop, "is_array", False) else [value]
+        length = prop.array_length if getattr(prop, "is_array", False) else 1
+        fits = isinstance(parts, list) and len(parts) == length
+        if fits and prop.type == 'ENUM':
+            fits = value in {item.identifier for item in prop.enum_items}
+        elif fits:
+            types: tuple[type, ...] = _TYPES[prop.type]
+            fits = all(
+                isinstance(part, types)
+                and (prop.type == 'BOOLEAN' or not isinstance(part, bool))
+                and (prop.type not in {'INT', 'FLOAT'} or abs(part) < LARGEST)
+                for part in parts
+            )
+        if not fits:
+            raise IKError(f"{where}.{name} cannot be {value!r}")
+
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    'BOOLEAN': (bool,),
+    'INT': (int,),
+    'FLOAT': (int, float),
+    'STRING': (str,),
+}
+
+
+def _apply(owner: Any, values: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Write values that a file has into properties."""
+    for name in names:
+        if name in values:
+            setattr(owner, name, values[name])

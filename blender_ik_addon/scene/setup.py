@@ -1,0 +1,534 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A character in one go: roles, limits, targets and effectors from an armature as it is.
+
+What was recognised is kept as a table in `Object.poise.roles`, where every row can be changed; another run
+goes by the table. Effectors that were made here carry the part of the body for which they are, so that
+another run finds them again: it adds what is missing, points to the bones of the table, and leaves the rest
+alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from bpy.types import Collection, Object
+
+from ..core.human import joint_defaults
+from ..core.revision import RoleRow, revised, rows_of
+from ..core.roles import Character, Hints, Limb, LimbKind, Role, Side, recognise
+from ..core.rotation import EULER_ORDERS
+from ..core.skeleton import Skeleton
+from .armature import Armature, check_armature, read_armature
+from .driven import driven_bones
+from .entries import add_effector, collection_of, make_target, remove_effector
+from .joint_properties import SIDES
+from .limits import BoneLimits, entry_for, joint_entries, own_limits, read_limits, store_limits
+from .properties import POISE_PG_effector, settings_of
+from .reports import listed, sentences
+
+SIDE_NAMES: Final = {side: name for name, side in SIDES.items()}
+
+LEAST_CONFIDENCE: Final = 0.5
+"""Confidence [1] below which a note asks to look at a row of the table."""
+
+COLOURS: Final = {
+    Side.LEFT: (0.15, 0.45, 1.0, 1.0),
+    Side.RIGHT: (1.0, 0.25, 0.2, 1.0),
+    Side.CENTRE: (1.0, 0.8, 0.1, 1.0),
+}
+"""Of targets: blue left, red right, yellow in the middle."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the target of a part of the body is shown."""
+
+    display: str
+    """Shape of the empty."""
+    size: float
+    """In sizes of the figure [1]."""
+
+
+SHAPES: Final = {
+    "hips": Shape('CIRCLE', 0.12),
+    "hand": Shape('SPHERE', 0.035),
+    "foot": Shape('CUBE', 0.035),
+    "head": Shape('SPHERE', 0.07),
+    "tail": Shape('CONE', 0.04),
+    "wing": Shape('CONE', 0.05),
+    "fin": Shape('CONE', 0.03),
+    "elbow": Shape('PLAIN_AXES', 0.03),
+    "knee": Shape('PLAIN_AXES', 0.03),
+}
+
+
+FOLLOWING: Final = frozenset({"head", "tail", "wing", "fin"})
+"""Parts whose targets go with the hips'."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the body that gets an effector."""
+
+    name: str
+    """"hand.L", "foot.R.2" for the second right foot, "head (2)" for that of a second figure."""
+    what: str
+    """A key of `SHAPES`."""
+    joint: int
+    kind: str
+    """Kind of the effector."""
+    priority: int
+    side: Side
+    figure: int
+    at_tail: bool = False
+    """Whether the end of the bone is meant, where nothing hangs on it that could be held."""
+    limb: Limb | None = None
+    """Of a pole: what bends."""
+
+
+@dataclass(frozen=True)
+class SetupReport:
+    """What a set-up did."""
+
+    bodies: tuple[str, ...]
+    """Kind of each figure, see `Body`."""
+    roles: tuple[tuple[str, str, str, float, str], ...]
+    """Bone, role, side (L, R or C), confidence and reason of each row of the table."""
+    left_out: tuple[tuple[str, str], ...]
+    """Bones without a role and why."""
+    added: tuple[str, ...]
+    """Effectors that are new."""
+    kept: tuple[str, ...]
+    """Effectors that were there already."""
+    removed: tuple[str, ...]
+    """Effectors of parts that the table has not any more."""
+    limits_read: tuple[str, ...]
+    """Bones whose limits come from the rig."""
+    limits_assumed: tuple[str, ...]
+    """Bones whose limits are our own for such a role."""
+    held: tuple[str, ...]
+    """Bones between others that are not solved: twist bones and the like."""
+    notes: tuple[str, ...]
+    """What the user should know, one sentence each."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to pose by."""
+        return bool(self.added or self.kept)
+
+    def summary(self) -> str:
+        """Return what was made, for the status bar."""
+        if not self.ready:
+            return sentences("no part of a body was recognised", *self.notes)
+        bodies = " and ".join(f"a {body}" for body in self.bodies) or "no whole figure"
+        text = f"recognised {bodies}: {len(self.added)} targets made"
+        if self.kept:
+            text += f", {len(self.kept)} were there already"
+        if self.removed:
+            text += f", removed {listed(self.removed)}"
+        return sentences(text, *self.notes)
+
+
+# The use case
+
+
+def setup_character(
+    armature_object: Object, *, use_table: bool = True, poles: bool = False, limits: bool = True
+) -> SetupReport:
+    """Make an armature posable: roles, limits, and effectors with targets at the bones' present places.
+
+    Args:
+        armature_object: The original armature object.
+        use_table: Go by the table of roles if there is one; otherwise recognise anew.
+        poles: Make targets also for elbows and knees.
+        limits: Read limits from the rig, and assume those of a body where it has none.
+
+    Raises:
+        IKError: The armature cannot be posed, or the table of roles cannot be.
+    """
+    check_armature(armature_object)
+    settings = settings_of(armature_object)
+    notes: list[str] = []
+    skeleton = read_armature(armature_object).skeleton
+    if not use_table:
+        settings.roles.clear()
+    character, gone = read_character(armature_object, skeleton)
+    notes += gone
+    if not len(settings.roles):
+        write_table(armature_object, rows_of(character))
+    parts = body_parts(skeleton, character, poles=poles)
+    read: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    if limits:
+        read, assumed, said = _set_limits(armature_object, skeleton, character)
+        notes += said
+    held = _hold(armature_object, skeleton, character, parts)
+    armature = read_armature(armature_object, move_root=settings.move_root)
+    added, kept, removed, said = _set_effectors(armature_object, armature, character, parts, poles=poles)
+    notes += said
+    unsure = [c.name for c in character.choices if c.confidence < LEAST_CONFIDENCE and c.role in _LIMB_ROLES]
+    if unsure:
+        notes.append(f"look at these rows of the table, they are a guess: {listed(unsure)}")
+    return SetupReport(
+        bodies=tuple(figure.body.value for figure in character.figures),
+        roles=tuple((c.name, c.role.value, c.side.value, c.confidence, c.reason) for c in character.choices),
+        left_out=tuple((bone.name, bone.reason) for bone in character.left_out),
+        added=added,
+        kept=kept,
+        removed=removed,
+        limits_read=read,
+        limits_assumed=assumed,
+        held=held,
+        notes=(*character.notes, *dict.fromkeys(notes)),
+    )
+
+
+_LIMB_ROLES: Final = frozenset(set(Role) - {Role.FINGER, Role.TOE, Role.EYE, Role.JAW, Role.HEAD_PART})
+
+
+# Reading what the rig says of itself
+
+
+def read_hints(armature_object: Object, skeleton: Skeleton) -> Hints:
+    """Read what helps to recognise bones beside their names and places."""
+    data: Any = armature_object.data
+    bones = [data.bones[name] for name in skeleton.names]
+    return Hints(
+        tails=np.array([bone.tail_local for bone in bones]),
+        deform=np.array([bone.use_deform for bone in bones]),
+        driven=frozenset(driven_bones(armature_object)),
+        collections={bone.name: tuple(c.name for c in bone.collections) for bone in bones},
+    )
+
+
+# The table of roles
+
+
+def recognise_roles(armature_object: Object) -> Character:
+    """Fill the table of roles anew; what was recognised.
+
+    Raises:
+        IKError: The armature cannot be posed.
+    """
+    check_armature(armature_object)
+    skeleton = read_armature(armature_object).skeleton
+    character = recognise(skeleton, read_hints(armature_object, skeleton))
+    write_table(armature_object, rows_of(character))
+    return character
+
+
+def table_of(armature_object: Object) -> tuple[RoleRow, ...]:
+    """Read the table of roles."""
+    return tuple(
+        RoleRow(
+            found=row.name,
+            joint=row.bone,
+            role=None if row.role == 'NONE' else Role[row.role],
+            side=SIDES[row.side],
+            figure=row.figure,
+            confidence=row.confidence,
+            reason=row.reason,
+        )
+        for row in settings_of(armature_object).roles
+    )
+
+
+def write_table(armature_object: Object, rows: Sequence[RoleRow]) -> None:
+    """Write the table of roles, parents first as it was given."""
+    settings = settings_of(armature_object)
+    if table_of(armature_object) == tuple(rows):
+        return
+    settings.roles.clear()
+    for given in rows:
+        row: Any = settings.roles.add()
+        row.name, row.bone, row.figure = given.found, given.joint, given.figure
+        row.role = 'NONE' if given.role is None else given.role.name
+        row.side = SIDE_NAMES[given.side]
+        row.confidence, row.reason = given.confidence, given.reason
+    settings.active_role = min(settings.active_role, max(0, len(rows) - 1))
+
+
+def read_character(armature_object: Object, skeleton: Skeleton) -> tuple[Character, list[str]]:
+    """Return what the table of roles says, or without one what is recognised; and which bones are gone.
+
+    Raises:
+        IKError: A bone has two roles in the table.
+    """
+    character = recognise(skeleton, read_hints(armature_object, skeleton))
+    rows = table_of(armature_object)
+    if not rows:
+        return character, []
+    rows, gone = _present(skeleton, rows)
+    return revised(skeleton, character, rows), gone
+
+
+def _present(skeleton: Skeleton, rows: Sequence[RoleRow]) -> tuple[tuple[RoleRow, ...], list[str]]:
+    """Return the rows whose bones are there, and which are not."""
+    gone = [row.joint for row in rows if row.joint and row.joint not in skeleton.names]
+    notes = (
+        [f"bones of the table that are not there (renamed?) were left out: {listed(gone)}"] if gone else []
+    )
+    return tuple(row for row in rows if row.joint not in gone), notes
+
+
+# Parts of the body
+
+
+def body_parts(skeleton: Skeleton, character: Character, *, poles: bool) -> tuple[Part, ...]:
+    """Return the parts that get an effector: feet and hips first, then hands, then heads, then the rest."""
+    parts: list[Part] = []
+    for limb in character.limbs:
+        parts += _parts_of(skeleton, character, limb, poles)
+    order = {part.joint: row for row, part in reversed(list(enumerate(parts)))}
+    # Two parts that hold the same bone would be the same wish twice.
+    unique = [p for row, p in enumerate(parts) if p.kind == 'POLE' or order[p.joint] == row]
+    return tuple(sorted(unique, key=lambda part: (part.figure, part.priority)))
+
+
+def _parts_of(skeleton: Skeleton, character: Character, limb: Limb, poles: bool) -> Iterator[Part]:
+    def part(what: str, kind: str, priority: int, joint: int, *, at_tail: bool = False) -> Part:
+        name = what if limb.side is Side.CENTRE else f"{what}.{limb.side.value}"
+        name = f"front {name}" if limb.kind is LimbKind.FRONT_LEG else name
+        name += f".{limb.number + 1}" if limb.number else ""
+        name += f" ({limb.figure + 1})" if limb.figure else ""
+        bends = limb if kind == 'POLE' else None
+        return Part(name, what, joint, kind, priority, limb.side, limb.figure, at_tail, bends)
+
+    role = character.role_of(limb.effector)
+    if limb.kind is LimbKind.TRUNK:
+        if role is Role.HIPS:
+            yield part("hips", 'BOTH', 0, limb.effector)
+    elif limb.kind in (LimbKind.LEG, LimbKind.FRONT_LEG):
+        whole = role in (Role.FOOT, Role.TOE, Role.ANKLE)
+        yield part("foot", 'BOTH' if whole else 'POSITION', 0, limb.effector, at_tail=not whole)
+    elif limb.kind is LimbKind.ARM:
+        whole = role is Role.HAND
+        yield part("hand", 'BOTH' if whole else 'POSITION', 1, limb.effector, at_tail=not whole)
+    elif limb.kind is LimbKind.HEAD:
+        yield part("head", 'BOTH', 2, limb.effector)
+    elif limb.kind is LimbKind.WING:
+        yield part("wing", 'POSITION', 1, limb.effector, at_tail=True)
+    elif limb.kind in (LimbKind.TAIL, LimbKind.FIN):
+        yield part(limb.kind.value, 'POSITION', 3, limb.effector, at_tail=True)
+    if poles and limb.bend_axis is not None:
+        middle = next(
+            (
+                j
+                for j, r in zip(limb.joints, limb.roles, strict=True)
+                if r in (Role.LOWER_ARM, Role.LOWER_LEG)
+            ),
+            None,
+        )
+        if middle is not None and skeleton.parents[middle] >= 0:
+            yield part("elbow" if limb.kind is LimbKind.ARM else "knee", 'POLE', 3, middle)
+
+
+# Limits
+
+
+def _set_limits(
+    armature_object: Object, skeleton: Skeleton, character: Character
+) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
+    """Give bones with a role limits: what they have, else what the rig says, else what such a body has."""
+    present = set(joint_entries(armature_object))
+    from_rig = read_limits(armature_object, [name for name in skeleton.names if name not in present])
+    present |= set(from_rig.bones)
+    pose: Any = armature_object.pose
+    any_order = np.array([pose.bones[name].rotation_mode not in EULER_ORDERS for name in skeleton.names])
+    assumed: list[str] = []
+    for defaults in joint_defaults(skeleton, character, any_order=any_order).values():
+        name = skeleton.names[defaults.joint]
+        if name in present:
+            continue
+        limits = BoneLimits(
+            defaults.lower,
+            defaults.upper,
+            defaults.stiffness,
+            defaults.preferred,
+            defaults.order,
+        )
+        store_limits(entry_for(armature_object, name), limits, defaults.why)
+        assumed.append(name)
+    return from_rig.bones, tuple(assumed), list(from_rig.notes)
+
+
+def _hold(
+    armature_object: Object, skeleton: Skeleton, character: Character, parts: Sequence[Part]
+) -> tuple[str, ...]:
+    """Hold what lies between the bones of a body and is none: twist bones, roots above hips that may move.
+
+    Returns:
+        Names of the bones that are held.
+    """
+    roles = {choice.joint for choice in character.choices}
+    above = {joint for part in parts for joint in skeleton.ancestors(part.joint)}
+    data: Any = armature_object.data
+    held: list[str] = []
+    for part in parts:
+        if part.what != "hips":
+            continue
+        bone = data.bones[skeleton.names[part.joint]]
+        if bone.parent is None or bone.use_connect:
+            continue
+        # The hips leave their place instead of the root, which carries the character through the scene.
+        pose: Any = armature_object.pose
+        if not any(pose.bones[bone.name].lock_location):
+            own_limits(armature_object, bone.name).may_move = True
+            roots = set(skeleton.ancestors(part.joint)[1:]) - roles
+            held += [skeleton.names[joint] for joint in sorted(roots)]
+    tops = {joint for joint in above if skeleton.parents[joint] < 0}
+    between = sorted(above - roles - tops)
+    held += [skeleton.names[joint] for joint in between]
+    held = list(dict.fromkeys(held))
+    for name in held:
+        own_limits(armature_object, name).is_held = True
+    return tuple(held)
+
+
+# Effectors
+
+
+def _set_effectors(
+    armature_object: Object, armature: Armature, character: Character, parts: Sequence[Part], *, poles: bool
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[str]]:
+    """Make the effectors of parts, or find those that are there; names of those added, kept and removed."""
+    settings = settings_of(armature_object)
+    skeleton = armature.skeleton
+    added: list[str] = []
+    kept: list[str] = []
+    notes: list[str] = []
+    removed = _remove_others(armature_object, {part.name for part in parts}, poles)
+    collection: Collection | None = None
+    made: list[tuple[Part, Object]] = []
+    for part in parts:
+        bone = skeleton.names[part.joint]
+        if not any(skeleton.free[joint].any() for joint in skeleton.ancestors(part.joint)):
+            notes.append(f"{part.name}: nothing above {bone!r} may move, so it has no target")
+            continue
+        index = _find(settings.effectors, part, bone)
+        if index is None:
+            index = add_effector(armature_object, bone, kind=part.kind, make_target=False)
+            _fill(armature_object, settings.effectors[index], part, skeleton)
+            added.append(part.name)
+        else:
+            entry = settings.effectors[index]
+            entry.part = part.name
+            if entry.bone == bone and entry.target is not None:
+                kept.append(part.name)
+                continue
+            moved = entry.bone != bone
+            entry.bone = bone
+            (added if entry.target is None else kept).append(part.name)
+            if entry.target is not None and moved:
+                _discard(entry.target)
+        target = make_target(armature_object, index)
+        collection = collection or _targets_collection(armature_object)
+        _show(target, part, character, armature_object, collection)
+        made.append((part, target))
+    _follow_hips(settings.effectors, parts, made)
+    return tuple(added), tuple(kept), removed, notes
+
+
+def _follow_hips(entries: Any, parts: Sequence[Part], made: Sequence[tuple[Part, Object]]) -> None:
+    """Parent the targets of head, tail and the like to that of the hips, so that they go where the body goes.
+
+    Hands and feet stay where they are in the world, on a table or on the ground.
+    """
+    hips = {part.figure: part.name for part in parts if part.what == "hips"}
+    targets = {entry.part: entry.target for entry in entries if entry.part}
+    bpy.context.view_layer.update()
+    for part, target in made:
+        body = targets.get(hips.get(part.figure, ""))
+        if part.what in FOLLOWING and body is not None and body is not target:
+            target.parent = body
+            target.matrix_parent_inverse = body.matrix_world.inverted()
+
+
+def _find(entries: Any, part: Part, bone: str) -> int | None:
+    """Return the effector of a part: made for it, or made by hand for the same bone and of the same kind."""
+    for index, entry in enumerate(entries):
+        if entry.part == part.name:
+            return index
+    for index, entry in enumerate(entries):
+        if not entry.part and entry.bone == bone and (entry.kind == part.kind or entry.kind == 'BOTH'):
+            return index
+    return None
+
+
+def _fill(armature_object: Object, entry: POISE_PG_effector, part: Part, skeleton: Skeleton) -> None:
+    data: Any = armature_object.data
+    entry.name = entry.part = part.name
+    entry.priority = part.priority
+    entry.is_support = part.what == "foot"
+    if part.at_tail:
+        entry.point = (0.0, data.bones[skeleton.names[part.joint]].length, 0.0)
+    if part.limb is not None:
+        roles = dict(zip(part.limb.roles, part.limb.joints, strict=True))
+        upper = roles.get(Role.UPPER_ARM, roles.get(Role.UPPER_LEG))
+        end = next((roles[r] for r in (Role.HAND, Role.ANKLE, Role.FOOT) if r in roles), None)
+        if upper is not None and end is not None:
+            entry.root_bone, entry.tip_bone = skeleton.names[upper], skeleton.names[end]
+
+
+def _remove_others(armature_object: Object, names: set[str], poles: bool) -> tuple[str, ...]:
+    """Remove the effectors of parts that there are not any more, with targets that nobody else uses."""
+    entries = settings_of(armature_object).effectors
+    poles_stay = not poles  # who switches poles off for a run has not asked to lose those there are
+    rows = [
+        row
+        for row, entry in enumerate(entries)
+        if entry.part and entry.part not in names and not (poles_stay and entry.kind == 'POLE')
+    ]
+    removed = [entries[row].part for row in rows]
+    for row in reversed(rows):
+        target = entries[row].target
+        remove_effector(armature_object, row)
+        if target is not None:
+            _discard(target)
+    return tuple(removed)
+
+
+def _discard(target: Object) -> None:
+    """Remove a target that was made here, unless it has been animated or is used elsewhere."""
+    collections = target.users_collection
+    ours = target.type == 'EMPTY' and target.library is None and target.animation_data is None
+    ours = ours and not target.children and target.users <= len(collections) + 1
+    if ours and any(collection.name.endswith(SUFFIX) for collection in collections):
+        bpy.data.objects.remove(target)
+
+
+# Targets
+
+
+SUFFIX: Final = " Targets"
+
+
+def _targets_collection(armature_object: Object) -> Collection:
+    """Return the collection of the targets of an armature, shown where the armature is."""
+    parent = collection_of(armature_object, bpy.context.view_layer)
+    name = f"{armature_object.name}{SUFFIX}"
+    for child in parent.children:
+        if child.name == name:
+            return child
+    collection: Any = bpy.data.collections.new(name)
+    collection.color_tag = 'COLOR_03'
+    parent.children.link(collection)
+    return collection
+
+
+def _show(
+    target: Any, part: Part, character: Character, armature_object: Object, collection: Collection
+) -> None:
+    """Give a target its shape, size and colour, and put it with the others."""
+    shape = SHAPES[part.what]
+    target.empty_display_type = shape.display
+    size = character.figures[part.figure].size if character.figures else 1.0
+    target.empty_display_size = shape.size * size * armature_object.matrix_world.median_scale
+    target.color = COLOURS[part.side]
+    target.show_in_front = True
+    for other in target.users_collection:
+        other.objects.unlink(target)
+    collection.objects.link(target)

@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
+# context may lack anything; poll and Blender see to it that it does not.
+# pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
+"""Dragging by mouse: events become calls of `scene.dragging.Drag`, and nothing else happens here.
+
+The grabbed point moves by as much as the mouse does in the plane of the view through that point, or along an
+axis. The mouse is followed in steps of its own, so that holding Shift slows it down from where it is.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+import bpy
+import numpy as np
+from bpy.props import BoolProperty, FloatVectorProperty, StringProperty
+from bpy.types import Context, Event, Object, Operator, WorkSpaceTool
+
+from ..core.arrays import FloatArray
+from ..core.errors import IKError
+from ..scene import keying
+from ..scene.dragging import Drag
+from ..scene.reports import length_text
+from . import overlay
+from .operators import (
+    _obstacle,  # pyright: ignore[reportPrivateUsage]
+    _possible,  # pyright: ignore[reportPrivateUsage]
+    _refuse,  # pyright: ignore[reportPrivateUsage]
+    require_armature,
+)
+from .picking import View, nearest_segment
+
+logger = logging.getLogger(__name__)
+
+REACH_PIXELS: Final = 30.0
+"""How far from a bone the mouse may be to mean it [pixels], at the resolution scale 1."""
+
+SLOW: Final = 0.1
+"""How much of its way the mouse counts while Shift is held [1]."""
+
+TIMER_SECONDS: Final = 0.04
+"""Pause between two looks at whether there is more to do [s]."""
+
+MOST_TIMES: Final = 30
+"""How often a pose that has not settled is taken on while the mouse rests."""
+
+AXES: Final = {'X': 0, 'Y': 1, 'Z': 2}
+
+KEYS_TEXT: Final = (
+    "Poise: LMB/Enter: confirm   RMB/Esc: put everything back   "
+    "X Y Z: along an axis (again: the bone's own)   Shift: slow   hold H: pin or free a bone   "
+    "R: keep orientation ({orientation})   "
+    "Wheel: priority ({priority})"
+)
+
+
+class POISE_OT_drag(Operator):
+    """Drag a bone with the mouse; the body follows, and hands, feet and hips hold where they are"""
+
+    bl_idname = "poise.drag"
+    bl_label = "Drag Bone"
+    # Not REGISTER: what a drag comes to depends on its way (pins, what was freed), so no panel could redo it.
+    bl_options = {'UNDO', 'BLOCKING'}
+
+    bone: StringProperty(
+        name="Bone",
+        description="The bone to drag; empty for the active one",
+        options={'SKIP_SAVE'},
+    )
+    offset: FloatVectorProperty(
+        name="Offset",
+        description="How far to drag the bone in the world, when it is done without a mouse",
+        size=3,
+        subtype='TRANSLATION',
+        unit='LENGTH',
+        options={'SKIP_SAVE'},
+    )
+    keep_orientation: BoolProperty(
+        name="Keep Orientation",
+        description="The dragged bone keeps its orientation",
+        default=False,
+    )
+    under_mouse: BoolProperty(
+        name="Under Mouse",
+        description="Drag the bone under the mouse, by the point under it",
+        default=False,
+        options={'SKIP_SAVE'},
+    )
+    release_confirm: BoolProperty(
+        name="Confirm on Release",
+        description="Confirm when the mouse button is released",
+        default=False,
+        options={'SKIP_SAVE'},
+    )
+
+    if TYPE_CHECKING:
+        bone: str
+        offset: tuple[float, float, float]
+        keep_orientation: bool
+        under_mouse: bool
+        release_confirm: bool
+        _drag: Drag
+        _view: View
+        _area: Any
+        _region: Any
+        _timer: Any
+        _start: FloatArray
+        _pressed: FloatArray
+        _mouse: FloatArray
+        _last: FloatArray
+        _axis: FloatArray | None
+        _axis_name: str
+        _times: int
+        _moved: bool
+        _choosing: bool
+        _warning: str
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obstacle = _obstacle(context, needs_effectors=False)
+        if not obstacle and context.mode != 'POSE':
+            obstacle = "Go to Pose Mode (Ctrl Tab) to drag bones"
+        return _possible(cls, obstacle)
+
+    def execute(self, context: Context) -> set[str]:
+        try:
+            drag = self._grab(context, require_armature(context), self.bone, (0.0, 0.0, 0.0))
+            drag.move(drag.place + np.array(self.offset))
+            return self._confirmed(drag)
+        except IKError as error:
+            return _refuse(self, error)
+
+    # By mouse
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        if bpy.app.background or context.window is None or context.area is None:
+            return self.execute(context)
+        space: Any = context.space_data
+        if context.area.type != 'VIEW_3D':
+            self.report({'ERROR'}, "Drag bones in the 3D viewport")
+            return {'CANCELLED'}
+        self._area = context.area
+        self._region = next(region for region in context.area.regions if region.type == 'WINDOW')
+        self._view = View.of(self._region, space.region_3d)
+        self._last = self._mouse_at(event)
+        pressed = np.array([event.mouse_prev_press_x, event.mouse_prev_press_y], dtype=np.float64)
+        pressed -= np.array([self._region.x, self._region.y])
+        self._pressed = pressed if self.release_confirm else self._last
+        armature = require_armature(context)
+        bone, point = self.bone, (0.0, 0.0, 0.0)
+        if self.under_mouse:
+            found = bone_at(context, armature, self._view, self._pressed)
+            if found is None:
+                return {'PASS_THROUGH'}  # there is no bone: the mouse means something else
+            bone, point = found[0], (0.0, found[1], 0.0)
+        try:
+            self._drag = self._grab(context, armature, bone, point)
+        except IKError as error:
+            return _refuse(self, error)
+        self._start = self._drag.place
+        self._mouse = self._pressed.copy()
+        self._axis, self._axis_name = None, ""
+        self._times, self._moved, self._choosing, self._warning = 0, False, False, ""
+        overlay.show_drag(self._drag)
+        self._timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window)
+        context.window_manager.modal_handler_add(self)
+        self._tell(context)
+        return {'RUNNING_MODAL'}
+
+    def modal(self, context: Context, event: Event) -> set[str]:
+        try:
+            return self._answer(context, event)
+        except Exception as error:  # Blender calls us: else the timer and a pose half done would stay
+            if not isinstance(error, IKError):
+                logger.exception("The drag stopped")
+            self.cancel(context)
+            return _refuse(self, error)
+
+    def cancel(self, context: Context) -> None:
+        """Put everything back; Blender calls this too, when the window closes or another file is opened."""
+        self._end(context)
+        self._drag.cancel()
+
+    def _answer(self, context: Context, event: Event) -> set[str]:
+        kind, pressed = event.type, event.value == 'PRESS'
+        if kind in {'ESC', 'RIGHTMOUSE'} and pressed:
+            self.cancel(context)
+            return {'CANCELLED'}
+        done = {'RET', 'NUMPAD_ENTER', 'SPACE'} | (set() if self.release_confirm else {'LEFTMOUSE'})
+        if (kind in done and pressed) or (kind == 'LEFTMOUSE' and self.release_confirm and not pressed):
+            self._end(context)
+            if self._moved:
+                return self._confirmed(self._drag)
+            self._drag.cancel()
+            return {'CANCELLED'}
+        if kind == 'H':
+            self._choose(context, event)
+        elif kind == 'MOUSEMOVE':
+            self._follow(event)
+        elif kind == 'TIMER':
+            if self._drag.report.settled or not self._moved or self._times >= MOST_TIMES:
+                return {'RUNNING_MODAL'}
+            self._times += 1
+            self._drag.again()
+        elif pressed and self._key(event):
+            self._go()
+        else:
+            return {'RUNNING_MODAL'}  # keep other input away: the scene must not change under the drag
+        self._tell(context)
+        return {'RUNNING_MODAL'}
+
+    def _choose(self, context: Context, event: Event) -> None:
+        """Pin or free the bone under the mouse when H is released; until then the dragged bone waits."""
+        self._choosing = event.value == 'PRESS'
+        self._warning = "release H over a bone to pin it or to free it"
+        if self._choosing:
+            return
+        found = bone_at(context, self._drag.object(), self._view, self._mouse_at(event), but=self._drag.bone)
+        if found is None:
+            self._warning = "no bone under the mouse to be pinned"
+            return
+        holds = self._drag.pin(found[0])
+        self._warning = f"{found[0]} {'holds' if holds else 'is free'}"
+        self._go()
+
+    def _key(self, event: Event) -> bool:
+        """Answer a key; whether it changes what is asked for."""
+        if event.type in AXES:
+            self._constrain(event.type)
+        elif event.type == 'R':
+            self._drag.keep_orientation(not self._drag.keeps_orientation)
+        elif event.type in {'WHEELUPMOUSE', 'WHEELDOWNMOUSE'}:
+            step = -1 if event.type == 'WHEELUPMOUSE' else 1
+            self._drag.set_priority(self._drag.priority + step)
+        else:
+            return False
+        return True
+
+    def _constrain(self, letter: str) -> None:
+        """Along an axis of the world, then of the bone, then free again."""
+        axis = AXES[letter]
+        if self._axis_name == f"global {letter}":
+            self._axis, self._axis_name = self._drag.world_from_bone[:, axis], f"local {letter}"
+        elif self._axis_name == f"local {letter}":
+            self._axis, self._axis_name = None, ""
+        else:
+            self._axis, self._axis_name = np.eye(3)[axis], f"global {letter}"
+
+    # The mouse
+
+    def _mouse_at(self, event: Event) -> FloatArray:
+        """Where the mouse is in the viewport [pixels]."""
+        return np.array([event.mouse_x - self._region.x, event.mouse_y - self._region.y], dtype=np.float64)
+
+    def _follow(self, event: Event) -> None:
+        mouse = self._mouse_at(event)
+        if self._choosing:
+            self._last = mouse
+            return
+        self._mouse += (mouse - self._last) * (SLOW if event.shift else 1.0)
+        self._last = mouse
+        self._warning = ""
+        self._go()
+
+    def _go(self) -> None:
+        """Bring the grabbed point to where the mouse wants it."""
+        self._times = 0
+        self._moved = True
+        view, start = self._view, self._start
+        if self._axis is None:
+            now, then = (view.at_depth_of(place, start) for place in (self._mouse, self._pressed))
+            self._drag.move(start + now - then)
+            return
+        now, then = (view.along(place, start, self._axis) for place in (self._mouse, self._pressed))
+        if now is None or then is None:
+            self._warning = "the axis points at you: turn the view first"
+            return
+        self._drag.move(start + (now - then) * self._axis)
+
+    # Before and after
+
+    def _grab(self, context: Context, armature: Object, bone: str, point: tuple[float, float, float]) -> Drag:
+        if not bone:
+            active = context.active_pose_bone
+            if active is None:
+                raise IKError("Click the bone that is to be dragged, in Pose Mode")
+            bone = active.name
+        drag = Drag(armature, bone, point=point, depsgraph=context.evaluated_depsgraph_get())
+        drag.keep_orientation(self.keep_orientation)
+        return drag
+
+    def _confirmed(self, drag: Drag) -> set[str]:
+        report = drag.confirm()
+        if report.message:
+            self.report({'WARNING'} if not report.dragged.reached else {'INFO'}, report.message)
+        return {'FINISHED'}
+
+    def _tell(self, context: Context) -> None:
+        """Say in status bar and header how it goes, and have it drawn."""
+        drag = self._drag
+        keys = KEYS_TEXT.format(orientation="on" if drag.keeps_orientation else "off", priority=drag.priority)
+        context.workspace.status_text_set(keys)
+        parts = [f"{drag.bone}: {length_text(float(np.linalg.norm(drag.place - self._start)))}"]
+        parts += [f"along {self._axis_name}"] if self._axis_name else []
+        parts += [text for text in (drag.report.message, self._warning) if text]
+        self._area.header_text_set("   ".join(parts))
+        self._area.tag_redraw()
+
+    def _end(self, context: Context) -> None:
+        overlay.show_drag(None)
+        context.window_manager.event_timer_remove(self._timer)
+        if context.workspace:
+            context.workspace.status_text_set(None)
+        self._area.header_text_set(None)
+        self._area.tag_redraw()
+
+
+def bone_at(
+    context: Context, armature: Object, view: View, mouse: FloatArray, *, but: str = ""
+) -> tuple[str, float] | None:
+    """The visible bone under the mouse, and how far along it the mouse is [m] before the bone's scale.
+
+    Args:
+        context: Of the viewport.
+        armature: The armature object.
+        view: Of the viewport.
+        mouse: (2,) [pixels].
+        but: Name of a bone that is not meant.
+    """
+    bones = [bone for bone in context.visible_pose_bones or () if bone.id_data == armature]
+    bones = [bone for bone in bones if bone.name != but]
+    if not bones:
+        return None
+    posed: Any = armature.evaluated_get(context.evaluated_depsgraph_get())
+    matrix = np.array(posed.matrix_world)
+    ends = np.array([[posed.pose.bones[bone.name].head, posed.pose.bones[bone.name].tail] for bone in bones])
+    places = ends.reshape(-1, 3) @ matrix[:3, :3].T + matrix[:3, 3]
+    seen = view.pixels(places).reshape(-1, 2, 2)
+    radius = REACH_PIXELS * context.preferences.system.ui_scale
+    found = nearest_segment(mouse, seen[:, 0], seen[:, 1], radius)
+    return None if found is None else (bones[found[0]].name, found[1] * bones[found[0]].bone.length)
+
+
+class POISE_OT_key_pose(Operator):
+    """Key the bones that Poise solves as they are on the present frame"""
+
+    bl_idname = "poise.key_pose"
+    bl_label = "Key Pose"
+    bl_options = {'REGISTER', 'UNDO'}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return _possible(cls, _obstacle(context))
+
+    def execute(self, context: Context) -> set[str]:
+        try:
+            count = keying.key_pose(require_armature(context), context.evaluated_depsgraph_get())
+        except IKError as error:
+            return _refuse(self, error)
+        if not count:
+            self.report({'WARNING'}, "Nothing was keyed: no bone is solved")
+            return {'CANCELLED'}
+        frame = context.scene.frame_current
+        self.report({'INFO'}, f"Keyed {count} bone{'s' if count > 1 else ''} on frame {frame}")
+        return {'FINISHED'}
+
+
+class POISE_drag_tool(WorkSpaceTool):
+    """The tool in the toolbar: click selects, drag drags."""
+
+    bl_space_type = 'VIEW_3D'
+    bl_context_mode = 'POSE'
+    bl_idname = "poise.drag_tool"
+    bl_label = "Drag with Body"
+    bl_description = "Drag a bone; the body follows, and hands, feet and hips hold where they are"
+    bl_icon = "ops.pose.relax"
+    bl_widget = None
+    bl_keymap = (
+        (
+            "poise.drag",
+            {"type": 'LEFTMOUSE', "value": 'CLICK_DRAG'},
+            {"properties": [("under_mouse", True), ("release_confirm", True)]},
+        ),
+        # By click, not by press: a drag leaves the selection as it is.
+        ("view3d.select", {"type": 'LEFTMOUSE', "value": 'CLICK'}, {"properties": [("deselect_all", True)]}),
+        (
+            "view3d.select",
+            {"type": 'LEFTMOUSE', "value": 'CLICK', "shift": True},
+            {"properties": [("toggle", True)]},
+        ),
+    )
+
+    @staticmethod
+    def draw_settings(context: Context, layout: Any, tool: Any) -> None:
+        """Show the tool's one setting in the header."""
+        layout.prop(tool.operator_properties("poise.drag"), "keep_orientation")
+
+
+CLASSES = (POISE_OT_drag, POISE_OT_key_pose)
+
+_register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLASSES)
+
+
+def register() -> None:
+    """Add the operators, and the tool where there are windows."""
+    _register_classes()
+    if not bpy.app.background:
+        bpy.utils.register_tool(POISE_drag_tool, after={"builtin.transform"}, separator=True)
+
+
+def unregister() -> None:
+    """Take tool and operators away."""
+    if not bpy.app.background:
+        bpy.utils.unregister_tool(POISE_drag_tool)
+    _unregister_classes()

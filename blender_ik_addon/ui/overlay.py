@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
+# context may lack anything; a viewport that is drawn has all of it.
+# pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
+"""Drawing what is going on over the figure: `scene.marks` says what, preferences say in which colours.
+
+Marks are computed when something has changed and kept until it changes again; a view that is turned costs
+the drawing alone. Nothing of this is there in background mode but the switches, which belong to the scene.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import blf
+import bpy
+import gpu
+import numpy as np
+from bpy.app.handlers import persistent
+from bpy.props import BoolProperty, PointerProperty
+from bpy.types import Context, Panel, PropertyGroup, Scene, SpaceView3D
+from gpu_extras.batch import batch_for_shader
+
+from ..core.arrays import FloatArray
+from ..scene.dragging import Drag
+from ..scene.marks import Line, Marks, Point, Text, Wanted, drag_marks, marks_of
+from .operators import context_armature
+from .picking import View
+from .preferences import Colour, Look, look
+
+logger = logging.getLogger(__name__)
+
+CORNERS: Final = {'PIN': 4, 'LOOSE_PIN': 4}
+"""Corners of the points of a role; the others are round."""
+
+ROUND: Final = 20
+"""Corners of a round point."""
+
+CHANGES: Final = ("depsgraph_update_post", "frame_change_post", "undo_post", "redo_post", "load_post")
+"""Handlers after which marks may be others."""
+
+
+class POISE_PG_overlay(PropertyGroup):
+    """What is drawn over figures, by scene."""
+
+    show: BoolProperty(
+        name="Poise",
+        description="Draw targets, pins, limits and balance over the figure",
+        default=True,
+    )
+    targets: BoolProperty(
+        name="Targets",
+        description="Lines from bones to their targets, pins, and by how much targets are missed",
+        default=True,
+    )
+    priorities: BoolProperty(name="Priorities", description="Priority of each effector", default=True)
+    limits: BoolProperty(name="Limits", description="Joints that stand on a limit", default=True)
+    balance: BoolProperty(
+        name="Balance",
+        description="Centre of mass and what the body stands on, also where no effector asks for balance",
+        default=False,
+    )
+
+    if TYPE_CHECKING:
+        show: bool
+        targets: bool
+        priorities: bool
+        limits: bool
+        balance: bool
+
+
+def overlay_of(scene: Scene) -> POISE_PG_overlay:
+    """Give `scene.poise_overlay` with its type, which Blender's stubs cannot know."""
+    return scene.poise_overlay  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class POISE_PT_overlay(Panel):
+    """The switches, in the popover of the viewport's overlays."""
+
+    bl_space_type = 'VIEW_3D'
+    bl_region_type = 'HEADER'
+    bl_parent_id = "VIEW3D_PT_overlay"
+    bl_label = "Poise"
+
+    if TYPE_CHECKING:
+        layout: Any
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        """Show the switches where there is a figure."""
+        return context_armature(context) is not None
+
+    def draw(self, context: Context) -> None:
+        """Draw one switch for all, and one for each kind of mark."""
+        settings = overlay_of(context.scene)
+        layout = self.layout
+        layout.prop(settings, "show", text="Show")
+        grid = layout.grid_flow(columns=2, even_columns=True)
+        grid.active = settings.show
+        for name in ("targets", "priorities", "limits", "balance"):
+            grid.prop(settings, name)
+
+
+# What is drawn
+
+
+@dataclass
+class _Drawing:
+    """What can be thrown away at any time."""
+
+    handles: list[Any] = field(default_factory=list)
+    key: tuple[Any, ...] | None = None
+    """For which object, frame and switches the marks are; None where something has changed."""
+    marks: Marks = field(default_factory=Marks)
+    drag: Drag | None = None
+    """The drag that is going on."""
+
+
+_drawing = _Drawing()
+
+
+def show_drag(drag: Drag | None) -> None:
+    """Draw a drag as long as it goes on; None when it has ended."""
+    _drawing.drag, _drawing.key = drag, None
+
+
+@persistent
+def _changed(*_arguments: Any) -> None:
+    """Something may have moved: marks are computed anew when they are next drawn."""
+    _drawing.key = None
+
+
+def _marks(context: Context) -> Marks:
+    """Return the marks for what is shown now, from the last time if nothing has changed."""
+    settings = overlay_of(context.scene)
+    armature = context_armature(context)
+    space: Any = context.space_data
+    if not settings.show or not space.overlay.show_overlays or armature is None:
+        return Marks()
+    wanted = Wanted(settings.targets, settings.priorities, settings.limits, settings.balance)
+    key = (armature.session_uid, context.scene.frame_current_final, wanted)
+    if key != _drawing.key:
+        _drawing.key, _drawing.marks = key, Marks()
+        if _drawing.drag is not None:
+            _drawing.marks = drag_marks(_drawing.drag)
+            if settings.limits or settings.balance:
+                wanted = Wanted(False, False, settings.limits, settings.balance)
+                _drawing.marks += marks_of(armature, context.evaluated_depsgraph_get(), wanted)
+        else:
+            _drawing.marks = marks_of(armature, context.evaluated_depsgraph_get(), wanted)
+    return _drawing.marks
+
+
+def _colour(look_now: Look, role: str, heat: float) -> Colour:
+    if role == 'LIMIT':
+        return look_now.limit
+    if role == 'LOOSE_PIN':  # to give way is what it is for
+        red, green, blue, opacity = look_now.pin
+        return red, green, blue, 0.5 * opacity
+    calm = {'PIN': look_now.pin, 'BALANCE': look_now.balance, 'SUPPORT': look_now.balance}
+    mixed = np.array(calm.get(role, look_now.reached)) * (1.0 - heat) + np.array(look_now.missed) * heat
+    red, green, blue, opacity = mixed.tolist()
+    return red, green, blue, opacity
+
+
+def _draw_lines() -> None:
+    """Draw the lines, in the world."""
+    context = bpy.context
+    try:
+        marks = _marks(context)
+        if marks.lines:
+            _lines(marks.lines, look(context), context.region)
+    except Exception:  # Blender calls us: at the next change it is tried again
+        logger.exception("The overlay could not be drawn")
+        _drawing.marks = Marks()
+
+
+def _lines(lines: Sequence[Line], look_now: Look, region: Any) -> None:
+    places = [place for line in lines for place in (line.start, line.end)]
+    colours = [_colour(look_now, line.role, line.heat) for line in lines for _ in range(2)]
+    shader = gpu.shader.from_builtin('POLYLINE_FLAT_COLOR')
+    batch = batch_for_shader(shader, 'LINES', {"pos": places, "color": colours})
+    gpu.state.blend_set('ALPHA')
+    gpu.state.depth_test_set('NONE')
+    shader.bind()
+    shader.uniform_float("viewportSize", (region.width, region.height))
+    shader.uniform_float("lineWidth", look_now.line_width * bpy.context.preferences.system.pixel_size)
+    batch.draw(shader)
+    gpu.state.blend_set('NONE')
+
+
+def _draw_pixels() -> None:
+    """Draw points and texts, over everything."""
+    context = bpy.context
+    try:
+        marks = _marks(context)
+        if marks:
+            view = View.of(context.region, context.region_data)
+            look_now = look(context)
+            _points(marks.points, view, look_now)
+            _texts(marks.texts, view, look_now)
+    except Exception:  # as above
+        logger.exception("The overlay could not be drawn")
+        _drawing.marks = Marks()
+
+
+def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
+    if not points:
+        return
+    radius = 0.5 * look_now.point_size * bpy.context.preferences.system.ui_scale
+    seen = view.pixels(np.array([point.place for point in points]))
+    triangles: list[FloatArray] = []
+    colours: list[Colour] = []
+    for point, centre in zip(points, seen, strict=True):
+        if np.isnan(centre).any():
+            continue
+        count = CORNERS.get(point.role, ROUND)
+        own = radius * (1.4 if count < ROUND else 1.0)
+        around = np.arange(count + 1) * (2.0 * np.pi / count)
+        ring = centre + own * np.stack([np.cos(around), np.sin(around)], axis=1)
+        corners = np.stack([np.broadcast_to(centre, (count, 2)), ring[:-1], ring[1:]], axis=1).reshape(-1, 2)
+        triangles.append(corners)
+        colours += [_colour(look_now, point.role, point.heat)] * len(corners)
+    if not triangles:
+        return
+    flat = np.concatenate(triangles)
+    places = np.concatenate([flat, np.zeros((len(flat), 1))], axis=1).tolist()
+    shader = gpu.shader.from_builtin('FLAT_COLOR')
+    batch = batch_for_shader(shader, 'TRIS', {"pos": places, "color": colours})
+    gpu.state.blend_set('ALPHA')
+    shader.bind()
+    batch.draw(shader)
+    gpu.state.blend_set('NONE')
+
+
+def _texts(texts: Sequence[Text], view: View, look_now: Look) -> None:
+    if not texts:
+        return
+    scale = bpy.context.preferences.system.ui_scale
+    blf.size(0, look_now.text_size * scale)
+    blf.enable(0, blf.SHADOW)
+    blf.shadow(0, 5, 0.0, 0.0, 0.0, 0.9)
+    height = 1.3 * look_now.text_size * scale
+    seen = view.pixels(np.array([text.place for text in texts]))
+    taken: list[FloatArray] = []
+    for text, place in _from_above(texts, seen):
+        where = place + np.array([10.0 * scale, -4.0 * scale if text.role != 'PRIORITY' else 6.0 * scale])
+        while any(
+            np.abs(where - other)[0] < 12.0 * height and abs(where[1] - other[1]) < height for other in taken
+        ):
+            where = where - np.array([0.0, 0.25 * height])
+        if text.role != 'PRIORITY':
+            taken.append(where)
+        colours = {'MISS': look_now.missed, 'LIMIT': look_now.limit}
+        blf.color(0, *colours.get(text.role, look_now.text))
+        blf.position(0, float(where[0]), float(where[1]), 0.0)
+        blf.draw(0, text.text)
+    blf.disable(0, blf.SHADOW)
+
+
+def _from_above(texts: Sequence[Text], seen: FloatArray) -> Iterable[tuple[Text, FloatArray]]:
+    """Texts in front of the eye and where, the highest first, so that those below give way downwards."""
+    shown = [(text, place) for text, place in zip(texts, seen, strict=True) if not np.isnan(place).any()]
+    return sorted(shown, key=lambda item: -float(item[1][1]))
+
+
+CLASSES = (POISE_PG_overlay, POISE_PT_overlay)
+
+_register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLASSES)
+
+
+def register() -> None:
+    """Add the switches, and where there are windows what draws."""
+    _register_classes()
+    Scene.poise_overlay = PointerProperty(  # pyright: ignore[reportAttributeAccessIssue]
+        name="Poise Overlay",
+        description="What is drawn over figures",
+        type=POISE_PG_overlay,
+    )
+    if bpy.app.background:
+        return
+    add = SpaceView3D.draw_handler_add
+    _drawing.handles = [
+        add(_draw_lines, (), 'WINDOW', 'POST_VIEW'),
+        add(_draw_pixels, (), 'WINDOW', 'POST_PIXEL'),
+    ]
+    for name in CHANGES:
+        getattr(bpy.app.handlers, name).append(_changed)
+
+
+def unregister() -> None:
+    """Take it all away."""
+    for handle in _drawing.handles:
+        SpaceView3D.draw_handler_remove(handle, 'WINDOW')
+    _drawing.handles, _drawing.marks, _drawing.drag, _drawing.key = [], Marks(), None, None
+    for name in CHANGES:
+        handlers: Any = getattr(bpy.app.handlers, name)
+        if _changed in handlers:
+            handlers.remove(_changed)
+    del Scene.poise_overlay  # pyright: ignore[reportAttributeAccessIssue]
+    _unregister_classes()

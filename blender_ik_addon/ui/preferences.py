@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# A property is declared once for Blender and once, under TYPE_CHECKING, with its type.
+# pyright: reportRedeclaration=false
+"""How the overlay looks: colours and sizes, in the preferences of the extension."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import bpy
+from bpy.props import FloatProperty, FloatVectorProperty, IntProperty
+from bpy.types import AddonPreferences, Context
+
+Colour = tuple[float, float, float, float]
+"""Red, green, blue, opacity [1]."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colours and sizes of the overlay."""
+
+    reached: Colour = (0.15, 0.85, 0.3, 0.9)
+    missed: Colour = (1.0, 0.2, 0.12, 0.95)
+    pin: Colour = (1.0, 0.75, 0.1, 1.0)
+    limit: Colour = (1.0, 0.35, 0.75, 0.9)
+    balance: Colour = (0.3, 0.7, 1.0, 0.9)
+    text: Colour = (1.0, 1.0, 1.0, 0.9)
+    line_width: float = 2.0
+    """[pixels]"""
+    point_size: float = 9.0
+    """[pixels]"""
+    text_size: int = 12
+    """[points]"""
+
+
+PLAIN: Final = Look()
+
+
+def package() -> str:
+    """Under which name Blender knows the add-on: that of an extension has its repository before it."""
+    return __name__.rpartition(".")[0].rpartition(".")[0]
+
+
+def look(context: Context) -> Look:
+    """Return the user's colours and sizes; the plain ones where there are no preferences, as in tests."""
+    entry = context.preferences.addons.get(package())
+    preferences: Any = entry.preferences if entry is not None else None
+    if preferences is None:
+        return PLAIN
+    values: dict[str, Any] = {}
+    for name in Look.__dataclass_fields__:
+        value = getattr(preferences, name)
+        values[name] = value if isinstance(value, int | float) else tuple(value)
+    return Look(**values)
+
+
+def _colour(name: str, description: str, default: Colour) -> Any:
+    return FloatVectorProperty(
+        name=name, description=description, subtype='COLOR', size=4, min=0.0, max=1.0, default=default
+    )
+
+
+class POISE_AP_preferences(AddonPreferences):
+    """Colours and sizes of the overlay."""
+
+    bl_idname = package()
+
+    reached: _colour("Reached", "Where a target is reached", PLAIN.reached)
+    missed: _colour("Missed", "Where a target is missed; in between colours are mixed", PLAIN.missed)
+    pin: _colour("Pin", "Bones that are pinned", PLAIN.pin)
+    limit: _colour("Limit", "Joints that stand on a limit", PLAIN.limit)
+    balance: _colour("Balance", "Centre of mass, and what the body stands on", PLAIN.balance)
+    text: _colour("Text", "Names and amounts", PLAIN.text)
+    line_width: FloatProperty(
+        name="Line Width", description="In pixels", default=PLAIN.line_width, min=1.0, max=10.0
+    )
+    point_size: FloatProperty(
+        name="Point Size", description="In pixels", default=PLAIN.point_size, min=2.0, max=40.0
+    )
+    text_size: IntProperty(name="Text Size", description="In points", default=PLAIN.text_size, min=6, max=40)
+
+    if TYPE_CHECKING:
+        layout: Any
+
+    def draw(self, context: Context) -> None:
+        """Draw colours and sizes."""
+        layout = self.layout
+        layout.use_property_split = True
+        for names in (
+            ("reached", "missed", "pin", "limit", "balance", "text"),
+            ("line_width", "point_size", "text_size"),
+        ):
+            column = layout.column(align=True)
+            for name in names:
+                column.prop(self, name)
+
+
+CLASSES = (POISE_AP_preferences,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every kind of effector on Rigify's basic human, solved once and drawn before and after: scripts/kinds.
+
+    scripts/kinds [--markdown FILE]
+
+The feet hold their places, one effector of the kind pulls. Bones are drawn where Blender's evaluated matrices
+have them; figures are those of the report, which are measured in the same matrices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import degrees, radians
+from pathlib import Path
+from typing import Any, Final
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from bpy.types import Object
+from mathutils import Euler, Vector
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+import blender_ik_addon  # noqa: E402
+from blender_ik_addon.scene import posing  # noqa: E402
+from blender_ik_addon.scene.properties import KIND_ITEMS  # noqa: E402
+from scripts.examples import scenario  # noqa: E402
+
+FloatArray = npt.NDArray[np.float64]
+
+PAGE: Final = Path("docs") / "kinds.md"
+IMAGES: Final = "images/kinds"
+"""Folder of the pictures, beside the page."""
+
+VIEWS: Final = {"front": (Vector((1.0, 0.0, 0.0)), Vector((0.0, 0.0, 1.0))),
+                "side": (Vector((0.0, -1.0, 0.0)), Vector((0.0, 0.0, 1.0))),
+                "half": (Vector((0.8, -0.6, 0.0)), Vector((-0.12, -0.16, 0.98)))}  # fmt: skip
+"""Axes of the picture, to the right and up."""
+
+BEFORE, AFTER, TARGET, MARK = "#b9bec6", "#2b2d33", "#d1495b", "#1f77b4"
+PICTURE: Final = 3.4
+"""Width and height of a picture [inch], at 100 dots."""
+ROUNDED: Final = 1e-6
+"""Errors below this are rounding of single precision [m, rad]."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One effector that shows its kind."""
+
+    kind: str
+    bone: str
+    shows: str
+    """What the picture shows."""
+    place: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """By how much its new target is moved [m]."""
+    turn: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """By how much it is turned [°]."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    view: str = "half"
+    prepare: Callable[[Object], None] | None = None
+    """What is done first."""
+
+
+def reach_forward(figure: Object) -> None:
+    """Bend an arm by a target for the hand, so that its elbow has a direction."""
+    index = posing.add_effector(figure, "hand.L", kind='POSITION')
+    target: Any = settings(figure).effectors[index].target
+    target.location += Vector((-0.35, -0.2, 0.12))
+    posing.solve_pose(figure)
+
+
+def sit_low(figure: Object) -> None:
+    """Ask the hips to go down, the body to stay upright."""
+    index = posing.add_effector(figure, "spine", kind='BOTH')
+    target: Any = settings(figure).effectors[index].target
+    target.location += Vector((0.0, 0.05, -0.25))
+
+
+def free_left_foot(figure: Object) -> None:
+    """Let one foot go down as far as it likes, where only its floor holds it."""
+    entry: Any = settings(figure).effectors["foot.L"]
+    entry.kind, entry.priority = 'POSITION', 1
+    entry.target.location += Vector((0.1, -0.25, -0.12))
+
+
+EXAMPLES: Final = (
+    Example('POSITION', "hand.L", "The hand goes to a place, turned as it likes.", (-0.2, -0.35, 0.15)),
+    Example('ORIENTATION', "spine.006", "The head turns as the target is turned.", turn=(0.0, 0.0, 45.0)),
+    Example(
+        'BOTH',
+        "hand.L",
+        "The hand takes place and orientation.",
+        (-0.2, -0.35, 0.15),
+        turn=(0.0, -60.0, -40.0),
+    ),
+    Example('AIM', "forearm.L", "The forearm points at the target, from afar.", (0.2, -1.0, 0.35)),
+    Example(
+        'POLE',
+        "forearm.L",
+        "The hand holds its place, the elbow swings to where the target is.",
+        (0.05, -0.1, 0.45),
+        prepare=reach_forward,
+    ),
+    Example(
+        'PLANE', "hand.L", "The hand lies on a slope.", (0.0, 0.0, 0.2), turn=(0.0, -30.0, 0.0), view="front"
+    ),
+    Example(
+        'FLOOR',
+        "foot.L",
+        "The foot is pulled below the plane by a target of a lower level; it stays on it.",
+        view="side",
+        prepare=free_left_foot,
+    ),
+    Example('DISTANCE', "hand.L", "The hand keeps its distance from a place.", (-0.25, -0.2, 0.0)),
+    Example(
+        'BALANCE',
+        "spine",
+        "The centre of mass (blue) comes over the left foot.",
+        settings={"target": None},
+        view="front",
+    ),
+    Example(
+        'STAY',
+        "spine.001",
+        "The hips go down; spine, arms and head stay as they are at rest.",
+        settings={"stay": 'REST'},
+        view="side",
+        prepare=sit_low,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What came of an example."""
+
+    example: Example
+    before: FloatArray
+    """Heads and tails of the bones in the world, (n, 2, 3) [m]."""
+    after: FloatArray
+    centres: FloatArray
+    """Centre of mass before and after, (2, 3) [m]."""
+    target: FloatArray | None
+    """Matrix of the target, (4, 4)."""
+    errors: tuple[tuple[float | None, float | None], tuple[float | None, float | None]]
+    """Distance [m] and angle [rad] before and after."""
+    iterations: int
+
+
+def settings(figure: Object) -> Any:
+    """The add-on's settings of an object."""
+    return figure.poise  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def bones_of(figure: Object) -> FloatArray:
+    """Heads and tails where Blender has them, (n, 2, 3) [m]."""
+    posed: Any = figure.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    ends = [(posed.matrix_world @ b.head, posed.matrix_world @ b.tail) for b in posed.pose.bones]
+    return np.array(ends, dtype=np.float64)
+
+
+def centre_of_mass(ends: FloatArray) -> FloatArray:
+    """Of bones with masses by the cubes of their lengths, (3,)."""
+    masses = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1) ** 3
+    return masses @ ends.mean(axis=1) / masses.sum()
+
+
+def show(example: Example) -> Shown:
+    """Solve an example in an empty scene."""
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    scenario.enable_rigify()
+    bpy.ops.object.armature_basic_human_metarig_add()
+    figure: Any = bpy.context.view_layer.objects.active
+    for foot in ("foot.L", "foot.R"):
+        posing.add_effector(figure, foot, kind='BOTH')
+    if example.kind == 'BALANCE':
+        settings(figure).effectors["foot.L"].is_support = True
+    if example.prepare is not None:
+        example.prepare(figure)
+    index = posing.add_effector(figure, example.bone, kind=example.kind)
+    entry: Any = settings(figure).effectors[index]
+    for name, value in example.settings.items():
+        setattr(entry, name, value)
+    if entry.target is not None:
+        entry.target.location += Vector(example.place)
+        swung = Euler([radians(angle) for angle in example.turn]).to_matrix()
+        entry.target.rotation_euler = (swung @ entry.target.rotation_euler.to_matrix()).to_euler()
+    bpy.context.view_layer.update()
+    ends = [bones_of(figure)]
+    weights = [e.weight for e in settings(figure).effectors]
+    for other in settings(figure).effectors:
+        other.weight = 0.0  # only measured
+    errors = [posing.solve_pose(figure).effectors[index]]
+    for other, weight in zip(settings(figure).effectors, weights, strict=True):
+        other.weight = weight
+    report = posing.solve_pose(figure)
+    errors.append(report.effectors[index])
+    ends.append(bones_of(figure))
+    entry = settings(figure).effectors[index]
+    before, after = ((error.position, error.rotation) for error in errors)
+    return Shown(
+        example=example,
+        before=ends[0],
+        after=ends[1],
+        centres=np.stack([centre_of_mass(own) for own in ends]),
+        target=None if entry.target is None else np.array(entry.target.matrix_world),
+        errors=(before, after),
+        iterations=report.iterations,
+    )
+
+
+# Drawing
+
+
+def draw(shown: Shown, path: Path) -> None:
+    """Draw the figure before in grey and after in black, with the target in red."""
+    example = shown.example
+    right, up = (np.array(axis) for axis in VIEWS[example.view])
+
+    def flat(points: npt.ArrayLike) -> FloatArray:
+        return np.stack([np.asarray(points) @ right, np.asarray(points) @ up], axis=-1)
+
+    canvas = Figure(figsize=(PICTURE, PICTURE))
+    FigureCanvasAgg(canvas)
+    axes = canvas.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_axis_off()
+    axes.axhline(0.0, color="#e3e6ea", lw=1.0, zorder=0)
+    for ends, colour, width in ((shown.before, BEFORE, 2.6), (shown.after, AFTER, 2.0)):
+        for bone in flat(ends):
+            axes.plot(*bone.T, color=colour, lw=width, solid_capstyle="round")
+    if shown.target is not None:
+        _draw_target(axes, shown, flat)
+    if example.kind == 'BALANCE':
+        for centre, colour in zip(shown.centres, (BEFORE, MARK), strict=True):
+            fall = flat([centre, centre * [1.0, 1.0, 0.0]])
+            axes.plot(*fall.T, color=colour, lw=1.2, ls=":")
+            axes.plot(*fall[0], "o", color=colour, ms=7)
+    points = flat(np.concatenate([shown.before, shown.after]).reshape(-1, 3))
+    middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    half = 0.56 * np.ptp(points, axis=0).max()
+    axes.set(
+        xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half), aspect="equal"
+    )
+    canvas.savefig(path, dpi=100, pil_kwargs={"optimize": True})
+
+
+def _draw_target(axes: Axes, shown: Shown, flat: Callable[[npt.ArrayLike], FloatArray]) -> None:
+    target = shown.target
+    assert target is not None
+    place = target[:3, 3]
+    if shown.example.kind in {'PLANE', 'FLOOR'}:
+        corners = [
+            place + 0.3 * (x * target[:3, 0] + y * target[:3, 1])
+            for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))
+        ]
+        axes.fill(*flat(corners).T, facecolor=TARGET, alpha=0.18, edgecolor=TARGET, lw=1.2)
+        axes.plot(*flat([place, place + 0.1 * target[:3, 2]]).T, color=TARGET, lw=1.2)
+        return
+    if shown.example.kind in {'ORIENTATION', 'BOTH'}:
+        for axis in range(3):
+            axes.plot(*flat([place, place + 0.12 * target[:3, axis]]).T, color=TARGET, lw=1.4)
+    axes.plot(*flat(place), "+", color=TARGET, ms=12, mew=2.4, zorder=9)
+
+
+# Page
+
+
+def amount(errors: tuple[float | None, float | None]) -> str:
+    """Distance in mm and angle in degrees, as far as there are any."""
+    parts: list[str] = []
+    for value, factor, unit in zip(errors, (1e3, degrees(1.0)), (" mm", "°"), strict=True):
+        if value is not None:
+            parts.append(f"< 0.001{unit}" if value < ROUNDED else f"{value * factor:.3g}{unit}")
+    return ", ".join(parts) or "–"
+
+
+def page(every: Sequence[Shown]) -> str:
+    """The page, with a table and a section for each kind."""
+    titles = {item[0]: (item[1], item[2]) for item in KIND_ITEMS}
+    lines = [
+        "# The kinds of effectors",
+        f"Made by `scripts/kinds` with Blender {bpy.app.version_string}.",
+        "Rigify's basic human, feet on effectors of their own. Grey is before, black after one solve, red is "
+        "the target. Errors are measured in Blender's evaluated matrices.",
+        "| kind | what it asks for | error before | error after | iterations |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        + "\n".join(
+            f"| {titles[s.example.kind][0]} | {titles[s.example.kind][1]} | {amount(s.errors[0])} | "
+            f"{amount(s.errors[1])} | {s.iterations} |"
+            for s in every
+        ),
+        "Stay Near is a wish: how far bones are from their pose is shown, and never a miss.",
+    ]
+    for shown in every:
+        kind = shown.example.kind
+        lines += [
+            f"## {titles[kind][0]}",
+            f"{titles[kind][1]}. {shown.example.shows}",
+            f"![{titles[kind][0]}: before and after]({IMAGES}/{kind.lower()}.png)",
+        ]
+    return "\n\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Solve, draw and write. Returns the exit code: 1 where an effector missed."""
+    parser = argparse.ArgumentParser(prog="scripts/kinds", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", default=PAGE, help=f"the page (default: {PAGE})"
+    )
+    options = parser.parse_args(arguments)
+    target = ROOT / options.markdown
+    images = target.parent / IMAGES
+    images.mkdir(parents=True, exist_ok=True)
+    blender_ik_addon.register()
+    try:
+        every = [show(example) for example in EXAMPLES]
+    finally:
+        # A handler that is left behind would hang Blender 4.5 at exit.
+        scenario.disable_rigify()
+        blender_ik_addon.unregister()
+    for shown in every:
+        draw(shown, images / f"{shown.example.kind.lower()}.png")
+        print(f"{shown.example.kind:12} {amount(shown.errors[0]):>20} -> {amount(shown.errors[1])}")
+    target.write_text(page(every), encoding="utf-8")
+    wished = [s.errors[1] for s in every if s.example.kind != 'STAY']
+    return int(any((d or 0.0) > 5e-4 or (a or 0.0) > radians(0.05) for d, a in wished))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is assumed of bodies: hinges bend one way whatever the axes of their bones, both sides are alike."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from blender_ik_addon.core import IKError, Skeleton
+from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.human import SLACK, JointDefaults, Movement, joint_defaults, path_angles
+from blender_ik_addon.core.revision import RoleRow, revised, rows_of
+from blender_ik_addon.core.roles import Bend, Body, Character, LimbKind, Role, Side, recognise
+from blender_ik_addon.core.rotation import EULER_ORDERS, matrix_from_euler, matrix_from_rotvec, order_index
+
+PLACES = {
+    "hips": (None, (0.0, 0.0, 1.0)),
+    "spine": ("hips", (0.0, 0.0, 1.12)),
+    "chest": ("spine", (0.0, 0.0, 1.28)),
+    "neck": ("chest", (0.0, 0.02, 1.5)),
+    "head": ("neck", (0.0, 0.0, 1.58)),
+}
+SIDED = {
+    "shoulder": ("chest", (0.03, 0.0, 1.45)),
+    "upper_arm": ("shoulder", (0.17, 0.01, 1.44)),
+    "forearm": ("upper_arm", (0.45, 0.03, 1.42)),
+    "hand": ("forearm", (0.7, 0.0, 1.41)),
+    "thigh": ("hips", (0.1, 0.0, 0.95)),
+    "shin": ("thigh", (0.11, -0.02, 0.52)),
+    "foot": ("shin", (0.11, 0.02, 0.09)),
+    "toe": ("foot", (0.11, -0.1, 0.02)),
+}
+"""Joints of a figure that looks along -y, its left at +x."""
+
+
+def figure(
+    turns: FloatArray | None = None, order: str = "XYZ", moved: dict[str, FloatArray] | None = None
+) -> Skeleton:
+    """The figure, its joints' axes those of space, or turned by (n, 3, 3)."""
+    table = dict(PLACES)
+    for side, sign in (("L", 1.0), ("R", -1.0)):
+        for name, (parent, (x, y, z)) in SIDED.items():
+            below = parent if parent in PLACES else f"{parent}.{side}"
+            table[f"{name}.{side}"] = (below, (sign * x, y, z))
+    names = tuple(table)
+    places = np.array([place for _, place in table.values()])
+    for name, place in (moved or {}).items():
+        places[names.index(name)] = place
+    parents = [parent for parent, _ in table.values()]
+    frames = np.tile(np.eye(4), (len(names), 1, 1))
+    frames[:, :3, 3] = places
+    if turns is not None:
+        frames[:, :3, :3] = turns
+    above = np.array([np.eye(4) if p is None else frames[names.index(p)] for p in parents])
+    return Skeleton.build(names, parents, rest=np.linalg.inv(above) @ frames, orders=order)
+
+
+def defaults_of(skeleton: Skeleton, *, any_order: bool = False) -> dict[str, JointDefaults]:
+    free = np.full(len(skeleton), any_order)
+    made = joint_defaults(skeleton, recognise(skeleton), any_order=free)
+    return {skeleton.names[joint]: defaults for joint, defaults in made.items()}
+
+
+def bends(
+    skeleton: Skeleton, hinge: JointDefaults, end: str, angles: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """How far the part below a hinge is from straight [rad], and its sine about the recognised axis, (k,)."""
+    limb = next(limb for limb in recognise(skeleton).limbs if hinge.joint in limb.joints)
+    rest = skeleton.armature_from_joint_rest
+    places, own = rest[:, :3, 3], rest[hinge.joint, :3, :3]
+    upper = places[hinge.joint] - places[int(skeleton.parents[hinge.joint])]
+    lower = places[skeleton.index(end)] - places[hinge.joint]
+    upper, lower = upper / np.linalg.norm(upper), lower / np.linalg.norm(lower)
+    lower = (own @ matrix_from_euler(angles, hinge.order) @ own.T) @ lower
+    assert limb.bend_axis is not None
+    return np.arccos(np.clip(lower @ upper, -1.0, 1.0)), np.cross(upper, lower) @ limb.bend_axis
+
+
+def quarter_turns(number: int) -> FloatArray:
+    """Axes along those of space, in another order or direction for each joint, (21, 3, 3)."""
+    quarters = np.random.default_rng(number).integers(0, 4, size=(21, 3)) * (np.pi / 2.0 if number else 0.0)
+    return np.rint(matrix_from_euler(quarters, 0))
+
+
+@pytest.mark.parametrize("order", EULER_ORDERS)
+@pytest.mark.parametrize(("name", "end"), [("forearm.L", "hand.L"), ("shin.R", "foot.R")])
+def test_hinges_bend_far_one_way_and_never_the_other(name: str, end: str, order: str):
+    for number in (0, 2):
+        skeleton = figure(quarter_turns(number), order)
+        hinge = defaults_of(skeleton)[name]
+        share = np.random.default_rng(number).uniform(0.0, 1.0, size=(300, 3))
+        angle, sine = bends(skeleton, hinge, end, hinge.lower + share * (hinge.upper - hinge.lower))
+        assert sine.min() > -np.sin(2.0 * SLACK)
+        assert angle.max() > np.radians(130.0)
+        liked, forward = bends(skeleton, hinge, end, hinge.preferred[None])
+        assert np.radians(5.0) < liked[0] < np.radians(45.0) and forward[0] > 0.0
+
+
+def test_a_hinge_that_is_askew_to_its_bone_bends_its_way_too():
+    skeleton = figure(np.broadcast_to(matrix_from_rotvec(np.array([0.0, 0.0, np.pi / 4.0])), (21, 3, 3)))
+    hinge = defaults_of(skeleton)["shin.R"]
+    axis = np.array([1.0, -1.0, 0.0]) / np.sqrt(2.0)
+    angles = path_angles(Movement(axis, 0.0, np.radians(130.0)), [hinge.order])[:, 0]
+    assert (angles >= hinge.lower - 1e-9).all() and (angles <= hinge.upper + 1e-9).all()
+
+
+def test_an_inverted_knee_has_a_range_without_its_rest_pose():
+    bent_back = {f"shin.{side}": np.array([sign * 0.11, 0.06, 0.52]) for side, sign in (("L", 1), ("R", -1))}
+    skeleton = figure(moved=bent_back)
+    character = recognise(skeleton)
+    leg = character.limbs_of(LimbKind.LEG, Side.LEFT)[0]
+    assert leg.bend is Bend.INVERTED
+    knee = defaults_of(skeleton)["shin.L"]
+    channel = int(np.argmax(np.maximum(np.abs(knee.lower), np.abs(knee.upper))))
+    assert knee.lower[channel] * knee.upper[channel] > 0.0
+    straight = min(abs(knee.lower[channel]), abs(knee.upper[channel]))
+    assert straight == pytest.approx(leg.bend_angle, abs=1e-6)
+
+
+@pytest.mark.parametrize("any_order", [False, True])
+def test_both_sides_are_mirror_images(any_order: bool):
+    defaults = defaults_of(figure(), any_order=any_order)
+    sides = [name[:-2] for name in defaults if name.endswith(".L")]
+    assert {"shoulder", "upper_arm", "forearm", "hand", "thigh", "shin", "foot"} <= set(sides)
+    flip = np.array([1.0, -1.0, -1.0])  # turns about x are the same on both sides
+    for name in sides:
+        left, right = defaults[f"{name}.L"], defaults[f"{name}.R"]
+        assert left.order == right.order
+        ends = np.sort([flip * left.lower, flip * left.upper], axis=0)
+        np.testing.assert_allclose([right.lower, right.upper], ends, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(right.preferred, flip * left.preferred, atol=1e-9)
+        np.testing.assert_allclose(right.stiffness, left.stiffness)
+
+
+def test_rest_is_inside_and_preferred_is_inside_and_stiffness_is_a_stiffness():
+    for order in EULER_ORDERS:
+        for name, made in defaults_of(figure(order=order)).items():
+            assert made.order == order_index(order)
+            assert (made.lower <= 0.0).all() and (made.upper >= 0.0).all(), name
+            assert (made.lower <= made.preferred).all() and (made.preferred <= made.upper).all(), name
+            assert (made.stiffness >= 0.0).all() and (made.stiffness < 1.0).all()
+
+
+def test_the_spine_shares_its_range_and_is_stiffer_than_the_arms():
+    defaults = defaults_of(figure())
+    spine, chest = defaults["spine"], defaults["chest"]
+    np.testing.assert_allclose(spine.upper, chest.upper, atol=1e-9)
+    assert spine.upper.sum() + chest.upper.sum() < np.radians(200.0)
+    assert spine.stiffness.min() > defaults["upper_arm.L"].stiffness.max()
+    assert defaults["shoulder.L"].stiffness.min() > defaults["upper_arm.L"].stiffness.max()
+
+
+def test_paths_are_those_of_their_rotations_and_go_on_without_jumps():
+    axis = np.array([0.6, 0.0, 0.8])
+    for order in range(6):
+        angles = path_angles(Movement(axis, -0.5, 2.0), [order])[:, 0]
+        turns = matrix_from_euler(angles[[0, -1]], order)
+        wanted = matrix_from_rotvec(np.array([-0.5, 2.0])[:, None] * axis)
+        # A path that comes near gimbal lock ends before it.
+        np.testing.assert_allclose(turns[0], wanted[0], atol=1e-12)
+        assert np.abs(np.diff(angles, axis=0)).max() < 0.6
+
+
+def test_animals_get_hinges_and_no_ranges_of_people():
+    skeleton = figure()
+    character = recognise(skeleton)
+    beast = replace(character, figures=tuple(replace(f, body=Body.QUADRUPED) for f in character.figures))
+    made = joint_defaults(skeleton, beast)
+    names = {skeleton.names[joint]: defaults for joint, defaults in made.items()}
+    assert np.isinf(names["thigh.L"].lower).all() and np.isinf(names["spine"].upper).all()
+    assert np.isfinite(names["shin.L"].lower).all()
+
+
+def test_a_character_of_another_skeleton_is_refused():
+    skeleton = figure()
+    other = replace(skeleton, names=tuple(f"{name}_2" for name in skeleton.names))
+    with pytest.raises(IKError, match="hips"):
+        joint_defaults(other, recognise(skeleton))
+    with pytest.raises(IKError, match="any_order"):
+        joint_defaults(skeleton, recognise(skeleton), any_order=np.zeros(3, dtype=np.bool_))
+
+
+# Tables that people have changed
+
+
+def table(character: Character, **changes: RoleRow | None) -> list[RoleRow]:
+    rows = {row.joint.replace(".", "_"): row for row in rows_of(character)}
+    rows.update(changes)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    return [row for row in rows.values() if row is not None]
+
+
+def test_the_same_table_is_the_same_character():
+    skeleton = figure()
+    character = recognise(skeleton)
+    again = revised(skeleton, character, rows_of(character))
+    assert again.choices == character.choices
+    assert [limb.joints for limb in again.limbs] == [limb.joints for limb in character.limbs]
+    assert [limb.effector for limb in again.limbs] == [limb.effector for limb in character.limbs]
+
+
+def test_another_bone_takes_the_place_of_the_one_it_replaces():
+    skeleton = figure()
+    character = recognise(skeleton)
+    row = RoleRow("foot.L", "toe.L", Role.FOOT, Side.LEFT)
+    leg = revised(skeleton, character, table(character, foot_L=row, toe_L=None)).limbs_of(
+        LimbKind.LEG, Side.LEFT
+    )[0]
+    assert skeleton.names[leg.effector] == "toe.L"
+    assert skeleton.index("foot.L") not in leg.joints
+
+
+def test_a_bone_that_loses_its_role_leaves_its_limb_and_comes_back_by_hand():
+    skeleton = figure()
+    character = recognise(skeleton)
+    rows = table(character, hand_L=None)
+    arm = revised(skeleton, character, rows).limbs_of(LimbKind.ARM, Side.LEFT)[0]
+    assert skeleton.names[arm.effector] == "forearm.L" and arm.bend is Bend.NONE
+    rows.append(RoleRow("", "hand.L", Role.HAND, Side.LEFT))
+    arm = revised(skeleton, character, rows).limbs_of(LimbKind.ARM, Side.LEFT)[0]
+    whole = character.limbs_of(LimbKind.ARM, Side.LEFT)[0]
+    assert (arm.joints, arm.effector, arm.bend) == (whole.joints, whole.effector, whole.bend)
+
+
+def test_a_table_that_cannot_be_is_refused_with_the_bone():
+    skeleton = figure()
+    character = recognise(skeleton)
+    twice = [*rows_of(character), RoleRow("", "hand.L", Role.FOOT, Side.LEFT)]
+    with pytest.raises(IKError, match=r"'hand\.L' twice"):
+        revised(skeleton, character, twice)
+    with pytest.raises(IKError, match="nose"):
+        revised(skeleton, character, [RoleRow("", "nose", Role.HEAD, Side.CENTRE)])
+    with pytest.raises(IKError, match="figure 3"):
+        revised(skeleton, character, [RoleRow("", "head", Role.HEAD, Side.CENTRE, figure=3)])

@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Dragging: the bone follows, what holds holds, and nothing is left behind when it is put back."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import bpy
+import numpy as np
+import pytest
+
+from blender_ik_addon.core import IKError
+from blender_ik_addon.scene import keying, posing
+from blender_ik_addon.scene.animation import own_curves
+from blender_ik_addon.scene.dragging import Drag
+from blender_ik_addon.ui.picking import View, nearest_segment
+
+from . import builders
+
+HALF_MILLIMETRE = 0.0005
+
+
+def figure(**effectors: str) -> bpy.types.Object:
+    """A figure with bent elbows and knees in pose mode, with effectors for some bones."""
+    armature = builders.humanoid()
+    for bone in armature.pose.bones:
+        bone.rotation_mode = 'XYZ'
+    for bone, angle in (("forearm.L", 0.4), ("forearm.R", -0.4), ("shin.L", -0.5), ("shin.R", -0.5)):
+        armature.pose.bones[bone].rotation_euler.x = angle
+    for bone in ("thigh.L", "thigh.R"):
+        armature.pose.bones[bone].rotation_euler.x = 0.25
+    bpy.context.view_layer.update()
+    for bone in effectors.values():
+        posing.add_effector(armature, bone)
+    bpy.ops.object.mode_set(mode='POSE')
+    bpy.context.view_layer.update()
+    return armature
+
+
+def place(armature: bpy.types.Object, bone: str) -> np.ndarray:
+    """Head of a bone in the world, as Blender has it."""
+    bpy.context.view_layer.update()
+    posed = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    return np.array(posed.matrix_world @ posed.pose.bones[bone].head)
+
+
+def bits(armature: bpy.types.Object) -> list[bytes]:
+    """Every channel of every bone."""
+    names = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale")
+    return [
+        np.array(getattr(bone, name)[:], dtype=np.float64).tobytes()
+        for bone in armature.pose.bones
+        for name in names
+    ]
+
+
+def pull(drag: Drag, offset: Sequence[float], steps: int) -> None:
+    """Drag in steps, as a mouse does."""
+    start = drag.place
+    for step in range(1, steps + 1):
+        drag.move(start + np.array(offset) * step / steps)
+
+
+def test_a_hand_follows_over_forty_steps_and_feet_stay():
+    armature = figure()
+    feet = {bone: place(armature, bone) for bone in ("foot.L", "foot.R")}
+    other = place(armature, "hand.R")
+    drag = Drag(armature, "hand.L")
+    assert dict(drag.held) == {"foot.L": True, "foot.R": True, "hand.R": False, "hips": False}
+    start, offset = drag.place, np.array([-0.15, -0.35, 0.2])
+    for step in range(1, 41):
+        goal = start + offset * step / 40
+        report = drag.move(goal)
+        assert report.dragged.reached
+        assert np.linalg.norm(place(armature, "hand.L") - goal) < HALF_MILLIMETRE
+        for bone, was in feet.items():
+            assert np.linalg.norm(place(armature, bone) - was) < HALF_MILLIMETRE
+    assert np.linalg.norm(place(armature, "hand.R") - other) < HALF_MILLIMETRE
+    assert report.message == ""
+
+
+def test_out_of_reach_feet_stay_and_what_holds_loosely_gives_way():
+    armature = figure()
+    feet = {bone: place(armature, bone) for bone in ("foot.L", "foot.R")}
+    drag = Drag(armature, "hand.L")
+    pull(drag, (0.8, -2.0, -0.3), 4)
+    for bone, was in feet.items():
+        assert np.linalg.norm(place(armature, bone) - was) < HALF_MILLIMETRE
+    report = drag.report
+    assert not report.dragged.reached
+    missed = float(np.linalg.norm(place(armature, "hand.L") - drag.goal))
+    assert report.dragged.position == pytest.approx(missed, abs=1e-5)
+    assert "hand.L misses by" in report.message
+    assert "'hips'" in report.message
+    assert "give way" in report.message
+
+
+def test_a_still_mouse_changes_nothing():
+    armature = figure()
+    drag = Drag(armature, "hand.L")
+    pull(drag, (0.0, -0.1, 0.05), 2)
+    before = np.array([bone.matrix_basis for bone in armature.pose.bones])
+    report = drag.move(drag.goal)
+    assert report.settled
+    after = np.array([bone.matrix_basis for bone in armature.pose.bones])
+    np.testing.assert_allclose(after, before, atol=1e-6)
+
+
+def test_what_is_free_stays_near_the_pose_and_does_not_go_to_rest():
+    armature = figure()
+    armature.pose.bones["head"].rotation_euler.z = 0.7
+    armature.pose.bones["spine.002"].rotation_euler.x = 0.3
+    drag = Drag(armature, "hand.L")
+    pull(drag, (0.0, -0.05, 0.03), 2)
+    assert armature.pose.bones["head"].rotation_euler.z == pytest.approx(0.7)
+    assert armature.pose.bones["spine.002"].rotation_euler.x == pytest.approx(0.3, abs=0.05)
+
+
+def test_cancel_restores_every_bit():
+    armature = figure(first="foot.L")
+    armature.pose.bones["hand.L"].rotation_mode = 'QUATERNION'
+    armature.pose.bones["hand.L"].rotation_quaternion = (0.3, 0.1, -0.7, 0.2)  # not of length 1
+    before = bits(armature)
+    drag = Drag(armature, "forearm.L")
+    pull(drag, (0.0, -0.2, 0.1), 3)
+    assert bits(armature) != before
+    drag.cancel()
+    assert bits(armature) == before
+    assert armature.animation_data is None
+
+
+def test_pins_come_and_go():
+    armature = figure()
+    drag = Drag(armature, "hips")
+    assert drag.pin("foot.R") is False
+    assert drag.pin("head") is True
+    head, foot = place(armature, "head"), place(armature, "foot.R")
+    pull(drag, (0.04, -0.05, -0.06), 3)
+    assert np.linalg.norm(place(armature, "head") - head) < HALF_MILLIMETRE
+    assert np.linalg.norm(place(armature, "foot.R") - foot) > 0.01
+    assert drag.pin("head") is False
+    assert "head" not in dict(drag.held)
+    with pytest.raises(IKError, match="is being dragged"):
+        drag.pin("hips")
+    with pytest.raises(IKError, match="no bone 'nose'"):
+        drag.pin("nose")
+
+
+def test_a_new_pin_holds_where_the_bone_is_now():
+    armature = figure()
+    drag = Drag(armature, "hand.L")
+    pull(drag, (-0.1, -0.2, 0.1), 2)
+    elbow = place(armature, "forearm.L")
+    assert drag.pin("forearm.L") is True
+    drag.move(drag.goal)
+    assert np.linalg.norm(place(armature, "forearm.L") - elbow) < HALF_MILLIMETRE
+
+
+def test_effectors_hold_at_their_targets():
+    armature = figure(first="hand.R")
+    target = armature.poise.effectors[0].target
+    drag = Drag(armature, "hips")
+    assert dict(drag.held)["hand.R"] is True
+    pull(drag, (0.0, 0.0, -0.15), 3)
+    away = place(armature, "hand.R") - np.array(target.matrix_world.translation)
+    assert np.linalg.norm(away) < HALF_MILLIMETRE
+
+
+def test_the_bones_own_target_comes_along_when_confirmed():
+    armature = figure(first="hand.L")
+    target = armature.poise.effectors[0].target
+    was = np.array(target.location)
+    drag = Drag(armature, "hand.L")
+    pull(drag, (-0.1, -0.2, 0.1), 2)
+    np.testing.assert_array_equal(target.location, was)
+    drag.confirm()
+    np.testing.assert_allclose(target.location, place(armature, "hand.L"), atol=1e-6)
+    report = posing.solve_pose(armature)
+    assert report.reached
+    rotation = report.effectors[0].rotation
+    assert rotation is not None
+    assert rotation < 1e-3
+
+
+def test_the_bones_own_pin_comes_along_when_confirmed():
+    armature = figure(first="hand.L")
+    posing.pin(armature, 0)
+    drag = Drag(armature, "hand.L")
+    pull(drag, (-0.1, -0.2, 0.1), 2)
+    drag.confirm()
+    pinned = np.array(armature.poise.effectors[0].pin_matrix).reshape(4, 4)
+    np.testing.assert_allclose(pinned[:3, 3], place(armature, "hand.L"), atol=1e-6)
+
+
+def test_orientation_is_kept_when_asked_for():
+    armature = figure()
+    drag = Drag(armature, "hand.L")
+    before = np.array(armature.pose.bones["hand.L"].matrix)[:3, :3]
+    drag.keep_orientation(True)
+    pull(drag, (-0.1, -0.25, 0.1), 3)
+    bpy.context.view_layer.update()
+    np.testing.assert_allclose(np.array(armature.pose.bones["hand.L"].matrix)[:3, :3], before, atol=1e-3)
+
+
+def test_any_point_of_the_bone_can_be_grabbed():
+    armature = figure()
+    length = armature.data.bones["forearm.L"].length
+    drag = Drag(armature, "forearm.L", point=(0.0, 0.5 * length, 0.0))
+    goal = drag.place + np.array([0.0, -0.1, 0.05])
+    assert drag.move(goal).dragged.reached
+    middle = 0.5 * (place(armature, "forearm.L") + place(armature, "hand.L"))
+    np.testing.assert_allclose(middle, goal, atol=HALF_MILLIMETRE)
+
+
+def test_the_armature_may_lie_anywhere():
+    armature = figure()
+    armature.location, armature.scale = (3.0, 1.0, -2.0), (0.5, 0.5, 0.5)
+    armature.rotation_euler = (0.3, 0.2, 2.0)
+    bpy.context.view_layer.update()
+    drag = Drag(armature, "hand.L")
+    goal = drag.place + np.array([0.05, 0.05, 0.05])
+    assert drag.move(goal).dragged.reached
+    assert np.linalg.norm(place(armature, "hand.L") - goal) < HALF_MILLIMETRE
+
+
+def test_without_known_limbs_ends_and_root_hold():
+    armature = builders.armature(
+        "claw",
+        [
+            ("stem", None, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)),
+            ("one", "stem", (0.0, 0.0, 1.0), (0.5, 0.0, 1.5)),
+            ("one.end", "one", (0.5, 0.0, 1.5), (1.0, 0.0, 1.5)),
+            ("two", "stem", (0.0, 0.0, 1.0), (-0.5, 0.0, 1.5)),
+            ("two.end", "two", (-0.5, 0.0, 1.5), (-1.0, 0.0, 1.5)),
+        ],
+    )
+    bpy.ops.object.mode_set(mode='POSE')
+    assert dict(Drag(armature, "one.end").held) == {"two.end": False, "stem": False}
+
+
+def test_a_bone_that_cannot_move_is_refused_with_the_reason():
+    armature = builders.chain(2)
+    for bone in armature.pose.bones:
+        bone.lock_rotation = (True, True, True)
+        bone.rotation_mode = 'XYZ'
+        bone.lock_location = (True, True, True)
+    bpy.ops.object.mode_set(mode='POSE')
+    with pytest.raises(IKError, match=r"'bone.001' cannot be dragged.*locks"):
+        Drag(armature, "bone.001")
+    with pytest.raises(IKError, match="no bone 'nose'"):
+        Drag(armature, "nose")
+
+
+# Keys and undo
+
+
+@pytest.fixture
+def only_available() -> Iterator[Callable[[bool], None]]:
+    """Sets Blender's preference to auto-key only what has keys already, which is on by default in 5.2."""
+    edit = bpy.context.preferences.edit
+    before = edit.use_keyframe_insert_available
+
+    def choose(on: bool) -> None:
+        edit.use_keyframe_insert_available = on
+
+    yield choose
+    edit.use_keyframe_insert_available = before
+
+
+def keyed(armature: bpy.types.Object) -> set[str]:
+    """Names of the bones that have keys in the action."""
+    if armature.animation_data is None or armature.animation_data.action is None:
+        return set()
+    return {path.split('"')[1] for path, _index in own_curves(armature)}
+
+
+def test_confirm_keys_what_has_moved_when_auto_key_is_on(only_available: Callable[[bool], None]):
+    only_available(False)
+    armature = figure(first="hand.L")
+    target = armature.poise.effectors[0].target
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    bpy.context.scene.frame_set(12)
+    drag = Drag(armature, "hand.L")
+    pull(drag, (-0.1, -0.2, 0.1), 2)
+    report = drag.confirm()
+    bones = keyed(armature)
+    assert {"upper_arm.L", "forearm.L"} <= bones
+    assert "head" not in bones
+    assert report.keyed == len(bones) + 1
+    assert armature.animation_data.action.frame_range[:] == (12.0, 12.0)
+    assert target.animation_data.action.frame_range[:] == (12.0, 12.0)
+
+
+def test_confirm_keys_nothing_when_auto_key_is_off():
+    armature = figure()
+    drag = Drag(armature, "hand.L")
+    pull(drag, (-0.1, -0.2, 0.1), 2)
+    assert drag.confirm().keyed == 0
+    assert armature.animation_data is None
+
+
+def test_only_available_channels_are_auto_keyed_when_blender_is_set_so(
+    only_available: Callable[[bool], None],
+):
+    only_available(True)
+    armature = figure()
+    armature.pose.bones["forearm.L"].keyframe_insert("rotation_euler", frame=1)
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    bpy.context.scene.frame_set(5)
+    drag = Drag(armature, "hand.L")
+    pull(drag, (-0.1, -0.2, 0.1), 2)
+    drag.confirm()
+    assert keyed(armature) == {"forearm.L"}
+    assert armature.animation_data.action.frame_range[:] == (1.0, 5.0)
+
+
+def test_key_pose_keys_the_solved_bones_as_they_are():
+    armature = figure(first="hand.L")
+    armature.pose.bones["forearm.L"].rotation_euler.x = 0.3
+    armature.pose.bones["upper_arm.L"].lock_rotation = (False, True, False)
+    bpy.context.scene.frame_set(3)
+    assert keying.key_pose(armature) == len(keyed(armature)) > 3
+    assert {"hips", "upper_arm.L", "hand.L"} <= keyed(armature)
+    assert "foot.L" not in keyed(armature)
+    assert ('pose.bones["upper_arm.L"].rotation_euler', 1) not in own_curves(armature)
+    armature.pose.bones["forearm.L"].rotation_euler.x = 0.0
+    bpy.context.scene.frame_set(4)
+    assert armature.pose.bones["forearm.L"].rotation_euler.x == pytest.approx(0.3)
+
+
+def test_a_drag_is_one_undo_step():
+    figure()
+    name = bpy.context.object.name
+    bpy.ops.ed.undo_push(message="Before")
+    before = bits(bpy.data.objects[name])
+    assert bpy.ops.poise.drag(bone="hand.L", offset=(-0.1, -0.2, 0.1)) == {'FINISHED'}
+    after = bits(bpy.data.objects[name])
+    assert after != before
+    bpy.ops.ed.undo_push(message="What a window would have done")
+    bpy.ops.ed.undo()
+    assert bits(bpy.data.objects[name]) == before
+    bpy.ops.ed.redo()
+    assert bits(bpy.data.objects[name]) == after
+
+
+def test_the_operator_gives_the_numbers_of_the_class():
+    armature = figure()
+    drag = Drag(armature, "hand.L")
+    offset = np.array([-0.1, -0.2, 0.1], dtype=np.float32).astype(np.float64)  # as properties hold it
+    drag.move(drag.place + offset)
+    drag.confirm()
+    expected = bits(armature)
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    armature = figure()
+    assert bpy.ops.poise.drag('INVOKE_DEFAULT', bone="hand.L", offset=(-0.1, -0.2, 0.1)) == {'FINISHED'}
+    assert bits(armature) == expected
+
+
+def test_drag_wants_pose_mode():
+    builders.humanoid()
+    with pytest.raises(RuntimeError, match="Go to Pose Mode"):
+        bpy.ops.poise.drag(bone="hand.L")
+
+
+# What is under the mouse
+
+
+def test_a_view_leads_from_pixels_into_space_and_back():
+    view = View(
+        np.array([[1.5, 0.0, 0.0, 0.1], [0.0, 2.0, 0.0, 0.0], [0.0, 0.0, -1.1, 0.9], [0.0, 0.0, -1.0, 5.0]]),
+        (800, 600),
+    )
+    points = np.array([[0.3, -0.4, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 6.0]])
+    seen = view.pixels(points)
+    assert np.isnan(seen[2]).all()  # behind the eye
+    np.testing.assert_allclose(view.at_depth_of(seen[0], points[0]), points[0], atol=1e-9)
+    moved = view.at_depth_of(seen[0] + [40.0, 0.0], points[0])
+    np.testing.assert_allclose(view.pixels(moved[None])[0], seen[0] + [40.0, 0.0], atol=1e-6)
+    assert moved[2] == pytest.approx(points[0][2])  # as deep as before
+    axis = np.array([0.6, 0.8, 0.0])
+    along = view.pixels((points[0] + 0.25 * axis)[None])[0]
+    assert view.along(along, points[0], axis) == pytest.approx(0.25)
+    assert view.along(seen[0], points[0], points[0] - np.array([-0.1 / 1.5, 0.0, 5.0])) is None
+
+
+def test_the_nearest_bone_is_found_and_how_far_along_it():
+    starts = np.array([[0.0, 0.0], [100.0, 0.0], [np.nan, np.nan]])
+    ends = np.array([[100.0, 0.0], [100.0, 100.0], [3.0, 4.0]])
+    assert nearest_segment((25.0, 5.0), starts, ends, 30.0) == (0, 0.25)
+    assert nearest_segment((105.0, 60.0), starts, ends, 30.0) == (1, 0.6)
+    assert nearest_segment((50.0, 80.0), starts, ends, 30.0) is None
+    assert nearest_segment((0.0, 0.0), starts[:0], ends[:0], 30.0) is None

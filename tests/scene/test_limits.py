@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Limits: where they come from, that they hold in the keys themselves, and what a pose outside them does."""
+
+from collections.abc import Sequence
+from math import radians
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+
+from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.errors import IKError
+from blender_ik_addon.core.rotation import EULER_ORDERS, euler_from_matrix_near, matrix_from_quat
+from blender_ik_addon.scene import limits, posing
+from blender_ik_addon.scene.armature import read_armature
+
+from . import actions, builders
+
+KEYED = 1e-4
+"""How far a key may be beyond a limit [rad]."""
+
+RANGES = {"bone.000": (-12, 9), "bone.001": (-10, 20), "bone.002": (5, 40), "bone.003": (-60, -15)}
+"""About all three axes [°]: most of the targets are out of their reach, and two ranges do not contain 0."""
+
+
+def limited_chain(mode: str) -> bpy.types.Object:
+    armature = builders.chain(4)
+    for bone in armature.pose.bones:
+        bone.rotation_mode = mode
+    for name, (low, high) in RANGES.items():
+        entry = limits.own_limits(armature, name)
+        entry.use_limit = (True, True, True)
+        entry.lower, entry.upper = [radians(low)] * 3, [radians(high)] * 3
+    return armature
+
+
+def moving_target(armature: bpy.types.Object) -> None:
+    """An effector whose target goes round the chain, above and below, within and out of reach."""
+    target = builders.empty("target")
+    for frame, place in enumerate([(0, 0, 4), (3, 0, 2), (0, 4, 1), (-3, -1, 3), (0.4, -0.3, 3.6)], start=1):
+        target.location = place
+        target.keyframe_insert("location", frame=2 * frame)
+    posing.add_effector(armature, "bone.003", kind='POSITION', target=target)
+    armature.poise.effectors[0].point = (0.0, 1.0, 0.0)
+    armature.poise.move_root = False
+
+
+def keyed_angles(armature: bpy.types.Object, name: str, frames: Sequence[int]) -> FloatArray:
+    """Angles that the F-curves of a bone give, (F, 3), in the order of its limits."""
+    bone = armature.pose.bones[name]
+    path = bone.path_from_id()
+    attribute, width = (
+        ("rotation_euler", 3) if bone.rotation_mode in EULER_ORDERS else ("rotation_quaternion", 4)
+    )
+    curves: list[Any] = [actions.curve_of(armature, f"{path}.{attribute}", index) for index in range(width)]
+    values = np.array([[curve.evaluate(frame) for curve in curves] for frame in frames])
+    if width == 3:
+        return values
+    order = int(read_armature(armature).skeleton.orders[read_armature(armature).skeleton.index(name)])
+    middle = np.radians(np.mean(RANGES[name]))
+    return euler_from_matrix_near(matrix_from_quat(values), order, np.full(3, middle))
+
+
+@pytest.mark.parametrize("mode", [*EULER_ORDERS, 'QUATERNION'])
+def test_no_key_of_a_bake_is_outside_the_limits(mode: str):
+    armature = limited_chain(mode)
+    moving_target(armature)
+    frames = (2, 4, 6, 8, 10)
+    report = posing.bake(armature, frames)
+    assert np.nanmax(report.position_errors) > 0.5  # the limits were in the way
+    used = 0
+    for name, (low, high) in RANGES.items():
+        angles = keyed_angles(armature, name, frames)
+        assert angles.min() >= radians(low) - KEYED
+        assert angles.max() <= radians(high) + KEYED
+        used += int((np.minimum(angles - radians(low), radians(high) - angles) < 1e-3).sum())
+    assert used > 10  # many channels stand at their limits
+
+
+def test_a_pose_outside_its_limits_is_reported_and_brought_inside():
+    armature = limited_chain("XYZ")
+    posing.add_effector(armature, "bone.003", kind='POSITION')
+    armature.pose.bones["bone.001"].rotation_euler.x = radians(50.0)
+    report = posing.solve_pose(armature)
+    assert "outside its limits before" in " ".join(report.notes)
+    assert "'bone.001' X by 30.0°" in " ".join(report.notes)
+    assert armature.pose.bones["bone.001"].rotation_euler.x <= radians(20.0) + KEYED
+    assert not any("outside" in note for note in posing.solve_pose(armature).notes)
+
+
+def test_entries_come_before_ik_limits_and_ik_limits_before_none():
+    armature = builders.chain(3)
+    for bone in armature.pose.bones:
+        bone.rotation_mode = "XYZ"
+        bone.use_ik_limit_x, bone.ik_min_x, bone.ik_max_x = True, -0.5, 0.5
+        bone.ik_stiffness_y = 0.25
+    limits.own_limits(armature, "bone.001").lower = (-0.25, -1.0, -1.0)
+    entry = limits.own_limits(armature, "bone.002")
+    entry.use_limit, entry.stiffness, entry.preferred = (False,) * 3, (0.0, 0.5, 0.0), (0.1, 0.0, 0.2)
+    skeleton = read_armature(armature).skeleton
+    np.testing.assert_allclose(skeleton.lower[:, 3], [-0.5, -0.25, -np.inf])
+    np.testing.assert_allclose(skeleton.upper[:, 3], [0.5, 0.5, np.inf])
+    np.testing.assert_allclose(skeleton.stiffness[:, 4], [0.25, 0.25, 0.5])
+    np.testing.assert_allclose(skeleton.preferred[2, 3:], [0.1, 0.0, 0.2], atol=1e-7)
+
+
+def limit_rotation(bone: bpy.types.PoseBone, **settings: Any) -> Any:
+    constraint: Any = bone.constraints.new('LIMIT_ROTATION')
+    constraint.owner_space = 'LOCAL'
+    for name, value in settings.items():
+        setattr(constraint, name, value)
+    return constraint
+
+
+def test_limit_rotation_is_read_and_does_not_hold_its_bone_any_more():
+    armature = builders.chain(2)
+    bone = armature.pose.bones["bone.001"]
+    bone.rotation_mode = "YZX"
+    bone.use_ik_limit_x, bone.ik_min_x, bone.ik_max_x = True, -0.2, 1.0
+    limit_rotation(bone, use_limit_x=True, min_x=-0.5, max_x=0.6, use_limit_z=True, min_z=0.1, max_z=0.3)
+    assert "bone.001" in read_armature(armature).driven
+    assert bpy.ops.poise.read_limits() == {'FINISHED'}
+    armature_read = read_armature(armature)
+    assert "bone.001" not in armature_read.driven
+    np.testing.assert_allclose(armature_read.skeleton.lower[1, 3:], [-0.2, -np.inf, 0.1], atol=1e-6)
+    np.testing.assert_allclose(armature_read.skeleton.upper[1, 3:], [0.6, np.inf, 0.3], atol=1e-6)
+    assert [entry.name for entry in armature.poise.joints] == ["bone.001"]
+    assert armature.poise.joints[0].source == "IK limits and Limit Rotation"
+    armature.poise.joints[0].upper[0] = 0.9  # wider than the constraint: now it would interfere
+    assert "bone.001" in read_armature(armature).driven
+
+
+def test_what_blender_shows_after_a_solve_is_what_was_solved_under_a_limit_rotation():
+    armature = builders.chain(3)
+    for bone in armature.pose.bones:
+        bone.rotation_mode = "XYZ"
+        limit_rotation(bone, use_limit_x=True, min_x=-0.4, max_x=0.4, use_limit_z=True, min_z=-0.4, max_z=0.4)
+    limits.read_limits(armature)
+    posing.add_effector(
+        armature, "bone.002", kind='POSITION', target=builders.empty("target", (0.5, 0.6, 1.8))
+    )
+    armature.poise.move_root = False
+    report = posing.solve_pose(armature)
+    assert report.reached, report.summary()
+
+
+def test_limits_that_cannot_be_read_are_named():
+    armature = builders.chain(3)
+    first, second, third = armature.pose.bones
+    first.rotation_mode = second.rotation_mode = third.rotation_mode = "XYZ"
+    limit_rotation(first, use_limit_x=True, owner_space='WORLD')
+    limit_rotation(second, use_limit_x=True, euler_order="ZYX")
+    third.use_ik_limit_x, third.ik_min_x, third.ik_max_x = True, -0.2, 0.2
+    limit_rotation(third, use_limit_x=True, min_x=0.5, max_x=0.6)
+    found = limits.read_limits(armature)
+    assert found.bones == ("bone.002",)
+    for words in ("another space", "ZYX angles", "only the constraint was read"):
+        assert words in " ".join(found.notes)
+
+
+def test_the_order_of_limits_in_quaternion_mode_does_not_depend_on_the_pose():
+    armature = limited_chain('QUATERNION')
+    before = read_armature(armature).skeleton.orders
+    for bone in armature.pose.bones:
+        bone.rotation_quaternion = (0.5, 0.5, -0.5, 0.5)
+    np.testing.assert_array_equal(read_armature(armature).skeleton.orders, before)
+    armature.poise.joints[1].order = "ZXY"
+    assert EULER_ORDERS[read_armature(armature).skeleton.orders[1]] == "ZXY"
+
+
+def test_limits_that_are_none_are_refused_with_the_bone():
+    armature = limited_chain("XYZ")
+    armature.poise.joints[2].lower[1] = 3.0
+    with pytest.raises(IKError, match=r"bone.002.*about Y.*above"):
+        read_armature(armature)
+    with pytest.raises(IKError, match="nose"):
+        limits.read_limits(armature, ["nose"])
+
+
+def test_a_held_bone_keeps_its_pose_and_one_that_may_move_leaves_its_place():
+    armature = builders.humanoid()
+    for bone in armature.pose.bones:
+        bone.rotation_mode = "XYZ"
+    posing.add_effector(armature, "hand.L", kind='POSITION')
+    armature.poise.effectors[0].target.location.z += 0.2
+    limits.own_limits(armature, "upper_arm.L").is_held = True
+    limits.own_limits(armature, "shoulder.L").may_move = True
+    posing.solve_pose(armature)
+    assert armature.pose.bones["upper_arm.L"].rotation_euler[:] == (0.0, 0.0, 0.0)
+    skeleton = read_armature(armature).skeleton
+    assert skeleton.free[skeleton.index("shoulder.L"), :3].all()
+    assert not skeleton.free[skeleton.index("shoulder.R"), :3].any()

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Presets: there and back, on another character, with bones missing, and with files that are broken."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+
+from blender_ik_addon.core.errors import IKError
+from blender_ik_addon.scene import limits, posing, presets
+
+from . import builders
+
+NAMES = {
+    "hips": "Pelvis",
+    "upper_arm": "UpArm",
+    "forearm": "LoArm",
+    "hand": "Hand",
+    "thigh": "UpLeg",
+    "shin": "Leg",
+    "foot": "Foot",
+}
+"""Of another character, where it has other ones."""
+
+
+def state(armature: bpy.types.Object) -> dict[str, Any]:
+    """What a preset holds."""
+    poise = armature.poise
+    return {
+        "settings": {name: presets._plain(getattr(poise, name)) for name in presets.SETTINGS},
+        "effectors": {
+            effector.part: [effector.bone, effector.kind, effector.priority, round(effector.weight, 5)]
+            + [round(value, 5) for value in effector.point]
+            for effector in poise.effectors
+        },
+        "joints": {
+            entry.name: [
+                *np.round([*entry.lower, *entry.upper, *entry.stiffness, *entry.preferred], 4).tolist(),
+                *(entry.order, entry.is_held, entry.may_move, list(entry.use_limit)),
+            ]
+            for entry in poise.joints
+        },
+    }
+
+
+def set_up() -> bpy.types.Object:
+    armature = builders.humanoid()
+    posing.setup_character(armature, poles=True)
+    armature.poise.tolerance_position = 0.002
+    armature.poise.effectors[3].weight = 2.5
+    armature.poise.effectors[3].point = (0.0, 0.05, 0.0)
+    entry: Any = limits.joint_entries(armature)["forearm.L"]
+    entry.upper[0] = 1.25
+    entry.stiffness[2] = 0.35
+    return armature
+
+
+def other_character() -> bpy.types.Object:
+    """The same body with other names and rolls, and no right hand."""
+    armature = builders.humanoid("other")
+    bpy.ops.object.mode_set(mode='EDIT')
+    edit_bones = armature.data.edit_bones
+    edit_bones.remove(edit_bones["hand.R"])
+    edit_bones["forearm.L"].roll += np.pi
+    bpy.ops.object.mode_set(mode='OBJECT')
+    for bone in armature.data.bones:
+        stem, dot, side = bone.name.partition(".")
+        bone.name = NAMES.get(stem, stem) + dot + side
+    return armature
+
+
+def test_there_and_back_is_the_same(tmp_path: Path):
+    armature = set_up()
+    before = state(armature)
+    path = posing.preset_path("My hero", tmp_path)
+    saved = posing.save_preset(armature, path)
+    assert len(saved.effectors) == len(armature.poise.effectors)
+    assert posing.preset_names(tmp_path) == ("My hero",)
+    armature.poise.effectors.clear()
+    armature.poise.joints.clear()
+    armature.poise.tolerance_position = 0.01
+    loaded = posing.load_preset(armature, path)
+    assert not loaded.missing and not loaded.notes
+    assert state(armature) == before
+    objects = len(bpy.data.objects)
+    posing.load_preset(armature, path)  # what is there is set, not made again
+    assert state(armature) == before and len(bpy.data.objects) == objects
+    assert posing.solve_pose(armature).effectors
+
+
+def test_another_character_gets_it_by_roles_and_its_own_axes(tmp_path: Path):
+    path = tmp_path / "preset.json"
+    first = set_up()
+    posing.save_preset(first, path)
+    other = other_character()
+    report = posing.load_preset(other, path)
+    bones = {effector.part: effector.bone for effector in other.poise.effectors}
+    assert bones["hand.L"] == "Hand.L" and bones["hips"] == "Pelvis" and bones["knee.L"] == "Leg.L"
+    assert any("right hand" in missing for missing in report.missing)
+    theirs, ours = limits.joint_entries(first)["forearm.L"], limits.joint_entries(other)["LoArm.L"]
+    # Rolled by half a turn: x and z turn the other way round, y as it did.
+    np.testing.assert_allclose(ours.lower[0], -theirs.upper[0], atol=1e-4)
+    np.testing.assert_allclose(ours.upper[0], -theirs.lower[0], atol=1e-4)
+    np.testing.assert_allclose(ours.lower[1], theirs.lower[1], atol=1e-4)
+    np.testing.assert_allclose(ours.stiffness, theirs.stiffness, atol=1e-6)
+
+
+def broken(change: Any) -> Any:
+    data: dict[str, Any] = {
+        "format": "poise preset",
+        "version": 1,
+        "settings": {"method": "PRIORITY"},
+        "effectors": [{"bone": {"name": "hand.L"}, "kind": "BOTH", "weight": 1.0}],
+        "joints": [{"bone": {"name": "hand.L"}, "lower": [0, 0, 0], "upper": [1, 1, 1]}],
+    }
+    change(data)
+    return data
+
+
+BROKEN: dict[str, Any] = {
+    "format": lambda d: d.update(format="something"),
+    "version": lambda d: d.update(version=2),
+    "version is": lambda d: d.update(version="1"),
+    "settings are": lambda d: d.update(settings=[]),
+    "settings.method": lambda d: d["settings"].update(method="MAGIC"),
+    "settings.iterations": lambda d: d["settings"].update(iterations=2.5),
+    "effectors are": lambda d: d.update(effectors={}),
+    r"effectors\[0\] is": lambda d: d.update(effectors=[3]),
+    r"effectors\[0\].bone": lambda d: d["effectors"][0].pop("bone"),
+    r"effectors\[0\].kind": lambda d: d["effectors"][0].update(kind="WISH"),
+    r"effectors\[0\].weight": lambda d: d["effectors"][0].update(weight="much"),
+    r"effectors\[0\].position_axes": lambda d: d["effectors"][0].update(position_axes=[True]),
+    r"effectors\[0\].point": lambda d: d["effectors"][0].update(point=[0, 0, "x"]),
+    r"joints\[0\].lower": lambda d: d["joints"][0].update(lower=[1, 2]),
+    r"joints\[0\].upper": lambda d: d["joints"][0].update(upper=[1e999, 0, 0]),
+    "above": lambda d: d["joints"][0].update(lower=[3, 0, 0]),
+    r"joints\[0\].stiffness": lambda d: d["joints"][0].update(stiffness=[2, 0, 0]),
+    r"joints\[0\].order": lambda d: d["joints"][0].update(order="XXX"),
+    r"joints\[0\].axes": lambda d: d["joints"][0].update(axes=[[1, 0, 0]]),
+}
+
+
+def test_broken_files_are_refused_and_nothing_changes(tmp_path: Path):
+    armature = builders.humanoid()
+    path = tmp_path / "preset.json"
+    for words, change in BROKEN.items():
+        path.write_text(json.dumps(broken(change)))
+        with pytest.raises(IKError, match=words):
+            posing.load_preset(armature, path)
+    for text in ("", "{", "[1]", "null", "[" * 100_000, '{"format": "poise preset"}'):
+        path.write_text(text)
+        with pytest.raises(IKError, match="preset"):
+            posing.load_preset(armature, path)
+    path.write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(IKError, match="broken"):
+        posing.load_preset(armature, path)
+    with pytest.raises(IKError, match="cannot be read"):
+        posing.load_preset(armature, tmp_path / "nothing.json")
+    assert not armature.poise.effectors and not armature.poise.joints
+    path.write_text(json.dumps(broken(lambda data: data.update(later="field"))))
+    assert posing.load_preset(armature, path).bones == ("hand.L",)
+
+
+def test_names_of_presets_are_names_of_files(tmp_path: Path):
+    for name in ("", "../secret", "a/b", ".hidden", "a:b"):
+        with pytest.raises(IKError, match="no name"):
+            posing.preset_path(name, tmp_path)
+    assert posing.preset_names(tmp_path / "nowhere") == ()
+
+
+def test_operators_save_and_load_in_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(presets, "preset_folder", lambda **_: tmp_path)
+    armature = set_up()
+    before = state(armature)
+    assert bpy.ops.poise.save_preset('EXEC_DEFAULT', name="Hero") == {'FINISHED'}
+    armature.poise.effectors.clear()
+    assert bpy.ops.poise.load_preset(name="Hero") == {'FINISHED'}
+    assert state(armature) == before
+    with pytest.raises(RuntimeError, match="Nobody"):
+        bpy.ops.poise.load_preset(name="Nobody")
+
+
+def test_the_folder_is_the_users():
+    assert "presets" in presets.preset_folder().parts

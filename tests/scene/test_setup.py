@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Set-up Character: what it makes, of which rigs, how it is changed and undone."""
+
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+
+from blender_ik_addon.core.errors import IKError
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.armature import read_armature, read_pose
+
+from . import builders
+
+PARTS = {"hips": 0, "foot.L": 0, "foot.R": 0, "hand.L": 1, "hand.R": 1, "head": 2}
+"""Parts of a human with their priorities."""
+
+
+def parts_of(armature: bpy.types.Object) -> dict[str, Any]:
+    return {effector.part: effector for effector in armature.poise.effectors}
+
+
+def counts() -> tuple[int, ...]:
+    return len(bpy.data.objects), len(bpy.data.collections)
+
+
+def test_a_human_gets_hips_feet_hands_and_head_at_the_bones_places():
+    armature = builders.humanoid("Rig")
+    armature.location, armature.rotation_euler = (1.0, 2.0, 0.5), (0.2, 0.0, 1.0)
+    armature.pose.bones["upper_arm.L"].rotation_quaternion = (0.9, 0.1, 0.3, 0.2)
+    report = posing.setup_character(armature)
+    bpy.context.view_layer.update()
+    effectors = parts_of(armature)
+    assert {name: effector.priority for name, effector in effectors.items()} == PARTS
+    assert report.bodies == ("biped",) and set(report.added) == set(PARTS)
+    for effector in effectors.values():
+        place = armature.matrix_world @ armature.pose.bones[effector.bone].matrix
+        np.testing.assert_allclose(effector.target.matrix_world, place, atol=2e-6)
+        assert effector.target.users_collection[0].name == "Rig Targets"
+    assert effectors["hand.L"].target.name == "Rig hand.L"
+    shapes = {effectors[part].target.empty_display_type for part in ("hips", "foot.L", "hand.L")}
+    assert len(shapes) == 3
+    assert effectors["foot.L"].target.color[:] != effectors["foot.R"].target.color[:]
+    assert effectors["foot.L"].is_support and not effectors["hand.L"].is_support
+    assert bpy.context.scene.collection.children["Rig Targets"] is not None
+
+
+def test_the_head_goes_with_the_hips_and_hands_stay():
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    effectors = parts_of(armature)
+    before = {part: effectors[part].target.matrix_world.translation.copy() for part in PARTS}
+    effectors["hips"].target.location.z -= 0.2
+    bpy.context.view_layer.update()
+    moved = {part: before[part].z - effectors[part].target.matrix_world.translation.z for part in PARTS}
+    assert moved["head"] == pytest.approx(0.2, abs=1e-5)
+    assert moved["hand.L"] == moved["foot.L"] == 0.0
+
+
+def test_limits_and_stiffness_flow_into_the_solve():
+    armature = builders.humanoid()
+    report = posing.setup_character(armature)
+    skeleton = read_armature(armature).skeleton
+    knee = skeleton.index("shin.L")
+    bend = int(np.argmax(skeleton.upper[knee, 3:] - skeleton.lower[knee, 3:]))
+    assert np.isfinite(skeleton.lower[knee, 3:]).all()
+    assert skeleton.stiffness[knee, 3 + bend] == 0.0
+    assert skeleton.stiffness[skeleton.index("spine.002"), 3:].min() > 0.5
+    assert "shin.L" in report.limits_assumed and not report.limits_read
+    assert np.isnan(skeleton.preferred[skeleton.index("hips"), 3:]).all()
+
+
+def test_what_the_rig_says_comes_before_what_is_assumed():
+    armature = builders.humanoid()
+    bone = armature.pose.bones["shin.L"]
+    bone.use_ik_limit_x, bone.ik_min_x, bone.ik_max_x = True, -0.3, 0.7
+    constraint: Any = armature.pose.bones["forearm.R"].constraints.new('LIMIT_ROTATION')
+    constraint.owner_space, constraint.use_limit_y = 'LOCAL', True
+    report = posing.setup_character(armature)
+    assert set(report.limits_read) == {"shin.L", "forearm.R"}
+    skeleton = read_armature(armature).skeleton
+    assert skeleton.upper[skeleton.index("shin.L"), 3] == pytest.approx(0.7)
+    assert skeleton.free[skeleton.index("forearm.R")].any()
+
+
+def test_a_high_reach_lifts_the_shoulder_and_nothing_breaks():
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    effectors = parts_of(armature)
+    effectors["hand.L"].kind = 'POSITION'
+    effectors["hand.L"].target.location = (0.25, -0.05, 1.93)
+    report = posing.solve_pose(armature)
+    assert report.reached, report.summary()
+
+    def turn(bone: str) -> float:
+        return float(np.degrees(armature.pose.bones[bone].matrix_basis.to_quaternion().angle))
+
+    assert turn("shoulder.L") > 4.0
+    assert turn("shoulder.R") < 0.5 * turn("shoulder.L")
+    spine = np.array([turn(f"spine.00{i}") for i in (1, 2, 3)])
+    assert spine.max() < 2.0 * spine.mean()
+    read = read_armature(armature)
+    angles = read_pose(armature, read).rotation
+    free = read.skeleton.free[:, 3:]
+    beyond = np.maximum(read.skeleton.lower[:, 3:] - angles, angles - read.skeleton.upper[:, 3:])
+    assert beyond[free].max() < 1e-4
+
+
+def test_twice_is_once_and_what_was_changed_stays():
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    effectors = parts_of(armature)
+    effectors["hand.L"].weight = 3.0
+    effectors["hand.L"].target.location.x = 9.0
+    before = counts(), len(armature.poise.joints), len(armature.poise.roles)
+    report = posing.setup_character(armature)
+    assert (counts(), len(armature.poise.joints), len(armature.poise.roles)) == before
+    assert not report.added and set(report.kept) == set(PARTS)
+    again = parts_of(armature)["hand.L"]
+    assert (again.weight, again.target.location.x) == (3.0, 9.0)
+
+
+def test_what_was_made_by_hand_is_taken_over_and_a_lost_target_is_made_anew():
+    armature = builders.humanoid()
+    posing.add_effector(armature, "hand.L")
+    own = armature.poise.effectors[0].target
+    posing.setup_character(armature)
+    assert parts_of(armature)["hand.L"].target == own
+    bpy.data.objects.remove(parts_of(armature)["head"].target)
+    assert posing.setup_character(armature).added == ("head",)
+    assert parts_of(armature)["head"].target is not None
+
+
+def test_the_table_decides_in_another_run():
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    rows = {row.bone: row for row in armature.poise.roles}
+    rows["hand.R"].role = 'NONE'
+    rows["head"].bone = "neck"
+    rows["neck"].role = 'NONE'
+    report = posing.setup_character(armature)
+    effectors = parts_of(armature)
+    assert effectors["head"].bone == "neck"
+    assert effectors["hand.R"].bone == "forearm.R"
+    assert "hand.R" in report.kept
+    assert posing.setup_character(armature, use_table=False).roles != report.roles
+    assert parts_of(armature)["head"].bone == "head"
+
+
+def test_parts_that_are_not_any_more_go_with_their_targets():
+    armature = builders.humanoid()
+    posing.setup_character(armature, poles=True)
+    assert {"elbow.L", "knee.R"} <= set(parts_of(armature))
+    objects = len(bpy.data.objects)
+    for row in armature.poise.roles:
+        if row.bone.endswith(".R") and row.role in {'SHOULDER', 'UPPER_ARM', 'LOWER_ARM', 'HAND'}:
+            row.role = 'NONE'
+    report = posing.setup_character(armature, poles=True)
+    assert set(report.removed) == {"hand.R", "elbow.R"}
+    assert len(bpy.data.objects) == objects - 2
+
+
+def test_poles_lie_where_limbs_bend_to_and_ask_for_nothing():
+    armature = builders.humanoid()
+    posing.setup_character(armature, poles=True)
+    bpy.context.view_layer.update()
+    effectors = parts_of(armature)
+    knee = effectors["knee.L"]
+    assert (knee.bone, knee.root_bone, knee.tip_bone) == ("shin.L", "thigh.L", "foot.L")
+    assert knee.target.location.y < armature.pose.bones["shin.L"].head.y - 0.1  # the figure looks along -y
+    assert posing.solve_pose(armature).reached
+
+
+def test_twist_bones_and_roots_are_not_solved_and_hips_leave_their_place():
+    bones: list[Any] = [("root", None, (0.0, 0.0, 0.0), (0.0, 0.3, 0.0))]
+    for name, parent, head, tail in builders.HUMANOID_CENTRE:
+        bones.append((name, parent or "root", head, tail))
+    central = {name for name, *_ in builders.HUMANOID_CENTRE}
+    for side, sign in ((".L", 1.0), (".R", -1.0)):
+        for name, parent, head, tail in builders.HUMANOID_LEFT:
+            above = parent if parent in central else f"{parent}{side}"
+            above = f"upper_arm_twist{side}" if name == "forearm" else above
+            place = (sign * head[0], *head[1:]), (sign * tail[0], *tail[1:])
+            bones.append((f"{name}{side}", above, *place))
+            if name == "upper_arm":
+                middle = tuple(0.5 * (a + b) for a, b in zip(*place, strict=True))
+                bones.append((f"upper_arm_twist{side}", f"upper_arm{side}", middle, place[1]))
+    armature = builders.armature("twisted", bones)
+    report = posing.setup_character(armature)
+    assert set(report.held) == {"root", "upper_arm_twist.L", "upper_arm_twist.R"}
+    effectors = parts_of(armature)
+    effectors["hips"].target.location.z -= 0.1
+    effectors["hand.L"].target.location.y -= 0.1
+    assert posing.solve_pose(armature).reached
+    for name in report.held:
+        assert armature.pose.bones[name].rotation_quaternion[:] == (1.0, 0.0, 0.0, 0.0)
+        assert armature.pose.bones[name].location.length == 0.0
+    assert armature.pose.bones["hips"].location.length == pytest.approx(0.1, abs=1e-3)
+
+
+def test_two_figures_in_one_armature_each_get_their_own():
+    first, second = builders.humanoid("one"), builders.humanoid("two")
+    second.location.x = 3.0
+    bpy.context.view_layer.update()
+    for bone in second.data.bones:
+        bone.name = f"{bone.name}_b"
+    bpy.context.view_layer.objects.active = first
+    first.select_set(True)
+    second.select_set(True)
+    bpy.ops.object.join()
+    report = posing.setup_character(first)
+    assert report.bodies == ("biped", "biped")
+    assert len(report.added) == 2 * len(PARTS) == len({e.bone for e in first.poise.effectors})
+    assert any("2 figures" in note for note in report.notes)
+
+
+def test_names_that_say_nothing_are_no_obstacle():
+    armature = builders.humanoid()
+    for number, bone in enumerate(armature.data.bones):
+        bone.name = f"Bone{number:03d}"
+    report = posing.setup_character(armature)
+    assert set(report.added) == set(PARTS)
+
+
+def test_an_armature_that_is_no_body_says_so_and_stays_as_it_is():
+    armature = builders.chain(3)
+    report = posing.setup_character(armature)
+    assert "hand.L" not in report.added and report.notes
+    armature.poise.effectors.clear()
+    bpy.ops.object.mode_set(mode='EDIT')
+    with pytest.raises(IKError, match="Edit Mode"):
+        posing.setup_character(armature)
+
+
+def test_a_row_whose_bone_is_gone_is_told():
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    armature.data.bones["head"].name = "skull"
+    report = posing.setup_character(armature)
+    assert any("'head'" in note for note in report.notes)
+
+
+def test_the_operator_does_the_same_and_one_undo_takes_it_all_back():
+    armature = builders.humanoid()
+    bpy.ops.ed.undo_push(message="before")
+    assert bpy.ops.poise.setup_character() == {'FINISHED'}
+    assert {name: e.priority for name, e in parts_of(armature).items()} == PARTS
+    assert armature.poise.last_message
+    bpy.ops.ed.undo_push(message="Set-up Character")
+    bpy.ops.ed.undo()
+    armature = bpy.data.objects["humanoid"]
+    assert not len(armature.poise.effectors) and not len(armature.poise.roles)
+    assert not len(armature.poise.joints)
+    assert len(bpy.data.objects) == 1 and "humanoid Targets" not in bpy.data.collections
+
+
+def test_rows_and_limits_are_edited_by_operators():
+    armature = builders.humanoid()
+    assert bpy.ops.poise.recognise_roles() == {'FINISHED'}
+    rows = len(armature.poise.roles)
+    armature.data.bones.active = armature.data.bones["head"]
+    bpy.ops.poise.edit_roles(action='ADD')
+    assert armature.poise.roles[rows].bone == "head"
+    with pytest.raises(RuntimeError, match="'head' twice"):
+        armature.poise.roles[rows].role = 'HAND'
+        bpy.ops.poise.setup_character()
+    bpy.ops.poise.edit_roles(action='REMOVE')
+    assert len(armature.poise.roles) == rows
+    bpy.ops.poise.edit_limits(action='OWN')
+    assert [entry.name for entry in armature.poise.joints] == ["head"]
+    bpy.ops.poise.edit_limits(action='RIG')
+    assert not len(armature.poise.joints)
+
+
+def test_linked_rigs_are_refused_and_overridden_ones_set_up(tmp_path: Path):
+    builders.humanoid("Linked")
+    library = tmp_path / "library.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(library))
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    libraries: Any = bpy.data.libraries
+    with libraries.load(str(library), link=True) as (_, wanted):
+        wanted.objects = ["Linked"]
+    linked = bpy.data.objects["Linked"]
+    bpy.context.scene.collection.objects.link(linked)
+    with pytest.raises(IKError, match="library override"):
+        posing.setup_character(linked)
+    override: Any = linked.override_create(remap_local_usages=True)
+    override.override_library.is_system_override = False
+    bpy.context.view_layer.update()
+    report = posing.setup_character(override)
+    assert set(report.added) == set(PARTS)
+    parts_of(override)["hand.L"].target.location.z += 0.1
+    assert posing.solve_pose(override).reached
+    assert all(target.library is None for target in override.users_collection[0].objects)
+
+
+def test_rigify_has_its_character_in_less_than_a_second():
+    builders.enable_rigify()
+    bpy.ops.object.armature_human_metarig_add()
+    armature: Any = bpy.context.view_layer.objects.active
+    start = perf_counter()
+    report = posing.setup_character(armature)
+    assert perf_counter() - start < 1.0
+    assert {name: e.priority for name, e in parts_of(armature).items()} == PARTS
+    assert parts_of(armature)["head"].bone == "spine.006"
+    assert len(report.limits_assumed) >= 20
+    assert posing.solve_pose(armature).reached
