@@ -27,6 +27,15 @@ References, cited by their keys:
 - [Yoshikawa1985] T. Yoshikawa: Manipulability of robotic mechanisms, International Journal of Robotics
   Research 4(2), 1985.
 - [NocedalWright2006] J. Nocedal, S. J. Wright: Numerical optimization, 2nd edition, 2006.
+- [MoreSorensen1983] J. J. Moré, D. C. Sorensen: Computing a trust region step, SIAM Journal on Scientific and
+  Statistical Computing 4(3), 1983.
+- [DauphinEtAl2014] Y. N. Dauphin et al.: Identifying and attacking the saddle point problem in
+  high-dimensional non-convex optimization, Advances in Neural Information Processing Systems 27, 2014.
+- [EscandeMansardWieber2014] A. Escande, N. Mansard, P.-B. Wieber: Hierarchical quadratic programming: fast
+  online humanoid-robot motion generation, International Journal of Robotics Research 33(7), 2014.
+- [PfeifferEscandeKheddar2018] K. Pfeiffer, A. Escande, A. Kheddar: Singularity resolution in equality and
+  inequality constrained hierarchical task-space control by adaptive nonlinear least squares, IEEE Robotics
+  and Automation Letters 3(4), 2018.
 - [Steihaug1983] T. Steihaug: The conjugate gradient method and trust regions in large scale optimization,
   SIAM Journal on Numerical Analysis 20(3), 1983.
 """

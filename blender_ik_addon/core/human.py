@@ -40,6 +40,19 @@ straight the plane is hardly known, and riggers roll bones so that they bend abo
 SLACK: Final = float(np.radians(5.0))
 """How far joints give way in directions in which they should not move [rad]: bones meet at odd angles."""
 
+HINGE_SLACK: Final = float(np.radians(2.0))
+"""The same of elbows and knees [rad]: with the forearm twisted what is across may be backward."""
+
+FOREARM_TWIST, SHIN_TWIST = float(np.radians(80.0)), float(np.radians(5.0))
+"""How far they turn about themselves, either way [rad]."""
+
+ARM_TWIST: Final = float(np.radians(75.0))
+"""How far upper arms turn about themselves, either way [rad]."""
+
+ARM_TWIST_UNKNOWN: Final = float(np.radians(120.0))
+"""The same where the elbow is straight at rest: which way it really bends from there is then not known, in a
+T pose with palms down ahead and with palms up upward, and the upper arm must make up for it."""
+
 STEP: Final = float(np.radians(10.0))
 """Largest step along a movement [rad]; from step to step the angles that go on are taken."""
 
@@ -77,7 +90,7 @@ TRUNK_RANGES: Final = ((-30.0, 75.0), (-40.0, 40.0), (-36.0, 36.0))
 NECK_RANGES: Final = ((-60.0, 48.0), (-75.0, 75.0), (-45.0, 45.0))
 """Back and forward, turning, leaning [deg], for all joints of the part together."""
 
-FOOT_RANGES: Final = ((-40.0, 55.0), (-20.0, 20.0), (-25.0, 25.0))
+FOOT_RANGES: Final = ((-40.0, 55.0), (-30.0, 30.0), (-30.0, 30.0))
 TOE_RANGES: Final = ((-60.0, 30.0), (-10.0, 10.0), (-10.0, 10.0))
 """Toes up and down, turned in and out, tilted [deg]."""
 
@@ -140,6 +153,10 @@ class _Joint:
     def twist(self) -> int:
         """Channel that is nearest to twisting the bone."""
         return int(np.argmax(np.abs(self.own(self.along))))
+
+    def may_twist_far(self) -> bool:
+        """Whether there is an order without gimbal lock where the bone is twisted by a right angle."""
+        return any(_middle(order) != self.twist() for order in self.orders)
 
     def nearest(self, vector: FloatArray) -> int:
         """Channel that is nearest to turning about an axis of armature space."""
@@ -261,7 +278,9 @@ class _Maker:
                     _between(down, forward, 60.0),
                     _between(down, -forward, 40.0),
                 )
-                twist = np.radians(75.0)
+                twist = ARM_TWIST
+                if limb.bend is Bend.STRAIGHT and made.may_twist_far():
+                    twist = ARM_TWIST_UNKNOWN
                 if np.arccos(np.clip(made.along @ down, -1.0, 1.0)) > ARM_SPREAD:
                     wanted = np.cos(ARM_FORWARD) * (np.sin(ARM_OUT) * out + np.cos(ARM_OUT) * down)
                     preferred = _swing(made, wanted + np.sin(ARM_FORWARD) * forward)
@@ -269,8 +288,8 @@ class _Maker:
                 ends = (
                     _between(down, forward, 120.0),
                     _between(down, -forward, 25.0),
-                    _between(down, out, 50.0),
-                    _between(down, -out, 25.0),
+                    _between(down, out, 60.0),
+                    _between(down, -out, 35.0),
                 )
                 twist = np.radians(42.0)
             moves = [move for end in ends if (move := _swing(made, end)) is not None]
@@ -293,9 +312,10 @@ class _Maker:
         twist = made.twist()
         stiffness[np.abs(axis) > np.sin(SNAP)] = 0.0
         moves = [bend]
-        if human and is_arm:
-            moves.append(Movement(_snapped(made.own(made.along)), -np.radians(80.0), np.radians(80.0)))
-            stiffness[twist] = max(stiffness[twist] - 0.4, 0.0)
+        if human:
+            most = FOREARM_TWIST if is_arm else SHIN_TWIST
+            moves.append(Movement(_snapped(made.own(made.along)), -most, most))
+            stiffness[twist] = min(stiffness[twist], 0.5) if is_arm else stiffness[twist]
         # Twist of the bone first, the hinge last: then the hinge is that of the joint above, as in a body.
         if len(made.orders) > 1 and channel != twist:
             liked = "XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel]
@@ -393,7 +413,7 @@ def _wrist(made: _Joint) -> list[Movement]:
     moves = [
         Movement(np.eye(3)[axis], -np.radians(70.0), np.radians(70.0)) for axis in range(3) if axis != twist
     ]
-    return [*moves, Movement(np.eye(3)[twist], -np.radians(15.0), np.radians(15.0))]
+    return [*moves, Movement(np.eye(3)[twist], -np.radians(25.0), np.radians(25.0))]
 
 
 # Boxes
@@ -448,10 +468,14 @@ def _best_box(
     angles: FloatArray = np.concatenate(paths)  # (k, orders, 3)
     lower: FloatArray = angles.min(0)
     upper: FloatArray = angles.max(0)
+    if hinge is not None:  # only the bend, which comes first, says how far it bends: twisting begins at rest
+        bends = np.abs(hinge) > np.sin(SNAP)
+        lower[:, bends], upper[:, bends] = paths[0].min(0)[:, bends], paths[0].max(0)[:, bends]
     # A hinge does not give way where it bends: there its end is where it is straight.
     gives = np.ones(3, dtype=np.bool_) if hinge is None else np.abs(hinge) <= np.sin(SNAP)
-    lower = np.where(gives, np.minimum(lower, -SLACK), lower)
-    upper = np.where(gives, np.maximum(upper, SLACK), upper)
+    slack = SLACK if hinge is None else HINGE_SLACK
+    lower = np.where(gives, np.minimum(lower, -slack), lower)
+    upper = np.where(gives, np.maximum(upper, slack), upper)
     best, least = 0, np.inf
     for row, order in enumerate(orders):
         middle = _middle(order)

@@ -19,7 +19,6 @@ from typing import Final
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
-from .lagrange import multipliers_of
 from .mechanism import PosedMechanism
 from .problem import Level, System
 from .rotation import nearest_euler
@@ -35,9 +34,6 @@ UNWOUND: Final = 1.5
 DENSE: Final = (125.0, 0.2, 9.5)
 """a, b, c: with m rows the matrix of a curvature is cheaper than products without it up to a m / (b m + c)
 channels. Making it costs b m nv², using it c nv², products without it a m nv (measured)."""
-
-MULTIPLIER_DAMPING: Final = 1e-5
-"""Added to JJᵀ [1], in scaled units, so that multipliers stay moderate at singular poses."""
 
 
 @dataclass(frozen=True)
@@ -164,13 +160,13 @@ class Objective:
         if self._merged:
             heaviest = [max(heaviest)] * len(heaviest)
         # Weights compare tasks of one level: what counts most in it counts 1, or a light one would seem met.
-        self._level_scales = [1.0 / weight for weight in heaviest]
+        level_scales = [1.0 / weight for weight in heaviest]
         shares = [w / h for w, h in zip(system.lightest_weights, heaviest, strict=True)]
         self.lightest = min(shares, default=1.0)
         """Smallest weight of a task against the largest in its level [1]."""
         scales = [
             scale * np.where(angular, 1.0, 1.0 / self.length)
-            for scale, angular in zip(self._level_scales, system.angular_rows, strict=True)
+            for scale, angular in zip(level_scales, system.angular_rows, strict=True)
         ]
         self._row_counts = [len(scale) for scale in scales]
         self._row_scales = [np.concatenate(scales)] if self._merged else scales
@@ -324,58 +320,41 @@ class Objective:
         """How far u may change down and up, (F, nv) each."""
         return (self.system.lower - values) * self.weight, (self.system.upper - values) * self.weight
 
-    def curvature(
-        self, point: Point, levels: Sequence[Level], level: int, unmet: BoolArray
-    ) -> FloatArray | None:
-        """What the Hessian of a level in u has beyond JᵀJ, (F, nv, nv); None where it counts in no frame.
-
-        It is the curvature of the level's own residual, counted where it is not met, and that of the levels
-        above, by which it is held, with Lagrange's multipliers: on a curved constraint a cost bends with it.
-
-        Args:
-            point: Where.
-            levels: What `linearize` returned there.
-            level: Number of the level.
-            unmet: Which levels of the tasks cannot be met, (F, levels).
-        """
-        wish = level == self.levels
-        if self._clamp_distance is not None or not (wish or unmet[:, level].any()):
-            return None
+    def bent(self, posed: PosedMechanism, forces: Sequence[FloatArray]) -> FloatArray:
+        """Σ_k y_k ∂²r_k/∂u∂u, (F, nv, nv), for forces y on the residuals of each task level, (F, m)."""
         nv = self.system.size
-        total = np.zeros((len(point.values), nv, nv))
-        if level > 0:
-            multipliers = self._multipliers(point, levels, level, unmet)
-            total += self.system.constraint_curvature(point.posed, multipliers)
-        total /= self.weight[:, None] * self.weight
-        return total if wish else (total + self.own_curvature(point, level)) * unmet[:, level, None, None]
+        if not forces:
+            return np.zeros((len(posed.values), nv, nv))
+        parts = np.concatenate(forces, axis=1) * self._stacked_scale
+        scaled = np.split(parts, np.cumsum(self._row_counts)[:-1], axis=1)
+        return self.system.force_curvature(posed, scaled) / (self.weight[:, None] * self.weight)
 
     def own_curvature(self, point: Point, level: int) -> FloatArray:
         """Σ_k r_k ∂²r_k/∂u∂u of a level of the tasks, (F, nv, nv)."""
-        own = range(len(self._row_counts)) if self._merged else [level]
-        total = np.zeros((len(point.values), self.system.size, self.system.size))
-        for number in own:
-            total += self._level_scales[number] ** 2 * self.system.curvature(point.posed, number, self.length)
-        return total / (self.weight[:, None] * self.weight)
+        forces = [
+            residual if number == level else np.zeros_like(residual)
+            for number, residual in enumerate(point.residuals[:-1])
+        ]
+        return self.bent(point.posed, forces)
 
-    def _multipliers(
-        self, point: Point, levels: Sequence[Level], level: int, unmet: BoolArray
-    ) -> list[FloatArray]:
-        """Lagrange's multipliers of the rows of all levels above one: Σ Jᵀμ = −(gradient of that level)."""
-        above, held = levels[:level], levels[level]
-        jacobian = np.concatenate([upper.jacobian for upper in above], axis=1)
-        jacobian = jacobian * ~self.on_limit(point.values)[:, None, :]
-        gradient = (np.swapaxes(held.jacobian, -1, -2) @ held.residual[..., None])[..., 0]
-        multipliers = multipliers_of(jacobian, gradient, MULTIPLIER_DAMPING)
-        # A level that is not met holds not by its rows but by being at its best: they pull nothing.
-        met = np.repeat(~unmet[:, :level], [upper.residual.shape[1] for upper in above], axis=1)
-        multipliers = multipliers * met * np.concatenate(self._row_scales[:level])
-        counts = self._row_counts if self._merged else self._row_counts[:level]
-        return np.split(multipliers, np.cumsum(counts)[:-1], axis=1)
+    @property
+    def clamps(self) -> bool:
+        """Whether residuals of places are shortened."""
+        return self._clamp_distance is not None
+
+    def unclamped(self, point: Point) -> Sequence[FloatArray]:
+        """Residuals of the levels of the tasks as they are, clamped or not, in scaled units, (F, m) each."""
+        if not self.clamps:
+            return point.residuals[:-1]
+        return self._in_units(self.system.residuals(point.posed))
 
     def _scaled(self, residuals: Sequence[FloatArray]) -> list[FloatArray]:
         """Residuals of the system's levels in scaled units, clamped and merged as asked for."""
         if self._clamp_distance is not None:
             residuals = self.system.clamped(residuals, self._clamp_distance)
+        return self._in_units(residuals)
+
+    def _in_units(self, residuals: Sequence[FloatArray]) -> list[FloatArray]:
         if self._merged:
             residuals = [np.concatenate(residuals, axis=1)]
         return [residual * scale for residual, scale in zip(residuals, self._row_scales, strict=True)]

@@ -166,6 +166,24 @@ class System:
         frame = int(self._frames[0])
         return tuple(task if task.frames is None else task.at_frame(frame) for task in self._tasks)
 
+    def first_levels(self, count: int) -> System:
+        """The same system with its first levels alone, on the same mechanism."""
+        some = copy(self)
+        some.priorities = self.priorities[:count]
+        kept = sorted(number for level in self._numbers[:count] for own in level for number in own)
+        some._tasks = tuple(self._tasks[number] for number in kept)
+        some.labels = tuple(self.labels[number] for number in kept)
+        some.angular = tuple(self.angular[number] for number in kept)
+        some._targets = None if self._targets is None else [self._targets[number] for number in kept]
+        some._levels = self._levels[:count]
+        some._numbers = [
+            [[kept.index(number) for number in own] for own in level] for level in self._numbers[:count]
+        ]
+        some._task_of_error = [number for level in some._numbers for own in level for number in own]
+        some._clears = any(rows.clears for level in some._levels for rows in level)
+        some._chooses = any(isinstance(rows, ChoiceRows) for level in some._levels for rows in level)
+        return some
+
     @property
     def heaviest_weights(self) -> list[float]:
         """Largest weight in each level."""
@@ -312,19 +330,22 @@ class System:
                 levels.append(Level(np.concatenate(residuals, axis=1), np.concatenate(jacobians, axis=1)))
         return levels
 
-    def curvature(self, posed: PosedMechanism, level: int, length: float = 1.0) -> FloatArray:
-        """Σ_k r_k ∂²r_k/∂q∂q of a level, with lengths in units of `length`, (F, nv, nv)."""
-        total = np.zeros((len(posed.values), self.size, self.size))
-        for rows in self._levels[level]:
-            # Rows of both kinds in one are those of channels, which are linear.
-            total += rows.curvature(posed) * (1.0 if rows.angular.all() else length**-2)
-        return total
-
     def constraint_curvature(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> FloatArray:
         """Σ_k μ_k ∂²r_k/∂q∂q over the rows of the first levels, (F, nv, nv), with (F, m) multipliers each."""
         total = np.zeros((len(posed.values), self.size, self.size))
         for bend in self.bends(posed, multipliers):
             total += bend.matrix()
+        return total
+
+    def force_curvature(self, posed: PosedMechanism, forces: Sequence[FloatArray]) -> FloatArray:
+        """The same, exact also for orientations that are not met."""
+        total = np.zeros((len(posed.values), self.size, self.size))
+        for level, own in zip(self._levels, forces, strict=False):
+            start = 0
+            for rows in level:
+                end = start + sum(rows.row_counts)
+                total += rows.curvature(posed, own[:, start:end])
+                start = end
         return total
 
     def bends(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> list[Bend]:

@@ -271,8 +271,13 @@ class SequenceJob:
                 starts = np.broadcast_to(self._values[before], (len(frames), self._system.size))
                 yield from self._solve_coarse(before, frames, starts, options)
             else:
-                yield from self._solve(frames, self._between(known, frames), options)
-            known = np.union1d(known, frames)
+                self._take(frames, self._attempt(frames, self._between(known, frames)))
+            known = np.union1d(known, frames[self._solved[frames]])
+            yield self._part
+        # A pose that misses targets lies on one of more branches than one that meets them: on that of the
+        # frame before it.
+        for frame in chunk[~self._solved[chunk]]:
+            self._search(int(frame), self._values[frame - 1][None], options, attempted=False)
             yield self._part
 
     def _solve_coarse(
@@ -294,10 +299,6 @@ class SequenceJob:
             self._take(frames[check[better]], some.select(better))
             check = check[better] + 1
             check = check[check < len(frames)]
-        for number, frame in enumerate(frames):
-            if not self._met[frame]:
-                self._search(int(frame), self._values[neighbours[number]][None], options)
-                yield self._part
 
     def _solve(self, frames: IntArray, starts: FloatArray, options: SolverOptions) -> Iterator[float]:
         """Solve frames from given starts, (f, nv): all in one attempt, what it does not meet one by one."""
@@ -352,12 +353,14 @@ class SequenceJob:
         for frame in met:
             self._told.pop(int(frame), None)
 
-    def _search(self, frame: int, start: FloatArray, options: SolverOptions) -> None:
-        """Search for a frame that an attempt from this start, (1, nv), has not met."""
+    def _search(
+        self, frame: int, start: FloatArray, options: SolverOptions, *, attempted: bool = True
+    ) -> None:
+        """Search for a frame from a start, (1, nv), from which an attempt may have failed already."""
         system = self._system.select(np.array([frame]))
         pose = system.mechanism.with_values(self._poses.frame(frame), start[0])
         kept = self._kept(np.array([frame])) if system.alternatives else None
-        solution = solve_system(system, pose, options, attempted=self._attempts, kept=kept)
+        solution = solve_system(system, pose, options, attempted=attempted and self._attempts, kept=kept)
         self._values[frame] = system.mechanism.values(solution.pose)
         self._errors[frame] = [error.error for error in solution.errors]
         self._iterations[frame] += solution.iterations

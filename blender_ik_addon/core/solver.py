@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Solving one pose: strategy, result.
 
-**Strategy.** First all levels and the preferred pose are lowered together. If every target is reached that is
-the answer: a level whose residual is zero owes nothing to those below it. If not, no level may depend on what
-lies below it, not even through the way there; so they are lowered again from the start, the first alone, the
-first two together, and so on as long as all can be met; from the first that fails each level is lowered with
-those above it held where they are, and at last comes the preferred pose. Adding, moving or removing a lower
-task changes nothing above it by construction.
+**Strategy.** First an attempt is made to meet all levels together. If every target is reached that is the
+answer: a level whose residual is zero owes nothing to those below it. If not, no level may depend on what
+lies below it, not even through the way there. So attempts are made from the start to meet the first level
+alone, the first two together, and so on; from the first that fails each level is lowered with those above it
+held where they are, and at last comes the preferred pose. Adding, moving or removing a lower task changes
+nothing above it by construction.
 
 **Limits** are boxes that no iterate ever leaves. Where a limit keeps a level from being met, the descent is
 tried again from the middle of the limited ranges: a knee that was asked to bend backwards is stuck at its
@@ -25,9 +25,10 @@ import numpy as np
 from .arrays import FloatArray, IntArray, frozen
 from .choosing import solved_choice
 from .continuity import renamed
-from .descent import DAMPING_START, Descent
+from .descent import DAMPING, Descent
 from .errors import IKError
 from .explanation import Explanation, explain
+from .hierarchy import Hold
 from .iterating import Iteration, RuleIteration
 from .mechanism import PosedMechanism
 from .minimizing import Minimization
@@ -272,43 +273,64 @@ class Search:
     def _report(self, iteration: int, values: FloatArray) -> bool:
         """Tell the callback of an attempt's iteration; whether to stop."""
         assert self._callback is not None
-        self._cancelled = bool(self._callback(iteration, values[0]))
+        self._cancelled = bool(self._callback(self._iterations + iteration, values[0]))
         return self._cancelled
 
     def _descend_by_levels(self, start: FloatArray) -> None:
-        """Search by descents, which decide who gives way."""
-        wish, levels = self._options.preferred_pose, self._objective.levels
-        together = self._answer = self._descend(start, levels=levels, wish=wish, patient=False)
-        stood = together.finished and np.abs(together.point.values - start).max(initial=0.0) == 0.0
-        if stood or self._cancelled or self._reached(together):
+        """Search by descents, one level after the other."""
+        if not self._objective.levels:
+            self._answer = self._descend(start, 0, [])  # there is nothing to move
             return
-        answer, values, held = together, start, ()
-        for count in range(1, levels + 1):
-            if self._met(held):
-                answer = self._descend(start, levels=count, wish=False, patient=not held)
-            if not self._met(answer.point.residuals[:count]):
-                first = self._met(held)
-                if held:
-                    answer = self._descend(values, levels=count, wish=False, held=held)
-                if first:
-                    answer = self._from_other_starts(answer, count)
-                self._ran_out |= not answer.finished
-            values, held = answer.point.values, answer.point.residuals[:count]
-        if wish:
-            answer = self._polished(self._descend(values, levels=levels, wish=True, held=held), held)
-        if not self._cancelled:
-            self._answer = answer
+        values, met = self._first_levels_met(start)
+        holds: list[Hold] = []
+        for level in range(self._objective.levels):
+            answer = self._answer = self._descend(values, level, holds)
+            if level == met:
+                answer = self._answer = self._from_other_starts(answer, holds)
+            if self._cancelled:
+                return
+            self._ran_out |= not answer.finished
+            holds.append(answer.hold())
+            values = answer.point.values
+        if self._options.preferred_pose:
+            self._answer = self._descend(values, self._objective.levels, holds)
 
-    def _polished(self, answer: Descent, held: Sequence[FloatArray]) -> Descent:
-        """An answer brought to where nothing moves it, kept if the held levels stay held.
+    def _first_levels_met(self, start: FloatArray) -> tuple[FloatArray, int]:
+        """Meet as many of the first levels as can be met together, in attempts that know of no others.
 
-        Along a cost that is flat to second order what counts as no change of a held level is still a change
-        of the pose.
+        Returns:
+            The free channels, (1, nv), and the number of levels.
         """
-        polished = self._descend(answer.point.values, levels=len(held), wish=True)
-        residuals = polished.point.residuals
-        moved = [np.abs(now - then).max(initial=0.0) for now, then in zip(residuals, held, strict=False)]
-        return polished if polished.finished and max(moved, default=0.0) <= self._slack else answer
+        values, met = start, 0
+        for count in range(1, self._objective.levels if self._options.attempts else 0):
+            found = self._met_by_first(count, start)
+            if found is None or self._cancelled:
+                break
+            values, met = found, count
+        return values, met
+
+    def _met_by_first(self, count: int, start: FloatArray) -> FloatArray | None:
+        """The first levels met together, (1, nv), from a start or from others; None where that fails."""
+        objective = objective_of(self._system.first_levels(count), self._options)
+        goal = Criteria.of(objective, self._options).goal
+        callback = self._report if self._callback is not None else None
+        others = other_starts(objective.system, start)[: self._options.restarts]
+        # As near to the start as can be, for the sake of motions; with the wish limbs that are straight bend.
+        ways = (
+            ((start, False), (start, True), (others, True))
+            if goal.wish
+            else ((start, False), (others, False))
+        )
+        for starts, wish in ways:
+            if not len(starts):
+                continue
+            some = objective.select(np.zeros(len(starts), dtype=np.int64)) if len(starts) > 1 else objective
+            outcome = attempt(some, starts, replace(goal, wish=wish), callback)
+            self._iterations += int(outcome.iterations.max())
+            met = np.flatnonzero(outcome.met)
+            if len(met) or self._cancelled:
+                return outcome.values[met[:1]] if len(met) else None
+        return None
 
     def _iterate(self, start: FloatArray) -> None:
         """Follow the rule of the method from the free channels (1, nv)."""
@@ -321,63 +343,54 @@ class Search:
         walk.conclude()
         self._iterations += walk.iterations
 
-    def _met(self, residuals: Sequence[FloatArray]) -> bool:
-        """Whether levels are as good as zero, so that how they were lowered does not show."""
-        return all(bool((np.abs(residual) <= self._slack).all()) for residual in residuals)
-
-    def _descend(
-        self,
-        values: FloatArray,
-        *,
-        levels: int,
-        wish: bool,
-        held: Sequence[FloatArray] = (),
-        patient: bool = True,
-    ) -> Descent:
-        """Descend until it stands still or the iterations run out, or, if not patient, a level stalls."""
+    def _descend(self, values: FloatArray, level: int, holds: Sequence[Hold]) -> Descent:
+        """Lower a level on what is held until it stands still or the iterations run out."""
         options = self._options
         descent = Descent(
             self._objective,
             values,
-            levels=levels,
-            wish=wish,
-            held=held,
+            level=level,
+            holds=holds,
             slack=self._slack,
             max_angle=options.max_angle,
             step_tolerance=options.step_tolerance,
-            damping=options.damping**2 if options.method == "DLS" else DAMPING_START,
+            damping=options.damping**2 if options.method == "DLS" else DAMPING,
         )
         while not (descent.finished or self._cancelled or descent.iterations >= options.max_iterations):
-            if not patient and descent.stalled:
-                break
             descent.iterate()
             self._iterations += 1
             if self._callback is not None and self._callback(self._iterations, descent.point.values[0]):
                 self._cancelled = True
+        descent.conclude()
         return descent
 
-    def _from_other_starts(self, stuck: Descent, levels: int) -> Descent:
-        """The best of a descent whose last level a limit has stopped, and of those from mid-range.
+    def _from_other_starts(self, stuck: Descent, holds: list[Hold]) -> Descent:
+        """The best of a descent that a limit has stopped, and of those from mid-range.
 
-        First the channels without limits stay as they were found, then they start from where they prefer.
+        First the channels without limits stay as they were found, then they start from where they prefer. The
+        levels above, which are met, have to be so from there as well.
         """
+        level = len(holds)
         values = stuck.point.values
+        system = self._system.first_levels(level + 1)
         best = stuck
-        for start in other_starts(self._system, values)[: self._options.restarts]:
-            missing = best.task_norms[0, levels - 1]
+        for start in other_starts(system, values)[: self._options.restarts]:
+            missing = best.task_norms[0, level]
             if self._cancelled or missing <= self._slack or not self._objective.on_limit(values).any():
                 break
-            other = self._descend(start[None], levels=levels, wish=False)
-            higher_met = self._met(other.point.residuals[: levels - 1])
-            if higher_met and other.task_norms[0, levels - 1] < RESTART_GAIN * missing:
-                best = other
+            above = self._met_by_first(level, start[None]) if level else start[None]
+            if above is None:
+                continue
+            own: list[Hold] = []
+            for number in range(level):
+                own.append(self._descend(above, number, own).hold())
+            other = self._descend(above, level, own)
+            if other.task_norms[0, level] < RESTART_GAIN * missing:
+                best, holds[:] = other, own
         return best
 
     def _errors(self, descent: Descent | Iteration) -> FloatArray:
         return self._system.errors(descent.point.posed)[0]
-
-    def _reached(self, descent: Descent) -> bool:
-        return bool((self._errors(descent) <= self._tolerance).all())
 
     def _named_like(self, values: FloatArray, before: FloatArray) -> FloatArray:
         """The same pose, (1, nv), with the angles of joints that turn freely next to those before, (nv,)."""

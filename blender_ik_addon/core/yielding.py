@@ -7,7 +7,7 @@ after the other, and that takes too long between two movements of a mouse. Here 
 1. All of them are attempted at once, from where the body is. As long as that meets them nothing gives way,
    and what they leave free stays near the pose in which it all began.
 2. Where it does not, a guide is found first: firm and loose tasks in one level, the loose ones with a small
-   weight, in a few iterations and without a preferred pose.
+   weight, staying near the first pose with a smaller one, in a few iterations.
 3. Then the firm tasks alone, with their own levels, as near to the guide as can be. So loose tasks never cost
    firm ones anything, and the pose goes on smoothly from one regime to the other: at the border between them
    the guide meets everything.
@@ -27,11 +27,15 @@ from .options import SolverOptions
 from .problem import Problem
 from .skeleton import Pose, Skeleton
 from .solver import Solution, TaskError, solve
-from .tasks import Task
+from .tasks import StayNear, Task
 
 LOOSE_WEIGHT: Final = 0.03
 """Weight of loose tasks in the guide against firm ones [1]: an error of theirs of a metre moves a firm one by
 a millimetre, which the pass after it takes back."""
+
+STAY_WEIGHT: Final = 0.002
+"""Weight in the guide of staying near the pose in which it all began [1]: little against loose tasks, but
+without it the guide would wander where nothing else decides."""
 
 ATTEMPT_ITERATIONS: Final = 10
 """Iterations after which an attempt to meet all tasks is given up; one that succeeds needs 2 to 5."""
@@ -104,7 +108,7 @@ class Follower:
             IKError: A task does not fit the skeleton.
         """
         before = self._pose.channels
-        iterations = 0
+        iterations, returning = 0, self._yielding
         if loose and not self._yielding:
             found = self._attempt([*firm, *loose])
             if found.reached:
@@ -128,10 +132,19 @@ class Follower:
             max_iterations=min(PASS_ITERATIONS, self._options.max_iterations),
         )
         missed = self._errors_of(loose, found.pose)
+        iterations += guide.iterations
         share = max(error.error / (1.0 if error.angular else self._skeleton.reach) for error in missed)
         self._yielding = share > RETURN_SHARE or not found.reached
-        iterations += guide.iterations
-        return self._moved(found, found.errors, missed, before, yielding=True, iterations=iterations)
+        if returning and not self._yielding:
+            self._pose = found.pose
+            whole = self._attempt([*firm, *loose])
+            iterations += found.iterations
+            if whole.reached:
+                count = len(firm)
+                return self._moved(
+                    whole, whole.errors[:count], whole.errors[count:], before, iterations=iterations
+                )
+        return self._moved(found, found.errors, missed, before, iterations=iterations)
 
     def _attempt(self, tasks: Sequence[Task]) -> Solution:
         """All tasks at once, for a few iterations."""
@@ -146,6 +159,7 @@ class Follower:
         """A pose that is nearly right for the firm tasks, and the best for the loose ones then."""
         merged = [replace(task, priority=0) for task in firm]
         merged += [replace(task, priority=0, weight=LOOSE_WEIGHT * task.weight) for task in loose]
+        merged.append(StayNear(channels=self._skeleton.preferred, weight=STAY_WEIGHT))
         return solve(
             Problem(self._skeleton, tuple(merged)),
             self._pose,
@@ -172,7 +186,6 @@ class Follower:
         loose: tuple[TaskError, ...],
         before: FloatArray,
         *,
-        yielding: bool = False,
         iterations: int = 0,
     ) -> Followed:
         self._pose = found.pose
@@ -181,7 +194,7 @@ class Follower:
             pose=found.pose,
             firm=firm,
             loose=loose,
-            yielding=yielding,
+            yielding=not all(error.reached for error in loose),
             iterations=found.iterations + iterations,
             settled=change <= self._options.step_tolerance,
         )

@@ -112,7 +112,8 @@ class BakeJob:
         scene, view_layer = bpy.context.scene, bpy.context.view_layer
         third = 1.0 / 3.0
         rig = self._rig
-        self._undo.enter_context(held(self._armature_object()))  # live mode would overwrite what is played back
+        # Live mode would overwrite what is played back.
+        self._undo.enter_context(held(self._armature_object()))
         # Undone in reverse. The pose comes last: setting the frame, and updating what was tagged, play the
         # animation over it.
         self._undo.callback(self._restore_pose, PoseSnapshot.take(self._armature_object()))

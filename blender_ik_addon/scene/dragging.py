@@ -8,7 +8,8 @@ What holds, and by which level:
 - effectors hold at their targets or pins, strictly and by their own levels;
 - feet without an effector hold where they are, strictly, on the highest level;
 - the dragged bone comes with the level of its own effector, or with that below the highest;
-- hands and hips without an effector hold where they are as long as the others let them, and then give way.
+- hands and hips without an effector hold where they are as long as the others let them, and then give way;
+  hips may turn in their place.
 
 Feet, hands and hips are found by their roles, from the table of the set-up or by recognition; where a
 skeleton has none that are known, the ends of its chains and its root hold instead, as hands do. What all that
@@ -72,6 +73,8 @@ class Held:
     """Where, (4, 4) [m]."""
     firm: bool
     """Whether it holds strictly, or gives way to the dragged bone."""
+    turns: bool = False
+    """Whether it may turn in its place: hips that may not leave all bending to the spine."""
 
     def tasks(self, priority: int) -> list[Task]:
         """Place and, where the bone has one, orientation."""
@@ -84,7 +87,7 @@ class Held:
             )
         ]
         rotation = orientations(self.armature_from_bone)
-        if np.isfinite(rotation).all():
+        if not self.turns and np.isfinite(rotation).all():
             tasks.append(
                 MatchOrientation(joint=self.bone, target=rotation, priority=priority, name=self.bone)
             )
@@ -442,7 +445,7 @@ class Drag:
             if name == self._bone or name in taken or (kind == 'HIPS' and joint in below):
                 continue
             if self._skeleton.free[skeleton.ancestors(joint)].any():
-                yield Held(name, self._matrices[joint], kind == 'FOOT')
+                yield Held(name, self._matrices[joint], kind == 'FOOT', turns=kind == 'HIPS')
 
     # The end
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A body that follows its targets: what has moved since it was solved for last, and one solve if anything has.
+"""A body that follows its targets: what has moved since it was solved for, and one solve if anything has.
 
-What was solved for is noted in the file, in `Object.poise.live_memory`, as digests: of the targets, the object
-and the settings; of the pose as it was left; of the bones themselves; of what was keyed. So undo, redo, files
-and library overrides always have the note that belongs to the pose, and whether there is anything to do follows
-from the file alone. What is kept in `_KNOWN` only saves time and may be dropped at any moment.
+What was solved for is noted in the file, in `Object.poise.live_memory`, as digests: of the targets, the
+object and the settings; of the pose as it was left; of the bones themselves; of what was keyed. So undo,
+redo, files and library overrides always have the note that belongs to the pose, and whether there is anything
+to do follows from the file alone. What is kept in `_KNOWN` only saves time and may be dropped at any moment.
 
-A solve gives the same as `posing.solve_pose` would from the present pose. Nobody but the targets, the object, the
-settings and what holds the bones makes it start: a bone that is posed by hand stays until one of these changes. A
-new frame does too where the animation has moved the bones.
+A solve gives the same as `posing.solve_pose` would from the present pose. Nobody but the targets, the object,
+the settings and what holds the bones makes it start: a bone that is posed by hand stays until one of these
+changes. A new frame does too where the animation has moved the bones.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,9 +40,9 @@ Digest = tuple[int, int, int, int]
 NOTHING: Final[Digest] = (0, 0, 0, 0)
 
 SAME_PLACE: Final = 1e-5
-"""Difference between matrices of a bone that constraints or drivers decide, against its parent [m, 1], up to which
-it has not moved: ten times what single precision leaves of it when the whole body moves. What moves in answer to a
-solve makes for another one, until it stands still."""
+"""Difference between matrices of a bone that constraints or drivers decide, against its parent [m, 1], up to
+which it has not moved: ten times what single precision leaves of it when the whole body moves. What moves in
+answer to a solve makes for another one, until it stands still."""
 
 SHOWN_DIGITS: Final = 1e-6
 """Change of an error [m, rad] that the panel would not show."""
@@ -125,15 +125,18 @@ class _Known:
     rig: Rig
     tracked: "_Tracked | None" = None
     driven: FloatArray | None = None
-    """Matrices of the bones that something else decides, against their parents, in the last solve, (k, 4, 4)."""
+    """Matrices of bones that something else decides, against their parents, in the last solve, (k, 4, 4)."""
     resting: "_Resting | None" = None
     """How it was before the tool was started that is running now."""
 
 
 @dataclass(frozen=True)
 class _Resting:
-    """A pose and what was solved for then. A tool that is cancelled puts targets back: then the pose is put back too,
-    bit by bit, and not solved for again."""
+    """A pose and what was solved for then.
+
+    A tool that is cancelled puts targets back: then the pose is put back too, bit by bit, and not solved for
+    again.
+    """
 
     aims: Digest
     pose: PoseSnapshot
@@ -228,8 +231,8 @@ def follow(
         armature_object: The original armature object.
         depsgraph: Up to date.
         occasion: What may have moved the targets.
-        look_closely: Whether bones, locks, limits or what is in the scene may have changed. Without it they are
-            looked at only where the pose has changed.
+        look_closely: Whether bones, locks, limits or what is in the scene may have changed. Without it they
+            are looked at only where the pose has changed.
         in_handler: Whether Blender's handler of an update asks; what must not be done there is left owed.
 
     Raises:
@@ -287,7 +290,8 @@ def _solve(armature_object: Object, known: _Known, depsgraph: Depsgraph, posed: 
     known.driven = _driven(armature_object, rig, depsgraph) if _driven_joints(rig) else None
     reading = rig.read_frame(armature_object, depsgraph)
     plan = rig.plan([reading])
-    tasks = tuple(task if task.frames is None else task.at_frame(0) for task in plan.tasks if task.weight > 0.0)
+    weighty = [task for task in plan.tasks if task.weight > 0.0]
+    tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
     options = rig.solver_options(armature_object, reading.scale)
     tracked = known.tracked
     if tracked is None or tracked.posed != posed or not tracked.fits(plan, tasks, options, reading):
@@ -396,9 +400,9 @@ def _aims(armature_object: Object, effectors: Sequence[Effector], depsgraph: Dep
 def _raw_channels(armature_object: Object) -> FloatArray:
     """Channels of all bones as Blender holds them, in its order, (n, 17), single precision."""
     bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-    channels = np.empty((len(bones), sum(width for _, width in _CHANNELS)), dtype=np.float32)
+    channels: Any = np.empty((len(bones), sum(width for _, width in _CHANNELS)), dtype=np.float32)
     for name, width in _CHANNELS:
-        buffer = np.empty((len(bones), width), dtype=np.float32)
+        buffer: Any = np.empty((len(bones), width), dtype=np.float32)
         bones.foreach_get(name, buffer.reshape(-1))
         channels[:, _FIRST[name] : _FIRST[name] + width] = buffer
     return channels

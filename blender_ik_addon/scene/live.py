@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Live mode: after every update of the scene, bodies that are live follow what has moved.
 
-Blender calls a handler when it has evaluated the scene, for an update and for a new frame. What the handler writes
-is evaluated in a second pass of the same update, for which no handler is called: so one update is one solve, and
-the pose is that of this frame. Whether anything has moved is told by `following`, from the file alone.
+Blender calls a handler when it has evaluated the scene, for an update and for a new frame. What the handler
+writes is evaluated in a second pass of the same update, for which no handler is called: so one update is one
+solve, and the pose is that of this frame. Whether anything has moved is told by `following`, from the file
+alone.
 
 What is live is a property, `Object.poise.live`. Nothing switches it off but the user. What keeps a body from
-following stands in `Object.poise.live_problem`, and it follows again at the first update after that is mended.
+following stands in `Object.poise.live_problem`, and it follows again at the first update after that is
+mended.
 """
 
 import logging
@@ -93,11 +95,13 @@ def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
     # Rendering has a depsgraph of its own, and may run beside the user interface. Bodies follow after it.
     if depsgraph.mode != 'VIEWPORT' or bpy.app.is_job_running('RENDER'):
         return
-    lives = list(live_armatures(depsgraph.view_layer))
+    view_layer: Any = depsgraph.view_layer
+    lives = list(live_armatures(view_layer))
     if not lives:
         return
     scene_changed = depsgraph.id_type_updated('SCENE') or depsgraph.id_type_updated('COLLECTION')
-    changed = {update.id.original.session_uid for update in depsgraph.updates}
+    updates: Any = depsgraph.updates
+    changed = {update.id.original.session_uid for update in updates}
     restless = False
     for armature_object in lives:
         data: Any = armature_object.data
@@ -116,9 +120,11 @@ def _follow(armature_object: Object, depsgraph: Depsgraph, occasion: Occasion, l
     """Let one body follow, and note what keeps it from that; whether it has moved."""
     problem, moved = "", False
     try:
-        report = following.follow(armature_object, depsgraph, occasion, look_closely=look_closely, in_handler=True)
+        report = following.follow(
+            armature_object, depsgraph, occasion, look_closely=look_closely, in_handler=True
+        )
         moved = report is not None
-    except Exception as error:  # Blender calls us, at every update: said once, and tried again
+    except Exception as error:  # noqa: BLE001  Blender calls us, at every update: said once, and tried again
         problem = _told(armature_object, error)
     _note(armature_object, problem)
     return moved
@@ -127,16 +133,16 @@ def _follow(armature_object: Object, depsgraph: Depsgraph, occasion: Occasion, l
 def _look_again() -> None:
     """Look at all bodies once more, outside the handlers; Blender calls this as a timer.
 
-    What is written in a handler is evaluated after it. So bodies that follow other bodies, and bones that answer to
-    them, are not there in the same update; and a handler must not update the scene itself: in Blender 4.5 and 5.0
-    that ends in a crash later on, if an object has been added meanwhile.
+    What is written in a handler is evaluated after it. So bodies that follow other bodies, and bones that
+    answer to them, are not there in the same update; and a handler must not update the scene itself: in
+    Blender 4.5 and 5.0 that ends in a crash later on, if an object has been added meanwhile.
     """
     for view_layer in (layer for scene in bpy.data.scenes for layer in scene.view_layers):
         for armature_object in live_armatures(view_layer):
             if following.owes_keys(armature_object) and _AGAIN.occasion is Occasion.USER:
                 try:
                     following.key_owed(armature_object)
-                except Exception as error:  # Blender calls us
+                except Exception as error:  # noqa: BLE001  Blender calls us
                     _note(armature_object, _told(armature_object, error))
             armature_object.update_tag()
             _AGAIN.running = True
@@ -159,7 +165,7 @@ def _note(armature_object: Object, problem: str) -> None:
 
 
 def _gesture_is_running() -> bool:
-    """Whether a tool moves things under the mouse. While an animation plays what it does is final in each frame."""
+    """Whether a tool moves things under the mouse; while an animation plays each frame is final."""
     windows: Any = bpy.context.window_manager.windows
     if any(window.screen.is_animation_playing for window in windows):
         return False

@@ -236,7 +236,7 @@ def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray) ->
             # The bone has gone one way until it met its limit: the arc shows from where.
             back = 1.0 if angles[joint, axis] <= lower[joint, axis] + ON_LIMIT else -1.0
             marks += Marks(tuple(_arc(matrix, world_axis, back, ARC * float(lengths[joint]))))
-            said.append(f"{'XYZ'[axis]} {angle_text(angles[joint, axis])}")
+            said.append(f"{'XYZ'[axis]} {np.degrees(angles[joint, axis]):.3g}°")
         text = f"{name} at its limit: {', '.join(said)}"
         marks += Marks(texts=(Text(_three(matrix[:3, 3]), text, 'LIMIT'),))
     return marks

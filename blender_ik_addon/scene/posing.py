@@ -152,8 +152,8 @@ def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Repor
         depsgraph: Where targets are read; that of the context by default.
 
     Returns:
-        With errors by the solver's own account: Blender shows the pose after the next update. None where nothing has
-        moved.
+        With errors by the solver's own account: Blender shows the pose after the next update. None where
+        nothing has moved.
 
     Raises:
         IKError: Something is missing or cannot be posed; the pose is as before then.
@@ -167,7 +167,8 @@ def switch_live(armature_object: Object, on: bool) -> Report | None:
     """Switch live mode; on, the body goes to its targets at once.
 
     Raises:
-        IKError: Something is missing or cannot be posed. Live mode is on all the same, and begins when that is mended.
+        IKError: Something is missing or cannot be posed. Live mode is on all the same, and begins when that
+            is mended.
     """
     settings_of(armature_object).live = on
     return follow(armature_object) if on else None

@@ -134,7 +134,8 @@ def _live_switched(settings: "POISE_PG_armature", context: Any) -> None:
     """Mark that the body is to be solved at the next update."""
     settings.live_memory = (0,) * 16
     settings.live_problem = ""
-    settings.id_data.update_tag()
+    owner: Any = settings.id_data
+    owner.update_tag()
 
 
 class POISE_PG_stored_bone(PropertyGroup):
@@ -183,7 +184,7 @@ class POISE_PG_effector(PropertyGroup):
     )
     part: StringProperty(
         name="Part",
-        description="Part of the body for which Set-up Character made the effector; empty for one made by hand",
+        description="Part of the body for which the set-up made the effector; empty for one made by hand",
         override=OVERRIDE,
     )
     kind: EnumProperty(
@@ -593,7 +594,7 @@ class POISE_PG_armature(PropertyGroup):
     )
     live_memory: IntVectorProperty(
         name="Live Memory",
-        description="What the pose was solved for, as digests, so that live mode knows when something has moved",
+        description="What the pose was solved for, as digests: by them live mode knows when things move",
         size=16,
         options={'HIDDEN'},
         override=OVERRIDE,

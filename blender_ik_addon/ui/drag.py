@@ -158,7 +158,7 @@ class POISE_OT_drag(Operator):
         except IKError as error:
             return _refuse(self, error)
         self._start = self._drag.place
-        self._mouse = self._pressed.copy()
+        self._mouse = self._last.copy()
         self._axis, self._axis_name = None, ""
         self._times, self._moved, self._choosing, self._warning = 0, False, False, ""
         overlay.show_drag(self._drag)

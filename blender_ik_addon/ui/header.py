@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from bpy.types import VIEW3D_HT_header, Context
+from bpy.types import Context, VIEW3D_HT_header
 
 from ..scene.live import live_armatures, problem_of
 from ..scene.properties import settings_of
@@ -29,9 +29,9 @@ def draw_live(header: Any, context: Context) -> None:
 
 def register() -> None:
     """Add it to the header."""
-    VIEW3D_HT_header.append(draw_live)
+    VIEW3D_HT_header.append(draw_live)  # pyright: ignore[reportArgumentType]
 
 
 def unregister() -> None:
     """Take it away."""
-    VIEW3D_HT_header.remove(draw_live)
+    VIEW3D_HT_header.remove(draw_live)  # pyright: ignore[reportArgumentType]

@@ -245,7 +245,8 @@ def _texts(texts: Sequence[Text], view: View, look_now: Look) -> None:
     seen = view.pixels(np.array([text.place for text in texts]))
     taken: list[FloatArray] = []
     for text, place in _from_above(texts, seen):
-        where = place + np.array([10.0 * scale, -4.0 * scale if text.role != 'PRIORITY' else 6.0 * scale])
+        up = 6.0 if text.role == 'PRIORITY' else -4.0
+        where = place + np.array([look_now.point_size + 6.0, up]) * scale
         while any(
             np.abs(where - other)[0] < 12.0 * height and abs(where[1] - other[1]) < height for other in taken
         ):

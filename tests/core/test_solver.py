@@ -48,11 +48,6 @@ from tests.core.strategies import rotation_about
 each_method = pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
 
 
-def known_defect(reason: str) -> pytest.MarkDecorator:
-    """What the solver should do and does not do yet; remove the mark with the defect."""
-    return pytest.mark.xfail(reason=reason, strict=False)
-
-
 STRICT = 1e-4
 """[m, rad] What a lower level may change of a higher one's error."""
 
@@ -645,7 +640,6 @@ def test_lower_levels_change_no_higher_error(higher: str, lower: str, limit: flo
     assert_allclose(errors(solution, len(alone)), alone, atol=STRICT)
 
 
-@known_defect("with an arm stretched as far as it reaches, the pose still creeps when costs no longer change")
 def test_conflicting_levels_come_to_rest() -> None:
     skeleton = upper_body()
     problem = Problem(skeleton, (*HIGHER["singular"](skeleton), *LOWER["far"](skeleton)))

@@ -164,6 +164,17 @@ def test_effectors_hold_at_their_targets():
     assert np.linalg.norm(away) < HALF_MILLIMETRE
 
 
+def test_effectors_can_be_freed_for_the_drag():
+    armature = figure(first="hand.R")
+    drag = Drag(armature, "hips")
+    assert drag.pin("hand.R") is False
+    assert "hand.R" not in dict(drag.held)
+    before = place(armature, "hand.R")
+    pull(drag, (0.0, 0.0, -0.1), 2)
+    assert np.linalg.norm(place(armature, "hand.R") - before) > 0.05
+    assert armature.poise.effectors[0].enabled
+
+
 def test_the_bones_own_target_comes_along_when_confirmed():
     armature = figure(first="hand.L")
     target = armature.poise.effectors[0].target

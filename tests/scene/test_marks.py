@@ -110,6 +110,11 @@ def test_a_joint_on_its_limit_has_an_arc_about_its_head_and_a_name():
     assert away[-1] @ behind < 0.0
     bone.rotation_euler.x = radians(20.0)
     assert not marks(armature, limits=True)
+    bone.rotation_euler.x = radians(-10.0)
+    found = marks(armature, limits=True)
+    assert [text.text for text in found.texts] == ["forearm.L at its limit: X -10°"]
+    behind = np.cross(bone.x_axis, bone.y_axis)
+    assert (np.array(found.lines[-1].end) - head) @ behind > 0.0
 
 
 def test_the_centre_of_mass_is_over_the_support_or_not():

@@ -10,13 +10,16 @@ import pytest
 import blender_ik_addon
 from blender_ik_addon import registration
 from blender_ik_addon.scene import properties
-from blender_ik_addon.ui import operators, panels
+from blender_ik_addon.ui import drag, operators, overlay, panels, preferences
 
 CLASSES = (
     properties.POISE_PG_effector,
     properties.POISE_PG_armature,
     *operators.CLASSES,
     *panels.CLASSES,
+    *preferences.CLASSES,
+    *overlay.CLASSES,
+    *drag.CLASSES,
 )
 
 

@@ -12,15 +12,16 @@ import numpy as np
 
 from ..arrays import FloatArray, frozen
 from ..errors import IKError
-from ..mechanism import AngularBend, Mechanism, PosedMechanism, summed_product
+from ..mechanism import AngularBend, Mechanism, PosedMechanism
 from ..rotation import left_jacobian_inverse, rotvec_from_matrix
 from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, frame_axis, of_frame, stack_frames, stack_targets
+from .forms import FormBend
 
 ROTATION_TOLERANCE: Final = 1e-4
 """Largest deviation of a target orientation from orthonormal [1]."""
 
-SMALL_ANGLE: Final = 1e-4
-"""Angle [rad] below which (θ/2) cot(θ/2) is taken from its series."""
+DIFFERENCE: Final = 1e-5
+"""Change of a rotation vector [rad] over which Jl⁻¹ is compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,30 +113,26 @@ class OrientationRows(AxisRows):
         return self._rows(turn * self._weight[:, None]), self._rows(jacobian)
 
     def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """With the residual exact for whole orientations, and left out for those with an axis off.
+        """Exact to about 1e-9.
 
-        With multipliers exact where the orientation is met: log is linear there to second order.
+        With V = Jl⁻ᵀ m for the multipliers m, and a_i = Tᵀ ω_i, it is a_iᵀ ∂V/∂log Jl⁻¹ a_j and what V makes
+        of successive turns; ∂V/∂log is taken by differences.
         """
-        if multipliers is not None:
-            return self.bend(posed, multipliers).matrix()
         turn = self._turn(posed)
-        whole = self._axes.all(axis=-1)
-        scale = np.where(whole, self._weight**2, 0.0)
-        angle: FloatArray = np.sqrt(np.einsum("fek,fek->fe", turn, turn))
-        half = 0.5 * angle
-        small = angle < SMALL_ANGLE
-        across = np.where(small, 1.0 - angle**2 / 12.0, half / np.tan(np.where(small, 1.0, half)))
-        unit = turn / np.where(angle > 0.0, angle, 1.0)[..., None]
-        along = unit[..., :, None] * unit[..., None, :]
+        if multipliers is None:
+            multipliers = self.residual(posed)
+        forces = (self._forces(multipliers) * self._weight[:, None])[..., None]
         inverse = left_jacobian_inverse(turn)
-        second = across[..., None, None] * (np.eye(3) - along) + along  # symmetric part of the Hessian
-        # Jl⁻ᵀ Jl⁻¹ is what JᵀJ has already.
-        excess = (second - np.swapaxes(inverse, -1, -2) @ inverse) * scale[..., None, None]
-        omega = posed.angular_jacobian(self._anchors)  # (F, E, 3, nv)
-        in_target = np.swapaxes(self._target, -1, -2) @ omega
-        curved = summed_product(np.swapaxes(in_target, -1, -2), excess @ in_target)
-        torques = (self._target @ (turn * scale[..., None])[..., None])[..., 0]
-        return curved + posed.angular_bend(self._anchors, torques).matrix()
+        pull = np.swapaxes(inverse, -1, -2) @ forces  # V, (F, E, 3, 1)
+        slope = np.empty(inverse.shape)
+        for axis, step in enumerate(DIFFERENCE * np.eye(3)):
+            apart = left_jacobian_inverse(turn + step) - left_jacobian_inverse(turn - step)
+            slope[..., axis] = (np.swapaxes(apart, -1, -2) @ forces)[..., 0] / (2.0 * DIFFERENCE)
+        form = slope @ inverse
+        form = 0.5 * (form + np.swapaxes(form, -1, -2))
+        in_target = np.swapaxes(self._target, -1, -2) @ posed.angular_jacobian(self._anchors)  # (F, E, 3, nv)
+        torques = (self._target @ pull)[..., 0]
+        return FormBend(in_target, form).matrix() + posed.angular_bend(self._anchors, torques).matrix()
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> AngularBend:
         """Exact where the orientation is met: log is linear there to second order."""
