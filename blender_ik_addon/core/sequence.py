@@ -4,8 +4,8 @@
 **From coarse to fine.** The first frame is searched for like a single pose. Then, chunk by chunk, every 16th
 frame is solved from the pose before the chunk, every 4th from a cubic through those, and the rest from a
 cubic through these: on a smooth motion the last start is nearly the answer. What one attempt for all frames
-(`newton`) does not meet, out of reach or blocked by limits, is searched for frame by frame from the same
-start.
+(`newton`) does not meet, out of reach or blocked by limits, is searched for in the end, each frame from the
+one before it.
 
 **One branch.** Targets can be met by more than one pose, and a motion should not jump between them. A coarse
 frame is solved again from the one before it until both agree. Where a step is out of proportion all the same
@@ -277,7 +277,7 @@ class SequenceJob:
         # A pose that misses targets lies on one of more branches than one that meets them: on that of the
         # frame before it.
         for frame in chunk[~self._solved[chunk]]:
-            self._search(int(frame), self._values[frame - 1][None], options, attempted=False)
+            self._search(int(frame), self._values[frame - 1][None], options)
             yield self._part
 
     def _solve_coarse(
@@ -353,14 +353,12 @@ class SequenceJob:
         for frame in met:
             self._told.pop(int(frame), None)
 
-    def _search(
-        self, frame: int, start: FloatArray, options: SolverOptions, *, attempted: bool = True
-    ) -> None:
-        """Search for a frame from a start, (1, nv), from which an attempt may have failed already."""
+    def _search(self, frame: int, start: FloatArray, options: SolverOptions) -> None:
+        """Search for a frame, which attempts have not met, from a start, (1, nv)."""
         system = self._system.select(np.array([frame]))
         pose = system.mechanism.with_values(self._poses.frame(frame), start[0])
         kept = self._kept(np.array([frame])) if system.alternatives else None
-        solution = solve_system(system, pose, options, attempted=attempted and self._attempts, kept=kept)
+        solution = solve_system(system, pose, options, attempted=self._attempts, kept=kept)
         self._values[frame] = system.mechanism.values(solution.pose)
         self._errors[frame] = [error.error for error in solution.errors]
         self._iterations[frame] += solution.iterations

@@ -103,6 +103,14 @@ def test_where_the_model_bends_down_it_goes_down_to_the_edge(
     assert float(np.abs(answer.change).max()) == pytest.approx(0.4, rel=1.0 if large else 0.11)
 
 
+@each_seed
+def test_near_a_saddle_it_goes_down_in_every_direction(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    slope, bends = rng.normal(size=6), np.array([-3.0, -0.4, -0.01, 0.02, 0.5, 4.0])
+    change = step(slope, np.diag(bends), radius=0.5).change
+    assert (change * slope < 0.0).all()
+
+
 def test_a_saddle_is_left_though_it_has_no_slope() -> None:
     answer = step(np.zeros(3), np.diag([1.0, 2.0, -0.5]), radius=0.2)
     assert_allclose(np.abs(answer.change), [0.0, 0.0, 0.2], atol=1e-12)
