@@ -45,7 +45,7 @@ REACHED: Final = 1e-3
 
 GOOD_FOR: Final[dict[str, str]] = {
     "PRIORITY": "Bakes, and wherever something must hold: what matters more never gives way, and the same "
-    "targets give the same pose. Out of reach it is slow and can turn abruptly.",
+    "targets give the same pose. At the border of the reach it turns faster than the others.",
     "DLS": "Targets that may share their error: nothing is kept for any of them.",
     "SDLS": "Dragging several targets in and out of reach by hand: calm, and quick to catch up.",
     "PSEUDO_INVERSE": "Small moves well inside the reach; beyond it no target is kept.",

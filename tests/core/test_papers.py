@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from scripts.examples.papers import buss, chung_choi, ki_sheen, page, soch_lorencz
+from scripts.examples.papers import buss, chung_choi, joint_limits, ki_sheen, page, soch_lorencz
 from scripts.examples.papers.findings import Chapter, Check, Finding
 from scripts.examples.papers.linkages import Linkage, follow
 
@@ -161,6 +161,43 @@ def test_stretched_chain_of_soch_and_lorencz():
             soch_lorencz.walk(soch_lorencz.inversion), soch_lorencz.walk(soch_lorencz.extended())
         )
     )
+
+
+def random_question(seed, pressing):
+    """A step in a box so narrow that about `pressing` joints end on a limit."""
+    rng = np.random.default_rng(seed)
+    jacobian, error = rng.normal(size=(4, 6)), rng.normal(size=4)
+    free = joint_limits.Question(jacobian, error, np.full(6, -inf), np.full(6, inf))
+    wanted = np.linalg.solve(free.hessian, -free.slope)
+    room = np.where(np.arange(6) < pressing, 0.5, 2.0) * np.abs(wanted) + 1e-3
+    return joint_limits.Question(jacobian, error, -room, room)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("way", "within"),
+    [
+        (joint_limits.one_at_its_limit, 1e-9),
+        (joint_limits.new_variables, 1e-7),
+        (joint_limits.penalty(1e9), 1e-6),
+        (joint_limits.barrier(1e-10), 1e-4),
+    ],
+    ids=["boundary", "variables", "outside", "near"],
+)
+def test_ways_to_hold_a_limit_agree_where_one_joint_rests(way, within, seed):
+    question = random_question(seed, 1)
+    exact = joint_limits.exact(question)
+    assert question.pressed(exact).sum() == 1
+    answer = way(question).change
+    assert answer is not None
+    np.testing.assert_allclose(answer, exact, atol=within)
+
+
+def test_optimality_of_a_bounded_step_is_measured(monkeypatch):
+    asked = [random_question(seed, 3) for seed in range(4)]
+    assert joint_limits.optimality(asked) < 1e-10
+    monkeypatch.setattr(joint_limits, "exact", lambda question: 0.9 * question.upper)
+    assert joint_limits.optimality(asked) > 1e-3
 
 
 def arm_file(path, reference):

@@ -13,6 +13,7 @@ from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.rules import extended_jacobian_step, planar_elements, pseudo_inverse_step
 
 from .findings import COLOURS, INK, Chapter, Check, Finding, Picture
+from .joint_limits import limits_finding
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
 
 if TYPE_CHECKING:
@@ -225,5 +226,5 @@ def chapter() -> Chapter:
         f"Six segments of {', '.join(f'{length:g}' for length in LENGTHS)} from {BASE}, all in one line, so "
         f"that the tip is at the end of the ellipse with half axes {ELLIPSE[0]:g} and {ELLIPSE[1]:g} that it "
         "is to follow.",
-        (recovery_finding(inverse, added), weight_finding()),
+        (recovery_finding(inverse, added), weight_finding(), limits_finding()),
     )
