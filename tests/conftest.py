@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """For all tests: the hypothesis profile, random numbers, data by others. Nothing from Blender."""
 
+import faulthandler
 import os
 from pathlib import Path
 
@@ -16,6 +17,15 @@ from hypothesis import settings
 # are slow at times. A test that costs more per example asks for fewer with its own @settings.
 settings.register_profile("poise", max_examples=12, derandomize=True, deadline=None, database=None)
 settings.load_profile("poise")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """When a run hangs, print its stacks.
+
+    Pytest's own watch starts a thread for each test, which takes longer than most of the tests.
+    """
+    # Nothing is captured yet; later file descriptor 2 is.
+    faulthandler.dump_traceback_later(240.0, file=os.dup(2))
 
 
 @pytest.fixture

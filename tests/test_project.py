@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The facts that several files of the repository must agree on."""
 
+import functools
 import os
 import re
 import shutil
@@ -39,6 +40,7 @@ def project_files() -> list[Path]:
     return sorted(path for path in found if not MADE_BY_TOOLS & set(path.relative_to(ROOT).parts))
 
 
+@functools.cache
 def project_texts() -> dict[str, str]:
     """The text files of the project by their path."""
     texts = {}
