@@ -19,6 +19,8 @@ References, cited by their keys:
   Computational Statistics 10, 1995.
 - [ByrdLuNocedalZhu1995] R. H. Byrd, P. Lu, J. Nocedal, C. Zhu: A limited memory algorithm for bound
   constrained optimization, SIAM Journal on Scientific Computing 16(5), 1995.
+- [ChanGolubMulet1999] T. F. Chan, G. H. Golub, P. Mulet: A nonlinear primal-dual method for total
+  variation-based image restoration, SIAM Journal on Scientific Computing 20(6), 1999.
 - [LawsonHanson1974] C. L. Lawson, R. J. Hanson: Solving least squares problems, 1974, chapter 23.
 - [Bertsekas1982] D. P. Bertsekas: Projected Newton methods for optimization problems with simple constraints,
   SIAM Journal on Control and Optimization 20(2), 1982.
@@ -36,6 +38,16 @@ References, cited by their keys:
 - [PfeifferEscandeKheddar2018] K. Pfeiffer, A. Escande, A. Kheddar: Singularity resolution in equality and
   inequality constrained hierarchical task-space control by adaptive nonlinear least squares, IEEE Robotics
   and Automation Letters 3(4), 2018.
+- [BooneAzen1979] D. C. Boone, S. P. Azen: Normal range of motion of joints in male subjects, Journal of Bone
+  and Joint Surgery 61-A(5), 1979.
+- [AAOS1965] American Academy of Orthopaedic Surgeons: Joint motion: method of measuring and recording, 1965.
+- [Kapandji1987] I. A. Kapandji: The physiology of the joints, 5th edition, 1982 to 1987.
+- [NasaStd3000] NASA-STD-3000: Man-systems integration standards, volume 1, chapter 3, 1995.
+- [Neumann2010] D. A. Neumann: Kinesiology of the musculoskeletal system, 2nd edition, 2010.
+- [Bennell1998] K. L. Bennell et al.: Intra-rater and inter-rater reliability of a weight-bearing lunge
+  measure of ankle dorsiflexion, Australian Journal of Physiotherapy 44(3), 1998.
+- [DeLeva1996] P. de Leva: Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters, Journal of
+  Biomechanics 29(9), 1996.
 - [Steihaug1983] T. Steihaug: The conjugate gradient method and trust regions in large scale optimization,
   SIAM Journal on Numerical Analysis 20(3), 1983.
 """

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What bodies can do and like to do: limits, stiffness and preferred angles of joints by their roles.
 
-A range is told in the words of anatomy, as movements of a bone from its rest pose: a turn about the left,
-the up or the forward axis of the figure, a swing of a limb from rest to another direction, the bend of an
-elbow or a knee from straight, a twist about the bone. Each movement by itself is a path of rotations
-R(t) = exp([a] t); written as Euler angles of the joint, the paths span a box, and that box is its limits.
-Where an axis of the joint is the axis of a movement, the box has the movement's range itself; where bones are
-rolled otherwise it is the smallest box that holds the movement.
+A range is told in the words of anatomy, as movements of a bone from its rest pose: a turn about the left, the
+up or the forward axis of the figure, a swing of a limb from rest to another direction, the bend of an elbow
+or a knee from straight, a twist about the bone. Limits are the box of Euler angles that holds them
+(`movements`).
 
 Elbows and knees are bent by b at rest, and bend further about the axis that was recognised: with angles
 counted from rest they go from -b, straight, on. One that is inverted at rest must first go the other way, so
-its range does not contain 0. An axis is taken for the joint's own where it is near to it (`SNAP`): then the
-limits are exactly those of a hinge.
+its range does not contain 0.
 
-All ranges are our own rough estimates of healthy adults in round figures, no model of any person; what few
-bones of a rig do for many vertebrae they share. Stiffness and preferred angles are those with which
-`scripts/motion` comes nearest to recorded motion. Animals get the bends of their knees and elbows, stiffness,
-and no ranges of people.
+Ranges are published ones of healthy adults, in round figures: about the mean and two standard deviations of
+the men of [BooneAzen1979] where they measured a joint, so that few people can do more; the spine by
+[AAOS1965], the neck by [NasaStd3000], knees and hips that somebody else bends, and the turn of a bent knee,
+by [Kapandji1987], the collarbone by [Neumann2010]. Where what a rig has for a joint does the work of several
+in a body its range is theirs together, and it is said below. Recordings showed where
+earlier guesses were too narrow, the figures are those of the sources; stiffness and preferred angles were
+chosen on recordings, see `scripts/natural`. Animals get the bends of their knees and elbows,
+stiffness, and no ranges of people.
 """
 
 from __future__ import annotations
@@ -27,52 +28,64 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, frozen
+from .arrays import BoolArray, FloatArray, frozen
+from .digits import Digit, digits
 from .errors import IKError
+from .movements import SLACK, SNAP, JointFrame, Movement, best_box, path_angles, snapped
 from .roles import Bend, Body, Character, Figure, Limb, LimbKind, Role, Side
-from .rotation import EULER_ORDERS, continuous_euler, euler_from_matrix, matrix_from_rotvec
+from .rotation import EULER_ORDERS
 from .skeleton import Skeleton
 
-SNAP: Final = float(np.radians(20.0))
-"""Angle [rad] up to which the axis of a hinge is taken for an axis of its joint: of an arm that is nearly
-straight the plane is hardly known, and riggers roll bones so that they bend about one of their axes."""
+FOREARM_TWIST, SHIN_TWIST = float(np.radians(80.0)), float(np.radians(30.0))
+"""How far they turn about themselves, either way [rad]: forearms 76 and 82 degrees [BooneAzen1979], shins
+with the knee bent 30 inwards and 40 outwards [Kapandji1987]. That a straight knee does not is left to
+stiffness."""
 
-SLACK: Final = float(np.radians(5.0))
-"""How far joints give way in directions in which they should not move [rad]: bones meet at odd angles."""
-
-HINGE_SLACK: Final = float(np.radians(2.0))
-"""The same of elbows and knees [rad]: with the forearm twisted what is across may be backward."""
-
-FOREARM_TWIST, SHIN_TWIST = float(np.radians(80.0)), float(np.radians(5.0))
-"""How far they turn about themselves, either way [rad]."""
-
-ARM_TWIST: Final = float(np.radians(75.0))
-"""How far upper arms turn about themselves, either way [rad]."""
+ARM_TWIST: Final = float(np.radians(85.0))
+"""How far upper arms turn about themselves, either way [rad]: 69 inwards and 104 outwards [BooneAzen1979];
+where between them an arm is at rest is not known."""
 
 ARM_TWIST_UNKNOWN: Final = float(np.radians(120.0))
 """The same where the elbow is straight at rest: which way it really bends from there is then not known, in a
 T pose with palms down ahead and with palms up upward, and the upper arm must make up for it."""
 
-STEP: Final = float(np.radians(10.0))
-"""Largest step along a movement [rad]; from step to step the angles that go on are taken."""
+THIGH_TWIST: Final = float(np.radians(60.0))
+"""How far thighs turn about themselves, either way [rad]: 47 ± 6 degrees [BooneAzen1979]."""
 
-COMFORTABLE: Final = float(np.radians(80.0))
-"""Middle Euler angle [rad] beyond which an order is avoided: at 90 degrees it has no inverse."""
+ARM_ENDS: Final = (
+    ("out", "up", 78.0),
+    ("out", "down", 88.0),
+    ("out", "forward", 135.0),
+    ("out", "back", 40.0),
+    ("down", "forward", 60.0),
+    ("forward", "up", 75.0),
+    ("down", "back", 60.0),
+)
+"""Directions to which upper arms swing: at so many degrees from the first towards the second. Raised sideways
+184 ± 7 and to the front 167 ± 5, of which the collarbone has its part, back 62 ± 10 [BooneAzen1979]; level
+across the chest 135 [AAOS1965]."""
 
-WIDEST: Final = float(np.radians(175.0))
-"""Angle [rad] from which on a channel is not limited: its bounds would say nothing of a body."""
+LEG_ENDS: Final = (
+    ("down", "forward", 140.0),
+    ("down", "back", 30.0),
+    ("down", "out", 60.0),
+    ("down", "in", 35.0),
+)
+"""The same of thighs: 122 ± 6, with the knee pulled up 145 [Kapandji1987], 10 ± 7 and 30 [AAOS1965], 46 ± 9
+and 27 ± 4 [BooneAzen1979]."""
 
-EXACT: Final = 1e-12
-"""Rounding of angles that are computed from the same numbers [rad]."""
+WRIST_RANGES: Final = (75.0, 25.0)
+"""Bends of the wrist, either way, and its twist [deg]: 76 ± 6 and 75 ± 6 [BooneAzen1979]. Where the palm
+faces is not asked, so it bends as far to the side, which is 22 and 36 in a body; the twist is what rigs leave
+to it of the forearm's."""
 
-LOCKING: Final = 10.0
-"""What gimbal lock inside a box adds to its size [rad] where orders are compared; boxes differ by less."""
+COLLAR_RANGES: Final = ((-10.0, 45.0), (-30.0, 30.0), (-30.0, 30.0))
+"""Of a collarbone up and down, ahead and back, its roll [deg] [Neumann2010]: 35 to 45 up, 10 down, 15 to 30
+ahead and back."""
 
-GAIN: Final = 0.02
-"""How much smaller a box must be for an order that is liked less [rad]: left and right should be the same."""
-
-ELBOW_BEND, KNEE_BEND = float(np.radians(150.0)), float(np.radians(155.0))
-"""Largest bends from straight [rad], where flesh meets flesh."""
+ELBOW_BEND, KNEE_BEND = float(np.radians(155.0)), float(np.radians(160.0))
+"""Largest bends from straight [rad]: elbows 143 ± 6 [BooneAzen1979], knees 160 when sat upon
+[Kapandji1987]."""
 
 ANIMAL_BEND: Final = float(np.radians(165.0))
 """That of an animal's elbows and knees [rad]."""
@@ -83,16 +96,33 @@ ELBOW_PREFERS, KNEE_PREFERS = float(np.radians(20.0)), float(np.radians(10.0))
 ARM_OUT, ARM_FORWARD = float(np.radians(45.0)), float(np.radians(20.0))
 """Where upper arms like to be: off the body to the side, and to the front, from hanging down [rad]."""
 
-ARM_SPREAD: Final = float(np.radians(60.0))
-"""Angle [rad] between upper arm and down at rest above which it had rather hang, as in a T pose."""
+TRUNK_RANGES: Final = ((-30.0, 85.0), (-45.0, 45.0), (-40.0, 40.0))
+NECK_RANGES: Final = ((-70.0, 60.0), (-80.0, 80.0), (-50.0, 50.0))
+"""Back and forward, turning, leaning [deg], for all joints of the part together [AAOS1965, NasaStd3000]."""
 
-TRUNK_RANGES: Final = ((-30.0, 75.0), (-40.0, 40.0), (-36.0, 36.0))
-NECK_RANGES: Final = ((-60.0, 48.0), (-75.0, 75.0), (-45.0, 45.0))
-"""Back and forward, turning, leaning [deg], for all joints of the part together."""
+UNEVEN: Final = 1.5
+"""How much more than its equal share of a range one joint of trunk or neck may take [1]: vertebrae do not
+share evenly, and boxes cannot hold a sum."""
 
-FOOT_RANGES: Final = ((-40.0, 55.0), (-30.0, 30.0), (-30.0, 30.0))
-TOE_RANGES: Final = ((-60.0, 30.0), (-10.0, 10.0), (-10.0, 10.0))
-"""Toes up and down, turned in and out, tilted [deg]."""
+TRUNK_RESISTANCE, NECK_RESISTANCE, COLLAR_RESISTANCE = 10.0, 2.0, 10.0
+"""By how much they resist more than a loose joint [1]: trunk and neck if they have `USUAL_JOINTS`."""
+
+USUAL_JOINTS: Final = 3
+"""Joints of a trunk or a neck to which its resistance belongs [1]."""
+
+LEVER: Final = 0.5
+"""Part of a joint's lever in what it resists [1], see `_Maker._shares`."""
+
+SHORT: Final = 1e-9
+"""Length [m] of nothing."""
+
+FOOT_RANGES: Final = ((-50.0, 65.0), (-35.0, 35.0), (-45.0, 45.0))
+"""Up and down, turned in and out, tilted [deg]. Up 13 ± 4 in the air and 40 to 50 when a body leans over it
+[Bennell1998], down 56 ± 6, tilted 37 ± 5 and 21 ± 5 [BooneAzen1979]; the joints of the midfoot, which rigs
+have not, included."""
+
+TOE_RANGES: Final = ((-70.0, 45.0), (-10.0, 10.0), (-10.0, 10.0))
+"""The same of the ball of the foot [AAOS1965]."""
 
 ACROSS: Final = 0.9
 """Stiffness [1] of elbows and knees against all but their bend."""
@@ -120,47 +150,6 @@ class JointDefaults:
     def __post_init__(self) -> None:
         for name in ("lower", "upper", "stiffness", "preferred"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
-
-
-@dataclass(frozen=True)
-class Movement:
-    """Turns from the rest pose about one axis."""
-
-    axis: FloatArray
-    """Unit vector in the joint's frame, (3,)."""
-    start: float
-    """[rad], at most `end`."""
-    end: float
-    """[rad]"""
-
-
-@dataclass(frozen=True)
-class _Joint:
-    """A joint while its defaults are made."""
-
-    index: int
-    rest: FloatArray
-    """Rotation of its frame at rest in armature space, (3, 3)."""
-    along: FloatArray
-    """Unit vector along the bone in armature space, (3,)."""
-    orders: tuple[int, ...]
-    """Orders to choose from, the one that is liked best first."""
-
-    def own(self, vector: FloatArray) -> FloatArray:
-        """A vector of armature space in the joint's frame."""
-        return self.rest.T @ vector
-
-    def twist(self) -> int:
-        """Channel that is nearest to twisting the bone."""
-        return int(np.argmax(np.abs(self.own(self.along))))
-
-    def may_twist_far(self) -> bool:
-        """Whether there is an order without gimbal lock where the bone is twisted by a right angle."""
-        return any(_middle(order) != self.twist() for order in self.orders)
-
-    def nearest(self, vector: FloatArray) -> int:
-        """Channel that is nearest to turning about an axis of armature space."""
-        return int(np.argmax(np.abs(self.own(vector))))
 
 
 def joint_defaults(
@@ -208,13 +197,16 @@ class _Maker:
             if limb.kind in (LimbKind.ARM, LimbKind.LEG, LimbKind.FRONT_LEG):
                 yield from self._limb(limb, figure, human)
         yield from self._trunk(limbs, figure, human)
+        if human:
+            for digit in digits(self._skeleton, self._character, number):
+                yield self._digit(digit)
 
     # Trunk
 
     def _trunk(self, limbs: Sequence[Limb], figure: Figure, human: bool) -> Iterator[JointDefaults]:
-        for kind, ranges, stiffness in (
-            (LimbKind.TRUNK, TRUNK_RANGES, 0.9),
-            (LimbKind.HEAD, NECK_RANGES, 0.5),
+        for kind, ranges, resistance in (
+            (LimbKind.TRUNK, TRUNK_RANGES, TRUNK_RESISTANCE),
+            (LimbKind.HEAD, NECK_RANGES, NECK_RESISTANCE),
         ):
             chains = [limb for limb in limbs if limb.kind is kind]
             for chain in chains:
@@ -223,17 +215,32 @@ class _Maker:
                     for joint, role in zip(chain.joints, chain.roles, strict=True)
                     if role is not Role.HIPS
                 ]
+                resistances = resistance * self._shares([joint for joint, _ in joints])
                 for place, (joint, role) in enumerate(joints):
                     after = joints[place + 1][0] if place + 1 < len(joints) else None
                     made = self._joint(joint, after, figure.up)
-                    moves = _turns(made, figure, ranges, 1.0 / len(joints)) if human else []
-                    stiff = np.full(3, stiffness)
+                    moves = _turns(made, figure, ranges, min(1.0, UNEVEN / len(joints))) if human else []
+                    stiff = np.full(3, _stiffness(float(resistances[place])))
                     yield self._defaults(made, role, human, moves, stiff)
         for limb in limbs:
             if limb.kind is LimbKind.TAIL:
                 for joint in limb.joints:
                     made = self._joint(joint, None, figure.up)
                     yield self._defaults(made, Role.TAIL, human, [], np.full(3, 0.3))
+
+    def _shares(self, joints: Sequence[int]) -> FloatArray:
+        """Resistance of the joints of a part of the trunk, (k,), as parts of its own.
+
+        Of many joints each resists more, so that together they give way as much as a few. Where the end of a
+        chain is pushed aside the joint that is farthest from it turns most; `LEVER` makes up for some of
+        that.
+        """
+        if not joints:
+            return np.zeros(0)
+        lengths = np.linalg.norm(np.diff(self._places[list(joints)], axis=0), axis=1)  # (k - 1,)
+        lengths = np.append(lengths, lengths.mean() if len(lengths) else 1.0)
+        levers = np.cumsum(lengths[::-1])[::-1]
+        return len(joints) / USUAL_JOINTS * (1.0 + LEVER * (levers / max(levers.mean(), SHORT) - 1.0))
 
     # Limbs
 
@@ -248,7 +255,8 @@ class _Maker:
                 yield self._hinge(made, role, limb, human, first=limb.roles.index(role) == place)
             elif role is Role.SHOULDER:
                 moves = _shoulder(made, limb, figure) if human and is_arm else []
-                yield self._defaults(made, role, human, moves, np.full(3, 0.9))
+                stiff = np.full(3, _stiffness(COLLAR_RESISTANCE))
+                yield self._defaults(made, role, human, moves, stiff)
             elif role is Role.PELVIS:
                 moves = [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)] if human else []
                 yield self._defaults(made, role, human, moves, np.full(3, 0.99))
@@ -262,47 +270,33 @@ class _Maker:
                 moves = _turns(made, figure, ranges, 1.0) if human else []
                 yield self._defaults(made, role, human, moves, stiff)
 
-    def _ball(self, made: _Joint, role: Role, limb: Limb, figure: Figure, human: bool) -> JointDefaults:
+    def _ball(self, made: JointFrame, role: Role, limb: Limb, figure: Figure, human: bool) -> JointDefaults:
         """Shoulder and hip joints: directions to which the limb can swing, and its twist."""
         stiffness, preferred = np.zeros(3), None
         moves: list[Movement] = []
         if human and limb.side is not Side.CENTRE:
-            out = figure.left if limb.side is Side.LEFT else -figure.left
-            down, forward = -figure.up, figure.forward
+            ways = _ways(figure, limb.side)
+            ends, twist = LEG_ENDS, THIGH_TWIST
             if role is Role.UPPER_ARM:
-                ends = (
-                    _between(out, figure.up, 78.0),
-                    _between(out, down, 88.0),
-                    _between(out, forward, 125.0),
-                    _between(out, -forward, 35.0),
-                    _between(down, forward, 60.0),
-                    _between(down, -forward, 40.0),
-                )
-                twist = ARM_TWIST
+                ends, twist = ARM_ENDS, ARM_TWIST
                 if limb.bend is Bend.STRAIGHT and made.may_twist_far():
                     twist = ARM_TWIST_UNKNOWN
-                if np.arccos(np.clip(made.along @ down, -1.0, 1.0)) > ARM_SPREAD:
-                    wanted = np.cos(ARM_FORWARD) * (np.sin(ARM_OUT) * out + np.cos(ARM_OUT) * down)
-                    preferred = _swing(made, wanted + np.sin(ARM_FORWARD) * forward)
-            else:
-                ends = (
-                    _between(down, forward, 120.0),
-                    _between(down, -forward, 25.0),
-                    _between(down, out, 60.0),
-                    _between(down, -out, 35.0),
+                wanted = np.cos(ARM_FORWARD) * (
+                    np.sin(ARM_OUT) * ways["out"] + np.cos(ARM_OUT) * ways["down"]
                 )
-                twist = np.radians(42.0)
-            moves = [move for end in ends if (move := _swing(made, end)) is not None]
-            moves.append(Movement(_snapped(made.own(made.along)), -twist, twist))
+                preferred = _swing(made, wanted + np.sin(ARM_FORWARD) * ways["forward"])
+            swings = [_swing(made, _between(ways[start], ways[end], angle)) for start, end, angle in ends]
+            moves = [move for move in swings if move is not None]
+            moves.append(Movement(snapped(made.own(made.along)), -twist, twist))
         return self._defaults(made, role, human, moves, stiffness, preferred)
 
-    def _hinge(self, made: _Joint, role: Role, limb: Limb, human: bool, *, first: bool) -> JointDefaults:
+    def _hinge(self, made: JointFrame, role: Role, limb: Limb, human: bool, *, first: bool) -> JointDefaults:
         """Elbows and knees; bones in the middle of the same part are stiff."""
         is_arm = role is Role.LOWER_ARM
         stiffness = np.full(3, ACROSS)
         if limb.bend_axis is None or not first:
             return self._defaults(made, role, human, [], stiffness)
-        axis = _snapped(made.own(limb.bend_axis))
+        axis = snapped(made.own(limb.bend_axis))
         channel = int(np.argmax(np.abs(axis)))
         at_rest = -limb.bend_angle if limb.bend is Bend.INVERTED else limb.bend_angle
         largest = (ELBOW_BEND if is_arm else KNEE_BEND) if human else ANIMAL_BEND
@@ -314,30 +308,44 @@ class _Maker:
         moves = [bend]
         if human:
             most = FOREARM_TWIST if is_arm else SHIN_TWIST
-            moves.append(Movement(_snapped(made.own(made.along)), -most, most))
+            moves.append(Movement(snapped(made.own(made.along)), -most, most))
             stiffness[twist] = min(stiffness[twist], 0.5) if is_arm else stiffness[twist]
         # Twist of the bone first, the hinge last: then the hinge is that of the joint above, as in a body.
         if len(made.orders) > 1 and channel != twist:
             liked = "XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel]
             first_choice = EULER_ORDERS.index(liked)
             orders = (first_choice, *(order for order in made.orders if order != first_choice))
-            made = _Joint(made.index, made.rest, made.along, orders)
+            made = JointFrame(made.index, made.rest, made.along, orders)
         return self._defaults(made, role, human, moves, stiffness, prefers, hinge=axis)
+
+    def _digit(self, digit: Digit) -> JointDefaults:
+        """A joint of a finger or a toe."""
+        rest = np.array(self._skeleton.armature_from_joint_rest[digit.joint, :3, :3])
+        made = JointFrame(digit.joint, rest, digit.along, self._orders(digit.joint))
+        axis = snapped(made.own(digit.axis))
+        moves = [Movement(snapped(made.own(move.axis)), move.start, move.end) for move in digit.moves]
+        stiffness = np.full(3, ACROSS)
+        stiffness[np.abs(axis) > np.sin(SNAP)] = 0.0
+        role = self._character.role_of(digit.joint) or Role.FINGER
+        return self._defaults(made, role, True, moves, stiffness, hinge=axis)
 
     # What they share
 
-    def _joint(self, index: int, after: int | None, otherwise: FloatArray) -> _Joint:
+    def _joint(self, index: int, after: int | None, otherwise: FloatArray) -> JointFrame:
         """A joint, its bone pointing to the one after it, or along its own y, or where it had best."""
         rest = np.array(self._skeleton.armature_from_joint_rest[index, :3, :3])
         along = rest[:, 1] if after is None else self._places[after] - self._places[index]
         length = float(np.linalg.norm(along))
         along = along / length if length > 1e-9 else otherwise
-        orders = tuple(range(6)) if self._any_order[index] else (int(self._skeleton.orders[index]),)
-        return _Joint(index, rest, along, orders)
+        return JointFrame(index, rest, along, self._orders(index))
+
+    def _orders(self, joint: int) -> tuple[int, ...]:
+        """The orders that a joint may have its limits in."""
+        return tuple(range(6)) if self._any_order[joint] else (int(self._skeleton.orders[joint]),)
 
     def _defaults(
         self,
-        made: _Joint,
+        made: JointFrame,
         role: Role,
         human: bool,
         moves: Sequence[Movement],
@@ -345,7 +353,7 @@ class _Maker:
         preferred: Movement | None = None,
         hinge: FloatArray | None = None,
     ) -> JointDefaults:
-        order, lower, upper = _best_box(made.orders, moves, hinge)
+        order, lower, upper = best_box(made.orders, moves, hinge)
         angles = np.zeros(3) if preferred is None else path_angles(preferred, [order])[-1, 0]
         return JointDefaults(
             joint=made.index,
@@ -358,15 +366,25 @@ class _Maker:
         )
 
 
+def _stiffness(resistance: float) -> float:
+    """Stiffness in [0, 1) of what resists so many times as much as a loose joint: k = 1/(1 - stiffness)."""
+    return 1.0 - 1.0 / max(resistance, 1.0)
+
+
 # Movements
 
 
-def _snapped(axis: FloatArray) -> FloatArray:
-    """The axis of the joint that is near to a unit vector (3,), else the vector itself."""
-    channel = int(np.argmax(np.abs(axis)))
-    if np.arccos(np.clip(abs(axis[channel]), 0.0, 1.0)) <= SNAP:
-        return np.eye(3)[channel] * np.sign(axis[channel])
-    return axis
+def _ways(figure: Figure, side: Side) -> dict[str, FloatArray]:
+    """Directions in words, unit vectors in armature space, for the limbs of a side."""
+    out = figure.left if side is Side.LEFT else -figure.left
+    return {
+        "out": out,
+        "in": -out,
+        "up": figure.up,
+        "down": -figure.up,
+        "forward": figure.forward,
+        "back": -figure.forward,
+    }
 
 
 def _between(start: FloatArray, end: FloatArray, angle: float) -> FloatArray:
@@ -374,7 +392,7 @@ def _between(start: FloatArray, end: FloatArray, angle: float) -> FloatArray:
     return np.cos(np.radians(angle)) * start + np.sin(np.radians(angle)) * end
 
 
-def _swing(made: _Joint, direction: FloatArray) -> Movement | None:
+def _swing(made: JointFrame, direction: FloatArray) -> Movement | None:
     """The shortest swing of a bone to a direction (3,); None where it is there or opposite."""
     end = direction / np.linalg.norm(direction)
     axis = np.cross(made.along, end)
@@ -385,7 +403,7 @@ def _swing(made: _Joint, direction: FloatArray) -> Movement | None:
 
 
 def _turns(
-    made: _Joint, figure: Figure, ranges: tuple[tuple[float, float], ...], share: float
+    made: JointFrame, figure: Figure, ranges: tuple[tuple[float, float], ...], share: float
 ) -> list[Movement]:
     """Turns about the left, up and forward axes of a figure; positive is forward and down, left, right."""
     axes = (figure.left, figure.up, figure.forward)
@@ -395,93 +413,21 @@ def _turns(
     ]
 
 
-def _shoulder(made: _Joint, limb: Limb, figure: Figure) -> list[Movement]:
+def _shoulder(made: JointFrame, limb: Limb, figure: Figure) -> list[Movement]:
     """A collarbone: up and down, to the front and back, and its roll."""
     out = 1.0 if limb.side is Side.LEFT else -1.0
     raising = -out * figure.forward  # turns the left, (3,), up for the left shoulder
     ahead = -out * figure.up
+    axes = made.own(raising), made.own(ahead), snapped(made.own(made.along))
     return [
-        Movement(made.own(raising), np.radians(-10.0), np.radians(35.0)),
-        Movement(made.own(ahead), np.radians(-20.0), np.radians(25.0)),
-        Movement(_snapped(made.own(made.along)), np.radians(-15.0), np.radians(15.0)),
+        Movement(axis, np.radians(low), np.radians(high))
+        for axis, (low, high) in zip(axes, COLLAR_RANGES, strict=True)
     ]
 
 
-def _wrist(made: _Joint) -> list[Movement]:
+def _wrist(made: JointFrame) -> list[Movement]:
     """A hand: where the palm faces is not known, so that it bends as far one way as the other."""
     twist = made.twist()
-    moves = [
-        Movement(np.eye(3)[axis], -np.radians(70.0), np.radians(70.0)) for axis in range(3) if axis != twist
-    ]
-    return [*moves, Movement(np.eye(3)[twist], -np.radians(25.0), np.radians(25.0))]
-
-
-# Boxes
-
-
-def path_angles(move: Movement, orders: Sequence[int]) -> FloatArray:
-    """Euler angles along a movement in some orders, beginning with those of its start, (k, orders, 3) [rad].
-
-    They are those that go on from the rest pose, whose angles are 0.
-    """
-    halves: list[FloatArray] = []
-    rows = np.array(orders, dtype=np.int64)
-    for end in (move.start, move.end):
-        count = max(2, int(np.ceil(abs(end) / STEP)) + 1)
-        turns = np.linspace(0.0, end, count)
-        matrices = matrix_from_rotvec(turns[:, None] * move.axis)[:, None]
-        matrices = np.broadcast_to(matrices, (count, len(rows), 3, 3))
-        angles = continuous_euler(euler_from_matrix(matrices, rows), rows)
-        angles = _before_lock(angles, move.axis, rows)
-        # A range that begins beyond rest has no samples before its beginning.
-        halves.append(angles[(turns >= move.start - EXACT) & (turns <= move.end + EXACT)])
-    return np.concatenate([halves[0][::-1], halves[1]])
-
-
-def _before_lock(angles: FloatArray, axis: FloatArray, orders: IntArray) -> FloatArray:
-    """Paths (k, m, 3) that stand still where they come near gimbal lock and first and last angle run away.
-
-    A path about the middle axis itself goes through it unharmed.
-    """
-    middle = np.array([_middle(int(order)) for order in orders])
-    columns = np.arange(len(orders))
-    near = np.abs(angles[:, columns, middle]) > COMFORTABLE  # (k, m)
-    near &= np.abs(axis[middle]) < np.cos(SLACK)
-    passed = np.logical_or.accumulate(near, axis=0)
-    last = np.where(passed.any(0), np.argmax(passed, axis=0) - 1, len(angles) - 1)
-    steps = np.minimum(np.arange(len(angles))[:, None], np.maximum(last, 0))  # (k, m)
-    return angles[steps, columns]
-
-
-def _middle(order: int) -> int:
-    """Channel of the middle angle of an order."""
-    return "XYZ".index(EULER_ORDERS[order][1])
-
-
-def _best_box(
-    orders: Sequence[int], moves: Sequence[Movement], hinge: FloatArray | None
-) -> tuple[int, FloatArray, FloatArray]:
-    """The order of those given whose box is smallest, and that box; the first of those about as good."""
-    if not moves:
-        return orders[0], np.full(3, -np.inf), np.full(3, np.inf)
-    paths = [path_angles(move, orders) for move in moves]
-    angles: FloatArray = np.concatenate(paths)  # (k, orders, 3)
-    lower: FloatArray = angles.min(0)
-    upper: FloatArray = angles.max(0)
-    if hinge is not None:  # only the bend, which comes first, says how far it bends: twisting begins at rest
-        bends = np.abs(hinge) > np.sin(SNAP)
-        lower[:, bends], upper[:, bends] = paths[0].min(0)[:, bends], paths[0].max(0)[:, bends]
-    # A hinge does not give way where it bends: there its end is where it is straight.
-    gives = np.ones(3, dtype=np.bool_) if hinge is None else np.abs(hinge) <= np.sin(SNAP)
-    slack = SLACK if hinge is None else HINGE_SLACK
-    lower = np.where(gives, np.minimum(lower, -slack), lower)
-    upper = np.where(gives, np.maximum(upper, slack), upper)
-    best, least = 0, np.inf
-    for row, order in enumerate(orders):
-        middle = _middle(order)
-        locked = max(-lower[row, middle], upper[row, middle]) > COMFORTABLE
-        cost = float((upper[row] - lower[row]).sum()) + LOCKING * locked
-        if cost < least - GAIN:
-            best, least = row, cost
-    low, high = lower[best], upper[best]
-    return orders[best], np.where(low < -WIDEST, -np.inf, low), np.where(high > WIDEST, np.inf, high)
+    bend, turn = np.radians(WRIST_RANGES)
+    ranges = [turn if axis == twist else bend for axis in range(3)]
+    return [Movement(axis, -most, most) for axis, most in zip(np.eye(3), ranges, strict=True)]

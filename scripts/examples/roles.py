@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
@@ -33,8 +33,9 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from blender_ik_addon.core import Skeleton  # noqa: E402
-from blender_ik_addon.core.roles import Character, Hints, Role, recognise  # noqa: E402
-from blender_ik_addon.scene.armature import Armature, read_armature  # noqa: E402
+from blender_ik_addon.core.roles import Character, Role, recognise  # noqa: E402
+from blender_ik_addon.scene.armature import read_armature  # noqa: E402
+from blender_ik_addon.scene.role_table import read_hints  # noqa: E402
 from scripts.examples.compare_kinematics import import_file, metarigs, rigify  # noqa: E402
 from scripts.examples.roles_truth import RIGS, Expected, expected  # noqa: E402
 
@@ -72,18 +73,6 @@ class Row:
     """Bones with a role in `BODY` that shape alone got right, and their number."""
 
 
-def hints_of(armature_object: Object, armature: Armature) -> Hints:
-    """What the scene knows beside the skeleton."""
-    data: Any = armature_object.data
-    bones = [data.bones[name] for name in armature.skeleton.names]
-    return Hints(
-        tails=np.array([bone.tail_local for bone in bones]),
-        deform=np.array([bone.use_deform for bone in bones]),
-        driven=armature.driven,
-        collections={bone.name: tuple(c.name for c in bone.collections) for bone in bones},
-    )
-
-
 def compare(rig: str, armature_object: Object) -> Row:
     """Recognise a rig and compare it with its truth.
 
@@ -91,7 +80,8 @@ def compare(rig: str, armature_object: Object) -> Row:
         ValueError: There is no truth, or it does not fit the rig.
     """
     armature = read_armature(armature_object)
-    skeleton, hints = armature.skeleton, hints_of(armature_object, armature)
+    skeleton = armature.skeleton
+    hints = read_hints(armature_object, skeleton)
     text = next((truth for pattern, truth in RIGS.items() if fnmatch(rig, pattern)), None)
     if text is None:
         raise ValueError("nobody has written down what it is")

@@ -8,7 +8,8 @@ import pytest
 
 from blender_ik_addon.core import IKError, Skeleton
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.human import SLACK, JointDefaults, Movement, joint_defaults, path_angles
+from blender_ik_addon.core.human import TRUNK_RANGES, UNEVEN, JointDefaults, joint_defaults
+from blender_ik_addon.core.movements import SLACK, Movement, path_angles
 from blender_ik_addon.core.revision import RoleRow, revised, rows_of
 from blender_ik_addon.core.roles import Bend, Body, Character, LimbKind, Role, Side, recognise
 from blender_ik_addon.core.rotation import EULER_ORDERS, matrix_from_euler, matrix_from_rotvec, order_index
@@ -145,9 +146,46 @@ def test_the_spine_shares_its_range_and_is_stiffer_than_the_arms():
     defaults = defaults_of(figure())
     spine, chest = defaults["spine"], defaults["chest"]
     np.testing.assert_allclose(spine.upper, chest.upper, atol=1e-9)
-    assert spine.upper.sum() + chest.upper.sum() < np.radians(200.0)
+    whole = np.radians([TRUNK_RANGES[axis][1] for axis in (0, 2, 1)])  # about the figure's x, y and z
+    np.testing.assert_allclose(spine.upper + chest.upper, UNEVEN * whole, atol=1e-6)
     assert spine.stiffness.min() > defaults["upper_arm.L"].stiffness.max()
     assert defaults["shoulder.L"].stiffness.min() > defaults["upper_arm.L"].stiffness.max()
+
+
+def spine_of(heights: list[float]) -> list[JointDefaults]:
+    """Defaults of a spine with joints at some heights between hips and neck."""
+    table: dict[str, tuple[str | None, tuple[float, float, float]]] = {"hips": PLACES["hips"]}
+    above = "hips"
+    for number, height in enumerate(heights):
+        table[f"spine_{number}"] = (above, (0.0, 0.0, height))
+        above = f"spine_{number}"
+    table["neck"], table["head"] = (above, PLACES["neck"][1]), PLACES["head"]
+    for side, sign in (("L", 1.0), ("R", -1.0)):
+        for name, (parent, (x, y, z)) in SIDED.items():
+            below = {"chest": above, "hips": "hips"}.get(parent, f"{parent}.{side}")
+            table[f"{name}.{side}"] = (below, (sign * x, y, z))
+    names = tuple(table)
+    places = np.array([place for _, place in table.values()])
+    parents = [parent for parent, _ in table.values()]
+    frames = np.tile(np.eye(4), (len(names), 1, 1))
+    frames[:, :3, 3] = places
+    over = np.array([np.eye(4) if p is None else frames[names.index(p)] for p in parents])
+    skeleton = Skeleton.build(names, parents, rest=np.linalg.inv(over) @ frames)
+    made = defaults_of(skeleton)
+    return [made[f"spine_{number}"] for number in range(len(heights))]
+
+
+def test_a_spine_of_many_bones_gives_way_as_much_as_one_of_few():
+    few, many = (
+        sum(1.0 - float(joint.stiffness[0]) for joint in spine_of(heights))
+        for heights in ([1.1, 1.2, 1.3], [1.05, 1.1, 1.15, 1.2, 1.25, 1.3])
+    )
+    assert many == pytest.approx(few, rel=0.05)
+
+
+def test_the_lowest_joint_of_a_spine_resists_most():
+    stiffness = [float(joint.stiffness[0]) for joint in spine_of([1.05, 1.15, 1.25, 1.35])]
+    assert stiffness == sorted(stiffness, reverse=True) and stiffness[0] > stiffness[-1] + 0.01
 
 
 def test_paths_are_those_of_their_rotations_and_go_on_without_jumps():

@@ -11,9 +11,11 @@ import pytest
 
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.errors import IKError
+from blender_ik_addon.core.kinematics import forward_kinematics
 from blender_ik_addon.core.rotation import EULER_ORDERS, euler_from_matrix_near, matrix_from_quat
 from blender_ik_addon.scene import limits, posing
-from blender_ik_addon.scene.armature import read_armature
+from blender_ik_addon.scene.armature import evaluated_matrices, read_armature, read_pose
+from blender_ik_addon.scene.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat
 
 from . import actions, builders
 
@@ -76,6 +78,75 @@ def test_no_key_of_a_bake_is_outside_the_limits(mode: str):
         assert angles.max() <= radians(high) + KEYED
         used += int((np.minimum(angles - radians(low), radians(high) - angles) < 1e-3).sum())
     assert used > 10  # many channels stand at their limits
+
+
+def random_ranges(seed: int, names: Sequence[str]) -> dict[str, FloatArray]:
+    """Limits of bones, (2, 3) [rad] each: narrow and wide ones, many of which do not contain 0."""
+    rng = np.random.default_rng(seed)
+    middle = rng.uniform(-0.7, 0.7, size=(len(names), 3))
+    half = rng.uniform(0.02, 0.6, size=(len(names), 3))
+    return {
+        name: np.stack([m - h, m + h]).astype(np.float32).astype(np.float64)
+        for name, m, h in zip(names, middle, half, strict=True)
+    }
+
+
+def curve_angles(armature: bpy.types.Object, name: str, frames: FloatArray, near: FloatArray) -> FloatArray:
+    """Angles that the F-curves of a bone give at any time, (F, 3), in the order of its limits."""
+    bone = armature.pose.bones[name]
+    mode = bone.rotation_mode
+    attribute, width = {
+        'QUATERNION': ("rotation_quaternion", 4),
+        'AXIS_ANGLE': ("rotation_axis_angle", 4),
+    }.get(mode, ("rotation_euler", 3))
+    path = bone.path_from_id(attribute)
+    curves: list[Any] = [actions.curve_of(armature, path, index) for index in range(width)]
+    values = np.array([[curve.evaluate(frame) for curve in curves] for frame in frames])
+    if width == 3:
+        return values
+    skeleton = read_armature(armature).skeleton
+    order = int(skeleton.orders[skeleton.index(name)])
+    to_matrix = matrix_from_bone_quat if mode == 'QUATERNION' else matrix_from_bone_axis_angle
+    return euler_from_matrix_near(to_matrix(values), order, near)
+
+
+MODES = (*EULER_ORDERS, 'QUATERNION', 'AXIS_ANGLE')
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_generated_limits_hold_in_the_curves_of_a_bake(mode: str):
+    armature = builders.chain(4)
+    names = [bone.name for bone in armature.pose.bones]
+    ranges = random_ranges(MODES.index(mode), names)
+    for bone in armature.pose.bones:
+        bone.rotation_mode = mode
+        low, high = ranges[bone.name]
+        if bone.name in names[::2]:
+            entry = limits.own_limits(armature, bone.name)
+            entry.use_limit, entry.lower, entry.upper = (True,) * 3, low, high
+        else:
+            ends = {f"min_{axis}": low[row] for row, axis in enumerate("xyz")}
+            ends |= {f"max_{axis}": high[row] for row, axis in enumerate("xyz")}
+            limit_rotation(bone, **{f"use_limit_{axis}": True for axis in "xyz"}, **ends)
+    assert limits.read_limits(armature).bones == tuple(names[1::2])
+    moving_target(armature)
+    posing.bake(armature, range(4, 9))
+    # Keys of Euler angles are angles, so that these keep to the limits between them too; four components
+    # together are angles only at the keys.
+    times = np.arange(4.0, 8.01, 0.25 if mode in EULER_ORDERS else 1.0)
+    used = 0
+    for name, (low, high) in ranges.items():
+        angles = curve_angles(armature, name, times, 0.5 * (low + high))
+        assert (angles >= low - KEYED).all() and (angles <= high + KEYED).all(), name
+        used += int((np.minimum(angles - low, high - angles) < 1e-3).any(axis=0).sum())
+    assert used >= 4  # channels stand at their limits
+    for frame in (4, 7):  # the constraints find nothing to do
+        bpy.context.scene.frame_set(frame)
+        read = read_armature(armature)
+        assert not read.driven
+        wanted = forward_kinematics(read.skeleton, read_pose(armature, read)).matrices
+        evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+        np.testing.assert_allclose(evaluated_matrices(evaluated, read), wanted, atol=1e-4)
 
 
 def test_a_pose_outside_its_limits_is_reported_and_brought_inside():

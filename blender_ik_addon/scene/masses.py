@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What bones weigh: as parts of a body, or as somebody has set it in `Object.poise.masses`.
+
+A bone with an entry weighs what that says, in kilograms. One without weighs its share of the body's mass, by
+its role among people where the table of roles says so, else by its length. Setting the mass of one bone
+changes that of no other.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from bpy.types import Object
+
+from ..core.anthropometry import body_masses
+from ..core.errors import IKError
+from ..core.skeleton import Skeleton
+from .armature import check_armature, read_armature
+from .joint_properties import POISE_PG_mass
+from .properties import settings_of
+from .role_table import table_of
+from .stage import Body
+
+
+@dataclass(frozen=True)
+class MassReport:
+    """What bones weigh."""
+
+    bones: tuple[str, ...]
+    """Bones whose mass was set."""
+    total: float
+    """Of all bones [kg]."""
+
+    def summary(self) -> str:
+        """Return how many bones have which weight together, for the status bar."""
+        count = len(self.bones)
+        return f"masses of {count} bone{'' if count == 1 else 's'} set, {self.total:.3g} kg in all"
+
+
+def body_of(armature_object: Object, skeleton: Skeleton) -> Body:
+    """Return what the bones of a skeleton weigh, and where.
+
+    Raises:
+        IKError: No bone has any mass.
+    """
+    body = _body(armature_object, skeleton)
+    if not (np.isfinite(body.masses).all() and body.masses.sum() > 0.0):
+        raise IKError(
+            f"the bones of {armature_object.name!r} have no mass that could be balanced: set some in the "
+            "sidebar, tab Poise, Masses"
+        )
+    return body
+
+
+def _body(armature_object: Object, skeleton: Skeleton) -> Body:
+    data: Any = armature_object.data
+    bones = [data.bones[name] for name in skeleton.names]
+    lengths = np.array([bone.length for bone in bones])
+    settings = settings_of(armature_object)
+    rows = table_of(armature_object) if settings.mass_source == 'ROLES' else ()
+    found = body_masses(skeleton.names, lengths, np.array([bone.use_deform for bone in bones]), rows)
+    masses = settings.body_mass * found.shares
+    entries = mass_entries(armature_object)
+    for joint, name in enumerate(skeleton.names):
+        if name in entries:
+            masses[joint] = entries[name].mass
+    centres = np.zeros((len(lengths), 3))
+    centres[:, 1] = found.centres * lengths
+    return Body(masses, centres)
+
+
+def mass_entries(armature_object: Object) -> dict[str, POISE_PG_mass]:
+    """Return the masses that are set, by the names of their bones."""
+    return {entry.name: entry for entry in settings_of(armature_object).masses}
+
+
+def own_masses(armature_object: Object, bones: Iterable[str]) -> MassReport:
+    """Give bones entries of their own with what they weigh by now, to be edited.
+
+    Raises:
+        IKError: The armature cannot be posed, or has no such bone.
+    """
+    check_armature(armature_object)
+    skeleton = read_armature(armature_object).skeleton
+    body = _body(armature_object, skeleton)
+    wanted = {name: float(body.masses[skeleton.index(name)]) for name in bones}
+    set_bone_masses(armature_object, wanted)
+    return _report(armature_object, skeleton, wanted)
+
+
+def _report(armature_object: Object, skeleton: Skeleton, bones: Iterable[str]) -> MassReport:
+    return MassReport(tuple(bones), float(_body(armature_object, skeleton).masses.sum()))
+
+
+def remove_masses(armature_object: Object, bones: Iterable[str] | None = None) -> int:
+    """Take the entries of bones away, or all; how many there were.
+
+    Raises:
+        IKError: The armature cannot be posed.
+    """
+    check_armature(armature_object)
+    masses = settings_of(armature_object).masses
+    chosen = None if bones is None else set(bones)
+    rows = [row for row, entry in enumerate(masses) if chosen is None or entry.name in chosen]
+    for row in reversed(rows):
+        masses.remove(row)
+    return len(rows)
+
+
+def set_bone_masses(armature_object: Object, masses: Mapping[str, float]) -> None:
+    """Write masses [kg] into the entries of bones, new ones where there are none."""
+    collection = settings_of(armature_object).masses
+    for name, mass in masses.items():
+        entry: Any = mass_entries(armature_object).get(name)
+        if entry is None:
+            entry = collection.add()
+            entry.name = name
+        entry.mass = mass

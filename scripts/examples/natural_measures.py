@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is measured of a clip that was solved from its hands, feet, head and hips: scripts/natural."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from blender_ik_addon.core import Problem, Skeleton, forward_kinematics, solve_sequence
+from blender_ik_addon.core.arrays import BoolArray, FloatArray
+from blender_ik_addon.core.roles import Limb, LimbKind, Role, Side
+from blender_ik_addon.core.rotation import rotation_angle
+from scripts.examples.natural_clips import Recording
+from scripts.examples.recordings import effector_errors, joint_steps, jumps_of
+
+REACHED_PLACE: Final = 1.0
+"""[mm]"""
+REACHED_TURN: Final = 0.1
+"""[°]"""
+
+BACKWARDS: Final = 3.0
+"""Bend the wrong way from which an elbow or a knee counts as bent backwards [°]: bones that are nearly
+straight at rest leave the axis open by about as much."""
+
+OUTSIDE: Final = 1e-4
+"""How far beyond a limit a channel counts as outside [rad]."""
+
+BENT: Final = 15.0
+"""Turn of the whole spine in a frame from which on its share is looked at in that frame [°]."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of a clip."""
+
+    clip: str
+    held_out: bool
+    frames: int
+    reached: int
+    """Frames in which every target is met within `REACHED_PLACE` and `REACHED_TURN`."""
+    worst_place: float
+    """[mm]"""
+    worst_turn: float
+    """[°]"""
+    backwards: int
+    """Elbows and knees that bend backwards, counted over the frames."""
+    recorded_backwards: int
+    """The same of the recording."""
+    spine: int
+    """Joints of the spine."""
+    share: float
+    """Turn of the joint of the spine that turns most, over their mean, both root mean squares over the clip
+    [1]; nan for one joint, or a spine that stays as at rest."""
+    worst_share: float
+    """The same in the worst frame in which the spine turns `BENT` in all [1]; nan where there is none."""
+    recorded_share: float
+    """As `share`, of the recording [1]."""
+    recorded_worst_share: float
+    """As `worst_share`, of the recording [1]."""
+    high: int
+    """Arms with the hand above the head, counted over the frames."""
+    collar: float
+    """Mean elevation of their collarbones from rest [°]; nan where there are none."""
+    recorded_collar: float
+    """The same of the recording [°]."""
+    arm: float
+    """Mean elevation of those upper arms from hanging down the trunk [°]."""
+    violations: int
+    """Channels outside their limits, counted over the frames."""
+    recorded_outside: float
+    """Part of the limited channels of the solve, over the frames, in which the recording is outside our
+    limits [1]: how well the ranges fit people."""
+    step: float
+    """Largest turn of a joint from a frame to the next [°]."""
+    recorded_step: float
+    """The same of the recording [°]."""
+    jumps: int
+    elbows: float
+    """Mean distance from the recording [cm]."""
+    knees: float
+    """[cm]"""
+    milliseconds: float
+    """Of a frame."""
+
+
+def measure(recording: Recording) -> Row:
+    """Solve a clip and compare it with the recording."""
+    skeleton, character = recording.skeleton, recording.character
+    problem = Problem(skeleton, recording.tasks)
+    began = time.perf_counter()
+    solution = solve_sequence(
+        problem, recording.start, tolerance_position=1e-4, tolerance_rotation=np.radians(0.05)
+    )
+    seconds = time.perf_counter() - began
+    posed = forward_kinematics(skeleton, solution.pose).matrices
+    place, turn = (values.max(axis=1) for values in effector_errors(problem, posed))
+    place, turn = 1e3 * place, np.degrees(turn)
+    arms, legs = character.limbs_of(LimbKind.ARM), character.limbs_of(LimbKind.LEG)
+    spine = spine_joints(recording)
+    high = [(limb, above_head(recording, limb)) for limb in arms if limb.side is not Side.CENTRE]
+    collars = [(limb, frames) for limb, frames in high if Role.SHOULDER in limb.roles and frames.any()]
+    moving = problem.moving_joints
+    ours, theirs = (joint_steps(skeleton, matrices)[:, moving] for matrices in (posed, recording.matrices))
+    away = [
+        [
+            100.0 * np.linalg.norm((posed - recording.matrices)[:, middle_of(limb), :3, 3], axis=-1).mean()
+            for limb in limbs
+        ]
+        for limbs in (arms, legs)
+    ]
+    recorded = recording.pose.channels[:, recording.solved]
+    lower, upper = skeleton.lower[recording.solved], skeleton.upper[recording.solved]
+    limited = np.isfinite(lower) | np.isfinite(upper)
+    channels = solution.pose.channels
+    beyond = np.maximum(skeleton.lower - channels, channels - skeleton.upper)
+    bent = np.concatenate([bends(skeleton, limb, posed) for limb in (*arms, *legs)])
+    recorded_bent = np.concatenate([bends(skeleton, limb, recording.matrices) for limb in (*arms, *legs)])
+    share, worst = shares(skeleton, spine, posed)
+    recorded_share, recorded_worst = shares(skeleton, spine, recording.matrices)
+    return Row(
+        clip=recording.name,
+        held_out=recording.held_out,
+        frames=len(channels),
+        reached=int(((place <= REACHED_PLACE) & (turn <= REACHED_TURN)).sum()),
+        worst_place=float(place.max()),
+        worst_turn=float(turn.max()),
+        backwards=int((bent < -BACKWARDS).sum()),
+        recorded_backwards=int((recorded_bent < -BACKWARDS).sum()),
+        spine=len(spine),
+        share=share,
+        worst_share=worst,
+        recorded_share=recorded_share,
+        recorded_worst_share=recorded_worst,
+        high=sum(int(frames.sum()) for _, frames in high),
+        collar=_over([elevation(recording, limb, posed)[frames] for limb, frames in collars]),
+        recorded_collar=_over(
+            [elevation(recording, limb, recording.matrices)[frames] for limb, frames in collars]
+        ),
+        arm=_over([arm_elevation(recording, limb, posed)[frames] for limb, frames in high if frames.any()]),
+        violations=int((beyond[:, problem_channels(skeleton, moving)] > OUTSIDE).sum()),
+        recorded_outside=float(
+            ((recorded < lower - OUTSIDE) | (recorded > upper + OUTSIDE))[:, limited].mean()
+        )
+        if limited.any()
+        else 0.0,
+        step=float(ours.max()),
+        recorded_step=float(theirs.max()),
+        jumps=len(jumps_of(ours, theirs)),
+        elbows=float(np.mean(away[0])),
+        knees=float(np.mean(away[1])),
+        milliseconds=1e3 * seconds / len(channels),
+    )
+
+
+def problem_channels(skeleton: Skeleton, moving: Sequence[int]) -> BoolArray:
+    """Mask (n, 6) of the channels that a solve may change."""
+    mask = np.zeros(skeleton.free.shape, dtype=np.bool_)
+    mask[list(moving)] = skeleton.free[list(moving)]
+    return mask
+
+
+def _over(parts: Sequence[FloatArray]) -> float:
+    """Mean over all of some arrays; nan of none."""
+    return float(np.concatenate(parts).mean()) if parts else float("nan")
+
+
+# Limbs
+
+
+def middle_of(limb: Limb) -> int:
+    """The elbow or knee."""
+    return next(
+        joint
+        for joint, role in zip(limb.joints, limb.roles, strict=True)
+        if role in (Role.LOWER_ARM, Role.LOWER_LEG)
+    )
+
+
+def bends(skeleton: Skeleton, limb: Limb, matrices: FloatArray) -> FloatArray:
+    """By how much an elbow or a knee is bent the right way, (F,) [°]; none if that is not known.
+
+    Where it bends to is what was recognised at rest, and goes with the bone above.
+    """
+    middle = middle_of(limb)
+    place = limb.joints.index(middle)
+    if limb.bend_axis is None or place + 1 >= len(limb.joints) or place == 0:
+        return np.zeros(0)
+    above, below = limb.joints[place - 1], limb.joints[place + 1]
+    rest = skeleton.armature_from_joint_rest
+    axis = matrices[:, above, :3, :3] @ (rest[above, :3, :3].T @ limb.bend_axis)  # (F, 3)
+    upper = matrices[:, middle, :3, 3] - matrices[:, above, :3, 3]
+    lower = matrices[:, below, :3, 3] - matrices[:, middle, :3, 3]
+    sine = np.einsum("fi,fi->f", np.cross(upper, lower), axis)
+    return np.degrees(np.arctan2(sine, np.einsum("fi,fi->f", upper, lower)))
+
+
+# The spine
+
+
+def spine_joints(recording: Recording) -> list[int]:
+    """The joints between hips and neck, without the hips."""
+    return [
+        joint
+        for limb in recording.character.limbs_of(LimbKind.TRUNK)
+        for joint, role in zip(limb.joints, limb.roles, strict=True)
+        if role is not Role.HIPS and recording.solved[joint]
+    ]
+
+
+def shares(skeleton: Skeleton, spine: Sequence[int], matrices: FloatArray) -> tuple[float, float]:
+    """Largest over mean turn of the joints of a spine, over a clip and in the worst frame [1]."""
+    if len(spine) < 2:
+        return float("nan"), float("nan")
+    turns = np.stack([_turn(skeleton, joint, matrices) for joint in spine], axis=1)  # (F, k) [°]
+    square = np.sqrt((turns**2).mean(axis=0))
+    if square.sum() < 1.0:
+        return float("nan"), float("nan")
+    much = turns.sum(axis=1) >= BENT
+    worst = (turns.max(axis=1) / turns.mean(axis=1))[much].max() if much.any() else float("nan")
+    return float(square.max() / square.mean()), float(worst)
+
+
+def _turn(skeleton: Skeleton, joint: int, matrices: FloatArray) -> FloatArray:
+    """How far a joint is turned from rest in its parent, (F,) [°]."""
+    parent = int(skeleton.parents[joint])
+    rest = skeleton.armature_from_joint_rest[:, :3, :3]
+    at_rest = rest[parent].T @ rest[joint]
+    now = np.swapaxes(matrices[:, parent, :3, :3], -1, -2) @ matrices[:, joint, :3, :3]
+    return np.degrees(rotation_angle(at_rest.T @ now))
+
+
+# Shoulders
+
+
+def _in_chest(recording: Recording, limb: Limb, matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Vectors (F, 3) in space as they are with the chest at rest, (F, 3)."""
+    chest = int(recording.skeleton.parents[limb.joints[0]])
+    rest = recording.skeleton.armature_from_joint_rest[chest, :3, :3]
+    from_now = rest @ np.swapaxes(matrices[:, chest, :3, :3], -1, -2)
+    return np.einsum("fij,fj->fi", from_now, vectors)
+
+
+def above_head(recording: Recording, limb: Limb) -> BoolArray:
+    """Frames in which the recorded hand is above the head's joint, along the trunk's up, (F,)."""
+    head = recording.character.limbs_of(LimbKind.HEAD)[0].effector
+    matrices = recording.matrices
+    tip = limb.effector
+    way = _in_chest(recording, limb, matrices, matrices[:, tip, :3, 3] - matrices[:, head, :3, 3])
+    return way @ recording.character.figures[0].up > 0.0
+
+
+def elevation(recording: Recording, limb: Limb, matrices: FloatArray) -> FloatArray:
+    """By how much the collarbone points further up than at rest, in the chest, (F,) [°]."""
+    first, arm = limb.joints[0], limb.joints[limb.roles.index(Role.UPPER_ARM)]
+    up = recording.character.figures[0].up
+    rest = recording.skeleton.armature_from_joint_rest[:, :3, 3]
+    at_rest = rest[arm] - rest[first]
+    now = _in_chest(recording, limb, matrices, matrices[:, arm, :3, 3] - matrices[:, first, :3, 3])
+    return _angle_up(now, up) - float(_angle_up(at_rest[None], up)[0])
+
+
+def arm_elevation(recording: Recording, limb: Limb, matrices: FloatArray) -> FloatArray:
+    """Angle of the upper arm from hanging down the chest, (F,) [°]."""
+    arm = limb.joints[limb.roles.index(Role.UPPER_ARM)]
+    middle = middle_of(limb)
+    along = _in_chest(recording, limb, matrices, matrices[:, middle, :3, 3] - matrices[:, arm, :3, 3])
+    return 90.0 + _angle_up(along, recording.character.figures[0].up)
+
+
+def _angle_up(vectors: FloatArray, up: FloatArray) -> FloatArray:
+    """Angle above the horizontal, (F,) [°]."""
+    return np.degrees(np.arcsin(np.clip(vectors @ up / np.linalg.norm(vectors, axis=-1), -1.0, 1.0)))
