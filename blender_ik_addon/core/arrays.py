@@ -11,6 +11,7 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
+_Thing = TypeVar("_Thing")
 
 
 @overload
@@ -33,3 +34,10 @@ def frozen(array: npt.ArrayLike, dtype: type[np.generic] = np.float64) -> npt.ND
     copy = np.array(array, dtype=dtype, order="C", copy=True)
     copy.setflags(write=False)
     return copy
+
+
+def alike(thing: _Thing) -> _Thing:
+    """A copy that shares its attributes until they are replaced; `copy.copy` takes three times as long."""
+    other = object.__new__(type(thing))
+    other.__dict__.update(thing.__dict__)
+    return other

@@ -134,6 +134,8 @@ class RuleIteration(Iteration):
         self._straightens = np.zeros(frames, dtype=np.bool_)
         self._usual = np.zeros(frames, dtype=np.bool_)
         """Frames in which the alternate Jacobian has brought nothing."""
+        if not self._wish:
+            self.settled |= self._error <= slack  # what is met stays as it is, bit by bit
         self._least = np.array(self._error)
         self._straight = self.point
         """The last pose whose error was the least or nothing."""

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray, frozen
 
 SINGULAR: Final = 1e-12
 """Added to the diagonal of JJᵀ as a part of its largest entry [1]: tasks may ask for the same thing."""
@@ -45,6 +45,8 @@ FLAT: Final = 1e-4
 """Curvature along a direction [1] that still bends upward."""
 LEAST_SLIDE: Final = 0.25
 """Part of the radius [1] that is kept for the way along the tasks, however far these are."""
+
+_NO_ROOM: Final = frozen(np.zeros((1, 0)))
 
 TINY: Final = 1e-300
 """Keeps 0 / 0 from being asked for."""
@@ -73,7 +75,12 @@ class Box:
     radius: FloatArray
     """Largest change of those that no limit stops, (F,)."""
     limited: bool = True
-    """Whether any channel has limits at all."""
+    """Whether any channel has limits at all; without, there is no room to tell."""
+
+    @classmethod
+    def unlimited(cls, radius: FloatArray) -> Box:
+        """A box of channels without limits."""
+        return cls(_NO_ROOM, _NO_ROOM, radius, limited=False)
 
     def leaves(self, change: FloatArray) -> BoolArray:
         """Which changes (F, nv) end beyond a limit."""
@@ -148,7 +155,8 @@ class Conditions:
             The step, the channels that limits have stopped and hold (F, nv), and in which frames no stopped
             channel wants away from its limit (F,).
         """
-        nothing, all_right = np.zeros_like(standing), np.ones(len(standing), dtype=np.bool_)
+        nothing = np.zeros(standing.shape, dtype=np.bool_)
+        all_right = box.radius > 0.0
         if not box.limited:
             return self._found(None, None, box.radius), nothing, all_right
         free: BoolArray | None = ~standing if standing.any() else None
@@ -196,14 +204,13 @@ class Conditions:
         if free is not None and stopped is not None:
             residual = residual + _times(jacobian, stopped)
             jacobian = jacobian * free[:, None, :]
-        gram = jacobian @ np.swapaxes(jacobian, -1, -2)
+        gram = jacobian @ jacobian.swapaxes(1, 2)
         floor = SINGULAR * np.maximum.reduce(_diagonal(gram), axis=1, initial=SMALLEST)
         square = gram if self.away is None else gram.copy()
         add_diagonal(square, (self.damping + floor)[:, None])
         multipliers = _solved(square, residual)
-        towards, size = _within(-_transposed(jacobian, multipliers), radius)
+        towards, size, newton = _within(-_transposed(jacobian, multipliers), radius)
         change = towards if stopped is None else stopped + towards
-        newton = size <= radius
         slope = change
         if self.away is not None and self.bend is not None:
             slope = self.away + change + self.bend.times(change)
@@ -316,12 +323,13 @@ def _squared(vectors: FloatArray) -> FloatArray:
     return np.einsum("fv,fv->f", vectors, vectors)
 
 
-def _within(change: FloatArray, radius: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A change (F, nv) shortened to a radius (F,), and the largest of it as it was, (F,)."""
+def _within(change: FloatArray, radius: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """A change (F, nv) shortened to a radius (F,), the largest of it as it was, and where that was inside."""
     size = np.maximum.reduce(np.abs(change), axis=1, initial=0.0)
-    if (size <= radius).all():
-        return change, size
-    return change * np.minimum(1.0, radius / np.maximum(size, TINY))[:, None], size
+    inside = size <= radius
+    if not inside.all():
+        change = change * np.minimum(1.0, radius / np.maximum(size, TINY))[:, None]
+    return change, size, inside
 
 
 def _up_to(change: FloatArray, direction: FloatArray, radius: FloatArray) -> FloatArray:

@@ -21,25 +21,30 @@ All arrays have the frame axis first; constants have 1 there when they are the s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, frozen
+from .arrays import BoolArray, FloatArray, IntArray, alike, frozen
+from .bends import LEFT, RIGHT, AngularBend, PointBend, cross
 from .errors import IKError
 from .kinematics import orthogonalized, parent_transform
-from .rotation import EULER_ORDERS, matrix_and_axes_from_euler, matrix_from_euler, skew
+from .rotation import EULER_ORDERS, EulerElements, matrix_from_euler, skew
 from .skeleton import CHANNELS, Pose, Skeleton
 
 SHEAR_TOLERANCE: Final = 5e-4
 """Largest deviation of BᵀB from a multiple of the identity [1] for B to count as rotation and even scale.
 Rest matrices of Blender are off by up to 1e-4 where a bone points against its parent."""
 
-_IDENTITY: Final = frozen(np.eye(4))
-_LAST_ROW: Final = frozen([0.0, 0.0, 0.0, 1.0])
+FEW: Final = 3
+"""Frames [1] up to which it is the number of operations that costs, not their size (measured)."""
+
+_MOVED: Final = frozen(np.concatenate([-skew(np.eye(3)), np.zeros((3, 3, 3))], axis=-1).reshape(3, 18))
+_MOVED_BY_V: Final = frozen(np.concatenate([np.zeros((3, 3)), np.eye(3)], axis=1).ravel())
+"""A point p moves by ω × p + v, which is (ω, v) times the matrix (3, 6) with the elements p @ _MOVED +
+_MOVED_BY_V."""
 
 ARMATURE: Final = 0
 """Slot of the armature's own frame; kept joint k has slot k + 1."""
@@ -50,7 +55,6 @@ class _Level:
     """Kept joints at the same depth, placed at once."""
 
     slots: slice
-    kept: slice
     parents: slice | IntArray
     turners: IntArray | None
     """Slots whose rotation they take; None for their parents'."""
@@ -150,16 +154,20 @@ class Mechanism:
         """Q, the rotation before the joint's own, (F, m, 3, 3)."""
         self.slide: FloatArray = frozen(_stacked(slide, (frames, m, 3, 3)))
         """D, by which its translation becomes one in the frame of its parent, (F, m, 3, 3)."""
-        offsets = _stacked(offset, (frames, m, 3))
-        moves = fixed[:, self.joints, :3].any() or skeleton.free[self.joints, :3].any()
-        self._slides = bool(moves)
-        """Whether any kept joint has a translation."""
-        self._still: FloatArray = offsets
-        """Place in the parent's frame without translation, (F, m, 3)."""
+        fixed = fixed[:, self.joints]
+        fixed[:, skeleton.free[self.joints]] = 0.0
+        offsets = _stacked(offset, (frames, m, 3)) + (self.slide @ fixed[..., :3, None])[..., 0]
+        self._still: FloatArray = np.tile(np.eye(4), (frames, m + 1, 1, 1))
+        """parent_from_slot without the free channels, its rotation left open, (F, m + 1, 4, 4)."""
+        self._still[:, 1:, :3, 3] = offsets
         self._orders = skeleton.orders[self.joints]
-        self._fixed = fixed[:, self.joints].reshape(frames, m * CHANNELS)
-        self._number_channels()
+        self._number_channels(fixed)
         self._relate()
+        self.lower: FloatArray = frozen(self.of_channels(skeleton.lower))
+        self.upper: FloatArray = frozen(self.of_channels(skeleton.upper))
+        self.preferred: FloatArray = frozen(self.of_channels(skeleton.preferred))
+        self.stiffness: FloatArray = frozen(self.of_channels(skeleton.stiffness))
+        """Limits, preferred values and stiffness of the free channels, (nv,)."""
 
     @classmethod
     def of(cls, skeleton: Skeleton, pose: Pose, joints: Iterable[int]) -> Mechanism:
@@ -187,15 +195,18 @@ class Mechanism:
         """The same mechanism for some of its frames."""
         if len(self.pre) == 1:
             return self
-        some = copy(self)
+        some = alike(self)
         some._held_values, some._scale = self._held_values[frames], self._scale[frames]
         some._anchor_from_joint = {j: matrix[frames] for j, matrix in self._anchor_from_joint.items()}
-        some.pre, some.slide = self.pre[frames], self.slide[frames]
+        some.pre, some.slide, some.slides = self.pre[frames], self.slide[frames], self.slides[frames]
         some._still, some._fixed = self._still[frames], self._fixed[frames]
         return some
 
-    def _number_channels(self) -> None:
-        """Number the free channels from the root outward, outermost first."""
+    def _number_channels(self, fixed: FloatArray) -> None:
+        """Number the free channels from the root outward, outermost first.
+
+        The others stay as they are in `fixed`, (F, m, 6).
+        """
         channels: list[tuple[int, int]] = []
         for slot, joint in enumerate(self.joints):
             order = EULER_ORDERS[int(self._orders[slot])]
@@ -204,19 +215,37 @@ class Mechanism:
         slots = np.array([slot for slot, _ in channels], dtype=np.int64)
         numbers = np.array([channel for _, channel in channels], dtype=np.int64)
         rotates = numbers >= 3
-        self._value_index = slots * CHANNELS + numbers
+        nv, m = len(channels), len(self.joints)
+        column = np.full((m, CHANNELS), -1, dtype=np.int64)
+        column[slots, numbers] = np.arange(nv)
+        held = np.argwhere(column[:, 3:] < 0)
+        column[held[:, 0], 3 + held[:, 1]] = nv + np.arange(len(held))
+        self._fixed: FloatArray = fixed[:, held[:, 0], 3 + held[:, 1]]
+        """Angles that stay, which follow the free channels where rotations are computed, (F, k)."""
+        self._rotations = EulerElements(self._orders, column[:, 3:], axes=True)
+        sliding = np.flatnonzero((column[:, :3] >= 0).any(axis=1))
+        self._slide_columns = np.maximum(column[sliding, :3], 0)
+        """Free translations of the joints that have any, (s, 3); any channel where one is fixed."""
+        self.slides: FloatArray = self.slide[:, sliding] * (column[sliding, None, :3] >= 0)
+        """D of these joints, without the translations that are fixed, (F, s, 3, 3)."""
+        self.sliding = _as_slice(sliding)
+        """Which kept joints they are, (s,)."""
+        # Where a channel's axis is in matrices (m, 3, 3), and the place of its joint in those of slots.
+        axis, place = 9 * slots + numbers % 3, 16 * (slots + 1) + 3
+        self.omega_in: IntArray = np.concatenate([axis + 3 * k for k in (0, 1, 2, *RIGHT)])
+        """Angular velocities by channel, then their elements in the order of `RIGHT`, (9 nv,)."""
+        self.place_in: IntArray = np.concatenate([place + 4 * k for k in LEFT])
+        """Places of the joints by channel, in the order of `LEFT`, (6 nv,)."""
+        self.slide_channels = _as_slice(np.flatnonzero(~rotates))
+        """Free channels that are translations, (k,)."""
+        self.slide_in = _as_slice(np.flatnonzero(column[sliding, :3].ravel() >= 0))
+        """Which of all directions of the joints that have any they are, (k,)."""
         self.channels: IntArray = frozen(self.joints[slots] * CHANNELS + numbers, np.int64)
         """Index of each free channel in a pose's channels reshaped to (..., n * 6), (nv,)."""
         self.kept_of: IntArray = frozen(slots, np.int64)
         """Which kept joint each free channel belongs to, (nv,)."""
         self.rotates: BoolArray = frozen(rotates, np.bool_)
         """Which free channels are angles, (nv,)."""
-        self.rotation_rows: IntArray = frozen(slots[rotates] * 3 + numbers[rotates] - 3, np.int64)
-        """Where the axis of each angle is among those of all kept joints, (m * 3, 3)."""
-        self.turns_all = np.array_equal(self.rotation_rows, np.arange(3 * len(self.joints)))
-        """Whether these are all of them, in their order."""
-        self.translation_rows: IntArray = frozen(slots[~rotates] * 3 + numbers[~rotates], np.int64)
-        """Where the direction of each translation is among those of all kept joints, (m * 3, 3)."""
 
     def _relate(self) -> None:
         """Which channel moves and turns which slot, and about which joint's origin."""
@@ -249,9 +278,16 @@ class Mechanism:
             first, end = int(slots[0]), int(slots[-1]) + 1
             parents, turners = self.parents[first - 1 : end - 1], self.turns_with[first - 1 : end - 1]
             turned = None if (parents == turners).all() else turners
-            self._levels.append(
-                _Level(slice(first, end), slice(first - 1, end - 1), _as_slice(parents), turned)
-            )
+            self._levels.append(_Level(slice(first, end), _as_slice(parents), turned))
+        ancestors = np.concatenate([[ARMATURE], self.parents])
+        self._doublings: list[IntArray] = []
+        """Slots by whose matrices those of all slots are multiplied, so that these reach up the tree twice as
+        far each time, (m + 1,) each; none where a joint turns otherwise than its parent."""
+        while (ancestors != ARMATURE).any() and not any(level.turners is not None for level in self._levels):
+            self._doublings.append(ancestors)
+            ancestors = ancestors[ancestors]
+        self.moving: FloatArray = self.moves.astype(np.float64)
+        """`moves` as factors."""
 
     @property
     def size(self) -> int:
@@ -300,26 +336,30 @@ class Mechanism:
 
     def place(self, values: FloatArray) -> PosedMechanism:
         """Forward kinematics of the kept joints for the free channels (F, nv)."""
-        frames, m = len(values), len(self.joints)
-        channels = np.empty((frames, m * CHANNELS))
-        channels[:] = self._fixed
-        channels[:, self._value_index] = values
-        channels = channels.reshape(frames, m, CHANNELS)
-        own, axes = matrix_and_axes_from_euler(channels[..., 3:], self._orders)
-        parent_from_joint = np.empty((frames, m, 4, 4))
-        np.matmul(self.pre, own, out=parent_from_joint[..., :3, :3])
-        parent_from_joint[..., :3, 3] = self._still
-        if self._slides:
-            parent_from_joint[..., :3, 3] += (self.slide @ channels[..., :3, None])[..., 0]
-        parent_from_joint[..., 3, :] = _LAST_ROW
-        matrices = np.empty((frames, m + 1, 4, 4))
-        matrices[:, ARMATURE] = _IDENTITY
+        frames = len(values)
+        rows = values
+        if self._fixed.shape[1]:
+            fixed = np.broadcast_to(self._fixed, (frames, self._fixed.shape[1]))
+            rows = np.concatenate([values, fixed], axis=1)
+        elements = self._rotations.of(rows)  # (F, m, 2, 3, 3)
+        local = self._still.copy() if frames == len(self._still) else self._still.repeat(frames, axis=0)
+        np.matmul(self.pre, elements[:, :, 0], out=local[:, 1:, :3, :3])
+        if len(self._slide_columns):
+            slid = values.take(self._slide_columns, axis=1)
+            places = local[:, 1:, :3, 3]
+            places[:, self.sliding] += (self.slides @ slid[..., None])[..., 0]
+        if frames <= FEW and self._doublings:
+            for ancestors in self._doublings:
+                local = local.take(ancestors, axis=1) @ local
+            return PosedMechanism(self, values, local, elements[:, :, 1])
+        matrices = np.empty_like(local)
+        matrices[:, ARMATURE] = local[:, ARMATURE]
         for level in self._levels:
-            local = parent_from_joint[:, level.kept]
-            np.matmul(matrices[:, level.parents], local, out=matrices[:, level.slots])
+            own = local[:, level.slots]
+            np.matmul(matrices[:, level.parents], own, out=matrices[:, level.slots])
             if level.turners is not None:
-                matrices[:, level.slots, :3, :3] = matrices[:, level.turners, :3, :3] @ local[..., :3, :3]
-        return PosedMechanism(self, values, matrices, axes)
+                matrices[:, level.slots, :3, :3] = matrices[:, level.turners, :3, :3] @ own[..., :3, :3]
+        return PosedMechanism(self, values, matrices, elements[:, :, 1])
 
 
 @dataclass(frozen=True)
@@ -345,62 +385,67 @@ class PosedMechanism:
         return PosedMechanism(self.mechanism, values, matrices, axes)
 
     @cached_property
-    def screws(self) -> tuple[FloatArray, FloatArray]:
-        """Velocity v of the armature's origin and angular velocity omega of each free channel.
-
-        Both are (F, nv, 3), per unit of the channel.
-        """
+    def twists(self) -> FloatArray:
+        """Angular velocity ω and velocity v of the armature's origin by each free channel, (F, 6, nv)."""
         mechanism = self.mechanism
         frames, m = self.axes.shape[:2]
-        matrices = self.matrices[:, 1:]
-        turning = np.swapaxes(self.axes, -1, -2) @ np.swapaxes(matrices[..., :3, :3], -1, -2)
-        carried = turning @ skew(matrices[..., :3, 3])  # ω × x as rows; the origin goes the other way
-        omega, v = turning.reshape(frames, m * 3, 3), carried.reshape(frames, m * 3, 3)
-        if not mechanism.turns_all:
-            omega, v = omega[:, mechanism.rotation_rows], v[:, mechanism.rotation_rows]
-        rotates = mechanism.rotates
-        v = -v
-        if rotates.all():
-            return v, omega
-        sliding = self.matrices[:, mechanism.parents, :3, :3] @ mechanism.slide
-        sliding = np.swapaxes(sliding, -1, -2).reshape(frames, m * 3, 3)
-        moving, turned = np.empty((2, frames, mechanism.size, 3))
-        moving[:, rotates], turned[:, rotates] = v, omega
-        moving[:, ~rotates], turned[:, ~rotates] = sliding[:, mechanism.translation_rows], 0.0
-        return moving, turned
+        matrices = self.matrices
+        turning = matrices[:, 1:, :3, :3] @ self.axes  # (F, m, 3, 3), in columns
+        omega = turning.reshape(frames, 9 * m).take(mechanism.omega_in, axis=1).reshape(frames, 9, -1)
+        places = matrices.reshape(frames, 16 * (m + 1)).take(mechanism.place_in, axis=1)
+        products = places.reshape(frames, 6, -1) * omega[:, 3:]
+        twists = np.empty((frames, 6, mechanism.size))
+        twists[:, :3] = omega[:, :3]
+        np.subtract(products[:, :3], products[:, 3:], out=twists[:, 3:])
+        if mechanism.slides.shape[1]:
+            carriers = matrices[:, mechanism.parents[mechanism.sliding], :3, :3]
+            sliding = (carriers @ mechanism.slides).swapaxes(1, 2).reshape(frames, 3, -1)
+            twists[:, :3, mechanism.slide_channels] = 0.0
+            twists[:, 3:, mechanism.slide_channels] = sliding[..., mechanism.slide_in]
+        return twists
+
+    @property
+    def omega(self) -> FloatArray:
+        """Angular velocity by each free channel, (F, 3, nv)."""
+        return self.twists[:, :3]
 
     def points(self, anchors: IntArray, points_anchor: FloatArray) -> FloatArray:
-        """Points fixed to slots (E,), given in their frames (F or 1, E, 3), in armature space (F, E, 3)."""
-        matrices = self.matrices[:, anchors]
+        """Points fixed to slots (E,), given in their frames, in armature space (F, E, 3).
+
+        They are (F or 1, E, 3), or (F or 1, E, 4) with a 1 at the end of each, which is less work.
+        """
+        matrices = self.matrices.take(anchors, axis=1)
+        if points_anchor.shape[-1] == 4:
+            return (matrices @ points_anchor[..., None])[..., :3, 0]
         return (matrices[..., :3, :3] @ points_anchor[..., None])[..., 0] + matrices[..., :3, 3]
 
     def point_jacobian(self, anchors: IntArray, points: FloatArray) -> FloatArray:
         """∂point/∂channel of points in armature space (F, E, 3) on slots (E,): (F, E, 3, nv) [m/rad, 1]."""
         mechanism = self.mechanism
-        moves = mechanism.moves[anchors][:, None, :]
-        v, omega = self.screws
+        moves = mechanism.moving.take(anchors, axis=0)[:, None, :]
         if mechanism.has_levers:
+            omega, v = np.swapaxes(self.omega, -1, -2), np.swapaxes(self.twists[:, 3:], -1, -2)
             lever = mechanism.lever[anchors]  # (E, nv)
             origins = self.matrices[:, :, :3, 3][:, np.maximum(lever, 0)]  # (F, E, nv, 3)
             arms = np.where((lever >= 0)[..., None], origins, points[:, :, None, :])
             turned = cross(np.broadcast_to(omega[:, None], arms.shape), arms)
             return np.swapaxes(v[:, None] + turned, -1, -2) * moves
         frames, count = points.shape[:2]
-        turned = skew(points).reshape(frames, count * 3, 3) @ np.swapaxes(omega, -1, -2)  # p × ω
-        jacobian = np.swapaxes(v, -1, -2)[:, None] - turned.reshape(frames, count, 3, mechanism.size)
+        moved = (points @ _MOVED + _MOVED_BY_V).reshape(frames, count * 3, 6)
+        jacobian = (moved @ self.twists).reshape(frames, count, 3, mechanism.size)
         jacobian *= moves
         return jacobian
 
     def angular_jacobian(self, anchors: IntArray) -> FloatArray:
         """Angular velocity of slots (E,) per channel, (F, E, 3, nv) [1]."""
-        omega = np.swapaxes(self.screws[1], -1, -2)
-        return omega[:, None] * self.mechanism.turns[anchors][:, None, :]
+        return self.omega[:, None] * self.mechanism.turns[anchors][:, None, :]
 
     def point_bend(self, anchors: IntArray, forces: FloatArray, jacobian: FloatArray) -> PointBend:
         """Σ_e force_e · ∂²point_e/∂q∂q for forces (F, E, 3) and the points' Jacobian (F, E, 3, nv)."""
         mechanism = self.mechanism
         moves = mechanism.moves[anchors]  # (E, nv)
-        torque = cross(forces[:, :, None, :], self.screws[1][:, None]) * moves[..., None]  # (F, E, nv, 3)
+        omega = np.swapaxes(self.omega, -1, -2)
+        torque = cross(forces[:, :, None, :], omega[:, None]) * moves[..., None]  # (F, E, nv, 3)
         together = None
         if mechanism.has_levers:
             # Channels on two sides of a joint that does not inherit rotation do not act on each other.
@@ -411,98 +456,6 @@ class PosedMechanism:
     def angular_bend(self, anchors: IntArray, torques: FloatArray) -> AngularBend:
         """Σ_e torque_e · ½ omega_i × omega_j for i < j, symmetric: how turns compose; torques (F, E, 3)."""
         return AngularBend(torques, self.angular_jacobian(anchors))
-
-
-@dataclass(frozen=True)
-class PointBend:
-    """Σ_e force_e · ∂²point_e/∂q_i∂q_j = Σ_e (force_e × omega_i) · ∂point_e/∂q_j for i <= j."""
-
-    torque: FloatArray
-    """force_e × omega_i of the channels that move each point, else 0, (F, E, nv, 3)."""
-    jacobian: FloatArray
-    """(F, E, 3, nv)."""
-    together: BoolArray | None
-    """Which pairs of channels act on each other, (E, nv, nv); None for all."""
-
-    def matrix(self) -> FloatArray:
-        """All of it, (F, nv, nv)."""
-        if self.together is not None:
-            product = np.einsum(
-                "fevk,fekw,evw->fvw", self.torque, self.jacobian, self.together, optimize=True
-            )
-        else:
-            product = summed_product(self.torque, self.jacobian)
-        return _mirrored(product)
-
-    def times(self, change: FloatArray) -> FloatArray:
-        """Its product with changes (F, nv), (F, nv), without the matrix: by sums along the channels."""
-        if self.together is not None:
-            return (self.matrix() @ change[..., None])[..., 0]
-        jacobian = np.swapaxes(self.jacobian, -1, -2)  # (F, E, nv, 3)
-        moved = jacobian * change[:, None, :, None]
-        from_here = moved.sum(axis=2, keepdims=True) - np.cumsum(moved, axis=2) + moved  # Σ_{j >= i}
-        pulled = self.torque * change[:, None, :, None]
-        up_to_here = np.cumsum(pulled, axis=2) - pulled  # Σ_{j < i}
-        return np.einsum("fevk,fevk->fv", self.torque, from_here) + np.einsum(
-            "fevk,fevk->fv", jacobian, up_to_here
-        )
-
-    def select(self, frames: IntArray) -> PointBend:
-        """The same for some of the frames."""
-        return PointBend(self.torque[frames], self.jacobian[frames], self.together)
-
-
-@dataclass(frozen=True)
-class AngularBend:
-    """Σ_e torque_e · ½ omega_i × omega_j for i < j, symmetric."""
-
-    torques: FloatArray
-    """(F, E, 3)."""
-    omega: FloatArray
-    """(F, E, 3, nv)."""
-
-    def matrix(self) -> FloatArray:
-        """All of it, (F, nv, nv)."""
-        turning = cross(self.torques[:, :, None, :], np.swapaxes(self.omega, -1, -2))  # (F, E, nv, 3)
-        product = 0.5 * np.triu(summed_product(turning, self.omega), 1)
-        return product + np.swapaxes(product, -1, -2)
-
-    def times(self, change: FloatArray) -> FloatArray:
-        """Its product with changes (F, nv), (F, nv), without the matrix: by sums along the channels."""
-        omega = np.swapaxes(self.omega, -1, -2)  # (F, E, nv, 3)
-        turned = omega * change[:, None, :, None]
-        up_to_here = np.cumsum(turned, axis=2)  # Σ_{j <= i}
-        # Σ_{j > i} − Σ_{j < i}
-        difference = turned.sum(axis=2, keepdims=True) - 2.0 * up_to_here + turned
-        across = cross(difference, np.broadcast_to(self.torques[:, :, None, :], difference.shape))
-        return 0.5 * np.einsum("fevk,fevk->fv", omega, across)
-
-    def select(self, frames: IntArray) -> AngularBend:
-        """The same for some of the frames."""
-        return AngularBend(self.torques[frames], self.omega[frames])
-
-
-def _mirrored(product: FloatArray) -> FloatArray:
-    """The symmetric matrices with the upper triangles of (F, nv, nv)."""
-    upper = product * np.tri(product.shape[-1], dtype=np.float64).T
-    full = upper + np.swapaxes(upper, -1, -2)
-    diagonal = np.einsum("fvv->fv", full)
-    diagonal *= 0.5
-    return full
-
-
-def summed_product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Σ_e left_e right_e, (F, E, v, 3) and (F, E, 3, w) -> (F, v, w), as one product of matrices."""
-    frames, count, rows, inner = left.shape
-    flat = np.swapaxes(left, 1, 2).reshape(frames, rows, count * inner)
-    return flat @ right.reshape(frames, count * inner, right.shape[-1])
-
-
-def cross(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Cross product along the last axis; `numpy.cross` costs several times as much on small arrays."""
-    a0, a1, a2 = a[..., 0], a[..., 1], a[..., 2]
-    b0, b1, b2 = b[..., 0], b[..., 1], b[..., 2]
-    return np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1)
 
 
 def _is_kept(skeleton: Skeleton, joint: int) -> bool:
@@ -521,6 +474,8 @@ def _kept_levels(skeleton: Skeleton, joints: Iterable[int]) -> dict[int, int]:
 
 def _as_slice(indices: IntArray) -> slice | IntArray:
     """The same indices as a slice where they follow one another, which costs no copy."""
+    if not len(indices):
+        return slice(0, 0)
     first = int(indices[0])
     follow = bool((indices == np.arange(first, first + len(indices))).all())
     return slice(first, first + len(indices)) if follow else indices

@@ -34,6 +34,7 @@ class Motion:
         self._columns = mechanism.channels[self._posed]
         self._others = np.zeros((frames, int(np.count_nonzero(~self._posed))))
         """Channels that poses do not have: clearances."""
+        self._steps: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self._flat)
@@ -54,13 +55,16 @@ class Motion:
             rows = rows[:, None]
         self._flat[rows, self._columns] = values[..., self._posed]
         self._others[frames] = values[..., ~self._posed]
+        self._steps = None
 
     def steps(self) -> FloatArray:
         """Largest change of a channel from each frame to the next, (F - 1,)."""
-        sizes = np.empty(max(len(self) - 1, 0))
-        for begin in range(0, len(sizes), BLOCK):
-            sizes[begin : begin + BLOCK] = step_sizes(self[begin : begin + BLOCK + 1])
-        return sizes
+        if self._steps is None:
+            sizes = self._steps = np.empty(max(len(self) - 1, 0))
+            for begin in range(0, len(sizes), BLOCK):
+                sizes[begin : begin + BLOCK] = step_sizes(self[begin : begin + BLOCK + 1])
+            sizes.setflags(write=False)
+        return self._steps
 
     def pose(self, count: int) -> Pose:
         """The poses of the first frames; if of all, the motion is read-only from here on."""

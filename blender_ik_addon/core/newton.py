@@ -17,27 +17,25 @@ where targets cannot all be met, and says so; then the descents of `solver` deci
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray, alike, frozen
 from .lagrange import TINY, Box, Conditions, Step, multipliers_of
 from .mechanism import PosedMechanism
 from .objective import Objective, Stand, lengths
 
-DAMPING_START: Final = 0.1
-"""First μ of λ² = μ|r|² [1]."""
-DAMPING_RANGE: Final = (1e-6, 1e4)
-DAMPING_FACTORS: Final = (0.2, 8.0)
-"""Change of μ after a step that did what it promised, and after one that was not taken."""
+TRUST_START: Final = frozen([[0.1], [1.0]])
+"""First μ of λ² = μ|r|² [1]; first trust radius, as a part of the largest change of a channel [1]."""
+TRUST_RANGE: Final = frozen([[1e-6], [0.0]]), frozen([[1e4], [1.0]])
+"""Least and most of both."""
 DAMPING_FLOOR: Final = 1e-13
 """λ² [1], in scaled units, that keeps tasks which ask for the same thing from being singular."""
 
-RADIUS_FACTORS: Final = (2.0, 0.25)
-"""Change of the trust radius after a step that was taken, and after one that was not."""
+TRUST_FACTORS: Final = frozen([[8.0, 1.0, 0.2], [0.25, 1.0, 2.0]])
+"""Change of μ and of the trust radius after a step that was not taken, one that was, and a good one [1]."""
 
 WISH_FROM: Final = 0.05
 """Residual [1], in scaled units, from which a preferred pose that stood in the way counts again."""
@@ -46,6 +44,9 @@ NEAR: Final = 1e-3
 
 CORRECTED: Final = 0.3
 """Part of the residual [1] to which a step must have brought it to be worth a correction."""
+
+FEW: Final = 0.5
+"""Part of the frames [1] up to which it pays to take them out for that."""
 
 PATIENCE: Final = 6
 """Iterations over which an attempt must show progress."""
@@ -156,11 +157,13 @@ def attempt(
     report = _Report(walk)
     for iteration in range(goal.max_iterations + 1):
         arrived = walk.arrived()
-        ended = arrived | walk.hopeless() | (iteration == goal.max_iterations)
         report.note(walk, arrived)
-        if ended.all():
+        if iteration == goal.max_iterations or arrived.all():
             break
+        ended = arrived | walk.hopeless() if iteration else arrived
         if ended.any():
+            if ended.all():
+                break
             walk = report.without(walk, ended)
         walk.step()
         report.count(walk)
@@ -233,28 +236,29 @@ class _Walk:
         self._wishes = goal.wish and objective.wishes
         self.stand = stand
         """Where the frames are."""
-        self._damping = np.full(frames, DAMPING_START)
-        self._radius = np.full(frames, goal.max_angle)
-        self._penalty = np.zeros(frames)
-        self._wishing = np.ones(frames, dtype=np.bool_)
+        self._trust: FloatArray = TRUST_START.repeat(frames, axis=1)
+        """μ, and the trust radius as a part of the largest change, (2, F)."""
+        self._penalty: FloatArray = np.zeros(frames)
+        self._wishing: BoolArray = self._penalty == 0.0
         """Where the preferred pose counts: not where it stands in the way to far targets, (F,)."""
         self._resisting = np.zeros(frames, dtype=np.bool_)
         """Where even the linear model of a step leaves most of the residual, (F,)."""
         self._standing = np.zeros(stand.values.shape, dtype=np.bool_)
         """Channels that a limit holds where they are, (F, nv)."""
-        self._size = np.full(frames, np.inf)
-        """Largest change of the last step, (F,)."""
-        self._expected = np.full(frames, np.inf)
-        """Largest change that the next step will make, as far as the last ones tell, (F,)."""
+        self._size = self._expected = self._penalty + np.inf
+        """Largest change of the last step, and of the next one as far as the last ones tell, (F,)."""
         self._past: list[FloatArray] = []
         """|r| before the last iterations, the oldest first, (F,) each."""
+        self._met: BoolArray | None = None
+        """Which frames meet every task where they are, as far as that is known, (F,)."""
 
     def select(self, index: IntArray) -> _Walk:
         """Some of the frames."""
-        some = copy(self)
+        some = alike(self)
+        some._met = None
         some._objective = self._objective.select(index)
         some.stand = self.stand.select(some._objective.system, index)
-        some._damping, some._radius = self._damping[index], self._radius[index]
+        some._trust = self._trust[:, index]
         some._penalty, some._standing = self._penalty[index], self._standing[index]
         some._wishing, some._resisting = self._wishing[index], self._resisting[index]
         some._size, some._expected, some._past = (
@@ -273,7 +277,7 @@ class _Walk:
 
     def arrived(self) -> BoolArray:
         """Which frames meet every task and, where there is a wish, move no more, (F,)."""
-        met = self._within(self.stand)
+        met = self._within(self.stand) if self._met is None else self._met
         if not self._wishes:
             return met
         met &= self._expected <= self._goal.step_tolerance
@@ -289,7 +293,7 @@ class _Walk:
 
     def hopeless(self) -> BoolArray:
         """Which frames come no nearer, (F,)."""
-        stuck: BoolArray = self._radius < SMALLEST_RADIUS
+        stuck: BoolArray = self._trust[1] * self._goal.max_angle < SMALLEST_RADIUS
         if len(self._past) == PATIENCE:
             norm = self.stand.norm
             slow = (norm > HOPEFUL * self._past[0]) & (norm > self._goal.slack)
@@ -300,10 +304,12 @@ class _Walk:
         """Solve for a step and take it where the merit falls."""
         conditions = self._conditions()
         here, objective = self.stand, self._objective
-        box = Box(*objective.room(here.values), self._radius, objective.limited)
+        radius = self._trust[1] * self._goal.max_angle
+        box = Box(*objective.room(here.values), radius) if objective.limited else Box.unlimited(radius)
         step, held, signs_right = conditions.solve(box, self._standing)
-        taken = np.maximum.reduce(np.abs(step.change), axis=1, initial=0.0)
         change, still, done = step.change, None, None
+        self._met = None
+        taken = np.maximum.reduce(np.abs(step.change), axis=1, initial=0.0)
         if self._wishes:
             still = (taken <= self._goal.step_tolerance) & signs_right
             change = change * ~still[:, None] if still.any() else change
@@ -311,7 +317,7 @@ class _Walk:
         if still is None:
             done = self._within(there)
             if done.all():
-                self.stand = there
+                self.stand, self._met = there, done
                 return
         there = self._corrected(step, there, taken, done)
         norm = there.norm
@@ -321,22 +327,23 @@ class _Walk:
             self._penalty = np.maximum(PENALTY_FADE * self._penalty, needed)
         better = (self._merit(there) < self._merit(here)) | (taken <= FINE)
         self._past = [*self._past[-PATIENCE + 1 :], here.norm]
-        promised = here.residual + (conditions.jacobian @ change[..., None])[..., 0]
-        self._resisting = lengths(promised) > HOPEFUL * here.norm
+        if len(self._past) == PATIENCE:
+            promised = here.residual + (conditions.jacobian @ change[..., None])[..., 0]
+            self._resisting = lengths(promised) > HOPEFUL * here.norm
         good = better & (norm <= np.maximum(GOOD * here.norm, NEAR))
-        self._damping *= np.where(good, DAMPING_FACTORS[0], np.where(better, 1.0, DAMPING_FACTORS[1]))
-        self._damping = np.maximum(DAMPING_RANGE[0], np.minimum(self._damping, DAMPING_RANGE[1]))
-        grown = np.minimum(RADIUS_FACTORS[0] * self._radius, self._goal.max_angle)
-        shrunk = RADIUS_FACTORS[1] * np.minimum(self._radius, taken)
-        self._radius = np.where(better, np.where(good, grown, self._radius), shrunk)
+        if not better.all():
+            self._trust[1] = np.where(better, radius, np.minimum(radius, taken)) / self._goal.max_angle
+        least, most = TRUST_RANGE
+        trust = self._trust * TRUST_FACTORS[:, better.astype(np.int64) + good]
+        self._trust = np.minimum(np.maximum(trust, least), most)
 
         if still is not None:
             # A step without the wish tells nothing of what the wish will still change.
             self._expect(step, taken, still & self._wishing, better & signs_right & self._wishing)
             self._wishing = (np.where(better, norm, here.norm) < WISH_FROM) | (self._wishing & better)
-        self._size = np.where(better, taken, self._size)
+            self._size = np.where(better, taken, self._size)
         self.stand = there.where(better, here)
-        if held.any():
+        if objective.limited and held.any():
             held &= objective.on_limit(self.stand.values)
         self._standing = held
 
@@ -351,13 +358,16 @@ class _Walk:
         if not len(index):
             return there
         some, objective = there, self._objective
-        if len(index) < len(bent):
+        if len(index) > FEW * len(bent):
+            index = np.arange(len(bent))
+        else:
             objective = objective.select(index)
             some = there.select(objective.system, index)
         back = step.correction(index, some.residual)
         corrected = objective.stand(objective.moved(some.values, back))
         helps = np.zeros_like(bent)
         helps[index] = corrected.norm <= some.norm
+        helps &= bent
         if helps.all():
             return corrected
         return there.replaced(helps, corrected.select(objective.system, np.flatnonzero(helps[index])))
@@ -384,7 +394,7 @@ class _Walk:
             away = objective.away(here.values) * self._wishing[:, None]
             free = ~objective.on_limit(here.values)
             bend = objective.bend(here.posed, multipliers_of(jacobian * free[:, None, :], away))
-        damping = self._damping * here.norm**2 + DAMPING_FLOOR
+        damping = self._trust[0] * here.norm**2 + DAMPING_FLOOR
         return Conditions(jacobian, here.residual, damping, away, bend)
 
     def _merit(self, stand: Stand) -> FloatArray:

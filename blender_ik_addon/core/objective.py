@@ -11,14 +11,13 @@ a level of its own, whose residual is u − preferred.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray, alike
 from .mechanism import PosedMechanism
 from .problem import Level, System
 from .rotation import nearest_euler
@@ -171,11 +170,13 @@ class Objective:
         self._row_counts = [len(scale) for scale in scales]
         self._row_scales = [np.concatenate(scales)] if self._merged else scales
         # A step up to a limit, divided by the weight, would end next to it: on it nobody would know it to be.
-        lower, upper = system.lower, system.upper
-        self._lowest = lower + np.where(np.isfinite(lower), HAIR * (1.0 + np.abs(lower)), 0.0)
-        self._highest = upper - np.where(np.isfinite(upper), HAIR * (1.0 + np.abs(upper)), 0.0)
-        self.limited = bool((np.isfinite(lower) | np.isfinite(upper)).any())
+        self._lowest, self._highest = system.lower, system.upper
+        limits = np.isfinite(system.lower), np.isfinite(system.upper)
+        self.limited = bool(limits[0].any() or limits[1].any())
         """Whether any channel has limits."""
+        if self.limited:
+            self._lowest = system.lower + np.where(limits[0], HAIR * (1.0 + np.abs(system.lower)), 0.0)
+            self._highest = system.upper - np.where(limits[1], HAIR * (1.0 + np.abs(system.upper)), 0.0)
         wish = ~np.isnan(system.preferred)
         self._wish = wish.astype(np.float64)
         self._preferred = np.where(wish, system.preferred, 0.0) * self.weight
@@ -188,7 +189,7 @@ class Objective:
 
     def select(self, frames: IntArray) -> Objective:
         """The same for some of the frames."""
-        some = copy(self)
+        some = alike(self)
         some.system = self.system.select(frames)
         if self._preferred.ndim > 1:
             some._preferred = self._preferred[frames]
@@ -196,13 +197,13 @@ class Objective:
 
     def on(self, system: System) -> Objective:
         """The same for a system that differs in its targets alone."""
-        other = copy(self)
+        other = alike(self)
         other.system = system
         return other
 
     def towards(self, values: FloatArray) -> Objective:
         """The same with poses of its own for each frame as the preferred ones, in all channels, (F, nv)."""
-        other = copy(self)
+        other = alike(self)
         other._preferred, other._wish = values * self.weight, self.system.own.astype(np.float64)
         other.wishes = True
         return other

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, Final
-
-import numpy as np
 
 from .errors import IKError
 
@@ -95,9 +94,9 @@ class SolverOptions:
             "element_weight",
         ):
             value = getattr(self, key)
-            if not (np.isfinite(value) and value > 0.0):
+            if not (isfinite(value) and value > 0.0):
                 raise IKError(f"{key} must be above 0 and finite, got {value}")
-        if not (np.isfinite(self.gamma) and self.gamma >= 0.0):
+        if not (isfinite(self.gamma) and self.gamma >= 0.0):
             raise IKError(f"gamma must be finite and not negative, got {self.gamma}")
         if self.clamp_distance is not None and not self.clamp_distance > 0.0:
             raise IKError(f"clamp_distance must be above 0 or None, got {self.clamp_distance}")
@@ -135,8 +134,8 @@ def with_overrides(options: SolverOptions | None, overrides: dict[str, Any]) -> 
     Raises:
         IKError: There is no such option, or its value is not possible.
     """
-    known = [field.name for field in fields(SolverOptions)]
-    unknown = sorted(set(overrides) - set(known))
+    known = SolverOptions.__dataclass_fields__
+    unknown = sorted(overrides.keys() - known.keys())
     if unknown:
         raise IKError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
     return replace(options or SolverOptions(), **overrides)

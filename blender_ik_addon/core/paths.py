@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .arrays import BoolArray, FloatArray, frozen
+from .bends import cross
 from .errors import IKError
 from .kinematics import forward_kinematics
-from .mechanism import cross
 from .options import SolverOptions, with_overrides
 from .problem import Problem
 from .rotation import matrix_from_rotvec, rotvec_from_matrix

@@ -8,12 +8,11 @@ that residuals and Jacobians of all levels are functions of the free channels al
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, frozen
+from .arrays import BoolArray, FloatArray, IntArray, alike
 from .clearance import ClearedMechanism, with_clearances, with_joints
 from .errors import IKError
 from .mechanism import Mechanism, PosedMechanism
@@ -122,16 +121,14 @@ class System:
         self._chooses = any(isinstance(rows, ChoiceRows) for level in self._levels for rows in level)
         self._task_of_error = [number for level in self._numbers for own in level for number in own]
         """Position in `tasks` of each column of the stacked errors."""
-        of_channels = self.mechanism.of_channels
-        self.lower: FloatArray = frozen(of_channels(skeleton.lower))
-        self.upper: FloatArray = frozen(of_channels(skeleton.upper))
-        self.preferred: FloatArray = frozen(of_channels(skeleton.preferred))
-        self.stiffness: FloatArray = frozen(of_channels(skeleton.stiffness))
-        """Limits, preferred values and stiffness of the free channels, (nv,)."""
+        self.lower, self.upper = self.mechanism.lower, self.mechanism.upper
+        """Limits of the free channels, (nv,)."""
+        self.preferred, self.stiffness = self.mechanism.preferred, self.mechanism.stiffness
+        """Their preferred values and stiffness, (nv,)."""
 
     def select(self, frames: IntArray) -> System:
         """The same system for some of its frames."""
-        some = copy(self)
+        some = alike(self)
         some._frames = self._frames[frames]
         some.mechanism = self.mechanism.select(frames)
         some._levels = [[rows.select(frames) for rows in level] for level in self._levels]
@@ -145,11 +142,11 @@ class System:
         """
         if len(targets) != len(self._tasks):
             raise IKError(f"{len(targets)} targets for {len(self._tasks)} tasks ({', '.join(self.labels)})")
-        some = copy(self)
+        some = alike(self)
         some._targets = targets
         some._levels = [
             [
-                rows.aimed([targets[number] for number in own])
+                rows.aimed(targets if len(own) == len(targets) else [targets[number] for number in own])
                 for rows, own in zip(level, numbers, strict=True)
             ]
             for level, numbers in zip(self._levels, self._numbers, strict=True)
@@ -168,7 +165,7 @@ class System:
 
     def first_levels(self, count: int) -> System:
         """The same system with its first levels alone, on the same mechanism."""
-        some = copy(self)
+        some = alike(self)
         some.priorities = self.priorities[:count]
         kept = sorted(number for level in self._numbers[:count] for own in level for number in own)
         some._tasks = tuple(self._tasks[number] for number in kept)
@@ -266,7 +263,7 @@ class System:
 
     def taking(self, taken: IntArray) -> System:
         """The same system with given alternatives, (F or 1, C)."""
-        some, start = copy(self), 0
+        some, start = alike(self), 0
         some._levels = [list(level) for level in self._levels]
         for level in some._levels:
             for place, rows in enumerate(level):
@@ -309,7 +306,12 @@ class System:
 
     def residuals(self, posed: PosedMechanism) -> list[FloatArray]:
         """Weighted residual of each level, (F, m) each."""
-        return [np.concatenate([rows.residual(posed) for rows in level], axis=1) for level in self._levels]
+        return [
+            level[0].residual(posed)
+            if len(level) == 1
+            else np.concatenate([rows.residual(posed) for rows in level], axis=1)
+            for level in self._levels
+        ]
 
     def alternate_jacobians(self, posed: PosedMechanism) -> list[FloatArray]:
         """Jacobian of each level with targets in place of points [Buss2009 §2], (F, m, nv) each."""

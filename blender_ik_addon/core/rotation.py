@@ -31,7 +31,7 @@ near pi; the inverse of the left Jacobian is [Sola2018] eq. 146 written with the
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -57,10 +57,33 @@ _CACHED_ORDERS = 4096
 # Orders: where the elements of the closed form go
 
 # Canonical arrays are (B, rows, m) with the joints innermost, so that the arithmetic runs over contiguous
-# memory: angles in the rows a, c, b; and a pool of the elements of M and its axes in the rows
-# m21 m22 m10 m00 m20 m01 m12 m11 m02 | -sa ca 0 1.
-_POOL_MATRIX = np.array([[3, 5, 8], [2, 7, 6], [4, 0, 1]])
-_POOL_AXES = np.array([[12, 11, 4], [11, 10, 0], [11, 9, 1]])
+# memory: angles in the rows a, c, b.
+
+# Each element of M and of its axes is a product of three and one of two entries of a table: x y z + v w. The
+# table has the sines of a, c, b, -a, -c, -b of all joints, that of an angle 0, then all their cosines.
+_SINES = ("sa", "sc", "sb", "-sa", "-sc", "-sb", "0")
+_ENTRIES = (*_SINES, "ca", "cc", "cb", "ca", "cc", "cb", "1")
+_ELEMENTS = (
+    "cb cc 1 0 0",  # m00
+    "sa sb cc ca -sc",
+    "ca sb cc sa sc",
+    "cb sc 1 0 0",  # m10
+    "sa sb sc ca cc",
+    "ca sb sc -sa cc",
+    "-sb 1 1 0 0",  # m20
+    "sa cb 1 0 0",
+    "ca cb 1 0 0",
+    "1 1 1 0 0",  # the axes, in columns, in the frame in which M acts
+    "0 0 0 0 0",
+    "-sb 1 1 0 0",
+    "0 0 0 0 0",
+    "ca 1 1 0 0",
+    "sa cb 1 0 0",
+    "0 0 0 0 0",
+    "-sa 1 1 0 0",
+    "ca cb 1 0 0",
+)
+_FACTORS = np.array([[_ENTRIES.index(name) for name in element.split()] for element in _ELEMENTS])  # (18, 5)
 
 # What each order, (6, ...), takes from where. i, j, k of each order:
 _PERMUTATION = frozen([["XYZ".index(axis) for axis in name] for name in EULER_ORDERS], np.int64)
@@ -69,8 +92,8 @@ _SIGN = frozen([1.0, -1.0, -1.0, 1.0, 1.0, -1.0])
 _ANGLES_IN = frozen(_PERMUTATION[:, [0, 2, 1]], np.int64)
 _ANGLES_OUT = frozen(np.argsort(_ANGLES_IN, axis=1), np.int64)
 _MATRIX_IN = frozen((3 * _PERMUTATION[:, :, None] + _PERMUTATION[:, None, :]).reshape(6, 9), np.int64)
-_MATRIX_OUT = frozen(_POOL_MATRIX[_INVERSE[:, :, None], _INVERSE[:, None, :]].reshape(6, 9), np.int64)
-_AXES_OUT = frozen(_POOL_AXES[_INVERSE[:, :, None], _INVERSE[:, None, :]].reshape(6, 9), np.int64)
+_MATRIX_OUT = (3 * _INVERSE[:, :, None] + _INVERSE[:, None, :]).reshape(6, 9)
+_FACTORS_OUT = _FACTORS[np.concatenate([_MATRIX_OUT, 9 + _MATRIX_OUT], axis=1)]  # (6, 18, 5)
 
 
 _LEVI_CIVITA = frozen(
@@ -86,24 +109,84 @@ def order_index(order: str) -> int:
     return EULER_ORDERS.index(order)
 
 
+class EulerElements:
+    """Rotation matrices of joints of given orders, as a function of rows of numbers with their angles.
+
+    With t = tan(x/2), sin x = 2t / (1 + t^2) and cos x = 2 / (1 + t^2) - 1, also where t is huge. That is one
+    function instead of two, and numpy's tangent is the fastest of the three.
+    """
+
+    def __init__(self, orders: IntArray, columns: IntArray, *, axes: bool) -> None:
+        """Prepare the tables.
+
+        Args:
+            orders: Of the joints, (m,).
+            columns: Where the angles x, y, z of each are, (m, 3).
+            axes: Whether the axes are wanted as well.
+        """
+        joints, sines = len(orders), len(_SINES) - 1
+        count = joints * sines + 1
+        signs = 0.5 * _SIGN[orders]
+        angles = np.take_along_axis(columns, _ANGLES_IN[orders], axis=1).T.ravel()
+        self._shape = (joints, 2, 3, 3) if axes else (joints, 3, 3)
+        self._columns = np.concatenate([angles, angles, angles[:1]])
+        self._halves = np.concatenate([np.tile(signs, 3), np.tile(-signs, 3), np.zeros(min(joints, 1))])
+        """By what angles are multiplied: half their sign, its opposite, 0, (6 m + 1,)."""
+        factors = _FACTORS_OUT[orders] if axes else _FACTORS_OUT[orders, :9]  # (m, 9 or 18, 5)
+        half, row = np.divmod(factors, len(_SINES))
+        entries = half * count + row * joints + np.where(row < sines, np.arange(joints)[:, None, None], 0)
+        self._factors = np.moveaxis(entries, -1, 0).reshape(5, joints * factors.shape[1])
+
+    def of(self, rows: FloatArray) -> FloatArray:
+        """Matrices (B, m, 3, 3) of rows (B, w); with axes both as (B, m, 2, 3, 3)."""
+        tangent = rows.take(self._columns, axis=1)
+        tangent *= self._halves
+        np.tan(tangent, out=tangent)
+        share = np.square(tangent)
+        share += 1.0
+        np.divide(2.0, share, out=share)
+        batches, count = tangent.shape
+        table = np.empty((batches, 2 * count))
+        np.multiply(share, tangent, out=table[:, :count])
+        np.subtract(share, 1.0, out=table[:, count:])
+        x, y, z, v, w = self._factors
+        elements = table.take(x, axis=1)
+        elements *= table.take(y, axis=1)
+        elements *= table.take(z, axis=1)
+        pairs = table.take(v, axis=1)
+        pairs *= table.take(w, axis=1)
+        elements += pairs
+        return elements.reshape(batches, *self._shape)
+
+
 @dataclass(frozen=True)
 class _Layout:
     """The orders of m joints as flat index tables between (..., m, width) and canonical (B, rows, m)."""
 
     joints: int
+    orders: IntArray
     sign: FloatArray
     angles_in: IntArray
     angles_out: IntArray
     matrix_in: IntArray
-    matrix_out: IntArray
-    axes_out: IntArray
+
+    @cached_property
+    def matrix_and_axes(self) -> EulerElements:
+        return EulerElements(self.orders, np.arange(3 * self.joints).reshape(-1, 3), axes=True)
+
+    @cached_property
+    def matrix(self) -> EulerElements:
+        return EulerElements(self.orders, np.arange(3 * self.joints).reshape(-1, 3), axes=False)
 
     def rows(self, values: FloatArray, table: IntArray) -> FloatArray:
         """Gather values (..., m, width) into canonical rows (B, width, m)."""
-        width = values.shape[-1]
+        gathered = self.flat(values).take(table, axis=1)
+        return gathered.reshape(len(gathered), values.shape[-1], self.joints)
+
+    def flat(self, values: FloatArray) -> FloatArray:
+        """Values (..., m, width) with a row for all joints, (B, m * width)."""
         batches = math.prod(values.shape[:-1]) // max(self.joints, 1)
-        gathered = values.reshape(batches, self.joints * width).take(table, axis=1)
-        return gathered.reshape(batches, width, self.joints)
+        return values.reshape(batches, self.joints * values.shape[-1])
 
     def place(self, rows: FloatArray, table: IntArray, shape: tuple[int, ...]) -> FloatArray:
         """Gather canonical rows (B, rows, m) into an array of that shape, (..., m, width)."""
@@ -124,12 +207,11 @@ def _build_layout(orders: IntArray) -> _Layout:
 
     return _Layout(
         joints=orders.size,
+        orders=frozen(orders, np.int64),
         sign=frozen(_SIGN[orders]),
         angles_in=rows(_ANGLES_IN),
         angles_out=place(_ANGLES_OUT),
         matrix_in=rows(_MATRIX_IN),
-        matrix_out=place(_MATRIX_OUT),
-        axes_out=place(_AXES_OUT),
     )
 
 
@@ -157,36 +239,11 @@ def _layout(order: int | IntArray, batch: tuple[int, ...]) -> _Layout:
 # Euler angles to matrices
 
 
-def _euler_pool(angles: FloatArray, layout: _Layout, axes: bool) -> FloatArray:
-    """Return the elements of M, and with `axes` those of its axes, as canonical rows (B, 9 or 13, m)."""
-    signed = layout.rows(angles, layout.angles_in)
-    signed *= layout.sign
-    batches, _, joints = signed.shape
-    trig = np.empty((batches, 6, joints))  # sa ca sc cc sb cb
-    np.sin(signed, out=trig[:, 0::2])
-    np.cos(signed, out=trig[:, 1::2])
-    # sa sc, sa cc, ca sc, ca cc:
-    products = (trig[:, 0:2, None] * trig[:, None, 2:4]).reshape(batches, 4, joints)
-    with_sb = products * trig[:, 4:5]
-    pool = np.empty((batches, 13 if axes else 9, joints))
-    np.multiply(trig[:, 0:4], trig[:, 5:6], out=pool[:, 0:4])
-    np.negative(trig[:, 4], out=pool[:, 4])
-    np.subtract(with_sb[:, 1:3], products[:, 2:0:-1], out=pool[:, 5:7])
-    np.add(with_sb[:, 0::3], products[:, 3::-3], out=pool[:, 7:9])
-    if axes:
-        np.negative(trig[:, 0], out=pool[:, 9])
-        pool[:, 10] = trig[:, 1]
-        pool[:, 11] = 0.0
-        pool[:, 12] = 1.0
-    return pool
-
-
 def matrix_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> FloatArray:
     """Return the rotation matrices (..., 3, 3) of Euler angles (..., 3) [rad]."""
     angles = np.asarray(angles, dtype=np.float64)
     layout = _layout(order, angles.shape[:-1])
-    pool = _euler_pool(angles, layout, axes=False)
-    return layout.place(pool, layout.matrix_out, (*angles.shape, 3))
+    return layout.matrix.of(layout.flat(angles)).reshape(*angles.shape, 3)
 
 
 def matrix_and_axes_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> tuple[FloatArray, FloatArray]:
@@ -197,9 +254,8 @@ def matrix_and_axes_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> 
     """
     angles = np.asarray(angles, dtype=np.float64)
     layout = _layout(order, angles.shape[:-1])
-    pool = _euler_pool(angles, layout, axes=True)
-    shape = (*angles.shape, 3)
-    return layout.place(pool, layout.matrix_out, shape), layout.place(pool, layout.axes_out, shape)
+    elements = layout.matrix_and_axes.of(layout.flat(angles)).reshape(*angles.shape[:-1], 2, 3, 3)
+    return elements[..., 0, :, :], elements[..., 1, :, :]
 
 
 # ----------------------------------------------------------------------------------------------------------

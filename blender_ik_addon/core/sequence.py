@@ -56,9 +56,9 @@ MATRICES: Final = 8
 
 STRIDES: Final = (16, 4, 1)
 """Every how many frames there is one of the first, second, ... pass."""
-FREE_STRIDES: Final = (64, 16, 4, 1)
-"""Likewise without a preferred pose, where there are no branches to be lost."""
 
+ROUGH: Final = 100.0
+"""How many times the tolerances [1] a coarse frame may be off when the next is started from it."""
 AGREE: Final = 1e-3
 """Largest difference [rad] between answers on the same branch, found from different starts."""
 FAR: Final = 2.0
@@ -261,13 +261,12 @@ class SequenceJob:
         before = int(chunk[0]) - 1
         known = np.arange(max(before - 1, 0), before + 1)
         left = chunk
-        strides = STRIDES if self._goal.wish else FREE_STRIDES
-        for stride in strides:
+        for stride in STRIDES:
             frames = left[(left % stride == 0) | (left == chunk[-1])]
             left = np.setdiff1d(left, frames)
             if not len(frames):
                 continue
-            if stride == strides[0]:
+            if stride == STRIDES[0]:
                 starts = np.broadcast_to(self._values[before], (len(frames), self._system.size))
                 yield from self._solve_coarse(before, frames, starts, options)
             else:
@@ -286,9 +285,19 @@ class SequenceJob:
         """Solve far frames so that each is what the one before it leads to."""
         neighbours = np.concatenate([[before], frames[:-1]])
         if not self._goal.wish:
-            # What the tasks leave free stays where it is, so that only the frame before leads to the next.
+            # What the tasks leave free stays where it is: only the frame before leads to the next, which
+            # need not be met exactly for that.
+            rough = replace(self._goal, tolerance=ROUGH * self._goal.tolerance)
             for neighbour, frame in zip(neighbours, frames, strict=True):
-                yield from self._solve(np.array([frame]), self._values[neighbour][None], options)
+                one, start = np.array([frame]), self._values[neighbour][None]
+                found = self._attempt(one, start, rough)
+                self._values[one] = found.values
+                self._iterations[one] += found.iterations
+                if not found.met[0]:
+                    self._search(int(frame), start, options)
+                    yield self._part
+            left = frames[~self._solved[frames]]
+            yield from self._solve(left, self._values[left], options)
             return
         self._take(frames, self._attempt(frames, starts))
         check = np.arange(1, len(frames))
@@ -346,11 +355,12 @@ class SequenceJob:
     def _take(self, frames: IntArray, found: Attempt) -> None:
         """Take the answers of an attempt where it met the tasks, its iterations everywhere."""
         self._iterations[frames] += found.iterations
-        met = frames[found.met]
-        self._values[met], self._errors[met] = found.values[found.met], found.errors[found.met]
-        self._met[met] = self._solved[met] = True
-        self._note(met)
-        for frame in met:
+        if not found.met.all():
+            frames, found = frames[found.met], found.select(found.met)
+        self._values[frames], self._errors[frames] = found.values, found.errors
+        self._met[frames] = self._solved[frames] = True
+        self._note(frames)
+        for frame in frames if self._told else ():
             self._told.pop(int(frame), None)
 
     def _search(self, frame: int, start: FloatArray, options: SolverOptions) -> None:
@@ -376,12 +386,15 @@ class SequenceJob:
         others = ~np.eye(width, dtype=np.bool_)
         # Lagrange's polynomials.
         shares = np.where(others, away[:, None, :] / np.where(others, apart, 1.0), 1.0).prod(axis=2)
-        values = self._values[knots]
-        between = np.einsum("fk,fkv->fv", shares, values)
+        values = self._values[known]  # (K, nv)
+        between = sum((share[:, None] * values[first + k] for k, share in enumerate(shares.T)), np.zeros(()))
         # Where two of them are far apart nothing lies between them.
-        far = np.abs(np.diff(values, axis=1)).max(axis=(1, 2), initial=0.0) > FAR
-        nearest = np.abs(away).argmin(axis=1)
-        return np.where(far[:, None], values[np.arange(len(frames)), nearest], between)
+        apart = step_sizes(values) > FAR
+        if apart.any():
+            far = np.logical_or.reduce([apart[first + k] for k in range(width - 1)])
+            nearest = first + np.abs(away).argmin(axis=1)
+            between = np.where(far[:, None], values[nearest], between)
+        return between
 
     def _rename(self) -> None:
         """Where only the angles jump and not the rotations, take angles that go on."""

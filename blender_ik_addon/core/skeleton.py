@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import BoolArray, FloatArray, IntArray, frozen
+from .arrays import BoolArray, FloatArray, IntArray, alike, frozen
 from .errors import IKError
 from .rotation import order_index
 
@@ -295,7 +295,12 @@ class Pose:
                 f"Pose.scale has shape {self.scale.shape}; channels of shape {self.channels.shape} "
                 f"need {(*self.channels.shape[:-1], 3)}"
             )
-        if not (np.isfinite(self.channels).all() and np.isfinite(self.scale).all()):
+        self._check_finite(self.channels)
+        self._check_finite(self.scale)
+
+    @staticmethod
+    def _check_finite(array: FloatArray) -> None:
+        if not np.isfinite(array).all():
             raise IKError("a pose has a value that is not finite")
 
     @classmethod
@@ -335,5 +340,8 @@ class Pose:
     def with_channels(self, channels: FloatArray) -> Pose:
         """The same scale with other channels."""
         if channels.shape == self.channels.shape:
-            return Pose(channels, self.scale)
+            other = alike(self)  # its scale has been checked
+            object.__setattr__(other, "channels", frozen(channels))
+            other._check_finite(other.channels)
+            return other
         return Pose(channels, np.broadcast_to(self.scale, (*channels.shape[:-1], 3)))

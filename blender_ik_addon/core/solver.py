@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray, frozen
+from .arrays import FloatArray, IntArray
 from .choosing import solved_choice
 from .continuity import renamed
 from .descent import DAMPING, Descent
@@ -65,8 +65,7 @@ class Status(StrEnum):
     """The callback asked to stop."""
 
 
-@dataclass(frozen=True)
-class TaskError:
+class TaskError(NamedTuple):
     """How well one task was met."""
 
     name: str
@@ -222,6 +221,8 @@ class Search:
         self._objective, self._system = objective, objective.system
         self._options, self._callback = options, callback
         self._tolerance, self._slack, self._goal = criteria.tolerance, criteria.slack, criteria.goal
+        self._start: FloatArray
+        """The free channels from which the search has started, (nv,)."""
         self._iterations = 0
         self._renamed = False
         """Whether the answer calls rotations by other angles than the attempt that found it."""
@@ -240,6 +241,7 @@ class Search:
             posed: The mechanism there, for a caller that has placed it already and inside the limits.
             attempted: Whether an attempt from there is known to fail.
         """
+        self._start = start[0]
         if self._options.differential:
             self._iterate(start)
             return
@@ -259,7 +261,7 @@ class Search:
         callback = self._report if self._callback is not None else None
         outcome = attempt(objective, starts, self._goal, callback, posed)
         self._iterations += int(outcome.iterations.max())
-        met = np.flatnonzero(outcome.met)
+        (met,) = outcome.met.nonzero()
         if len(met) and len(starts) == 1:
             self._short_way = outcome
         elif len(met):
@@ -403,15 +405,16 @@ class Search:
         system, short = self._system, self._short_way
         if short is not None:
             errors, history, finished = short.errors[0], short.history, True
-            values = self._named_like(short.values, system.mechanism.values(pose))
+            values = self._named_like(short.values, self._start)
             self._renamed = values is not short.values
         else:
             answer = self._answer
             values, errors = answer.point.values, self._errors(answer)
             history, finished = answer.history, answer.finished
         reached = errors <= self._tolerance
+        all_reached = bool(reached.all())
         explanations: Sequence[Explanation | None] = [None] * len(errors)
-        if not reached.all():
+        if not all_reached:
             posed = system.place(values)
             merged, clamp_distance = self._options.merged, self._options.clamp_distance
             explanations = explain(
@@ -425,22 +428,24 @@ class Search:
         )
         if system.alternatives:
             taken = [system.taken_label(number) for number in range(len(tasks))]
-            tasks = tuple(replace(task, taken=label) for task, label in zip(tasks, taken, strict=True))
+            tasks = tuple(task._replace(taken=label) for task, label in zip(tasks, taken, strict=True))
         if self._cancelled:
             status = Status.CANCELLED
-        elif all(task.reached for task in tasks):
+        elif all_reached:
             status = Status.REACHED
         else:
             settled = finished and not self._ran_out
             status = Status.SETTLED if settled else Status.MAX_ITERATIONS
         norms = np.concatenate(history)
+        costs = 0.5 * norms * norms
+        costs.setflags(write=False)
         return Solution(
             pose=system.mechanism.with_values(pose, values[0]),
             status=status,
             message=_message(status, tasks, self._iterations),
             iterations=self._iterations,
             errors=tasks,
-            costs=frozen(0.5 * norms**2),
+            costs=costs,
             limited=self._limited(values[0]),
         )
 

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A body that follows a hand on the mouse: some tasks hold strictly, others as long as they can.
+"""A body that follows a hand on the mouse: who gives way to whom, and how it is told.
 
-Strict levels decide who gives way, but levels that cannot be met are searched for by descents, one level
-after the other, and that takes too long between two movements of a mouse. Here tasks are *firm* or *loose*:
+Strict levels decide who gives way, but what cannot be met is searched for by descents, one level after the
+other: that takes too long between two movements of a mouse, and a pose may jump from one to the next. Here
+each level has a strength, many times that of the level below, and the pose is the one in which all pulls
+balance (`equilibrium`). That needs a few steps from where the body was, and moves smoothly with the targets.
 
-1. All of them are attempted at once, from where the body is. As long as that meets them nothing gives way,
-   and what they leave free stays near the pose in which it all began.
-2. Where it does not, a guide is found first: firm and loose tasks in one level, the loose ones with a small
-   weight, staying near the first pose with a smaller one, in a few iterations.
-3. Then the firm tasks alone, with their own levels, as near to the guide as can be. So loose tasks never cost
-   firm ones anything, and the pose goes on smoothly from one regime to the other: at the border between them
-   the guide meets everything.
+*Firm* tasks have strengths by their levels. *Loose* tasks are weaker than all of them, and what nobody asks
+for stays near the pose in which it all began. Met is what needs less than its strength; of a stronger task a
+weaker one that gives way costs but a small part of the softness.
 """
 
 from __future__ import annotations
@@ -21,30 +19,39 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import FloatArray
+from .arrays import FloatArray, IntArray
+from .equilibrium import Equilibrium
 from .errors import IKError
+from .explanation import Explanation, Limit, Reason
+from .objective import Objective
 from .options import SolverOptions
-from .problem import Problem
-from .skeleton import Pose, Skeleton
-from .solver import Solution, TaskError, solve
-from .tasks import StayNear, Task
+from .problem import Problem, System
+from .skeleton import CHANNELS, Pose, Skeleton
+from .solver import TaskError
+from .tasks import Task
 
-LOOSE_WEIGHT: Final = 0.03
-"""Weight of loose tasks in the guide against firm ones [1]: an error of theirs of a metre moves a firm one by
-a millimetre, which the pass after it takes back."""
+LOOSE_STRENGTH: Final = 10.0
+"""Strength of loose tasks [1]: they give way rather than keep a bone by more radians than these away from
+where it was, with a lever as long as the reach."""
 
-STAY_WEIGHT: Final = 0.002
-"""Weight in the guide of staying near the pose in which it all began [1]: little against loose tasks, but
-without it the guide would wander where nothing else decides."""
+LEVEL_RATIO: Final = 10.0
+"""Strength of a level by that of the level below [1]."""
 
-ATTEMPT_ITERATIONS: Final = 10
-"""Iterations after which an attempt to meet all tasks is given up; one that succeeds needs 2 to 5."""
+MOST_LEVELS: Final = 6
+"""Levels that differ in strength; more would leave too few digits."""
 
-PASS_ITERATIONS: Final = 10
-"""Most iterations of one descent of the other passes: what is left comes with the next movement."""
+SOFTNESS: Final = 1e-4
+"""δ, in reaches or [rad], of which a task that holds may be off by a part; less if tolerances ask for it."""
 
-RETURN_SHARE: Final = 0.02
-"""Error of loose tasks in the guide, in lengths of the reach or [rad], up to which all is attempted again."""
+STEP_ITERATIONS: Final = 15
+"""Most iterations for one movement: what is left comes with the next. Most movements need 2 to 8."""
+
+PULLS: Final = 0.02
+"""Part of the force that it could have [1] from which a missed task pulls at anything: a straight limb does
+not pull at its joints."""
+
+TAKES_PART: Final = 0.1
+"""Part of the force of a missed task [1] from which what balances it is named."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class Follower:
         Args:
             skeleton: The skeleton; what it prefers does not matter.
             pose: Where to start, without leading axes.
-            options: Tolerances and the like; the method is 'PRIORITY'.
+            options: Its tolerances count.
             preferred: What the tasks leave free stays near these channels, (n, 6); near `pose` when None.
 
         Raises:
@@ -89,112 +96,168 @@ class Follower:
             raise IKError(f"the pose has shape {pose.channels.shape}, wanted {skeleton.lower.shape}")
         self._pose = pose
         self._skeleton = replace(skeleton, preferred=pose.channels if preferred is None else preferred)
-        self._options = replace(options, method="PRIORITY", restarts=0)
-        self._yielding = False
+        self._tolerances = (options.tolerance_position, options.tolerance_rotation)
+        self._last: tuple[object, Equilibrium] | None = None
+        """What the last movement was about, and what it came to."""
+        self._taken: IntArray | None = None
+        """Alternatives that were taken last, (1, C)."""
 
     @property
     def pose(self) -> Pose:
         """Where the body is now."""
         return self._pose
 
-    def follow(self, firm: Sequence[Task], loose: Sequence[Task] = ()) -> Followed:
+    def follow(
+        self, firm: Sequence[Task], loose: Sequence[Task] = (), *, most_iterations: int = STEP_ITERATIONS
+    ) -> Followed:
         """Move the body.
 
         Args:
-            firm: Tasks that hold strictly, by their levels; each with a weight.
+            firm: Tasks that hold by their levels, at least one; each with a weight.
             loose: Tasks that hold as far as these let them, each with a weight.
+            most_iterations: When to stop on the way.
 
         Raises:
-            IKError: A task does not fit the skeleton.
+            IKError: A task does not fit the skeleton, or there is none.
         """
+        if not firm:
+            raise IKError("there is nothing to follow: no firm task")
         before = self._pose.channels
-        iterations, returning = 0, self._yielding
-        if loose and not self._yielding:
-            found = self._attempt([*firm, *loose])
-            if found.reached:
-                return self._moved(found, found.errors[: len(firm)], found.errors[len(firm) :], before)
-            iterations = found.iterations
-            self._yielding = True
-        if not loose:
-            self._yielding = False
-            found = solve(
-                Problem(self._skeleton, tuple(firm)),
-                self._pose,
-                self._options,
-                max_iterations=min(PASS_ITERATIONS, self._options.max_iterations),
-            )
-            return self._moved(found, found.errors, (), before)
-        guide = self._guide(firm, loose)
-        found = solve(
-            Problem(replace(self._skeleton, preferred=guide.pose.channels), tuple(firm)),
-            guide.pose,
-            self._options,
-            max_iterations=min(PASS_ITERATIONS, self._options.max_iterations),
+        tasks, strengths = (*firm, *loose), _strengths(firm, loose)
+        # Systems stack tasks by kind; in that order they are told apart by their rows.
+        kinds = list(dict.fromkeys(type(task) for task in tasks))
+        order = sorted(range(len(tasks)), key=lambda number: kinds.index(type(tasks[number])))
+        plain = tuple(replace(tasks[number], priority=0, weight=1.0) for number in order)
+        problem = Problem(self._skeleton, plain)
+        system = self._choosing(problem.assemble(self._pose.as_batch()))
+        about = tuple(
+            (type(tasks[number]), tasks[number].label, float(strengths[number]), count)
+            for number, count in zip(order, system.row_counts, strict=True)
         )
-        missed = self._errors_of(loose, found.pose)
-        iterations += guide.iterations
-        share = max(error.error / (1.0 if error.angular else self._skeleton.reach) for error in missed)
-        self._yielding = share > RETURN_SHARE or not found.reached
-        if returning and not self._yielding:
-            self._pose = found.pose
-            whole = self._attempt([*firm, *loose])
-            iterations += found.iterations
-            if whole.reached:
-                count = len(firm)
-                return self._moved(
-                    whole, whole.errors[:count], whole.errors[count:], before, iterations=iterations
-                )
-        return self._moved(found, found.errors, missed, before, iterations=iterations)
-
-    def _attempt(self, tasks: Sequence[Task]) -> Solution:
-        """All tasks at once, for a few iterations."""
-        return solve(
-            Problem(self._skeleton, tuple(tasks)),
-            self._pose,
-            self._options,
-            callback=lambda iteration, _values: iteration >= ATTEMPT_ITERATIONS,
-        )
-
-    def _guide(self, firm: Sequence[Task], loose: Sequence[Task]) -> Solution:
-        """A pose that is nearly right for the firm tasks, and the best for the loose ones then."""
-        merged = [replace(task, priority=0) for task in firm]
-        merged += [replace(task, priority=0, weight=LOOSE_WEIGHT * task.weight) for task in loose]
-        merged.append(StayNear(channels=self._skeleton.preferred, weight=STAY_WEIGHT))
-        return solve(
-            Problem(self._skeleton, tuple(merged)),
-            self._pose,
-            self._options,
-            max_iterations=min(PASS_ITERATIONS, self._options.max_iterations),
-            preferred_pose=False,
-        )
-
-    def _errors_of(self, tasks: Sequence[Task], pose: Pose) -> tuple[TaskError, ...]:
-        """By how much a pose misses tasks, without a reason."""
-        batch = pose.as_batch()
-        system = Problem(self._skeleton, tuple(tasks)).assemble(batch)
-        errors = system.errors(system.place(system.mechanism.values(batch)))[0]
-        limits = (self._options.tolerance_position, self._options.tolerance_rotation)
-        return tuple(
-            TaskError(task.label, float(error), task.angular, bool(error <= limits[task.angular]), None)
-            for task, error in zip(tasks, errors, strict=True)
-        )
-
-    def _moved(
-        self,
-        found: Solution,
-        firm: tuple[TaskError, ...],
-        loose: tuple[TaskError, ...],
-        before: FloatArray,
-        *,
-        iterations: int = 0,
-    ) -> Followed:
-        self._pose = found.pose
-        change = float(np.abs(found.pose.channels - before).max(initial=0.0))
+        last = self._last[1] if self._last is not None and self._last[0] == about else None
+        objective = Objective(system, merged=True, clamp_distance=None)
+        reach = self._skeleton.reach
+        softness = min(SOFTNESS, self._tolerances[0] / reach, self._tolerances[1])
+        values = system.mechanism.values(self._pose.as_batch())
+        rest = Equilibrium(objective, values, strengths[order], softness, last)
+        rest.relax(most_iterations)
+        self._last = about, rest
+        self._pose = system.mechanism.with_values(self._pose, rest.stand.values[0])
+        errors = self._errors(system, rest, [tasks[n].priority for n in order], len(firm), order)
+        told = [errors[order.index(number)] for number in range(len(tasks))]
+        firm_errors, loose_errors = tuple(told[: len(firm)]), tuple(told[len(firm) :])
+        change = float(np.abs(self._pose.channels - before).max(initial=0.0))
         return Followed(
-            pose=found.pose,
-            firm=firm,
-            loose=loose,
-            yielding=not all(error.reached for error in loose),
-            iterations=found.iterations + iterations,
-            settled=change <= self._options.step_tolerance,
+            pose=self._pose,
+            firm=firm_errors,
+            loose=loose_errors,
+            yielding=not all(error.reached for error in loose_errors),
+            iterations=rest.iterations,
+            settled=rest.settled or change == 0.0,
         )
+
+    def _choosing(self, system: System) -> System:
+        """The system with the nearest of alternatives; what was taken stays within its margin."""
+        if not system.alternatives:
+            return system
+        posed = system.place(system.mechanism.values(self._pose.as_batch()))
+        kept = self._taken if self._taken is not None and self._taken.shape == system.taken.shape else None
+        self._taken = system.nearest(posed, kept)
+        return system.taking(self._taken)
+
+    def _errors(
+        self, system: System, rest: Equilibrium, levels: Sequence[int], firm: int, order: Sequence[int]
+    ) -> list[TaskError]:
+        """By how much tasks are missed and why, in the order of the system."""
+        errors = system.errors(rest.stand.posed)[0].tolist()
+        within = [self._tolerances[angular] for angular in system.angular]
+        reached = [error <= most for error, most in zip(errors, within, strict=True)]
+        if all(reached):
+            whys: list[Explanation | None] = [None] * len(errors)
+        else:
+            whys = _explained(system, rest, errors, reached, levels, [number < firm for number in order])
+        return [
+            TaskError(label, error, angular, met, why)
+            for label, error, angular, met, why in zip(
+                system.labels, errors, system.angular, reached, whys, strict=True
+            )
+        ]
+
+
+def _strengths(firm: Sequence[Task], loose: Sequence[Task]) -> FloatArray:
+    """How strongly each task pulls at most, first the firm ones, (T,)."""
+    levels = sorted({task.priority for task in firm}, reverse=True)
+    above = {level: min(place + 1, MOST_LEVELS) for place, level in enumerate(levels)}
+    firm_strengths = [task.weight * LOOSE_STRENGTH * LEVEL_RATIO ** above[task.priority] for task in firm]
+    return np.array(firm_strengths + [task.weight * LOOSE_STRENGTH for task in loose])
+
+
+def _explained(
+    system: System,
+    rest: Equilibrium,
+    errors: Sequence[float],
+    reached: Sequence[bool],
+    levels: Sequence[int],
+    firm: Sequence[bool],
+) -> list[Explanation | None]:
+    """Why firm tasks were missed: what balances the force with which each pulls.
+
+    Args:
+        system: The tasks.
+        rest: What they came to.
+        errors: Of each task [m] or [rad].
+        reached: Whether it is within its tolerance.
+        levels: Its priority.
+        firm: Whether it is firm.
+    """
+    slopes, total, held = rest.forces()
+    levers = rest.levers()
+    names = system.labels
+    whys: list[Explanation | None] = []
+    for number, pull in enumerate(slopes):
+        if reached[number] or not firm[number]:
+            whys.append(None)
+            continue
+        size = float(np.linalg.norm(pull))
+        movable = bool(levers[number] > 0.0)
+        shares = -(slopes @ pull) / max(size, np.finfo(np.float64).tiny) ** 2
+        shares[number] = 0.0
+        limits: tuple[Limit, ...] = ()
+        others: list[int] = []
+        if size > PULLS * levers[number]:
+            pressed = np.where(held, total * pull, 0.0) / size**2
+            limits = tuple(
+                _limit(system, rest, int(column))
+                for column in np.argsort(-pressed)
+                if pressed[column] >= TAKES_PART
+            )
+            order = np.argsort(-shares).tolist()
+            others = [k for k in order if shares[k] >= TAKES_PART and firm[k] and levels[k] <= levels[number]]
+        above = [k for k in others if levels[k] < levels[number]]
+        beside = [k for k in others if levels[k] == levels[number] and names[k] != names[number]]
+        reason = Reason.OUT_OF_REACH
+        if movable and (limits or others):
+            reason = Reason.SHARED if beside else Reason.PRECEDENCE if above else Reason.LIMITS
+        whys.append(
+            Explanation(
+                task=names[number],
+                error=errors[number],
+                angular=system.angular[number],
+                reason=reason,
+                limits=limits,
+                outranked_by=tuple(dict.fromkeys(names[k] for k in above)),
+                levels=tuple(sorted({levels[k] for k in above})),
+                shares_with=tuple(dict.fromkeys(names[k] for k in beside)),
+                level=levels[number],
+                movable=movable,
+            )
+        )
+    return whys
+
+
+def _limit(system: System, rest: Equilibrium, column: int) -> Limit:
+    """The limit on which a free channel stands."""
+    joint, channel = divmod(int(system.mechanism.channels[column]), CHANNELS)
+    value = float(rest.stand.values[0, column])
+    upper = bool(value >= system.upper[column])
+    return Limit(system.problem.skeleton.names[joint], channel, value, upper, gain=0.0)

@@ -190,6 +190,31 @@ def test_a_level_in_conflict_with_itself_is_held_by_its_rows() -> None:
     assert hold.left.shape[1] == 3 and hold.bends.shape[1] == 0
 
 
+@pytest.mark.parametrize("iterations", range(4))
+@pytest.mark.parametrize("seed", range(3))
+def test_a_level_that_is_stopped_on_its_way_is_held_by_its_rows_where_it_is(
+    seed: int, iterations: int
+) -> None:
+    """Its pull is not balanced yet: held by that it would go on, as soon as a lower level moves."""
+    rng = np.random.default_rng(seed)
+    skeleton = chain(3)
+    task = ReachPoint(joint=2, point=tip(), target=6.0 * random_rotations(rng, 1)[0][:, 0])
+    lowered = Lowered(skeleton, [task], 0, random_pose(rng, skeleton, angle=0.9))
+    descent = lowered.descent(0)
+    for _ in range(iterations):
+        descent.iterate()
+    assert not descent.finished
+    hold = descent.hold()
+    assert hold.pull is None and hold.bends.shape[1] == 0
+    assert hold.left.shape[1] == 3
+    lowered.holds.append(hold)
+    place = lowered.place(descent.point.values)
+    along = lowered.footing(place).along
+    assert_allclose(place.jacobians[0] @ along, 0.0, atol=1e-12)
+    moved = lowered.objective.moved(descent.point.values, 0.2 * along[:, 0][None])
+    assert_allclose(lowered.returned(moved).place.residuals[0], place.residuals[0], atol=1e-9)
+
+
 @pytest.mark.parametrize("limit", [None, 0.7], ids=["free", "limits"])
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_is_asked_below_levels_that_cannot_be_met_stay(seed: int, limit: float | None) -> None:

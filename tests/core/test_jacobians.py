@@ -29,8 +29,9 @@ from blender_ik_addon.core import (
     forward_kinematics,
 )
 from blender_ik_addon.core import objective as objective_module
+from blender_ik_addon.core.bends import AngularBend, PointBend
 from blender_ik_addon.core.kinematics import orthogonalized
-from blender_ik_addon.core.mechanism import AngularBend, Mechanism, PointBend
+from blender_ik_addon.core.mechanism import Mechanism
 from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.problem import Level, System
 from blender_ik_addon.core.tasks.aims import ALONG_BONE

@@ -442,6 +442,19 @@ def test_angle_is_accurate_near_zero_and_near_pi(axis: Array, angle: float, near
         assert_allclose(found, wanted, atol=4e-16 + 1e-15 * wanted)
 
 
+@each_order
+@pytest.mark.parametrize("beside", [0.0, 1e-16, -1e-12, 1e-8, -1e-4])
+@pytest.mark.parametrize("quarters", range(-8, 9))
+def test_angles_of_quarter_turns_keep_their_digits(order: int, quarters: int, beside: float) -> None:
+    angle = quarters * 0.5 * math.pi + beside
+    sine, cosine = math.sin(angle), math.cos(angle)
+    for axis, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
+        wanted = np.eye(3)
+        wanted[[j, k], [j, k]] = cosine
+        wanted[k, j], wanted[j, k] = sine, -sine
+        assert_allclose(rotation.matrix_from_euler(angle * np.eye(3)[axis], order), wanted, atol=1e-15)
+
+
 def test_identity_is_exact() -> None:
     assert_array_equal(rotation.quat_from_matrix(np.eye(3)), [1.0, 0.0, 0.0, 0.0])
     assert_array_equal(rotation.quat_from_rotvec(np.zeros(3)), [1.0, 0.0, 0.0, 0.0])

@@ -26,8 +26,10 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.mechanism import PosedMechanism
+from blender_ik_addon.core.motion import Motion
 from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.sequence import SequenceJob
+from scripts.examples import trees
 from tests.core.builders import Array, chain, planar, random_pose, tip, upper_body
 from tests.core.strategies import rotation_about
 
@@ -400,3 +402,30 @@ def test_each_by_itself_knows_no_order(rng: np.random.Generator) -> None:
     told: list[float] = []
     stopped = solve_each(problem, poses, progress=lambda part: bool(told.append(part)) or True)
     assert stopped.cancelled == (told[0] < 1.0)
+
+
+def test_a_long_motion_without_preferred_pose_stays_on_its_branch() -> None:
+    """With coarse frames too far apart what the tasks leave free went elsewhere, and the motion jumped."""
+    figure, frames = trees.human_tree(), 1000
+    rng = np.random.default_rng(1)
+    trees.track_targets(figure, 250, rng)
+    targets = trees.track_targets(figure, frames, rng)
+    skeleton = figure.skeleton()
+    found = solve_sequence(
+        Problem(skeleton, figure.tasks(targets)),
+        Pose.rest(skeleton, (frames,)),
+        tolerance_position=1e-3,
+        preferred_pose=False,
+    )
+    assert found.reached and found.branches == ()
+    assert np.abs(np.diff(found.pose.channels, axis=0)).max() < 0.1
+
+
+def test_steps_of_a_motion_are_those_of_its_values_of_now() -> None:
+    skeleton = chain(2)
+    pose = Pose.rest(skeleton, (4,))
+    system = Problem(skeleton, (ReachPoint(joint=1, target=np.zeros(3)),)).assemble(pose)
+    motion = Motion(system.mechanism, pose)
+    assert_array_equal(motion.steps(), np.zeros(3))
+    motion[2] = np.full(system.size, 0.5)
+    assert_array_equal(motion.steps(), [0.0, 0.5, 0.5])

@@ -374,7 +374,7 @@ NOTICEABLE = 2e-5
 @each_limit
 def test_the_first_level_that_differs_falls(method: str, limit: float | None) -> None:
     skeleton = torso(limit=limit)
-    options = SolverOptions(method=method, max_iterations=10)
+    options = SolverOptions(method=method, max_iterations=12)
     tasks = (
         *far_and_near(skeleton),
         MatchOrientation(joint="chest", target=np.diag([-1.0, -1.0, 1.0]), priority=2),

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from math import factorial
 from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, frozen
-from ..mechanism import Mechanism, PointBend, PosedMechanism, cross
+from ..arrays import BoolArray, FloatArray, alike, frozen
+from ..bends import PointBend, cross
+from ..mechanism import Mechanism, PosedMechanism
 from ..rotation import skew
 from ..skeleton import Skeleton
 from .base import (
@@ -133,7 +133,7 @@ class AimRows(Rows):
 
     def aimed(self, targets: Sequence[FloatArray]) -> AimRows:
         """The same rows of one frame with other targets, (3,) [m] each."""
-        some = copy(self)
+        some = alike(self)
         some._target = stack_targets(targets, (3,))
         return some
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, frozen
+from ..arrays import BoolArray, FloatArray, IntArray, alike, frozen
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import Skeleton
@@ -134,7 +133,7 @@ class Rows(ABC):
 
     def select(self, frames: IntArray) -> Rows:
         """The same rows for some of the frames."""
-        some = copy(self)
+        some = alike(self)
         for name in self.by_frame:
             array = getattr(self, name)
             if len(array) > 1:

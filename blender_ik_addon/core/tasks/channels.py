@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, frozen
+from ..arrays import FloatArray, IntArray, alike, frozen
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import CHANNELS, Skeleton
@@ -108,7 +107,7 @@ class ChannelRows(Rows):
         """The same rows of one frame with other channels, (n, 6) each."""
         stacked = stack_targets(targets, (self._mechanism.skeleton.posed_joints, CHANNELS))[0]
         wanted = self._mechanism.of_channels(stacked)
-        some = copy(self)
+        some = alike(self)
         some._wanted = np.concatenate([row[own] for row, own in zip(wanted, self._columns_of, strict=True)])[
             None
         ]

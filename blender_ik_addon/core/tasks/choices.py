@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, alike
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import Skeleton
@@ -143,7 +142,7 @@ class ChoiceRows(Rows):
 
     def aimed(self, targets: Sequence[FloatArray]) -> ChoiceRows:
         """The same rows of one frame with other targets, as for `OneOf.moved`."""
-        some = copy(self)
+        some = alike(self)
         some._parts = [
             [rows.aimed([own]) for rows, own in zip(parts, task.split(target), strict=True)]
             for task, parts, target in zip(self._tasks, self._parts, targets, strict=True)
@@ -169,7 +168,7 @@ class ChoiceRows(Rows):
 
     def taking(self, taken: IntArray) -> ChoiceRows:
         """The same rows with given alternatives, (F or 1, tasks)."""
-        some = copy(self)
+        some = alike(self)
         some._taken = taken
         return some
 

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, frozen
+from ..arrays import FloatArray, alike, frozen
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import Skeleton
@@ -118,7 +117,7 @@ class DistanceRows(PointFunctionRows):
 
     def aimed(self, targets: Sequence[FloatArray]) -> DistanceRows:
         """The same rows of one frame with other places, (3,) [m] each."""
-        some = copy(self)
+        some = alike(self)
         some._target = stack_targets(targets, (3,))
         return some
 

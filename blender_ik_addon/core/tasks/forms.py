@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..mechanism import summed_product
+from ..bends import summed_product
 
 
 @dataclass(frozen=True)

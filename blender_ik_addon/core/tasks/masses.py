@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, frozen
+from ..arrays import FloatArray, IntArray, alike, frozen
+from ..bends import PointBend
 from ..errors import IKError
-from ..mechanism import Mechanism, PointBend, PosedMechanism
+from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import Skeleton
 from .base import PLAIN_AXES, Rows, Task, frame_axis, of_frame, stack_frames, stack_targets
 
@@ -150,7 +150,7 @@ class BalanceRows(Rows):
 
     def aimed(self, targets: Sequence[FloatArray]) -> BalanceRows:
         """The same rows of one frame with other places, (3,) [m] each."""
-        some = copy(self)
+        some = alike(self)
         some._target = stack_targets(targets, (3,))
         return some
 

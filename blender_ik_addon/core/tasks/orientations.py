@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import FloatArray, frozen
+from ..arrays import FloatArray, alike, frozen
+from ..bends import AngularBend
 from ..errors import IKError
-from ..mechanism import AngularBend, Mechanism, PosedMechanism
+from ..mechanism import Mechanism, PosedMechanism
 from ..rotation import left_jacobian_inverse, rotvec_from_matrix
 from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, frame_axis, of_frame, stack_frames, stack_targets
 from .forms import FormBend
@@ -90,7 +90,7 @@ class OrientationRows(AxisRows):
         stacked = stack_targets(targets, (3, 3))
         if not _are_rotations(stacked):
             raise IKError("a target orientation is not a rotation matrix")
-        some = copy(self)
+        some = alike(self)
         some._target, some._turned = stacked, None
         return some
 

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, alike
+from ..bends import PointBend
 from ..errors import IKError
-from ..mechanism import Mechanism, PointBend, PosedMechanism
+from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import CHANNELS, Skeleton
 from .base import ORIGIN, Rows, Task, checked_vector, frame_axis, of_frame, stack_frames, stack_targets
 
@@ -154,7 +154,7 @@ class PlaneRows(Rows):
 
     def aimed(self, targets: Sequence[FloatArray]) -> PlaneRows:
         """The same rows of one frame with other points of the planes, (3,) [m] each."""
-        some = copy(self)
+        some = alike(self)
         some._origin = stack_targets(targets, (3,))
         return some
 

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, frozen
+from ..arrays import FloatArray, alike, frozen
+from ..bends import PointBend
 from ..errors import IKError
-from ..mechanism import Mechanism, PointBend, PosedMechanism
+from ..mechanism import Mechanism, PosedMechanism
 from .base import (
     ALL_AXES,
     ORIGIN,
@@ -102,8 +102,8 @@ class PointRows(AxisRows):
     def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
         super().__init__(tasks, mechanism)
         matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in self._joints], axis=1)
-        points = np.array([task.point for task in tasks])
-        self._local = (matrices[..., :3, :3] @ points[..., None])[..., 0] + matrices[..., :3, 3]  # (F, E, 3)
+        points = np.array([[*task.point, 1.0] for task in tasks])
+        self._local = (matrices @ points[..., None])[..., 0]  # (F, E, 4), a 1 at the end
         self._target = stack_frames([task.target for task in tasks], 1)
         axes_from_armature = np.swapaxes(stack_frames([task.armature_from_axes for task in tasks], 2), -1, -2)
         chosen = np.array([task.axes for task in tasks], dtype=np.float64)
@@ -116,6 +116,8 @@ class PointRows(AxisRows):
         """Whether W is the identity."""
         self._known: tuple[PosedMechanism, FloatArray] | None = None
         """The pose that was asked for last, and where the points are there."""
+        self._missed: tuple[PosedMechanism, FloatArray] | None = None
+        """Likewise, and how far they are from their targets."""
 
     def _points(self, posed: PosedMechanism) -> FloatArray:
         """Where the points are, (F, E, 3) [m], which residual, Jacobian and errors of one pose all need."""
@@ -123,15 +125,21 @@ class PointRows(AxisRows):
             self._known = posed, posed.points(self._anchors, self._local)
         return self._known[1]
 
+    def _away(self, posed: PosedMechanism) -> FloatArray:
+        """From the targets to the points, (F, E, 3) [m]."""
+        if self._missed is None or self._missed[0] is not posed:
+            self._missed = posed, self._points(posed) - self._target
+        return self._missed[1]
+
     def aimed(self, targets: Sequence[FloatArray]) -> PointRows:
         """The same rows of one frame with other places, (3,) each."""
-        some = copy(self)
-        some._target = stack_targets(targets, (3,))
+        some = alike(self)
+        some._target, some._missed = stack_targets(targets, (3,)), None
         return some
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted distance along each axis, (F, m)."""
-        away = self._points(posed) - self._target
+        away = self._away(posed)
         return self._rows(away if self._plain else (self._weights @ away[..., None])[..., 0])
 
     def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
@@ -163,6 +171,6 @@ class PointRows(AxisRows):
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances along the chosen axes, (F, tasks) [m]."""
-        away = self._points(posed) - self._target
+        away = self._away(posed)
         masked = away if self._used is None else (self._axes @ away[..., None])[..., 0]
         return np.sqrt(np.einsum("fek,fek->fe", masked, masked))

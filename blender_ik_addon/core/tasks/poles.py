@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, alike
+from ..bends import cross
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism, cross
+from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import Skeleton
 from .base import Rows, Task, checked_vector, frame_axis, of_frame, stack_frames, stack_targets
 from .functions import PointFunctionRows
@@ -108,7 +108,7 @@ class PoleRows(PointFunctionRows):
 
     def aimed(self, targets: Sequence[FloatArray]) -> PoleRows:
         """The same rows of one frame with other targets, (3,) [m] each."""
-        some = copy(self)
+        some = alike(self)
         some._target = stack_targets(targets, (3,))
         return some
 

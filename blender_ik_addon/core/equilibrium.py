@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A pose in which pulls of bounded strength, limits and the preferred pose balance.
+
+Each task t pulls with a force that hardly grows with its residual r_t, and a spring draws every channel to
+its preferred value. The pose rests where the energy
+
+    Φ(u) = Σ_t F_t (√(δ² + |r_t|²) − δ + ½κ|r_t|²) + ½|w(u)|²,  lower <= u <= upper,
+
+w = u − preferred, has a minimum. A task that needs less than its strength F_t to be held is met, but for a
+small part of δ; one that needs more gives way, and goes on pulling with little more than F_t: an exact
+penalty [NocedalWright2006 §17.2], rounded off by δ. So what is weak yields to what is strong, as with levels
+of priorities, but gradually: Φ is smooth, and its minimum moves smoothly with the targets, also where tasks
+begin to give way and where nothing can be reached any more.
+
+**Steps** are Newton's. The force F_t y_t of a task, |y_t| <= 1, is carried along as an unknown of its own,
+y_t √(δ² + |r_t|²) = r_t, and both equations are linearised together [ChanGolubMulet1999]: plain Newton steps
+would fail as soon as a residual is larger than δ. The curvature of the tasks counts with the forces y, for it
+is what decides far out of reach; where the model is not convex it is shifted until it is. Limits are an
+active set in each step.
+
+**Acceptance.** The motion of a step is bent and the model straight, so tasks that hold firmly are put right
+by the factors of the step (a second-order correction [NocedalWright2006 §18.3]). A step is taken when Φ
+falls.
+
+All of this is for one frame, in the units of `objective`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray, IntArray
+from .objective import Objective, Stand
+
+GROWTH: Final = 0.3
+"""κ [1]: growth of a pull with the distance, in reaches or [rad]. Without it two equal pulls would not care
+which of them gives way."""
+
+MAX_CHANGE: Final = 0.5
+"""Largest change of a channel in one step [rad]."""
+RADIUS_FACTORS: Final = (2.0, 0.25)
+"""Change of the trust radius after a step that was taken, and after one that was not."""
+SMALLEST_RADIUS: Final = 1e-7
+"""Trust radius [rad] below which nothing gets better any more."""
+
+SHIFT: Final = (0.3, 4.0, 16.0)
+"""Shift of a model that is not convex: the first that is tried, by what it grows, and which part of the last
+one that was needed is tried first [1]."""
+MOST_SHIFT: Final = 1e12
+"""Shift [1] at which the model is taken as it is: nothing in it is finite then."""
+
+CORRECTIONS: Final = 3
+"""Most second-order corrections of a step, each one forward kinematics."""
+KEPT: Final = (0.7, 0.3)
+"""Part of the promised fall [1] from which a step needs no correction, and no further one."""
+LARGE_STEP: Final = 1e-4
+"""Change [rad] from which a step may need a correction."""
+
+QUADRATIC: Final = 1e-4
+"""Change [rad] in a step of Newton's method after which the next one would change nothing to speak of."""
+STILL: Final = 1e-6
+"""The same in a step that was shifted or cut short [rad]."""
+ROUNDING: Final = 1e-12
+"""Part of Φ, and of 1, that may be rounding."""
+
+ACTIVE_SETS: Final = 40
+"""Most sets of limits, or shifts, that are tried for a step."""
+RELEASED: Final = 1e-9
+"""Slope away from a limit [1] from which a channel is let go."""
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A quadratic model of Φ at a place."""
+
+    slope: FloatArray
+    """g, (nv,)."""
+    curvature: FloatArray
+    """H, (nv, nv)."""
+    jacobian: FloatArray
+    """J of all tasks, (m, nv)."""
+    stiffness: FloatArray
+    """D, how the forces on the rows change with the residuals, (m, m)."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The least of a model inside the limits."""
+
+    change: FloatArray
+    """(nv,)."""
+    moving: IntArray
+    """Channels that no limit holds."""
+    inverse: FloatArray
+    """Of the curvature of those, shifted where it was not convex."""
+    shift: float
+    fall: float
+    """By how much the model falls."""
+
+
+class Equilibrium:
+    """A pose on its way to where all forces balance."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        values: FloatArray,
+        strengths: FloatArray,
+        softness: float,
+        last: Equilibrium | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            objective: Tasks in the order in which their system stacks them, of weight 1, in one level.
+            values: Where to start, (1, nv); brought inside the limits.
+            strengths: F, (T,).
+            softness: δ [1], in reaches or [rad].
+            last: One for the same tasks with other targets, whose forces and limits are likely to hold here.
+        """
+        self._objective, self._softness = objective, softness
+        counts = np.array(objective.system.row_counts, dtype=np.int64)
+        self._starts = np.cumsum(counts) - counts
+        self._task_of = np.repeat(np.arange(len(counts)), counts)
+        self._together: BoolArray = self._task_of[:, None] == self._task_of
+        """Which rows are of the same task, (m, m)."""
+        self._strengths = strengths
+        self._strength = strengths[self._task_of]  # (m,)
+        self.stand: Stand = objective.stand(objective.clipped(objective.unwound(values)))
+        """Where the pose is."""
+        self._pull: FloatArray = np.zeros(len(self._task_of))
+        """y, (m,)."""
+        self._held: BoolArray = np.zeros(values.shape[1], dtype=np.bool_)
+        """Channels that limits hold, (nv,)."""
+        self._shift = 0.0
+        if last is not None and last.alike(self):
+            self._pull, self._held, self._shift = last.carried
+        self.iterations = 0
+        self.settled = False
+        """Whether the pose stands still."""
+
+    def relax(self, most_iterations: int) -> None:
+        """Go on until the pose stands still, or for some iterations."""
+        radius, energy = MAX_CHANGE, self._energy(self.stand)
+        grow, shrink = RADIUS_FACTORS
+        while not self.settled and self.iterations < most_iterations:
+            self.iterations += 1
+            model = self._model()
+            step = self._step(model)
+            size = float(np.abs(step.change).max(initial=0.0))
+            share = min(1.0, radius / size) if size > radius else 1.0
+            trial, after = self._tried(model, step, share, energy)
+            if after <= energy + ROUNDING * (1.0 + abs(energy)):
+                self._pull = self._pull_after(model.jacobian @ step.change, share)
+                self.stand, energy = trial, after
+                plain = step.shift == 0.0 and share == 1.0
+                self.settled = size * share <= (QUADRATIC if plain else STILL)
+                radius = min(MAX_CHANGE, grow * radius)
+            else:
+                radius = shrink * min(radius, size)
+                self.settled = radius < SMALLEST_RADIUS
+
+    @property
+    def carried(self) -> tuple[FloatArray, BoolArray, float]:
+        """What is likely to hold for other targets too: forces y, channels held by limits, the shift."""
+        return self._pull, self._held, self._shift
+
+    def alike(self, other: Equilibrium) -> bool:
+        """Whether another has as many rows and channels."""
+        return self._pull.shape == other._pull.shape and len(self._held) == len(other._held)
+
+    # Forces
+
+    def forces(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """The slopes of what each task adds to Φ, (T, nv), that of Φ, (nv,), and what limits hold, (nv,)."""
+        jacobian = self._objective.stacked_jacobian(self.stand.posed)[0]
+        residual = self.stand.residual[0]
+        rows = jacobian * self._force(residual)[:, None]
+        by_task: FloatArray = np.add.reduceat(rows, self._starts, axis=0)
+        slope = by_task.sum(axis=0) + self._objective.away(self.stand.values)[0]
+        return by_task, slope, self._held
+
+    def levers(self) -> FloatArray:
+        """The largest force that each task could have on the channels with its present pull, (T,)."""
+        jacobian = self._objective.stacked_jacobian(self.stand.posed)[0]
+        squares = np.add.reduceat((jacobian**2).sum(axis=1), self._starts)
+        pulls = np.add.reduceat(self._force(self.stand.residual[0]) ** 2, self._starts)
+        return np.sqrt(squares * pulls)
+
+    def _sizes(self, residual: FloatArray) -> FloatArray:
+        """√(δ² + |r|²) of the task of each row, (m,)."""
+        squares = np.add.reduceat(residual**2, self._starts)
+        return np.sqrt(self._softness**2 + squares)[self._task_of]
+
+    def _force(self, residual: FloatArray) -> FloatArray:
+        """∂Φ/∂r of the tasks, (m,)."""
+        return self._strength * (residual / self._sizes(residual) + GROWTH * residual)
+
+    def _energy(self, stand: Stand) -> float:
+        """Φ."""
+        squares = np.add.reduceat(stand.residual[0] ** 2, self._starts)
+        of_tasks = np.sqrt(self._softness**2 + squares) - self._softness + 0.5 * GROWTH * squares
+        away = self._objective.away(stand.values)[0]
+        return float(self._strengths @ of_tasks + 0.5 * away @ away)
+
+    def _model(self) -> _Model:
+        """The model here, with the forces y on their way to what the residuals say."""
+        objective, stand = self._objective, self.stand
+        jacobian, residual = objective.stacked_jacobian(stand.posed)[0], stand.residual[0]
+        sizes = self._sizes(residual)
+        crossed = np.outer(self._pull, residual / sizes)
+        stiffness = np.where(self._together, -0.5 * (crossed + crossed.T), 0.0)
+        stiffness += np.eye(len(residual))
+        stiffness *= self._strength / sizes  # the same for all rows of a task
+        stiffness += np.diag(GROWTH * self._strength)
+        slope = jacobian.T @ self._force(residual) + objective.away(stand.values)[0]
+        bending = self._strength * (self._pull + GROWTH * residual)
+        wishes = (~np.isnan(objective.system.preferred)).astype(np.float64)
+        curvature = jacobian.T @ stiffness @ jacobian + np.diag(wishes)
+        curvature += objective.bent(stand.posed, [bending[None]])[0]
+        return _Model(slope, curvature, jacobian, stiffness)
+
+    def _pull_after(self, moved: FloatArray, share: float) -> FloatArray:
+        """The pulls after a share of a step that changes residuals by (m,), no longer than 1 for any task."""
+        residual = self.stand.residual[0]
+        sizes = self._sizes(residual)
+        unit = residual / sizes
+        along = np.add.reduceat(unit * moved, self._starts)[self._task_of]
+        pull = self._pull + share * (unit + (moved - self._pull * along) / sizes - self._pull)
+        lengths = np.sqrt(np.add.reduceat(pull**2, self._starts))[self._task_of]
+        return pull / np.maximum(1.0, lengths)
+
+    # Steps
+
+    def _tried(self, model: _Model, step: _Step, share: float, energy: float) -> tuple[Stand, float]:
+        """Where a share of a step leads, put right where its motion has bent it, and Φ there."""
+        objective, here = self._objective, self.stand
+        down, up = self._room()
+        change = share * step.change
+        trial = objective.stand(objective.moved(here.values, change[None]))
+        after = self._energy(trial)
+        promised = share * step.fall
+        if float(np.abs(change).max(initial=0.0)) <= LARGE_STEP or after <= energy - KEPT[0] * promised:
+            return trial, after
+        straight = here.residual[0] + model.jacobian @ change
+        for _ in range(CORRECTIONS):
+            pulls = model.jacobian.T @ (model.stiffness @ (trial.residual[0] - straight))
+            change = change.copy()
+            change[step.moving] -= step.inverse @ pulls[step.moving]
+            change = np.clip(change, down, up)
+            other = objective.stand(objective.moved(here.values, change[None]))
+            other_energy = self._energy(other)
+            if other_energy >= after:
+                break
+            trial, after = other, other_energy
+            if after <= energy - KEPT[1] * promised:
+                break
+        return trial, after
+
+    def _room(self) -> tuple[FloatArray, FloatArray]:
+        """How far the channels may change down and up, (nv,) each."""
+        down, up = self._objective.room(self.stand.values)
+        return down[0], up[0]
+
+    def _step(self, model: _Model) -> _Step:
+        """The least of the model inside the limits, by an active set that begins with the last one."""
+        slope, curvature = model.slope, model.curvature
+        down, up = self._room()
+        held: BoolArray = self._held & ((down >= 0.0) | (up <= 0.0))
+        released = np.zeros(len(slope), dtype=np.bool_)
+        change = np.zeros(len(slope))
+        shift, inverse = 0.0, np.zeros((0, 0))
+        moving: IntArray = np.flatnonzero(~held)
+        for _ in range(ACTIVE_SETS):
+            moving = np.flatnonzero(~held)
+            part = curvature[np.ix_(moving, moving)]
+            if not _convex(part) and shift < MOST_SHIFT:
+                first, growth, fade = SHIFT
+                more = growth * shift if shift else max(first, self._shift / fade)
+                curvature = curvature + np.diag(np.full(len(slope), more - shift))
+                shift = more
+                continue
+            inverse = np.asarray(np.linalg.inv(part), np.float64)
+            ahead = slope + curvature[:, held] @ change[held]
+            wanted = change.copy()
+            wanted[moving] = -inverse @ ahead[moving]
+            out = ((wanted < down) | (wanted > up)) & ~held
+            if out.any():
+                way: FloatArray = wanted - change
+                room: FloatArray = np.where(way > 0.0, up, down) - change
+                shares = np.where(out, room / np.where(out, way, 1.0), np.inf)
+                first_met = max(float(shares.min()), 0.0)
+                hit = out & (shares <= first_met)
+                change = np.clip(change + first_met * way, down, up)
+                change = np.where(hit, np.where(way > 0.0, up, down), change)
+                held = held | hit
+                continue
+            change = wanted
+            ahead = slope + curvature @ change
+            inward = np.where(change <= down, -ahead, np.where(change >= up, ahead, 0.0))
+            inward = np.where(held & ~released & (down < up), inward, 0.0)
+            worst = int(inward.argmax()) if len(inward) else 0
+            if not len(inward) or inward[worst] <= RELEASED:
+                break
+            held = held.copy()
+            held[worst], released[worst] = False, True
+        self._held, self._shift = np.array(held, dtype=np.bool_), shift
+        fall = -float(slope @ change + 0.5 * change @ curvature @ change)
+        return _Step(change, moving, inverse, shift, fall)
+
+
+def _convex(matrix: FloatArray) -> bool:
+    """Whether a symmetric matrix is positive definite."""
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
