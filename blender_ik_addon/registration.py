@@ -5,9 +5,38 @@ from contextlib import ExitStack
 
 from . import cli
 from .scene import live, properties
-from .ui import character, drag, header, operators, overlay, panels, preferences
+from .ui import (
+    bake,
+    character,
+    character_panels,
+    choices,
+    drag,
+    header,
+    menus,
+    operators,
+    overlay,
+    panels,
+    preferences,
+    shortcuts,
+)
 
-MODULES = (properties, preferences, operators, overlay, drag, panels, character, header, live, cli)
+MODULES = (
+    properties,
+    preferences,
+    operators,
+    bake,
+    choices,
+    overlay,
+    drag,
+    panels,
+    character,
+    character_panels,
+    header,
+    menus,
+    shortcuts,
+    live,
+    cli,
+)
 """What is registered, each after the modules whose classes it uses."""
 
 

@@ -280,7 +280,13 @@ def _enum_value(attribute: str, identifier: str) -> int:
     return prop.enum_items[identifier].value
 
 
-def _new_keys(frames: FloatArray, values: FloatArray, interpolation: str) -> KeyArrays:
+def interpolation_of(keys: KeyArrays) -> str:
+    """Return the interpolation of the first of some keys, as far as it is one of `INTERPOLATIONS`."""
+    first = int(keys["interpolation"][0])
+    return next((name for name in INTERPOLATIONS if _enum_value("interpolation", name) == first), "BEZIER")
+
+
+def new_keys(frames: FloatArray, values: FloatArray, interpolation: str) -> KeyArrays:
     """Return keys as Blender inserts them, with auto-clamped handles, but not selected."""
     count = len(frames)
     co = np.stack([frames, values], axis=1).astype(np.float32)  # (F, 2)
@@ -390,7 +396,7 @@ def write_keys(
     replaced = 0
     for keys in written:
         curve = curves.get(keys.channel)
-        new = _new_keys(times, keys.values, interpolation)
+        new = new_keys(times, keys.values, interpolation)
         if curve is None:
             curve = new_curve(channelbag, keys)
         else:

@@ -23,7 +23,7 @@ from ..core.kinematics import orthogonalized, parent_transform
 from ..core.rotation import EULER_ORDERS, euler_from_matrix_near, matrix_from_euler, order_index
 from ..core.skeleton import CHANNELS, INHERIT_SCALE, Pose, Skeleton
 from .animation import ChannelKeys, bone_keys, rotation_channel
-from .driven import driven_bones
+from .driven import driven_bones, steady_bones
 from .limits import BoneLimits, joint_entries, limits_of
 from .rotation_modes import (
     RotationLocks,
@@ -128,6 +128,7 @@ def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armat
     names, parents = parents_first(data.bones)
     pose_bones = pose_bones_named(armature_object, names)
     driven_by = driven_bones(armature_object)
+    steady = steady_bones(armature_object) & driven_by.keys()
     entries = joint_entries(armature_object)
     limits = [limits_of(bone, entries.get(bone.name)) for bone in pose_bones]
     n = len(names)
@@ -158,7 +159,7 @@ def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armat
         upper=upper,
         stiffness=stiffness,
         preferred=preferred,
-        inherit_rotation=np.array([bone.use_inherit_rotation for bone in bones]),
+        inherit_rotation=np.array([bone.use_inherit_rotation and bone.name not in steady for bone in bones]),
         inherit_scale=np.array([INHERIT_SCALE.index(bone.inherit_scale) for bone in bones]),
         local_location=np.array([bone.use_local_location for bone in bones]),
     )
@@ -334,13 +335,27 @@ def read_pose(
         matrices = _evaluated_matrices(armature_object, armature, depsgraph)
         if reference is None:
             near = channels[:, 3:]
-        channels[driven, :3], own = _own_transforms(skeleton, matrices, driven)
-        rotation, known = _rotation_part(own)
-        unknown = driven[~known]
-        rotation[~known] = matrix_from_euler(channels[unknown, 3:], skeleton.orders[unknown])
-        channels[driven, 3:] = euler_from_matrix_near(rotation, skeleton.orders[driven], near[driven])
-        scale[driven] = np.einsum("kij,kij->kj", rotation, own)
+        channels[driven], scale[driven] = decided_channels(skeleton, matrices, driven, near[driven])
     return Pose(channels, scale)
+
+
+def decided_channels(
+    skeleton: Skeleton, matrices: FloatArray, joints: IntArray, near: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the channels (k, 6) and the scale (k, 3) that put joints where they are.
+
+    Args:
+        skeleton: The skeleton.
+        matrices: armature_from_joint of all joints, (n, 4, 4).
+        joints: (k,) which ones are asked for.
+        near: Angles (k, 3) to which theirs are the nearest; of those without orientation they are these.
+    """
+    translation, own = _own_transforms(skeleton, matrices, joints)
+    rotation, known = _rotation_part(own)
+    orders = skeleton.orders[joints]
+    rotation[~known] = matrix_from_euler(near[~known], orders[~known])
+    angles = euler_from_matrix_near(rotation, orders, near)
+    return np.concatenate([translation, angles], axis=1), np.einsum("kij,kij->kj", rotation, own)
 
 
 def _unchanged(armature_object: "Object", armature: Armature) -> tuple[Any, list[int]]:

@@ -154,11 +154,13 @@ class BakeJob:
             raise IKError(f"nothing could be keyed: {'; '.join(written.notes)}")
 
         distances, angles = np.empty((2, len(self.frames), len(rig.effectors)))
+        choices: list[tuple[str, ...]] = []
         for row, frame in enumerate(self.frames):
             scene.frame_set(frame)
             distances[row], angles[row] = rig.measure(
                 self._armature_object(), view_layer.depsgraph, readings[row]
             )
+            choices.append(rig.taken(self._armature_object(), view_layer.depsgraph, readings[row]))
             yield third * (2.0 + (row + 1) / len(self.frames))
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
@@ -196,6 +198,7 @@ class BakeJob:
             keys=written.keys,
             keys_replaced=written.keys_replaced,
             kinds=tuple(effector.kind for effector in rig.effectors),
+            choices=tuple(choices),
         )
         rig.show(armature_object, _worst(distances), _worst(angles), self._report)
 

@@ -7,7 +7,8 @@ What holds, and by which level:
 
 - effectors hold at their targets or pins, strictly and by their own levels;
 - feet without an effector hold where they are, strictly, on the highest level;
-- the dragged bone comes with the level of its own effector, or with that below the highest;
+- the dragged bone comes with the level of its own effector, or with that below the highest, and gives way to
+  others of that level;
 - hands and hips without an effector hold where they are as long as the others let them, and then give way;
   hips may turn in their place.
 
@@ -39,13 +40,14 @@ from .armature import (
     world_from_armature,
     write_pose,
 )
+from .effector_properties import PINNABLE
 from .effectors import Effector, orientations
 from .keying import auto_key
-from .properties import PINNABLE, settings_of
+from .properties import settings_of
 from .reports import angle_text, length_text, listed
 from .restoring import PoseSnapshot, block_with_uid
 from .rig import Rig, solver_options
-from .setup import read_character
+from .role_table import read_character
 from .stage import points_of
 
 FIRM_PRIORITY: Final = 0
@@ -54,11 +56,17 @@ FIRM_PRIORITY: Final = 0
 DRAG_PRIORITY: Final = 1
 """Level of a dragged bone that has no effector."""
 
+DRAG_WEIGHT: Final = 0.2
+"""Weight of the dragged bone in its level [1]: it gives way to others of that level, not to lower ones."""
+
 LOOSE_PRIORITY: Final = 2
 """Level of hands and hips that hold, or one below that of the dragged bone."""
 
 MOST_ENDS: Final = 12
 """How many chain ends hold at most where no hands and feet are known: those with the longest chains."""
+
+MOST_PASSES: Final = 20
+"""How often a pose that has not settled is taken on at most when a drag ends: a third of a second."""
 
 _FEET = (LimbKind.LEG, LimbKind.FRONT_LEG)
 _HANDS = (LimbKind.ARM, LimbKind.WING)
@@ -121,6 +129,8 @@ class DragReport:
     """All that holds: effectors, then pins for the time of the drag."""
     settled: bool
     """Whether the same place once more would change nothing."""
+    iterations: int = 0
+    """Of the search, for this movement."""
     keyed: int = 0
     """How many bones and targets auto-key has keyed, when the drag was confirmed."""
     notes: tuple[str, ...] = ()
@@ -295,6 +305,14 @@ class Drag:
         self._report = self._told(followed, owners)
         return self._report
 
+    def settle(self) -> DragReport:
+        """Go on until the pose stands still: it should depend on the place, and not on the way there."""
+        for _ in range(MOST_PASSES):
+            if self._report.settled:
+                break
+            self.again()
+        return self._report
+
     def pin(self, bone: str) -> bool:
         """Hold a bone where it is now, strictly, or let it go if it holds; whether it holds now.
 
@@ -331,8 +349,9 @@ class Drag:
         self._keeps_orientation = keeps
 
     def confirm(self) -> DragReport:
-        """Leave the pose as it is, bring the bone's own target or pin along, and key if auto-key is on."""
+        """Let the pose settle, bring the bone's own target or pin along, and key if auto-key is on."""
         armature_object = self.object()
+        self.settle()
         changed = self._changed(armature_object)
         if not changed:
             return self._report
@@ -372,13 +391,18 @@ class Drag:
                 target=self._goal,
                 point=self._point,
                 priority=self._priority,
+                weight=DRAG_WEIGHT,
                 name=self._bone,
             )
         ]
         if self._keeps_orientation:
             firm.append(
                 MatchOrientation(
-                    joint=self._bone, target=self._rotation, priority=self._priority, name=self._bone
+                    joint=self._bone,
+                    target=self._rotation,
+                    priority=self._priority,
+                    weight=DRAG_WEIGHT,
+                    name=self._bone,
                 )
             )
         owners = [(self._bone, True)] * len(firm)
@@ -402,7 +426,7 @@ class Drag:
             self._error(name, firm, own, (within.tolerance_position, within.tolerance_rotation))
             for (name, firm), own in rows.items()
         ]
-        return DragReport(errors[0], tuple(errors[1:]), followed.settled)
+        return DragReport(errors[0], tuple(errors[1:]), followed.settled, followed.iterations)
 
     def _error(
         self, name: str, firm: bool, own: Sequence[TaskError], within: tuple[float, float]

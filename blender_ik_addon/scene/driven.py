@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from bpy.types import Constraint, Object, PoseBone
 
 _BONE_PATH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.(.+)')
+_HELD_IN_SPACE: Final = frozenset({'COPY_ROTATION', 'COPY_TRANSFORMS'})
+"""Types of constraints that turn a bone in a space of the user's choice."""
+_HELD: Final = frozenset({'TRACK_TO', 'DAMPED_TRACK', 'ARMATURE'})
+"""Types that hold the orientation of a bone against something outside of it, more or less."""
+
 _TRANSFORM: Final = re.compile(r"(location|rotation_\w+|scale)$")
 _CONSTRAINT: Final = re.compile(r'constraints\["((?:[^"\\]|\\.)*)"\]\.(influence|mute|enabled)$')
 
@@ -47,6 +52,39 @@ def driven_bones(armature_object: "Object") -> dict[str, str]:
                 for affected in _affected_bones(bone, constraint):
                     driven.setdefault(affected, f"a constraint ({constraint.type})")
     return {bone.name: driven[bone.name] for bone in bones if bone.name in driven}
+
+
+def steady_bones(armature_object: "Object") -> frozenset[str]:
+    """Return the bones that constraints keep turned the same way in armature space, as parents turn.
+
+    The others that something decides turn with their parents, as far as can be known before it is seen.
+    """
+    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
+    return frozenset(
+        bone.name
+        for bone in bones
+        if any(_holds(constraint, armature_object) for constraint in bone.constraints)
+    )
+
+
+def _holds(constraint: Any, armature_object: "Object") -> bool:
+    """Return whether a constraint holds the orientation of its bone against something outside of the body."""
+    if not constraint.is_valid or constraint.mute or constraint.influence < 0.5:
+        return False
+    targets = [
+        getattr(constraint, "target", None),
+        *(own.target for own in getattr(constraint, "targets", ())),
+    ]
+    if armature_object in targets:  # a bone of the same body, which moves itself
+        return False
+    if constraint.type in _HELD_IN_SPACE:
+        axes = [getattr(constraint, f"use_{axis}", True) for axis in "xyz"]
+        return (
+            constraint.owner_space in {'WORLD', 'POSE', 'CUSTOM'}
+            and constraint.mix_mode == 'REPLACE'
+            and all(axes)
+        )
+    return constraint.type in _HELD
 
 
 def _decides(constraint: "Constraint", switched: bool) -> bool:

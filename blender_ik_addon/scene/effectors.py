@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Effector entries and their targets, read and checked.
-
-Entries are read into plain data and checked once; targets are read from the evaluated depsgraph, in world
-space, with whatever parents, constraints and animation they have. What becomes of them is told in `kinds`.
-"""
+"""Effector entries, read into plain data and checked once. What becomes of them is told in `kinds`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +8,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
-from bpy.types import Depsgraph, Object
+from bpy.types import Object
 
 from ..core import Explanation, IKError
 from ..core.arrays import FloatArray
 from .dependence import check_independence
-from .properties import PINNABLE, POISE_PG_effector, settings_of
+from .effector_properties import PINNABLE, POISE_PG_effector, POISE_PG_target
+from .properties import settings_of
 
 NO_SCALE: Final = 1e-12
 """Length [1] of a matrix column at and below which it has no direction."""
@@ -32,9 +29,6 @@ AXES: Final = MappingProxyType(
 """Axes of a bone by their names in the panel."""
 
 Vector3 = tuple[float, float, float]
-
-_LENGTHS: Final = MappingProxyType({'DISTANCE': "distance", 'PLANE': "height", 'FLOOR': "height"})
-"""Kinds with a length that can be animated, and what it is called."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +85,10 @@ class Effector:
     """STAY: whether this is about all bones, or only its own and what hangs on it."""
     stored: tuple[StoredBone, ...] = ()
     """STAY: the stored pose."""
+    choice: str = 'POSITION'
+    """ONE_OF: what is asked for of the target that is taken, one of `effector_properties.CHOICE_ITEMS`."""
+    others: tuple[str, ...] = ()
+    """ONE_OF: names of the further targets, for messages, in their order."""
     pin: tuple[float, ...] | None = None
     """armature_from_bone of where the bone is held, row by row, (16,) [m]; None where it is not pinned."""
 
@@ -136,8 +134,15 @@ def target_use(entry: POISE_PG_effector) -> str:
     return 'OPTIONAL' if entry.kind == 'BALANCE' else 'NEEDED'
 
 
+def what_of(entry: POISE_PG_effector) -> str:
+    """The kind of what is asked for: where there are several targets, of the one that is taken."""
+    return entry.choice if entry.kind == 'ONE_OF' else entry.kind
+
+
 def lacks_target(entry: POISE_PG_effector) -> bool:
     """Whether an entry needs a target and has none."""
+    if entry.kind == 'ONE_OF' and any(other.target is None for other in entry.others):
+        return True
     return entry.target is None and target_use(entry) == 'NEEDED'
 
 
@@ -153,7 +158,7 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
     use = target_use(entry)
     target = None
     if use == 'NEEDED' or (use == 'OPTIONAL' and entry.target is not None):
-        target = _checked_target(label, entry)
+        target = checked_target(label, entry)
         check_independence(label, target, armature_object)
     _check_axes(label, entry)
     root, tip = limb_bones(armature_object, label, entry) if entry.kind == 'POLE' else ("", "")
@@ -168,7 +173,7 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
         name=label,
         bone=entry.bone,
         kind=entry.kind,
-        target="" if target is None else target.name,
+        target="" if target is None else target_label(entry) if entry.kind == 'ONE_OF' else target.name,
         target_bone=entry.target_bone if target is not None and target.type == 'ARMATURE' else "",
         priority=entry.priority,
         weight=entry.weight,
@@ -185,6 +190,8 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
         stay=entry.stay,
         whole_body=entry.stay_scope == 'BODY',
         stored=_stored(entry) if entry.kind == 'STAY' and entry.stay == 'STORED' else (),
+        choice=entry.choice,
+        others=_checked_others(armature_object, label, entry) if entry.kind == 'ONE_OF' else (),
         pin=tuple(entry.pin_matrix) if entry.pinned and entry.kind in PINNABLE else None,
     )
 
@@ -204,8 +211,9 @@ def _check_numbers(label: str, entry: POISE_PG_effector) -> None:
 
 def _check_axes(label: str, entry: POISE_PG_effector) -> None:
     """Refuse an effector all of whose axes are off."""
-    position = entry.kind in {'POSITION', 'BOTH'} and not any(entry.position_axes)
-    orientation = entry.kind in {'ORIENTATION', 'BOTH'} and not any(entry.orientation_axes)
+    kind = what_of(entry)
+    position = kind in {'POSITION', 'BOTH'} and not any(entry.position_axes)
+    orientation = kind in {'ORIENTATION', 'BOTH'} and not any(entry.orientation_axes)
     if position or orientation:
         kind = "position" if position else "orientation"
         raise IKError(f"effector {label!r}: all its {kind} axes are off. Switch one on, or change its kind")
@@ -291,7 +299,30 @@ def _stored(entry: POISE_PG_effector) -> tuple[StoredBone, ...]:
     )
 
 
-def _checked_target(label: str, entry: POISE_PG_effector) -> Object:
+def _checked_others(armature_object: Object, label: str, entry: POISE_PG_effector) -> tuple[str, ...]:
+    """Return the names of the targets besides the first one, if all are there.
+
+    Two by the same name, from two files, would not be told apart, nor two bones of one armature by its name.
+    """
+    if not len(entry.others):
+        raise IKError(
+            f"effector {label!r} has one target to choose from: add another in the sidebar, tab Poise, or "
+            "choose another kind"
+        )
+    for other in entry.others:
+        check_independence(label, checked_target(label, other), armature_object)
+    return tuple(target_label(other) for other in entry.others)
+
+
+def target_label(entry: "POISE_PG_effector | POISE_PG_target") -> str:
+    """What messages call a target."""
+    if entry.target is None:
+        return ""
+    bone = entry.target_bone if entry.target.type == 'ARMATURE' else ""
+    return f"{entry.target.name}, {bone}" if bone else entry.target.name
+
+
+def checked_target(label: str, entry: "POISE_PG_effector | POISE_PG_target") -> Object:
     """Return the target of an entry, if it is there."""
     target = entry.target
     if target is None:
@@ -307,110 +338,6 @@ def _checked_target(label: str, entry: POISE_PG_effector) -> Object:
                 "(renamed?). Choose another bone, or none"
             )
     return target
-
-
-# Reading targets
-
-
-def check_evaluated(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> None:
-    """Refuse an armature or targets that the depsgraph does not keep up to date.
-
-    `is_evaluated` does not tell: a target that is not shown is in the depsgraph all the same, because the
-    effector points to it, but holds what was true when it was last shown. It goes through all that is in the
-    depsgraph (1 ms for 1000 objects), so ask once, not at each frame.
-
-    Raises:
-        IKError: One is disabled, or was deleted from the scene.
-    """
-    entries = settings_of(armature_object).effectors
-    followed = (effector for effector in effectors if effector.target)
-    targets = [(f"effector {e.name!r}: its target", entries[e.index].target) for e in followed]
-    present = {block.original for block in depsgraph.ids}
-    for role, obj in [("armature", armature_object), *targets]:
-        if obj is not None and obj not in present:
-            raise IKError(
-                f"{role} {obj.name!r} is not evaluated in this view layer: it was deleted from the scene, is "
-                "disabled in viewports, or its collections are. Enable it there (hiding with H does no harm)"
-            )
-
-
-def world_from_targets(
-    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
-) -> FloatArray:
-    """Read the matrices of the targets at the depsgraph's frame, (E, 4, 4) [m].
-
-    Of a pinned effector it is that of its bone where it was pinned, with the origin at its point; that of
-    one without a target is the identity.
-
-    Raises:
-        IKError: A target or its bone is gone, or nowhere.
-    """
-    entries = settings_of(armature_object).effectors
-    matrices = np.tile(np.eye(4), (len(effectors), 1, 1))
-    for row, effector in enumerate(effectors):
-        entry = _same_entry(armature_object, entries, effector)
-        if effector.pin is not None:
-            world_from_armature = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
-            matrices[row] = world_from_armature @ np.array(effector.pin).reshape(4, 4)
-            matrices[row, :3, 3] += matrices[row, :3, :3] @ np.array(effector.point)
-            continue
-        if not effector.target:
-            continue
-        # From the entry, not by name: the target may have been renamed, and names differ only within a file.
-        target = _checked_target(effector.name, entry).evaluated_get(depsgraph)
-        matrices[row] = np.array(target.matrix_world)
-        if effector.target_bone:
-            assert target.pose is not None
-            matrices[row] = matrices[row] @ np.array(target.pose.bones[effector.target_bone].matrix)
-        if not np.isfinite(matrices[row]).all():
-            scene: Any = depsgraph.scene
-            raise IKError(
-                f"effector {effector.name!r}: the place of its target {target.name!r} is not a number "
-                f"in frame {scene.frame_current}. Look at its drivers, constraints and scale"
-            )
-    return matrices
-
-
-def _same_entry(armature_object: Object, entries: Any, effector: Effector) -> POISE_PG_effector:
-    """Return the entry of an effector, if the list is still the same."""
-    if effector.index >= len(entries) or entries[effector.index].bone != effector.bone:
-        raise IKError(f"the effectors of {armature_object.name!r} have changed meanwhile: begin again")
-    return entries[effector.index]
-
-
-def read_amounts(
-    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
-) -> tuple[FloatArray, FloatArray]:
-    """Read what can be animated, at the depsgraph's frame.
-
-    From the original object, to which Blender writes what it has animated: the evaluated one does not follow
-    when a script changes a property of an add-on.
-
-    Returns:
-        Influences [1] and lengths [m], distances of DISTANCE and heights of PLANE and FLOOR, (E,) each.
-
-    Raises:
-        IKError: One is not a number, or a distance is negative.
-    """
-    entries = settings_of(armature_object).effectors
-    influences, lengths = np.ones(len(effectors)), np.zeros(len(effectors))
-    for row, effector in enumerate(effectors):
-        entry = _same_entry(armature_object, entries, effector)
-        influences[row] = np.clip(entry.influence, 0.0, 1.0)
-        if effector.kind == 'DISTANCE':
-            lengths[row] = entry.distance
-        elif effector.kind in {'PLANE', 'FLOOR'}:
-            lengths[row] = entry.height
-    bad = ~np.isfinite(influences) | ~np.isfinite(lengths)
-    if bad.any():
-        row = int(np.argmax(bad))
-        what = "influence" if not np.isfinite(influences[row]) else _LENGTHS[effectors[row].kind]
-        scene: Any = depsgraph.scene
-        raise IKError(
-            f"effector {effectors[row].name!r}: its {what} is not a number in frame {scene.frame_current}. "
-            "Look at its keys and drivers"
-        )
-    return influences, np.where([e.kind == 'DISTANCE' for e in effectors], np.maximum(lengths, 0.0), lengths)
 
 
 def orientations(matrices: FloatArray) -> FloatArray:

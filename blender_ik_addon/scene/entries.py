@@ -16,11 +16,14 @@ from ..core import IKError, Skeleton
 from ..core.arrays import FloatArray
 from ..core.rotation import euler_from_matrix, matrix_from_euler, order_index, quat_from_matrix
 from .animation import renumber_channels
-from .armature import check_armature, read_armature, read_pose
+from .armature import check_armature, evaluated_matrices, read_armature, read_pose
 from .dependence import check_independence
-from .effectors import AXES, check_evaluated, label_of, limb_bones, orientations, target_use
-from .properties import KIND_ITEMS, PINNABLE, POISE_PG_effector, settings_of
-from .stage import Body, across, points_of, size
+from .effector_properties import KIND_ITEMS, PINNABLE, POISE_PG_effector
+from .effectors import AXES, label_of, limb_bones, orientations, target_use, what_of
+from .masses import body_of
+from .properties import settings_of
+from .stage import across, points_of, size
+from .targets import check_evaluated
 
 TARGET_SIZE: Final = 0.06
 """Display size of a new target, as a part of the armature's size [1]."""
@@ -92,8 +95,8 @@ def add_effector(
             entry.priority = last + 1  # bones stay near a pose as far as all else allows
         if kind == 'DISTANCE':
             entry.distance = pose.bones[bone_name].length * armature_object.matrix_world.median_scale
-        if target is None and make_target and target_use(entry) != 'NONE':
-            entry.target = _new_target(armature_object, entry, bone_name)
+        if make_target and target_use(entry) != 'NONE':
+            _fill_targets(armature_object, entry, bone_name)
     except IKError:
         effectors.remove(index)
         raise
@@ -142,9 +145,73 @@ def make_target(armature_object: Object, index: int) -> Object:
     entry = entry_at(armature_object, index)
     if target_use(entry) == 'NONE':
         raise IKError(f"effector {label_of(entry, index)!r} follows no target: it needs none")
-    entry.target = _new_target(armature_object, entry, entry.name or entry.bone)
-    entry.target_bone = ""
+    name = entry.name or entry.bone
+    if entry.kind == 'ONE_OF' and entry.target is not None and len(entry.others):
+        lacking = next((other for other in entry.others if other.target is None), None)
+        other: Any = entry.others.add() if lacking is None else lacking
+        other.target = _new_target(armature_object, entry, name, number=len(entry.others))
+        return other.target
+    entry.target, entry.target_bone = None, ""
+    _fill_targets(armature_object, entry, name)
+    assert entry.target is not None
     return entry.target
+
+
+def add_choice(armature_object: Object, index: int, target: Object | None = None) -> Object:
+    """Add one more target, of which one is enough, to an effector of the kind ONE_OF; an empty without one.
+
+    Raises:
+        IKError: There is no such effector, it is of another kind, or the target depends on the armature.
+    """
+    check_armature(armature_object)
+    entry = entry_at(armature_object, index)
+    label = label_of(entry, index)
+    if entry.kind != 'ONE_OF':
+        raise IKError(f"effector {label!r} follows one target: choose the kind One Of to give it several")
+    if target is None:
+        return make_target(armature_object, index)
+    check_independence(label, target, armature_object)
+    if entry.target is None:
+        entry.target = target
+    else:
+        entry.others.add().target = target
+    return target
+
+
+def remove_choice(armature_object: Object, index: int, number: int) -> None:
+    """Take one of several targets from an effector, 0 the first; the object stays in the scene.
+
+    Raises:
+        IKError: There is no such effector, or no such target.
+    """
+    check_armature(armature_object)
+    entry = entry_at(armature_object, index)
+    if not 0 <= number <= len(entry.others) or not len(entry.others):
+        raise IKError(
+            f"effector {label_of(entry, index)!r} has {1 + len(entry.others)} targets: there is none at "
+            f"{number} to be taken away"
+        )
+    if number == 0:
+        entry.target, entry.target_bone = entry.others[0].target, entry.others[0].target_bone
+    entry.others.remove(max(0, number - 1))
+
+
+def _fill_targets(armature_object: Object, entry: POISE_PG_effector, name: str) -> None:
+    """Make the targets that an effector lacks; two, where one of several is enough."""
+    made: list[Object] = []
+    try:
+        if entry.target is None:
+            made.append(_new_target(armature_object, entry, name))
+        if entry.kind == 'ONE_OF' and not len(entry.others):
+            made.append(_new_target(armature_object, entry, name, number=1))
+    except IKError:
+        for empty in made:
+            bpy.data.objects.remove(empty)
+        raise
+    if entry.target is None:
+        entry.target = made.pop(0)
+    for empty in made:
+        entry.others.add().target = empty
 
 
 def entry_at(armature_object: Object, index: int) -> POISE_PG_effector:
@@ -254,8 +321,11 @@ def _posed_bone(armature_object: Object, label: str, bone_name: str) -> FloatArr
     return matrix
 
 
-def _new_target(armature_object: Object, entry: POISE_PG_effector, name: str) -> Object:
-    """Make an empty where an effector asks for nothing, and show it beside the armature."""
+def _new_target(armature_object: Object, entry: POISE_PG_effector, name: str, *, number: int = 0) -> Object:
+    """Make an empty where an effector asks for nothing, and show it beside the armature.
+
+    Of several targets it is the first that lies there, the others are beside it, each a bone further.
+    """
     label = entry.name or entry.bone
     armature_from_bone = _posed_bone(armature_object, label, entry.bone)
     posed: Any = armature_object.evaluated_get(bpy.context.evaluated_depsgraph_get())
@@ -266,10 +336,12 @@ def _new_target(armature_object: Object, entry: POISE_PG_effector, name: str) ->
             "nothing, so a target cannot be turned as it is. Reset its scale and its parents' (Alt S) first"
         )
     empty: Any = bpy.data.objects.new(f"{armature_object.name} {name}", None)
-    empty.empty_display_type = DISPLAY.get(entry.kind, 'ARROWS')
+    kind = what_of(entry)
+    empty.empty_display_type = DISPLAY.get(kind, 'ARROWS')
     empty.empty_display_size = TARGET_SIZE * max(armature_object.dimensions[:]) or TARGET_SIZE
-    empty.location = _target_place(armature_object, posed, entry, world_from_bone).tolist()
-    if entry.kind not in {'PLANE', 'FLOOR', 'BALANCE'}:  # which are level
+    aside = world_from_bone[:3, 0] * (number * posed.data.bones[entry.bone].length)
+    empty.location = (_target_place(armature_object, posed, entry, world_from_bone) + aside).tolist()
+    if kind not in {'PLANE', 'FLOOR', 'BALANCE'}:  # which are level
         # Not by way of matrix_world: in single precision angles are off by up to 0.1 degrees near gimbal
         # lock, where bones are that point to the side.
         turn = euler_from_matrix(orientations(world_from_bone), order_index(empty.rotation_mode))
@@ -284,20 +356,19 @@ def _target_place(
     """Return where a new target goes, (3,) [m]."""
     point = points_of(world_from_bone, entry.point)
     length = posed.data.bones[entry.bone].length
-    if entry.kind == 'AIM':
+    if what_of(entry) == 'AIM':
         return point + world_from_bone[:3, :3] @ AXES[entry.axis] * (AIM_AWAY * length)
     if entry.kind == 'POLE':
         return _pole_place(armature_object, posed, entry, world_from_bone)
-    if entry.kind in {'PLANE', 'FLOOR'}:
+    if what_of(entry) in {'PLANE', 'FLOOR'}:
         return point - np.array([0.0, 0.0, entry.height])
     if entry.kind == 'DISTANCE':
         along = world_from_bone[:3, 1]
         return point + along / np.linalg.norm(along) * entry.distance
     if entry.kind == 'BALANCE':
-        bones: Any = posed.pose.bones
-        lengths = np.array([bone.bone.length for bone in bones])
-        joints = np.array(posed.matrix_world) @ np.array([bone.matrix for bone in bones])
-        centre = Body.of_bones(lengths, [bone.bone.use_deform for bone in bones]).centre(joints[None])[0]
+        armature = read_armature(armature_object)
+        joints = np.array(posed.matrix_world) @ evaluated_matrices(posed, armature)
+        centre = body_of(armature_object, armature.skeleton).centre(joints[None])[0]
         return np.array([centre[0], centre[1], posed.matrix_world.translation.z])
     return point
 

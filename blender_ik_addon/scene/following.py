@@ -1,64 +1,47 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A body that follows its targets: what has moved since it was solved for, and one solve if anything has.
 
-What was solved for is noted in the file, in `Object.poise.live_memory`, as digests: of the targets, the
-object and the settings; of the pose as it was left; of the bones themselves; of what was keyed. So undo,
-redo, files and library overrides always have the note that belongs to the pose, and whether there is anything
-to do follows from the file alone. What is kept in `_KNOWN` only saves time and may be dropped at any moment.
+What was solved for is noted in the file, see `memory`, as digests: of the targets, the object and the
+settings; of the pose as it was left; of the bones themselves; of what was keyed. So undo, redo, files and
+library overrides always have the note that belongs to the pose, and whether there is anything to do follows
+from the file alone. What is kept in `_KNOWN` only saves time and may be dropped at any moment.
 
-A solve gives the same as `posing.solve_pose` would from the present pose. Nobody but the targets, the object,
+A solve gives the same as `posing.solve_pose` would from the present pose, but for influences below 1: these
+begin where others than live mode have left the bones. Nobody but the targets, the object,
 the settings and what holds the bones makes it start: a bone that is posed by hand stays until one of these
 changes. A new frame does too where the animation has moved the bones.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import Enum
-from hashlib import blake2b
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import OnPlane, Problem, Solution, SolverOptions, StayNear, Task
-from ..core.arrays import FloatArray
+from ..core import Pose, Problem, SolverOptions, Task
+from ..core.arrays import FloatArray, IntArray
 from ..core.tracking import Tracker
-from .animation import rotation_channel
-from .armature import check_armature, evaluated_matrices, world_from_armature, write_pose
-from .effectors import Effector, read_amounts, read_effectors, reasons, world_from_targets
-from .goals import Plan
-from .keying import auto_key, auto_keying, uses_operators
-from .properties import NOT_MEASURED, settings_of
-from .reports import EffectorError, Report, all_reached, measured_status
-from .restoring import PoseSnapshot
-from .rig import Reading, Rig, solver_options
-
-Digest = tuple[int, int, int, int]
-"""128 bits."""
-
-NOTHING: Final[Digest] = (0, 0, 0, 0)
-
-SAME_PLACE: Final = 1e-5
-"""Difference between matrices of a bone that constraints or drivers decide, against its parent [m, 1], up to
-which it has not moved: ten times what single precision leaves of it when the whole body moves. What moves in
-answer to a solve makes for another one, until it stands still."""
-
-SHOWN_DIGITS: Final = 1e-6
-"""Change of an error [m, rad] that the panel would not show."""
-
-_AIMS: Final = {OnPlane: "origin", StayNear: "channels"}
-"""What `Task.moved` changes, where it is not called target."""
-
-_CHANNELS: Final = (
-    ("location", 3),
-    ("rotation_euler", 3),
-    ("rotation_quaternion", 4),
-    ("rotation_axis_angle", 4),
-    ("scale", 3),
+from .answering import MOST_SOLVES, Answers
+from .armature import (
+    check_armature,
+    decided_channels,
+    evaluated_matrices,
+    read_pose,
+    write_pose,
 )
-_FIRST: Final = dict(zip((name for name, _ in _CHANNELS), (0, 3, 6, 10, 14), strict=True))
-"""Column in which each property begins."""
+from .changes import aim_of, digest_of_aims, parts_of_bones, read_settings, same, same_but_for_aim
+from .effectors import Effector, read_effectors
+from .goals import Plan
+from .keying import auto_key, auto_keying
+from .memory import NOTHING, Digest, Memory, Origin, digest, note_left, raw_channels, renew_origin
+from .outcome import report_of, restless_report, show
+from .properties import settings_of
+from .reports import Report
+from .restoring import PoseSnapshot
+from .rig import Reading, Rig
 
 
 class Occasion(Enum):
@@ -74,47 +57,6 @@ class Occasion(Enum):
     """A new frame; nothing is keyed."""
 
 
-# What is noted in the file
-
-
-@dataclass(frozen=True)
-class _Memory:
-    """What the body was solved for, as digests."""
-
-    aims: Digest = NOTHING
-    """Of targets, object and settings."""
-    posed: Digest = NOTHING
-    """Of the channels of all bones, as they were left."""
-    bones: Digest = NOTHING
-    """Of the bones' rest, locks and limits, and of their channels that are not solved."""
-    keyed: Digest = NOTHING
-    """The `aims` for which no key is owed."""
-
-    @classmethod
-    def of(cls, armature_object: Object) -> "_Memory":
-        numbers = settings_of(armature_object).live_memory[:]
-        parts = [(numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 3]) for i in range(0, 16, 4)]
-        return cls(*parts)
-
-    def store(self, armature_object: Object) -> None:
-        settings_of(armature_object).live_memory = (*self.aims, *self.posed, *self.bones, *self.keyed)
-
-
-def forget_solved(armature_object: Object) -> None:
-    """Let the next look at an armature object find that all has moved."""
-    _Memory().store(armature_object)
-
-
-def _digest(*parts: bytes | str) -> Digest:
-    hashed = blake2b(digest_size=16)
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        hashed.update(len(data).to_bytes(8, "little"))
-        hashed.update(data)
-    numbers = np.frombuffer(hashed.digest(), dtype=np.int32).tolist()
-    return numbers[0], numbers[1], numbers[2], numbers[3]
-
-
 # What is kept to save time
 
 
@@ -123,11 +65,19 @@ class _Known:
     """What was prepared for an armature object; plain data."""
 
     rig: Rig
+    settings: tuple[object, ...]
+    """What the rig depends on besides, see `read_settings`."""
     tracked: "_Tracked | None" = None
-    driven: FloatArray | None = None
-    """Matrices of bones that something else decides, against their parents, in the last solve, (k, 4, 4)."""
+    answers: Answers | None = None
+    """Of the bones of the chains that something else decides; None where there are none."""
+    matrices: FloatArray | None = None
+    """All bones when these were looked at last, (n, 4, 4) [m]."""
     resting: "_Resting | None" = None
     """How it was before the tool was started that is running now."""
+
+    def is_of(self, effectors: Sequence[Effector], settings: tuple[object, ...]) -> bool:
+        """Whether it was prepared for these."""
+        return self.rig.effectors == tuple(effectors) and self.settings == settings
 
 
 @dataclass(frozen=True)
@@ -185,7 +135,7 @@ class _Tracked:
             plan.skeleton is self.plan.skeleton
             and options == self.options
             and len(tasks) == len(self.tasks)
-            and all(_same_but_for_aim(one, other) for one, other in zip(tasks, self.tasks, strict=True))
+            and all(same_but_for_aim(one, other) for one, other in zip(tasks, self.tasks, strict=True))
             and np.array_equal(pose.channels[~free], reading.pose.channels[~free])
             and np.array_equal(pose.scale, reading.pose.scale)
         )
@@ -223,7 +173,6 @@ def follow(
     occasion: Occasion = Occasion.SCRIPT,
     *,
     look_closely: bool = True,
-    in_handler: bool = False,
 ) -> Report | None:
     """Solve and write the pose if something has moved since the last time; None if nothing has.
 
@@ -233,7 +182,6 @@ def follow(
         occasion: What may have moved the targets.
         look_closely: Whether bones, locks, limits or what is in the scene may have changed. Without it they
             are looked at only where the pose has changed.
-        in_handler: Whether Blender's handler of an update asks; what must not be done there is left owed.
 
     Raises:
         IKError: Something is missing or cannot be posed; the pose is as before then.
@@ -243,74 +191,173 @@ def follow(
         return None
     check_armature(armature_object)
     with held(armature_object):  # what is written here may call Blender's handlers, and those this again
-        return _follow_if_moved(armature_object, depsgraph, occasion, look_closely, in_handler)
+        return _follow_if_moved(armature_object, depsgraph, occasion, look_closely)
+
+
+def settle(armature_object: Object, depsgraph: Depsgraph, occasion: Occasion) -> Report | None:
+    """The same, until bones that answer to a solve have come to rest; not for handlers of an update.
+
+    Raises:
+        IKError: As `follow`.
+    """
+    report = follow(armature_object, depsgraph, occasion)
+    for _ in range(MOST_SOLVES):
+        if not is_restless(armature_object):
+            break
+        depsgraph.update()
+        report = follow(armature_object, depsgraph, occasion) or report
+    return report
 
 
 def _follow_if_moved(
-    armature_object: Object, depsgraph: Depsgraph, occasion: Occasion, look_closely: bool, in_handler: bool
+    armature_object: Object, depsgraph: Depsgraph, occasion: Occasion, look_closely: bool
 ) -> Report | None:
     effectors = read_effectors(armature_object)
-    aims = _aims(armature_object, effectors, depsgraph)
-    channels = _raw_channels(armature_object)
-    posed = _digest(channels.tobytes())
-    memory, known = _Memory.of(armature_object), _KNOWN.get(armature_object.session_uid)
+    aims = digest_of_aims(armature_object, effectors, depsgraph)
+    channels = raw_channels(armature_object)
+    posed = digest(channels.tobytes())
+    memory, known = Memory.of(armature_object), _KNOWN.get(armature_object.session_uid)
     report = None
-    driven_moved = known is not None and _driven_moved(armature_object, known, depsgraph)
-    if known is None or look_closely or driven_moved or (aims, posed) != (memory.aims, memory.posed):
-        known = _read(armature_object, known, depsgraph)
-        bones = _digest(*_bones(armature_object, known.rig, channels))
+    answered = known is not None and _have_answered(armature_object, known, depsgraph)
+    if known is None or look_closely or answered or (aims, posed) != (memory.aims, memory.posed):
+        bones, settings = memory.bones, read_settings(armature_object)
+        if known is None or look_closely or posed != memory.posed or not known.is_of(effectors, settings):
+            known = _read(armature_object, known, settings, depsgraph)
+            bones = digest(*parts_of_bones(armature_object, known.rig, channels))
+        if posed != memory.posed or Origin.of(armature_object, known.rig.armature) is None:
+            present = read_pose(armature_object, known.rig.armature, depsgraph=depsgraph)
+            renew_origin(armature_object, known.rig.armature, present, channels)
+            note_left(armature_object, channels)
         replayed = occasion is Occasion.FRAME and posed != memory.posed
-        if replayed or driven_moved or (aims, bones) != (memory.aims, memory.bones):
+        if replayed or answered or (aims, bones) != (memory.aims, memory.bones):
             if occasion is Occasion.GESTURE and known.resting is None and memory.aims != NOTHING:
                 known.resting = _Resting.of(armature_object, memory.aims, known.rig.chains)
-            report = _bring(armature_object, known, depsgraph, aims, posed)
-            posed = _digest(_raw_channels(armature_object).tobytes())
+            only_answered = not replayed and (aims, bones) == (memory.aims, memory.bones)
+            # A drag that goes on out of reach has looked for other poses already, and is not to jump to one.
+            drags_on = occasion is Occasion.GESTURE and not settings_of(armature_object).last_reached
+            search = not drags_on or memory.aims == NOTHING or posed != memory.posed
+            if only_answered or not _put_back(armature_object, known, aims):
+                report = _solve(armature_object, known, depsgraph, posed, only_answered, search)
+            channels = raw_channels(armature_object)
+            posed = digest(channels.tobytes())
+            note_left(armature_object, channels)
         fresh = memory.aims == NOTHING
-        memory = _Memory(aims, posed, bones, keyed=aims if fresh else memory.keyed)
+        memory = Memory(aims, posed, bones, keyed=aims if fresh else memory.keyed)
         memory.store(armature_object)
-    if memory.keyed != aims:
-        _settle_keys(armature_object, known, memory, occasion, in_handler)
+    if memory.keyed != aims and not is_restless(armature_object):
+        _settle_keys(armature_object, known, memory, occasion)
     if occasion is not Occasion.GESTURE:
         known.resting = None
     return report
 
 
-def _bring(
-    armature_object: Object, known: _Known, depsgraph: Depsgraph, aims: Digest, posed: Digest
-) -> Report | None:
-    """Bring the body to its targets; None where it is put back to where it was."""
-    if known.resting is not None and known.resting.aims == aims:
-        known.resting.restore(armature_object)
-        return None
-    return _solve(armature_object, known, depsgraph, posed)
+def _put_back(armature_object: Object, known: _Known, aims: Digest) -> bool:
+    """Put the body back if targets are where they were before the tool that was running; whether they are."""
+    if known.resting is None or known.resting.aims != aims:
+        return False
+    known.resting.restore(armature_object)
+    if known.answers is not None:
+        known.answers.at_rest = True
+    return True
 
 
-def _solve(armature_object: Object, known: _Known, depsgraph: Depsgraph, posed: Digest) -> Report:
+def _solve(
+    armature_object: Object,
+    known: _Known,
+    depsgraph: Depsgraph,
+    posed: Digest,
+    only_answered: bool,
+    search: bool,
+) -> Report:
+    """Solve and write.
+
+    Args:
+        armature_object: The original object.
+        known: What was prepared.
+        depsgraph: Up to date.
+        posed: Digest of the pose that there is.
+        only_answered: Whether nothing but bones that answered to the last solve has moved.
+        search: Whether to start from other poses too where targets are missed.
+    """
     rig = known.rig
-    known.driven = _driven(armature_object, rig, depsgraph) if _driven_joints(rig) else None
-    reading = rig.read_frame(armature_object, depsgraph)
+    origin = Origin.of(armature_object, rig.armature)
+    reading = rig.read_frame(armature_object, depsgraph, origin=origin)
+    if known.answers is not None:
+        reading = _as_taken(armature_object, known, known.answers, depsgraph, reading, only_answered)
     plan = rig.plan([reading])
     weighty = [task for task in plan.tasks if task.weight > 0.0]
     tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
     options = rig.solver_options(armature_object, reading.scale)
+    options = options if search else replace(options, restarts=0)
     tracked = known.tracked
     if tracked is None or tracked.posed != posed or not tracked.fits(plan, tasks, options, reading):
         problem = Problem(plan.skeleton, tasks)
         tracker = Tracker(problem, reading.pose, options)
         tracked = _Tracked(tracker, tasks, plan, options, tuple(problem.moving_joints))
     known.tracked = None  # until all has gone well
-    solution = tracked.tracker.solve([_aim(task) for task in tasks])
+    solution = tracked.tracker.solve([aim_of(task) for task in tasks])
     write_pose(armature_object, rig.armature, solution.pose, tracked.joints)
-    known.tracked = replace(tracked, posed=_digest(_raw_channels(armature_object).tobytes()))
-    report = _report(armature_object, rig, plan, reading, solution)
-    _show(armature_object, rig, report)
+    known.tracked = replace(tracked, posed=digest(raw_channels(armature_object).tobytes()))
+    report = report_of(armature_object, rig, plan, reading, solution)
+    show(armature_object, rig, report)
     return report
 
 
-def is_answered(armature_object: Object) -> bool:
-    """Whether bones of the chains are decided by something that may answer to a solve."""
+# Bones that answer
+
+
+def is_restless(armature_object: Object) -> bool:
+    """Whether bones that something else decides may still answer to the last solve."""
     known = _KNOWN.get(armature_object.session_uid)
-    return known is not None and known.driven is not None
+    return known is not None and known.answers is not None and not known.answers.at_rest
+
+
+def _decided(rig: Rig) -> IntArray:
+    """Joints of the chains that constraints or drivers decide, (k,)."""
+    skeleton = rig.armature.skeleton
+    decided = [skeleton.index(name) for name in rig.chains if name in rig.armature.driven_by]
+    return np.array(decided, dtype=np.int64)
+
+
+def _found(rig: Rig, matrices: FloatArray, near: FloatArray) -> FloatArray:
+    """Channels and scale of these, (k, 9), from the matrices of all bones; angles are nearest to (k, 3)."""
+    return np.concatenate(decided_channels(rig.armature.skeleton, matrices, _decided(rig), near), axis=1)
+
+
+def _have_answered(armature_object: Object, known: _Known, depsgraph: Depsgraph) -> bool:
+    """Whether bones that something else decides are elsewhere than the last solve took them to be."""
+    answers, rig = known.answers, known.rig
+    if answers is None or not _has_bones(armature_object, rig):
+        return False
+    matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
+    if known.matrices is not None and answers.at_rest and np.array_equal(matrices, known.matrices):
+        return False
+    known.matrices = matrices
+    moved = answers.moved(_found(rig, matrices, answers.taken[:, 3:6]))
+    if answers.given_up and not moved:
+        answers.given_up = False  # it is told once
+        origin = Origin.of(armature_object, rig.armature)
+        reading = rig.read_frame(armature_object, depsgraph, origin=origin)
+        show(armature_object, rig, restless_report(armature_object, depsgraph, rig, reading))
+    return moved
+
+
+def _as_taken(
+    armature_object: Object,
+    known: _Known,
+    answers: Answers,
+    depsgraph: Depsgraph,
+    reading: Reading,
+    only_answered: bool,
+) -> Reading:
+    """The reading with what something else decides where it is to be taken to be."""
+    rig, joints = known.rig, _decided(known.rig)
+    matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
+    found = _found(rig, matrices, answers.taken[:, 3:6])
+    taken = answers.follow(found) if only_answered else answers.begin(found)
+    channels, scale = reading.pose.channels.copy(), reading.pose.scale.copy()
+    channels[joints], scale[joints] = taken[:, :6], taken[:, 6:]
+    return replace(reading, pose=Pose(channels, scale))
 
 
 # Keys
@@ -318,27 +365,14 @@ def is_answered(armature_object: Object) -> bool:
 
 def owes_keys(armature_object: Object) -> bool:
     """Whether something was solved that auto-key has not keyed yet."""
-    memory = _Memory.of(armature_object)
+    memory = Memory.of(armature_object)
     return memory.keyed != memory.aims and auto_keying()
 
 
-def key_owed(armature_object: Object) -> None:
-    """Key what auto-key owes.
-
-    Raises:
-        IKError: It cannot be keyed.
-    """
-    memory, known = _Memory.of(armature_object), _KNOWN.get(armature_object.session_uid)
-    if known is not None:
-        _settle_keys(armature_object, known, memory, Occasion.USER, False)
-
-
-def _settle_keys(
-    armature_object: Object, known: _Known, memory: _Memory, occasion: Occasion, in_handler: bool
-) -> None:
+def _settle_keys(armature_object: Object, known: _Known, memory: Memory, occasion: Occasion) -> None:
     """Key what has moved, now or after the tool that is running; or owe nothing."""
     if occasion in (Occasion.USER, Occasion.GESTURE) and auto_keying():
-        if occasion is Occasion.GESTURE or (in_handler and uses_operators()):
+        if occasion is Occasion.GESTURE:
             return
         skeleton = known.rig.armature.skeleton
         if known.tracked is not None:
@@ -352,185 +386,36 @@ def _settle_keys(
 # What there is to look at
 
 
-def _read(armature_object: Object, known: _Known | None, depsgraph: Depsgraph) -> _Known:
+def _read(
+    armature_object: Object, known: _Known | None, settings: tuple[object, ...], depsgraph: Depsgraph
+) -> _Known:
     """Read the armature; what was prepared is kept if it is still the same."""
     rig = Rig.read(armature_object, depsgraph)
-    if known is not None and same_rig(known.rig, rig):
+    if known is not None and same(known.rig, rig):
+        known.settings = settings
         return known
-    resting = None if known is None or known.rig.chains != rig.chains else known.resting
-    known = _Known(rig, resting=resting)
-    known.driven = _driven(armature_object, rig, depsgraph) if _driven_joints(rig) else None
+    before, known = known, _Known(rig, settings)
+    if before is not None and before.rig.chains == rig.chains:
+        known.resting = before.resting
+    decided = _decided(rig)
+    if len(decided):
+        known.answers = _kept_answers(before, rig)
+        if known.answers is None:
+            matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
+            known.answers = Answers(_found(rig, matrices, np.zeros((len(decided), 3))), at_rest=True)
     _KNOWN[armature_object.session_uid] = known
     return known
 
 
-def same_rig(first: Rig, second: Rig) -> bool:
-    """Whether two rigs are equal, arrays and all."""
-    return _same(first, second)
-
-
-def _same(first: Any, second: Any) -> bool:
-    """Whether values, arrays or dataclasses of such are equal; fields that do not take part do not matter."""
-    if first is second:
-        return True
-    if type(first) is not type(second):
-        return False
-    if isinstance(first, np.ndarray):
-        return np.array_equal(first, second, equal_nan=first.dtype.kind == "f")
-    if hasattr(first, "__dataclass_fields__"):
-        names = [field.name for field in fields(first) if field.compare]
-        return all(_same(getattr(first, name), getattr(second, name)) for name in names)
-    return bool(first == second)
-
-
-def _aims(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> Digest:
-    """Digest of targets, object and settings; names do not matter."""
-    matrix, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
-    influences, lengths = read_amounts(armature_object, effectors, depsgraph)
-    targets = world_from_targets(armature_object, effectors, depsgraph)
-    nameless = [replace(e, name="", target="", target_bone="") for e in effectors]
-    options = solver_options(armature_object, scale)
-    settings = settings_of(armature_object)
-    return _digest(
-        repr((nameless, options, settings.move_root)),
-        *(array.tobytes() for array in (matrix, influences, lengths, targets)),
-    )
-
-
-def _raw_channels(armature_object: Object) -> FloatArray:
-    """Channels of all bones as Blender holds them, in its order, (n, 17), single precision."""
-    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-    channels: Any = np.empty((len(bones), sum(width for _, width in _CHANNELS)), dtype=np.float32)
-    for name, width in _CHANNELS:
-        buffer: Any = np.empty((len(bones), width), dtype=np.float32)
-        bones.foreach_get(name, buffer.reshape(-1))
-        channels[:, _FIRST[name] : _FIRST[name] + width] = buffer
-    return channels
-
-
-def _bones(armature_object: Object, rig: Rig, channels: FloatArray) -> Iterator[bytes | str]:
-    """What bones are and what of their pose is not solved; of those that have a part in the solve.
-
-    Orders of rotation are not in it: those of bones in quaternion mode follow the pose.
-    """
-    armature, skeleton = rig.armature, rig.armature.skeleton
-    yield repr((skeleton.names, armature.rotation_modes, sorted(armature.driven_by), rig.prefers))
-    for name in ("parents", "rest", "free", "lower", "upper", "stiffness", "preferred"):
-        yield getattr(skeleton, name).tobytes()
-    for name in ("inherit_rotation", "inherit_scale", "local_location"):
-        yield getattr(skeleton, name).tobytes()
-    yield armature.written.tobytes()
-    pose: Any = armature_object.pose
-    rows = {bone.name: row for row, bone in enumerate(pose.bones)}
-    everywhere = rig.body is not None  # then all bones have weight
-    for name in skeleton.names if everywhere else rig.chains:
-        joint = skeleton.index(name)
-        attribute, width = rotation_channel(armature.rotation_modes[joint])
-        first = _FIRST[attribute]
-        own = channels[rows[name]]
-        held = ~armature.written[joint]
-        yield own[:3][held[:3]].tobytes()
-        yield own[first : first + width][held[-width:]].tobytes()
-        yield own[_FIRST["scale"] :].tobytes()
-
-
-def _driven_joints(rig: Rig) -> list[int]:
-    """Joints of the chains that constraints or drivers decide."""
-    skeleton = rig.armature.skeleton
-    return [skeleton.index(name) for name in rig.chains if name in rig.armature.driven_by]
-
-
-def _driven(armature_object: Object, rig: Rig, depsgraph: Depsgraph) -> FloatArray:
-    """Matrices of these against their parents, (k, 4, 4)."""
-    skeleton = rig.armature.skeleton
-    joints = _driven_joints(rig)
-    matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-    parents = [int(skeleton.parents[joint]) for joint in joints]
-    above = np.array([np.eye(4) if parent < 0 else matrices[parent] for parent in parents])
-    return np.linalg.pinv(above) @ matrices[joints]
-
-
-def _driven_moved(armature_object: Object, known: _Known, depsgraph: Depsgraph) -> bool:
-    """Whether bones that something else decides are elsewhere now."""
-    if known.driven is None or not _has_bones(armature_object, known.rig):
-        return False
-    now = _driven(armature_object, known.rig, depsgraph)
-    return bool((np.abs(now - known.driven) > SAME_PLACE).any())
+def _kept_answers(before: _Known | None, rig: Rig) -> Answers | None:
+    """What bones have answered so far, where it is the same bones: orders of others follow the pose."""
+    if before is None or before.rig.armature.skeleton.names != rig.armature.skeleton.names:
+        return None
+    joints, orders = _decided(rig), rig.armature.skeleton.orders
+    same = np.array_equal(joints, _decided(before.rig))
+    return before.answers if same and (orders == before.rig.armature.skeleton.orders)[joints].all() else None
 
 
 def _has_bones(armature_object: Object, rig: Rig) -> bool:
     bones: Any = () if armature_object.pose is None else armature_object.pose.bones
     return {bone.name for bone in bones} == set(rig.armature.skeleton.names)
-
-
-# Tasks
-
-
-def _aim(task: Task) -> FloatArray:
-    """What `Task.moved` changes."""
-    return getattr(task, _AIMS.get(type(task), "target"))
-
-
-def _same_but_for_aim(one: Task, other: Task) -> bool:
-    if type(one) is not type(other):
-        return False
-    aim = _AIMS.get(type(one), "target")
-    names = [field.name for field in fields(one) if field.name != aim]
-    return all(_same(getattr(one, name), getattr(other, name)) for name in names)
-
-
-# What came of it
-
-
-def _report(armature_object: Object, rig: Rig, plan: Plan, reading: Reading, solution: Solution) -> Report:
-    """Say how far effectors are off, by the solver's own account: Blender shows the pose only afterwards."""
-    distances, angles = np.full((2, len(rig.effectors)), np.nan)
-    errors = iter(solution.errors)
-    for row, count in enumerate(plan.counts):
-        for _ in range(count):
-            error = next(errors)
-            if error.angular:
-                angles[row] = error.error
-            else:
-                distances[row] = error.error * reading.scale
-    within = rig.tolerances(armature_object)
-    missed = within.missed(distances, angles)
-    explanations = [error.why for error in solution.errors]
-    whys = [""] * len(rig.effectors)
-    if missed.any():
-        whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
-    effectors = tuple(
-        EffectorError(
-            name=effector.name,
-            bone=effector.bone,
-            position=None if np.isnan(distance) else float(distance),
-            rotation=None if np.isnan(angle) else float(angle),
-            reached=not miss,
-            why=why if miss else "",
-            kind=effector.kind,
-            tolerance_position=tolerance[0],
-            tolerance_rotation=tolerance[1],
-        )
-        for effector, distance, angle, miss, tolerance, why in zip(
-            rig.effectors, distances, angles, missed, within.own, whys, strict=True
-        )
-    )
-    message = within.misses_text(effectors) or all_reached(len(effectors))
-    status = measured_status(solution.status, not missed.any())
-    return Report(status, message, solution.iterations, effectors, rig.notes)
-
-
-def _show(armature_object: Object, rig: Rig, report: Report) -> None:
-    """Write errors and message where the panel shows them, as far as they have changed."""
-    settings = settings_of(armature_object)
-    summary = report.summary()
-    if settings.last_message != summary or settings.last_reached != report.reached:
-        settings.last_message, settings.last_reached = summary, report.reached
-    for effector, error in zip(rig.effectors, report.effectors, strict=True):
-        entry = settings.effectors[effector.index]
-        for name, value in (("error_position", error.position), ("error_rotation", error.rotation)):
-            shown = NOT_MEASURED if value is None else value
-            if abs(getattr(entry, name) - shown) > SHOWN_DIGITS:
-                setattr(entry, name, shown)
-        if entry.why != error.why:
-            entry.why = error.why

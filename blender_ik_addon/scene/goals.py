@@ -57,7 +57,7 @@ def supports(balance: Effector, effectors: Sequence[Effector]) -> list[int]:
 
 def _support(effector: Effector, number: int, goal: Goal, stage: Stage) -> FloatArray:
     """Where a support should be, or is where that is left open, (F, 3)."""
-    present = points_of(stage.bone(effector.bone), effector.point)
+    present = points_of(stage.present_bone(effector.bone), effector.point)
     if effector.kind == 'FLOOR' or goal.place is None:
         return present
     return np.where(stage.part(number) > 0.0, goal.place, present)
@@ -203,6 +203,12 @@ def measure(
 def needs_joints(effectors: Sequence[Effector], influences: FloatArray) -> bool:
     """Whether goals depend on where bones are before the solve, for influences (E,)."""
     return bool((influences < 1.0).any()) or any(e.kind == 'BALANCE' for e in effectors)
+
+
+def needs_origin(effectors: Sequence[Effector], influences: FloatArray) -> bool:
+    """Whether goals depend on the pose in which influences begin, for influences (E,)."""
+    partly = ((influences > 0.0) & (influences < 1.0)).any()
+    return bool(partly) or any(e.kind == 'STAY' and e.stay == 'PRESENT' for e in effectors)
 
 
 def joints_of(effector: Effector, skeleton: Skeleton) -> IntArray:

@@ -142,6 +142,29 @@ class POISE_PG_joint(PropertyGroup):
         source: str
 
 
+class POISE_PG_mass(PropertyGroup):
+    """What one bone weighs."""
+
+    name: StringProperty(
+        name="Bone",
+        description="Name of the bone",
+        override=OVERRIDE,
+    )
+    mass: FloatProperty(
+        name="Mass",
+        description="What the bone weighs, with the flesh round it",
+        default=1.0,
+        min=0.0,
+        soft_max=100.0,
+        unit='MASS',
+        override=OVERRIDE,
+    )
+
+    if TYPE_CHECKING:
+        name: str
+        mass: float
+
+
 class POISE_PG_role(PropertyGroup):
     """What one bone is in the body: a row of the table of roles."""
 
@@ -201,4 +224,4 @@ class POISE_PG_role(PropertyGroup):
         reason: str
 
 
-CLASSES: Final = (POISE_PG_joint, POISE_PG_role)
+CLASSES: Final = (POISE_PG_joint, POISE_PG_mass, POISE_PG_role)

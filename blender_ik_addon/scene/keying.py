@@ -12,8 +12,9 @@ import bpy
 from bpy.types import Depsgraph, KeyingSet, Object
 
 from ..core import IKError
-from .animation import animated_channels, bone_path, rotation_channel
+from .animation import animated_channels, bone_path, own_curves, rotation_channel
 from .armature import Armature, pose_bones_named
+from .reports import listed
 from .rig import Rig
 
 _GROUP = "Object Transforms"
@@ -39,11 +40,6 @@ def auto_keying() -> bool:
     return bpy.context.scene.tool_settings.use_keyframe_insert_auto
 
 
-def uses_operators() -> bool:
-    """Whether auto-key needs operators: they update the scene, which no handler of an update must do."""
-    return _active_keying_set() is not None
-
-
 def auto_key(
     armature_object: Object,
     armature: Armature,
@@ -63,10 +59,10 @@ def auto_key(
     """
     if not auto_keying():
         return 0
+    options = key_options() | _auto_options()
     keying_set = _active_keying_set()
     if keying_set is not None:
-        return _key_set(armature_object, keying_set, bones)
-    options = key_options() | _auto_options()
+        return _key_set(armature_object, keying_set, bones, options)
     count = key_bones(armature_object, armature, bones, options)
     for target, moved, turned in targets:
         names = ["location"] if moved else []
@@ -89,10 +85,12 @@ def key_bones(
         options: As for `bpy_struct.keyframe_insert`; those of the preferences when None.
 
     Raises:
-        IKError: The action cannot be edited.
+        IKError: The action cannot be edited, or F-curves are locked; the others have their keys then.
     """
     options = key_options() if options is None else options
     names = list(bones)
+    locked = {channel for channel, curve in own_curves(armature_object).items() if curve.lock}
+    kept: list[str] = []
     count = 0
     for name, bone in zip(names, pose_bones_named(armature_object, names), strict=True):
         written = armature.written[armature.skeleton.index(name)].tolist()
@@ -103,8 +101,15 @@ def key_bones(
             if any(own)
         ]
         for path, own in keyed:
-            _insert(bone, path, own, name, options)
+            held = [(bone_path(name, path), index) in locked for index in range(len(own))]
+            kept += [name] if any(held) else []
+            _insert(bone, path, [a and not b for a, b in zip(own, held, strict=True)], name, options)
         count += bool(keyed)
+    if kept:
+        raise IKError(
+            f"F-curves are locked and got no keys, the others did: {listed(list(dict.fromkeys(kept)))}. "
+            "Unlock them in the Graph Editor"
+        )
     return count
 
 
@@ -132,22 +137,31 @@ def _auto_options() -> set[str]:
 
 
 def _insert(owner: Any, path: str, components: Sequence[bool] | None, group: str, options: set[str]) -> None:
-    """Insert keys for a property, or for some of its components."""
-    kind = bpy.context.scene.tool_settings.keyframe_type
+    """Insert keys for a property of an object or a bone, or for some of its components."""
     size = len(getattr(owner, path))
     indices = [index for index in range(size) if components is None or components[index]]
+    block = owner.id_data
+    full = path if owner == block else bone_path(owner.name, path)
+    _insert_path(block, full, indices, len(indices) == size, group, options)
+
+
+def _insert_path(
+    block: Any, path: str, indices: Sequence[int], whole: bool, group: str, options: set[str]
+) -> None:
+    """Insert keys for components of a property of a data-block; `whole` if these are all it has."""
+    kind = bpy.context.scene.tool_settings.keyframe_type
     if options & {'INSERTKEY_AVAILABLE', 'INSERTKEY_REPLACE'}:  # Blender would warn of each that there is not
-        full = path if owner == owner.id_data else bone_path(owner.name, path)
-        present = animated_channels(owner.id_data)
-        indices = [index for index in indices if (full, index) in present]
+        present = animated_channels(block)
+        there = [index for index in indices if (path, max(index, 0)) in present]
+        whole, indices = whole and len(there) == len(indices), there
     try:
-        if len(indices) == size:
-            owner.keyframe_insert(path, group=group, options=options, keytype=kind)
+        if whole:
+            block.keyframe_insert(path, group=group, options=options, keytype=kind)
             return
         for index in indices:
-            owner.keyframe_insert(path, index=index, group=group, options=options, keytype=kind)
+            block.keyframe_insert(path, index=index, group=group, options=options, keytype=kind)
     except (RuntimeError, TypeError) as error:
-        raise IKError(f"{owner.name!r} could not be keyed: {error}") from error
+        raise IKError(f"{path} of {block.name!r} could not be keyed: {error}") from error
 
 
 def _active_keying_set() -> KeyingSet | None:
@@ -156,15 +170,60 @@ def _active_keying_set() -> KeyingSet | None:
     return scene.keying_sets_all.active if scene.tool_settings.use_keyframe_insert_keyingset else None
 
 
-def _key_set(armature_object: Object, keying_set: KeyingSet, bones: Sequence[str]) -> int:
-    """Key bones by a keying set, as Blender does: its paths, or else its channels of these bones."""
+def _key_set(armature_object: Object, keying_set: KeyingSet, bones: Sequence[str], options: set[str]) -> int:
+    """Key what a keying set says: its own paths, or else its channels of these bones; how many bones.
+
+    Not by Blender's operator, which keys what is selected, in Object Mode objects, and only from a viewport.
+    """
     found = pose_bones_named(armature_object, bones)
-    with bpy.context.temp_override(
-        active_object=armature_object,
-        object=armature_object,
-        selected_pose_bones=found,
-        selected_pose_bones_from_active_object=found,
-        active_pose_bone=found[0] if found else None,
-    ):
-        done = bpy.ops.anim.keyframe_insert_by_name(type=keying_set.bl_idname)  # pyright: ignore
-    return len(found) if 'FINISHED' in done else 0
+    wanted = _Paths()
+    if keying_set.is_path_absolute:
+        for path in keying_set.paths:
+            index = -1 if path.use_entire_array else path.array_index
+            wanted.add(path.id, path.data_path, index, path.group_method, path.group)
+    else:
+        kind: Any = keying_set.type_info  # an object of the Python class that declares it
+        options = options | set(kind.bl_options)
+        for bone in found:
+            kind.generate(bpy.context, wanted, bone)
+    for owner, path, index, method, group in wanted.rows:
+        value = None if owner is None else _resolved(owner, path)
+        if value is None:  # not there, as the second location of a bone
+            continue
+        name = {'NAMED': group, 'KEYINGSET': keying_set.bl_label}.get(method, "")
+        width = len(value) if hasattr(value, "__len__") and not isinstance(value, str) else 0
+        chosen = [index] if index >= 0 else list(range(width)) or [-1]
+        _insert_path(owner, path, chosen, index < 0 and width > 0, name, options)
+    return len(found)
+
+
+class _Paths:
+    """Takes what a keying set would key, in place of the set itself, whose paths stay as they are."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Any, str, int, str, str]] = []
+        """Data-block, path in it, component or -1 for all, how keys are grouped, name of the group."""
+
+    @property
+    def paths(self) -> "_Paths":
+        """What keying sets have under that name."""
+        return self
+
+    def add(
+        self,
+        target_id: Any,
+        data_path: str,
+        index: int = -1,
+        group_method: str = 'KEYINGSET',
+        group_name: str = "",
+    ) -> None:
+        """Take one, as `KeyingSetPaths.add` does."""
+        self.rows.append((target_id, data_path, index, group_method, group_name))
+
+
+def _resolved(owner: Any, path: str) -> Any:
+    """The value of a property by its path; None if there is none."""
+    try:
+        return owner.path_resolve(path)
+    except ValueError:
+        return None

@@ -13,7 +13,7 @@ mended.
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import bpy
@@ -30,8 +30,11 @@ logger = logging.getLogger(__name__)
 GESTURES: Final = ("TRANSFORM_OT_", "POISE_OT_")
 """How tools begin that move things under the mouse and can be cancelled."""
 
-MOST_ROUNDS: Final = 8
+MOST_ROUNDS: Final = 16
 """How often bodies that follow each other, or what answers to them, are looked at again after one update."""
+
+TOOL_PAUSE: Final = 0.1
+"""After how long it is looked again whether a tool is still running, where keys wait for its end [s]."""
 
 
 @dataclass
@@ -39,10 +42,12 @@ class _Again:
     """Another look that is due once Blender is done with the present update."""
 
     occasion: Occasion = Occasion.USER
-    rounds: int = 0
-    """How many there have been since something was moved from outside."""
+    places: set[tuple[str, str]] = field(default_factory=set)
+    """Where it is due: scenes and view layers, by name."""
     running: bool = False
-    """Whether the update that comes is that look."""
+    """Whether it is being done: then the handlers have nothing to do."""
+    restless: bool = False
+    """Whether the bodies that were looked at last are to be looked at again."""
 
 
 _AGAIN: Final = _Again()
@@ -66,19 +71,13 @@ def problem_of(armature_object: Object) -> str:
 @persistent
 def _after_update(scene: Scene, depsgraph: Depsgraph) -> None:
     """Follow what the user, a script or undo has moved."""
-    if _AGAIN.running:
-        _AGAIN.running = False
-        _AGAIN.rounds += 1
-        _follow_all(depsgraph, _AGAIN.occasion)
-        return
-    _AGAIN.rounds = 0
-    _follow_all(depsgraph, Occasion.GESTURE if _gesture_is_running() else Occasion.USER)
+    if not _AGAIN.running:
+        _follow_all(depsgraph, _user_occasion())
 
 
 @persistent
 def _after_frame_change(scene: Scene, depsgraph: Depsgraph) -> None:
     """Follow what is animated."""
-    _AGAIN.rounds = 0
     _follow_all(depsgraph, Occasion.FRAME)
 
 
@@ -102,17 +101,22 @@ def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
     scene_changed = depsgraph.id_type_updated('SCENE') or depsgraph.id_type_updated('COLLECTION')
     updates: Any = depsgraph.updates
     changed = {update.id.original.session_uid for update in updates}
-    restless = False
+    restless = owing = False
     for armature_object in lives:
         data: Any = armature_object.data
         closely = scene_changed or not changed.isdisjoint((armature_object.session_uid, data.session_uid))
         closely = closely or bool(problem_of(armature_object))
         moved = _follow(armature_object, depsgraph, occasion, closely)
-        restless |= moved and (len(lives) > 1 or following.is_answered(armature_object))
-        restless |= following.owes_keys(armature_object) and occasion is Occasion.USER
-    if restless and _AGAIN.rounds < MOST_ROUNDS and not bpy.app.background:
+        restless |= (moved and len(lives) > 1) or following.is_restless(armature_object)
+        owing |= occasion is not Occasion.FRAME and following.owes_keys(armature_object)
+    if _AGAIN.running:
+        _AGAIN.restless |= restless
+    elif restless or owing:
         _AGAIN.occasion = occasion
-        if not bpy.app.timers.is_registered(_look_again):
+        scene: Any = depsgraph.scene
+        _AGAIN.places.add((scene.name, view_layer.name))
+        # Without a window there are no timers: there another look is the next update.
+        if not bpy.app.background and not bpy.app.timers.is_registered(_look_again):
             bpy.app.timers.register(_look_again, first_interval=0.0)
 
 
@@ -120,9 +124,7 @@ def _follow(armature_object: Object, depsgraph: Depsgraph, occasion: Occasion, l
     """Let one body follow, and note what keeps it from that; whether it has moved."""
     problem, moved = "", False
     try:
-        report = following.follow(
-            armature_object, depsgraph, occasion, look_closely=look_closely, in_handler=True
-        )
+        report = following.follow(armature_object, depsgraph, occasion, look_closely=look_closely)
         moved = report is not None
     except Exception as error:  # noqa: BLE001  Blender calls us, at every update: said once, and tried again
         problem = _told(armature_object, error)
@@ -130,22 +132,39 @@ def _follow(armature_object: Object, depsgraph: Depsgraph, occasion: Occasion, l
     return moved
 
 
-def _look_again() -> None:
-    """Look at all bodies once more, outside the handlers; Blender calls this as a timer.
+def _look_again() -> float | None:
+    """Look at bodies until they are at rest, outside the handlers; Blender calls this as a timer.
 
     What is written in a handler is evaluated after it. So bodies that follow other bodies, and bones that
     answer to them, are not there in the same update; and a handler must not update the scene itself: in
-    Blender 4.5 and 5.0 that ends in a crash later on, if an object has been added meanwhile.
+    Blender 4.5 and 5.0 that ends in a crash later on, if an object has been added meanwhile. Keys wait for
+    the end of a tool that can still be cancelled, and for bodies to be at rest.
     """
-    for view_layer in (layer for scene in bpy.data.scenes for layer in scene.view_layers):
-        for armature_object in live_armatures(view_layer):
-            if following.owes_keys(armature_object) and _AGAIN.occasion is Occasion.USER:
-                try:
-                    following.key_owed(armature_object)
-                except Exception as error:  # noqa: BLE001  Blender calls us
-                    _note(armature_object, _told(armature_object, error))
-            armature_object.update_tag()
-            _AGAIN.running = True
+    if _AGAIN.occasion is not Occasion.FRAME:
+        _AGAIN.occasion = _user_occasion()
+    found = [
+        bpy.data.scenes[scene].view_layers.get(layer)
+        for scene, layer in _AGAIN.places
+        if scene in bpy.data.scenes
+    ]
+    view_layers = [view_layer for view_layer in found if view_layer is not None]
+    _AGAIN.running = True
+    try:
+        for _ in range(MOST_ROUNDS):
+            _AGAIN.restless = False
+            for view_layer in view_layers:
+                view_layer.update()
+                _follow_all(view_layer.depsgraph, _AGAIN.occasion)
+                view_layer.update()
+            if not _AGAIN.restless:
+                break
+    finally:
+        _AGAIN.running = False
+    lives = [found for view_layer in view_layers for found in live_armatures(view_layer)]
+    if _AGAIN.occasion is Occasion.GESTURE and any(following.owes_keys(found) for found in lives):
+        return TOOL_PAUSE
+    _AGAIN.places.clear()
+    return None
 
 
 def _told(armature_object: Object, error: Exception) -> str:
@@ -162,6 +181,10 @@ def _note(armature_object: Object, problem: str) -> None:
     if armature_object.is_editable and settings_of(armature_object).live_problem != problem:
         settings_of(armature_object).live_problem = problem
         _redraw()
+
+
+def _user_occasion() -> Occasion:
+    return Occasion.GESTURE if _gesture_is_running() else Occasion.USER
 
 
 def _gesture_is_running() -> bool:
@@ -205,4 +228,5 @@ def unregister() -> None:
             handlers.remove(handler)
     if bpy.app.timers.is_registered(_look_again):
         bpy.app.timers.unregister(_look_again)
+    _AGAIN.places.clear()
     following.forget()

@@ -19,12 +19,16 @@ from ..core.arrays import FloatArray
 from ..core.rotation import matrix_from_euler, rotvec_from_matrix
 from .armature import evaluated_matrices
 from .dragging import Drag
+from .effector_properties import PINNABLE
 from .effectors import Effector
 from .goals import make_goals, supports
-from .properties import PINNABLE, settings_of
+from .kinds import CHOICES
+from .masses import body_of
+from .memory import Origin
+from .properties import settings_of
 from .reports import angle_text, length_text
 from .rig import Reading, Rig
-from .stage import Body, Goal, Posed, across, points_of
+from .stage import Goal, Posed, across, points_of
 
 ON_LIMIT: Final = 2e-3
 """Distance from a limit [rad] up to which a channel is shown as standing on it: a tenth of a degree."""
@@ -75,6 +79,8 @@ class Text:
     text: str
     role: str
     """'PRIORITY', 'MISS' or 'LIMIT'."""
+    note: str = ""
+    """More words, of less weight."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +123,14 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
         return Marks()
     try:
         rig = Rig.read(armature_object, depsgraph)
-        reading = rig.read_frame(armature_object, depsgraph)
+        # In live mode influences begin where others have left the bones, not at what was solved already.
+        live = settings_of(armature_object).live
+        origin = Origin.of(armature_object, rig.armature) if live else None
+        reading = rig.read_frame(armature_object, depsgraph, origin=origin)
         stage = rig.stage([reading])
         goals = make_goals(rig.effectors, stage)
         distances, angles = rig.measure(armature_object, depsgraph, reading)
+        body = body_of(armature_object, rig.armature.skeleton) if rig.body is None else rig.body
     except IKError:
         return Marks()  # what is wrong is said where the user asks for a solve
     posed = armature_object.evaluated_get(depsgraph)
@@ -132,7 +142,7 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
         world_from_joint=(reading.world_from_armature @ evaluated_matrices(posed, rig.armature))[None],
         scale=stage.scale,
         channels=stage.channels,
-        body=Body.of_bones(lengths, [bone.use_deform for bone in bones]),
+        body=body,
     )
     within = rig.tolerances(armature_object)
     marks = Marks()
@@ -141,6 +151,7 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
         rows = zip(rig.effectors, goals, distances, angles, excess.tolist(), strict=True)
         for row, (effector, goal, distance, angle, much) in enumerate(rows):
             if reading.influences[row] > 0.0:
+                effector, goal = CHOICES.met(effector, goal, now)
                 why = settings_of(armature_object).effectors[effector.index].why
                 own = _effector_marks(effector, goal, now, _heat(much), (distance, angle), why)
                 marks += _only(own, wanted)
@@ -179,7 +190,7 @@ def _effector_marks(
     lines = () if there is None else (Line(_three(here), _three(there), 'ERROR', heat),)
     texts = [Text(_three(here), str(effector.priority), 'PRIORITY')]
     if heat > 0.0 and effector.kind != 'STAY':
-        texts.append(Text(_three(here), _miss_text(effector.name, missed, why), 'MISS'))
+        texts.append(_miss_text(here, effector.name, missed, why))
     return Marks(lines, (Point(_three(here), role, heat),), tuple(texts))
 
 
@@ -205,12 +216,12 @@ def _direction(way: FloatArray) -> FloatArray:
     return way / length if length > 0.0 else np.array([1.0, 0.0, 0.0])
 
 
-def _miss_text(name: str, missed: tuple[float, float], why: str) -> str:
+def _miss_text(place: FloatArray, name: str, missed: tuple[float, float], why: str) -> Text:
     distance, angle = missed
     amounts = [length_text(distance)] if distance > 0.0 else []
     amounts += [angle_text(angle)] if angle > 0.0 and not amounts else []
     first = why.partition(";")[0]  # all of it stands in the panel
-    return f"{name}: {' and '.join(amounts)}" + (f", {first}" if first else "")
+    return Text(_three(place), f"{name}: {' and '.join(amounts)}", 'MISS', first)
 
 
 # Limits
@@ -237,7 +248,7 @@ def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray) ->
             back = 1.0 if angles[joint, axis] <= lower[joint, axis] + ON_LIMIT else -1.0
             marks += Marks(tuple(_arc(matrix, world_axis, back, ARC * float(lengths[joint]))))
             said.append(f"{'XYZ'[axis]} {np.degrees(angles[joint, axis]):.3g}°")
-        text = f"{name} at its limit: {', '.join(said)}"
+        text = f"{name}: {', '.join(said)}"
         marks += Marks(texts=(Text(_three(matrix[:3, 3]), text, 'LIMIT'),))
     return marks
 
@@ -346,7 +357,7 @@ def drag_marks(drag: Drag) -> Marks:
     texts: list[Text] = []
     if not report.dragged.reached and report.dragged.position is not None:
         missed = (report.dragged.position, 0.0)
-        texts.append(Text(goal, _miss_text(drag.bone, missed, report.dragged.why), 'MISS'))
+        texts.append(_miss_text(drag.goal, drag.bone, missed, report.dragged.why))
     texts.append(Text(place, str(drag.priority), 'PRIORITY'))
     missing = {error.name: error for error in report.held if not error.reached}
     points = [Point(place, 'DRAGGED', heat)]

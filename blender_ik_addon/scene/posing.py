@@ -19,34 +19,40 @@ from .armature import write_pose
 from .baking import BakeJob
 from .effectors import orientations, reasons
 from .entries import (
+    add_choice,
     add_effector,
     make_target,
     move_effector,
     pin,
+    remove_choice,
     remove_effector,
     store_pose,
     unpin,
 )
-from .following import Occasion
-from .following import follow as follow_if_moved
+from .following import Occasion, settle
 from .limits import RigLimits, own_limits, read_limits, remove_limits
+from .masses import MassReport, own_masses, remove_masses
 from .mirror import MirrorReport, mirror
-from .presets import PresetReport, load_preset, preset_names, preset_path, save_preset
+from .preset_files import preset_names, preset_path
+from .presets import PresetReport, load_preset, save_preset
 from .properties import settings_of
 from .reports import BakeReport, EffectorError, Report, Tolerances, all_reached, measured_status
 from .restoring import PoseSnapshot
 from .rig import Rig
-from .setup import SetupReport, recognise_roles, setup_character
+from .role_table import recognise_roles
+from .setup import SetupReport, setup_character
 
 __all__ = [
     "BakeJob",
     "BakeReport",
     "EffectorError",
+    "MassReport",
     "MirrorReport",
     "PresetReport",
     "Report",
     "RigLimits",
     "SetupReport",
+    "add_choice",
     "add_effector",
     "bake",
     "diagnose",
@@ -56,13 +62,16 @@ __all__ = [
     "mirror",
     "move_effector",
     "own_limits",
+    "own_masses",
     "pin",
     "preset_names",
     "preset_path",
     "read_limits",
     "recognise_roles",
+    "remove_choice",
     "remove_effector",
     "remove_limits",
+    "remove_masses",
     "save_preset",
     "setup_character",
     "solve_pose",
@@ -98,6 +107,7 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
         write_pose(armature_object, rig.armature, solution.pose, problem.moving_joints)
         depsgraph.update()
         distances, angles = rig.measure(armature_object, depsgraph, reading)
+        taken = rig.taken(armature_object, depsgraph, reading)
     within = rig.tolerances(armature_object)
     missed = within.missed(distances, angles)
     explanations = [error.why for error in solution.errors]
@@ -113,14 +123,16 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
             kind=effector.kind,
             tolerance_position=tolerance[0],
             tolerance_rotation=tolerance[1],
+            taken=choice,
         )
-        for effector, distance, angle, miss, tolerance, why in zip(
+        for effector, distance, angle, miss, tolerance, why, choice in zip(
             rig.effectors,
             distances,
             angles,
             missed,
             within.own,
             whys,
+            taken,
             strict=True,
         )
     )
@@ -160,7 +172,7 @@ def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Repor
     """
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
-    return follow_if_moved(armature_object, depsgraph, Occasion.SCRIPT)
+    return settle(armature_object, depsgraph, Occasion.SCRIPT)
 
 
 def switch_live(armature_object: Object, on: bool) -> Report | None:

@@ -3,11 +3,12 @@
 
 A preset is JSON in the user's folder of the extension:
 
-    {"format": "poise preset", "version": 1,
+    {"format": "poise preset", "version": 1, "size": 1.75,
      "settings": {"method": "PRIORITY", ...},
      "effectors": [{"bone": {"name": "hand.L", "role": "HAND", "side": "LEFT", "figure": 0, "number": 0},
                     "kind": "BOTH", "priority": 1, ...}],
-     "joints": [{"bone": {...}, "axes": [[...], ...], "bend": 0.37, "lower": [...], ...}]}
+     "joints": [{"bone": {...}, "axes": [[...], ...], "bend": 0.37, "lower": [...], ...}],
+     "masses": [{"bone": {...}, "mass": 5.6}]}
 
 A bone is found by its role and side and by which of several such bones it is; without a role by its name.
 What is not there is told and left out. Limits are about the axes of their bone, so the file has these axes
@@ -16,14 +17,11 @@ axes lie otherwise limits are exchanged and turned round; where they lie askew t
 Elbows and knees count from straight ("bend" at rest).
 """
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-import bpy
 import numpy as np
 from bpy.types import Object
 
@@ -33,63 +31,27 @@ from ..core.roles import Bend, Character, Role, Side
 from ..core.rotation import EULER_ORDERS, order_index
 from ..core.skeleton import Skeleton
 from .armature import check_armature, read_armature
+from .effector_properties import POISE_PG_effector
+from .effectors import target_use
 from .entries import add_effector, make_target
-from .joint_properties import ORDER_ITEMS, STIFFEST
 from .limits import BoneLimits, entry_for, joint_entries, limits_of, store_limits, turned_limits
-from .properties import POISE_PG_armature, POISE_PG_effector, settings_of
+from .masses import mass_entries, set_bone_masses
+from .preset_files import (
+    EFFECTOR_FIELDS,
+    FORMAT,
+    FURTHER_BONES,
+    LENGTHS,
+    POINTS,
+    SETTINGS,
+    VERSION,
+    plain,
+    read_preset,
+    write_preset,
+)
+from .properties import settings_of
 from .reports import listed, sentences
-from .setup import SIDE_NAMES, read_character
-
-FORMAT: Final = "poise preset"
-VERSION: Final = 1
-"""Of what is written; files of a later version are refused, fields that are not known are passed over."""
-
-SUFFIX: Final = ".json"
-
-LARGEST: Final = 2**31
-"""Numbers from here on fit no property [1]."""
-
-SETTINGS: Final = (
-    "method",
-    "iterations",
-    "tolerance_position",
-    "tolerance_rotation",
-    "damping",
-    "max_angle",
-    "null_space_gain",
-    "element_weight",
-    "gamma",
-    "clamp_distance",
-    "clamp_after_jump",
-    "alternate_jacobian",
-    "move_root",
-)
-"""Of the armature object."""
-
-EFFECTOR_FIELDS: Final = (
-    "name",
-    "part",
-    "kind",
-    "priority",
-    "weight",
-    "enabled",
-    "position_axes",
-    "orientation_axes",
-    "influence",
-    "chain_depth",
-    "axis",
-    "height",
-    "distance",
-    "is_support",
-    "stay",
-    "stay_scope",
-)
-"""Of an effector, written as they are."""
-
-POINTS: Final = {"point": "bone", "other_point": "other_bone"}
-"""Points of an effector -> of which bone; written in lengths of that bone."""
-
-FURTHER_BONES: Final = ("other_bone", "root_bone", "tip_bone")
+from .role_table import SIDE_NAMES, read_character
+from .targets import check_present
 
 
 @dataclass(frozen=True)
@@ -115,45 +77,6 @@ class PresetReport:
         return sentences(text, *missing, *self.notes)
 
 
-# Files
-
-
-def preset_folder(*, create: bool = False) -> Path:
-    """Return the folder of presets in the user's folder for this extension.
-
-    Raises:
-        IKError: It cannot be made.
-    """
-    package = (__package__ or "").rpartition(".")[0]
-    try:
-        found = bpy.utils.extension_path_user(package, path="presets", create=create)
-    except ValueError:  # run from a checkout, not installed as an extension
-        found = bpy.utils.user_resource('DATAFILES', path="poise/presets", create=create)
-    except OSError as error:
-        raise IKError(f"the folder of presets cannot be made: {error}") from error
-    if not found:
-        raise IKError("Blender has no folder for the user's files in which presets could be")
-    return Path(found)
-
-
-def preset_names(folder: Path | None = None) -> tuple[str, ...]:
-    """Return the names of the presets there are."""
-    folder = preset_folder() if folder is None else folder
-    return tuple(sorted(path.stem for path in folder.glob(f"*{SUFFIX}"))) if folder.is_dir() else ()
-
-
-def preset_path(name: str, folder: Path | None = None) -> Path:
-    """Return where a preset of some name is, or would be.
-
-    Raises:
-        IKError: It is no name for a file.
-    """
-    name = name.strip()
-    if not name or re.search(r'[\\/:*?"<>|\x00-\x1f]', name) or name.startswith("."):
-        raise IKError(f"{name!r} is no name for a preset: use letters, digits, spaces, - and _")
-    return (preset_folder() if folder is None else folder) / f"{name}{SUFFIX}"
-
-
 def save_preset(armature_object: Object, path: Path) -> PresetReport:
     """Write the set-up of an armature object into a file.
 
@@ -172,15 +95,17 @@ def save_preset(armature_object: Object, path: Path) -> PresetReport:
     data = {
         "format": FORMAT,
         "version": VERSION,
-        "settings": {name: _plain(getattr(settings, name)) for name in SETTINGS},
+        "size": bones.size,
+        "settings": {name: plain(getattr(settings, name)) for name in SETTINGS},
         "effectors": effectors,
         "joints": joints,
+        "masses": [
+            {"bone": bones.record(name), "mass": entry.mass}
+            for name, entry in mass_entries(armature_object).items()
+            if name in bones.skeleton.names
+        ],
     }
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise IKError(f"preset {path.name!r} cannot be written to {path.parent}: {error.strerror}") from error
+    write_preset(path, data)
     names = tuple(entry.name for entry in settings.effectors)
     return PresetReport(str(path), names, tuple(joint["bone"]["name"] for joint in joints), (), ())
 
@@ -191,15 +116,18 @@ def load_preset(armature_object: Object, path: Path) -> PresetReport:
     Raises:
         IKError: The armature cannot be posed, or the file is none of ours or broken; nothing is changed then.
     """
-    check_armature(armature_object)
-    data = _read(path)
+    check_present(armature_object)
+    data = read_preset(path)
     bones = _Bones.read(armature_object)
     _apply(settings_of(armature_object), data["settings"], SETTINGS)
+    # A sole is as much thicker as the figure is larger.
+    scale = bones.size / data["size"] if data["size"] else 1.0
     missing: list[str] = []
     notes: list[str] = []
     effectors: list[str] = []
     for record in data["effectors"]:
-        name = _load_effector(armature_object, bones, record, missing)
+        lengths = {name: record[name] * scale for name in LENGTHS if name in record}
+        name = _load_effector(armature_object, bones, {**record, **lengths}, missing, notes)
         if name is not None:
             effectors.append(name)
     limited: list[str] = []
@@ -212,6 +140,14 @@ def load_preset(armature_object: Object, path: Path) -> PresetReport:
             limited.append(bone)
         else:
             askew.append(bone)
+    masses: dict[str, float] = {}
+    for record in data["masses"]:
+        bone = bones.find(record["bone"])
+        if bone is None:
+            missing.append(_told(record["bone"]))
+        else:
+            masses[bone] = record["mass"]
+    set_bone_masses(armature_object, masses)
     if askew:
         notes.append(f"limits left as they were, because the axes of the bones lie askew: {listed(askew)}")
     return PresetReport(
@@ -229,13 +165,17 @@ class _Bones:
     skeleton: Skeleton
     character: Character
     lengths: Mapping[str, float]
+    size: float
+    """Of the first figure, or of what there is, in the world [m]."""
 
     @classmethod
     def read(cls, armature_object: Object) -> "_Bones":
         skeleton = read_armature(armature_object).skeleton
         character, _ = read_character(armature_object, skeleton)
         data: Any = armature_object.data
-        return cls(skeleton, character, {bone.name: bone.length for bone in data.bones})
+        size = character.figures[0].size if character.figures else skeleton.reach
+        size *= armature_object.matrix_world.median_scale
+        return cls(skeleton, character, {bone.name: bone.length for bone in data.bones}, float(size))
 
     def record(self, bone: str) -> dict[str, Any]:
         """What a file calls a bone."""
@@ -305,8 +245,10 @@ def _told(record: Mapping[str, Any]) -> str:
 
 
 def _effector_record(armature_object: Object, bones: _Bones, entry: POISE_PG_effector) -> dict[str, Any]:
-    record: dict[str, Any] = {name: _plain(getattr(entry, name)) for name in EFFECTOR_FIELDS}
+    record: dict[str, Any] = {name: plain(getattr(entry, name)) for name in EFFECTOR_FIELDS}
     record["bone"] = bones.record(entry.bone)
+    if len(entry.others):
+        record["others"] = len(entry.others)
     for name in FURTHER_BONES:
         if getattr(entry, name):
             record[name] = bones.record(getattr(entry, name))
@@ -317,9 +259,9 @@ def _effector_record(armature_object: Object, bones: _Bones, entry: POISE_PG_eff
 
 
 def _load_effector(
-    armature_object: Object, bones: _Bones, record: Mapping[str, Any], missing: list[str]
+    armature_object: Object, bones: _Bones, record: Mapping[str, Any], missing: list[str], notes: list[str]
 ) -> str | None:
-    """Make or set one effector; its name, None if its bone is not here."""
+    """Make or set one effector; its name, None if its bone is not here, or it is none for it."""
     bone = bones.find(record["bone"])
     if bone is None:
         missing.append(_told(record["bone"]))
@@ -339,7 +281,11 @@ def _load_effector(
         index = next((i for i, e in enumerate(entries) if (e.bone, e.kind) == (bone, kind)), None)
     is_new = index is None
     if index is None:
-        index = add_effector(armature_object, bone, kind=kind, make_target=False)
+        try:
+            index = add_effector(armature_object, bone, kind=kind, make_target=False)
+        except IKError as error:  # no pole on a bone that is the middle of no limb
+            notes.append(str(error))
+            return None
     entry = entries[index]
     _apply(entry, record, EFFECTOR_FIELDS)
     for name, value in further.items():
@@ -350,9 +296,14 @@ def _load_effector(
             setattr(entry, name, point.tolist())
     if entry.bone != bone:
         entry.bone = bone
-    if is_new and entry.kind != 'STAY' and not entry.other_bone:
-        make_target(armature_object, index)
-    return entry.name
+    if is_new and target_use(entry) != 'NONE':
+        try:
+            make_target(armature_object, index)
+            while len(entries[index].others) < record.get("others", 0):
+                make_target(armature_object, index)
+        except IKError as error:  # a bone that is scaled to nothing
+            notes.append(str(error))
+    return entries[index].name
 
 
 # Limits
@@ -403,130 +354,6 @@ def _load_joint(armature_object: Object, bones: _Bones, bone: str, record: Mappi
     store_limits(entry, turned, record["source"])
     entry.is_held, entry.may_move = turned.is_held, turned.may_move
     return True
-
-
-# JSON that anybody may have written
-
-
-def _plain(value: Any) -> Any:
-    """A property as JSON holds it."""
-    return value if isinstance(value, (str, bool, int, float)) else list(value)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Read and check a file, so that nothing is changed by one that is broken."""
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise IKError(f"preset {path.stem!r} cannot be read from {path.parent}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise IKError(f"preset {path.name!r} is broken: {error}") from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise IKError(f"{path.name!r} is no preset of Poise: its format is not {FORMAT!r}")
-    version = data.get("version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise IKError(f"preset {path.name!r} is broken: its version is {version!r}")
-    if version > VERSION:
-        raise IKError(
-            f"preset {path.name!r} has version {version}, this Poise reads up to {VERSION}: update Poise"
-        )
-    settings, effectors, joints = data.get("settings", {}), data.get("effectors", []), data.get("joints", [])
-    if not isinstance(settings, dict):
-        raise IKError(f"preset {path.name!r} is broken: its settings are no object")
-    _check_fields(POISE_PG_armature, settings, SETTINGS, f"preset {path.name!r} is broken: settings")
-    for what, records in (("effectors", effectors), ("joints", joints)):
-        if not isinstance(records, list):
-            raise IKError(f"preset {path.name!r} is broken: its {what} are no list")
-        for number, record in enumerate(records):
-            _check_record(record, f"preset {path.name!r} is broken: {what}[{number}]", what == "joints")
-    return {"settings": settings, "effectors": effectors, "joints": joints}
-
-
-def _check_record(record: Any, where: str, is_joint: bool) -> None:
-    if not isinstance(record, dict):
-        raise IKError(f"{where} is no object")
-    for name in ("bone", *FURTHER_BONES):
-        if name in record or name == "bone":
-            bone = record.get(name)
-            if not isinstance(bone, dict) or not isinstance(bone.get("name", ""), str):
-                raise IKError(f"{where}.{name} does not say which bone")
-    for name in POINTS:
-        if name in record:
-            _three_numbers(record[name], f"{where}.{name}")
-    if not is_joint:
-        _check_fields(POISE_PG_effector, record, EFFECTOR_FIELDS, where)
-        return
-    for name in ("lower", "upper", "stiffness", "preferred"):
-        missing = [None] * 3 if name in ("lower", "upper") else [0.0] * 3
-        record.setdefault(name, missing)
-        _three_numbers(record[name], f"{where}.{name}", may_be_none=name in ("lower", "upper"))
-    for low, high in zip(record["lower"], record["upper"], strict=True):
-        if low is not None and high is not None and low > high:
-            raise IKError(f"{where} has a lower limit above its upper one")
-    if not all(0.0 <= value <= STIFFEST + 1e-6 for value in record["stiffness"]):
-        raise IKError(f"{where}.stiffness is not between 0 and {STIFFEST}")
-    axes = record.setdefault("axes", np.eye(3).tolist())
-    if not isinstance(axes, list) or len(axes) != 3:
-        raise IKError(f"{where}.axes are not three times three numbers")
-    for row in axes:
-        _three_numbers(row, f"{where}.axes")
-    for name, default, types in (
-        ("bend", 0.0, (int, float)),
-        ("is_held", False, (bool,)),
-        ("may_move", False, (bool,)),
-        ("source", "", (str,)),
-        ("order", 'AUTO', (str,)),
-    ):
-        if not isinstance(record.setdefault(name, default), types):
-            raise IKError(f"{where}.{name} is {record[name]!r}")
-    if record["order"] not in {item[0] for item in ORDER_ITEMS}:
-        raise IKError(f"{where}.order is {record['order']!r}")
-
-
-def _three_numbers(values: Any, where: str, *, may_be_none: bool = False) -> None:
-    def fits(value: Any) -> bool:
-        if value is None:
-            return may_be_none
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and bool(np.isfinite(value))
-
-    if not isinstance(values, list) or len(values) != 3 or not all(fits(value) for value in values):
-        raise IKError(f"{where} is {values!r}, wanted three numbers")
-
-
-def _check_fields(kind: Any, values: Mapping[str, Any], names: Sequence[str], where: str) -> None:
-    """Refuse values that the properties of a class cannot have.
-
-    Raises:
-        IKError: One is of another type, or no item of its list.
-    """
-    for name in names:
-        if name not in values:
-            continue
-        value, prop = values[name], kind.bl_rna.properties[name]
-        parts = value if prop.type != 'STRING' and getattr(prop, "is_array", False) else [value]
-        length = prop.array_length if getattr(prop, "is_array", False) else 1
-        fits = isinstance(parts, list) and len(parts) == length
-        if fits and prop.type == 'ENUM':
-            fits = value in {item.identifier for item in prop.enum_items}
-        elif fits:
-            types: tuple[type, ...] = _TYPES[prop.type]
-            fits = all(
-                isinstance(part, types)
-                and (prop.type == 'BOOLEAN' or not isinstance(part, bool))
-                and (prop.type not in {'INT', 'FLOAT'} or abs(part) < LARGEST)
-                for part in parts
-            )
-        if not fits:
-            raise IKError(f"{where}.{name} cannot be {value!r}")
-
-
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    'BOOLEAN': (bool,),
-    'INT': (int,),
-    'FLOAT': (int, float),
-    'STRING': (str,),
-}
 
 
 def _apply(owner: Any, values: Mapping[str, Any], names: Sequence[str]) -> None:

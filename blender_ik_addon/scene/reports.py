@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
@@ -38,9 +39,10 @@ def angle_text(angle: float) -> str:
 
 
 def _three_digits(number: float) -> str:
-    if number >= 100.0:
+    size = abs(number)
+    if size >= 100.0:
         return f"{number:.0f}"
-    return f"{number:.3g}" if number >= 1e-3 else f"{number:.1g}"
+    return f"{number:.3g}" if size >= 1e-3 else f"{number:.1g}"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -162,6 +164,8 @@ class EffectorError:
     """What counts as reached [m]."""
     tolerance_rotation: float = np.inf
     """[rad]"""
+    taken: str = ""
+    """Of several targets that which the bone took; empty where there is one."""
 
 
 def measured_status(solver_status: Status, reached: bool) -> str:
@@ -195,9 +199,15 @@ class Report:
         """What keeps each effector from its target, for the panel, (E,)."""
         return tuple(effector.why for effector in self.effectors)
 
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """Which of several targets each effector took, for the panel, (E,)."""
+        return tuple(effector.taken for effector in self.effectors)
+
     def summary(self) -> str:
         """Return the message and the notes, for the status bar."""
-        return sentences(self.message, *self.notes)
+        chosen = [f"{effector.name} took {effector.taken!r}" for effector in self.effectors if effector.taken]
+        return sentences(self.message, *([", ".join(chosen)] if chosen else []), *self.notes)
 
 
 @dataclass(frozen=True)
@@ -232,6 +242,16 @@ class BakeReport:
     """How many older keys of the same channels, from the first to the last frame, made way for them."""
     kinds: tuple[str, ...] = ()
     """Kind of each effector, (E,), for the words in which a miss is told."""
+    choices: tuple[tuple[str, ...], ...] = ()
+    """Which of several targets each effector took in each frame, (F, E); empty for those that have one."""
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """Which of several targets each effector took, one after the other, for the panel, (E,)."""
+        if not self.choices:
+            return ("",) * len(self.names)
+        columns = zip(*self.choices, strict=True)
+        return tuple(" → ".join(name for name, _ in groupby(own)) for own in columns)
 
     @property
     def reached_frames(self) -> tuple[bool, ...]:
@@ -263,8 +283,9 @@ class BakeReport:
         if self.keys_replaced:
             text += f" instead of {self.keys_replaced} older ones"
         missed = self.reached_frames.count(False)
+        chosen = [f"{name} took {own}" for name, own in zip(self.names, self.taken, strict=True) if own]
         if not missed:
-            return sentences(f"{text}; {all_reached(len(self.names))}", *self.notes)
+            return sentences(f"{text}; {all_reached(len(self.names))}", *chosen, *self.notes)
         worst: list[str] = []
         untold = dict(enumerate(zip(self.worst_frames, self.reasons, strict=True)))
         for errors, tolerances, text_of in (
@@ -281,6 +302,5 @@ class BakeReport:
                 if why and explained == self.frames[frame]:
                     told += f" ({untold.pop(int(effector))[1]})"
                 worst.append(told)
-        return sentences(
-            f"{text}; targets missed in {missed} of them, at worst {' and '.join(worst)}", *self.notes
-        )
+        text += f"; targets missed in {missed} of them, at worst {' and '.join(worst)}"
+        return sentences(text, *chosen, *self.notes)

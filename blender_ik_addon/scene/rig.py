@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import IKError, Pose, Problem, Skeleton, SolverOptions
+from ..core import IKError, Pose, Problem, Skeleton, SolverOptions, forward_kinematics
 from ..core.arrays import FloatArray
 from ..core.options import USED_BY
 from .armature import (
@@ -21,14 +21,18 @@ from .armature import (
     sheared_bones,
     world_from_armature,
 )
-from .effectors import Effector, check_evaluated, read_amounts, read_effectors, world_from_targets
-from .goals import Plan, joints_of, make_goals, make_plan, measure, needs_joints, wanders
-from .kinds import KINDS
+from .effector_properties import NOT_MEASURED
+from .effectors import Effector, read_effectors
+from .goals import Plan, joints_of, make_goals, make_plan, measure, needs_joints, needs_origin, wanders
+from .kinds import CHOICES, KINDS
 from .limits import broken_limits
-from .properties import NOT_MEASURED, method_settings, settings_of
+from .masses import body_of
+from .memory import Origin
+from .properties import method_settings, settings_of
 from .reports import BakeReport, Report, Tolerances, listed
 from .rotation_modes import RotationLocks
-from .stage import Body, Posed, Stage
+from .stage import Body, Goal, Posed, Stage
+from .targets import check_evaluated, read_amounts, world_from_targets
 
 SOLVE_MARGIN: Final = 0.5
 """Part of the user's tolerance [1] to which is solved: Blender holds poses in single precision."""
@@ -54,7 +58,11 @@ class Reading:
     lengths: FloatArray
     """Distances of DISTANCE and heights of PLANE and FLOOR, (E,) [m]."""
     world_from_joint: FloatArray | None = None
-    """All bones, (n, 4, 4) [m]; None where nobody asks."""
+    """All bones where influences below 1 begin, (n, 4, 4) [m]; None where nobody asks."""
+    origin: Pose | None = None
+    """The pose where influences below 1 begin; None where it is `pose`, or nobody asks."""
+    world_from_present: FloatArray | None = None
+    """All bones in `pose`, (n, 4, 4) [m], where influences begin elsewhere."""
 
     @property
     def taking_part(self) -> tuple[bool, ...]:
@@ -98,9 +106,9 @@ class Rig:
             _check_movable(armature, effector)
         check_evaluated(armature_object, effectors, depsgraph)
         chains = _chains(armature, effectors)
-        notes = _notes(armature_object, armature, chains)
+        notes = notes_on_bones(armature_object, armature, chains)
         balances = any(effector.kind == 'BALANCE' for effector in effectors)
-        body = _body(armature_object, armature.skeleton) if balances else None
+        body = body_of(armature_object, armature.skeleton) if balances else None
         prefers = settings_of(armature_object).method in USED_BY["preferred_pose"]
         return cls(armature, effectors, chains, notes, body, prefers)
 
@@ -108,8 +116,15 @@ class Rig:
         """Refuse what is not up to date any more, as `read` does."""
         check_evaluated(armature_object, self.effectors, depsgraph)
 
-    def read_frame(self, armature_object: Object, depsgraph: Depsgraph) -> Reading:
+    def read_frame(
+        self, armature_object: Object, depsgraph: Depsgraph, *, origin: Origin | None = None
+    ) -> Reading:
         """Read pose, targets and the place of the object at the depsgraph's frame.
+
+        Args:
+            armature_object: The original object.
+            depsgraph: Up to date.
+            origin: Where influences below 1 begin; by default in the pose that is read.
 
         Raises:
             IKError: The object is scaled unevenly, or a target is gone or nowhere.
@@ -117,20 +132,31 @@ class Rig:
         posed = armature_object.evaluated_get(depsgraph)
         matrix, scale = world_from_armature(posed)
         influences, lengths = read_amounts(armature_object, self.effectors, depsgraph)
-        asked = needs_joints(self.effectors, influences)
+        pose = read_pose(armature_object, self.armature, depsgraph=depsgraph)
+        joints = begun = present = None
+        if needs_joints(self.effectors, influences):
+            joints = matrix @ evaluated_matrices(posed, self.armature)
+        if origin is not None and needs_origin(self.effectors, influences):
+            begun, present = origin.pose(self.armature, pose), joints
+            if joints is not None:
+                joints = matrix @ forward_kinematics(self.armature.skeleton, begun).matrices
         return Reading(
-            pose=read_pose(armature_object, self.armature, depsgraph=depsgraph),
+            pose=pose,
             world_from_target=world_from_targets(armature_object, self.effectors, depsgraph),
             world_from_armature=matrix,
             scale=scale,
             influences=influences,
             lengths=lengths,
-            world_from_joint=matrix @ evaluated_matrices(posed, self.armature) if asked else None,
+            world_from_joint=joints,
+            origin=begun,
+            world_from_present=present,
         )
 
     def stage(self, readings: Sequence[Reading]) -> Stage:
         """Return where bones and targets are over some frames."""
         joints = [reading.world_from_joint for reading in readings]
+        present = [own for reading in readings if (own := reading.world_from_present) is not None]
+        begun = [reading.pose if reading.origin is None else reading.origin for reading in readings]
         # What nobody asks for in some of the frames is not there, and not looked at.
         nothing = np.zeros((len(self.armature.skeleton), 4, 4))
         known = any(matrices is not None for matrices in joints)
@@ -140,9 +166,11 @@ class Rig:
             world_from_target=np.stack([reading.world_from_target for reading in readings]),
             influences=np.stack([reading.influences for reading in readings]),
             lengths=np.stack([reading.lengths for reading in readings]),
-            channels=np.stack([reading.pose.channels for reading in readings]),
+            channels=np.stack([pose.channels for pose in begun]),
             world_from_joint=np.stack([nothing if own is None else own for own in joints]) if known else None,
+            world_from_present=np.stack(present) if present else None,
             body=self.body,
+            further=_further_rows(self.effectors),
         )
 
     def runs(self, readings: Sequence[Reading]) -> list[slice]:
@@ -196,6 +224,24 @@ class Rig:
             depsgraph: Up to date.
             before: What was solved from: where influences below 1 begin. Targets are read anew.
         """
+        goals, stage, now = self._present(armature_object, depsgraph, before)
+        distances, angles = measure(self.effectors, goals, stage.influences, now)
+        return distances[0], angles[0]
+
+    def taken(self, armature_object: Object, depsgraph: Depsgraph, before: Reading) -> tuple[str, ...]:
+        """Return which of several targets each effector has taken, (E,); empty for those that have one."""
+        if not any(effector.others for effector in self.effectors):
+            return ("",) * len(self.effectors)
+        goals, _, now = self._present(armature_object, depsgraph, before)
+        return tuple(
+            CHOICES.taken(effector, goal, now)[0] if effector.others and influence > 0.0 else ""
+            for effector, goal, influence in zip(self.effectors, goals, before.influences, strict=True)
+        )
+
+    def _present(
+        self, armature_object: Object, depsgraph: Depsgraph, before: Reading
+    ) -> tuple[tuple[Goal, ...], Stage, Posed]:
+        """Return what effectors ask for, from where, and where bones are in Blender's evaluated matrices."""
         posed = armature_object.evaluated_get(depsgraph)
         matrix = np.array(posed.matrix_world)
         targets = world_from_targets(armature_object, self.effectors, depsgraph)
@@ -209,9 +255,7 @@ class Rig:
             channels=pose.channels[None],
             body=self.body,
         )
-        goals = make_goals(self.effectors, stage)
-        distances, angles = measure(self.effectors, goals, stage.influences, now)
-        return distances[0], angles[0]
+        return make_goals(self.effectors, stage), stage, now
 
     def tolerances(self, armature_object: Object) -> Tolerances:
         """Return what counts as reached for each effector."""
@@ -243,14 +287,14 @@ class Rig:
         settings.last_message, settings.last_reached = report.summary(), report.reached
         for entry in settings.effectors:
             entry.error_position = entry.error_rotation = NOT_MEASURED
-            entry.why = ""
-        for effector, distance, angle, why in zip(
-            self.effectors, distances, angles, report.whys, strict=True
+            entry.why = entry.taken = ""
+        for effector, distance, angle, why, taken in zip(
+            self.effectors, distances, angles, report.whys, report.taken, strict=True
         ):
             entry = settings.effectors[effector.index]
             entry.error_position = NOT_MEASURED if np.isnan(distance) else distance
             entry.error_rotation = NOT_MEASURED if np.isnan(angle) else angle
-            entry.why = why
+            entry.why, entry.taken = why, taken
 
 
 def solver_options(armature_object: Object, scale: float) -> SolverOptions:
@@ -274,11 +318,10 @@ def _chains(armature: Armature, effectors: Sequence[Effector]) -> tuple[str, ...
     return tuple(skeleton.names[joint] for joint in sorted(joints))
 
 
-def _body(armature_object: Object, skeleton: Skeleton) -> Body:
-    """Return what bones weigh."""
-    data: Any = armature_object.data
-    bones = [data.bones[name] for name in skeleton.names]
-    return Body.of_bones(np.array([bone.length for bone in bones]), [bone.use_deform for bone in bones])
+def _further_rows(effectors: Sequence[Effector]) -> tuple[int, ...]:
+    """Return from which row on the further targets of each effector are, as `world_from_targets` has them."""
+    counts = [len(effectors), *(len(effector.others) for effector in effectors)]
+    return tuple(np.cumsum(counts)[:-1].tolist())
 
 
 def _check_movable(armature: Armature, effector: Effector) -> None:
@@ -296,7 +339,7 @@ def _check_movable(armature: Armature, effector: Effector) -> None:
     )
 
 
-def _notes(armature_object: Object, armature: Armature, bones: Sequence[str]) -> tuple[str, ...]:
+def notes_on_bones(armature_object: Object, armature: Armature, bones: Sequence[str]) -> tuple[str, ...]:
     """Say which of some bones are not solved, and why."""
     notes: list[str] = []
     for reason in dict.fromkeys(armature.driven_by[bone] for bone in bones if bone in armature.driven_by):

@@ -7,85 +7,40 @@ another run finds them again: it adds what is missing, points to the bones of th
 alone.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import bpy
 import numpy as np
 from bpy.types import Collection, Object
 
-from ..core.human import joint_defaults
-from ..core.revision import RoleRow, revised, rows_of
-from ..core.roles import Character, Hints, Limb, LimbKind, Role, Side, recognise
-from ..core.rotation import EULER_ORDERS
+from ..core.errors import IKError
+from ..core.human import ACROSS, joint_defaults
+from ..core.revision import rows_of
+from ..core.roles import Character, Role
+from ..core.rotation import EULER_ORDERS, nearest_euler
 from ..core.skeleton import Skeleton
-from .armature import Armature, check_armature, read_armature
-from .driven import driven_bones
+from .armature import Armature, read_armature, read_pose
+from .dependence import dependence
+from .effector_properties import POISE_PG_effector
 from .entries import add_effector, collection_of, make_target, remove_effector
-from .joint_properties import SIDES
-from .limits import BoneLimits, entry_for, joint_entries, own_limits, read_limits, store_limits
-from .properties import POISE_PG_effector, settings_of
+from .limits import BoneLimits, entry_for, joint_entries, limits_of, own_limits, read_limits, store_limits
+from .parts import COLOURS, FOLLOWING, SHAPES, Part, body_parts
+from .properties import settings_of
 from .reports import listed, sentences
-
-SIDE_NAMES: Final = {side: name for name, side in SIDES.items()}
+from .rig import notes_on_bones
+from .role_table import read_character, write_table
+from .targets import check_present
 
 LEAST_CONFIDENCE: Final = 0.5
 """Confidence [1] below which a note asks to look at a row of the table."""
 
-COLOURS: Final = {
-    Side.LEFT: (0.15, 0.45, 1.0, 1.0),
-    Side.RIGHT: (1.0, 0.25, 0.2, 1.0),
-    Side.CENTRE: (1.0, 0.8, 0.1, 1.0),
-}
-"""Of targets: blue left, red right, yellow in the middle."""
 
-
-@dataclass(frozen=True)
-class Shape:
-    """How the target of a part of the body is shown."""
-
-    display: str
-    """Shape of the empty."""
-    size: float
-    """In sizes of the figure [1]."""
-
-
-SHAPES: Final = {
-    "hips": Shape('CIRCLE', 0.12),
-    "hand": Shape('SPHERE', 0.035),
-    "foot": Shape('CUBE', 0.035),
-    "head": Shape('SPHERE', 0.07),
-    "tail": Shape('CONE', 0.04),
-    "wing": Shape('CONE', 0.05),
-    "fin": Shape('CONE', 0.03),
-    "elbow": Shape('PLAIN_AXES', 0.03),
-    "knee": Shape('PLAIN_AXES', 0.03),
-}
-
-
-FOLLOWING: Final = frozenset({"head", "tail", "wing", "fin"})
-"""Parts whose targets go with the hips'."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the body that gets an effector."""
-
-    name: str
-    """"hand.L", "foot.R.2" for the second right foot, "head (2)" for that of a second figure."""
-    what: str
-    """A key of `SHAPES`."""
-    joint: int
-    kind: str
-    """Kind of the effector."""
-    priority: int
-    side: Side
-    figure: int
-    at_tail: bool = False
-    """Whether the end of the bone is meant, where nothing hangs on it that could be held."""
-    limb: Limb | None = None
-    """Of a pole: what bends."""
+WITHIN: Final = 1e-3
+"""How far inside its limits [rad] a pose is to which they were widened."""
+ASKEW: Final = np.radians(20.0)
+"""Beyond the limits of a hinge by this [rad] a file means another rest pose; by less, its pose is inexact."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +103,7 @@ def setup_character(
     Raises:
         IKError: The armature cannot be posed, or the table of roles cannot be.
     """
-    check_armature(armature_object)
+    check_present(armature_object)
     settings = settings_of(armature_object)
     notes: list[str] = []
     skeleton = read_armature(armature_object).skeleton
@@ -169,6 +124,7 @@ def setup_character(
     armature = read_armature(armature_object, move_root=settings.move_root)
     added, kept, removed, said = _set_effectors(armature_object, armature, character, parts, poles=poles)
     notes += said
+    notes += _notes_on_chains(armature_object, armature, parts)
     unsure = [c.name for c in character.choices if c.confidence < LEAST_CONFIDENCE and c.role in _LIMB_ROLES]
     if unsure:
         notes.append(f"look at these rows of the table, they are a guess: {listed(unsure)}")
@@ -187,143 +143,6 @@ def setup_character(
 
 
 _LIMB_ROLES: Final = frozenset(set(Role) - {Role.FINGER, Role.TOE, Role.EYE, Role.JAW, Role.HEAD_PART})
-
-
-# Reading what the rig says of itself
-
-
-def read_hints(armature_object: Object, skeleton: Skeleton) -> Hints:
-    """Read what helps to recognise bones beside their names and places."""
-    data: Any = armature_object.data
-    bones = [data.bones[name] for name in skeleton.names]
-    return Hints(
-        tails=np.array([bone.tail_local for bone in bones]),
-        deform=np.array([bone.use_deform for bone in bones]),
-        driven=frozenset(driven_bones(armature_object)),
-        collections={bone.name: tuple(c.name for c in bone.collections) for bone in bones},
-    )
-
-
-# The table of roles
-
-
-def recognise_roles(armature_object: Object) -> Character:
-    """Fill the table of roles anew; what was recognised.
-
-    Raises:
-        IKError: The armature cannot be posed.
-    """
-    check_armature(armature_object)
-    skeleton = read_armature(armature_object).skeleton
-    character = recognise(skeleton, read_hints(armature_object, skeleton))
-    write_table(armature_object, rows_of(character))
-    return character
-
-
-def table_of(armature_object: Object) -> tuple[RoleRow, ...]:
-    """Read the table of roles."""
-    return tuple(
-        RoleRow(
-            found=row.name,
-            joint=row.bone,
-            role=None if row.role == 'NONE' else Role[row.role],
-            side=SIDES[row.side],
-            figure=row.figure,
-            confidence=row.confidence,
-            reason=row.reason,
-        )
-        for row in settings_of(armature_object).roles
-    )
-
-
-def write_table(armature_object: Object, rows: Sequence[RoleRow]) -> None:
-    """Write the table of roles, parents first as it was given."""
-    settings = settings_of(armature_object)
-    if table_of(armature_object) == tuple(rows):
-        return
-    settings.roles.clear()
-    for given in rows:
-        row: Any = settings.roles.add()
-        row.name, row.bone, row.figure = given.found, given.joint, given.figure
-        row.role = 'NONE' if given.role is None else given.role.name
-        row.side = SIDE_NAMES[given.side]
-        row.confidence, row.reason = given.confidence, given.reason
-    settings.active_role = min(settings.active_role, max(0, len(rows) - 1))
-
-
-def read_character(armature_object: Object, skeleton: Skeleton) -> tuple[Character, list[str]]:
-    """Return what the table of roles says, or without one what is recognised; and which bones are gone.
-
-    Raises:
-        IKError: A bone has two roles in the table.
-    """
-    character = recognise(skeleton, read_hints(armature_object, skeleton))
-    rows = table_of(armature_object)
-    if not rows:
-        return character, []
-    rows, gone = _present(skeleton, rows)
-    return revised(skeleton, character, rows), gone
-
-
-def _present(skeleton: Skeleton, rows: Sequence[RoleRow]) -> tuple[tuple[RoleRow, ...], list[str]]:
-    """Return the rows whose bones are there, and which are not."""
-    gone = [row.joint for row in rows if row.joint and row.joint not in skeleton.names]
-    notes = (
-        [f"bones of the table that are not there (renamed?) were left out: {listed(gone)}"] if gone else []
-    )
-    return tuple(row for row in rows if row.joint not in gone), notes
-
-
-# Parts of the body
-
-
-def body_parts(skeleton: Skeleton, character: Character, *, poles: bool) -> tuple[Part, ...]:
-    """Return the parts that get an effector: feet and hips first, then hands, then heads, then the rest."""
-    parts: list[Part] = []
-    for limb in character.limbs:
-        parts += _parts_of(skeleton, character, limb, poles)
-    order = {part.joint: row for row, part in reversed(list(enumerate(parts)))}
-    # Two parts that hold the same bone would be the same wish twice.
-    unique = [p for row, p in enumerate(parts) if p.kind == 'POLE' or order[p.joint] == row]
-    return tuple(sorted(unique, key=lambda part: (part.figure, part.priority)))
-
-
-def _parts_of(skeleton: Skeleton, character: Character, limb: Limb, poles: bool) -> Iterator[Part]:
-    def part(what: str, kind: str, priority: int, joint: int, *, at_tail: bool = False) -> Part:
-        name = what if limb.side is Side.CENTRE else f"{what}.{limb.side.value}"
-        name = f"front {name}" if limb.kind is LimbKind.FRONT_LEG else name
-        name += f".{limb.number + 1}" if limb.number else ""
-        name += f" ({limb.figure + 1})" if limb.figure else ""
-        bends = limb if kind == 'POLE' else None
-        return Part(name, what, joint, kind, priority, limb.side, limb.figure, at_tail, bends)
-
-    role = character.role_of(limb.effector)
-    if limb.kind is LimbKind.TRUNK:
-        if role is Role.HIPS:
-            yield part("hips", 'BOTH', 0, limb.effector)
-    elif limb.kind in (LimbKind.LEG, LimbKind.FRONT_LEG):
-        whole = role in (Role.FOOT, Role.TOE, Role.ANKLE)
-        yield part("foot", 'BOTH' if whole else 'POSITION', 0, limb.effector, at_tail=not whole)
-    elif limb.kind is LimbKind.ARM:
-        whole = role is Role.HAND
-        yield part("hand", 'BOTH' if whole else 'POSITION', 1, limb.effector, at_tail=not whole)
-    elif limb.kind is LimbKind.HEAD:
-        yield part("head", 'BOTH', 2, limb.effector)
-    elif limb.kind is LimbKind.WING:
-        yield part("wing", 'POSITION', 1, limb.effector, at_tail=True)
-    elif limb.kind in (LimbKind.TAIL, LimbKind.FIN):
-        yield part(limb.kind.value, 'POSITION', 3, limb.effector, at_tail=True)
-    if poles and limb.bend_axis is not None:
-        middle = next(
-            (
-                j
-                for j, r in zip(limb.joints, limb.roles, strict=True)
-                if r in (Role.LOWER_ARM, Role.LOWER_LEG)
-            ),
-            None,
-        )
-        if middle is not None and skeleton.parents[middle] >= 0:
-            yield part("elbow" if limb.kind is LimbKind.ARM else "knee", 'POLE', 3, middle)
 
 
 # Limits
@@ -352,7 +171,48 @@ def _set_limits(
         )
         store_limits(entry_for(armature_object, name), limits, defaults.why)
         assumed.append(name)
-    return from_rig.bones, tuple(assumed), list(from_rig.notes)
+    widened = _widen(armature_object, assumed)
+    notes = list(from_rig.notes)
+    if widened:
+        notes.append(
+            f"the present pose goes beyond what such bodies do: limits are wider for {listed(widened)}"
+        )
+    return from_rig.bones, tuple(assumed), notes
+
+
+def _widen(armature_object: Object, bones: Sequence[str]) -> tuple[str, ...]:
+    """Widen assumed limits to where bones are: what a figure does already it can do.
+
+    Files often hold a pose, or a rest pose, that is none of a standing body; limits that it breaks would pull
+    it apart in the first solve. Elbows and knees of recordings often are a little over-stretched or askew;
+    that is nothing to be learnt from, and they are brought inside.
+
+    Returns:
+        The bones whose limits are wider.
+    """
+    armature = read_armature(armature_object)
+    skeleton, pose = armature.skeleton, read_pose(armature_object, armature)
+    entries = joint_entries(armature_object)
+    bones_posed: Any = armature_object.pose
+    widened: list[str] = []
+    for name in bones:
+        joint = skeleton.index(name)
+        own = limits_of(bones_posed.bones[name], entries[name])
+        finite = np.isfinite(own.lower) & np.isfinite(own.upper)
+        middle = np.where(
+            finite, 0.5 * (np.where(finite, own.lower, 0.0) + np.where(finite, own.upper, 0.0)), 0.0
+        )
+        angles = nearest_euler(pose.rotation[joint], int(skeleton.orders[joint]), middle)
+        beyond = float(np.maximum(own.lower - angles, angles - own.upper).max())
+        if beyond > (ASKEW if (own.stiffness > ACROSS - WITHIN).any() else WITHIN):
+            limits = replace(
+                own,
+                lower=np.minimum(own.lower, angles - WITHIN),
+                upper=np.maximum(own.upper, angles + WITHIN),
+            )
+            store_limits(entries[name], limits, entries[name].source)
+            widened.append(name)
+    return tuple(widened)
 
 
 def _hold(
@@ -388,6 +248,13 @@ def _hold(
     return tuple(held)
 
 
+def _notes_on_chains(armature_object: Object, armature: Armature, parts: Sequence[Part]) -> tuple[str, ...]:
+    """Say which bones above those with targets others decide: constraints, drivers, locks."""
+    skeleton = armature.skeleton
+    chains = {joint for part in parts for joint in skeleton.ancestors(part.joint)}
+    return notes_on_bones(armature_object, armature, [skeleton.names[joint] for joint in sorted(chains)])
+
+
 # Effectors
 
 
@@ -418,13 +285,25 @@ def _set_effectors(
             entry.part = part.name
             if entry.bone == bone and entry.target is not None:
                 kept.append(part.name)
+                if links := dependence(entry.target, armature_object):
+                    notes.append(
+                        f"the target of {part.name} depends on the armature ({', '.join(links)}): break that "
+                        "link (Alt P clears a parent), or nothing can be solved"
+                    )
                 continue
             moved = entry.bone != bone
             entry.bone = bone
             (added if entry.target is None else kept).append(part.name)
             if entry.target is not None and moved:
                 _discard(entry.target)
-        target = make_target(armature_object, index)
+        try:
+            target = make_target(armature_object, index)
+        except IKError as error:  # the bone is scaled to nothing
+            notes.append(str(error))
+            for names in (added, kept):
+                names[:] = [name for name in names if name != part.name]
+            remove_effector(armature_object, index)
+            continue
         collection = collection or _targets_collection(armature_object)
         _show(target, part, character, armature_object, collection)
         made.append((part, target))

@@ -6,7 +6,7 @@ metres by the scale of the armature object.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -32,22 +32,6 @@ class Body:
     centres: FloatArray
     """Where, in the joint's own axes, (n, 3) [m]."""
 
-    @classmethod
-    def of_bones(cls, lengths: FloatArray, deforming: Sequence[bool]) -> "Body":
-        """Masses from the bones alone: length² × length of those that deform, or of all where none does.
-
-        That is a body of one density, with limbs of one shape, thicker where they are longer. The centre of a
-        bone is half-way between head and tail. Masses of one's own for each bone are not there yet.
-
-        Args:
-            lengths: Of the bones, (n,) [m].
-            deforming: Which of them deform a mesh, (n,).
-        """
-        counted = np.array(deforming) if any(deforming) else np.ones(len(lengths), dtype=np.bool_)
-        centres = np.zeros((len(lengths), 3))
-        centres[:, 1] = 0.5 * lengths
-        return cls(np.where(counted, lengths**3, 0.0), centres)
-
     def centre(self, joints: FloatArray) -> FloatArray:
         """Centre of mass of bones with the matrices (F, n, 4, 4), (F, 3)."""
         return np.einsum("j,fjx->fx", self.masses / self.masses.sum(), points_of(joints, self.centres))
@@ -61,22 +45,34 @@ class Stage:
     world_from_armature: FloatArray
     """(F, 4, 4): rotation, even scale."""
     world_from_target: FloatArray
-    """(F, E, 4, 4) [m]."""
+    """(F, E, 4, 4) [m], and further rows for effectors with several targets."""
     influences: FloatArray
     """(F, E) [1]."""
     lengths: FloatArray
     """Distances of DISTANCE and heights of PLANE and FLOOR, (F, E) [m]."""
     channels: FloatArray
-    """Of the pose that was read, (F, n, 6)."""
+    """Of the pose that was read, where influences below 1 begin, (F, n, 6)."""
     world_from_joint: FloatArray | None = None
     """Bones of that pose, (F, n, 4, 4) [m]; None where nobody asks, see `needs_joints`."""
+    world_from_present: FloatArray | None = None
+    """Bones as they are at present, (F, n, 4, 4) [m]; None where that pose is the present one."""
     body: Body | None = None
     """None where nobody asks."""
+    further: tuple[int, ...] = ()
+    """Of each effector the row of `world_from_target` from which on its further targets are, (E,)."""
 
     @property
     def scale(self) -> FloatArray:
         """World metres to one armature unit, (F,)."""
         return np.cbrt(np.linalg.det(self.world_from_armature[:, :3, :3]))
+
+    def with_target(self, number: int, row: int) -> "Stage":
+        """The same with what is in one row of `world_from_target` for an effector's target."""
+        if row == number:
+            return self
+        matrices = self.world_from_target.copy()
+        matrices[:, number] = matrices[:, row]
+        return replace(self, world_from_target=matrices)
 
     def part(self, number: int) -> FloatArray:
         """How far an effector takes part, as a column, (F, 1)."""
@@ -90,6 +86,12 @@ class Stage:
         """Matrices of a bone in the pose that was read, (F, 4, 4)."""
         assert self.world_from_joint is not None
         return self.world_from_joint[:, self.skeleton.index(name)]
+
+    def present_bone(self, name: str) -> FloatArray:
+        """Matrices of a bone as it is at present, (F, 4, 4)."""
+        if self.world_from_present is None:
+            return self.bone(name)
+        return self.world_from_present[:, self.skeleton.index(name)]
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ class Goal:
     """Distance, (F,) [m]."""
     channels: FloatArray | None = None
     """Of a pose, (F, n, 6) [m, rad]."""
+    choices: "tuple[Goal, ...]" = ()
+    """Goals of which one is enough."""
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
-from bpy.types import Context, Object, Operator, UILayout, UIList
+from bpy.types import Context, Operator
 
 from ..core.errors import IKError
 from ..scene import posing
-from ..scene.joint_properties import POISE_PG_joint, POISE_PG_role
-from ..scene.properties import POISE_PG_armature, settings_of
-from .operators import (
-    _obstacle,  # pyright: ignore[reportPrivateUsage]
-    _possible,  # pyright: ignore[reportPrivateUsage]
-    _refuse,  # pyright: ignore[reportPrivateUsage]
-    require_armature,
-)
-from .panels import _ArmaturePanel, draw_words  # pyright: ignore[reportPrivateUsage]
-
-UNSURE = 0.5
-"""Confidence [1] below which a row of the table has a warning sign."""
+from ..scene.properties import settings_of
+from .acting import active_bone, obstacle_to, possible, refuse, require_armature, selected_bones
 
 
 class _ArmatureOperator(Operator):
@@ -33,19 +23,7 @@ class _ArmatureOperator(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return _possible(cls, _obstacle(context, needs_effectors=False))
-
-
-def active_bone(context: Context) -> str:
-    """Give the name of the active bone of the armature; empty without one."""
-    data: Any = require_armature(context).data
-    return data.bones.active.name if data.bones.active else ""
-
-
-def selected_bones(context: Context) -> list[str]:
-    """Give the names of the selected pose bones; the active one outside Pose Mode."""
-    selected = context.selected_pose_bones_from_active_object or ()
-    return [bone.name for bone in selected] or [name for name in (active_bone(context),) if name]
+        return possible(cls, obstacle_to(context, needs_effectors=False))
 
 
 class POISE_OT_setup_character(_ArmatureOperator):
@@ -82,7 +60,7 @@ class POISE_OT_setup_character(_ArmatureOperator):
                 armature, use_table=self.use_table, poles=self.poles, limits=self.limits
             )
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         settings_of(armature).last_message = report.summary()
         settings_of(armature).last_reached = report.ready
         self.report({'INFO'} if report.ready else {'WARNING'}, report.summary())
@@ -99,7 +77,7 @@ class POISE_OT_recognise_roles(_ArmatureOperator):
         try:
             character = posing.recognise_roles(require_armature(context))
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         self.report({'INFO'}, f"{len(character.choices)} bones have a role, {len(character.left_out)} none")
         return {'FINISHED'}
 
@@ -145,7 +123,7 @@ class POISE_OT_read_limits(_ArmatureOperator):
         try:
             found = posing.read_limits(require_armature(context))
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         self.report({'WARNING'} if found.notes else {'INFO'}, found.summary())
         return {'FINISHED'}
 
@@ -182,7 +160,42 @@ class POISE_OT_edit_limits(_ArmatureOperator):
                 for bone in bones:
                     posing.own_limits(armature, bone)
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
+        return {'FINISHED'}
+
+
+class POISE_OT_edit_masses(_ArmatureOperator):
+    """Give the selected bones masses of their own, or let them weigh their share of the body"""
+
+    bl_idname = "poise.edit_masses"
+    bl_label = "Edit Masses"
+
+    action: EnumProperty(
+        name="Action",
+        description="What to do with the masses of the selected bones",
+        items=(
+            ('OWN', "Own", "Begin with what the bone weighs by now, to be edited"),
+            ('REMOVE', "Remove", "Take the entry away: the bone weighs its share of the body"),
+        ),
+        default='OWN',
+    )
+
+    if TYPE_CHECKING:
+        action: Literal['OWN', 'REMOVE']
+
+    def execute(self, context: Context) -> set[str]:
+        armature = require_armature(context)
+        bones = selected_bones(context)
+        if not bones:
+            self.report({'ERROR'}, "Select bones in Pose Mode")
+            return {'CANCELLED'}
+        try:
+            if self.action == 'REMOVE':
+                posing.remove_masses(armature, bones)
+            else:
+                posing.own_masses(armature, bones)
+        except IKError as error:
+            return refuse(self, error)
         return {'FINISHED'}
 
 
@@ -205,7 +218,7 @@ class POISE_OT_save_preset(_ArmatureOperator):
         try:
             report = posing.save_preset(require_armature(context), posing.preset_path(self.name))
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         self.report({'INFO'}, f"Saved {report.summary()}")
         return {'FINISHED'}
 
@@ -225,7 +238,7 @@ class POISE_OT_load_preset(_ArmatureOperator):
         try:
             report = posing.load_preset(require_armature(context), posing.preset_path(self.name))
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         self.report({'WARNING'} if report.missing else {'INFO'}, f"Loaded {report.summary()}")
         return {'FINISHED'}
 
@@ -269,163 +282,9 @@ class POISE_OT_mirror(_ArmatureOperator):
                 pose=self.pose,
             )
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         self.report({'WARNING'} if report.notes else {'INFO'}, report.summary())
         return {'FINISHED'}
-
-
-# Panels
-
-
-class POISE_UL_roles(UIList):
-    """One bone a line: what it is in the body, which bone, and how certain that is."""
-
-    def draw_item(
-        self,
-        context: Context,
-        layout: UILayout,
-        data: POISE_PG_armature,
-        item: POISE_PG_role,
-        icon: int,
-        active_data: POISE_PG_armature,
-        active_property: str,
-    ) -> None:
-        """Draw one line; a guess has a warning sign."""
-        row = layout.row(align=True)
-        side = {'LEFT': " L", 'RIGHT': " R"}.get(item.side, "")
-        number = f" ({item.figure + 1})" if item.figure else ""
-        words = row.row()
-        words.ui_units_x = 5.0
-        words.label(text=f"{item.role.replace('_', ' ').title()}{side}{number}")
-        row.label(text=item.bone, icon='BONE_DATA')
-        cell = row.row()
-        cell.ui_units_x = 2.0
-        cell.label(
-            text=f"{100.0 * item.confidence:.0f} %", icon='ERROR' if item.confidence < UNSURE else 'NONE'
-        )
-
-
-class POISE_PT_character(_ArmaturePanel):
-    """The one button, and the table of what was recognised."""
-
-    bl_label = "Character"
-
-    def draw(self, context: Context) -> None:
-        """Draw the button, the table, and the active row."""
-        layout = self.layout
-        armature = require_armature(context)
-        settings = settings_of(armature)
-        row = layout.row()
-        row.scale_y = 1.3
-        row.operator("poise.setup_character", icon='OUTLINER_OB_ARMATURE')
-        if not settings.roles:
-            return
-        header, body = layout.panel("POISE_roles", default_closed=True)
-        header.label(text=f"Roles ({len(settings.roles)})")
-        if body is None:
-            return
-        row = body.row()
-        row.template_list("POISE_UL_roles", "", settings, "roles", settings, "active_role", rows=5)
-        buttons = row.column(align=True)
-        buttons.operator("poise.edit_roles", text="", icon='ADD').action = 'ADD'
-        buttons.operator("poise.edit_roles", text="", icon='REMOVE').action = 'REMOVE'
-        buttons.separator()
-        buttons.operator("poise.recognise_roles", text="", icon='FILE_REFRESH')
-        if settings.active_role < len(settings.roles):
-            self.draw_role(body, context, armature, settings.roles[settings.active_role])
-
-    def draw_role(self, layout: UILayout, context: Context, armature: Object, role: POISE_PG_role) -> None:
-        """Draw the fields of a row and why it is there."""
-        column = layout.column()
-        column.use_property_split = True
-        column.use_property_decorate = False
-        column.prop(role, "role")
-        column.prop(role, "side")
-        column.prop_search(role, "bone", armature.data, "bones")
-        if role.reason:
-            draw_words(column, context, role.reason, 'INFO')
-
-
-class POISE_PT_limits(_ArmaturePanel):
-    """Limits and stiffness of the active bone."""
-
-    bl_label = "Limits"
-    bl_options = {'DEFAULT_CLOSED'}
-
-    def draw(self, context: Context) -> None:
-        """Draw each axis with its range, stiffness and preferred angle."""
-        layout = self.layout
-        armature = require_armature(context)
-        row = layout.row(align=True)
-        row.operator("poise.read_limits", icon='IMPORT')
-        bone = active_bone(context)
-        if not bone:
-            draw_words(layout, context, "Select a bone in Pose Mode.", 'INFO')
-            return
-        entry = next((e for e in settings_of(armature).joints if e.name == bone), None)
-        row = layout.row(align=True)
-        row.label(text=bone, icon='BONE_DATA')
-        if entry is None:
-            row.operator("poise.edit_limits", text="Edit").action = 'OWN'
-            return
-        row.operator("poise.edit_limits", text="From Rig").action = 'RIG'
-        self.draw_joint(layout, context, armature, entry)
-
-    def draw_joint(self, layout: UILayout, context: Context, armature: Object, entry: POISE_PG_joint) -> None:
-        """Draw the fields of an entry."""
-        if entry.source:
-            layout.label(text=f"From: {entry.source}")
-        pose: Any = armature.pose
-        bone = pose.bones[entry.name]
-        if bone.rotation_mode in {'QUATERNION', 'AXIS_ANGLE'}:
-            layout.prop(entry, "order")
-        for axis, letter in enumerate("XYZ"):
-            box = layout.column(align=True)
-            row = box.row(align=True)
-            row.prop(entry, "use_limit", index=axis, text=letter, toggle=True)
-            ends = row.row(align=True)
-            ends.active = entry.use_limit[axis]
-            ends.alert = entry.use_limit[axis] and entry.lower[axis] > entry.upper[axis]
-            ends.prop(entry, "lower", index=axis, text="")
-            ends.prop(entry, "upper", index=axis, text="")
-            row = box.row(align=True)
-            row.prop(entry, "stiffness", index=axis, text="Stiff", slider=True)
-            row.prop(entry, "preferred", index=axis, text="Likes")
-        row = layout.row()
-        row.prop(entry, "is_held")
-        row.prop(entry, "may_move")
-
-
-class POISE_MT_presets(bpy.types.Menu):
-    """The presets that there are."""
-
-    bl_label = "Load Preset"
-
-    def draw(self, context: Context) -> None:
-        """Draw one line for each."""
-        layout: Any = self.layout
-        names = posing.preset_names()
-        for name in names:
-            layout.operator("poise.load_preset", text=name).name = name
-        if not names:
-            layout.label(text="No presets saved yet")
-
-
-class POISE_PT_sharing(_ArmaturePanel):
-    """Presets and mirroring."""
-
-    bl_label = "Presets and Mirror"
-    bl_options = {'DEFAULT_CLOSED'}
-
-    def draw(self, context: Context) -> None:
-        """Draw the buttons."""
-        layout = self.layout
-        row = layout.row(align=True)
-        row.menu("POISE_MT_presets", icon='PRESET')
-        row.operator("poise.save_preset", text="Save", icon='ADD')
-        row = layout.row(align=True)
-        for direction, text in (('FLIP', "Flip"), ('LEFT_TO_RIGHT', "L to R"), ('RIGHT_TO_LEFT', "R to L")):
-            row.operator("poise.mirror", text=text, icon='MOD_MIRROR').direction = direction
 
 
 CLASSES = (
@@ -434,14 +293,10 @@ CLASSES = (
     POISE_OT_edit_roles,
     POISE_OT_read_limits,
     POISE_OT_edit_limits,
+    POISE_OT_edit_masses,
     POISE_OT_save_preset,
     POISE_OT_load_preset,
     POISE_OT_mirror,
-    POISE_UL_roles,
-    POISE_PT_character,
-    POISE_PT_limits,
-    POISE_MT_presets,
-    POISE_PT_sharing,
 )
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

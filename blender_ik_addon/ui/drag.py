@@ -4,8 +4,9 @@
 # pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
 """Dragging by mouse: events become calls of `scene.dragging.Drag`, and nothing else happens here.
 
-The grabbed point moves by as much as the mouse does in the plane of the view through that point, or along an
-axis. The mouse is followed in steps of its own, so that holding Shift slows it down from where it is.
+The grabbed point moves by as much as the mouse does in the plane of the view through that point, along an
+axis or in a plane, or by typed numbers (`constraint`). The mouse is followed in steps of its own, so that
+holding Shift slows it down from where it is.
 """
 
 import logging
@@ -22,12 +23,8 @@ from ..scene import keying
 from ..scene.dragging import Drag
 from ..scene.reports import length_text
 from . import overlay
-from .operators import (
-    _obstacle,  # pyright: ignore[reportPrivateUsage]
-    _possible,  # pyright: ignore[reportPrivateUsage]
-    _refuse,  # pyright: ignore[reportPrivateUsage]
-    require_armature,
-)
+from .acting import obstacle_to, possible, refuse, require_armature
+from .constraint import AXES, Constraint, Numbers, stepped
 from .picking import View, nearest_segment
 
 logger = logging.getLogger(__name__)
@@ -44,14 +41,15 @@ TIMER_SECONDS: Final = 0.04
 MOST_TIMES: Final = 30
 """How often a pose that has not settled is taken on while the mouse rests."""
 
-AXES: Final = {'X': 0, 'Y': 1, 'Z': 2}
-
 KEYS_TEXT: Final = (
     "Poise: LMB/Enter: confirm   RMB/Esc: put everything back   "
-    "X Y Z: along an axis (again: the bone's own)   Shift: slow   hold H: pin or free a bone   "
-    "R: keep orientation ({orientation})   "
-    "Wheel: priority ({priority})"
+    "X Y Z: along an axis, with Shift in the plane across it (again: the bone's own)   "
+    "0-9 - . Tab: by numbers   Shift: slow   Ctrl: in steps   hold H: pin or free a bone   "
+    "R: keep orientation ({orientation})   Wheel: priority ({priority})"
 )
+
+FINE_STEPS: Final = 0.1
+"""Part of a step [1] that counts as one while Shift is held."""
 
 
 class POISE_OT_drag(Operator):
@@ -108,8 +106,11 @@ class POISE_OT_drag(Operator):
         _pressed: FloatArray
         _mouse: FloatArray
         _last: FloatArray
-        _axis: FloatArray | None
-        _axis_name: str
+        _constraint: Constraint
+        _numbers: Numbers
+        _step: float
+        _snaps: bool
+        _fine: bool
         _times: int
         _moved: bool
         _choosing: bool
@@ -117,10 +118,10 @@ class POISE_OT_drag(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obstacle = _obstacle(context, needs_effectors=False)
+        obstacle = obstacle_to(context, needs_effectors=False)
         if not obstacle and context.mode != 'POSE':
             obstacle = "Go to Pose Mode (Ctrl Tab) to drag bones"
-        return _possible(cls, obstacle)
+        return possible(cls, obstacle)
 
     def execute(self, context: Context) -> set[str]:
         try:
@@ -128,7 +129,7 @@ class POISE_OT_drag(Operator):
             drag.move(drag.place + np.array(self.offset))
             return self._confirmed(drag)
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
 
     # By mouse
 
@@ -140,8 +141,9 @@ class POISE_OT_drag(Operator):
             self.report({'ERROR'}, "Drag bones in the 3D viewport")
             return {'CANCELLED'}
         self._area = context.area
-        self._region = next(region for region in context.area.regions if region.type == 'WINDOW')
-        self._view = View.of(self._region, space.region_3d)
+        self._region = _region_at(context, event)
+        self._view = View.of(self._region, self._region.data)
+        self._step = _grid_step(space)
         self._last = self._mouse_at(event)
         pressed = np.array([event.mouse_prev_press_x, event.mouse_prev_press_y], dtype=np.float64)
         pressed -= np.array([self._region.x, self._region.y])
@@ -156,10 +158,11 @@ class POISE_OT_drag(Operator):
         try:
             self._drag = self._grab(context, armature, bone, point)
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         self._start = self._drag.place
         self._mouse = self._last.copy()
-        self._axis, self._axis_name = None, ""
+        self._constraint, self._numbers = Constraint(), Numbers()
+        self._snaps = self._fine = False
         self._times, self._moved, self._choosing, self._warning = 0, False, False, ""
         overlay.show_drag(self._drag)
         self._timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window)
@@ -174,7 +177,7 @@ class POISE_OT_drag(Operator):
             if not isinstance(error, IKError):
                 logger.exception("The drag stopped")
             self.cancel(context)
-            return _refuse(self, error)
+            return refuse(self, error)
 
     def cancel(self, context: Context) -> None:
         """Put everything back; Blender calls this too, when the window closes or another file is opened."""
@@ -202,6 +205,10 @@ class POISE_OT_drag(Operator):
                 return {'RUNNING_MODAL'}
             self._times += 1
             self._drag.again()
+        elif kind in {'LEFT_CTRL', 'RIGHT_CTRL'}:
+            self._snaps = pressed
+            if self._moved:
+                self._go()
         elif pressed and self._key(event):
             self._go()
         else:
@@ -225,8 +232,11 @@ class POISE_OT_drag(Operator):
 
     def _key(self, event: Event) -> bool:
         """Answer a key; whether it changes what is asked for."""
-        if event.type in AXES:
-            self._constrain(event.type)
+        numbers = self._numbers.after(event.type, len(self._constraint.components))
+        if numbers is not None:
+            self._numbers = numbers
+        elif event.type in AXES:
+            self._constraint = self._constraint.after(event.type, event.shift)
         elif event.type == 'R':
             self._drag.keep_orientation(not self._drag.keeps_orientation)
         elif event.type in {'WHEELUPMOUSE', 'WHEELDOWNMOUSE'}:
@@ -235,16 +245,6 @@ class POISE_OT_drag(Operator):
         else:
             return False
         return True
-
-    def _constrain(self, letter: str) -> None:
-        """Along an axis of the world, then of the bone, then free again."""
-        axis = AXES[letter]
-        if self._axis_name == f"global {letter}":
-            self._axis, self._axis_name = self._drag.world_from_bone[:, axis], f"local {letter}"
-        elif self._axis_name == f"local {letter}":
-            self._axis, self._axis_name = None, ""
-        else:
-            self._axis, self._axis_name = np.eye(3)[axis], f"global {letter}"
 
     # The mouse
 
@@ -257,25 +257,30 @@ class POISE_OT_drag(Operator):
         if self._choosing:
             self._last = mouse
             return
+        self._snaps, self._fine = event.ctrl, event.shift
         self._mouse += (mouse - self._last) * (SLOW if event.shift else 1.0)
         self._last = mouse
+        if self._numbers.typed:
+            return
         self._warning = ""
         self._go()
 
     def _go(self) -> None:
-        """Bring the grabbed point to where the mouse wants it."""
+        """Bring the grabbed point to where mouse or numbers want it."""
         self._times = 0
         self._moved = True
-        view, start = self._view, self._start
-        if self._axis is None:
-            now, then = (view.at_depth_of(place, start) for place in (self._mouse, self._pressed))
-            self._drag.move(start + now - then)
+        axes = self._drag.world_from_bone
+        if self._numbers.typed:
+            self._drag.move(self._start + self._numbers.offset(self._constraint, axes))
             return
-        now, then = (view.along(place, start, self._axis) for place in (self._mouse, self._pressed))
-        if now is None or then is None:
-            self._warning = "the axis points at you: turn the view first"
+        offset = self._constraint.offset(self._view, self._start, (self._pressed, self._mouse), axes)
+        if offset is None:
+            self._warning = "the view is along the axis or the plane: turn the view first"
             return
-        self._drag.move(start + (now - then) * self._axis)
+        if self._snaps:
+            step = self._step * (FINE_STEPS if self._fine else 1.0)
+            offset = stepped(offset, self._constraint.axes(axes), step)
+        self._drag.move(self._start + offset)
 
     # Before and after
 
@@ -300,8 +305,13 @@ class POISE_OT_drag(Operator):
         drag = self._drag
         keys = KEYS_TEXT.format(orientation="on" if drag.keeps_orientation else "off", priority=drag.priority)
         context.workspace.status_text_set(keys)
-        parts = [f"{drag.bone}: {length_text(float(np.linalg.norm(drag.place - self._start)))}"]
-        parts += [f"along {self._axis_name}"] if self._axis_name else []
+        way = drag.goal - self._start
+        parts = [f"{drag.bone}: {length_text(float(np.linalg.norm(way)))}"]
+        if self._numbers.typed:
+            parts = [f"{drag.bone}: {self._numbers.text(self._constraint)}"]
+        else:
+            parts += ["(" + ", ".join(length_text(float(part)) for part in way) + ")"]
+        parts += [self._constraint.text] if self._constraint.letter else []
         parts += [text for text in (drag.report.message, self._warning) if text]
         self._area.header_text_set("   ".join(parts))
         self._area.tag_redraw()
@@ -313,6 +323,22 @@ class POISE_OT_drag(Operator):
             context.workspace.status_text_set(None)
         self._area.header_text_set(None)
         self._area.tag_redraw()
+
+
+def _region_at(context: Context, event: Event) -> Any:
+    """The part of the viewport under the mouse, of which a quad view has four; the first for a button."""
+    regions: list[Any] = [region for region in context.area.regions if region.type == 'WINDOW']
+    for region in regions:
+        across, up = event.mouse_x - region.x, event.mouse_y - region.y
+        if 0 <= across < region.width and 0 <= up < region.height:
+            return region
+    return regions[0]
+
+
+def _grid_step(space: Any) -> float:
+    """What Ctrl snaps to: a line of the viewport's grid [m]."""
+    overlay_of: Any = space.overlay
+    return float(overlay_of.grid_scale) / max(1, int(overlay_of.grid_subdivisions))
 
 
 def bone_at(
@@ -350,13 +376,13 @@ class POISE_OT_key_pose(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return _possible(cls, _obstacle(context))
+        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         try:
             count = keying.key_pose(require_armature(context), context.evaluated_depsgraph_get())
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         if not count:
             self.report({'WARNING'}, "Nothing was keyed: no bone is solved")
             return {'CANCELLED'}

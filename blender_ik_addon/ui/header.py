@@ -9,7 +9,7 @@ from bpy.types import Context, VIEW3D_HT_header
 
 from ..scene.live import live_armatures, problem_of
 from ..scene.properties import settings_of
-from .operators import context_armature
+from .acting import context_armature
 
 
 def draw_live(header: Any, context: Context) -> None:

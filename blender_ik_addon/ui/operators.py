@@ -4,85 +4,18 @@
 # pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
 """What the user can press: each operator gathers, calls `posing`, and reports."""
 
-import logging
-import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Object, Operator
+from bpy.props import BoolProperty, EnumProperty, StringProperty
+from bpy.types import Context, Object, Operator
 
 from ..core.errors import IKError
 from ..scene import posing
+from ..scene.effector_properties import KIND_ITEMS
 from ..scene.effectors import lacks_target
-from ..scene.properties import KIND_ITEMS, settings_of
-
-logger = logging.getLogger(__name__)
-
-WORK_SECONDS = 0.05
-"""How long a modal bake works before Blender may look at the keyboard and draw [s]: Escape feels prompt."""
-
-TIMER_SECONDS = 0.01
-"""Pause between two portions of a modal bake [s]: enough for one event to get through."""
-
-
-def context_armature(context: Context) -> Object | None:
-    """Give the armature object that panel and operators act on.
-
-    It is the active object, or the armature that follows the active object: whoever has just moved an empty
-    can press Solve Pose without going back to the armature.
-    """
-    active = context.active_object
-    if active is None or active.type == 'ARMATURE':
-        return active
-    if active.users > 1:  # one user is its collection; a target has the effector as well
-        for candidate in context.view_layer.objects:
-            if candidate.type == 'ARMATURE':
-                effectors = settings_of(candidate).effectors
-                if any(effector.target == active for effector in effectors):
-                    return candidate
-    return None
-
-
-def require_armature(context: Context) -> Object:
-    """Give the armature that `poll` has found."""
-    armature = context_armature(context)
-    if armature is None:
-        raise IKError("There is no armature here: select one, or the target of one of its effectors")
-    return armature
-
-
-def _obstacle(context: Context, *, needs_effectors: bool = True) -> str:
-    """Say in words what keeps the operators from acting on the armature; empty if nothing does."""
-    armature = context_armature(context)
-    if armature is None:
-        return "Select an armature, or the target of one of its effectors"
-    if not armature.is_editable:
-        return "The armature is linked from another file: make a library override of it"
-    if armature.mode == 'EDIT':
-        return "Leave Edit Mode: bones have no pose there"
-    if needs_effectors and not settings_of(armature).effectors:
-        return "Add an effector first"
-    return ""
-
-
-def _possible(operator: type[Operator], obstacle: str) -> bool:
-    """Answer a poll, with the obstacle as the reason that the greyed-out button shows."""
-    operator.poll_message_set(obstacle)
-    return not obstacle
-
-
-def _answer(operator: Operator, report: posing.Report | posing.BakeReport) -> set[str]:
-    """Tell how it went; a target that was not reached is a warning, not a failure."""
-    operator.report({'INFO'} if report.reached else {'WARNING'}, report.summary())
-    return {'FINISHED'}
-
-
-def _refuse(operator: Operator, error: Exception) -> set[str]:
-    """Tell what was wrong with the input."""
-    text = str(error)
-    operator.report({'ERROR'}, text[:1].upper() + text[1:])
-    return {'CANCELLED'}
+from ..scene.properties import settings_of
+from .acting import answer, context_armature, obstacle_to, possible, refuse, require_armature
 
 
 class POISE_OT_add_effector(Operator):
@@ -116,7 +49,7 @@ class POISE_OT_add_effector(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return _possible(cls, _obstacle(context, needs_effectors=False))
+        return possible(cls, obstacle_to(context, needs_effectors=False))
 
     def bone_names(self, context: Context, armature: Object) -> list[str]:
         """Give the bones that are meant: the one asked for, those selected, or the active one."""
@@ -140,7 +73,7 @@ class POISE_OT_add_effector(Operator):
                     armature, name, kind=self.kind, make_target=self.make_targets
                 )
         except IKError as error:
-            refused = _refuse(self, error)
+            refused = refuse(self, error)
             return {'FINISHED'} if len(settings.effectors) > count else refused
         return {'FINISHED'}
 
@@ -154,7 +87,7 @@ class POISE_OT_remove_effector(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return _possible(cls, _obstacle(context))
+        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
@@ -163,7 +96,7 @@ class POISE_OT_remove_effector(Operator):
         try:
             posing.remove_effector(armature, index)
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         settings.active_effector = max(0, min(index, len(settings.effectors) - 1))
         return {'FINISHED'}
 
@@ -187,7 +120,7 @@ class POISE_OT_move_effector(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return _possible(cls, _obstacle(context))
+        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         settings = settings_of(require_armature(context))
@@ -198,7 +131,7 @@ class POISE_OT_move_effector(Operator):
         try:
             posing.move_effector(require_armature(context), index, place)
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         settings.active_effector = place
         return {'FINISHED'}
 
@@ -212,10 +145,10 @@ class POISE_OT_make_targets(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obstacle = _obstacle(context)
+        obstacle = obstacle_to(context)
         if not obstacle and not any(map(lacks_target, settings_of(require_armature(context)).effectors)):
             obstacle = "Every effector has a target"
-        return _possible(cls, obstacle)
+        return possible(cls, obstacle)
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
@@ -226,7 +159,7 @@ class POISE_OT_make_targets(Operator):
                 posing.make_target(armature, index)
                 made += 1
         except IKError as error:
-            refused = _refuse(self, error)
+            refused = refuse(self, error)
             return {'FINISHED'} if made else refused
         self.report({'INFO'}, f"Made {made} target{'s' if made > 1 else ''}")
         return {'FINISHED'}
@@ -255,7 +188,7 @@ class POISE_OT_pin(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return _possible(cls, _obstacle(context))
+        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
@@ -266,7 +199,7 @@ class POISE_OT_pin(Operator):
         try:
             (posing.unpin if release else posing.pin)(armature, index)
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         return {'FINISHED'}
 
 
@@ -279,14 +212,14 @@ class POISE_OT_store_pose(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return _possible(cls, _obstacle(context))
+        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
         try:
             count = posing.store_pose(armature, settings_of(armature).active_effector)
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         self.report({'INFO'}, f"Stored the pose of {count} bone{'s' if count > 1 else ''}")
         return {'FINISHED'}
 
@@ -300,14 +233,14 @@ class POISE_OT_solve_pose(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return _possible(cls, _obstacle(context))
+        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         try:
             report = posing.solve_pose(require_armature(context), context.evaluated_depsgraph_get())
         except IKError as error:
-            return _refuse(self, error)
-        return _answer(self, report)
+            return refuse(self, error)
+        return answer(self, report)
 
 
 class POISE_OT_live(Operator):
@@ -336,7 +269,7 @@ class POISE_OT_live(Operator):
         armature = context_armature(context)
         if armature is not None and armature.is_editable:
             return True  # in any mode: it begins to follow as soon as it can, and can always be switched off
-        return _possible(cls, _obstacle(context, needs_effectors=False))
+        return possible(cls, obstacle_to(context, needs_effectors=False))
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
@@ -345,117 +278,9 @@ class POISE_OT_live(Operator):
         try:
             report = posing.switch_live(armature, on)
         except IKError as error:
-            _refuse(self, error)
+            refuse(self, error)
             return {'FINISHED'}  # it is on, and the panel goes on saying what is missing
-        return {'FINISHED'} if report is None else _answer(self, report)
-
-
-class POISE_OT_bake(Operator):
-    """Solve every frame and key the bones of the solved chains; Escape cancels and restores"""
-
-    bl_idname = "poise.bake"
-    bl_label = "Bake"
-    bl_options = {'REGISTER', 'UNDO'}
-
-    # Hidden, because the redo panel would bake everything again at each touch; the range is in the sidebar.
-    start: IntProperty(
-        name="Start Frame",
-        description="First frame to bake; without start and end, the range in the settings",
-        default=1,
-        options={'HIDDEN', 'SKIP_SAVE'},
-    )
-    end: IntProperty(
-        name="End Frame",
-        description="Last frame to bake; without start and end, the range in the settings",
-        default=250,
-        options={'HIDDEN', 'SKIP_SAVE'},
-    )
-
-    if TYPE_CHECKING:
-        start: int
-        end: int
-        _job: posing.BakeJob
-        _timer: Any
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return _possible(cls, _obstacle(context))
-
-    def frames(self) -> range | None:
-        """Give the frames that were asked for; None for those in the settings."""
-        given = [name for name in ("start", "end") if self.properties.is_property_set(name)]
-        if len(given) == 1:
-            raise IKError(f"Only '{given[0]}' was given: give both start and end, or neither")
-        return range(self.start, self.end + 1) if given else None
-
-    def execute(self, context: Context) -> set[str]:
-        wm = context.window_manager
-        wm.progress_begin(0, 100)
-        try:
-            report = posing.bake(
-                require_armature(context),
-                self.frames(),
-                progress=lambda share: wm.progress_update(100 * share),
-            )
-        except IKError as error:
-            return _refuse(self, error)
-        finally:
-            wm.progress_end()
-        return _answer(self, report)
-
-    def invoke(self, context: Context, event: Event) -> set[str]:
-        if bpy.app.background or context.window is None:  # nobody there to press Escape
-            return self.execute(context)
-        try:
-            self._job = posing.BakeJob(require_armature(context), self.frames())
-        except IKError as error:
-            return _refuse(self, error)
-        wm = context.window_manager
-        wm.progress_begin(0, 100)
-        self._timer = wm.event_timer_add(TIMER_SECONDS, window=context.window)
-        wm.modal_handler_add(self)
-        return {'RUNNING_MODAL'}
-
-    def modal(self, context: Context, event: Event) -> set[str]:
-        if event.type == 'ESC':
-            self.cancel(context)
-            self.report({'INFO'}, "Bake cancelled, everything is as before")
-            return {'CANCELLED'}
-        if event.type != 'TIMER':
-            return {'RUNNING_MODAL'}  # keep other input away: the scene must not change under the bake
-        try:
-            if self._work(context):
-                return {'RUNNING_MODAL'}
-            report = self._job.finish()
-        except Exception as error:  # Blender calls us: else the timer and a bake half done would stay
-            logger.exception("The bake stopped")
-            self.cancel(context)
-            return _refuse(self, error)
-        self._end(context)
-        return _answer(self, report)
-
-    def cancel(self, context: Context) -> None:
-        """Stop and restore; Blender calls this too, when the window closes or another file is opened."""
-        self._end(context)
-        self._job.cancel()
-
-    def _work(self, context: Context) -> bool:
-        """Bake for a moment and show how far it is; say whether there is more to do."""
-        until = time.perf_counter() + WORK_SECONDS
-        more = True
-        while more and time.perf_counter() < until:
-            more = self._job.step()
-        percent = round(100 * self._job.progress)
-        context.window_manager.progress_update(percent)
-        context.workspace.status_text_set(f"Poise: baking, {percent} %.  Esc: cancel and restore")
-        return more
-
-    def _end(self, context: Context) -> None:
-        wm = context.window_manager
-        wm.event_timer_remove(self._timer)
-        wm.progress_end()
-        if context.workspace:
-            context.workspace.status_text_set(None)
+        return {'FINISHED'} if report is None else answer(self, report)
 
 
 class POISE_OT_diagnose(Operator):
@@ -467,13 +292,13 @@ class POISE_OT_diagnose(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return _possible(cls, _obstacle(context))
+        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         try:
             diagnosis = posing.diagnose(require_armature(context), context.evaluated_depsgraph_get())
         except IKError as error:
-            return _refuse(self, error)
+            return refuse(self, error)
         self.report({'INFO'}, diagnosis.lines[0])
         return {'FINISHED'}
 
@@ -487,7 +312,6 @@ CLASSES = (
     POISE_OT_store_pose,
     POISE_OT_solve_pose,
     POISE_OT_live,
-    POISE_OT_bake,
     POISE_OT_diagnose,
 )
 

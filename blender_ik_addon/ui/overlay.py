@@ -9,7 +9,7 @@ the drawing alone. Nothing of this is there in background mode but the switches,
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +25,8 @@ from gpu_extras.batch import batch_for_shader
 from ..core.arrays import FloatArray
 from ..scene.dragging import Drag
 from ..scene.marks import Line, Marks, Point, Text, Wanted, drag_marks, marks_of
-from .operators import context_armature
+from .acting import context_armature
+from .labels import arrange
 from .picking import View
 from .preferences import Colour, Look, look
 
@@ -36,6 +37,18 @@ CORNERS: Final = {'PIN': 4, 'LOOSE_PIN': 4}
 
 ROUND: Final = 20
 """Corners of a round point."""
+
+IMPORTANCE: Final = ('PRIORITY', 'MISS', 'LIMIT')
+"""Roles of texts; the first find room first."""
+
+SMALL: Final = 0.85
+"""Size of notes and limits against that of other texts [1]."""
+
+SHADE: Final = (0.0, 0.0, 0.0, 0.35)
+"""Colour behind texts."""
+
+MARGIN: Final = 8.0
+"""Between texts and what is beside the view [pixels]."""
 
 CHANGES: Final = ("depsgraph_update_post", "frame_change_post", "undo_post", "redo_post", "load_post")
 """Handlers after which marks may be others."""
@@ -75,6 +88,15 @@ def overlay_of(scene: Scene) -> POISE_PG_overlay:
     return scene.poise_overlay  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def draw_switches(layout: Any, scene: Scene) -> None:
+    """Draw one switch for each kind of mark."""
+    settings = overlay_of(scene)
+    grid = layout.grid_flow(columns=2, even_columns=True)
+    grid.active = settings.show
+    for name in ("targets", "priorities", "limits", "balance"):
+        grid.prop(settings, name)
+
+
 class POISE_PT_overlay(Panel):
     """The switches, in the popover of the viewport's overlays."""
 
@@ -96,10 +118,7 @@ class POISE_PT_overlay(Panel):
         settings = overlay_of(context.scene)
         layout = self.layout
         layout.prop(settings, "show", text="Show")
-        grid = layout.grid_flow(columns=2, even_columns=True)
-        grid.active = settings.show
-        for name in ("targets", "priorities", "limits", "balance"):
-            grid.prop(settings, name)
+        draw_switches(layout, context.scene)
 
 
 # What is drawn
@@ -199,7 +218,7 @@ def _draw_pixels() -> None:
             view = View.of(context.region, context.region_data)
             look_now = look(context)
             _points(marks.points, view, look_now)
-            _texts(marks.texts, view, look_now)
+            _texts(marks.texts, view, look_now, _borders(context))
     except Exception:  # as above
         logger.exception("The overlay could not be drawn")
         _drawing.marks = Marks()
@@ -234,36 +253,81 @@ def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
     gpu.state.blend_set('NONE')
 
 
-def _texts(texts: Sequence[Text], view: View, look_now: Look) -> None:
-    if not texts:
+def _texts(texts: Sequence[Text], view: View, look_now: Look, borders: tuple[float, float]) -> None:
+    shown = [
+        (text, place)
+        for text, place in zip(texts, view.pixels(np.array([text.place for text in texts])), strict=True)
+        # Comparisons with nan are false: what is behind the eye is not shown either.
+        if 0.0 <= place[0] <= view.size[0] and 0.0 <= place[1] <= view.size[1]
+    ]
+    shown.sort(key=lambda item: IMPORTANCE.index(item[0].role))
+    if not shown:
         return
     scale = bpy.context.preferences.system.ui_scale
-    blf.size(0, look_now.text_size * scale)
+    beside = 0.5 * look_now.point_size + 6.0
+    line_height = 1.25 * look_now.text_size * scale
+    wishes, sizes = [], []
+    for text, place in shown:
+        widths = [_sized(line, size, scale)[0] for line, size in _lines_of(text, look_now)]
+        sizes.append((max(widths) + 4.0, line_height * len(widths)))
+        up = 4.0 if text.role == 'PRIORITY' else -0.5 * look_now.text_size
+        wishes.append(place + np.array([beside, up]) * scale - (0.0, line_height * (len(widths) - 1)))
+    corners = arrange(np.array(wishes), np.array(sizes), borders)
+    plain = [text.role != 'PRIORITY' for text, _place in shown]
+    _shade(corners[plain], np.array(sizes)[plain], 0.2 * line_height)
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 5, 0.0, 0.0, 0.0, 0.9)
-    height = 1.3 * look_now.text_size * scale
-    seen = view.pixels(np.array([text.place for text in texts]))
-    taken: list[FloatArray] = []
-    for text, place in _from_above(texts, seen):
-        up = 6.0 if text.role == 'PRIORITY' else -4.0
-        where = place + np.array([look_now.point_size + 6.0, up]) * scale
-        while any(
-            np.abs(where - other)[0] < 12.0 * height and abs(where[1] - other[1]) < height for other in taken
-        ):
-            where = where - np.array([0.0, 0.25 * height])
-        if text.role != 'PRIORITY':
-            taken.append(where)
+    for (text, _place), corner in zip(shown, corners, strict=True):
         colours = {'MISS': look_now.missed, 'LIMIT': look_now.limit}
         blf.color(0, *colours.get(text.role, look_now.text))
-        blf.position(0, float(where[0]), float(where[1]), 0.0)
-        blf.draw(0, text.text)
+        for row, (line, size) in enumerate(reversed(_lines_of(text, look_now))):
+            _sized(line, size, scale)
+            blf.position(0, float(corner[0]), float(corner[1] + row * line_height), 0.0)
+            blf.draw(0, line)
     blf.disable(0, blf.SHADOW)
 
 
-def _from_above(texts: Sequence[Text], seen: FloatArray) -> Iterable[tuple[Text, FloatArray]]:
-    """Texts in front of the eye and where, the highest first, so that those below give way downwards."""
-    shown = [(text, place) for text, place in zip(texts, seen, strict=True) if not np.isnan(place).any()]
-    return sorted(shown, key=lambda item: -float(item[1][1]))
+def _shade(corners: FloatArray, sizes: FloatArray, below: float) -> None:
+    """Darken what is behind texts, which are read on anything then; corners and sizes (k, 2) [pixels]."""
+    if not len(corners):
+        return
+    low = corners - (3.0, below)
+    around = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    places = low[:, None] + around * sizes[:, None]  # (k, 6, 2)
+    shader = gpu.shader.from_builtin('UNIFORM_COLOR')
+    batch = batch_for_shader(shader, 'TRIS', {"pos": places.reshape(-1, 2).tolist()})
+    gpu.state.blend_set('ALPHA')
+    shader.bind()
+    shader.uniform_float("color", SHADE)
+    batch.draw(shader)
+    gpu.state.blend_set('NONE')
+
+
+def _lines_of(text: Text, look_now: Look) -> list[tuple[str, float]]:
+    """The lines of a text from above, with their sizes [points]."""
+    small = SMALL * look_now.text_size
+    lines = [(text.text, small if text.role == 'LIMIT' else float(look_now.text_size))]
+    return [*lines, (text.note, small)] if text.note else lines
+
+
+def _sized(line: str, size: float, scale: float) -> tuple[float, float]:
+    """Set the size in which the next line is drawn; its width and height [pixels]."""
+    blf.size(0, size * scale)
+    return blf.dimensions(0, line)
+
+
+def _borders(context: Context) -> tuple[float, float]:
+    """Between toolbar and sidebar, which may lie over the view [pixels]."""
+    region = context.region
+    left, right = 0.0, float(region.width)
+    for other in context.area.regions:
+        if other.width <= 1 or other.type not in {'TOOLS', 'UI'} or other.x >= region.x + region.width:
+            continue
+        if other.alignment == 'RIGHT':
+            right = min(right, float(other.x - region.x))
+        elif other.alignment == 'LEFT':
+            left = max(left, float(other.x + other.width - region.x))
+    return left + MARGIN, right - MARGIN
 
 
 CLASSES = (POISE_PG_overlay, POISE_PT_overlay)

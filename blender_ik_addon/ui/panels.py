@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Literal
 import bpy
 from bpy.types import Context, Object, Panel, UILayout, UIList
 
-from ..scene.effectors import lacks_target, target_use
+from ..scene.effector_properties import PINNABLE, POISE_PG_effector
+from ..scene.effectors import lacks_target, target_use, what_of
 from ..scene.live import problem_of
-from ..scene.properties import (
-    PINNABLE,
-    POISE_PG_armature,
-    POISE_PG_effector,
-    method_settings,
-    settings_of,
-)
+from ..scene.properties import POISE_PG_armature, method_settings, settings_of
 from ..scene.rig import FLOOR_TOLERANCE
-from .operators import context_armature, require_armature
+from .acting import context_armature, require_armature
+from .choices import draw_choices
+from .overlay import draw_switches, overlay_of
 
 CHARACTER_WIDTH = 7.0
 """About how wide a letter of Blender's interface is at scale 1 [pixel]; labels do not wrap by themselves."""
@@ -35,6 +32,18 @@ def draw_words(layout: UILayout, context: Context, text: str, icon: Icon = 'NONE
     for line in textwrap.wrap(text, max(16, int(width) - 6)):
         column.label(text=line, icon=icon)
         icon = 'BLANK1' if icon != 'NONE' else 'NONE'
+
+
+def without_brackets(text: str) -> str:
+    """Leave out what is in brackets: reasons, of which the list of effectors tells one at a time."""
+    kept: list[str] = []
+    depth = 0
+    for letter in text:
+        depth += letter == "("
+        if not depth:
+            kept.append(letter)
+        depth -= letter == ")" and depth > 0
+    return " ".join("".join(kept).split()).replace(" ,", ",").replace(" ;", ";").replace(" .", ".")
 
 
 def draw_axes(
@@ -78,6 +87,8 @@ class POISE_UL_effectors(UIList):
         row.prop(item, "name", text="", emboss=False)
         if item.pinned and item.kind in PINNABLE:
             row.label(text="", icon='PINNED')
+        if item.taken and item.kind == 'ONE_OF':
+            row.label(text=item.taken)
         # What only stays near a pose cannot miss it.
         if item.error_position >= 0.0:
             tolerance = min(data.tolerance_position, FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf)
@@ -114,15 +125,19 @@ class POISE_PT_main(_SidebarPanel):
             return
         settings = settings_of(armature)
         layout.label(text=armature.name, icon='ARMATURE_DATA')
+        row = layout.row()
+        row.scale_y = 1.0 if settings.effectors else 1.5
+        row.operator("poise.setup_character", icon='OUTLINER_OB_ARMATURE')
         column = layout.column(align=True)
-        column.scale_y = 1.5
-        if not settings.effectors:
-            column.operator("poise.setup_character", icon='OUTLINER_OB_ARMATURE')
-        column.operator("poise.solve_pose", icon='CON_KINEMATIC')
-        column.operator("poise.bake", icon='KEY_HLT')
+        row = column.row(align=True)
+        row.scale_y = 1.5
         text = "Live is On" if settings.live else "Live"
-        layout.operator("poise.live", text=text, icon='REC', depress=settings.live)
-        row = layout.row(align=True)
+        row.operator("poise.live", text=text, icon='REC', depress=settings.live)
+        row = column.row(align=True)
+        row.scale_y = 1.5
+        row.operator("poise.solve_pose", text="Solve", icon='CON_KINEMATIC')
+        row.operator("poise.bake", icon='KEY_HLT')
+        row = column.row(align=True)
         row.operator("poise.drag", icon='VIEW_PAN')
         row.operator("poise.key_pose", icon='KEYINGSET')
         problem = problem_of(armature) if settings.live else ""
@@ -130,7 +145,7 @@ class POISE_PT_main(_SidebarPanel):
             draw_words(layout.box(), context, f"Live waits: {problem}", 'ERROR')
         elif settings.last_message:
             icon = 'CHECKMARK' if settings.last_reached else 'ERROR'
-            draw_words(layout.box(), context, settings.last_message, icon)
+            draw_words(layout.box(), context, without_brackets(settings.last_message), icon)
 
 
 class _ArmaturePanel(_SidebarPanel):
@@ -164,7 +179,8 @@ class POISE_PT_effectors(_ArmaturePanel):
         buttons.separator()
         buttons.operator("poise.move_effector", text="", icon='TRIA_UP').direction = 'UP'
         buttons.operator("poise.move_effector", text="", icon='TRIA_DOWN').direction = 'DOWN'
-        layout.operator("poise.make_targets", icon='EMPTY_AXIS')
+        if any(map(lacks_target, settings.effectors)):
+            layout.operator("poise.make_targets", icon='EMPTY_AXIS')
         if not settings.effectors:
             text = "Press Set-up Character, or select bones in Pose Mode and press +."
             draw_words(layout, context, text, 'INFO')
@@ -183,36 +199,49 @@ class POISE_PT_effectors(_ArmaturePanel):
         column.prop(effector, "kind")
         self.draw_target(column, armature, effector)
         column.prop(effector, "priority")
-        column.prop(effector, "weight")
         row = column.row()
         row.use_property_decorate = True
         row.prop(effector, "influence")
+        if effector.kind in PINNABLE:
+            icon = 'PINNED' if effector.pinned else 'UNPINNED'
+            layout.operator("poise.pin", text="Unpin" if effector.pinned else "Pin", icon=icon)
+        header, body = layout.panel("POISE_effector_more", default_closed=True)
+        header.label(text="More")
+        if body is not None:
+            self.draw_more(body, effector)
+
+    def draw_more(self, layout: UILayout, effector: POISE_PG_effector) -> None:
+        """Draw the fields that are seldom changed."""
+        column = layout.column()
+        column.use_property_split = True
+        column.use_property_decorate = False
+        column.prop(effector, "weight")
         if effector.kind != 'STAY':
             column.prop(effector, "chain_depth")
-        if effector.kind not in {'ORIENTATION', 'POLE', 'BALANCE', 'STAY'}:
+        if what_of(effector) not in {'ORIENTATION', 'POLE', 'BALANCE', 'STAY'}:
             column.prop(effector, "point")
-        if effector.kind in {'POSITION', 'BOTH', 'STAY'}:
+        if what_of(effector) in {'POSITION', 'BOTH', 'STAY'}:
             heading = "Location" if effector.kind == 'STAY' else "Position"
             draw_axes(column, effector, "position_axes", heading)
         if effector.kind == 'BALANCE':
             draw_axes(column, effector, "position_axes", "Ground", "XY")
-        if effector.kind in {'ORIENTATION', 'BOTH', 'STAY'}:
+        if what_of(effector) in {'ORIENTATION', 'BOTH', 'STAY'}:
             heading = "Rotation" if effector.kind == 'STAY' else "Orientation"
             draw_axes(column, effector, "orientation_axes", heading)
         if effector.kind in {'POSITION', 'BOTH', 'FLOOR'}:
             column.prop(effector, "is_support")
-        if effector.kind in PINNABLE:
-            icon = 'PINNED' if effector.pinned else 'UNPINNED'
-            layout.operator("poise.pin", text="Unpin" if effector.pinned else "Pin", icon=icon)
 
     def draw_target(self, column: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
         """Draw what the effector goes by, and the fields of its kind alone."""
         use = target_use(effector)
-        if use != 'NONE':
+        if effector.kind == 'ONE_OF':
+            column.prop(effector, "choice")
+            draw_choices(column, effector)
+        elif use != 'NONE':
             column.prop(effector, "target")
             if effector.target and effector.target.type == 'ARMATURE':
                 column.prop_search(effector, "target_bone", effector.target.data, "bones")
-        if effector.kind == 'AIM':
+        if what_of(effector) == 'AIM':
             column.prop(effector, "axis")
         elif effector.kind == 'POLE':
             column.prop_search(effector, "root_bone", armature.data, "bones")
@@ -238,6 +267,7 @@ class POISE_PT_solver(_ArmaturePanel):
     """How the pose is found."""
 
     bl_label = "Solver"
+    bl_order = 3
     bl_options = {'DEFAULT_CLOSED'}
 
     def draw(self, context: Context) -> None:
@@ -262,6 +292,7 @@ class POISE_PT_bake(_ArmaturePanel):
     """Which frames are baked."""
 
     bl_label = "Bake Range"
+    bl_order = 4
     bl_options = {'DEFAULT_CLOSED'}
 
     def draw(self, context: Context) -> None:
@@ -285,6 +316,7 @@ class POISE_PT_diagnosis(_ArmaturePanel):
     """What the pose allows the effectors."""
 
     bl_label = "Diagnosis"
+    bl_order = 5
     bl_options = {'DEFAULT_CLOSED'}
 
     def draw(self, context: Context) -> None:
@@ -298,6 +330,22 @@ class POISE_PT_diagnosis(_ArmaturePanel):
                 draw_words(box, context, line, 'DOT')
 
 
+class POISE_PT_marks(_ArmaturePanel):
+    """What is drawn over the figure, as in the popover of the viewport's overlays."""
+
+    bl_label = "Overlay"
+    bl_order = 6
+    bl_options = {'DEFAULT_CLOSED'}
+
+    def draw_header(self, context: Context) -> None:
+        """Draw the switch for all."""
+        self.layout.prop(overlay_of(context.scene), "show", text="")
+
+    def draw(self, context: Context) -> None:
+        """Draw one switch for each kind of mark."""
+        draw_switches(self.layout, context.scene)
+
+
 CLASSES = (
     POISE_UL_effectors,
     POISE_PT_main,
@@ -305,6 +353,7 @@ CLASSES = (
     POISE_PT_solver,
     POISE_PT_bake,
     POISE_PT_diagnosis,
+    POISE_PT_marks,
 )
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

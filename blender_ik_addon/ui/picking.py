@@ -53,6 +53,21 @@ class View:
             normal = self.perspective[2, :3]
         return near + (far - near) * (normal @ (place - near)) / (normal @ (far - near))
 
+    def on_plane(self, pixel: npt.ArrayLike, place: FloatArray, normal: FloatArray) -> FloatArray | None:
+        """Where the line of sight meets a plane through a place, (3,) [m]; None where it runs along it.
+
+        Args:
+            pixel: (2,).
+            place: (3,) [m].
+            normal: Of the plane, of length 1, (3,).
+        """
+        near, far = self.ray(pixel)
+        sight = (far - near) / np.linalg.norm(far - near)
+        slope = float(normal @ sight)
+        if abs(slope) < PARALLEL:
+            return None
+        return near + sight * (normal @ (place - near)) / slope
+
     def along(self, pixel: npt.ArrayLike, place: FloatArray, axis: FloatArray) -> float | None:
         """How far along an axis (3,) of length 1 from a place the mouse is [m]; None where it cannot tell."""
         near, far = self.ray(pixel)

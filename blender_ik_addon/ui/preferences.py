@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # A property is declared once for Blender and once, under TYPE_CHECKING, with its type.
 # pyright: reportRedeclaration=false
-"""How the overlay looks: colours and sizes, in the preferences of the extension."""
+"""The preferences of the extension: colours and sizes of the overlay, and the shortcuts."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import bpy
 from bpy.props import FloatProperty, FloatVectorProperty, IntProperty
 from bpy.types import AddonPreferences, Context
+
+from .shortcuts import draw_shortcuts
 
 Colour = tuple[float, float, float, float]
 """Red, green, blue, opacity [1]."""
@@ -55,12 +57,12 @@ def look(context: Context) -> Look:
 
 def _colour(name: str, description: str, default: Colour) -> Any:
     return FloatVectorProperty(
-        name=name, description=description, subtype='COLOR', size=4, min=0.0, max=1.0, default=default
+        name=name, description=description, subtype='COLOR_GAMMA', size=4, min=0.0, max=1.0, default=default
     )
 
 
 class POISE_AP_preferences(AddonPreferences):
-    """Colours and sizes of the overlay."""
+    """Colours and sizes of the overlay, and the shortcuts."""
 
     bl_idname = package()
 
@@ -82,8 +84,8 @@ class POISE_AP_preferences(AddonPreferences):
         layout: Any
 
     def draw(self, context: Context) -> None:
-        """Draw colours and sizes."""
-        layout = self.layout
+        """Draw colours and sizes, then the shortcuts."""
+        layout = self.layout.column()
         layout.use_property_split = True
         for names in (
             ("reached", "missed", "pin", "limit", "balance", "text"),
@@ -92,6 +94,8 @@ class POISE_AP_preferences(AddonPreferences):
             column = layout.column(align=True)
             for name in names:
                 column.prop(self, name)
+        self.layout.label(text="Shortcuts")
+        draw_shortcuts(self.layout.column(), context)
 
 
 CLASSES = (POISE_AP_preferences,)

@@ -32,7 +32,7 @@ if str(ROOT) not in sys.path:
 
 import blender_ik_addon  # noqa: E402
 from blender_ik_addon.scene import posing  # noqa: E402
-from blender_ik_addon.scene.properties import KIND_ITEMS  # noqa: E402
+from blender_ik_addon.scene.effector_properties import KIND_ITEMS  # noqa: E402
 from scripts.examples import scenario  # noqa: E402
 
 FloatArray = npt.NDArray[np.float64]
@@ -66,6 +66,8 @@ class Example:
     turn: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """By how much it is turned [°]."""
     settings: dict[str, Any] = field(default_factory=dict)
+    others: tuple[tuple[float, float, float], ...] = ()
+    """By how much each further target is moved from the new one's first place [m]."""
     view: str = "half"
     prepare: Callable[[Object], None] | None = None
     """What is done first."""
@@ -137,6 +139,13 @@ EXAMPLES: Final = (
         view="side",
         prepare=sit_low,
     ),
+    Example(
+        'ONE_OF',
+        "hand.L",
+        "The hand goes to the nearer of two rails; the other is grey.",
+        (-0.2, -0.3, 0.2),
+        others=((-0.45, -0.1, 0.55),),
+    ),
 )
 
 
@@ -152,6 +161,8 @@ class Shown:
     """Centre of mass before and after, (2, 3) [m]."""
     target: FloatArray | None
     """Matrix of the target, (4, 4)."""
+    others: tuple[FloatArray, ...]
+    """Places of further targets, (3,) [m]."""
     errors: tuple[tuple[float | None, float | None], tuple[float | None, float | None]]
     """Distance [m] and angle [rad] before and after."""
     iterations: int
@@ -191,6 +202,8 @@ def show(example: Example) -> Shown:
     entry: Any = settings(figure).effectors[index]
     for name, value in example.settings.items():
         setattr(entry, name, value)
+    for other, place in zip(entry.others, example.others, strict=True):
+        other.target.location = entry.target.location + Vector(place)
     if entry.target is not None:
         entry.target.location += Vector(example.place)
         swung = Euler([radians(angle) for angle in example.turn]).to_matrix()
@@ -214,6 +227,7 @@ def show(example: Example) -> Shown:
         after=ends[1],
         centres=np.stack([centre_of_mass(own) for own in ends]),
         target=None if entry.target is None else np.array(entry.target.matrix_world),
+        others=tuple(np.array(other.target.location) for other in entry.others),
         errors=(before, after),
         iterations=report.iterations,
     )
@@ -238,6 +252,8 @@ def draw(shown: Shown, path: Path) -> None:
     for ends, colour, width in ((shown.before, BEFORE, 2.6), (shown.after, AFTER, 2.0)):
         for bone in flat(ends):
             axes.plot(*bone.T, color=colour, lw=width, solid_capstyle="round")
+    for place in shown.others:
+        axes.plot(*flat(place), "+", color=BEFORE, ms=12, mew=2.4, zorder=9)
     if shown.target is not None:
         _draw_target(axes, shown, flat)
     if example.kind == 'BALANCE':

@@ -11,6 +11,8 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import keying, posing
 from blender_ik_addon.scene.animation import own_curves
 from blender_ik_addon.scene.dragging import Drag
+from blender_ik_addon.scene.reports import angle_text
+from blender_ik_addon.ui.constraint import Constraint, Numbers, stepped
 from blender_ik_addon.ui.picking import View, nearest_segment
 
 from . import builders
@@ -399,3 +401,107 @@ def test_the_nearest_bone_is_found_and_how_far_along_it():
     assert nearest_segment((105.0, 60.0), starts, ends, 30.0) == (1, 0.6)
     assert nearest_segment((50.0, 80.0), starts, ends, 30.0) is None
     assert nearest_segment((0.0, 0.0), starts[:0], ends[:0], 30.0) is None
+
+
+# Along axes, in planes, by numbers
+
+
+FRONT = View(
+    np.array([[0.5, 0.0, 0.0, 0.0], [0.0, 0.0, 0.5, 0.0], [0.0, 0.01, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]),
+    (1000, 1000),
+)
+"""From the front, orthographic: x to the right, z up, 250 pixels to a metre."""
+
+
+def test_keys_go_round_from_global_to_local_to_none():
+    none = Constraint()
+    along = none.after('X', False)
+    assert along.text == "along global X"
+    assert along.after('X', False).text == "along local X"
+    assert along.after('X', False).after('X', False) == none
+    assert along.after('X', True).text == "locking global X"
+    assert along.after('Z', False).text == "along global Z"
+
+
+def test_a_constrained_mouse_moves_along_axis_or_plane():
+    start, pixels = np.array([0.1, 0.2, 0.3]), ((100.0, 100.0), (150.0, 175.0))
+    turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+
+    def moved(constraint: Constraint) -> np.ndarray:
+        offset = constraint.offset(FRONT, start, pixels, turned)
+        assert offset is not None
+        return offset
+
+    free = moved(Constraint())
+    np.testing.assert_allclose(free, (0.2, 0.0, 0.3), atol=1e-9)
+    along = moved(Constraint('Z'))
+    np.testing.assert_allclose(along, (0.0, 0.0, 0.3), atol=1e-9)
+    across = moved(Constraint('Y', plane=True))
+    np.testing.assert_allclose(across, (0.2, 0.0, 0.3), atol=1e-9)
+    own = moved(Constraint('Y', local=True))  # the bone's y is the world's -x
+    np.testing.assert_allclose(own, (0.2, 0.0, 0.0), atol=1e-9)
+    assert Constraint('Y').offset(FRONT, start, pixels, turned) is None
+    assert Constraint('X', plane=True).offset(FRONT, start, pixels, turned) is None
+
+
+def typed(keys: str, constraint: Constraint) -> Numbers:
+    """What comes of keys, by Blender's names of them."""
+    numbers = Numbers()
+    for key in keys.split():
+        after = numbers.after(key, len(constraint.components))
+        assert after is not None
+        numbers = after
+    return numbers
+
+
+def test_numbers_are_typed_as_with_g():
+    along, axes = Constraint('X'), np.eye(3)
+    numbers = typed("ZERO PERIOD NUMPAD_2 MINUS", along)
+    np.testing.assert_allclose(numbers.offset(along, axes), (-0.2, 0.0, 0.0))
+    assert numbers.text(along) == "X -0.2|"
+    assert typed("ONE FIVE BACK_SPACE", along).offset(along, axes)[0] == 1.0
+    assert typed("MINUS", along).offset(along, axes)[0] == 0.0
+    plane = Constraint('X', plane=True)
+    np.testing.assert_allclose(typed("ONE TAB TWO", plane).offset(plane, axes), (0.0, 1.0, 2.0))
+    np.testing.assert_allclose(
+        typed("ONE TAB TWO TAB THREE", Constraint()).offset(Constraint(), axes), (1, 2, 3)
+    )
+    assert Numbers().after('BACK_SPACE', 1) is None
+    assert Numbers().after('TAB', 3) is None
+    assert Numbers().after('X', 1) is None
+    assert typed("ONE PERIOD FIVE PERIOD FIVE", along).offset(along, axes)[0] == 1.55
+
+
+def test_steps_are_whole_along_the_axes():
+    np.testing.assert_allclose(stepped(np.array([0.14, -0.26, 0.04]), np.eye(3), 0.1), (0.1, -0.3, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("degrees", "text"), [(-20.0, "-20°"), (-0.5, "-0.5°"), (0.0, "0°"), (-123.4, "-123°")]
+)
+def test_angles_are_written_in_plain_digits(degrees: float, text: str):
+    assert angle_text(np.radians(degrees)) == text
+
+
+def test_a_dragged_bone_gives_way_to_others_of_its_level():
+    armature = figure(left="foot.L", right="foot.R", hips="hips")
+    for entry in armature.poise.effectors:
+        entry.priority = 0
+    feet = {bone: place(armature, bone) for bone in ("foot.L", "foot.R")}
+    drag = Drag(armature, "hips")
+    pull(drag, (0.0, -0.4, 0.3), 6)
+    drag.settle()
+    assert not drag.report.dragged.reached
+    for bone, was in feet.items():
+        assert np.linalg.norm(place(armature, bone) - was) < HALF_MILLIMETRE
+
+
+def test_a_confirmed_pose_has_settled_also_after_one_large_movement():
+    armature = figure()
+    drag = Drag(armature, "hand.L")
+    drag.move(drag.place + np.array([-0.3, -0.5, 0.6]))
+    assert drag.confirm().settled
+    before = np.array([bone.matrix_basis for bone in armature.pose.bones])
+    drag.again()
+    after = np.array([bone.matrix_basis for bone in armature.pose.bones])
+    np.testing.assert_allclose(after, before, atol=1e-5)

@@ -13,15 +13,10 @@ from blender_ik_addon.core import IKError, Pose, Problem, Skeleton
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature import read_armature, read_pose, world_from_armature
 from blender_ik_addon.scene.dependence import dependence
-from blender_ik_addon.scene.effectors import (
-    Effector,
-    check_evaluated,
-    orientations,
-    read_effectors,
-    world_from_targets,
-)
+from blender_ik_addon.scene.effectors import Effector, orientations, read_effectors
 from blender_ik_addon.scene.goals import make_goals, make_plan, measure
 from blender_ik_addon.scene.stage import Posed, Stage
+from blender_ik_addon.scene.targets import check_evaluated, world_from_targets
 
 from . import builders
 

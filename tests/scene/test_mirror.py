@@ -12,8 +12,9 @@ from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.core.rotation import EULER_ORDERS
 from blender_ik_addon.scene import limits, posing
 from blender_ik_addon.scene.armature import read_armature
-from blender_ik_addon.scene.mirror import pairs, world_matrix
-from blender_ik_addon.scene.setup import read_character
+from blender_ik_addon.scene.placing import world_matrix
+from blender_ik_addon.scene.role_table import read_character
+from blender_ik_addon.scene.symmetry import pairs
 
 from . import builders
 

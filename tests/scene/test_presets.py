@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core.errors import IKError
-from blender_ik_addon.scene import limits, posing, presets
+from blender_ik_addon.scene import limits, posing, preset_files, presets
+from blender_ik_addon.scene.effector_properties import KIND_ITEMS
 
 from . import builders
 
@@ -30,7 +31,7 @@ def state(armature: bpy.types.Object) -> dict[str, Any]:
     """What a preset holds."""
     poise = armature.poise
     return {
-        "settings": {name: presets._plain(getattr(poise, name)) for name in presets.SETTINGS},
+        "settings": {name: preset_files.plain(getattr(poise, name)) for name in presets.SETTINGS},
         "effectors": {
             effector.part: [effector.bone, effector.kind, effector.priority, round(effector.weight, 5)]
             + [round(value, 5) for value in effector.point]
@@ -172,7 +173,7 @@ def test_names_of_presets_are_names_of_files(tmp_path: Path):
 
 
 def test_operators_save_and_load_in_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(presets, "preset_folder", lambda **_: tmp_path)
+    monkeypatch.setattr(preset_files, "preset_folder", lambda **_: tmp_path)
     armature = set_up()
     before = state(armature)
     assert bpy.ops.poise.save_preset('EXEC_DEFAULT', name="Hero") == {'FINISHED'}
@@ -184,4 +185,119 @@ def test_operators_save_and_load_in_the_users_folder(tmp_path: Path, monkeypatch
 
 
 def test_the_folder_is_the_users():
-    assert "presets" in presets.preset_folder().parts
+    assert "presets" in preset_files.preset_folder().parts
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_settings_come_back_to_the_bit_in_all_kinds(seed: int, tmp_path: Path):
+    rng = np.random.default_rng(seed)
+    armature = builders.humanoid()
+    bones = {'POLE': "forearm.L"}
+    for number, (kind, *_) in enumerate(KIND_ITEMS):
+        posing.add_effector(armature, bones.get(kind, "hand.L" if number % 2 else "foot.R"), kind=kind)
+    posing.add_choice(armature, len(KIND_ITEMS) - 1)
+    scramble(armature.poise, preset_files.SETTINGS, rng)
+    for entry in armature.poise.effectors:
+        scramble(entry, [name for name in preset_files.EFFECTOR_FIELDS if name not in {"kind", "part"}], rng)
+    for bone in ("hand.L", "shin.R", "neck"):
+        scramble(limits.own_limits(armature, bone), ("use_limit", "stiffness", "is_held", "may_move"), rng)
+    posing.own_masses(armature, ["head"])
+    first = posing.save_preset(armature, tmp_path / "first.json")
+    other = builders.humanoid("twin")
+    report = posing.load_preset(other, tmp_path / "first.json")
+    assert not report.missing and not report.notes
+    assert report.effectors == first.effectors
+    posing.save_preset(other, tmp_path / "second.json")
+    assert as_read(tmp_path / "second.json") == as_read(tmp_path / "first.json")
+
+
+def as_read(path: Path) -> Any:
+    """A preset with angles rounded to what single precision keeps where limits are turned."""
+    data = json.loads(path.read_text(encoding="utf-8"))
+    for joint in data["joints"]:
+        for name in ("lower", "upper", "stiffness", "preferred"):
+            joint[name] = [None if value is None else round(value, 5) + 0.0 for value in joint[name]]
+    return data
+
+
+def scramble(owner: Any, names: Any, rng: np.random.Generator) -> None:
+    """Set properties to anything that they can be."""
+    for name in names:
+        prop = owner.bl_rna.properties[name]
+        if prop.type == 'ENUM':
+            setattr(owner, name, rng.choice([item.identifier for item in prop.enum_items]))
+        elif prop.type == 'STRING':
+            setattr(owner, name, f"näme {rng.integers(10**6)} \"' \\")
+        else:
+            size = prop.array_length if prop.is_array else 1
+            low = max(prop.hard_min, -1e6) if prop.type != 'BOOLEAN' else 0
+            high = min(prop.hard_max, 1e6) if prop.type != 'BOOLEAN' else 1
+            values = rng.uniform(low, high, size=size)
+            kinds = {'BOOLEAN': lambda value: bool(value > 0.5), 'INT': int, 'FLOAT': float}
+            made = [kinds[prop.type](value) for value in values]
+            setattr(owner, name, made if prop.is_array else made[0])
+
+
+def test_lengths_are_those_of_the_size_of_the_figure(tmp_path: Path):
+    armature = builders.humanoid()
+    posing.add_effector(armature, "foot.L", kind='FLOOR')
+    armature.poise.effectors[0].height = 0.02
+    posing.save_preset(armature, tmp_path / "sole.json")
+    giant = builders.humanoid("giant")
+    giant.scale = (10.0, 10.0, 10.0)
+    bpy.context.view_layer.update()
+    posing.load_preset(giant, tmp_path / "sole.json")
+    assert giant.poise.effectors[0].height == pytest.approx(0.2, rel=1e-5)
+
+
+def test_an_effector_that_cannot_be_here_is_told_and_the_rest_is_loaded(tmp_path: Path):
+    armature = builders.humanoid()
+    posing.add_effector(armature, "forearm.L", kind='POLE')
+    posing.add_effector(armature, "hand.R")
+    posing.save_preset(armature, tmp_path / "poles.json")
+    text = (tmp_path / "poles.json").read_text(encoding="utf-8")
+    data = json.loads(text)
+    data["effectors"][0]["bone"] = {"name": "head"}
+    (tmp_path / "poles.json").write_text(json.dumps(data), encoding="utf-8")
+    other = builders.humanoid("other")
+    report = posing.load_preset(other, tmp_path / "poles.json")
+    assert report.effectors == ("hand.R",)
+    assert any("has no child" in note for note in report.notes)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("others", -1, "others cannot be -1"),
+        ("others", 1.5, "others cannot be 1.5"),
+        ("kind", "WISH", "kind cannot be 'WISH'"),
+        ("choice", 3, "choice cannot be 3"),
+        ("weight", float("nan"), "weight cannot be nan"),
+        ("height", float("inf"), "height cannot be inf"),
+    ],
+)
+def test_values_that_cannot_be_are_refused_with_their_place(
+    field: str, value: Any, words: str, tmp_path: Path
+):
+    armature = builders.humanoid()
+    posing.add_effector(armature, "hand.L")
+    path = tmp_path / "broken.json"
+    posing.save_preset(armature, path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["effectors"][0][field] = value
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(IKError, match=rf"effectors\[0\]\.{words}"):
+        posing.load_preset(builders.humanoid("other"), path)
+
+
+@pytest.mark.parametrize(("size", "mass"), [(-1.0, 1.0), ("big", 1.0), (1.0, -2.0), (1.0, None)])
+def test_sizes_and_masses_that_cannot_be_are_refused(size: Any, mass: Any, tmp_path: Path):
+    armature = builders.humanoid()
+    path = tmp_path / "broken.json"
+    posing.save_preset(armature, path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["size"], data["masses"] = size, [{"bone": {"name": "head"}, "mass": mass}]
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(IKError, match=r"broken\.json"):
+        posing.load_preset(armature, path)
+    assert not len(armature.poise.masses)

@@ -10,7 +10,7 @@ import pytest
 import blender_ik_addon
 from blender_ik_addon import registration
 from blender_ik_addon.scene import properties
-from blender_ik_addon.ui import drag, operators, overlay, panels, preferences
+from blender_ik_addon.ui import drag, menus, operators, overlay, panels, preferences
 
 CLASSES = (
     properties.POISE_PG_effector,
@@ -20,6 +20,7 @@ CLASSES = (
     *preferences.CLASSES,
     *overlay.CLASSES,
     *drag.CLASSES,
+    *menus.CLASSES,
 )
 
 

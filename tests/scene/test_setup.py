@@ -2,7 +2,6 @@
 """Set-up Character: what it makes, of which rigs, how it is changed and undone."""
 
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import bpy
@@ -297,13 +296,11 @@ def test_linked_rigs_are_refused_and_overridden_ones_set_up(tmp_path: Path):
     assert all(target.library is None for target in override.users_collection[0].objects)
 
 
-def test_rigify_has_its_character_in_less_than_a_second():
+def test_rigify_has_its_character():
     builders.enable_rigify()
     bpy.ops.object.armature_human_metarig_add()
     armature: Any = bpy.context.view_layer.objects.active
-    start = perf_counter()
-    report = posing.setup_character(armature)
-    assert perf_counter() - start < 1.0
+    report = posing.setup_character(armature)  # how long it takes is measured by scripts/setup
     assert {name: e.priority for name, e in parts_of(armature).items()} == PARTS
     assert parts_of(armature)["head"].bone == "spine.006"
     assert len(report.limits_assumed) >= 20

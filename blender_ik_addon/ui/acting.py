@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The stubs hold that a context may lack anything; poll and Blender see to it that it does not.
+# pyright: reportOptionalMemberAccess=false
+"""Which armature an operator acts on, what keeps it from that, and how it tells what came of it."""
+
+from typing import Any
+
+from bpy.types import Context, Object, Operator
+
+from ..core.errors import IKError
+from ..scene import posing
+from ..scene.properties import settings_of
+
+
+def context_armature(context: Context) -> Object | None:
+    """Give the armature object that panel and operators act on.
+
+    It is the active object, or the armature that follows the active object: whoever has just moved an empty
+    can press Solve Pose without going back to the armature.
+    """
+    active = context.active_object
+    if active is None or active.type == 'ARMATURE':
+        return active
+    if active.users > 1:  # one user is its collection; a target has the effector as well
+        for candidate in context.view_layer.objects:
+            if candidate.type == 'ARMATURE':
+                effectors = settings_of(candidate).effectors
+                if any(
+                    effector.target == active or any(other.target == active for other in effector.others)
+                    for effector in effectors
+                ):
+                    return candidate
+    return None
+
+
+def require_armature(context: Context) -> Object:
+    """Give the armature that `poll` has found."""
+    armature = context_armature(context)
+    if armature is None:
+        raise IKError("There is no armature here: select one, or the target of one of its effectors")
+    return armature
+
+
+def obstacle_to(context: Context, *, needs_effectors: bool = True) -> str:
+    """Say in words what keeps the operators from acting on the armature; empty if nothing does."""
+    armature = context_armature(context)
+    if armature is None:
+        return "Select an armature, or the target of one of its effectors"
+    if not armature.is_editable:
+        return "The armature is linked from another file: make a library override of it"
+    if armature.mode == 'EDIT':
+        return "Leave Edit Mode: bones have no pose there"
+    if needs_effectors and not settings_of(armature).effectors:
+        return "Add an effector first"
+    return ""
+
+
+def possible(operator: type[Operator], obstacle: str) -> bool:
+    """Answer a poll, with the obstacle as the reason that the greyed-out button shows."""
+    operator.poll_message_set(obstacle)
+    return not obstacle
+
+
+def answer(operator: Operator, report: posing.Report | posing.BakeReport) -> set[str]:
+    """Tell how it went; a target that was not reached is a warning, not a failure."""
+    operator.report({'INFO'} if report.reached else {'WARNING'}, report.summary())
+    return {'FINISHED'}
+
+
+def refuse(operator: Operator, error: Exception) -> set[str]:
+    """Tell what was wrong with the input."""
+    text = str(error)
+    operator.report({'ERROR'}, text[:1].upper() + text[1:])
+    return {'CANCELLED'}
+
+
+def active_bone(context: Context) -> str:
+    """Give the name of the active bone of the armature; empty without one."""
+    data: Any = require_armature(context).data
+    return data.bones.active.name if data.bones.active else ""
+
+
+def selected_bones(context: Context) -> list[str]:
+    """Give the names of the selected pose bones; the active one outside Pose Mode."""
+    selected = context.selected_pose_bones_from_active_object or ()
+    return [bone.name for bone in selected] or [name for name in (active_bone(context),) if name]

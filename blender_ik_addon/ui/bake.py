@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
+# context may lack anything; poll and Blender see to it that it does not.
+# pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
+"""The bake: a portion at a time, so that Escape gets through."""
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+import bpy
+from bpy.props import IntProperty
+from bpy.types import Context, Event, Operator
+
+from ..core.errors import IKError
+from ..scene import posing
+from .acting import answer, obstacle_to, possible, refuse, require_armature
+
+logger = logging.getLogger(__name__)
+
+WORK_SECONDS = 0.05
+"""How long a modal bake works before Blender may look at the keyboard and draw [s]: Escape feels prompt."""
+
+TIMER_SECONDS = 0.01
+"""Pause between two portions of a modal bake [s]: enough for one event to get through."""
+
+
+class POISE_OT_bake(Operator):
+    """Solve every frame and key the bones of the solved chains; Escape cancels and restores"""
+
+    bl_idname = "poise.bake"
+    bl_label = "Bake"
+    bl_options = {'REGISTER', 'UNDO'}
+
+    # Hidden, because the redo panel would bake everything again at each touch; the range is in the sidebar.
+    start: IntProperty(
+        name="Start Frame",
+        description="First frame to bake; without start and end, the range in the settings",
+        default=1,
+        options={'HIDDEN', 'SKIP_SAVE'},
+    )
+    end: IntProperty(
+        name="End Frame",
+        description="Last frame to bake; without start and end, the range in the settings",
+        default=250,
+        options={'HIDDEN', 'SKIP_SAVE'},
+    )
+
+    if TYPE_CHECKING:
+        start: int
+        end: int
+        _job: posing.BakeJob
+        _timer: Any
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return possible(cls, obstacle_to(context))
+
+    def frames(self) -> range | None:
+        """Give the frames that were asked for; None for those in the settings."""
+        given = [name for name in ("start", "end") if self.properties.is_property_set(name)]
+        if len(given) == 1:
+            raise IKError(f"Only '{given[0]}' was given: give both start and end, or neither")
+        return range(self.start, self.end + 1) if given else None
+
+    def execute(self, context: Context) -> set[str]:
+        wm = context.window_manager
+        wm.progress_begin(0, 100)
+        try:
+            report = posing.bake(
+                require_armature(context),
+                self.frames(),
+                progress=lambda share: wm.progress_update(100 * share),
+            )
+        except IKError as error:
+            return refuse(self, error)
+        finally:
+            wm.progress_end()
+        return answer(self, report)
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        if bpy.app.background or context.window is None:  # nobody there to press Escape
+            return self.execute(context)
+        try:
+            self._job = posing.BakeJob(require_armature(context), self.frames())
+        except IKError as error:
+            return refuse(self, error)
+        wm = context.window_manager
+        wm.progress_begin(0, 100)
+        self._timer = wm.event_timer_add(TIMER_SECONDS, window=context.window)
+        wm.modal_handler_add(self)
+        return {'RUNNING_MODAL'}
+
+    def modal(self, context: Context, event: Event) -> set[str]:
+        if event.type == 'ESC':
+            self.cancel(context)
+            self.report({'INFO'}, "Bake cancelled, everything is as before")
+            return {'CANCELLED'}
+        if event.type != 'TIMER':
+            return {'RUNNING_MODAL'}  # keep other input away: the scene must not change under the bake
+        try:
+            if self._work(context):
+                return {'RUNNING_MODAL'}
+            report = self._job.finish()
+        except Exception as error:  # Blender calls us: else the timer and a bake half done would stay
+            logger.exception("The bake stopped")
+            self.cancel(context)
+            return refuse(self, error)
+        self._end(context)
+        return answer(self, report)
+
+    def cancel(self, context: Context) -> None:
+        """Stop and restore; Blender calls this too, when the window closes or another file is opened."""
+        self._end(context)
+        self._job.cancel()
+
+    def _work(self, context: Context) -> bool:
+        """Bake for a moment and show how far it is; say whether there is more to do."""
+        until = time.perf_counter() + WORK_SECONDS
+        more = True
+        while more and time.perf_counter() < until:
+            more = self._job.step()
+        percent = round(100 * self._job.progress)
+        context.window_manager.progress_update(percent)
+        context.workspace.status_text_set(f"Poise: baking, {percent} %.  Esc: cancel and restore")
+        return more
+
+    def _end(self, context: Context) -> None:
+        wm = context.window_manager
+        wm.event_timer_remove(self._timer)
+        wm.progress_end()
+        if context.workspace:
+            context.workspace.status_text_set(None)
+
+
+CLASSES = (POISE_OT_bake,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

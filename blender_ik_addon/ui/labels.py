@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where labels go beside what they tell of, so that none lies on another; mathematics alone.
+
+Labels are placed one after the other, the important ones first. Each is kept between the left and the right
+border, and goes to the free height that is nearest to where it would like to be.
+"""
+
+import numpy as np
+
+from ..core.arrays import FloatArray
+
+
+def arrange(wishes: FloatArray, sizes: FloatArray, borders: tuple[float, float]) -> FloatArray:
+    """Return the lower left corners of labels, (k, 2) [pixels].
+
+    Args:
+        wishes: Where the lower left corners would best be, (k, 2) [pixels].
+        sizes: Widths and heights, (k, 2) [pixels].
+        borders: Where labels may begin and must end, from left to right [pixels].
+    """
+    left, right = borders
+    placed = np.array(wishes, dtype=np.float64)
+    # One that is wider than the space there is begins at its left.
+    placed[:, 0] = np.maximum(np.minimum(placed[:, 0], right - sizes[:, 0]), left)
+    for label in range(len(placed)):
+        placed[label, 1] = _free_height(placed[label], sizes[label], placed[:label], sizes[:label])
+    return placed
+
+
+def _free_height(corner: FloatArray, size: FloatArray, others: FloatArray, sizes: FloatArray) -> float:
+    """The height nearest to that of a corner (2,) at which a label lies on none of the others."""
+    beside = (corner[0] < others[:, 0] + sizes[:, 0]) & (others[:, 0] < corner[0] + size[0])
+    low = others[beside, 1]
+    high = low + sizes[beside, 1]
+    # Free heights begin and end where another label ends or begins.
+    heights = np.concatenate([[corner[1]], low - size[1], high])
+    overlaps = (heights[:, None] < high) & (low < heights[:, None] + size[1])
+    free = heights[~overlaps.any(axis=1)]  # below all others, at least
+    return float(free[np.abs(free - corner[1]).argmin()])

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rigs that are not as they should be: a clear answer from each use case, and nothing changed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+
+from blender_ik_addon.core.errors import IKError
+from blender_ik_addon.scene import posing
+
+from . import builders
+
+
+def in_edit_mode(armature: Any) -> None:
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='EDIT')
+
+
+def in_rest_position(armature: Any) -> None:
+    armature.data.pose_position = 'REST'
+
+
+def scaled_unevenly(armature: Any) -> None:
+    armature.scale = (1.0, 2.0, 1.0)
+
+
+def scaled_to_nothing(armature: Any) -> None:
+    armature.scale = (0.0, 0.0, 0.0)
+
+
+def nowhere(armature: Any) -> None:
+    armature.location.x = float("nan")
+
+
+def disabled(armature: Any) -> None:
+    armature.hide_viewport = True
+
+
+def excluded(armature: Any) -> None:
+    collection = bpy.data.collections.new("away")
+    bpy.context.scene.collection.children.link(collection)
+    collection.objects.link(armature)
+    bpy.context.scene.collection.objects.unlink(armature)
+    bpy.context.view_layer.layer_collection.children["away"].exclude = True
+
+
+def without_bones(armature: Any) -> None:
+    in_edit_mode(armature)
+    for bone in list(armature.data.edit_bones):
+        armature.data.edit_bones.remove(bone)
+    bpy.ops.object.mode_set(mode='OBJECT')
+
+
+def with_a_role_twice(armature: Any) -> None:
+    posing.recognise_roles(armature)
+    armature.poise.roles[1].bone = armature.poise.roles[2].bone
+
+
+REFUSED: dict[Callable[[Any], None], str] = {
+    in_edit_mode: "in Edit Mode: leave it",
+    in_rest_position: "in rest position: switch it to Pose Position",
+    scaled_unevenly: "scale",
+    scaled_to_nothing: "scale",
+    nowhere: "humanoid",
+    disabled: "not evaluated in this view layer",
+    excluded: "not evaluated in this view layer",
+    without_bones: "has no bones: add some",
+    with_a_role_twice: "a bone has one role",
+}
+"""What is wrong, and words of the answer."""
+
+
+def load(armature: Any, path: Path) -> object:
+    path.write_text(
+        '{"format": "poise preset", "version": 1, "effectors": [{"bone": {"name": "hand.L"}}],'
+        ' "settings": {"iterations": 7}}',
+        encoding="utf-8",
+    )
+    return posing.load_preset(armature, path)
+
+
+USES: dict[str, Callable[[Any, Path], object]] = {
+    "set up": lambda armature, _: posing.setup_character(armature),
+    "load": load,
+    "mirror": lambda armature, _: posing.mirror(armature),
+}
+
+
+def state(armature: Any) -> object:
+    """All that a use case might have changed."""
+    poise = armature.poise
+    return (
+        sorted(obj.name for obj in bpy.data.objects),
+        sorted(collection.name for collection in bpy.data.collections),
+        [(entry.name, entry.bone, entry.kind) for entry in poise.effectors],
+        [(row.bone, row.role) for row in poise.roles],
+        [(entry.name, *entry.lower, *entry.upper) for entry in poise.joints],
+        poise.iterations,
+        [np.array(bone.matrix_basis).tolist() for bone in armature.pose.bones],
+        armature.mode,
+    )
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_is_refused_in_words_and_nothing_changes(
+    case: Callable[[Any], None], use: str, tmp_path: Path
+):
+    armature = builders.humanoid()
+    case(armature)
+    bpy.context.view_layer.update()
+    before = state(armature)
+    with pytest.raises(IKError, match=REFUSED[case]):
+        USES[use](armature, tmp_path / "preset.json")
+    assert state(armature) == before
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("what", [None, "empty"])
+def test_what_is_no_armature_is_refused(use: str, what: str | None, tmp_path: Path):
+    with pytest.raises(IKError, match="armature"):
+        USES[use](what and builders.empty(what), tmp_path / "preset.json")
+
+
+def test_a_bone_that_is_scaled_to_nothing_is_told_and_the_rest_set_up():
+    armature = builders.humanoid()
+    armature.pose.bones["hand.L"].scale = (0.0, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    report = posing.setup_character(armature)
+    assert "hand.L" not in report.added and "hand.R" in report.added
+    assert any("'hand.L'" in note and "scaled to nothing" in note for note in report.notes)
+    assert all(entry.target is not None for entry in armature.poise.effectors)
+
+
+def test_a_target_on_the_rig_that_it_drives_is_told_by_the_next_set_up():
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    armature.poise.effectors[0].target.parent = armature
+    report = posing.setup_character(armature)
+    assert any("depends on the armature (parented to 'humanoid')" in note for note in report.notes)
+    with pytest.raises(IKError, match="depends on the armature"):
+        posing.solve_pose(armature)
+
+
+def test_a_deleted_target_is_told_and_made_anew():
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    name = armature.poise.effectors[2].name
+    bpy.data.objects.remove(armature.poise.effectors[2].target)
+    with pytest.raises(IKError, match="has no target"):
+        posing.solve_pose(armature)
+    assert posing.setup_character(armature).added == (name,)
+    assert posing.solve_pose(armature).reached
+
+
+def test_armatures_that_share_their_bones_are_set_up_each_for_itself():
+    armature = builders.humanoid()
+    twin: Any = bpy.data.objects.new("twin", armature.data)
+    bpy.context.scene.collection.objects.link(twin)
+    twin.location.x = 3.0
+    bpy.context.view_layer.update()
+    for rig in (armature, twin):
+        posing.setup_character(rig)
+    targets = [entry.target for rig in (armature, twin) for entry in rig.poise.effectors]
+    assert len(set(targets)) == 12
+    hand: Any = twin.poise.effectors["hand.L"].target
+    hand.location.x, hand.location.z = hand.location.x - 0.1, hand.location.z - 0.1
+    assert posing.solve_pose(twin).reached
+    assert all(not bone.rotation_euler.to_quaternion().angle for bone in armature.pose.bones)
+
+
+def test_names_of_all_sorts_do_no_harm(tmp_path: Path):
+    armature = builders.humanoid()
+    for number, bone in enumerate(armature.data.bones):
+        bone.name = ['"quo\'te"', "\\back", "ünï", ".L", ".L.L", "..", "left right", "[0]", "%s"][
+            number % 9
+        ] + str(number)
+    posing.setup_character(armature)
+    before = state(armature)
+    posing.mirror(armature)
+    posing.mirror(armature)
+    posing.save_preset(armature, tmp_path / "odd.json")
+    report = posing.load_preset(armature, tmp_path / "odd.json")
+    assert not report.missing
+    assert [entry[:2] for entry in state(armature)[2]] == [entry[:2] for entry in before[2]]  # type: ignore[index]
+    assert posing.solve_pose(armature).reached
+
+
+def test_a_chain_that_others_decide_is_told_by_the_set_up():
+    armature = builders.humanoid()
+    constraint = armature.pose.bones["forearm.L"].constraints.new('COPY_ROTATION')
+    constraint.target = builders.empty("other")
+    report = posing.setup_character(armature)
+    assert any("COPY_ROTATION" in note or "Copy Rotation" in note for note in report.notes), report.notes
+    assert any("'forearm.L'" in note for note in report.notes)
+
+
+def test_limits_are_as_wide_as_the_pose_in_which_a_figure_is_found():
+    armature = builders.humanoid()
+    armature.pose.bones["shin.L"].rotation_mode = 'XYZ'
+    armature.pose.bones["shin.L"].rotation_euler = (-0.6, 0.0, 0.0)
+    armature.pose.bones["shin.R"].rotation_mode = 'XYZ'
+    armature.pose.bones["shin.R"].rotation_euler = (0.6, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    report = posing.setup_character(armature)
+    assert any("limits are wider for" in note and "'shin." in note for note in report.notes)
+    before = np.array([bone.matrix for bone in armature.pose.bones])
+    assert posing.solve_pose(armature).reached
+    after = np.array([bone.matrix for bone in armature.pose.bones])
+    shins = [list(armature.pose.bones.keys()).index(f"shin.{side}") for side in "LR"]
+    np.testing.assert_allclose(after[shins, :3, 3], before[shins, :3, 3], atol=0.05)
+
+
+@pytest.mark.parametrize("operator", ["setup_character", "mirror"])
+def test_operators_that_refuse_leave_no_undo_step(operator: str):
+    armature = builders.humanoid()
+    armature.scale = (1.0, 2.0, 1.0)
+    bpy.context.view_layer.update()
+    bpy.context.view_layer.objects.active = armature
+    with pytest.raises(RuntimeError, match="scale"):
+        getattr(bpy.ops.poise, operator)()
+    assert not len(armature.poise.effectors)
+
+
+def test_a_knee_that_is_a_little_over_stretched_teaches_nothing():
+    armature = builders.humanoid()
+    for side, angle in (("L", -0.2), ("R", 0.2)):
+        bone = armature.pose.bones[f"shin.{side}"]
+        bone.rotation_mode = 'XYZ'
+        bone.rotation_euler = (angle, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    report = posing.setup_character(armature)
+    assert not any("limits are wider" in note for note in report.notes)
+    assert posing.solve_pose(armature).reached

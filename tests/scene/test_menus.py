@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pins for selected bones and targets: what the pie menu adds to the operators."""
+
+import bpy
+import pytest
+
+from blender_ik_addon.scene import posing
+
+from .builders import humanoid
+
+
+def select(armature: bpy.types.Object, *names: str) -> None:
+    """Select bones in Pose Mode; what is selected moved from bones to pose bones in Blender 5.0."""
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='POSE')
+    for bone in armature.pose.bones:
+        (bone if hasattr(bone, "select") else bone.bone).select = bone.name in names
+
+
+def pins(armature: bpy.types.Object) -> dict[str, bool]:
+    """Which effectors are pinned, by name."""
+    return {effector.name: effector.pinned for effector in armature.poise.effectors}
+
+
+def test_selected_bones_are_pinned_and_let_go_again():
+    armature = humanoid()
+    posing.add_effector(armature, "hand.L")
+    select(armature, "hand.L", "foot.R")
+    assert bpy.ops.poise.pin_bones() == {'FINISHED'}
+    assert pins(armature) == {"hand.L": True, "foot.R": True}
+    added = armature.poise.effectors["foot.R"]
+    assert added.target is None  # a pin needs none
+    assert bpy.ops.poise.pin_bones() == {'FINISHED'}
+    assert pins(armature) == {"hand.L": False, "foot.R": False}
+
+
+def test_where_some_are_held_the_others_are_held_as_well():
+    armature = humanoid()
+    for bone in ("hand.L", "hand.R"):
+        posing.add_effector(armature, bone)
+    posing.pin(armature, 0)
+    select(armature, "hand.L", "hand.R")
+    bpy.ops.poise.pin_bones()
+    assert pins(armature) == {"hand.L": True, "hand.R": True}
+
+
+def test_a_selected_target_stands_for_its_bone():
+    armature = humanoid()
+    for bone in ("hand.L", "hand.R"):
+        posing.add_effector(armature, bone)
+    target = armature.poise.effectors["hand.R"].target
+    bpy.ops.object.mode_set(mode='OBJECT')
+    bpy.ops.object.select_all(action='DESELECT')
+    target.select_set(True)
+    bpy.context.view_layer.objects.active = target
+    assert bpy.ops.poise.pin_bones() == {'FINISHED'}
+    assert pins(armature) == {"hand.L": False, "hand.R": True}
+
+
+def test_without_a_selection_the_button_is_grey():
+    armature = humanoid()
+    select(armature)
+    assert not bpy.ops.poise.pin_bones.poll()
+    with pytest.raises(RuntimeError, match="Select bones in Pose Mode, or targets of effectors"):
+        bpy.ops.poise.pin_bones()
