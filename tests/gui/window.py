@@ -15,8 +15,8 @@ from typing import Any
 PROGRAMS = ("blender", "Xvfb", "xdotool")
 """What has to be there."""
 
-SIZE = (1400, 900)
-"""Of the screen and the window [pixels]."""
+SIZE = (1100, 760)
+"""Of the screen and the window [pixels]: the processor draws it."""
 
 START_SECONDS = 120.0
 """How long Blender may take to show its window [s]."""
@@ -32,12 +32,17 @@ def missing_programs() -> list[str]:
 class Window:
     """Blender in a window, with an extension installed from its zip in an empty user folder."""
 
-    def __init__(self, extension: Path) -> None:
+    def __init__(self, extension: Path, size: tuple[int, int] = SIZE) -> None:
         """Start it.
+
+        Args:
+            extension: The built zip.
+            size: Of the screen and the window [pixels].
 
         Raises:
             RuntimeError: Something did not start; its output is in the message.
         """
+        self.size = size
         self.folder = Path(mkdtemp(prefix="poise-window-"))
         self._running: list[subprocess.Popen[Any]] = []
         environment = dict(
@@ -61,7 +66,7 @@ class Window:
 
     def _start_screen(self) -> None:
         reading, writing = os.pipe()
-        screen = f"{SIZE[0]}x{SIZE[1]}x24"
+        screen = f"{self.size[0]}x{self.size[1]}x24"
         command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", screen, "-nolisten", "tcp"]
         with (self.folder / "screen.log").open("w") as log:
             self._running.append(subprocess.Popen(command, pass_fds=[writing], stdout=log, stderr=log))
@@ -73,7 +78,7 @@ class Window:
         self._environment["DISPLAY"] = f":{number}"
 
     def _start_blender(self) -> None:
-        geometry = ["--window-geometry", "0", "0", str(SIZE[0]), str(SIZE[1])]
+        geometry = ["--window-geometry", "0", "0", *map(str, self.size)]
         command = ["blender", *geometry, "--python", str(HERE / "listener.py")]
         with (self.folder / "blender.log").open("w") as log:
             blender = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log)
@@ -87,6 +92,11 @@ class Window:
                 time.sleep(0.05)
             if blender.poll() is not None or time.monotonic() > until:
                 raise RuntimeError("Blender does not start:\n" + self.log())
+
+    @property
+    def display(self) -> str:
+        """The name of the screen, for programs that take pictures of it."""
+        return self._environment["DISPLAY"]
 
     def log(self) -> str:
         """What Blender has printed."""
@@ -118,7 +128,7 @@ class Window:
         )
         for _ in range(turns):
             self.run(redraw)
-            time.sleep(0.03)
+            time.sleep(0.01)
 
     # Mouse and keys; places are Blender's, with the origin at the lower left
 
@@ -127,10 +137,10 @@ class Window:
 
     def move(self, place: tuple[float, float]) -> None:
         """Move the mouse."""
-        self._send("mousemove", round(place[0]), round(SIZE[1] - 1 - place[1]))
+        self._send("mousemove", round(place[0]), round(self.size[1] - 1 - place[1]))
         self.settle(1)
 
-    def drag(self, start: tuple[float, float], end: tuple[float, float], steps: int = 12) -> None:
+    def drag(self, start: tuple[float, float], end: tuple[float, float], steps: int = 8) -> None:
         """Move the mouse from one place to another in steps."""
         for step in range(steps + 1):
             part = step / steps
@@ -146,9 +156,17 @@ class Window:
         self._send("mouseup", button)
         self.settle()
 
-    def key(self, keys: str) -> None:
-        """Type a key, as xdotool calls it."""
-        self._send("key", keys)
+    def click(self, place: tuple[float, float] | None = None, button: int = 1) -> None:
+        """Click somewhere, or where the mouse is."""
+        if place is not None:
+            self.move(place)
+            self.settle(2)
+        self._send("click", button)
+        self.settle()
+
+    def key(self, keys: str, *, how: str = "key") -> None:
+        """Type a key, as xdotool calls it; how: "key", "keydown" or "keyup"."""
+        self._send(how, keys)
         self.settle()
 
     def close(self) -> None:

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A figure in a Blender window, and what a test can ask of it: Rigify's basic human in Pose Mode."""
+
+import atexit
+import os
+import signal
+import sys
+import unittest
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .window import Window, missing_programs
+
+ROOT = Path(__file__).resolve().parents[2]
+
+HALF_MILLIMETRE = 0.0005
+
+MODULE = "bl_ext.user_default.poise"
+"""Name of the installed extension."""
+
+IN_VIEW = """
+import math
+from mathutils import Euler, Vector
+from bpy_extras.view3d_utils import location_3d_to_region_2d
+window = bpy.context.window_manager.windows[0]
+area = next(area for area in window.screen.areas if area.type == 'VIEW_3D')
+region = next(region for region in area.regions if region.type == 'WINDOW')
+sidebar = next(region for region in area.regions if region.type == 'UI')
+in_view = dict(window=window, area=area, region=region)
+view = area.spaces.active.region_3d
+
+def figure():
+    return bpy.data.objects["metarig"]
+
+def posed():
+    bpy.context.view_layer.update()
+    return figure().evaluated_get(bpy.context.evaluated_depsgraph_get())
+
+def place(bone):
+    return list(posed().matrix_world @ posed().pose.bones[bone].head)
+
+def target(name):
+    return figure().poise.effectors[name].target
+
+def away(name):
+    return (target(name).matrix_world.translation - Vector(place(figure().poise.effectors[name].bone))).length
+
+def pixel(point):
+    seen = location_3d_to_region_2d(region, view, Vector(point))
+    return [region.x + seen.x, region.y + seen.y]
+
+def on_bone(bone, part=0.2):
+    own = posed().pose.bones[bone]
+    return pixel(posed().matrix_world @ own.head.lerp(own.tail, part))
+
+def bits():
+    names = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
+    return [[v.hex() for v in getattr(bone, name)] for bone in figure().pose.bones for name in names]
+
+def running():
+    return [operator.bl_idname for operator in window.modal_operators]
+
+def select_bones(*names):
+    for bone in figure().pose.bones:
+        (bone if hasattr(bone, "select") else bone.bone).select = bone.name in names
+    figure().data.bones.active = figure().data.bones[names[0]]
+
+def take(name):
+    # A target is made the only selected object, in Object Mode.
+    with bpy.context.temp_override(**in_view):
+        if bpy.context.mode != 'OBJECT':
+            bpy.ops.object.mode_set(mode='OBJECT')
+        bpy.ops.object.select_all(action='DESELECT')
+    target(name).select_set(True)
+    bpy.context.view_layer.objects.active = target(name)
+"""
+"""Names for what is in the window; also after another file has been opened."""
+
+FIGURE = (
+    IN_VIEW
+    + """
+for item in list(bpy.data.objects):
+    bpy.data.objects.remove(item)
+area.spaces.active.show_region_ui = False
+bpy.ops.preferences.addon_enable(module="rigify")
+with bpy.context.temp_override(**in_view):
+    bpy.ops.object.armature_basic_human_metarig_add()
+    bpy.ops.object.mode_set(mode='POSE')
+    bpy.ops.pose.select_all(action='DESELECT')
+    bpy.ops.wm.tool_set_by_id(name="poise.drag_tool", space_type='VIEW_3D')
+view.view_perspective = 'ORTHO'
+view.view_rotation = Euler((math.radians(80.0), 0.0, math.radians(25.0))).to_quaternion()
+view.view_location, view.view_distance = (0.0, 0.0, 0.95), 4.0
+bpy.context.scene.frame_set(1)
+bpy.ops.ed.undo_push(message="Figure")
+"""
+)
+"""Makes the figure anew."""
+
+SET_UP = """
+with bpy.context.temp_override(**in_view):
+    bpy.ops.poise.setup_character()
+"""
+
+
+@cache
+def window() -> Window:
+    """One Blender for all tests, in which the built extension is installed."""
+    built = sorted((ROOT / "dist").glob("poise-*.zip"))
+    if not built and "POISE_ZIP" not in os.environ:
+        raise FileNotFoundError("dist/ has no poise-*.zip: run scripts/build first, or set POISE_ZIP")
+    opened = Window(Path(os.environ["POISE_ZIP"]) if "POISE_ZIP" in os.environ else built[-1])
+    atexit.register(opened.close)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that it is closed then, too
+    return opened
+
+
+def distance(first: list[float], second: list[float]) -> float:
+    """Between two places [m]."""
+    return sum((a - b) ** 2 for a, b in zip(first, second, strict=True)) ** 0.5
+
+
+def button(window: Window, operator: str, parts: tuple[float, ...] = (0.25, 0.65)) -> tuple[float, float]:
+    """Where a button of the sidebar is, found by asking Blender what is under the mouse.
+
+    Args:
+        window: The window.
+        operator: What the button does.
+        parts: At which parts of the sidebar's width to look [1].
+
+    Raises:
+        AssertionError: There is none.
+    """
+    under = (
+        "bpy.context.window_manager.clipboard = ''\n"
+        "with bpy.context.temp_override(window=window, area=area, region=sidebar):\n"
+        "    if bpy.ops.ui.copy_python_command_button.poll():\n"
+        "        bpy.ops.ui.copy_python_command_button()\n"
+    )
+    x, y, width, height = window.run(value="[sidebar.x, sidebar.y, sidebar.width, sidebar.height]")
+    for down in range(10, height, 9):
+        for part in parts:
+            place = (x + part * width, y + height - down)
+            window.move(place)
+            if window.run(under, "bpy.context.window_manager.clipboard").startswith(f"bpy.ops.{operator}("):
+                return place
+    raise AssertionError(f"there is no button for {operator} in the sidebar")
+
+
+@unittest.skipIf(missing_programs(), f"no window can be had: {', '.join(missing_programs())} not found")
+class InWindow(unittest.TestCase):
+    """Every test begins with the figure made anew, and fails if anything of ours raised an exception."""
+
+    window: Window
+
+    def setUp(self) -> None:
+        self.window = window()
+        self.told = len(self.window.log())
+        self.window.run(FIGURE)
+        self.window.settle(6)
+
+    def tearDown(self) -> None:
+        # Also after a failure in the middle of a drag, which would go on into the next test.
+        self.window.key("Escape")
+        self.window.release()
+        self.assertNotIn("Traceback", self.window.log()[self.told :])
+
+    def run_in_blender(self, code: str) -> None:
+        """Execute statements in Blender, and let it draw what has become of it."""
+        self.window.run(code)
+        self.window.settle()
+
+    def value(self, expression: str) -> Any:
+        """What an expression is in Blender."""
+        return self.window.run(value=expression)
+
+    def drag_bone(self, bone: str, offset: tuple[float, float]) -> tuple[float, float]:
+        """Grab a bone with the mouse and drag it, without letting go; where the mouse is then."""
+        x, y = self.value(f"on_bone({bone!r})")
+        self.window.move((x, y))
+        self.window.press()
+        end = (x + offset[0], y + offset[1])
+        self.window.drag((x, y), end)
+        self.window.settle()
+        self.assertEqual(self.value("running()"), ["POISE_OT_drag"])
+        return end
+
+    def grab_target(self, name: str, offset: tuple[float, float]) -> None:
+        """Move the target of an effector with G and the mouse, without confirming."""
+        self.run_in_blender(f"take({name!r})")
+        x, y = self.value(f"pixel(target({name!r}).matrix_world.translation)")
+        self.window.move((x, y))
+        self.window.key("g")
+        self.window.drag((x, y), (x + offset[0], y + offset[1]))
+        self.window.settle()
+        self.assertEqual(self.value("running()"), ["TRANSFORM_OT_translate"])
+
+    def open_sidebar(self) -> None:
+        """Show the tab of Poise beside the view."""
+        self.run_in_blender("area.spaces.active.show_region_ui = True")
+        self.run_in_blender("sidebar.active_panel_category = 'Poise'")
+        self.window.settle()
+
+    def click(self, operator: str) -> None:
+        """Click on a button of the sidebar."""
+        self.window.click(button(self.window, operator))

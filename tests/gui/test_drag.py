@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bones dragged with the mouse: what follows, what holds, and how one changes one's mind."""
+
+import unittest
+
+from .figure import HALF_MILLIMETRE, InWindow, distance
+
+
+class Drag(InWindow):
+    """With the drag tool, or the shortcut."""
+
+    def test_a_dragged_bone_follows_the_mouse_and_feet_stay(self) -> None:
+        feet = {bone: self.value(f"place({bone!r})") for bone in ("foot.L", "foot.R")}
+        end = self.drag_bone("hand.L", (-40.0, 90.0))
+        self.window.release()
+        self.assertEqual(self.value("running()"), [])
+        self.assertLess(distance(self.value("on_bone('hand.L')"), list(end)), 1.5)
+        for bone, was in feet.items():
+            self.assertLess(distance(self.value(f"place({bone!r})"), was), HALF_MILLIMETRE)
+
+    def test_escape_and_right_mouse_put_back_every_bit(self) -> None:
+        for cancel in (lambda: self.window.key("Escape"), lambda: self.window.click(button=3)):
+            before = self.value("bits()")
+            self.drag_bone("hand.R", (-60.0, 100.0))
+            self.assertNotEqual(self.value("bits()"), before)
+            cancel()
+            self.window.settle()
+            self.window.release()
+            self.assertEqual(self.value("running()"), [])
+            self.assertEqual(self.value("bits()"), before)
+
+    def test_one_step_undoes_a_drag_and_redoes_it(self) -> None:
+        before = self.value("bits()")
+        self.drag_bone("spine", (20.0, -60.0))
+        self.window.release()
+        after = self.value("bits()")
+        self.assertNotEqual(after, before)
+        self.window.key("ctrl+z")
+        self.assertEqual(self.value("bits()"), before)
+        self.window.key("ctrl+shift+z")
+        self.assertEqual(self.value("bits()"), after)
+
+    def test_a_bone_is_pinned_while_h_is_held(self) -> None:
+        end = self.drag_bone("hand.L", (-30.0, 50.0))
+        self.window.key("h", how="keydown")
+        head = self.value("on_bone('spine.006', 0.5)")
+        self.window.move((head[0], head[1]))
+        self.window.key("h", how="keyup")
+        was = self.value("place('spine.006')")
+        waited = self.value("on_bone('hand.L')")
+        self.assertLess(distance(waited, list(end)), 1.5)
+        self.window.drag((head[0], head[1]), (head[0] - 30.0, head[1] + 20.0))
+        self.window.release()
+        self.assertLess(distance(self.value("place('spine.006')"), was), HALF_MILLIMETRE)
+
+    def test_a_click_selects_and_moves_nothing(self) -> None:
+        before = self.value("bits()")
+        x, y = self.value("on_bone('forearm.L', 0.5)")
+        self.window.move((x, y))
+        self.window.press()
+        self.window.release()
+        self.assertEqual(self.value("bits()"), before)
+        selected = "[b.name for b in figure().pose.bones if (b if hasattr(b, 'select') else b.bone).select]"
+        self.assertEqual(self.value(selected), ["forearm.L"])
+
+    def test_a_pinned_foot_holds_while_the_hips_are_dragged_far(self) -> None:
+        self.run_in_blender(
+            "with bpy.context.temp_override(**in_view):\n"
+            "    bpy.ops.poise.add_effector(bone='foot.L', make_targets=False)\n"
+            "    bpy.ops.poise.pin(action='PIN')\n"
+        )
+        was = self.value("place('foot.L')")
+        self.drag_bone("spine", (35.0, -70.0))
+        self.assertLess(distance(self.value("place('foot.L')"), was), HALF_MILLIMETRE)
+        self.window.release()
+        self.assertLess(distance(self.value("place('foot.L')"), was), HALF_MILLIMETRE)
+        self.assertTrue(self.value("figure().poise.effectors['foot.L'].pinned"))
+
+    def test_the_shortcut_drags_the_active_bone_until_a_click(self) -> None:
+        self.run_in_blender("select_bones('hand.R')")
+        x, y = self.value("on_bone('hand.R', 0.0)")  # by its head, as there is none under the mouse
+        self.window.move((x, y))
+        self.window.key("shift+v")
+        self.assertEqual(self.value("running()"), ["POISE_OT_drag"])
+        self.window.drag((x, y), (x - 30.0, y + 40.0))
+        self.window.click()
+        self.assertEqual(self.value("running()"), [])
+        self.assertLess(distance(self.value("on_bone('hand.R', 0.0)"), [x - 30.0, y + 40.0]), 1.5)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sidebar, the pie menu and the extension itself, as somebody finds them who has just installed it."""
+
+import tomllib
+import unittest
+
+from .figure import MODULE, ROOT, SET_UP, InWindow
+
+
+class Panel(InWindow):
+    """Clicks on buttons, and keys."""
+
+    def test_the_built_zip_is_what_runs_here(self) -> None:
+        version = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))["version"]
+        self.window.run(f"import sys, tomllib, pathlib\nours = sys.modules[{MODULE!r}]\n")
+        self.assertTrue(self.value("ours.__file__").startswith(str(self.window.folder)))
+        installed = (
+            "tomllib.loads((pathlib.Path(ours.__file__).parent / 'blender_manifest.toml').read_text())"
+        )
+        self.assertEqual(self.value(f"{installed}['version']"), version)
+
+    def test_a_click_sets_the_character_up_and_one_undo_takes_it_away(self) -> None:
+        self.open_sidebar()
+        self.click("poise.setup_character")
+        effectors = self.value("[[e.name, e.bone, e.priority] for e in figure().poise.effectors]")
+        self.assertEqual(
+            {name: bone for name, bone, _level in effectors},
+            {
+                "hips": "spine",
+                "foot.L": "foot.L",
+                "foot.R": "foot.R",
+                "hand.L": "hand.L",
+                "hand.R": "hand.R",
+                "head": "spine.006",
+            },
+        )
+        levels = {name: level for name, _bone, level in effectors}
+        self.assertLess(levels["foot.L"], levels["hand.L"])
+        self.assertLess(levels["hand.L"], levels["head"])
+        self.assertLess(self.value("max(away(e.name) for e in figure().poise.effectors)"), 1e-5)
+        roles = self.value("[[r.bone, r.role] for r in figure().poise.roles]")
+        self.assertIn(["spine", "HIPS"], [[bone, role.upper()] for bone, role in roles])
+        self.assertGreater(len(roles), 20)
+        self.window.move(tuple(self.value("on_bone('spine')")))
+        self.window.key("ctrl+z")
+        self.assertEqual(self.value("len(figure().poise.effectors)"), 0)
+        self.assertEqual(self.value("[o.type for o in bpy.data.objects]"), ["ARMATURE"])
+
+    def test_live_and_solve_by_click(self) -> None:
+        self.run_in_blender(SET_UP)
+        self.open_sidebar()
+        self.run_in_blender("target('hand.R').location.z += 0.15")
+        self.assertGreater(self.value("away('hand.R')"), 0.1)
+        self.click("poise.solve_pose")
+        self.assertLess(self.value("away('hand.R')"), 0.0005)
+        self.click("poise.live")
+        self.assertTrue(self.value("figure().poise.live"))
+        self.run_in_blender("target('hand.R').location.z -= 0.1")
+        self.assertLess(self.value("away('hand.R')"), 0.0005)
+
+    def test_a_pie_opens_at_the_mouse_and_pins(self) -> None:
+        self.run_in_blender(SET_UP + "select_bones('hand.L', 'foot.R')")
+        x, y = self.value("on_bone('spine')")
+        self.window.move((x, y))
+        self.window.key("v", how="keydown")
+        self.window.drag((x, y), (x - 120.0, y), steps=4)
+        self.window.settle(6)
+        self.window.key("v", how="keyup")
+        self.window.settle(6)
+        pinned = "[e.name for e in figure().poise.effectors if e.pinned]"
+        self.assertEqual(self.value(pinned), ["foot.R", "hand.L"])
+
+    def test_shortcuts_are_in_the_keymap_and_go_with_the_extension(self) -> None:
+        ours = (
+            "[[m.name, k.idname] for m in bpy.context.window_manager.keyconfigs.addon.keymaps "
+            "for k in m.keymap_items if k.idname.startswith('poise.') or "
+            "(k.idname == 'wm.call_menu_pie' and k.properties.name.startswith('POISE_'))]"
+        )
+        tool = ["3D View Tool: Pose, Drag with Body"]  # this keymap is Blender's of our tool
+        found = [entry for entry in self.value(ours) if entry[0] not in tool]
+        self.assertEqual(len(found), 5)
+        self.run_in_blender(f"bpy.ops.preferences.addon_disable(module={MODULE!r})")
+        self.assertEqual([entry for entry in self.value(ours) if entry[0] not in tool], [])
+        self.run_in_blender(f"bpy.ops.preferences.addon_enable(module={MODULE!r})")
+        self.assertEqual([entry for entry in self.value(ours) if entry[0] not in tool], found)
+
+
+if __name__ == "__main__":
+    unittest.main()
