@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol, Self
 
 import numpy as np
 
@@ -131,7 +131,7 @@ class Rows(ABC):
     by_frame: ClassVar[tuple[str, ...]]
     """Attributes whose first axis is that of frames, or 1 long when they are the same in all."""
 
-    def select(self, frames: IntArray) -> Rows:
+    def select(self, frames: IntArray) -> Self:
         """The same rows for some of the frames."""
         some = alike(self)
         for name in self.by_frame:
