@@ -8,7 +8,8 @@ w = u − preferred, a step d has two parts [NocedalWright2006 §18.5, after Byr
 - **along the tasks**, in the null space of J, the step that lowers wᵀd + ½ dᵀH d. H = I + C is the Hessian of
   the Lagrangian, C = Σ_k y_k ∂²r_k/∂u∂u with the multipliers y of the tasks. It is found by conjugate
   gradients projected on the null space, cut short at the radius and where H bends down [Steihaug1983]: no
-  matrix of nv × nv has to be there, let alone be solved.
+  matrix of nv × nv has to be there, let alone be solved. With few channels that matrix costs less than many
+  small operations: where it bends upward, and the radius does not end the way, it is solved.
 
 A channel that would leave its limits is stopped there and the step found again with the others. The sign of
 its multiplier tells whether it is pressed against the limit or has to be let go.
@@ -43,6 +44,8 @@ SLIDE_TOLERANCES: Final = (1e-4, 0.1)
 """Parts of the gradient along the tasks [1] between which they have found the step, by its size."""
 FLAT: Final = 1e-4
 """Curvature along a direction [1] that still bends upward."""
+FACTORED: Final = 100
+"""Channels [1] up to which the matrix of H is solved (measured)."""
 LEAST_SLIDE: Final = 0.25
 """Part of the radius [1] that is kept for the way along the tasks, however far these are."""
 
@@ -54,6 +57,10 @@ TINY: Final = 1e-300
 
 class Bend(Protocol):
     """C, the curvature of the tasks, as far as a step must know it."""
+
+    def matrix(self) -> FloatArray:
+        """All of it, (F, nv, nv)."""
+        ...
 
     def times(self, change: FloatArray) -> FloatArray:
         """C d for changes (F, nv)."""
@@ -216,10 +223,34 @@ class Conditions:
             slope = self.away + change + self.bend.times(change)
             add_diagonal(gram, floor[:, None])
             null = _NullSpace(jacobian, np.asarray(np.linalg.inv(gram), np.float64), free)
-            along, slid, uncut = self._slide(slope, null, np.maximum(radius - size, LEAST_SLIDE * radius))
+            along, slid, uncut = self._along(slope, null, np.maximum(radius - size, LEAST_SLIDE * radius))
             change, slope, newton = change + along, slope + slid, newton & uncut
             multipliers = null.multipliers(slope)  # the way towards the tasks is done, it pulls no more
         return Step(change, multipliers, newton, slope, jacobian, square)
+
+    def _along(
+        self, gradient: FloatArray, null: _NullSpace, radius: FloatArray
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """The way along the tasks, by the matrix where that serves; arguments and result as for `_slide`."""
+        assert self.bend is not None
+        frames, size = gradient.shape
+        if size > FACTORED:
+            return self._slide(gradient, null, radius)
+        # Across the tasks, and in channels that are not free, the identity: nothing is asked for there.
+        curvature = np.eye(size) + null.projected_matrix(self.bend.matrix())
+        upward = _definite(curvature - FLAT * np.eye(size))
+        change = np.zeros_like(gradient)
+        change[upward] = _solved(curvature[upward], null.projected(gradient)[upward])
+        change = -null.projected(change)
+        short = upward & (np.abs(change).max(axis=1, initial=0.0) <= radius)
+        product = change + self.bend.times(change)
+        uncut = np.ones(frames, dtype=np.bool_)
+        (rest,) = np.nonzero(~short)
+        if len(rest):
+            change[rest], product[rest], uncut[rest] = self._select(rest)._slide(
+                gradient[rest], null.select(rest), radius[rest]
+            )
+        return change, product, uncut
 
     def _slide(
         self, gradient: FloatArray, null: _NullSpace, radius: FloatArray
@@ -271,9 +302,24 @@ class _NullSpace:
     free: BoolArray | None
     """Free channels, (F, nv); None for all."""
 
+    def select(self, frames: IntArray) -> _NullSpace:
+        """The same for some of the frames."""
+        free = None if self.free is None else self.free[frames]
+        return _NullSpace(self.jacobian[frames], self.inverse[frames], free)
+
     def multipliers(self, gradient: FloatArray) -> FloatArray:
         """Those with Jᵀy = −gradient as nearly as can be, (F, m)."""
         return -_times(self.inverse, _times(self.jacobian, gradient))
+
+    def projected_matrix(self, matrix: FloatArray) -> FloatArray:
+        """P C P of symmetric matrices C (F, nv, nv), P = 1 − Jᵀ(JJᵀ)⁻¹J, by products with J alone."""
+        if self.free is not None:
+            matrix = matrix * self.free[:, :, None] * self.free[:, None, :]
+        inverse = self.inverse @ self.jacobian  # (F, m, nv)
+        bent = matrix @ np.swapaxes(inverse, 1, 2)
+        bent = bent - 0.5 * (np.swapaxes(self.jacobian, 1, 2) @ (inverse @ bent))
+        across = bent @ self.jacobian
+        return matrix - across - np.swapaxes(across, 1, 2)
 
     def projected(self, gradient: FloatArray) -> FloatArray:
         """What of a gradient (F, nv) lies along the tasks."""
@@ -316,6 +362,17 @@ def _transposed(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
 def _solved(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """(F, m, m) and (F, m) -> (F, m)."""
     return np.asarray(np.linalg.solve(matrices, vectors[..., None]), np.float64)[..., 0]
+
+
+def _definite(matrices: FloatArray) -> BoolArray:
+    """Which symmetric matrices (F, n, n) bend upward in every direction, (F,)."""
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        if len(matrices) > 1:
+            return np.concatenate([_definite(half) for half in np.array_split(matrices, 2)])
+        return np.zeros(1, dtype=np.bool_)
+    return np.ones(len(matrices), dtype=np.bool_)
 
 
 def _squared(vectors: FloatArray) -> FloatArray:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from .arrays import FloatArray, IntArray
 from .continuity import JUMP, NEIGHBOURS, NO_JUMP, OTHER_NAME, jumps, renamed, spread
 from .errors import IKError
+from .mechanism import PosedMechanism
 from .motion import Motion, step_sizes
 from .newton import Attempt, Goal, attempt
 from .objective import Objective
@@ -238,7 +239,7 @@ class SequenceJob:
         """The first frames, as far as they are done."""
         count, frames = self._finished, len(self._values)
         met = Status.REACHED, reached_message(len(self._system.labels))
-        told = [self._told.get(frame, met) for frame in range(count)]
+        told = [self._told.get(frame, met) for frame in range(count)] if self._told else [met] * count
         return SequenceSolution(
             pose=self._values.pose(count),
             statuses=tuple(status for status, _ in told),
@@ -259,19 +260,18 @@ class SequenceJob:
     def _solve_chunk(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
         """Solve frames that follow one another, from coarse to fine."""
         before = int(chunk[0]) - 1
-        known = np.arange(max(before - 1, 0), before + 1)
-        left = chunk
+        oldest, left = max(before - 1, 0), chunk
         for stride in STRIDES:
-            frames = left[(left % stride == 0) | (left == chunk[-1])]
-            left = np.setdiff1d(left, frames)
+            now = (left % stride == 0) | (left == chunk[-1])
+            frames, left = left[now], left[~now]
             if not len(frames):
                 continue
             if stride == STRIDES[0]:
                 starts = np.broadcast_to(self._values[before], (len(frames), self._system.size))
                 yield from self._solve_coarse(before, frames, starts, options)
             else:
+                known = oldest + np.flatnonzero(self._solved[oldest : chunk[-1] + 1])
                 self._take(frames, self._attempt(frames, self._between(known, frames)))
-            known = np.union1d(known, frames[self._solved[frames]])
             yield self._part
         # A pose that misses targets lies on one of more branches than one that meets them: on that of the
         # frame before it.
@@ -287,10 +287,11 @@ class SequenceJob:
         if not self._goal.wish:
             # What the tasks leave free stays where it is: only the frame before leads to the next, which
             # need not be met exactly for that.
-            rough = replace(self._goal, tolerance=ROUGH * self._goal.tolerance)
+            rough, posed = replace(self._goal, tolerance=ROUGH * self._goal.tolerance), None
             for neighbour, frame in zip(neighbours, frames, strict=True):
                 one, start = np.array([frame]), self._values[neighbour][None]
-                found = self._attempt(one, start, rough)
+                found = self._attempt(one, start, rough, posed)
+                posed = found.posed if found.met[0] else None
                 self._values[one] = found.values
                 self._iterations[one] += found.iterations
                 if not found.met[0]:
@@ -317,14 +318,26 @@ class SequenceJob:
                 self._search(int(frame), start[None], options)
                 yield self._part
 
-    def _attempt(self, frames: IntArray, starts: FloatArray, goal: Goal | None = None) -> Attempt:
-        """Try to meet all tasks in some frames."""
+    def _attempt(
+        self,
+        frames: IntArray,
+        starts: FloatArray,
+        goal: Goal | None = None,
+        posed: PosedMechanism | None = None,
+    ) -> Attempt:
+        """Try to meet all tasks in some frames.
+
+        For one frame `posed` is its start as another frame has placed it, where that is at hand.
+        """
         if not self._attempts:
             return Attempt.none(starts, self._errors[frames])
-        blocks = [slice(at, at + self._block) for at in range(0, len(frames), self._block)]
-        return Attempt.joined(
-            [attempt(self._choosing(frames[b], starts[b]), starts[b], goal or self._goal) for b in blocks]
-        )
+        found: list[Attempt] = []
+        for at in range(0, len(frames), self._block):
+            block = slice(at, at + self._block)
+            objective = self._choosing(frames[block], starts[block])
+            same = posed is not None and posed.mechanism is objective.system.mechanism
+            found.append(attempt(objective, starts[block], goal or self._goal, None, posed if same else None))
+        return Attempt.joined(found)
 
     def _choosing(self, frames: IntArray, starts: FloatArray) -> Objective:
         """The objective of some frames, which has taken alternatives by where they start, (f, nv)."""

@@ -25,6 +25,14 @@ SMALL = 1e-4
 each_seed = pytest.mark.parametrize("seed", range(3))
 
 
+@pytest.fixture(params=[True, False], ids=["by the matrix", "by conjugate gradients"], autouse=True)
+def by_matrix(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Both ways along the tasks: that for few channels and that for many."""
+    if not request.param:
+        monkeypatch.setattr(lagrange, "FACTORED", 0)
+    return bool(request.param)
+
+
 def random_conditions(
     rng: np.random.Generator,
     m: int = 3,
@@ -426,3 +434,33 @@ def test_add_diagonal_adds_to_diagonals_only(rng: np.random.Generator) -> None:
     expected = matrices + np.array([1.0, 2.0, 3.0])[:, None, None] * np.eye(4)
     add_diagonal(matrices, np.array([[1.0], [2.0], [3.0]]))
     assert_allclose(matrices, expected, atol=1e-15)
+
+
+@each_seed
+@pytest.mark.parametrize("standing", [False, True], ids=["free", "one stands"])
+def test_few_channels_come_to_the_bottom_exactly(seed: int, standing: bool, by_matrix: bool) -> None:
+    rng = np.random.default_rng(seed)
+    conditions = random_conditions(rng, missing=0.0, wish=1.0, bend=0.05)
+    stands = np.zeros(conditions.jacobian.shape[::2], dtype=bool)
+    stands[:, 2] = standing
+    box = no_box(conditions) if not standing else random_box(rng, conditions, 1e3)
+    step = conditions.solve(box, stands)[0]
+    assert step.newton.all()
+    lowest = np.zeros_like(step.change)
+    for frame, hessian in enumerate(hessians(conditions)):
+        free = np.flatnonzero(~stands[frame])
+        along = np.linalg.svd(conditions.jacobian[frame][:, free])[2][len(conditions.residual[frame]) :].T
+        assert conditions.away is not None
+        slope = along.T @ conditions.away[frame][free]
+        lowest[frame, free] = -along @ np.linalg.solve(along.T @ hessian[np.ix_(free, free)] @ along, slope)
+    # JJᵀ has a little on its diagonal, lest tasks that ask for the same be singular.
+    assert_allclose(step.change, lowest, atol=1e-8 if by_matrix else 5.0 * INEXACT)
+
+
+def test_matrices_that_bend_down_are_told_from_the_others() -> None:
+    rng = np.random.default_rng(5)
+    least = rng.normal(size=17)
+    turns = np.linalg.qr(rng.normal(size=(17, 6, 6)))[0]
+    sizes = np.concatenate([least[:, None], rng.uniform(3.0, 4.0, (17, 5))], axis=1)
+    matrices = turns @ (sizes[..., None] * np.swapaxes(turns, 1, 2))
+    assert_array_equal(lagrange._definite(matrices), least > 0.0)

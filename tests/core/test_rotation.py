@@ -443,16 +443,15 @@ def test_angle_is_accurate_near_zero_and_near_pi(axis: Array, angle: float, near
 
 
 @each_order
-@pytest.mark.parametrize("beside", [0.0, 1e-16, -1e-12, 1e-8, -1e-4])
-@pytest.mark.parametrize("quarters", range(-8, 9))
-def test_angles_of_quarter_turns_keep_their_digits(order: int, quarters: int, beside: float) -> None:
-    angle = quarters * 0.5 * math.pi + beside
-    sine, cosine = math.sin(angle), math.cos(angle)
+def test_angles_of_quarter_turns_keep_their_digits(order: int) -> None:
+    angles = np.add.outer(np.arange(-8, 9) * 0.5 * math.pi, [0.0, 1e-16, -1e-12, 1e-8, -1e-4]).ravel()
+    sine, cosine = np.sin(angles), np.cos(angles)
     for axis, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
-        wanted = np.eye(3)
-        wanted[[j, k], [j, k]] = cosine
-        wanted[k, j], wanted[j, k] = sine, -sine
-        assert_allclose(rotation.matrix_from_euler(angle * np.eye(3)[axis], order), wanted, atol=1e-15)
+        wanted = np.tile(np.eye(3), (len(angles), 1, 1))
+        wanted[:, j, j] = wanted[:, k, k] = cosine
+        wanted[:, k, j], wanted[:, j, k] = sine, -sine
+        found = rotation.matrix_from_euler(angles[:, None] * np.eye(3)[axis], order)
+        assert_allclose(found, wanted, atol=1e-15)
 
 
 def test_identity_is_exact() -> None:

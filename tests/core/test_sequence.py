@@ -429,3 +429,19 @@ def test_steps_of_a_motion_are_those_of_its_values_of_now() -> None:
     assert_array_equal(motion.steps(), np.zeros(3))
     motion[2] = np.full(system.size, 0.5)
     assert_array_equal(motion.steps(), [0.0, 0.5, 0.5])
+
+
+def test_without_preferred_pose_what_is_held_fixed_may_differ_by_frame() -> None:
+    """A coarse frame goes on from where the one before it was placed only where it would be placed alike."""
+    frames = 70
+    skeleton = chain(4, free=[[False] * 6, *[[False] * 3 + [True] * 3] * 3])
+    channels = np.zeros((frames, 4, 6))
+    channels[:, 0, :3] = np.linspace(0.0, 0.8, frames)[:, None]
+    task = ReachPoint(joint=3, point=tip(), target=np.array([1.2, 1.5, 0.3]))
+    poses = Pose.from_channels(channels)
+    found = solve_sequence(Problem(skeleton, (task,)), poses, preferred_pose=False)
+    assert found.reached
+    assert_array_equal(found.pose.channels[:, 0], channels[:, 0])
+    places = forward_kinematics(skeleton, found.pose).point("joint.3", tip())
+    assert np.linalg.norm(places - task.target, axis=1).max() <= 1e-4
+    assert np.abs(np.diff(found.pose.channels, axis=0)).max() < 0.1

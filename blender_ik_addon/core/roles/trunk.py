@@ -45,7 +45,6 @@ FAN: Final = 0.4
 face."""
 
 _FACE: Final = (Role.HEAD_PART, Role.JAW, Role.EYE)
-_LEGS: Final = (LimbKind.LEG, LimbKind.FRONT_LEG)
 
 
 @dataclass
