@@ -2,14 +2,16 @@
 """One step on Lagrange's conditions, inside a box, for many frames at once.
 
 Where tasks r(u) = 0 are to be met and of all poses that meet them that with the smallest ½|w(u)|² is wanted,
-w = u − preferred, a step d has two parts [NocedalWright2006 §18.5, after Byrd and Omojokun]:
+w = u − preferred where there is a preference, a step d has two parts [NocedalWright2006 §18.5, after Byrd and
+Omojokun]:
 
 - **towards the tasks**, the damped least squares step −Jᵀ(JJᵀ + λ²)⁻¹ r;
-- **along the tasks**, in the null space of J, the step that lowers wᵀd + ½ dᵀH d. H = I + C is the Hessian of
-  the Lagrangian, C = Σ_k y_k ∂²r_k/∂u∂u with the multipliers y of the tasks. It is found by conjugate
-  gradients projected on the null space, cut short at the radius and where H bends down [Steihaug1983]: no
-  matrix of nv × nv has to be there, let alone be solved. With few channels that matrix costs less than many
-  small operations: where it bends upward, and the radius does not end the way, it is solved.
+- **along the tasks**, in the null space of J, the step that lowers wᵀd + ½ dᵀH d. H = W + C is the Hessian of
+  the Lagrangian, W that of ½|w|² and C = Σ_k y_k ∂²r_k/∂u∂u with the multipliers y of the tasks. It is
+  found by conjugate gradients projected on the null space, cut short at the radius and where H bends down
+  [Steihaug1983]: no matrix of nv × nv has to be there, let alone be solved. With few channels that matrix
+  costs less than many small operations: where it bends upward, and the radius does not end the way, it is
+  solved.
 
 A channel that would leave its limits is stopped there and the step found again with the others. The sign of
 its multiplier tells whether it is pressed against the limit or has to be let go.
@@ -56,14 +58,14 @@ TINY: Final = 1e-300
 
 
 class Bend(Protocol):
-    """C, the curvature of the tasks, as far as a step must know it."""
+    """H, how the Lagrangian bends, as far as a step must know it."""
 
     def matrix(self) -> FloatArray:
         """All of it, (F, nv, nv)."""
         ...
 
     def times(self, change: FloatArray) -> FloatArray:
-        """C d for changes (F, nv)."""
+        """H d for changes (F, nv)."""
         ...
 
     def select(self, frames: IntArray) -> Bend:
@@ -149,7 +151,7 @@ class Conditions:
     away: FloatArray | None
     """w, (F, nv); None without a wish."""
     bend: Bend | None
-    """C; None without a wish."""
+    """H; None without a wish."""
 
     def solve(self, box: Box, standing: BoolArray) -> tuple[Step, BoolArray, BoolArray]:
         """Find a step inside a box.
@@ -220,7 +222,7 @@ class Conditions:
         change = towards if stopped is None else stopped + towards
         slope = change
         if self.away is not None and self.bend is not None:
-            slope = self.away + change + self.bend.times(change)
+            slope = self.away + self.bend.times(change)
             add_diagonal(gram, floor[:, None])
             null = _NullSpace(jacobian, np.asarray(np.linalg.inv(gram), np.float64), free)
             along, slid, uncut = self._along(slope, null, np.maximum(radius - size, LEAST_SLIDE * radius))
@@ -237,13 +239,13 @@ class Conditions:
         if size > FACTORED:
             return self._slide(gradient, null, radius)
         # Across the tasks, and in channels that are not free, the identity: nothing is asked for there.
-        curvature = np.eye(size) + null.projected_matrix(self.bend.matrix())
+        curvature = np.eye(size) + null.projected_matrix(self.bend.matrix() - np.eye(size))
         upward = _definite(curvature - FLAT * np.eye(size))
         change = np.zeros_like(gradient)
         change[upward] = _solved(curvature[upward], null.projected(gradient)[upward])
         change = -null.projected(change)
         short = upward & (np.abs(change).max(axis=1, initial=0.0) <= radius)
-        product = change + self.bend.times(change)
+        product = self.bend.times(change)
         uncut = np.ones(frames, dtype=np.bool_)
         (rest,) = np.nonzero(~short)
         if len(rest):
@@ -272,7 +274,7 @@ class Conditions:
         for _ in range(SLIDES):
             if not working.any():
                 break
-            ahead = direction + self.bend.times(direction)
+            ahead = self.bend.times(direction)
             bends = np.einsum("fv,fv->f", direction, ahead)
             down = bends <= FLAT * _squared(direction)
             length = working * size / np.where(down, 1.0, bends)

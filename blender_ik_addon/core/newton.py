@@ -7,8 +7,9 @@ Where all targets can be met, priorities decide nothing, and the answer is the p
 
 r the residuals of all levels, w = u − preferred the wish. The steps are those of `lagrange`, damped in
 proportion to the error, λ² = μ|r|² [Sugihara2011], within a trust radius. A step is taken when the merit
-½|w|² + ν|r| falls. What its motion has bent is put back by the same factors (a second-order correction
-[NocedalWright2006 §18.3]), which costs one forward kinematics and no Jacobian.
+½|w|² + yᵀr + ν|r| falls, y the multipliers of the step. What its motion has bent is put back by the same
+factors (a second-order correction [NocedalWright2006 §18.3]), which costs one forward kinematics and no
+Jacobian.
 
 This is the short way, and the only one that is worked off for many frames by operations on arrays. It fails
 where targets cannot all be met, and says so; then the descents of `solver` decide who gives way.
@@ -325,7 +326,7 @@ class _Walk:
         if self._wishes:
             needed = PENALTY * lengths(step.multipliers) + PENALTY_START
             self._penalty = np.maximum(PENALTY_FADE * self._penalty, needed)
-        better = (self._merit(there) < self._merit(here)) | (taken <= FINE)
+        better = (self._merit(there, step) < self._merit(here, step)) | (taken <= FINE)
         self._past = [*self._past[-PATIENCE + 1 :], here.norm]
         if len(self._past) == PATIENCE:
             promised = here.residual + (conditions.jacobian @ change[..., None])[..., 0]
@@ -393,15 +394,20 @@ class _Walk:
         if self._wishes and self._wishing.any():
             away = objective.away(here.values) * self._wishing[:, None]
             free = ~objective.on_limit(here.values)
-            bend = objective.bend(here.posed, multipliers_of(jacobian * free[:, None, :], away))
+            multipliers = multipliers_of(jacobian * free[:, None, :], away)
+            bend = objective.lagrangian_bend(here.posed, multipliers, self._wishing)
         damping = self._trust[0] * here.norm**2 + DAMPING_FLOOR
         return Conditions(jacobian, here.residual, damping, away, bend)
 
-    def _merit(self, stand: Stand) -> FloatArray:
-        """Exact penalty function, (F,)."""
+    def _merit(self, stand: Stand, step: Step) -> FloatArray:
+        """Exact penalty function, (F,).
+
+        Without the pull of the tasks, yᵀr, what a step costs that takes away a residual within the slack
+        would count, and what it takes away would not.
+        """
         if not self._wishes:
             return stand.norm
         away = self._objective.away(stand.values) * self._wishing[:, None]
-        return self._penalty * np.maximum(stand.norm - self._goal.slack, 0.0) + 0.5 * np.einsum(
-            "fv,fv->f", away, away
-        )
+        pull = np.einsum("fm,fm->f", stand.residual, step.multipliers) * self._wishing
+        missed = np.maximum(stand.norm - self._goal.slack, 0.0)
+        return self._penalty * missed + pull + 0.5 * np.einsum("fv,fv->f", away, away)

@@ -23,6 +23,9 @@ from .problem import Level, System
 from .rotation import nearest_euler
 from .tasks import Bend
 
+UNBENT: Final = 1e-3
+"""Curvature [1] of channels without a preferred value, which have none: flat ground would be no end."""
+
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none, as a part of 1 and of where it is: rounding, or the traces of
 steps that stop channels there."""
@@ -133,6 +136,28 @@ class TaskBend:
     def select(self, frames: IntArray) -> TaskBend:
         """The same for some of the frames."""
         return TaskBend(self.weight, tuple(part.select(frames) for part in self.parts))
+
+
+@dataclass(frozen=True)
+class LagrangianBend:
+    """H = W + C: how the cost of the wish and the pull of the tasks bend."""
+
+    wish: FloatArray
+    """The diagonal of W, (F, nv)."""
+    tasks: TaskBend
+    """C."""
+
+    def matrix(self) -> FloatArray:
+        """All of it, (F, nv, nv)."""
+        return self.wish[:, :, None] * np.eye(self.wish.shape[1]) + self.tasks.matrix()
+
+    def times(self, change: FloatArray) -> FloatArray:
+        """Its product with changes in u, (F, nv)."""
+        return self.wish * change + self.tasks.times(change)
+
+    def select(self, frames: IntArray) -> LagrangianBend:
+        """The same for some of the frames."""
+        return LagrangianBend(self.wish[frames], self.tasks.select(frames))
 
 
 class Objective:
@@ -255,6 +280,13 @@ class Objective:
             return TaskBend(self.weight, tuple(self.system.bends(posed, scaled)))
         matrix = self.system.constraint_curvature(posed, scaled)
         return TaskBend(self.weight, (DenseBend(matrix),))
+
+    def lagrangian_bend(
+        self, posed: PosedMechanism, multipliers: FloatArray, wishing: BoolArray
+    ) -> LagrangianBend:
+        """H of ½|w|² + Σ_k y_k r_k with multipliers (F, m); W = 1 where there is no wish now, (F,)."""
+        wish = np.where(wishing[:, None], np.maximum(self._wish, UNBENT), 1.0)
+        return LagrangianBend(wish, self.bend(posed, multipliers))
 
     def norms_by_level(self, stacked: FloatArray) -> FloatArray:
         """|r| of each level of the tasks out of the stacked residual, (F, levels)."""

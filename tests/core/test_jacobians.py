@@ -539,6 +539,35 @@ def test_bend_of_an_objective_is_in_its_units(
     assert_rows_agree(rows, difference(residuals).T)
 
 
+@each_tree
+def test_curvature_of_the_lagrangian_is_that_of_its_gradient(
+    kind_of_tree: str, rng: np.random.Generator
+) -> None:
+    """Also of channels without a preferred value, which have no part in the wish."""
+    system, values = bent_system(rng, kind_of_tree)
+    preferred = np.array(system.preferred)
+    preferred[:] = rng.normal(size=preferred.shape)
+    preferred[rng.permutation(system.size)[: system.size // 3]] = np.nan
+    system.preferred = preferred
+    objective = Objective(system, merged=False, clamp_distance=None)
+    posed = system.place(values)
+    multipliers = rng.normal(size=objective.stand(posed.values, posed).residual.shape)
+    directions = rng.normal(size=(5, system.size))
+
+    def slopes(values: Array) -> Array:
+        jacobian = objective.stacked_jacobian(system.place(values))
+        pulls = np.einsum("fmv,fm->fv", jacobian, np.broadcast_to(multipliers, jacobian.shape[:2]))
+        return objective.away(values) + pulls
+
+    expected = difference(slopes(nudged(values, directions / objective.weight)))
+    for wishing in (True, False):
+        bend = objective.lagrangian_bend(posed, multipliers, np.full(1, wishing))
+        got = np.concatenate([bend.times(direction[None]) for direction in directions])
+        assert_allclose(got, directions @ bend.matrix()[0], atol=1e-10)
+        unbent = np.where(np.isnan(preferred), objective_module.UNBENT if wishing else 1.0, 0.0) * directions
+        assert_allclose(got - unbent, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))
+
+
 # ----------------------------------------------------------------------------------------------------------
 # Some frames of a batch
 

@@ -54,7 +54,7 @@ def random_conditions(
         damping: λ².
         missing: Size of the residual.
         wish: Size of the way to the preferred pose; 0 for no wish.
-        bend: Size of the elements of C.
+        bend: Size of the elements of C = H − 1.
     """
     curvature = rng.normal(size=(frames, nv, nv)) * bend
     return Conditions(
@@ -62,7 +62,7 @@ def random_conditions(
         residual=missing * rng.normal(size=(frames, m)),
         damping=np.full(frames, damping),
         away=wish * rng.normal(size=(frames, nv)) if wish else None,
-        bend=DenseBend(0.5 * (curvature + np.swapaxes(curvature, -1, -2))) if wish else None,
+        bend=DenseBend(np.eye(nv) + 0.5 * (curvature + np.swapaxes(curvature, -1, -2))) if wish else None,
     )
 
 
@@ -85,9 +85,9 @@ def solved(
 
 
 def hessians(conditions: Conditions) -> Array:
-    """H = I + C, (F, nv, nv)."""
+    """H, (F, nv, nv)."""
     assert isinstance(conditions.bend, DenseBend)
-    return np.eye(conditions.jacobian.shape[-1]) + conditions.bend.matrices
+    return conditions.bend.matrices
 
 
 def times(matrices: Array, vectors: Array) -> Array:

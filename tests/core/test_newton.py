@@ -2,7 +2,7 @@
 """Attempts to meet all tasks at once: many frames as one by one, at the pose wanted, within limits."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -195,6 +195,23 @@ def test_starting_at_the_answer_changes_nothing_at_all(scene: str) -> None:
     again = attempt(ready.objective.select(met), found.values[met], ready.goal)
     assert again.met.all() and again.iterations.max() <= 2
     assert_array_equal(again.values, found.values[met])
+
+
+def test_near_the_answer_digits_double_also_of_channels_that_prefer_nothing() -> None:
+    """As hips do that may be anywhere: they go where it is best for the others."""
+    skeleton = upper_body(limit=None)
+    preferred = np.array(skeleton.preferred)
+    preferred[0] = np.nan
+    skeleton = replace(skeleton, preferred=preferred)
+    goals = random_pose(np.random.default_rng(3), skeleton, angle=LIMIT, frames=(10,), only_free=True)
+    ready = prepared(skeleton, tasks_at(skeleton, goals, HANDS, HANDS[:1]), Pose.rest(skeleton, (10,)))
+    found = ready.attempted()
+    assert found.met.all()
+    near = found.values + 0.02 * np.random.default_rng(4).normal(size=found.values.shape)
+    again = ready.attempted(near)
+    assert again.met.all()
+    assert_allclose(again.values, found.values, atol=1e-5)
+    assert again.iterations.max() <= 5
 
 
 def test_a_pose_that_is_preferred_and_meets_the_tasks_takes_one_step_of_length_zero() -> None:
