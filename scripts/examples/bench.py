@@ -4,7 +4,7 @@
     scripts/bench [--full] [--peers] [--data FILE] [--data-buss FILE] [--json FILE] [--markdown FILE]
 
 Times are the median over the frames, ours and the yardstick's (`trees.py`) one after the other in the same
-run on one thread. What a caller has to do for each frame, making the problem, is included. A sequence's time
+run on one thread, in processor time. What a caller has to do for each frame, making the problem, is included. A sequence's time
 is all of it by its frames, the median of three runs. Iterations and forward kinematics (one for one frame)
 are counted: they do not depend on the machine. The trees are built here; targets are drawn here too, or, with
 --data, taken from a file, whose trees must be the same.
@@ -177,9 +177,9 @@ def follow(
     values = zero
     most = trees.TRACK_ITERATIONS if warm else trees.POSE_ITERATIONS
     for places in targets.positions:
-        start = time.perf_counter()
+        start = time.process_time()
         plain = loop.solve(values, places, most)
-        tally.plain_times.append(time.perf_counter() - start)
+        tally.plain_times.append(time.process_time() - start)
         tally.plain_iterations.append(plain.iterations)
         tally.plain_reached.append(plain.reached)
         values = plain.values if warm else zero
@@ -188,13 +188,13 @@ def follow(
     )
     with PlaceCounter().counting() as counter:
         for places in targets.positions:
-            before, start = counter.total, time.perf_counter()
+            before, start = counter.total, time.process_time()
             if warm:
                 solution = tracker.solve(places)
             else:
                 problem = Problem(skeleton, tree.tasks(places))
                 solution = solve(problem, rest, tolerance_position=tolerance, **options)
-            tally.times.append(time.perf_counter() - start)
+            tally.times.append(time.process_time() - start)
             tally.placed.append(counter.total - before)
             tally.iterations.append(solution.iterations)
             tally.reached.append(solution.reached)
@@ -284,9 +284,9 @@ def batch_row(
     times: list[float] = []
     with PlaceCounter().counting() as counter:
         for _ in range(SEQUENCE_RUNS):
-            start = time.perf_counter()
+            start = time.process_time()
             solution = solver(Problem(skeleton, tree.tasks(targets.positions)), poses)
-            times.append((time.perf_counter() - start) / frames)
+            times.append((time.process_time() - start) / frames)
     seconds, placed = float(np.median(times)), counter.total // SEQUENCE_RUNS
     ratio, iterations = seconds / plain_time, np.asarray(solution.iterations)
     within = np.all(solution.errors <= tolerance, axis=1)
@@ -385,9 +385,9 @@ def buss_rows(stored: dict[str, Any]) -> Iterator[Row]:
                     ReachPoint(joint=joint, target=np.array(target))
                     for joint, target in zip(effectors, entry["targets"], strict=True)
                 ]
-                start = time.perf_counter()
+                start = time.process_time()
                 solution = solve(Problem(skeleton, tuple(tasks)), pose if warm else rest)
-                times.append(time.perf_counter() - start)
+                times.append(time.process_time() - start)
                 pose = solution.pose
                 errors.append(sum(error.error**2 for error in solution.errors))
                 best.append(entry["best_sq_error"])
@@ -606,8 +606,8 @@ INTRODUCTION = """\
 Made by `{command}`.
 
 A ratio is our time for a frame by that of the yardstick, a plain loop of damped least
-squares in numpy (`scripts/examples/trees.py`), taken in the same run on one thread. Tracks start from
-the frame before, both stop within 1 mm; poses start from rest, ours stop within 0.1 mm, the yardstick within
+squares in numpy (`scripts/examples/trees.py`), taken in the same run on one thread, in processor time,
+which other work on the machine disturbs least. Tracks start from the frame before, both stop within 1 mm; poses start from rest, ours stop within 0.1 mm, the yardstick within
 1 mm. Ratios are judged for the same work, the targets alone; the rows with preferred pose bring in addition
 all that the targets leave free to rest as near as it goes, converged, which the yardstick does not do.
 *Placed* counts forward kinematics for a frame. Noise is the largest change of an angle from one frame to the

@@ -13,7 +13,7 @@ number, each is a ball joint and nothing slides. With one effector that is a cha
 the number of bones to an effector, so that short and long rigs bend alike. The preferred pose is rest, or,
 in the cases without one, there is none. All is one call of `solve_sequence` within 1 mm.
 
-**Measures.** Each case is a process of its own. Its time is that of the call, divided by the frames; the
+**Measures.** Each case is a process of its own. Its processor time is that of the call, divided by the frames; the
 median of three calls where they are short. Its memory is the highest resident memory during the call over
 that before it, less the result, whose size is known: what the solver itself needs at a time.
 
@@ -280,9 +280,9 @@ def measure(case: Case, seed: int = 1) -> Measure:
     times: list[float] = []
     peak = MemoryPeak()
     while True:
-        start = time.perf_counter()
+        start = time.process_time()
         solution = solve_sequence(problem, poses, tolerance_position=TOLERANCE)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
         if len(times) == 1:
             result = size_of(solution)
             working = peak.grown() - result
