@@ -4,10 +4,10 @@
     scripts/bench [--full] [--peers] [--data FILE] [--data-buss FILE] [--json FILE] [--markdown FILE]
 
 Times are the median over the frames, ours and the yardstick's (`trees.py`) one after the other in the same
-run on one thread, in processor time. What a caller has to do for each frame, making the problem, is included. A sequence's time
-is all of it by its frames, the median of three runs. Iterations and forward kinematics (one for one frame)
-are counted: they do not depend on the machine. The trees are built here; targets are drawn here too, or, with
---data, taken from a file, whose trees must be the same.
+run on one thread, in processor time. What a caller has to do for each frame, making the problem, is
+included. A sequence's time is all of it by its frames, the median of three runs. Iterations and forward
+kinematics (one for one frame) are counted: they do not depend on the machine. The trees are built here;
+targets are drawn here too, or, with --data, taken from a file, whose trees must be the same.
 """
 
 from __future__ import annotations
@@ -605,15 +605,16 @@ INTRODUCTION = """\
 
 Made by `{command}`.
 
-A ratio is our time for a frame by that of the yardstick, a plain loop of damped least
-squares in numpy (`scripts/examples/trees.py`), taken in the same run on one thread, in processor time,
-which other work on the machine disturbs least. Tracks start from the frame before, both stop within 1 mm; poses start from rest, ours stop within 0.1 mm, the yardstick within
-1 mm. Ratios are judged for the same work, the targets alone; the rows with preferred pose bring in addition
-all that the targets leave free to rest as near as it goes, converged, which the yardstick does not do.
-*Placed* counts forward kinematics for a frame. Noise is the largest change of an angle from one frame to the
-next, for a moving target the largest change of that change. Strictness is about converged poses: where some
-are not within 200 iterations of a descent, it is shown and not judged. Other libraries, with --peers, stop
-within 1 mm like the yardstick and are measured in the same run (`scripts/examples/peers.py`).
+A ratio is our time for a frame by that of the yardstick, a plain loop of damped least squares in numpy
+(`scripts/examples/trees.py`), taken in the same run on one thread, in processor time, which other work on
+the machine disturbs least. Tracks start from the frame before, both stop within 1 mm; poses start from rest,
+ours stop within 0.1 mm, the yardstick within 1 mm. Ratios are judged for the same work, the targets alone;
+the rows with preferred pose bring in addition all that the targets leave free to rest as near as it goes,
+converged, which the yardstick does not do. *Placed* counts forward kinematics for a frame. Noise is the
+largest change of an angle from one frame to the next, for a moving target the largest change of that change.
+Strictness is about converged poses: where some are not within 200 iterations of a descent, it is shown and
+not judged. Other libraries, with --peers, stop within 1 mm like the yardstick and are measured in the same
+run (`scripts/examples/peers.py`).
 """
 
 

@@ -13,9 +13,9 @@ number, each is a ball joint and nothing slides. With one effector that is a cha
 the number of bones to an effector, so that short and long rigs bend alike. The preferred pose is rest, or,
 in the cases without one, there is none. All is one call of `solve_sequence` within 1 mm.
 
-**Measures.** Each case is a process of its own. Its processor time is that of the call, divided by the frames; the
-median of three calls where they are short. Its memory is the highest resident memory during the call over
-that before it, less the result, whose size is known: what the solver itself needs at a time.
+**Measures.** Each case is a process of its own. Its time is that of the processor for the call, divided by
+the frames; the median of three calls where they are short. Its memory is the highest resident memory during
+the call over that before it, less the result, whose size is known: what the solver itself needs at a time.
 
 **Verdict.** Time per frame may grow no faster than bones x effectors: the exponent of a power law through the
 points, and that between the last two of them, is at most 1 (and the margin of measuring) in each. Over
