@@ -362,9 +362,9 @@ def solver_watched() -> Iterator[list[tuple[float, int]]]:
     solve = posing.solve
 
     def watched(*arguments: Any, **options: Any) -> Any:
-        began = time.perf_counter()
+        began = time.process_time()
         solution = solve(*arguments, **options)
-        seen.append((time.perf_counter() - began, solution.iterations))
+        seen.append((time.process_time() - began, solution.iterations))
         return solution
 
     with patch.object(posing, "solve", watched):
@@ -378,9 +378,9 @@ def solve_ours(figure: Any, index: int, targets: FloatArray, hips: DrawnPose | N
         put_hips(figure, hips)
     aim(figure, targets)
     with solver_watched() as seen:
-        began = time.perf_counter()
+        began = time.process_time()
         report = posing.solve_pose(figure)
-        whole_time = time.perf_counter() - began
+        whole_time = time.process_time() - began
     ((solve_time, iterations),) = seen
     distances, angles = misses(evaluated(figure, EFFECTORS), targets)
     channels = np.array([figure.pose.bones[limits.bone].rotation_euler[:] for limits in LIMITS])
@@ -489,9 +489,9 @@ def solve_blenders(
     if hips is not None:
         put_hips(figure, hips)
     aim_tails(figure, tails, targets)
-    began = time.perf_counter()
+    began = time.process_time()
     bpy.context.evaluated_depsgraph_get().update()
-    whole_time = time.perf_counter() - began
+    whole_time = time.process_time() - began
     distances, angles = misses(evaluated(figure, EFFECTORS), targets)
     turns = own_turns(figure)
     return Outcome(
@@ -674,8 +674,9 @@ pose and knows nothing else. A pose is reached when all five are within {mm:g} m
 Blender's evaluated matrices. Each pose is inside the limits as the add-on takes them (each Euler channel by
 itself) and as Blender's IK takes them (a twist, and an ellipse of swings), so both could reach all of them.
 
-*ms a pose* is the time from moved targets to an evaluated pose: for Poise all of `solve_pose`, with reading,
-writing and two updates of the scene, for Blender's IK the update of the scene in which it is solved.
+*ms a pose* is the processor's time from moved targets to an evaluated pose: for Poise all of `solve_pose`,
+with reading, writing and two updates of the scene, for Blender's IK the update of the scene in which it is
+solved.
 
 Blender's IK turns the root bone but never moves it: without help these targets are out of its reach. *Hips
 placed* gives it the hips where they belong before it begins. Poise finds them by itself; the row with hips
