@@ -47,6 +47,9 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as end:  # argparse has said what is wrong, or printed its help
         return REFUSED if end.code else REACHED
     try:
+        for path in (options.output, options.report):
+            if path is not None:
+                _check_folder(path)  # before the work: a long bake must not be lost at its end
         if options.file is not None:
             _open(options.file)
         armature_object = _armature(options.armature)
@@ -116,9 +119,12 @@ def _open(path: Path) -> None:
         raise IKError(f"{str(path)!r} cannot be opened: {str(error).strip()}") from error
 
 
-def _save(path: Path) -> None:
+def _check_folder(path: Path) -> None:
     if not path.resolve().parent.is_dir():
         raise IKError(f"{str(path)!r} cannot be saved: there is no such folder")
+
+
+def _save(path: Path) -> None:
     try:
         bpy.ops.wm.save_as_mainfile(filepath=str(path.resolve()), copy=True, check_existing=False)
     except RuntimeError as error:

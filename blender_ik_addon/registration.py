@@ -4,7 +4,7 @@
 from contextlib import ExitStack
 
 from . import cli
-from .scene import live, properties
+from .scene import live, overrides, properties
 from .ui import (
     bake,
     character,
@@ -22,6 +22,7 @@ from .ui import (
 
 MODULES = (
     properties,
+    overrides,
     preferences,
     operators,
     bake,

@@ -7,6 +7,7 @@
 #   peers_environment                prints the python of .venv/peers: libraries that the bench compares with
 #   plot_environment                 prints the python of .venv/plot: numpy and matplotlib
 #   blender_environment 5.2          prints the python of .venv/blender-5.2: Blender as a module, tests, pictures
+#   run_in_blender NAME FILE ...     becomes a script of scripts/examples, in the newest Blender there can be
 #
 # An environment is made once; a stamp with a hash of its pins (requirements/) says that it is complete.
 set -euo pipefail
@@ -209,4 +210,18 @@ isolate_blender() {
   export BLENDER_USER_RESOURCES=$ENVIRONMENTS/user-resources/$1
   rm -rf "$BLENDER_USER_RESOURCES"
   mkdir -p "$BLENDER_USER_RESOURCES"
+}
+
+# run_in_blender NAME FILE ARGUMENT...: becomes that script of scripts/examples, in the newest Blender there can be;
+# NAME is that of its user folder.
+run_in_blender() {
+  local name=$1 file=$2 version python
+  shift 2
+  version=$(newest_blender)
+  python=$(blender_environment "$version")
+  if [[ $version != "${TESTED_BLENDERS[0]}" ]]; then
+    say "running Blender $version: Blender ${TESTED_BLENDERS[0]} needs Python $(blender_python "${TESTED_BLENDERS[0]}"), and none was found"
+  fi
+  isolate_blender "$name"
+  exec "$python" "$ROOT/scripts/examples/$file" "$@"
 }

@@ -50,6 +50,10 @@ References, cited by their keys:
   Biomechanics 29(9), 1996.
 - [Steihaug1983] T. Steihaug: The conjugate gradient method and trust regions in large scale optimization,
   SIAM Journal on Numerical Analysis 20(3), 1983.
+- [Anderson1965] D. G. Anderson: Iterative procedures for nonlinear integral equations, Journal of the ACM
+  12(4), 1965.
+- [WalkerNi2011] H. F. Walker, P. Ni: Anderson acceleration for fixed-point iterations, SIAM Journal on
+  Numerical Analysis 49(4), 2011.
 """
 
 from .diagnosis import Diagnosis, LevelDiagnosis, LostDirection, diagnose
@@ -61,7 +65,8 @@ from .paths import PathSolution, solve_along, target_path
 from .problem import Problem
 from .sequence import SequenceSolution, solve_each, solve_sequence
 from .skeleton import Pose, Skeleton
-from .solver import Solution, Status, TaskError, solve
+from .solution import Solution, Status, TaskError
+from .solver import solve
 from .tasks import (
     AimAt,
     Balance,

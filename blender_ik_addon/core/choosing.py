@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .arrays import FloatArray, IntArray
 from .problem import System
-
-if TYPE_CHECKING:
-    from .solver import Solution
+from .solution import Solution
 
 
 def solved_choice(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -84,6 +85,8 @@ class LevelDiagnosis:
     together: tuple[tuple[str, ...], ...]
     """Effectors that can hardly be moved independently, though each can be moved; one alone where its place
     and its orientation cannot."""
+    stretched: tuple[tuple[str, ...], ...] = ()
+    """Those pairs of `together` that cannot be moved further apart: what is between them is straight."""
 
     @property
     def condition(self) -> float:
@@ -112,6 +115,10 @@ class LevelDiagnosis:
         head = f"Level {self.priority}: rank {self.rank} of {self.rows}{taken}; {condition}"
         found = [lost.text for lost in self.lost]
         for labels in self.together:
+            if labels in self.stretched:
+                pair = " and ".join(labels)
+                found.append(f"{pair} can hardly be moved further apart, what is between them is straight")
+                continue
             what = ("" if len(labels) > 1 else "place and orientation of ") + " and ".join(labels)
             found.append(f"{what} can hardly be moved independently")
         return (head, *found)
@@ -193,6 +200,7 @@ class _Effector:
     """How one task follows the free channels, without its weight, in scaled units."""
 
     label: str
+    joint: str
     priority: int
     angular: bool
     jacobian: FloatArray
@@ -216,11 +224,11 @@ class _Effector:
             direction = left[:, number] @ self.axes
             direction = _upright(direction / np.linalg.norm(direction))
             rate = float(rates[number] / best)
-            straight = self._straight(direction)
+            straight = self.straight(direction)
             found.append(LostDirection(self.label, frozen(direction), self.angular, rate, straight))
         return found, left[:, poor].T
 
-    def _straight(self, direction: FloatArray) -> str | None:
+    def straight(self, direction: FloatArray) -> str | None:
         """The joint from which the chain is straight along a direction; None where it is not."""
         aligned: list[str] = []
         for name, way in self.chain:
@@ -248,15 +256,16 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
         rows = goal.rows([replace(goal, weight=1.0)], mechanism)
         scale = np.where(rows.angular, 1.0, 1.0 / length)[:, None] * np.where(mechanism.rotates, 1.0, length)
         jacobian = (rows.linearize(posed)[1][0] * scale)[:, real]
-        return _Effector(task.label, task.priority, goal.angular, jacobian, None, ())
+        return _Effector(task.label, "", task.priority, goal.angular, jacobian, None, ())
     joint = skeleton.index(goal.joint)
+    name = skeleton.names[joint]
     anchor = np.array([mechanism.anchor(joint)])
     matrix = mechanism.anchor_from_joint(joint)
     columns = np.where(mechanism.rotates, 1.0, length)[real]
     turning = posed.angular_jacobian(anchor)[0, 0][:, real] * columns  # (3, nv)
     if isinstance(goal, MatchOrientation):
         axes = goal.at_frame(0).target.T[np.array(goal.axes)]
-        return _Effector(task.label, task.priority, True, axes @ turning, axes, ())
+        return _Effector(task.label, name, task.priority, True, axes @ turning, axes, ())
     local = matrix[:, :3, :3] @ goal.point + matrix[:, :3, 3]
     points = posed.points(anchor, local[:, None])
     moving = posed.point_jacobian(anchor, points)[0, 0][:, real] * columns  # (3, nv)
@@ -266,7 +275,7 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
         distance = max(float(np.linalg.norm(goal.at_frame(0).target - points[0, 0])), TOUCHES * length)
         across = np.linalg.svd(ray[None])[2][1:]  # (2, 3): where the ray can swing, seen from the target
         swinging = across @ (moving / distance - skew(ray) @ turning)
-        return _Effector(task.label, task.priority, True, swinging, np.cross(ray, across), ())
+        return _Effector(task.label, name, task.priority, True, swinging, np.cross(ray, across), ())
     if isinstance(goal, OnPlane):
         here = goal.at_frame(0)
         height = float(here.normal @ (points[0, 0] - here.origin)) - here.offset
@@ -277,6 +286,7 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
         axes = goal.at_frame(0).armature_from_axes.T[np.array(goal.axes)]
     return _Effector(
         task.label,
+        name,
         task.priority,
         False,
         axes @ moving / length,
@@ -306,11 +316,12 @@ def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelD
     sizes = singular_values(left) if left.size else np.zeros(0)
     size = float(np.linalg.norm(jacobian))
     lost: list[LostDirection] = []
-    missing: list[FloatArray] = []
+    missing: list[FloatArray] = []  # per effector, what it cannot do by itself
     for effector in own:
         found, vectors = effector.lost()
         lost += found
         missing.append(vectors)
+    together, stretched = _together(own, jacobian, missing)
     return LevelDiagnosis(
         priority=priority,
         tasks=tuple(effector.label for effector in own),
@@ -320,19 +331,73 @@ def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelD
         singular_values=frozen(sizes),
         manipulability=float(manipulability(left)),
         lost=tuple(sorted(lost, key=lambda direction: direction.rate)),
-        together=_together(own, jacobian, missing),
+        together=together,
+        stretched=stretched,
     )
 
 
 def _together(
     own: Sequence[_Effector], jacobian: FloatArray, missing: Sequence[FloatArray]
-) -> tuple[tuple[str, ...], ...]:
-    """Effectors that hang together: directions that are lost to several, though to none of them alone."""
+) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
+    """Effectors that hang together, and which of these are stretched.
+
+    Told are the smallest groups: one, two, or all that take part. Two straight legs are two directions that
+    are lost, and any mixture of these is lost as well: singular vectors of all effectors at once do not tell
+    who hangs together with whom. So each effector, and each pair of those that take part, is looked at alone,
+    and only what that does not explain is left.
+    """
+    several = {label for labels, _vector in _hanging(own, jacobian, missing) for label in labels}
+    names = [label for label in dict.fromkeys(effector.label for effector in own) if label in several]
+    groups = [*((name,) for name in names), *combinations(names, 2)]
+    known = np.zeros((0, len(jacobian)))
+    ends = np.cumsum([len(effector.jacobian) for effector in own])[:-1]
+    rows = np.split(np.arange(len(jacobian)), ends)
+    found: list[tuple[str, ...]] = []
+    stretched: list[tuple[str, ...]] = []
+    for group in groups:
+        members = [number for number, effector in enumerate(own) if effector.label in group]
+        at = np.concatenate([rows[number] for number in members])
+        hanging = _hanging(
+            [own[number] for number in members], jacobian[at], [missing[number] for number in members]
+        )
+        vectors = np.zeros((len(hanging), len(jacobian)))
+        vectors[:, at] = np.array([vector for _labels, vector in hanging]).reshape(len(hanging), len(at))
+        if np.linalg.norm(vectors - vectors @ known.T @ known, axis=1).max(initial=0.0) > TAKES_PART:
+            found.append(group)
+            if any(_are_stretched(own, group, np.split(vector, ends)) for vector in vectors):
+                stretched.append(group)
+        known = _row_space(np.concatenate([known, vectors]))
+    for labels, vector in _hanging(own, jacobian, missing):
+        if np.linalg.norm(vector - vector @ known.T @ known) > TAKES_PART and labels not in found:
+            found.append(labels)
+    return tuple(found), tuple(stretched)
+
+
+def _are_stretched(own: Sequence[_Effector], group: tuple[str, ...], parts: Sequence[FloatArray]) -> bool:
+    """Whether a direction that is lost to two effectors pulls at straight limbs, given their parts in it."""
+    members = [number for number, effector in enumerate(own) if effector.label in group]
+    above = {name for number in members for name, _way in own[number].chain}
+    ends = {own[number].label for number in members if own[number].joint not in above}
+    pulled: set[str] = set()
+    for number in members:
+        effector, part = own[number], parts[number]
+        if effector.axes is None or effector.angular or np.linalg.norm(part) < TAKES_PART:
+            continue
+        direction = part @ effector.axes
+        if effector.straight(direction / np.linalg.norm(direction)) is not None:
+            pulled.add(effector.label)
+    return len(group) > 1 and ends <= pulled
+
+
+def _hanging(
+    own: Sequence[_Effector], jacobian: FloatArray, missing: Sequence[FloatArray]
+) -> list[tuple[tuple[str, ...], FloatArray]]:
+    """Directions (m,) that are lost to several effectors, though to none of them alone, and to which."""
     left, sizes, _ = np.linalg.svd(jacobian)
     rates = np.zeros(len(left))
     rates[: len(sizes)] = sizes
     ends = np.cumsum([len(effector.jacobian) for effector in own])[:-1]
-    found: list[tuple[str, ...]] = []
+    found: list[tuple[tuple[str, ...], FloatArray]] = []
     for vector in left.T[rates <= NEARLY * max(float(rates.max(initial=0.0)), LOST)]:
         parts = np.split(vector, ends)
         # What an effector cannot do by itself is no matter of others.
@@ -342,10 +407,9 @@ def _together(
             for effector, part in zip(own, parts, strict=True)
             if np.linalg.norm(part) >= TAKES_PART
         ]
-        labels = tuple(dict.fromkeys(several))
-        if len(several) > 1 and labels not in found:
-            found.append(labels)
-    return tuple(found)
+        if len(several) > 1:
+            found.append((tuple(dict.fromkeys(several)), np.concatenate(parts)))
+    return found
 
 
 def _upright(direction: FloatArray) -> FloatArray:

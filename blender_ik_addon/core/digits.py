@@ -24,6 +24,7 @@ import numpy as np
 from .arrays import FloatArray
 from .movements import Movement
 from .roles import Character, Limb, LimbKind, Role, Side
+from .roles.structure import TINY, unit
 from .skeleton import Skeleton
 
 BENT: Final = float(np.radians(15.0))
@@ -35,9 +36,6 @@ APART: Final = float(np.radians(20.0))
 WRIST: Final = 0.5
 """Distance from the wrist, in that of the next joint [1], below which a chain begins with a bone of the
 palm."""
-
-TINY: Final = 1e-9
-"""Length [m] of nothing."""
 
 THUMB_NAME: Final = re.compile(r"thumb|pollex|親指", re.IGNORECASE)
 
@@ -104,12 +102,12 @@ def _hand(skeleton: Skeleton, places: FloatArray, wrist: int, chains: Sequence[L
         rod = rods[chain.joints[0]]
         towards = palm
         if chain is thumb and palm is not None:
-            towards = palm - _unit(across)  # across the palm, towards the root of the last finger
+            towards = palm - unit(across)  # across the palm, towards the root of the last finger
         axes = _axes(rod, towards)
         if axes is None:
             continue
         start = 0 if chain is thumb else _knuckle(places, wrist, chain.joints)
-        before = _unit(places[chain.joints[start]] - places[wrist])
+        before = unit(places[chain.joints[start]] - places[wrist])
         for place, joint in enumerate(chain.joints):
             axis, along = axes[place], rod[place]
             at_rest = 0.0
@@ -164,17 +162,13 @@ def _digit(
 # Geometry
 
 
-def _unit(vector: FloatArray) -> FloatArray:
-    return vector / max(float(np.linalg.norm(vector)), TINY)
-
-
 def _rods(skeleton: Skeleton, places: FloatArray, joints: Sequence[int]) -> list[FloatArray]:
     """Unit vectors along the bones of a chain; the last goes on along its own y if that is about the way."""
-    rods = [_unit(places[b] - places[a]) for a, b in pairwise(joints)]
+    rods = [unit(places[b] - places[a]) for a, b in pairwise(joints)]
     own = np.array(skeleton.armature_from_joint_rest[joints[-1], :3, 1])
     below = np.flatnonzero(skeleton.parents == joints[-1])
     if len(below):
-        own = _unit(places[below[0]] - places[joints[-1]])
+        own = unit(places[below[0]] - places[joints[-1]])
     if not rods:
         return [own]
     return [*rods, own if own @ rods[-1] > np.cos(np.radians(75.0)) else rods[-1]]
@@ -189,7 +183,7 @@ def _thumb(skeleton: Skeleton, rods: dict[int, list[FloatArray]], chains: Sequen
         return None
     ways = np.array([rods[chain.joints[0]][0] for chain in chains])
     middle = np.median(ways, axis=0)
-    off = ways @ _unit(middle)
+    off = ways @ unit(middle)
     row = int(np.argmin(off))
     return chains[row] if off[row] < np.cos(APART) else None
 
@@ -219,7 +213,7 @@ def _palm(
     if side is Side.CENTRE or not fingers:
         return None
     knuckles = np.array([places[f.joints[_knuckle(places, wrist, f.joints)]] for f in fingers])
-    forward = _unit(knuckles.mean(axis=0) - places[wrist])
+    forward = unit(knuckles.mean(axis=0) - places[wrist])
     towards = across - (across @ forward) * forward
     if len(fingers) >= 2:
         # The row of the knuckles says it better than the thumb, which may stand off the palm.
@@ -230,7 +224,7 @@ def _palm(
             towards = line * (line @ towards)
     if np.linalg.norm(towards) <= TINY:
         return None
-    palm = np.cross(forward, _unit(towards))
+    palm = np.cross(forward, unit(towards))
     return palm if side is Side.LEFT else -palm
 
 
@@ -252,7 +246,7 @@ def _axes(
     turn = np.sum([np.cross(a, b) for a, b in pairwise(rods)], axis=0)
     own = None
     if len(rods) > 1 and np.linalg.norm(turn) > np.sin(BENT) and not straight:
-        own = _unit(np.asarray(turn, dtype=np.float64))
+        own = unit(np.asarray(turn, dtype=np.float64))
     axes: list[FloatArray] = []
     for rod in rods:
         about = own
@@ -260,7 +254,7 @@ def _axes(
             given = np.cross(rod, towards)
             if np.linalg.norm(given) <= TINY:
                 return None
-            given = _unit(given)
+            given = unit(given)
             about = given if own is None or abs(float(own @ given)) < np.cos(np.radians(45.0)) else own
             about = about * np.sign(about @ given)
         if about is None:
@@ -268,7 +262,7 @@ def _axes(
         about = about - (about @ rod) * rod
         if np.linalg.norm(about) <= TINY:
             return None
-        axes.append(_unit(about))
+        axes.append(unit(about))
     return axes
 
 

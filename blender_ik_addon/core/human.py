@@ -33,6 +33,7 @@ from .digits import Digit, digits
 from .errors import IKError
 from .movements import SLACK, SNAP, JointFrame, Movement, best_box, path_angles, snapped
 from .roles import Bend, Body, Character, Figure, Limb, LimbKind, Role, Side
+from .roles.structure import TINY
 from .rotation import EULER_ORDERS
 from .skeleton import Skeleton
 
@@ -113,8 +114,8 @@ USUAL_JOINTS: Final = 3
 LEVER: Final = 0.5
 """Part of a joint's lever in what it resists [1], see `_Maker._shares`."""
 
-SHORT: Final = 1e-9
-"""Length [m] of nothing."""
+ALIGNED: Final = 1e-6
+"""Sine of the angle between two directions [1] below which a swing from one to the other has no axis."""
 
 FOOT_RANGES: Final = ((-50.0, 65.0), (-35.0, 35.0), (-45.0, 45.0))
 """Up and down, turned in and out, tilted [deg]. Up 13 ± 4 in the air and 40 to 50 when a body leans over it
@@ -240,7 +241,7 @@ class _Maker:
         lengths = np.linalg.norm(np.diff(self._places[list(joints)], axis=0), axis=1)  # (k - 1,)
         lengths = np.append(lengths, lengths.mean() if len(lengths) else 1.0)
         levers = np.cumsum(lengths[::-1])[::-1]
-        return len(joints) / USUAL_JOINTS * (1.0 + LEVER * (levers / max(levers.mean(), SHORT) - 1.0))
+        return len(joints) / USUAL_JOINTS * (1.0 + LEVER * (levers / max(levers.mean(), TINY) - 1.0))
 
     # Limbs
 
@@ -336,7 +337,7 @@ class _Maker:
         rest = np.array(self._skeleton.armature_from_joint_rest[index, :3, :3])
         along = rest[:, 1] if after is None else self._places[after] - self._places[index]
         length = float(np.linalg.norm(along))
-        along = along / length if length > 1e-9 else otherwise
+        along = along / length if length > TINY else otherwise
         return JointFrame(index, rest, along, self._orders(index))
 
     def _orders(self, joint: int) -> tuple[int, ...]:
@@ -397,7 +398,7 @@ def _swing(made: JointFrame, direction: FloatArray) -> Movement | None:
     end = direction / np.linalg.norm(direction)
     axis = np.cross(made.along, end)
     sine = float(np.linalg.norm(axis))
-    if sine < 1e-6:
+    if sine < ALIGNED:
         return None
     return Movement(made.own(axis / sine), 0.0, float(np.arctan2(sine, made.along @ end)))
 

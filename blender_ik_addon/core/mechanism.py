@@ -150,7 +150,7 @@ class Mechanism:
         """Slot that carries each, (m,)."""
         self.turns_with: IntArray = frozen(turns_with, np.int64)
         """Slot whose rotation it takes: that of its parent, or of the armature, (m,)."""
-        self.pre: FloatArray = frozen(_stacked(pre, (frames, m, 3, 3)))
+        self.pre: FloatArray = frozen(orthogonalized(_stacked(pre, (frames, m, 3, 3)), normalize=True))
         """Q, the rotation before the joint's own, (F, m, 3, 3)."""
         self.slide: FloatArray = frozen(_stacked(slide, (frames, m, 3, 3)))
         """D, by which its translation becomes one in the frame of its parent, (F, m, 3, 3)."""
@@ -495,11 +495,11 @@ def _stacked(arrays: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:
 
 
 def _similarity(linear: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-    """A proper rotation (F, 3, 3) and a size (F,) whose product is `linear`; no size where it is sheared."""
+    """Rotations, but for rounding, (F, 3, 3) and sizes (F,) with product `linear`; no sizes where sheared."""
     determinant = np.linalg.det(linear)
     size = np.cbrt(determinant)
     unit = linear / np.where(size == 0.0, 1.0, size)[:, None, None]
     off = np.abs(np.swapaxes(unit, -1, -2) @ unit - np.eye(3)).max((1, 2))
     if (off > SHEAR_TOLERANCE).any() or (size == 0.0).any():
         return linear, None
-    return orthogonalized(unit, normalize=True), size
+    return unit, size

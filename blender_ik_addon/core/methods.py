@@ -33,6 +33,7 @@ from .rules import (
     pseudo_inverse_step,
     selectively_damped_step,
     springs_step,
+    times,
     transpose_step,
 )
 
@@ -84,7 +85,7 @@ class Question:
     @property
     def error(self) -> FloatArray:
         """What those that are held have left of the error, (F, m)."""
-        return self.error_at_start - _times(self.jacobian_of_all, self.fixed)
+        return self.error_at_start - times(self.jacobian_of_all, self.fixed)
 
     @property
     def away(self) -> FloatArray:
@@ -118,7 +119,7 @@ def _selectively_damped(question: Question) -> FloatArray:
 
 def _springs(question: Question) -> FloatArray:
     jacobian, away, held = question.jacobian, question.away, question.held
-    forces = _times(np.swapaxes(damped_inverse(jacobian, FORCE_DAMPING), -1, -2), away)
+    forces = times(np.swapaxes(damped_inverse(jacobian, FORCE_DAMPING), -1, -2), away)
     bend = question.objective.bend(question.point.posed, forces).matrix()
     bend = np.where(held[:, :, None] | held[:, None, :], 0.0, bend)
     change, _ = springs_step(
@@ -139,7 +140,7 @@ def _extended_jacobian(question: Question) -> FloatArray:
     elements = np.where(question.held[:, None, :], 0.0, of_all)
     wanted = pseudo_inverse_step(jacobian, np.zeros_like(question.error), question.wish)
     # What the channels that are held do to the elements is done already.
-    displacement = _times(elements, wanted) - _times(of_all, question.fixed)
+    displacement = times(elements, wanted) - times(of_all, question.fixed)
     weight = question.options.element_weight * question.share[:, None]
     return extended_jacobian_step(jacobian, question.error, elements, displacement, weight=weight)
 
@@ -154,9 +155,9 @@ def _bounded(question: Question) -> FloatArray:
         return change
     free = (change > lower) & (change < upper)
     left = np.where(free[:, None, :], jacobian, 0.0)
-    wanted = _times(null_space_projection(left), np.where(free, question.wish, 0.0))
+    wanted = times(null_space_projection(left), np.where(free, question.wish, 0.0))
     # |J dq − e|² + c²|dq − z|² is the same rule about z.
-    about = error - _times(jacobian, wanted)
+    about = error - times(jacobian, wanted)
     return wanted + bounded_least_squares_step(jacobian, about, lower - wanted, upper - wanted, damping)
 
 
@@ -169,8 +170,3 @@ RULES: Final[dict[str, Callable[[Question], FloatArray]]] = {
     "BOUNDED": _bounded,
 }
 """The change dq (F, nv) that each method answers with, before limits and clamps."""
-
-
-def _times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Products of (F, m, n) and (F, n)."""
-    return (matrix @ vector[..., None])[..., 0]

@@ -33,7 +33,8 @@ from .options import SolverOptions, with_overrides
 from .problem import Problem
 from .rotation import matrix_from_rotvec, rotvec_from_matrix
 from .skeleton import Pose, Skeleton
-from .solver import Solution, solve
+from .solution import Solution
+from .solver import solve
 from .tasks import MatchOrientation, ReachPoint, Task
 
 OPPOSITE: Final = 1e-7

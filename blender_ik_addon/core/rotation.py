@@ -337,8 +337,19 @@ def continuous_euler(angles: npt.ArrayLike, order: int | IntArray) -> FloatArray
     """
     continuous = np.array(angles, dtype=np.float64)
     orders = np.broadcast_to(np.asarray(order, dtype=np.int64), continuous.shape[:-1])
-    for frame in range(1, len(continuous)):
-        continuous[frame] = nearest_euler(continuous[frame], orders[frame], continuous[frame - 1])
+    # Most frames are nearest already: of many at once those before the first that changes are done.
+    frame, count = 1, 1
+    while frame < len(continuous):
+        some = slice(frame, frame + count)
+        before = continuous[frame - 1 : frame + count - 1][: len(continuous) - frame]
+        nearest = nearest_euler(continuous[some], orders[some], before)
+        changed = (nearest != continuous[some]).reshape(len(nearest), -1).any(axis=1)
+        if changed.any():
+            first = int(changed.argmax())
+            continuous[frame + first] = nearest[first]
+            frame, count = frame + first + 1, 1
+        else:
+            frame, count = frame + len(nearest), 2 * count
     return continuous
 
 

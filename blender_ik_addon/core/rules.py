@@ -56,8 +56,8 @@ TINY: Final = 1e-300
 
 def transpose_step(jacobian: FloatArray, error: FloatArray) -> FloatArray:
     """α Jᵀe with α = ⟨e, JJᵀe⟩ / ⟨JJᵀe, JJᵀe⟩, by which J dq comes nearest to e [Buss2009 §3]."""
-    downhill = _times(np.swapaxes(jacobian, -1, -2), error)
-    moved = _times(jacobian, downhill)  # JJᵀe
+    downhill = times(np.swapaxes(jacobian, -1, -2), error)
+    moved = times(jacobian, downhill)  # JJᵀe
     size = _dot(moved, moved)
     share = np.where(size > TINY, _dot(error, moved) / np.where(size > TINY, size, 1.0), 0.0)
     return share[..., None] * downhill
@@ -74,10 +74,10 @@ def pseudo_inverse_step(
         null_space: z, a wish for the channels, (..., nv).
     """
     inverse = pseudo_inverse(jacobian)
-    change = _times(inverse, error)
+    change = times(inverse, error)
     if null_space is None:
         return change
-    return change + _times(null_space_projection(jacobian, inverse), null_space)
+    return change + times(null_space_projection(jacobian, inverse), null_space)
 
 
 def gradient_projection_step(
@@ -99,7 +99,7 @@ def damped_step(jacobian: FloatArray, error: FloatArray, damping: FloatArray | f
 
     With e shortened by `clamped_magnitude` it is the DLS′ of that paper.
     """
-    return _times(damped_inverse(jacobian, damping), error)
+    return times(damped_inverse(jacobian, damping), error)
 
 
 def selectively_damped_step(
@@ -136,9 +136,9 @@ def selectively_damped_step(
     inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
     if rho is None:
         rho = np.sqrt(np.add.reduceat(jacobian**2, starts, axis=-2))
-    alpha = _times(np.swapaxes(u, -1, -2), error)  # (..., k)
+    alpha = times(np.swapaxes(u, -1, -2), error)  # (..., k)
     n = np.sqrt(np.add.reduceat(u**2, starts, axis=-2)).sum(axis=-2)  # Σ_l |u_{l,i}|, (..., k)
-    m = inverse * _times(np.abs(vt), rho.sum(axis=-2))
+    m = inverse * times(np.abs(vt), rho.sum(axis=-2))
     gamma = np.minimum(1.0, n / np.where(m > 0.0, m, 1.0)) * np.asarray(gamma_max)[..., None]
     phi = clamped_largest((inverse * alpha)[..., None] * vt, gamma)  # (..., k, nv)
     return clamped_largest(phi.sum(axis=-2), gamma_max)
@@ -152,7 +152,7 @@ def spring_forces(jacobian: FloatArray, stiffness: FloatArray, deviation: FloatA
         stiffness: Diagonal of K, (..., nv), above 0.
         deviation: θ − θ₀, (..., nv).
     """
-    return _times(np.swapaxes(weighted_inverse(jacobian, stiffness), -1, -2), stiffness * deviation)
+    return times(np.swapaxes(weighted_inverse(jacobian, stiffness), -1, -2), stiffness * deviation)
 
 
 @dataclass(frozen=True)
@@ -238,9 +238,9 @@ def springs_step(
         dq (..., nv), and where A had to be regularised, (...).
     """
     answer = spring_inverse(jacobian, stiffness, bend, floor=floor, damping=damping)
-    change = _times(answer.inverse, error)
+    change = times(answer.inverse, error)
     if np.any(settling):
-        at_rest = _times(answer.settling, stiffness * deviation)
+        at_rest = times(answer.settling, stiffness * deviation)
         change = change + np.asarray(settling)[..., None] * at_rest
     return change, answer.regularized
 
@@ -266,7 +266,7 @@ def extended_jacobian_step(
     weight = np.broadcast_to(weight, (*elements.shape[:-2], rows))
     wanted = np.broadcast_to(displacement, (*error.shape[:-1], rows))
     extended = np.concatenate([jacobian, weight[..., None] * elements], axis=-2)
-    return _times(pseudo_inverse(extended), np.concatenate([error, weight * wanted], axis=-1))
+    return times(pseudo_inverse(extended), np.concatenate([error, weight * wanted], axis=-1))
 
 
 def planar_elements(lengths: FloatArray, angles: FloatArray) -> FloatArray:
@@ -317,10 +317,10 @@ def baillieul_step(
     nv = jacobian.shape[-1]
     basis, free = _null_space(jacobian)
     rows = np.swapaxes(basis, -1, -2) @ hessian  # (..., nv, nv); 0 where there is no null direction
-    wanted = -settling * _times(np.swapaxes(basis, -1, -2), gradient)
+    wanted = -settling * times(np.swapaxes(basis, -1, -2), gradient)
     extended = np.concatenate([jacobian, rows], axis=-2)
     assert rows.shape[-2:] == (nv, nv)
-    return _times(pseudo_inverse(extended), np.concatenate([error, np.where(free, wanted, 0.0)], axis=-1))
+    return times(pseudo_inverse(extended), np.concatenate([error, np.where(free, wanted, 0.0)], axis=-1))
 
 
 def bounded_least_squares_step(
@@ -374,8 +374,8 @@ def _bounded_least_squares(
         c, d, at, h = matrix[working], wanted[working], x[working], held[working]
         low, high = lower[working], upper[working]
         masked = np.where(h[:, None, :], 0.0, c)
-        rest = d - _times(c, np.where(h, at, 0.0))
-        best = np.where(h, at, _times(pseudo_inverse(masked), rest))
+        rest = d - times(c, np.where(h, at, 0.0))
+        best = np.where(h, at, times(pseudo_inverse(masked), rest))
         way = best - at
         room = np.where(way > 0.0, high - at, low - at)
         share = np.divide(room, way, out=np.full_like(way, np.inf), where=np.abs(way) > STANDSTILL)
@@ -383,7 +383,7 @@ def _bounded_least_squares(
         stopped = ~h & (share <= first[:, None]) & (first < 1.0)[:, None]
         at = np.where((first < 1.0)[:, None], at + first[:, None] * way, best)
         at = np.where(stopped, np.where(way > 0.0, high, low), np.clip(at, low, high))
-        gradient = _times(np.swapaxes(c, -1, -2), _times(c, at) - d)
+        gradient = times(np.swapaxes(c, -1, -2), times(c, at) - d)
         # How much each held channel wants away from its bound.
         away = np.where(at <= low, -gradient, gradient)
         away = np.where(h & ~fixed[working] & (away > tolerance[working]), away / (size[working] + TINY), 0.0)
@@ -418,7 +418,7 @@ def _null_space(jacobian: FloatArray) -> tuple[FloatArray, BoolArray]:
     return np.swapaxes(vt, -1, -2) * free[..., None, :], free
 
 
-def _times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+def times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     """Products of matrices and vectors with leading axes."""
     return (matrix @ vector[..., None])[..., 0]
 

@@ -37,14 +37,8 @@ from .objective import Objective
 from .options import SolverOptions, with_overrides
 from .problem import Problem
 from .skeleton import Pose
-from .solver import (
-    SLACK,
-    Criteria,
-    Status,
-    objective_of,
-    reached_message,
-    solve_system,
-)
+from .solution import Status, reached_message
+from .solver import SLACK, Criteria, objective_of, solve_system
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Solving one pose: strategy, result.
+"""Solving one pose: the strategy.
 
 **Strategy.** First an attempt is made to meet all levels together. If every target is reached that is the
 answer: a level whose residual is zero owes nothing to those below it. If not, no level may depend on what
@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -37,6 +36,7 @@ from .objective import Objective
 from .options import SolverOptions, with_overrides
 from .problem import Problem, System
 from .skeleton import CHANNELS, Pose
+from .solution import Solution, Status, TaskError, result_message
 from .starts import other_starts
 
 SLACK: Final = 0.1
@@ -50,59 +50,6 @@ LIGHTEST: Final = 1e-3
 
 RESTART_GAIN: Final = 0.9
 """Part of its residual [1] to which a restart must bring a level to be taken: little changes no pose."""
-
-
-class Status(StrEnum):
-    """How a solve ended."""
-
-    REACHED = "REACHED"
-    """Every task is within its tolerance."""
-    SETTLED = "SETTLED"
-    """The pose stands still at the best found; some task is out of reach, limited or outranked."""
-    MAX_ITERATIONS = "MAX_ITERATIONS"
-    """The iterations ran out while the pose still moved."""
-    CANCELLED = "CANCELLED"
-    """The callback asked to stop."""
-
-
-class TaskError(NamedTuple):
-    """How well one task was met."""
-
-    name: str
-    error: float
-    """[m], or [rad] where `angular`."""
-    angular: bool
-    reached: bool
-    why: Explanation | None = None
-    """What keeps it from its target; None where it is reached."""
-    taken: str = ""
-    """Of a task with alternatives the label of the one that was taken."""
-
-    @property
-    def note(self) -> str:
-        """By how much it was missed and why, in a sentence; empty where it is reached."""
-        return "" if self.why is None else self.why.text
-
-
-@dataclass(frozen=True)
-class Solution:
-    """The best pose found, and how good it is."""
-
-    pose: Pose
-    status: Status
-    message: str
-    iterations: int
-    errors: tuple[TaskError, ...]
-    """One for each task that has a weight, in the problem's order."""
-    costs: FloatArray
-    """½|r|² of each level over the last descent, its start first, (its iterations + 1, levels), scaled."""
-    limited: tuple[tuple[str, int], ...]
-    """Joint and channel of every limit on which the pose stands."""
-
-    @property
-    def reached(self) -> bool:
-        """Whether every task is within its tolerance."""
-        return all(error.reached for error in self.errors)
 
 
 def solve(
@@ -442,7 +389,7 @@ class Search:
         return Solution(
             pose=system.mechanism.with_values(pose, values[0]),
             status=status,
-            message=_message(status, tasks, self._iterations),
+            message=result_message(status, tasks, self._iterations),
             iterations=self._iterations,
             errors=tasks,
             costs=costs,
@@ -464,29 +411,3 @@ class Search:
     def placed(self) -> PosedMechanism | None:
         """The mechanism at the answer, where it is at hand and no angle of it was renamed."""
         return None if self._short_way is None or self._renamed else self._short_way.posed
-
-
-def reached_message(tasks: int) -> str:
-    """What is said where every one of some tasks is reached."""
-    return f"all {tasks} targets reached" if tasks else "nothing to solve"
-
-
-def _message(status: Status, tasks: tuple[TaskError, ...], iterations: int) -> str:
-    """One or two sentences for people."""
-    missed = [task for task in tasks if not task.reached]
-    if not missed:
-        text = reached_message(len(tasks))
-    else:
-        worst = sorted(missed, key=lambda task: -task.error)[:3]
-        amounts = ", ".join(
-            f"{task.name} by "
-            + (f"{np.degrees(task.error):.3g}°" if task.angular else f"{task.error * 1e3:.3g} mm")
-            + (f" ({task.why.why()})" if task.why is not None else "")
-            for task in worst
-        )
-        text = f"{len(missed)} of {len(tasks)} targets missed: {amounts}"
-    if status is Status.MAX_ITERATIONS:
-        text += f"; stopped after {iterations} iterations while still moving"
-    if status is Status.CANCELLED:
-        text += "; cancelled"
-    return text

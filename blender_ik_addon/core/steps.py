@@ -32,6 +32,7 @@ of minimisers the cost bends by what the slope across them makes of it, one way 
 SHIFTS: Final = 24
 """How many μ are tried at once."""
 REFINEMENTS: Final = 2
+"""How often, each time between the two that are next to the best."""
 NEAR_EDGE: Final = 0.9
 """Part of the radius [1] to which a step that it cuts short must come."""
 RANGE: Final = 1e-9

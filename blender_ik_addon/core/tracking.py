@@ -15,7 +15,8 @@ from .mechanism import PosedMechanism
 from .options import SolverOptions, with_overrides
 from .problem import Problem, System
 from .skeleton import Pose
-from .solver import Criteria, Search, Solution, objective_of, solve_system
+from .solution import Solution
+from .solver import Criteria, Search, objective_of, solve_system
 
 
 class Tracker:

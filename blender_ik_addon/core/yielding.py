@@ -27,7 +27,7 @@ from .objective import Objective
 from .options import SolverOptions
 from .problem import Problem, System
 from .skeleton import CHANNELS, Pose, Skeleton
-from .solver import TaskError
+from .solution import TaskError
 from .tasks import Task
 
 LOOSE_STRENGTH: Final = 10.0

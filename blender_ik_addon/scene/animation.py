@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """F-curves: where they are, and reading and writing their keys in bulk.
 
-The one module that knows how actions are laid out and what differs between Blender 4.5, 5.0, 5.1 and 5.2.
+The one module that knows how actions are laid out, the same way in Blender 4.5, 5.0, 5.1 and 5.2.
 An action holds one layer with one keyframe strip; the strip holds one *channelbag* of F-curves per *slot*,
 and an object plays exactly one slot. Two objects may share an action, so only the channelbag of the object's
 own slot is ever read or written here.
@@ -22,15 +22,13 @@ import numpy.typing as npt
 
 from ..core.arrays import FloatArray, frozen
 from ..core.errors import IKError
+from .compat import new_grouped_curve
 
 Channel = tuple[str, int]
 """Data path from the object, and array index."""
 
 KeyArrays = Mapping[str, npt.NDArray[Any]]
 """Attribute of `bpy.types.Keyframe` -> its values, (n,) or (n, 2)."""
-
-IS_BLENDER_5 = bpy.app.version >= (5, 0, 0)
-"""From 5.0 an F-curve gets its group when it is made, and pose bones are selected, not bones."""
 
 KEY_DISTANCE = 0.01
 """[frames]. Nearer keys are one to Blender (BEZT_BINARYSEARCH_THRESH): it merges them, the later one wins."""
@@ -60,9 +58,6 @@ _KEY_TYPES: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
     "select_right_handle": ((), np.bool_),
 }
 """All that a key holds: the shape and type of the buffers that Blender takes without conversion."""
-
-_NAMES_SHOWN = 4
-"""How many channels a note lists before it says how many more there are."""
 
 
 def rotation_channel(rotation_mode: str) -> tuple[str, int]:
@@ -154,7 +149,7 @@ def own_curves(obj: bpy.types.Object) -> dict[Channel, bpy.types.FCurve]:
     return {} if channelbag is None else {(c.data_path, c.array_index): c for c in channelbag.fcurves}
 
 
-def _present_value(obj: bpy.types.Object, channel: Channel) -> float:
+def present_value(obj: bpy.types.Object, channel: Channel) -> float:
     """Return the value that the channel's property has now; refuse a channel that does not exist."""
     path, index = channel
     try:
@@ -207,12 +202,6 @@ def renumber_channels(obj: bpy.types.Object, collection: str, places: Mapping[in
                 curve.data_path = f"{collection}[{place}]{found[2]}"
 
 
-def key_range(obj: bpy.types.Object) -> tuple[float, float] | None:
-    """Return the first and the last frame that has a key in the object's own slot; None if none has."""
-    ranges = [curve.range() for curve in own_curves(obj).values() if len(curve.keyframe_points)]
-    return (min(r[0] for r in ranges), max(r[1] for r in ranges)) if ranges else None
-
-
 def sample_channels(obj: bpy.types.Object, channels: Sequence[Channel], frames: npt.ArrayLike) -> FloatArray:
     """Evaluate channels of the object's action on frames, without changing the scene's frame.
 
@@ -232,23 +221,20 @@ def sample_channels(obj: bpy.types.Object, channels: Sequence[Channel], frames: 
     samples = np.empty((len(times), len(channels)))
     for column, channel in enumerate(channels):
         curve = curves.get(channel)
-        if curve is None or _is_muted(curve) or curve.is_empty:
-            samples[:, column] = _present_value(obj, channel)
+        if curve is None or is_muted(curve) or curve.is_empty:
+            samples[:, column] = present_value(obj, channel)
         else:
             samples[:, column] = [curve.evaluate(time) for time in times]
     return samples
 
 
-def sample(obj: bpy.types.Object, data_path: str, array_index: int, frames: npt.ArrayLike) -> FloatArray:
-    """Evaluate one channel as `sample_channels` does. Returns (F,)."""
-    return sample_channels(obj, [(data_path, array_index)], frames)[:, 0]
-
-
-def _is_muted(curve: bpy.types.FCurve) -> bool:
+def is_muted(curve: bpy.types.FCurve) -> bool:
+    """Whether the F-curve, by itself or with its group, does not play."""
     return curve.mute or (curve.group is not None and curve.group.mute)
 
 
-def _is_locked(curve: bpy.types.FCurve) -> bool:
+def is_locked(curve: bpy.types.FCurve) -> bool:
+    """Whether the F-curve, by itself or with its group, is protected from changes."""
     return curve.lock or (curve.group is not None and curve.group.lock)
 
 
@@ -309,140 +295,7 @@ def new_keys(frames: FloatArray, values: FloatArray, interpolation: str) -> KeyA
     return {"co": co, "handle_left": co, "handle_right": co} | filled
 
 
-def _merged_keys(old: KeyArrays, new: KeyArrays) -> tuple[KeyArrays, int]:
-    """Return the old keys outside the range of the new ones, and the new ones, in order of frames.
-
-    Returns:
-        The keys, and how many of the old ones are gone.
-    """
-    frames = old["co"][:, 0]
-    first, last = new["co"][[0, -1], 0]
-    before, after = frames < first - KEY_DISTANCE, frames > last + KEY_DISTANCE
-    merged = {name: np.concatenate([old[name][before], new[name], old[name][after]]) for name in _KEY_TYPES}
-    return merged, int(np.count_nonzero(~(before | after)))
-
-
-# Writing
-
-
-@dataclass(frozen=True)
-class WriteResult:
-    """What `write_keys` did."""
-
-    action: str
-    """Name of the action that holds the keys; empty if nothing was written."""
-    slot: str
-    """Identifier of the object's slot in it, as in `OBRig`."""
-    action_created: bool
-    """Whether the action was made for these keys."""
-    curves: int
-    """How many F-curves were written."""
-    curves_created: int
-    """How many of them are new."""
-    keys: int
-    """How many keys were written."""
-    keys_replaced: int
-    """How many older keys within the frame range were removed."""
-    skipped: tuple[Channel, ...]
-    """Channels not written because a driver decides them, or because their F-curve is locked."""
-    notes: tuple[str, ...]
-    """What the user should know, one sentence each."""
-
-
-def write_keys(
-    armature_object: bpy.types.Object,
-    frames: npt.ArrayLike,
-    channel_keys: Sequence[ChannelKeys],
-    *,
-    interpolation: str = "LINEAR",
-    action_name: str | None = None,
-) -> WriteResult:
-    """Write keys into the object's own action slot, in bulk; what is missing on the way there is made.
-
-    Keys of the written channels within the first and the last frame are replaced; keys outside, and all
-    other channels, slots and actions stay. Wrong input is refused before anything is changed.
-
-    Args:
-        armature_object: The object whose action is written; the data paths start from it.
-        frames: (F,) increasing [frames].
-        channel_keys: Channels with (F,) values each, every channel once.
-        interpolation: 'LINEAR', 'BEZIER' or 'CONSTANT', for the way from each new key to the next one.
-        action_name: Name of a new action; only used if the object has none.
-
-    Raises:
-        IKError: The object or its action cannot be edited, NLA tweak mode is on, a channel does not exist,
-            or the arrays do not fit each other.
-    """
-    times = _checked_frames(frames)
-    _check_channels(armature_object, times, channel_keys, interpolation)
-    check_keyable(armature_object)
-    curves = own_curves(armature_object)
-    sampled = [k.channel for k in channel_keys if k.channel in curves and holds_samples(curves[k.channel])]
-    if sampled:
-        raise IKError(
-            f"{_listed(sampled)} of {armature_object.name!r} hold samples, not keys: turn them into keys "
-            "(Graph Editor: Key > Samples to Keys) or delete them"
-        )
-    driven = driven_channels(armature_object)
-    locked = {k.channel for k in channel_keys if k.channel in curves and _is_locked(curves[k.channel])}
-    written = [k for k in channel_keys if k.channel not in driven and k.channel not in locked]
-    skipped = tuple(k.channel for k in channel_keys if k.channel in driven or k.channel in locked)
-    notes = _channel_notes(written, skipped, driven, curves)
-    if not written:
-        return WriteResult("", "", False, 0, 0, 0, 0, skipped, tuple(notes))
-
-    action_created = armature_object.animation_data is None or armature_object.animation_data.action is None
-    channelbag = ensure_channelbag(armature_object, action_name or f"{armature_object.name} Poise Bake")
-    replaced = 0
-    for keys in written:
-        curve = curves.get(keys.channel)
-        new = new_keys(times, keys.values, interpolation)
-        if curve is None:
-            curve = new_curve(channelbag, keys)
-        else:
-            new, removed = _merged_keys(read_keys(curve), new)
-            replaced += removed
-        assign_keys(curve, new)
-        curve.update()  # places the handles and tags the animation for evaluation
-
-    animation = armature_object.animation_data
-    assert animation is not None and animation.action is not None and animation.action_slot is not None
-    animation.action.update_tag()
-    return WriteResult(
-        action=animation.action.name,
-        slot=animation.action_slot.identifier,
-        action_created=action_created,
-        curves=len(written),
-        curves_created=sum(k.channel not in curves for k in written),
-        keys=len(written) * len(times),
-        keys_replaced=replaced,
-        skipped=skipped,
-        notes=(*notes, *_playback_notes(armature_object)),
-    )
-
-
-def _checked_frames(frames: npt.ArrayLike) -> FloatArray:
-    times = np.asarray(frames, dtype=np.float64)
-    if times.ndim != 1 or len(times) == 0 or not np.isfinite(times).all():
-        raise IKError(f"frames must be a non-empty row of finite numbers, got shape {times.shape}")
-    if (np.diff(times) <= KEY_DISTANCE).any():
-        raise IKError(f"frames must increase by more than {KEY_DISTANCE} each")
-    return times
-
-
-def _check_channels(
-    obj: bpy.types.Object, frames: FloatArray, channel_keys: Sequence[ChannelKeys], interpolation: str
-) -> None:
-    if interpolation not in INTERPOLATIONS:
-        raise IKError(f"no interpolation {interpolation!r}; there are {', '.join(INTERPOLATIONS)}")
-    seen: set[Channel] = set()
-    for keys in channel_keys:
-        if len(keys.values) != len(frames):
-            raise IKError(f"{_listed([keys.channel])}: {len(keys.values)} values for {len(frames)} frames")
-        if keys.channel in seen:
-            raise IKError(f"{_listed([keys.channel])} is given twice")
-        seen.add(keys.channel)
-        _present_value(obj, keys.channel)
+# Making room for keys
 
 
 def check_keyable(obj: bpy.types.Object) -> None:
@@ -494,54 +347,7 @@ def ensure_channelbag(obj: bpy.types.Object, action_name: str) -> bpy.types.Acti
 
 def new_curve(channelbag: Any, keys: ChannelKeys) -> bpy.types.FCurve:
     """Make an F-curve in its group, coloured as Blender colours the ones it makes itself."""
-    if IS_BLENDER_5:
-        curve = channelbag.fcurves.new(keys.data_path, index=keys.array_index, group_name=keys.group)
-    else:
-        curve = channelbag.fcurves.new(keys.data_path, index=keys.array_index)
-        if keys.group:
-            curve.group = channelbag.groups.get(keys.group) or channelbag.groups.new(keys.group)
+    curve = new_grouped_curve(channelbag, *keys.channel, keys.group)
     four_components = keys.data_path.endswith(("rotation_quaternion", "rotation_axis_angle"))
     curve.color_mode = "AUTO_YRGB" if four_components else "AUTO_RGB"
     return curve
-
-
-def _listed(channels: Sequence[Channel]) -> str:
-    shown = ", ".join(f"{path}[{index}]" for path, index in channels[:_NAMES_SHOWN])
-    more = len(channels) - _NAMES_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _channel_notes(
-    written: Sequence[ChannelKeys],
-    skipped: Sequence[Channel],
-    driven: set[Channel],
-    curves: Mapping[Channel, bpy.types.FCurve],
-) -> list[str]:
-    """Say which channels are not written, and which will not play what is written."""
-    present = [k.channel for k in written if k.channel in curves]
-    cases = (
-        ("not keyed, a driver decides them", [c for c in skipped if c in driven]),
-        ("not keyed, their F-curves or groups are locked", [c for c in skipped if c not in driven]),
-        ("keyed, but their F-curves or groups are muted", [c for c in present if _is_muted(curves[c])]),
-        (
-            "keyed, but their F-curves have modifiers that change what plays",
-            [c for c in present if any(not m.mute for m in curves[c].modifiers)],
-        ),
-    )
-    return [f"{text}: {_listed(channels)}" for text, channels in cases if channels]
-
-
-def _playback_notes(obj: bpy.types.Object) -> list[str]:
-    """Say what else decides how the object's action plays."""
-    animation = obj.animation_data
-    assert animation is not None and animation.action is not None and animation.action_slot is not None
-    notes: list[str] = []
-    others = sorted(user.name for user in animation.action_slot.users() if user != obj)
-    if others:
-        notes.append(f"the same action slot also moves {', '.join(others)}")
-    if animation.use_nla and any(track.is_solo for track in animation.nla_tracks):
-        notes.append("an NLA track is solo, so the action does not play")
-    blended = animation.action_influence < 1.0 or animation.action_blend_type != "REPLACE"
-    if blended and animation.use_nla and any(t.strips and not t.mute for t in animation.nla_tracks):
-        notes.append("the action is blended over NLA strips, so what plays differs from the keys")
-    return notes

@@ -9,10 +9,6 @@ update of the scene. Taking x = g(x) again and again creeps there, or goes to an
 With f = g(x) − x of the solves so far, the next x is that of [Anderson1965] (see [WalkerNi2011] eq. 2.1, with
 β = 1): γ = argmin |f_k − ΔF γ|, x_{k+1} = g_k − ΔG γ, where ΔF, ΔG have the differences of one solve to the
 next. For one bone that answers along one way it is the secant method.
-
-[Anderson1965] D. G. Anderson, Iterative procedures for nonlinear integral equations, J. ACM 12(4), 1965.
-[WalkerNi2011] H. F. Walker, P. Ni, Anderson acceleration for fixed-point iterations, SIAM J. Numer. Anal.
-49(4), 2011.
 """
 
 from dataclasses import dataclass, field

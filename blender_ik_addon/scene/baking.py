@@ -18,10 +18,12 @@ from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.explanation import explain
 from ..core.sequence import SequenceJob, SequenceSolution
 from ..core.solver import tolerances as task_tolerances
-from .animation import Channel, check_keyable, write_keys
-from .armature import channel_values, rotation_values
+from .animation import Channel, check_keyable
 from .effectors import reasons
 from .following import held
+from .key_writing import write_keys
+from .outcome import show
+from .poses import channel_values, rotation_values
 from .properties import settings_of
 from .reports import BakeReport, measured_status, notes_on_branches
 from .restoring import ActionSnapshot, PoseSnapshot, block_with_uid, scene_state
@@ -200,7 +202,7 @@ class BakeJob:
             kinds=tuple(effector.kind for effector in rig.effectors),
             choices=tuple(choices),
         )
-        rig.show(armature_object, _worst(distances), _worst(angles), self._report)
+        show(armature_object, rig, self._report)
 
     def _restore_action(self, before: ActionSnapshot) -> None:
         if block_with_uid(bpy.data.objects, self._uid) is not None:
@@ -331,8 +333,3 @@ def _stacked(readings: Sequence[Reading]) -> Pose:
         np.stack([reading.pose.channels for reading in readings]),
         np.stack([reading.pose.scale for reading in readings]),
     )
-
-
-def _worst(errors: FloatArray) -> FloatArray:
-    """Return the largest error over the frames, (F, E) -> (E,); nan where there is none."""
-    return np.fmax.reduce(errors, axis=0)

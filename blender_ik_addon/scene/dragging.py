@@ -5,7 +5,9 @@ Nothing here knows of mouse or keys: `Drag` is begun, moved as often as wanted, 
 
 What holds, and by which level:
 
-- effectors hold at their targets or pins, strictly and by their own levels;
+- effectors hold at their targets or pins, strictly and by their own levels, but for those of hips that nobody
+  has pinned, which give way as hips without an effector do; their targets come along when the drag ends, and
+  what hangs on a target that comes along goes with it;
 - feet without an effector hold where they are, strictly, on the highest level;
 - the dragged bone comes with the level of its own effector, or with that below the highest, and gives way to
   others of that level;
@@ -18,8 +20,8 @@ leaves free stays near the pose in which the drag began, so that a pose is chang
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 import bpy
 import numpy as np
@@ -28,26 +30,25 @@ from bpy.types import Depsgraph, Object
 from ..core import IKError, MatchOrientation, Pose, ReachPoint, Skeleton, Task, TaskError
 from ..core.arrays import BoolArray, FloatArray
 from ..core.kinematics import forward_kinematics
-from ..core.roles import LimbKind, Role
-from ..core.rotation import euler_from_matrix_near, matrix_from_euler, order_index
 from ..core.yielding import Followed, Follower
-from .armature import (
-    Armature,
-    check_armature,
-    evaluated_matrices,
-    read_armature,
-    read_pose,
-    world_from_armature,
-    write_pose,
+from .armature import Armature, check_armature, read_armature, world_from_armature
+from .carried_targets import (
+    bring_target,
+    carried_task,
+    carriers,
+    coming_along,
 )
+from .drag_reports import DragError, DragReport
 from .effector_properties import PINNABLE
 from .effectors import Effector, orientations
+from .holding import Held, first_holds, limbs_and_hips
 from .keying import auto_key
+from .outcome import DRAGGED, measured_report, show
+from .poses import evaluated_matrices, read_pose, write_pose
 from .properties import settings_of
-from .reports import angle_text, length_text, listed
+from .reports import listed
 from .restoring import PoseSnapshot, block_with_uid
 from .rig import Rig, solver_options
-from .role_table import read_character
 from .stage import points_of
 
 FIRM_PRIORITY: Final = 0
@@ -62,101 +63,12 @@ DRAG_WEIGHT: Final = 0.2
 LOOSE_PRIORITY: Final = 2
 """Level of hands and hips that hold, or one below that of the dragged bone."""
 
-MOST_ENDS: Final = 12
-"""How many chain ends hold at most where no hands and feet are known: those with the longest chains."""
+
+STILL: Final = 1e-6
+"""Change of a target that others carry, in units of the reach, up to which it stands still."""
 
 MOST_PASSES: Final = 20
 """How often a pose that has not settled is taken on at most when a drag ends: a third of a second."""
-
-_FEET = (LimbKind.LEG, LimbKind.FRONT_LEG)
-_HANDS = (LimbKind.ARM, LimbKind.WING)
-
-
-@dataclass(frozen=True)
-class Held:
-    """A bone that holds where it is."""
-
-    bone: str
-    armature_from_bone: FloatArray
-    """Where, (4, 4) [m]."""
-    firm: bool
-    """Whether it holds strictly, or gives way to the dragged bone."""
-    turns: bool = False
-    """Whether it may turn in its place: hips that may not leave all bending to the spine."""
-
-    def tasks(self, priority: int) -> list[Task]:
-        """Place and, where the bone has one, orientation."""
-        tasks: list[Task] = [
-            ReachPoint(
-                joint=self.bone,
-                target=self.armature_from_bone[:3, 3],
-                priority=priority,
-                name=self.bone,
-            )
-        ]
-        rotation = orientations(self.armature_from_bone)
-        if not self.turns and np.isfinite(rotation).all():
-            tasks.append(
-                MatchOrientation(joint=self.bone, target=rotation, priority=priority, name=self.bone)
-            )
-        return tasks
-
-
-@dataclass(frozen=True)
-class DragError:
-    """How far something is from where it should be."""
-
-    name: str
-    """Of the effector, or of the bone."""
-    position: float | None
-    """[m] in the world; None where no place is asked for."""
-    rotation: float | None
-    """[rad]; None where no orientation is asked for."""
-    reached: bool
-    firm: bool
-    """Whether it holds strictly."""
-    why: str = ""
-    """What keeps it, in words, where that is known."""
-
-
-@dataclass(frozen=True)
-class DragReport:
-    """What came of one movement."""
-
-    dragged: DragError
-    """The dragged bone."""
-    held: tuple[DragError, ...]
-    """All that holds: effectors, then pins for the time of the drag."""
-    settled: bool
-    """Whether the same place once more would change nothing."""
-    iterations: int = 0
-    """Of the search, for this movement."""
-    keyed: int = 0
-    """How many bones and targets auto-key has keyed, when the drag was confirmed."""
-    notes: tuple[str, ...] = ()
-    """What else the user should know, one sentence each."""
-
-    @property
-    def message(self) -> str:
-        """What was missed and what gave way, in words; empty where nothing did."""
-        parts: list[str] = []
-        if not self.dragged.reached:
-            parts.append(f"{self.dragged.name} misses by {_amount(self.dragged)}" + _because(self.dragged))
-        missed = [error for error in self.held if error.firm and not error.reached]
-        parts += [f"{error.name} misses by {_amount(error)}" for error in missed]
-        gave = [error.name for error in self.held if not error.firm and not error.reached]
-        if gave:
-            parts.append(f"{listed(gave)} {'gives' if len(gave) == 1 else 'give'} way")
-        return "; ".join([*parts, *self.notes])
-
-
-def _amount(error: DragError) -> str:
-    amounts = [] if error.position is None else [length_text(error.position)]
-    return " and ".join(amounts or [angle_text(error.rotation or 0.0)])
-
-
-def _because(error: DragError) -> str:
-    return f" ({error.why})" if error.why else ""
 
 
 class Drag:
@@ -200,7 +112,7 @@ class Drag:
         self._world_from_armature, self._scale = world_from_armature(posed)
         self._armature_from_world = np.linalg.inv(self._world_from_armature).astype(np.float64)
         self._start = read_pose(armature_object, self._armature, depsgraph=depsgraph)
-        self._matrices = evaluated_matrices(posed, self._armature)
+        self._matrices = self._grabbed = evaluated_matrices(posed, self._armature)
         self._skeleton = _movable_for(self._armature, bone, self._chain_depth())
         self._before = PoseSnapshot.take(armature_object)
         own = self._own_effectors()
@@ -211,13 +123,23 @@ class Drag:
         self._rotation = orientations(self._matrices[skeleton.index(bone)])
         self._released: set[int] = set()
         """Places in the list of the effectors that were freed for this drag."""
+        limbs = limbs_and_hips(armature_object, skeleton)
+        hips = {skeleton.names[joint] for joint, kind in limbs if kind == 'HIPS'}
+        self._coming_along = coming_along(armature_object, self._effectors, bone, hips)
+        self._carriers = carriers(armature_object, self._effectors, self._coming_along)
+        loose = {effector.index for effector in self._coming_along}
         kept = [
             (effector, tasks)
             for effector, tasks in zip(self._effectors, groups, strict=True)
-            if effector.kind != 'STAY' and not (effector.bone == bone and effector.kind in PINNABLE)
+            if effector.kind != 'STAY'
+            and effector.index not in loose
+            and not (effector.bone == bone and effector.kind in PINNABLE)
         ]
         self._kept: list[tuple[Effector, tuple[Task, ...]]] = kept
-        self._held = {held.bone: held for held in self._first_holds(armature_object)}
+        taken = {effector.bone for effector, _tasks in kept if effector.kind in PINNABLE}
+        turned = {effector.bone for effector in self._coming_along if effector.orientation}
+        holds = first_holds(limbs, self._skeleton, bone, taken, turned, self._matrices)
+        self._held = {held.bone: held for held in holds}
         self._goal = self._place_of(self._matrices)
         self._report = DragReport(DragError(bone, 0.0, None, True, True), (), True)
 
@@ -298,12 +220,28 @@ class Drag:
     def again(self) -> DragReport:
         """Go on towards the same place: what is out of reach comes nearer to its best until it is settled."""
         armature_object = self.object()
+        before = self._ways()
+        followed, owners = self._followed()
+        if not self._are_still(before):  # what they carry goes there in the same movement
+            before, first = self._ways(), followed.iterations
+            followed, owners = self._followed()
+            followed = replace(followed, iterations=first + followed.iterations)
+        write_pose(armature_object, self._armature, followed.pose, self._moving())
+        self._report = self._told(followed, owners)
+        if not self._are_still(before):
+            self._report = replace(self._report, settled=False)
+        return self._report
+
+    def _followed(self) -> tuple[Followed, list[tuple[str, bool]]]:
         firm, loose, owners = self._tasks()
         followed = self._follower.follow(firm, loose)
-        write_pose(armature_object, self._armature, followed.pose, self._moving())
         self._matrices = forward_kinematics(self._armature.skeleton, followed.pose).matrices
-        self._report = self._told(followed, owners)
-        return self._report
+        return followed, owners
+
+    def _are_still(self, before: dict[int, FloatArray]) -> bool:
+        """Whether the targets that carry others have not gone on from where they were before."""
+        within = STILL * self._skeleton.reach
+        return all(np.allclose(way, before[i], rtol=0.0, atol=within) for i, way in self._ways().items())
 
     def settle(self) -> DragReport:
         """Go on until the pose stands still: it should depend on the place, and not on the way there."""
@@ -349,19 +287,20 @@ class Drag:
         self._keeps_orientation = keeps
 
     def confirm(self) -> DragReport:
-        """Let the pose settle, bring the bone's own target or pin along, and key if auto-key is on."""
+        """Let the pose settle, bring targets along where bones have left them, and key if auto-key is on."""
         armature_object = self.object()
         self.settle()
         changed = self._changed(armature_object)
         if not changed:
             return self._report
         targets = list(self._bring_targets(armature_object))
+        self._show_errors(armature_object)
         try:
             keyed = auto_key(armature_object, self._armature, changed, targets)
         except IKError as error:  # the pose is what the user wanted, with or without keys
             self._report = replace(self._report, notes=(f"not keyed: {error}",))
             return self._report
-        self._report = replace(self._report, keyed=keyed)
+        self._report = replace(self._report, keyed=keyed.count, notes=keyed.notes)
         return self._report
 
     def cancel(self) -> None:
@@ -406,8 +345,10 @@ class Drag:
                 )
             )
         owners = [(self._bone, True)] * len(firm)
+        ways = self._ways()
         for effector, tasks in self._active():
-            firm += tasks
+            carrier = self._carriers.get(effector.index)
+            firm += tasks if carrier is None else [carried_task(t, ways[carrier.index]) for t in tasks]
             owners += [(effector.name, True)] * len(tasks)
         loose: list[Task] = []
         for held in sorted(self._held.values(), key=lambda held: not held.firm):
@@ -455,22 +396,6 @@ class Drag:
         """The grabbed point in armature space, (3,) [m]."""
         return points_of(matrices[self._armature.skeleton.index(self._bone)], self._point)
 
-    # What holds without an effector
-
-    def _first_holds(self, armature_object: Object) -> Iterator[Held]:
-        skeleton = self._armature.skeleton
-        taken = {effector.bone for effector, _tasks in self._kept if effector.kind in PINNABLE}
-        below = {
-            joint for joint in range(len(skeleton)) if skeleton.index(self._bone) in skeleton.ancestors(joint)
-        }
-        for joint, kind in _limbs_and_hips(armature_object, skeleton):
-            name = skeleton.names[joint]
-            # Hips below the dragged bone go with it: holding them would twist the body between the two.
-            if name == self._bone or name in taken or (kind == 'HIPS' and joint in below):
-                continue
-            if self._skeleton.free[skeleton.ancestors(joint)].any():
-                yield Held(name, self._matrices[joint], kind == 'FOOT', turns=kind == 'HIPS')
-
     # The end
 
     def _changed(self, armature_object: Object) -> list[str]:
@@ -479,40 +404,49 @@ class Drag:
         return [bone for bone, values in self._before.values.items() if now.values[bone] != values]
 
     def _bring_targets(self, armature_object: Object) -> Iterator[tuple[Object, bool, bool]]:
-        """Move the bone's own target or pin to where it is now, or the next solve would take it back."""
-        joint = self._armature.skeleton.index(self._bone)
+        """Move targets and pins to where bones are now, or the next solve would take the pose back."""
+        skeleton = self._armature.skeleton
         entries = settings_of(armature_object).effectors
         for effector in self._own_effectors():
-            entry = entries[effector.index]
             if effector.pin is not None:
-                entry.pin_matrix = tuple(self._matrices[joint].ravel().tolist())
-            elif entry.target is not None and not effector.target_bone and entry.target.is_editable:
-                matrix = self._world_from_armature @ self._matrices[joint]
-                _place_target(entry.target, points_of(matrix, effector.point), matrix, effector)
-                yield entry.target, effector.position, effector.orientation
+                matrix = self._matrices[skeleton.index(self._bone)]
+                entries[effector.index].pin_matrix = tuple(matrix.ravel().tolist())
+        brought: set[int] = set()
+        for effector in self._coming_along:
+            if effector.bone == self._bone or self._has_moved(effector.bone):
+                brought.add(effector.index)
+        carried = {e.index: e for e in self._effectors if e.index in self._carriers}
+        hanging = [carried[i] for i, carrier in self._carriers.items() if carrier.index in brought]
+        for effector in (*(e for e in self._coming_along if e.index in brought), *hanging):
+            matrix = self._world_from_armature @ self._matrices[skeleton.index(effector.bone)]
+            yield from bring_target(armature_object, effector, matrix)
 
+    def _ways(self) -> dict[int, FloatArray]:
+        """How far each target that carries others has gone, by the effectors' indices, (3,) [m]."""
+        return {carrier.index: self._way(carrier) for carrier in self._carriers.values()}
 
-def _place_target(target: Object, place: FloatArray, matrix: FloatArray, effector: Effector) -> None:
-    """Bring an object where a bone is, in what the effector takes of it; its own scale stays."""
-    now = np.array(target.matrix_world)
-    wanted = now.copy()
-    if effector.position:
-        wanted[:3, 3] = place
-    if effector.orientation and np.isfinite(orientations(matrix)).all():
-        wanted[:3, :3] = orientations(matrix) @ orientations(now).T @ now[:3, :3]
-    local: Any = target
-    if target.parent is None and target.rotation_mode in {'XYZ', 'XZY', 'YXZ', 'YZX', 'ZXY', 'ZYX'}:
-        # Channel by channel, so that what does not change keeps its bits, and angles go on from theirs.
-        if effector.position:
-            local.location = (np.array(target.location) + wanted[:3, 3] - now[:3, 3]).tolist()
-        if effector.orientation:
-            order = order_index(target.rotation_mode)
-            turn = orientations(wanted) @ orientations(now).T
-            own = matrix_from_euler(np.array(target.rotation_euler), order)
-            angles = euler_from_matrix_near(turn @ own, order, np.array(target.rotation_euler))
-            local.rotation_euler = angles.tolist()
-        return
-    local.matrix_world = wanted.T.tolist()
+    def _way(self, carrier: Effector) -> FloatArray:
+        joint = self._armature.skeleton.index(carrier.bone)
+        was, now = (points_of(m[joint], carrier.point) for m in (self._grabbed, self._matrices))
+        return now - was if carrier.position else np.zeros(3)
+
+    def _show_errors(self, armature_object: Object) -> None:
+        """Tell the panel how far effectors are off now: what the last solve said is so no longer."""
+        if not self._effectors:
+            return
+        depsgraph = bpy.context.evaluated_depsgraph_get()
+        depsgraph.update()
+        rig = Rig.read(armature_object, depsgraph)
+        reading = rig.read_frame(armature_object, depsgraph)
+        show(armature_object, rig, measured_report(armature_object, depsgraph, rig, reading, DRAGGED))
+
+    def _has_moved(self, bone: str) -> bool:
+        """Whether a bone that gives way has done so, by more than a solve leaves."""
+        within = settings_of(self.object())
+        joint = self._armature.skeleton.index(bone)
+        change = np.abs(self._matrices[joint] - self._grabbed[joint])
+        length = float(change[:3, 3].max()) * self._scale
+        return length > within.tolerance_position or float(change[:3, :3].max()) > within.tolerance_rotation
 
 
 # Reading
@@ -551,19 +485,3 @@ def _movable_for(armature: Armature, bone: str, depth: int) -> Skeleton:
             f"{listed(names)}. Free some of them, or drag a bone that decides them"
         )
     return replace(skeleton, free=free) if depth else skeleton
-
-
-def _limbs_and_hips(armature_object: Object, skeleton: Skeleton) -> list[tuple[int, str]]:
-    """Joints that hold, and what they are: 'FOOT', 'HAND', 'HIPS', or 'END' where none of these is known."""
-    character, _gone = read_character(armature_object, skeleton)
-    found = [(limb.effector, 'FOOT') for limb in character.limbs if limb.kind in _FEET]
-    found += [(limb.effector, 'HAND') for limb in character.limbs if limb.kind in _HANDS]
-    if found:
-        figures = range(len(character.figures))
-        hips = [joints[0] for f in figures if (joints := character.joints_of(Role.HIPS, figure=f))]
-        return found + [(joint, 'HIPS') for joint in hips]
-    parents = set(skeleton.parents.tolist())
-    ends = [joint for joint in range(len(skeleton)) if joint not in parents and skeleton.parents[joint] >= 0]
-    ends.sort(key=lambda joint: -len(skeleton.ancestors(joint)))
-    roots = [joint for joint in range(len(skeleton)) if skeleton.parents[joint] < 0]
-    return [(joint, 'END') for joint in ends[:MOST_ENDS]] + [(joint, 'HIPS') for joint in roots[:MOST_ENDS]]

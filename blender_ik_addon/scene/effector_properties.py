@@ -3,7 +3,7 @@
 # pyright: reportRedeclaration=false
 """What Poise holds of one effector."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bpy.props import (
     BoolProperty,
@@ -81,6 +81,27 @@ SCOPE_ITEMS = (
     ('BODY', "Whole Body", "All bones of the armature"),
 )
 
+SIDELESS = (
+    "kind",
+    "priority",
+    "weight",
+    "enabled",
+    "position_axes",
+    "orientation_axes",
+    "influence",
+    "chain_depth",
+    "height",
+    "distance",
+    "is_support",
+    "stay",
+    "choice",
+    "stay_scope",
+)
+"""Settings of an effector that are the same on both sides of a body: no name, bone, target, point or axis."""
+
+FURTHER_BONES = ("root_bone", "tip_bone", "other_bone")
+"""Settings of an effector that name bones besides its own."""
+
 PINNABLE = frozenset({'POSITION', 'ORIENTATION', 'BOTH'})
 """Kinds that can hold a bone where it is."""
 
@@ -88,6 +109,11 @@ PINNABLE = frozenset({'POSITION', 'ORIENTATION', 'BOTH'})
 def _may_be_target(owner: "POISE_PG_effector | POISE_PG_target", candidate: Object) -> bool:
     """Offer every object but the armature that would follow itself."""
     return candidate != owner.id_data
+
+
+def plain(value: Any) -> Any:
+    """Copy the value of a property, as JSON can hold it."""
+    return value if isinstance(value, (str, bool, int, float)) else list(value)
 
 
 class POISE_PG_stored_bone(PropertyGroup):

@@ -7,6 +7,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
+import bpy
 import numpy as np
 from bpy.types import Object
 
@@ -141,9 +142,25 @@ def what_of(entry: POISE_PG_effector) -> str:
 
 def lacks_target(entry: POISE_PG_effector) -> bool:
     """Whether an entry needs a target and has none."""
-    if entry.kind == 'ONE_OF' and any(other.target is None for other in entry.others):
+    if entry.kind == 'ONE_OF' and any(target_of(other) is None for other in entry.others):
         return True
-    return entry.target is None and target_use(entry) == 'NEEDED'
+    return target_use(entry) == 'NEEDED' and target_of(entry) is None
+
+
+def target_of(entry: "POISE_PG_effector | POISE_PG_target") -> Object | None:
+    """The target of an entry; None where there is none, or it was deleted.
+
+    What is deleted in the viewport goes out of the scene, but stays in the file as long as an entry points to
+    it: nobody can see it or move it, and nothing evaluates it.
+    """
+    target = entry.target
+    if target is None or target.is_missing:  # what is missing from its library can be relinked
+        return target
+    # By name first, which is quick: panels ask for every effector whenever they are drawn.
+    if bpy.context.view_layer.objects.get(target.name) == target or target.users_scene:
+        return target
+    instanced = {user.instance_collection for user in bpy.data.objects}
+    return target if any(target in each.all_objects.values() for each in instanced if each) else None
 
 
 def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effector:
@@ -157,8 +174,8 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
     _check_numbers(label, entry)
     use = target_use(entry)
     target = None
-    if use == 'NEEDED' or (use == 'OPTIONAL' and entry.target is not None):
-        target = checked_target(label, entry)
+    if use == 'NEEDED' or (use == 'OPTIONAL' and target_of(entry) is not None):
+        target = present_target(label, entry)
         check_independence(label, target, armature_object)
     _check_axes(label, entry)
     root, tip = limb_bones(armature_object, label, entry) if entry.kind == 'POLE' else ("", "")
@@ -310,7 +327,7 @@ def _checked_others(armature_object: Object, label: str, entry: POISE_PG_effecto
             "choose another kind"
         )
     for other in entry.others:
-        check_independence(label, checked_target(label, other), armature_object)
+        check_independence(label, present_target(label, other), armature_object)
     return tuple(target_label(other) for other in entry.others)
 
 
@@ -322,8 +339,19 @@ def target_label(entry: "POISE_PG_effector | POISE_PG_target") -> str:
     return f"{entry.target.name}, {bone}" if bone else entry.target.name
 
 
+def present_target(label: str, entry: "POISE_PG_effector | POISE_PG_target") -> Object:
+    """Return the target of an entry, if it is there and was not deleted from the scene."""
+    target = checked_target(label, entry)
+    if target_of(entry) is None:
+        raise IKError(
+            f"effector {label!r}: its target {target.name!r} is in no scene (deleted?): choose one, make "
+            "one, or disable it"
+        )
+    return target
+
+
 def checked_target(label: str, entry: "POISE_PG_effector | POISE_PG_target") -> Object:
-    """Return the target of an entry, if it is there."""
+    """Return the target of an entry, if it is there; quickly, for each frame."""
     target = entry.target
     if target is None:
         raise IKError(f"effector {label!r} has no target (deleted?): choose one, make one, or disable it")
@@ -376,8 +404,8 @@ def reasons(
     texts: list[str] = []
     for effector, influence, count in zip(effectors, influences.tolist(), counts, strict=True):
         if influence == 0.0 or effector.weight == 0.0:
-            # Its tasks take no part, and have no errors.
-            texts.append("its influence is 0" if influence == 0.0 else "its weight is 0")
+            # Its tasks take no part and have no errors; without influence it cannot even be missed.
+            texts.append("" if influence == 0.0 else "its weight is 0")
             continue
         missed = [why for why in islice(whys, count) if why is not None]
         parts = [why.why(scale) for why in missed]

@@ -4,7 +4,7 @@
 A new target lies where its effector asks for nothing: solving right after it is made moves no bone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, count
 from typing import Any, Final
 
@@ -16,11 +16,13 @@ from ..core import IKError, Skeleton
 from ..core.arrays import FloatArray
 from ..core.rotation import euler_from_matrix, matrix_from_euler, order_index, quat_from_matrix
 from .animation import renumber_channels
-from .armature import check_armature, evaluated_matrices, read_armature, read_pose
+from .armature import check_armature, read_armature
 from .dependence import check_independence
 from .effector_properties import KIND_ITEMS, PINNABLE, POISE_PG_effector
-from .effectors import AXES, label_of, limb_bones, orientations, target_use, what_of
+from .effectors import AXES, label_of, lacks_target, limb_bones, orientations, target_of, target_use, what_of
 from .masses import body_of
+from .overrides import prepare_override
+from .poses import evaluated_matrices, read_pose
 from .properties import settings_of
 from .stage import across, points_of, size
 from .targets import check_evaluated
@@ -80,10 +82,9 @@ def add_effector(
         raise IKError(f"effector for {bone_name!r}: no kind {kind!r}; there are {', '.join(kinds)}")
     if target is not None:
         check_independence(bone_name, target, armature_object)
+    prepare_override(armature_object)  # an autosave asks no handler
     effectors = settings_of(armature_object).effectors
-    names = {entry.name for entry in effectors}
-    numbered = (f"{bone_name}.{number:03d}" for number in count(1))
-    name = next(name for name in chain([bone_name], numbered) if name not in names)
+    name = free_name(effectors, bone_name)
     last = max((entry.priority for entry in effectors), default=0)
     entry: Any = effectors.add()
     entry.name, entry.bone, entry.kind, entry.target = name, bone_name, kind, target
@@ -101,6 +102,13 @@ def add_effector(
         effectors.remove(index)
         raise
     return index
+
+
+def free_name(entries: Iterable[POISE_PG_effector], wanted: str, own: POISE_PG_effector | None = None) -> str:
+    """Return a name that no effector has but its own one: as wanted, or numbered as Blender's names are."""
+    names = {entry.name for entry in entries if entry != own}
+    numbered = (f"{wanted}.{number:03d}" for number in count(1))
+    return next(name for name in chain([wanted], numbered) if name not in names)
 
 
 def remove_effector(armature_object: Object, index: int) -> None:
@@ -146,8 +154,8 @@ def make_target(armature_object: Object, index: int) -> Object:
     if target_use(entry) == 'NONE':
         raise IKError(f"effector {label_of(entry, index)!r} follows no target: it needs none")
     name = entry.name or entry.bone
-    if entry.kind == 'ONE_OF' and entry.target is not None and len(entry.others):
-        lacking = next((other for other in entry.others if other.target is None), None)
+    if entry.kind == 'ONE_OF' and target_of(entry) is not None and len(entry.others):
+        lacking = next((other for other in entry.others if target_of(other) is None), None)
         other: Any = entry.others.add() if lacking is None else lacking
         other.target = _new_target(armature_object, entry, name, number=len(entry.others))
         return other.target
@@ -171,7 +179,7 @@ def add_choice(armature_object: Object, index: int, target: Object | None = None
     if target is None:
         return make_target(armature_object, index)
     check_independence(label, target, armature_object)
-    if entry.target is None:
+    if target_of(entry) is None:
         entry.target = target
     else:
         entry.others.add().target = target
@@ -255,13 +263,20 @@ def pin(armature_object: Object, index: int) -> None:
 
 
 def unpin(armature_object: Object, index: int) -> None:
-    """Let a pinned bone go.
+    """Let a pinned bone go; an effector that lacks a target gets one, or nothing could be solved.
 
     Raises:
-        IKError: There is no such effector.
+        IKError: There is no such effector, or its bone is missing or nowhere and so can have no target.
     """
     check_armature(armature_object)
-    entry_at(armature_object, index).pinned = False
+    entry = entry_at(armature_object, index)
+    was, entry.pinned = entry.pinned, False
+    if was and lacks_target(entry):
+        try:
+            make_target(armature_object, index)
+        except IKError:
+            entry.pinned = was
+            raise
 
 
 def store_pose(armature_object: Object, index: int) -> int:

@@ -21,23 +21,18 @@ from typing import Any
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import Pose, Problem, SolverOptions, Task
+from ..core import IKError, Pose, Problem, SolverOptions, Task
 from ..core.arrays import FloatArray, IntArray
 from ..core.tracking import Tracker
 from .answering import MOST_SOLVES, Answers
-from .armature import (
-    check_armature,
-    decided_channels,
-    evaluated_matrices,
-    read_pose,
-    write_pose,
-)
+from .armature import check_armature
 from .changes import aim_of, digest_of_aims, parts_of_bones, read_settings, same, same_but_for_aim
 from .effectors import Effector, read_effectors
 from .goals import Plan
 from .keying import auto_key, auto_keying
 from .memory import NOTHING, Digest, Memory, Origin, digest, note_left, raw_channels, renew_origin
-from .outcome import report_of, restless_report, show
+from .outcome import RESTLESS, SHOWN_DIGITS, measured_report, report_of, show
+from .poses import decided_channels, evaluated_matrices, read_pose, write_pose
 from .properties import settings_of
 from .reports import Report
 from .restoring import PoseSnapshot
@@ -299,7 +294,7 @@ def _solve(
     write_pose(armature_object, rig.armature, solution.pose, tracked.joints)
     known.tracked = replace(tracked, posed=digest(raw_channels(armature_object).tobytes()))
     report = report_of(armature_object, rig, plan, reading, solution)
-    show(armature_object, rig, report)
+    show(armature_object, rig, report, unseen=SHOWN_DIGITS)
     return report
 
 
@@ -338,7 +333,8 @@ def _have_answered(armature_object: Object, known: _Known, depsgraph: Depsgraph)
         answers.given_up = False  # it is told once
         origin = Origin.of(armature_object, rig.armature)
         reading = rig.read_frame(armature_object, depsgraph, origin=origin)
-        show(armature_object, rig, restless_report(armature_object, depsgraph, rig, reading))
+        report = measured_report(armature_object, depsgraph, rig, reading, RESTLESS)
+        show(armature_object, rig, report, unseen=SHOWN_DIGITS)
     return moved
 
 
@@ -379,7 +375,10 @@ def _settle_keys(armature_object: Object, known: _Known, memory: Memory, occasio
             joints = known.tracked.joints
         else:
             joints = [j for name in known.rig.chains if skeleton.free[j := skeleton.index(name)].any()]
-        auto_key(armature_object, known.rig.armature, [skeleton.names[joint] for joint in joints])
+        names = [skeleton.names[joint] for joint in joints]
+        notes = auto_key(armature_object, known.rig.armature, names).notes
+        if notes:  # said as long as it is so
+            raise IKError(". ".join(notes))
     replace(memory, keyed=memory.aims).store(armature_object)
 
 

@@ -6,13 +6,14 @@ needed, cycle-aware, types of keys and handles), NLA strips and layered actions 
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bpy
 from bpy.types import Depsgraph, KeyingSet, Object
 
 from ..core import IKError
-from .animation import animated_channels, bone_path, own_curves, rotation_channel
+from .animation import animated_channels, bone_path, is_locked, own_curves, rotation_channel
 from .armature import Armature, pose_bones_named
 from .reports import listed
 from .rig import Rig
@@ -21,8 +22,28 @@ _GROUP = "Object Transforms"
 """What Blender calls the group of an object's own channels."""
 
 
-def key_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> int:
-    """Key the bones that a solve may move, as they are, on the present frame; how many bones these are.
+@dataclass(frozen=True)
+class KeyReport:
+    """What was keyed."""
+
+    count: int
+    """How many bones, and targets that came along."""
+    locked: tuple[str, ...] = ()
+    """Bones with F-curves that are locked; these curves got no keys, the others did."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know, one sentence each."""
+        if not self.locked:
+            return ()
+        return (
+            f"F-curves are locked and got no keys, the others did: {listed(self.locked)}. Unlock them in the "
+            "Graph Editor",
+        )
+
+
+def key_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> KeyReport:
+    """Key the bones that a solve may move, as they are, on the present frame.
 
     Raises:
         IKError: Something is missing or cannot be posed, or the action cannot be edited.
@@ -45,8 +66,8 @@ def auto_key(
     armature: Armature,
     bones: Sequence[str],
     targets: Iterable[tuple[Object, bool, bool]] = (),
-) -> int:
-    """Key what was moved, if Blender's auto-key is on; how many bones and objects were keyed.
+) -> KeyReport:
+    """Key what was moved, if Blender's auto-key is on.
 
     Args:
         armature_object: The original object.
@@ -58,25 +79,28 @@ def auto_key(
         IKError: The action cannot be edited.
     """
     if not auto_keying():
-        return 0
+        return KeyReport(0)
     options = key_options() | _auto_options()
     keying_set = _active_keying_set()
     if keying_set is not None:
-        return _key_set(armature_object, keying_set, bones, options)
-    count = key_bones(armature_object, armature, bones, options)
+        return KeyReport(_key_set(armature_object, keying_set, bones, options))
+    report = key_bones(armature_object, armature, bones, options)
+    count = report.count
     for target, moved, turned in targets:
         names = ["location"] if moved else []
         names += [rotation_channel(target.rotation_mode)[0]] if turned else []
         for name in names:
             _insert(target, name, None, _GROUP, options)
         count += 1
-    return count
+    return replace(report, count=count)
 
 
 def key_bones(
     armature_object: Object, armature: Armature, bones: Iterable[str], options: set[str] | None = None
-) -> int:
-    """Key the channels of bones that a solve writes, as they are, on the present frame; how many bones.
+) -> KeyReport:
+    """Key the channels of bones that a solve writes, as they are, on the present frame.
+
+    F-curves that are locked get no keys; the others have theirs all the same.
 
     Args:
         armature_object: The original object.
@@ -85,32 +109,23 @@ def key_bones(
         options: As for `bpy_struct.keyframe_insert`; those of the preferences when None.
 
     Raises:
-        IKError: The action cannot be edited, or F-curves are locked; the others have their keys then.
+        IKError: The action cannot be edited.
     """
     options = key_options() if options is None else options
     names = list(bones)
-    locked = {channel for channel, curve in own_curves(armature_object).items() if curve.lock}
+    locked = {channel for channel, curve in own_curves(armature_object).items() if is_locked(curve)}
     kept: list[str] = []
-    count = 0
+    keyed: list[str] = []
     for name, bone in zip(names, pose_bones_named(armature_object, names), strict=True):
         written = armature.written[armature.skeleton.index(name)].tolist()
         attribute, width = rotation_channel(bone.rotation_mode)
-        keyed = [
-            (path, own)
-            for path, own in (("location", written[:3]), (attribute, written[-width:]))
-            if any(own)
-        ]
-        for path, own in keyed:
-            held = [(bone_path(name, path), index) in locked for index in range(len(own))]
+        for path, own in (("location", written[:3]), (attribute, written[-width:])):
+            held = [(bone_path(name, path), index) in locked and own[index] for index in range(len(own))]
+            open_ones = [a and not b for a, b in zip(own, held, strict=True)]
             kept += [name] if any(held) else []
-            _insert(bone, path, [a and not b for a, b in zip(own, held, strict=True)], name, options)
-        count += bool(keyed)
-    if kept:
-        raise IKError(
-            f"F-curves are locked and got no keys, the others did: {listed(list(dict.fromkeys(kept)))}. "
-            "Unlock them in the Graph Editor"
-        )
-    return count
+            keyed += [name] if any(open_ones) else []
+            _insert(bone, path, open_ones, name, options)
+    return KeyReport(len(set(keyed)), tuple(dict.fromkeys(kept)))
 
 
 def key_options() -> set[str]:

@@ -17,8 +17,10 @@ import numpy as np
 
 from ..core.arrays import BoolArray, FloatArray, frozen
 from ..core.errors import IKError
+from ..core.movements import COMFORTABLE
 from ..core.rotation import EULER_ORDERS, order_index
 from .joint_properties import STIFFEST, POISE_PG_joint
+from .reports import counted, sentences
 
 if TYPE_CHECKING:
     from bpy.types import Constraint, Object, PoseBone
@@ -34,9 +36,6 @@ FAR: Final = 2.0 * np.pi
 
 REPORTED: Final = 1e-4
 """How far beyond a limit a pose is reported [rad]; what single precision loses is no news."""
-
-COMFORTABLE: Final = float(np.radians(80.0))
-"""Largest middle Euler angle [rad] for which an order is chosen by itself; at 90 degrees is gimbal lock."""
 
 LIKED: Final = ("XYZ", "ZYX", "YZX", "YXZ", "XZY", "ZXY")
 """Orders from which one is chosen for bones without: with the bone's own axis, y, in the middle first."""
@@ -186,9 +185,8 @@ class RigLimits:
 
     def summary(self) -> str:
         """Return how many there are, for the status bar."""
-        count = "1 bone" if len(self.bones) == 1 else f"{len(self.bones)} bones"
-        text = f"Read the limits of {count}" if self.bones else "No bone of the rig has limits of its own"
-        return ". ".join((text, *self.notes))
+        read = f"read the limits of {counted(len(self.bones), 'bone')}"
+        return sentences(read if self.bones else "no bone of the rig has limits of its own", *self.notes)
 
 
 def read_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> RigLimits:

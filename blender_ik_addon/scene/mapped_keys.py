@@ -24,6 +24,7 @@ from .animation import (
     ensure_channelbag,
     holds_samples,
     interpolation_of,
+    is_locked,
     new_curve,
     new_keys,
     own_channelbag,
@@ -34,6 +35,9 @@ from .animation import (
 
 NOTHING: Final = 1e-6
 """Part [1] of a channel up to which it has none in another: maps come from single precision."""
+
+SAME_FRAME: Final = 1e-3
+"""Difference of keys and handles [frames] that is rounding: Blender has them in single precision."""
 
 VALUES: Final = ("co", "handle_left", "handle_right")
 """What of a key has a frame and a value."""
@@ -135,7 +139,7 @@ def _alike(tracks: Sequence[Track]) -> bool:
     return all(
         len(track.keys["co"]) == len(first["co"])
         and np.array_equal(track.keys["interpolation"], first["interpolation"])
-        and all(np.allclose(track.keys[name][:, 0], first[name][:, 0], atol=1e-3) for name in VALUES)
+        and all(np.allclose(track.keys[name][:, 0], first[name][:, 0], atol=SAME_FRAME) for name in VALUES)
         for track in tracks[1:]
     )
 
@@ -195,8 +199,10 @@ def obstacle_to_keys(obj: Object, paths: Mapping[str, int]) -> str:
     if action is not None and not action.is_editable:
         return f"its action {action.name!r} is linked"
     for (path, _), curve in own_curves(obj).items():
-        if path in paths and (curve.lock or holds_samples(curve) or len(curve.modifiers)):
-            what = "locked" if curve.lock else "baked to samples" if holds_samples(curve) else "modified"
+        if path in paths and (is_locked(curve) or holds_samples(curve) or len(curve.modifiers)):
+            what = (
+                "locked" if is_locked(curve) else "baked to samples" if holds_samples(curve) else "modified"
+            )
             return f"F-curves of it are {what}"
     return ""
 

@@ -16,8 +16,7 @@ from bpy.types import Depsgraph, Object
 
 from ..core import IKError
 from ..core.arrays import FloatArray
-from ..core.rotation import matrix_from_euler, rotvec_from_matrix
-from .armature import evaluated_matrices
+from ..core.rotation import matrix_and_axes_from_euler
 from .dragging import Drag
 from .effector_properties import PINNABLE
 from .effectors import Effector
@@ -25,6 +24,7 @@ from .goals import make_goals, supports
 from .kinds import CHOICES
 from .masses import body_of
 from .memory import Origin
+from .poses import evaluated_matrices
 from .properties import settings_of
 from .reports import angle_text, length_text
 from .rig import Reading, Rig
@@ -41,6 +41,9 @@ ARC: Final = 0.22
 
 ARC_SPAN: Final = 0.9
 """How far back from the limit an arc is drawn [rad]."""
+
+TWIST: Final = 1e-3
+"""Sine of the angle between an axis and its bone [1] below which the bone twists about it."""
 
 ARC_STEPS: Final = 10
 """Lines of which an arc is made."""
@@ -239,11 +242,10 @@ def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray) ->
         if name not in rig.chains:
             continue
         matrix = now.world_from_joint[0, joint]
-        turn = matrix_from_euler(angles[joint], int(skeleton.orders[joint]))
+        _, axes = matrix_and_axes_from_euler(angles[joint], int(skeleton.orders[joint]))
         said: list[str] = []
         for axis in np.flatnonzero(stands[joint]).tolist():
-            about = _axis_of(angles[joint], int(skeleton.orders[joint]), axis)
-            world_axis = _direction(matrix[:3, :3] @ turn.T @ about)
+            world_axis = _direction(matrix[:3, :3] @ axes[:, axis])
             # The bone has gone one way until it met its limit: the arc shows from where.
             back = 1.0 if angles[joint, axis] <= lower[joint, axis] + ON_LIMIT else -1.0
             marks += Marks(tuple(_arc(matrix, world_axis, back, ARC * float(lengths[joint]))))
@@ -253,19 +255,11 @@ def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray) ->
     return marks
 
 
-def _axis_of(angles: FloatArray, order: int, axis: int) -> FloatArray:
-    """About which axis of the resting bone an Euler angle turns it at present, (3,)."""
-    step = 1e-5
-    more = angles.copy()
-    more[axis] += step
-    return rotvec_from_matrix(matrix_from_euler(more, order) @ matrix_from_euler(angles, order).T) / step
-
-
 def _arc(matrix: FloatArray, axis: FloatArray, back: float, size: float) -> Iterator[Line]:
     """Lines about the head of a bone, (4, 4) in the world, from where it stands to where it came from."""
     along = matrix[:3, 1]
     radius = across(along[None], axis[None])[0]
-    if np.linalg.norm(radius) < 1e-3 * np.linalg.norm(along):  # a twist: beside the bone
+    if np.linalg.norm(radius) < TWIST * np.linalg.norm(along):  # beside the bone
         radius = across(matrix[None, :3, 0], axis[None])[0]
     radius = radius * size
     turns = np.linspace(0.0, back * ARC_SPAN, ARC_STEPS + 1)

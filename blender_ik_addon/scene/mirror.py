@@ -21,8 +21,8 @@ from ..core.arrays import FloatArray
 from ..core.errors import IKError
 from .animation import animated_channels, rotation_channel
 from .armature import check_armature
-from .effector_properties import POISE_PG_effector
-from .effectors import AXES, label_of
+from .effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
+from .effectors import AXES, label_of, target_of
 from .entries import EFFECTORS_PATH, add_effector
 from .limits import joint_entries, limits_of, own_limits, store_limits, turned_limits
 from .mapped_keys import Tracks, linear, obstacle_to_keys, read_tracks, write_tracks
@@ -35,32 +35,11 @@ from .targets import check_present
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
 
-COPIED: Final = (
-    "kind",
-    "priority",
-    "weight",
-    "enabled",
-    "position_axes",
-    "orientation_axes",
-    "influence",
-    "chain_depth",
-    "height",
-    "distance",
-    "is_support",
-    "stay",
-    "choice",
-    "stay_scope",
-)
-"""Settings of effectors that are the same on both sides."""
-
 SYMMETRIC: Final = 1e-4
 """Cosine [1] between axes up to which they are square: rest matrices are stored in single precision."""
 
-ANIMATED: Final = tuple(name for name in COPIED if name not in {"kind", "choice", "stay", "stay_scope"})
-"""Those of them whose keys are mirrored too."""
-
-OTHER_BONES: Final = ("root_bone", "tip_bone", "other_bone")
-"""Settings of effectors that name further bones."""
+ANIMATED: Final = tuple(name for name in SIDELESS if name not in {"kind", "choice", "stay", "stay_scope"})
+"""Settings that are the same on both sides whose keys are mirrored too."""
 
 
 @dataclass(frozen=True)
@@ -222,12 +201,8 @@ def _write_setting_keys(
 
 def _mirrored_settings(entry: POISE_PG_effector, body: Symmetry) -> dict[str, Any]:
     """Return what the counterpart of an effector has in its place."""
-
-    def plain(value: Any) -> Any:
-        return value if isinstance(value, (str, bool, int, float)) else tuple(value)
-
-    values = {name: plain(getattr(entry, name)) for name in COPIED}
-    values |= {name: body.other.get(getattr(entry, name), getattr(entry, name)) for name in OTHER_BONES}
+    values = {name: plain(getattr(entry, name)) for name in SIDELESS}
+    values |= {name: body.other.get(getattr(entry, name), getattr(entry, name)) for name in FURTHER_BONES}
     turn = body.turn(entry.bone)
     values["point"] = tuple((turn @ np.array(entry.point)).tolist())
     axis = turn @ np.array(AXES[entry.axis])
@@ -249,13 +224,13 @@ def _mirror_targets(armature_object: Object, body: Symmetry, notes: list[str]) -
             [entry, *entry.others], [entries[counterpart], *entries[counterpart].others], strict=False
         )
         for own, other in pairs:
-            if own.target is None:
+            of_own, to = target_of(own), target_of(other)
+            if of_own is None:
                 continue
-            to = other.target
             if to is None or own.target_bone or other.target_bone or not to.is_editable:
                 notes.append(f"the target of {label_of(entry, index)!r} is no object that can be moved alone")
                 continue
-            images[to] = image_of(armature_object, body, own.target, to, entry.bone)
+            images[to] = image_of(armature_object, body, of_own, to, entry.bone)
     mirror_images(armature_object, tuple(images.values()), notes)
     return tuple(target.name for target in images)
 

@@ -1,24 +1,79 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What came of a solve in live mode, by the solver's own account: Blender shows the pose only afterwards."""
+"""What came of a solve: as a report, and where the panel shows it."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 from bpy.types import Depsgraph, Object
 
 from ..core import Solution, Status
+from ..core.arrays import FloatArray
 from .effector_properties import NOT_MEASURED
 from .effectors import reasons
 from .goals import Plan
 from .properties import settings_of
-from .reports import EffectorError, Report, all_reached, measured_status
+from .reports import BakeReport, EffectorError, Report, Tolerances, all_reached, measured_status
 from .rig import Reading, Rig
 
 RESTLESS: Final = "constraints or drivers answer to each solve with another pose"
 """Why an effector is missed whose chain does not come to rest."""
 
+DRAGGED: Final = "a bone was dragged, Solve goes back to the targets"
+"""Why an effector is missed after a drag."""
+
 SHOWN_DIGITS: Final = 1e-6
 """Change of an error [m, rad] that the panel would not show."""
+
+
+def effector_errors(
+    rig: Rig,
+    within: Tolerances,
+    distances: FloatArray,
+    angles: FloatArray,
+    whys: Sequence[str],
+    taken: Sequence[str],
+) -> tuple[EffectorError, ...]:
+    """Return how far each effector is off.
+
+    Args:
+        rig: With E effectors.
+        within: What counts as reached for each.
+        distances: (E,) [m]; nan where no place is asked for.
+        angles: (E,) [rad]; nan where no orientation is.
+        whys: What keeps each from its target, (E,); counts only where one is missed.
+        taken: Which of several targets each took, (E,).
+    """
+    return tuple(
+        EffectorError(
+            name=effector.name,
+            bone=effector.bone,
+            position=None if np.isnan(distance) else float(distance),
+            rotation=None if np.isnan(angle) else float(angle),
+            reached=not miss,
+            why=why if miss else "",
+            kind=effector.kind,
+            tolerance_position=tolerance[0],
+            tolerance_rotation=tolerance[1],
+            taken=choice,
+        )
+        for effector, distance, angle, miss, tolerance, why, choice in zip(
+            rig.effectors,
+            distances,
+            angles,
+            within.missed(distances, angles),
+            within.own,
+            whys,
+            taken,
+            strict=True,
+        )
+    )
+
+
+def reached_text(errors: Sequence[EffectorError], how: str = "") -> str:
+    """Write that all effectors that ask for something have it, and how; or that none asks for anything."""
+    count = sum(error.position is not None or error.rotation is not None for error in errors)
+    return all_reached(count) + how if count else "no effector has any influence: raise one"
 
 
 def report_of(armature_object: Object, rig: Rig, plan: Plan, reading: Reading, solution: Solution) -> Report:
@@ -35,72 +90,60 @@ def report_of(armature_object: Object, rig: Rig, plan: Plan, reading: Reading, s
             else:
                 distances[row] = error.error * reading.scale
     within = rig.tolerances(armature_object)
-    missed = within.missed(distances, angles)
     explanations = [error.why for error in solution.errors]
-    whys = [""] * len(rig.effectors)
-    if missed.any():
-        whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
-    effectors = tuple(
-        EffectorError(
-            name=effector.name,
-            bone=effector.bone,
-            position=None if np.isnan(distance) else float(distance),
-            rotation=None if np.isnan(angle) else float(angle),
-            reached=not miss,
-            why=why if miss else "",
-            kind=effector.kind,
-            tolerance_position=tolerance[0],
-            tolerance_rotation=tolerance[1],
-            taken=choice,
-        )
-        for effector, distance, angle, miss, tolerance, why, choice in zip(
-            rig.effectors, distances, angles, missed, within.own, whys, taken, strict=True
-        )
-    )
-    message = within.misses_text(effectors) or all_reached(len(effectors))
-    status = measured_status(solution.status, not missed.any())
-    return Report(status, message, solution.iterations, effectors, rig.notes)
+    whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
+    return _report(rig, within, effector_errors(rig, within, distances, angles, whys, taken), solution)
 
 
-def restless_report(armature_object: Object, depsgraph: Depsgraph, rig: Rig, reading: Reading) -> Report:
-    """Say how far effectors are off, as Blender shows them, where bones that answer did not come to rest."""
+def _report(
+    rig: Rig, within: Tolerances, errors: tuple[EffectorError, ...], solution: Solution | None = None
+) -> Report:
+    message = within.misses_text(errors) or reached_text(errors)
+    solver_status = Status.SETTLED if solution is None else solution.status
+    status = measured_status(solver_status, all(error.reached for error in errors))
+    return Report(status, message, 0 if solution is None else solution.iterations, errors, rig.notes)
+
+
+def measured_report(
+    armature_object: Object, depsgraph: Depsgraph, rig: Rig, reading: Reading, why: str
+) -> Report:
+    """Say how far effectors are off, as Blender shows them, where no solve tells why."""
     distances, angles = rig.measure(armature_object, depsgraph, reading)
+    taken = rig.taken(armature_object, depsgraph, reading)
     within = rig.tolerances(armature_object)
-    missed = within.missed(distances, angles)
-    effectors = tuple(
-        EffectorError(
-            name=effector.name,
-            bone=effector.bone,
-            position=None if np.isnan(distance) else float(distance),
-            rotation=None if np.isnan(angle) else float(angle),
-            reached=not miss,
-            why=RESTLESS if miss else "",
-            kind=effector.kind,
-            tolerance_position=tolerance[0],
-            tolerance_rotation=tolerance[1],
-        )
-        for effector, distance, angle, miss, tolerance in zip(
-            rig.effectors, distances, angles, missed, within.own, strict=True
-        )
-    )
-    message = within.misses_text(effectors) or all_reached(len(effectors))
-    status = measured_status(Status.SETTLED, not missed.any())
-    return Report(status, message, 0, effectors, rig.notes)
+    whys = [why] * len(rig.effectors)
+    return _report(rig, within, effector_errors(rig, within, distances, angles, whys, taken))
 
 
-def show(armature_object: Object, rig: Rig, report: Report) -> None:
-    """Write errors and message where the panel shows them, as far as they have changed."""
+def show(
+    armature_object: Object,
+    rig: Rig,
+    report: Report | BakeReport,
+    *,
+    unseen: float = 0.0,
+) -> None:
+    """Write errors and message where the panel shows them, as far as they have changed.
+
+    Args:
+        armature_object: The armature object.
+        rig: That was solved.
+        report: What came of it.
+        unseen: Change of an error [m, rad] that is not worth writing: what is written updates the scene.
+    """
     settings = settings_of(armature_object)
-    summary = report.summary()
-    if settings.last_message != summary or settings.last_reached != report.reached:
-        settings.last_message, settings.last_reached = summary, report.reached
-    for effector, error in zip(rig.effectors, report.effectors, strict=True):
-        entry = settings.effectors[effector.index]
-        for name, value in (("error_position", error.position), ("error_rotation", error.rotation)):
-            shown = NOT_MEASURED if value is None else value
-            if abs(getattr(entry, name) - shown) > SHOWN_DIGITS:
+
+    def write(block: Any, name: str, value: object) -> None:
+        if getattr(block, name) != value:
+            setattr(block, name, value)
+
+    write(settings, "last_message", report.summary())
+    write(settings, "last_reached", report.reached)
+    solved = {effector.index: row for row, effector in enumerate(rig.effectors)}
+    for index, entry in enumerate(settings.effectors):
+        row = solved.get(index)
+        for name, errors in zip(("error_position", "error_rotation"), report.worst_errors, strict=True):
+            shown = NOT_MEASURED if row is None or np.isnan(errors[row]) else float(errors[row])
+            if abs(getattr(entry, name) - shown) > unseen:
                 setattr(entry, name, shown)
-        if entry.why != error.why:
-            entry.why = error.why
-        if entry.taken != error.taken:
-            entry.taken = error.taken
+        write(entry, "why", "" if row is None else report.whys[row])
+        write(entry, "taken", "" if row is None else report.taken[row])

@@ -17,6 +17,7 @@ from ..core.rotation import (
     quat_from_axis_angle,
     quat_from_matrix,
 )
+from .animation import rotation_channel
 from .symmetry import rotation_in
 
 
@@ -83,14 +84,8 @@ def rotations_of(values: FloatArray, mode: str) -> FloatArray:
 
 def rotation_of(owner: Any) -> FloatArray:
     """Return the rotation of an object or a bone by its own channels, (3, 3)."""
-    if owner.rotation_mode == 'QUATERNION':
-        quat = np.array(owner.rotation_quaternion)
-    elif owner.rotation_mode == 'AXIS_ANGLE':
-        values = np.array(owner.rotation_axis_angle)
-        quat = quat_from_axis_angle(values[1:] if values[1:].any() else (0.0, 1.0, 0.0), values[0])
-    else:
-        return matrix_from_euler(np.array(owner.rotation_euler), order_index(owner.rotation_mode))
-    return matrix_from_quat(quat if quat.any() else (1.0, 0.0, 0.0, 0.0))
+    mode = owner.rotation_mode
+    return rotations_of(np.array([getattr(owner, rotation_channel(mode)[0])]), mode)[0]
 
 
 def set_rotation(owner: Any, turn: FloatArray, near: Sequence[float] | None) -> None:

@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import bpy
-import numpy as np
 from bpy.types import Depsgraph, Object
 
 from ..core import Diagnosis, Problem, Solution, Status, solve
 from ..core.diagnosis import diagnose as diagnosis_of
-from .armature import write_pose
 from .baking import BakeJob
 from .effectors import orientations, reasons
 from .entries import (
@@ -30,13 +28,16 @@ from .entries import (
     unpin,
 )
 from .following import Occasion, settle
+from .keying import key_pose
 from .limits import RigLimits, own_limits, read_limits, remove_limits
 from .masses import MassReport, own_masses, remove_masses
 from .mirror import MirrorReport, mirror
+from .outcome import effector_errors, reached_text, show
+from .poses import write_pose
 from .preset_files import preset_names, preset_path
 from .presets import PresetReport, load_preset, save_preset
 from .properties import settings_of
-from .reports import BakeReport, EffectorError, Report, Tolerances, all_reached, measured_status
+from .reports import BakeReport, EffectorError, Report, Tolerances, measured_status
 from .restoring import PoseSnapshot
 from .rig import Rig
 from .role_table import recognise_roles
@@ -57,6 +58,7 @@ __all__ = [
     "bake",
     "diagnose",
     "follow",
+    "key_pose",
     "load_preset",
     "make_target",
     "mirror",
@@ -109,37 +111,13 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
         distances, angles = rig.measure(armature_object, depsgraph, reading)
         taken = rig.taken(armature_object, depsgraph, reading)
     within = rig.tolerances(armature_object)
-    missed = within.missed(distances, angles)
     explanations = [error.why for error in solution.errors]
     whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
-    errors = tuple(
-        EffectorError(
-            name=effector.name,
-            bone=effector.bone,
-            position=None if np.isnan(distance) else float(distance),
-            rotation=None if np.isnan(angle) else float(angle),
-            reached=not miss,
-            why=why if miss else "",
-            kind=effector.kind,
-            tolerance_position=tolerance[0],
-            tolerance_rotation=tolerance[1],
-            taken=choice,
-        )
-        for effector, distance, angle, miss, tolerance, why, choice in zip(
-            rig.effectors,
-            distances,
-            angles,
-            missed,
-            within.own,
-            whys,
-            taken,
-            strict=True,
-        )
-    )
+    errors = effector_errors(rig, within, distances, angles, whys, taken)
     message = _solve_message(within, solution, errors)
-    status = measured_status(solution.status, not missed.any())
+    status = measured_status(solution.status, all(error.reached for error in errors))
     report = Report(status, message, solution.iterations, errors, notes)
-    rig.show(armature_object, distances, angles, report)
+    show(armature_object, rig, report)
     return report
 
 
@@ -147,8 +125,7 @@ def _solve_message(within: Tolerances, solution: Solution, errors: Sequence[Effe
     misses = within.misses_text(errors)
     if not misses:
         steps = "1 iteration" if solution.iterations == 1 else f"{solution.iterations} iterations"
-        count = sum(error.position is not None or error.rotation is not None for error in errors)
-        return f"{all_reached(count)} after {steps}" if count else "no effector has any influence: raise one"
+        return reached_text(errors, f" after {steps}")
     if solution.status is Status.MAX_ITERATIONS:
         misses += f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
     return misses

@@ -14,9 +14,9 @@ import bpy
 import numpy as np
 
 from ..core.errors import IKError
-from .effector_properties import POISE_PG_effector
+from .effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, POISE_PG_stored_bone
 from .joint_properties import ORDER_ITEMS, STIFFEST, POISE_PG_mass
-from .properties import POISE_PG_armature
+from .properties import METHOD_SETTINGS, POISE_PG_armature
 
 FORMAT: Final = "poise preset"
 VERSION: Final = 1
@@ -27,6 +27,9 @@ SUFFIX: Final = ".json"
 LARGEST: Final = 2**31
 """Numbers from here on fit no property [1]."""
 
+ROUNDING: Final = 1e-6
+"""What single precision may add to a stiffness [1]."""
+
 LISTS: Final = ("effectors", "joints", "masses")
 """What of a preset is a list with a bone in each element."""
 
@@ -35,39 +38,14 @@ SETTINGS: Final = (
     "iterations",
     "tolerance_position",
     "tolerance_rotation",
-    "damping",
-    "max_angle",
-    "null_space_gain",
-    "element_weight",
-    "gamma",
-    "clamp_distance",
-    "clamp_after_jump",
-    "alternate_jacobian",
+    *METHOD_SETTINGS,
     "move_root",
     "mass_source",
     "body_mass",
 )
 """Of the armature object."""
 
-EFFECTOR_FIELDS: Final = (
-    "name",
-    "part",
-    "kind",
-    "priority",
-    "weight",
-    "enabled",
-    "position_axes",
-    "orientation_axes",
-    "influence",
-    "chain_depth",
-    "axis",
-    "height",
-    "distance",
-    "is_support",
-    "stay",
-    "choice",
-    "stay_scope",
-)
+EFFECTOR_FIELDS: Final = ("name", "part", *SIDELESS, "axis")
 """Of an effector, written as they are."""
 
 POINTS: Final = {"point": "bone", "other_point": "other_bone"}
@@ -76,10 +54,11 @@ POINTS: Final = {"point": "bone", "other_point": "other_bone"}
 LENGTHS: Final = ("height", "distance")
 """Lengths in the world [m]; on a figure of another size they are as much longer or shorter."""
 
+NOT_UNIT: Final = 1e-3
+"""Difference of the length of a quaternion from 1 from which it is no rotation [1]."""
+
 MOST_TARGETS: Final = 100
 """Largest number of targets of one effector that a file may ask for."""
-
-FURTHER_BONES: Final = ("other_bone", "root_bone", "tip_bone")
 
 
 def preset_folder(*, create: bool = False) -> Path:
@@ -167,11 +146,6 @@ def write_preset(path: Path, data: Mapping[str, Any]) -> None:
         raise IKError(f"preset {path.name!r} is not written: one of its numbers is not finite") from error
 
 
-def plain(value: Any) -> Any:
-    """A property as JSON holds it."""
-    return value if isinstance(value, (str, bool, int, float)) else list(value)
-
-
 def _check_record(record: Any, where: str, what: str) -> None:
     if not isinstance(record, dict):
         raise IKError(f"{where} is no object")
@@ -193,6 +167,7 @@ def _check_record(record: Any, where: str, what: str) -> None:
         others = record.get("others", 0)
         if not isinstance(others, int) or isinstance(others, bool) or not 0 <= others <= MOST_TARGETS:
             raise IKError(f"{where}.others cannot be {others!r}")
+        _check_stored(record.get("stored", []), f"{where}.stored")
         return
     for name in ("lower", "upper", "stiffness", "preferred"):
         missing = [None] * 3 if name in ("lower", "upper") else [0.0] * 3
@@ -201,13 +176,9 @@ def _check_record(record: Any, where: str, what: str) -> None:
     for low, high in zip(record["lower"], record["upper"], strict=True):
         if low is not None and high is not None and low > high:
             raise IKError(f"{where} has a lower limit above its upper one")
-    if not all(0.0 <= value <= STIFFEST + 1e-6 for value in record["stiffness"]):
+    if not all(0.0 <= value <= STIFFEST + ROUNDING for value in record["stiffness"]):
         raise IKError(f"{where}.stiffness is not between 0 and {STIFFEST}")
-    axes = record.setdefault("axes", np.eye(3).tolist())
-    if not isinstance(axes, list) or len(axes) != 3:
-        raise IKError(f"{where}.axes are not three times three numbers")
-    for row in axes:
-        _three_numbers(row, f"{where}.axes")
+    _check_axes(record.setdefault("axes", np.eye(3).tolist()), f"{where}.axes")
     for name, default, types in (
         ("bend", 0.0, (int, float)),
         ("is_held", False, (bool,)),
@@ -219,6 +190,30 @@ def _check_record(record: Any, where: str, what: str) -> None:
             raise IKError(f"{where}.{name} is {record[name]!r}")
     if record["order"] not in {item[0] for item in ORDER_ITEMS}:
         raise IKError(f"{where}.order is {record['order']!r}")
+
+
+def _check_stored(records: Any, where: str) -> None:
+    """Refuse a stored pose that is none."""
+    if not isinstance(records, list):
+        raise IKError(f"{where} is no list")
+    for number, record in enumerate(records):
+        own = f"{where}[{number}]"
+        bone = record.get("bone") if isinstance(record, dict) else None
+        if not isinstance(bone, dict) or not isinstance(bone.get("name", ""), str):
+            raise IKError(f"{own} does not say which bone")
+        _check_axes(record.get("axes"), f"{own}.axes")
+        _three_numbers(record.get("location"), f"{own}.location")
+        _check_fields(POISE_PG_stored_bone, record, ("location", "rotation"), own)
+        rotation = np.array(record.get("rotation", []), dtype=np.float64)
+        if rotation.shape != (4,) or not abs(np.linalg.norm(rotation) - 1.0) < NOT_UNIT:
+            raise IKError(f"{own}.rotation is {record.get('rotation')!r}, wanted a quaternion of length 1")
+
+
+def _check_axes(axes: Any, where: str) -> None:
+    if not isinstance(axes, list) or len(axes) != 3:
+        raise IKError(f"{where} are not three times three numbers")
+    for row in axes:
+        _three_numbers(row, where)
 
 
 def _three_numbers(values: Any, where: str, *, may_be_none: bool = False) -> None:

@@ -14,44 +14,47 @@ A bone is found by its role and side and by which of several such bones it is; w
 What is not there is told and left out. Limits are about the axes of their bone, so the file has these axes
 along the limb ("axes": bend, bone, and across to both, as columns of the bone's own frame): on a bone whose
 axes lie otherwise limits are exchanged and turned round; where they lie askew the bone keeps what it has.
-Elbows and knees count from straight ("bend" at rest).
+Elbows and knees count from straight ("bend" at rest). A stored pose ("stored" of an effector) is turned in
+the same way; it counts from the rest pose, and its locations are in sizes of the figure.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from bpy.types import Object
 
 from ..core.arrays import FloatArray
 from ..core.errors import IKError
-from ..core.roles import Bend, Character, Role, Side
+from ..core.roles import Bend, Character, Role
+from ..core.roles.structure import TINY
 from ..core.rotation import EULER_ORDERS, order_index
 from ..core.skeleton import Skeleton
 from .armature import check_armature, read_armature
-from .effector_properties import POISE_PG_effector
+from .effector_properties import FURTHER_BONES, POISE_PG_effector, plain
 from .effectors import target_use
-from .entries import add_effector, make_target
+from .entries import add_effector, free_name, make_target
 from .limits import BoneLimits, entry_for, joint_entries, limits_of, store_limits, turned_limits
 from .masses import mass_entries, set_bone_masses
 from .preset_files import (
     EFFECTOR_FIELDS,
     FORMAT,
-    FURTHER_BONES,
     LENGTHS,
     POINTS,
     SETTINGS,
     VERSION,
-    plain,
     read_preset,
     write_preset,
 )
 from .properties import settings_of
-from .reports import listed, sentences
+from .reports import counted, listed, sentences
 from .role_table import SIDE_NAMES, read_character
 from .targets import check_present
+
+PARALLEL: Final = 1e-6
+"""Sine of the angle between a bone and an axis [1] up to which the axis says nothing of the bone's frame."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,8 @@ class PresetReport:
 
     def summary(self) -> str:
         """Return what was done, for the status bar."""
-        text = (
-            f"{len(self.effectors)} effectors and limits of {len(self.bones)} bones: {Path(self.path).stem}"
-        )
+        effectors, bones = counted(len(self.effectors), "effector"), counted(len(self.bones), "bone")
+        text = f"{effectors} and limits of {bones}: {Path(self.path).stem}"
         missing = (f"not here: {listed(self.missing)}",) if self.missing else ()
         return sentences(text, *missing, *self.notes)
 
@@ -86,7 +88,7 @@ def save_preset(armature_object: Object, path: Path) -> PresetReport:
     check_armature(armature_object)
     bones = _Bones.read(armature_object)
     settings = settings_of(armature_object)
-    effectors = [_effector_record(armature_object, bones, entry) for entry in settings.effectors]
+    effectors = [_effector_record(bones, entry) for entry in settings.effectors]
     joints = [
         _joint_record(armature_object, bones, entry)
         for name, entry in joint_entries(armature_object).items()
@@ -167,6 +169,8 @@ class _Bones:
     lengths: Mapping[str, float]
     size: float
     """Of the first figure, or of what there is, in the world [m]."""
+    own_size: float
+    """The same in the armature's own units."""
 
     @classmethod
     def read(cls, armature_object: Object) -> "_Bones":
@@ -174,8 +178,9 @@ class _Bones:
         character, _ = read_character(armature_object, skeleton)
         data: Any = armature_object.data
         size = character.figures[0].size if character.figures else skeleton.reach
-        size *= armature_object.matrix_world.median_scale
-        return cls(skeleton, character, {bone.name: bone.length for bone in data.bones}, float(size))
+        scale = armature_object.matrix_world.median_scale
+        lengths = {bone.name: bone.length for bone in data.bones}
+        return cls(skeleton, character, lengths, float(size * scale), float(size) or 1.0)
 
     def record(self, bone: str) -> dict[str, Any]:
         """What a file calls a bone."""
@@ -214,8 +219,8 @@ class _Bones:
             place = limb.joints.index(joint)
             if place + 1 < len(limb.joints):
                 away = rest[limb.joints[place + 1], :3, 3] - rest[joint, :3, 3]
-                along = away if np.linalg.norm(away) > 1e-9 else along
-            about = self._across(limb.figure, limb.side)
+                along = away if np.linalg.norm(away) > TINY else along
+            about = self._across(limb.figure)
             if limb.bend_axis is not None:
                 about = limb.bend_axis
                 if limb.roles[place] in (Role.LOWER_ARM, Role.LOWER_LEG):
@@ -223,11 +228,11 @@ class _Bones:
                     axis = rest[joint, :3, :3].T @ limb.bend_axis
         y = along / np.linalg.norm(along)
         x = about - (about @ y) * y
-        x = x / np.linalg.norm(x) if np.linalg.norm(x) > 1e-6 else rest[joint, :3, 0]
+        x = x / np.linalg.norm(x) if np.linalg.norm(x) > PARALLEL else rest[joint, :3, 0]
         frame = np.stack([x, y, np.cross(x, y)], axis=1)
         return rest[joint, :3, :3].T @ frame, bend, axis
 
-    def _across(self, figure: int, side: Side) -> FloatArray:
+    def _across(self, figure: int) -> FloatArray:
         if not self.character.figures:
             return np.array([1.0, 0.0, 0.0])
         return self.character.figures[figure].left
@@ -244,7 +249,7 @@ def _told(record: Mapping[str, Any]) -> str:
 # Effectors
 
 
-def _effector_record(armature_object: Object, bones: _Bones, entry: POISE_PG_effector) -> dict[str, Any]:
+def _effector_record(bones: _Bones, entry: POISE_PG_effector) -> dict[str, Any]:
     record: dict[str, Any] = {name: plain(getattr(entry, name)) for name in EFFECTOR_FIELDS}
     record["bone"] = bones.record(entry.bone)
     if len(entry.others):
@@ -255,6 +260,17 @@ def _effector_record(armature_object: Object, bones: _Bones, entry: POISE_PG_eff
     for name, of_bone in POINTS.items():
         length = bones.lengths.get(getattr(entry, of_bone), 1.0) or 1.0
         record[name] = (np.array(getattr(entry, name)) / length).tolist()
+    if entry.kind == 'STAY' and entry.stay == 'STORED':
+        record["stored"] = [
+            {
+                "bone": bones.record(bone.name),
+                "axes": bones.frame(bone.name)[0].tolist(),
+                "location": (np.array(bone.location) / bones.own_size).tolist(),
+                "rotation": list(bone.rotation),
+            }
+            for bone in entry.stored
+            if bone.name in bones.skeleton.names
+        ]
     return record
 
 
@@ -296,6 +312,9 @@ def _load_effector(
             setattr(entry, name, point.tolist())
     if entry.bone != bone:
         entry.bone = bone
+    entry.name = free_name(entries, entry.name, entry)
+    if entry.kind == 'STAY' and entry.stay == 'STORED':
+        _load_stored(bones, entry, record.get("stored", []), missing, notes)
     if is_new and target_use(entry) != 'NONE':
         try:
             make_target(armature_object, index)
@@ -304,6 +323,34 @@ def _load_effector(
         except IKError as error:  # a bone that is scaled to nothing
             notes.append(str(error))
     return entries[index].name
+
+
+def _load_stored(
+    bones: _Bones,
+    entry: POISE_PG_effector,
+    records: Sequence[Mapping[str, Any]],
+    missing: list[str],
+    notes: list[str],
+) -> None:
+    """Give an effector the stored pose of a file; one without any would let nothing be solved."""
+    found = [(bones.find(record["bone"]), record) for record in records]
+    missing += [_told(record["bone"]) for bone, record in found if bone is None]
+    here = {bone: record for bone, record in found if bone is not None}
+    if here:
+        entry.stored.clear()
+    for name, record in here.items():
+        turn = bones.frame(name)[0] @ np.array(record["axes"]).T  # own axes here from those of the file
+        w, *axis = record["rotation"]
+        rotation = np.array([w, *(turn @ np.array(axis))])
+        bone: Any = entry.stored.add()
+        bone.name, bone.rotation = name, (rotation / np.linalg.norm(rotation)).tolist()
+        bone.location = (turn @ np.array(record["location"]) * bones.own_size).tolist()
+    if not len(entry.stored):
+        entry.stay = 'REST'
+        notes.append(
+            f"effector {entry.name!r}: there is no stored pose for it here, so it stays near the rest pose. "
+            "Press Store Pose to give it one"
+        )
 
 
 # Limits

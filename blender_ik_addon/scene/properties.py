@@ -4,8 +4,8 @@
 """All lasting state of the add-on: `Object.poise` on the armature object.
 
 Lengths are metres and angles are radians, as Blender stores them. No property does any work when it changes.
-Every property can be overridden, so that a character linked from another file can carry effectors. Blender
-5.0 and later keep such overrides only if the character's own file holds some setting of Poise for it.
+Every property can be overridden, so that a character linked from another file can carry effectors, see
+`overrides` for how that is kept.
 """
 
 from collections.abc import Sequence

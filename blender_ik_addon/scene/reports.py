@@ -45,11 +45,21 @@ def _three_digits(number: float) -> str:
     return f"{number:.3g}" if size >= 1e-3 else f"{number:.1g}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Write names in a row, the first few of many."""
-    shown = ", ".join(repr(name) for name in names[:NAMES_SHOWN])
-    more = len(names) - NAMES_SHOWN
+def in_a_row(texts: Sequence[str]) -> str:
+    """Write texts in a row, the first few of many."""
+    shown = ", ".join(texts[:NAMES_SHOWN])
+    more = len(texts) - NAMES_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names in a row, in quotes, the first few of many."""
+    return in_a_row([repr(name) for name in names])
+
+
+def counted(count: int, what: str) -> str:
+    """Write how many there are of something: 1 target, 6 targets."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def all_reached(count: int) -> str:
@@ -61,9 +71,7 @@ def notes_on_branches(frames: Sequence[int]) -> tuple[str, ...]:
     """Write at which frames a motion goes over to another branch, if at any."""
     if not frames:
         return ()
-    shown = ", ".join(str(frame) for frame in frames[:NAMES_SHOWN])
-    more = len(frames) - NAMES_SHOWN
-    where = f"{'frame' if len(frames) == 1 else 'frames'} {shown}" + (f" and {more} more" if more > 0 else "")
+    where = f"{'frame' if len(frames) == 1 else 'frames'} {in_a_row([str(frame) for frame in frames])}"
     return (
         f"the motion goes over to another pose at {where}: spread over the frames around, as far as the "
         "targets leave room",
@@ -195,6 +203,13 @@ class Report:
         return all(effector.reached for effector in self.effectors)
 
     @property
+    def worst_errors(self) -> tuple[FloatArray, FloatArray]:
+        """Distances [m] and angles [rad] for the panel, (E,) each; nan where not asked for."""
+        amounts = [(effector.position, effector.rotation) for effector in self.effectors]
+        distances, angles = np.array(amounts, dtype=np.float64).reshape(-1, 2).T  # None becomes nan
+        return distances, angles
+
+    @property
     def whys(self) -> tuple[str, ...]:
         """What keeps each effector from its target, for the panel, (E,)."""
         return tuple(effector.why for effector in self.effectors)
@@ -269,6 +284,11 @@ class BakeReport:
         """Where each effector misses by most of its tolerances, (E,)."""
         rows = self.tolerances.excess(self.position_errors, self.rotation_errors).argmax(axis=0)
         return tuple(self.frames[row] for row in rows)
+
+    @property
+    def worst_errors(self) -> tuple[FloatArray, FloatArray]:
+        """Largest distances [m] and angles [rad] of all frames, for the panel, (E,) each; nan for none."""
+        return np.fmax.reduce(self.position_errors, axis=0), np.fmax.reduce(self.rotation_errors, axis=0)
 
     @property
     def whys(self) -> tuple[str, ...]:

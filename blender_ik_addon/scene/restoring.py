@@ -15,7 +15,6 @@ import numpy as np
 
 from ..core.errors import IKError
 from .animation import (
-    IS_BLENDER_5,
     Channel,
     ChannelKeys,
     KeyArrays,
@@ -29,6 +28,7 @@ from .animation import (
     read_keys,
 )
 from .armature import pose_bones_named
+from .compat import selectable
 
 _CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
 
@@ -242,17 +242,12 @@ def _restore_auto_key(scene: bpy.types.Scene, use: bool) -> None:
     scene.tool_settings.use_keyframe_insert_auto = use
 
 
-def _selectable(pose_bone: bpy.types.PoseBone) -> Any:
-    """Return what carries the bone's selection: the pose bone from 5.0, the bone before."""
-    return pose_bone if IS_BLENDER_5 else pose_bone.bone
-
-
 def _bone_selection(obj: Any) -> tuple[frozenset[str], str | None]:
     """Return the names of the selected bones, and of the active one."""
     if obj.pose is None:
         return frozenset(), None
     active = obj.data.bones.active
-    selected = frozenset(b.name for b in obj.pose.bones if _selectable(b).select)
+    selected = frozenset(b.name for b in obj.pose.bones if selectable(b).select)
     return selected, active.name if active is not None else None
 
 
@@ -264,7 +259,7 @@ def _restore_bones(object_uid: int, selected: frozenset[str], active: str | None
         return
     obj.data.bones.active = obj.data.bones.get(active) if active is not None else None
     for bone in obj.pose.bones:
-        _selectable(bone).select = bone.name in selected
+        selectable(bone).select = bone.name in selected
 
 
 def _layer_objects(view_layer: bpy.types.ViewLayer) -> dict[int, bpy.types.Object]:

@@ -12,24 +12,16 @@ from bpy.types import Depsgraph, Object
 from ..core import IKError, Pose, Problem, Skeleton, SolverOptions, forward_kinematics
 from ..core.arrays import FloatArray
 from ..core.options import USED_BY
-from .armature import (
-    Armature,
-    check_armature,
-    evaluated_matrices,
-    read_armature,
-    read_pose,
-    sheared_bones,
-    world_from_armature,
-)
-from .effector_properties import NOT_MEASURED
+from .armature import Armature, check_armature, read_armature, world_from_armature
 from .effectors import Effector, read_effectors
 from .goals import Plan, joints_of, make_goals, make_plan, measure, needs_joints, needs_origin, wanders
 from .kinds import CHOICES, KINDS
 from .limits import broken_limits
 from .masses import body_of
 from .memory import Origin
+from .poses import evaluated_matrices, read_pose, sheared_bones
 from .properties import method_settings, settings_of
-from .reports import BakeReport, Report, Tolerances, listed
+from .reports import Tolerances, listed
 from .rotation_modes import RotationLocks
 from .stage import Body, Goal, Posed, Stage
 from .targets import check_evaluated, read_amounts, world_from_targets
@@ -278,23 +270,6 @@ class Rig:
             options,
             tolerance_position=min(options.tolerance_position, SOLVE_MARGIN * FLOOR_TOLERANCE / scale),
         )
-
-    def show(
-        self, armature_object: Object, distances: FloatArray, angles: FloatArray, report: Report | BakeReport
-    ) -> None:
-        """Write errors (E,) and message where the panel shows them."""
-        settings = settings_of(armature_object)
-        settings.last_message, settings.last_reached = report.summary(), report.reached
-        for entry in settings.effectors:
-            entry.error_position = entry.error_rotation = NOT_MEASURED
-            entry.why = entry.taken = ""
-        for effector, distance, angle, why, taken in zip(
-            self.effectors, distances, angles, report.whys, report.taken, strict=True
-        ):
-            entry = settings.effectors[effector.index]
-            entry.error_position = NOT_MEASURED if np.isnan(distance) else distance
-            entry.error_rotation = NOT_MEASURED if np.isnan(angle) else angle
-            entry.why, entry.taken = why, taken
 
 
 def solver_options(armature_object: Object, scale: float) -> SolverOptions:

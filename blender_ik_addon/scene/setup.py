@@ -21,14 +21,16 @@ from ..core.revision import rows_of
 from ..core.roles import Character, Role
 from ..core.rotation import EULER_ORDERS, nearest_euler
 from ..core.skeleton import Skeleton
-from .armature import Armature, read_armature, read_pose
+from .armature import Armature, read_armature
 from .dependence import dependence
 from .effector_properties import POISE_PG_effector
-from .entries import add_effector, collection_of, make_target, remove_effector
+from .effectors import target_of
+from .entries import add_effector, collection_of, free_name, make_target, remove_effector
 from .limits import BoneLimits, entry_for, joint_entries, limits_of, own_limits, read_limits, store_limits
 from .parts import COLOURS, FOLLOWING, SHAPES, Part, body_parts
+from .poses import read_pose
 from .properties import settings_of
-from .reports import listed, sentences
+from .reports import counted, listed, sentences
 from .rig import notes_on_bones
 from .role_table import read_character, write_table
 from .targets import check_present
@@ -78,7 +80,7 @@ class SetupReport:
         if not self.ready:
             return sentences("no part of a body was recognised", *self.notes)
         bodies = " and ".join(f"a {body}" for body in self.bodies) or "no whole figure"
-        text = f"recognised {bodies}: {len(self.added)} targets made"
+        text = f"recognised {bodies}: {counted(len(self.added), 'target')} made"
         if self.kept:
             text += f", {len(self.kept)} were there already"
         if self.removed:
@@ -267,7 +269,9 @@ def _set_effectors(
     added: list[str] = []
     kept: list[str] = []
     notes: list[str] = []
-    removed = _remove_others(armature_object, {part.name for part in parts}, poles)
+    names = {part.name for part in parts}
+    removed = _remove_others(armature_object, names, poles)
+    poles_kept = [entry.part for entry in settings.effectors if entry.part and entry.part not in names]
     collection: Collection | None = None
     made: list[tuple[Part, Object]] = []
     for part in parts:
@@ -283,9 +287,10 @@ def _set_effectors(
         else:
             entry = settings.effectors[index]
             entry.part = part.name
-            if entry.bone == bone and entry.target is not None:
+            target = target_of(entry)
+            if entry.bone == bone and target is not None:
                 kept.append(part.name)
-                if links := dependence(entry.target, armature_object):
+                if links := dependence(target, armature_object):
                     notes.append(
                         f"the target of {part.name} depends on the armature ({', '.join(links)}): break that "
                         "link (Alt P clears a parent), or nothing can be solved"
@@ -293,22 +298,22 @@ def _set_effectors(
                 continue
             moved = entry.bone != bone
             entry.bone = bone
-            (added if entry.target is None else kept).append(part.name)
-            if entry.target is not None and moved:
-                _discard(entry.target)
+            (added if target is None else kept).append(part.name)
+            if target is not None and moved:
+                _discard(target)
         try:
             target = make_target(armature_object, index)
         except IKError as error:  # the bone is scaled to nothing
             notes.append(str(error))
-            for names in (added, kept):
-                names[:] = [name for name in names if name != part.name]
+            for told in (added, kept):
+                told[:] = [name for name in told if name != part.name]
             remove_effector(armature_object, index)
             continue
         collection = collection or _targets_collection(armature_object)
         _show(target, part, character, armature_object, collection)
         made.append((part, target))
     _follow_hips(settings.effectors, parts, made)
-    return tuple(added), tuple(kept), removed, notes
+    return tuple(added), (*kept, *poles_kept), removed, notes
 
 
 def _follow_hips(entries: Any, parts: Sequence[Part], made: Sequence[tuple[Part, Object]]) -> None:
@@ -339,7 +344,8 @@ def _find(entries: Any, part: Part, bone: str) -> int | None:
 
 def _fill(armature_object: Object, entry: POISE_PG_effector, part: Part, skeleton: Skeleton) -> None:
     data: Any = armature_object.data
-    entry.name = entry.part = part.name
+    entry.name = free_name(settings_of(armature_object).effectors, part.name, entry)
+    entry.part = part.name
     entry.priority = part.priority
     entry.is_support = part.what == "foot"
     if part.at_tail:

@@ -23,7 +23,8 @@ def context_armature(context: Context) -> Object | None:
         return active
     if active.users > 1:  # one user is its collection; a target has the effector as well
         for candidate in context.view_layer.objects:
-            if candidate.type == 'ARMATURE':
+            # The list has None for an object that has just been deleted.
+            if candidate is not None and candidate.type == 'ARMATURE':
                 effectors = settings_of(candidate).effectors
                 if any(
                     effector.target == active or any(other.target == active for other in effector.others)
@@ -59,6 +60,26 @@ def possible(operator: type[Operator], obstacle: str) -> bool:
     """Answer a poll, with the obstacle as the reason that the greyed-out button shows."""
     operator.poll_message_set(obstacle)
     return not obstacle
+
+
+class ArmatureOperator(Operator):
+    """An operator that needs an armature and nothing else; not registered itself."""
+
+    bl_options = {'REGISTER', 'UNDO'}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return possible(cls, obstacle_to(context, needs_effectors=False))
+
+
+class EffectorOperator(Operator):
+    """An operator that needs an armature with an effector; not registered itself."""
+
+    bl_options = {'REGISTER', 'UNDO'}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return possible(cls, obstacle_to(context))
 
 
 def answer(operator: Operator, report: posing.Report | posing.BakeReport) -> set[str]:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import bpy
 from bpy.props import IntProperty
-from bpy.types import Context, Event, Operator
+from bpy.types import Context, Event
 
 from ..core.errors import IKError
 from ..scene import posing
-from .acting import answer, obstacle_to, possible, refuse, require_armature
+from .acting import EffectorOperator, answer, refuse, require_armature
 
 logger = logging.getLogger(__name__)
 
@@ -25,12 +25,11 @@ TIMER_SECONDS = 0.01
 """Pause between two portions of a modal bake [s]: enough for one event to get through."""
 
 
-class POISE_OT_bake(Operator):
+class POISE_OT_bake(EffectorOperator):
     """Solve every frame and key the bones of the solved chains; Escape cancels and restores"""
 
     bl_idname = "poise.bake"
     bl_label = "Bake"
-    bl_options = {'REGISTER', 'UNDO'}
 
     # Hidden, because the redo panel would bake everything again at each touch; the range is in the sidebar.
     start: IntProperty(
@@ -51,10 +50,6 @@ class POISE_OT_bake(Operator):
         end: int
         _job: posing.BakeJob
         _timer: Any
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context))
 
     def frames(self) -> range | None:
         """Give the frames that were asked for; None for those in the settings."""

@@ -8,25 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
-from bpy.types import Context, Operator
+from bpy.types import Context
 
 from ..core.errors import IKError
 from ..scene import posing
 from ..scene.properties import settings_of
-from .acting import active_bone, obstacle_to, possible, refuse, require_armature, selected_bones
+from .acting import ArmatureOperator, active_bone, refuse, require_armature, selected_bones
 
 
-class _ArmatureOperator(Operator):
-    """An operator that needs an armature and nothing else; not registered itself."""
-
-    bl_options = {'REGISTER', 'UNDO'}
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context, needs_effectors=False))
-
-
-class POISE_OT_setup_character(_ArmatureOperator):
+class POISE_OT_setup_character(ArmatureOperator):
     """Make targets, limits and priorities for hips, feet, hands and head of the armature"""
 
     bl_idname = "poise.setup_character"
@@ -67,7 +57,7 @@ class POISE_OT_setup_character(_ArmatureOperator):
         return {'FINISHED'}
 
 
-class POISE_OT_recognise_roles(_ArmatureOperator):
+class POISE_OT_recognise_roles(ArmatureOperator):
     """Fill the table of roles from the bones' names and places; changes in it are lost"""
 
     bl_idname = "poise.recognise_roles"
@@ -82,7 +72,7 @@ class POISE_OT_recognise_roles(_ArmatureOperator):
         return {'FINISHED'}
 
 
-class POISE_OT_edit_roles(_ArmatureOperator):
+class POISE_OT_edit_roles(ArmatureOperator):
     """Add the active bone to the table of roles, or take the active row out of it"""
 
     bl_idname = "poise.edit_roles"
@@ -104,8 +94,12 @@ class POISE_OT_edit_roles(_ArmatureOperator):
     def execute(self, context: Context) -> set[str]:
         settings = settings_of(require_armature(context))
         if self.action == 'ADD':
+            bone = active_bone(context)
+            if not bone:
+                self.report({'ERROR'}, "Make the bone active that is to have a role, in Pose Mode")
+                return {'CANCELLED'}
             row: Any = settings.roles.add()
-            row.bone, row.reason = active_bone(context), "chosen by hand"
+            row.bone, row.reason = bone, "chosen by hand"
             settings.active_role = len(settings.roles) - 1
         elif settings.active_role < len(settings.roles):
             settings.roles.remove(settings.active_role)
@@ -113,7 +107,7 @@ class POISE_OT_edit_roles(_ArmatureOperator):
         return {'FINISHED'}
 
 
-class POISE_OT_read_limits(_ArmatureOperator):
+class POISE_OT_read_limits(ArmatureOperator):
     """Read IK limits, IK stiffness and Limit Rotation constraints of all bones, to be edited"""
 
     bl_idname = "poise.read_limits"
@@ -128,7 +122,7 @@ class POISE_OT_read_limits(_ArmatureOperator):
         return {'FINISHED'}
 
 
-class POISE_OT_edit_limits(_ArmatureOperator):
+class POISE_OT_edit_limits(ArmatureOperator):
     """Give the selected bones limits of their own, or let them have those of the rig again"""
 
     bl_idname = "poise.edit_limits"
@@ -164,7 +158,7 @@ class POISE_OT_edit_limits(_ArmatureOperator):
         return {'FINISHED'}
 
 
-class POISE_OT_edit_masses(_ArmatureOperator):
+class POISE_OT_edit_masses(ArmatureOperator):
     """Give the selected bones masses of their own, or let them weigh their share of the body"""
 
     bl_idname = "poise.edit_masses"
@@ -199,7 +193,7 @@ class POISE_OT_edit_masses(_ArmatureOperator):
         return {'FINISHED'}
 
 
-class POISE_OT_save_preset(_ArmatureOperator):
+class POISE_OT_save_preset(ArmatureOperator):
     """Save effectors, limits, stiffness and solver settings as a preset, by the roles of the bones"""
 
     bl_idname = "poise.save_preset"
@@ -223,7 +217,7 @@ class POISE_OT_save_preset(_ArmatureOperator):
         return {'FINISHED'}
 
 
-class POISE_OT_load_preset(_ArmatureOperator):
+class POISE_OT_load_preset(ArmatureOperator):
     """Set the armature up as a preset says; bones that it does not have are told"""
 
     bl_idname = "poise.load_preset"
@@ -239,11 +233,11 @@ class POISE_OT_load_preset(_ArmatureOperator):
             report = posing.load_preset(require_armature(context), posing.preset_path(self.name))
         except IKError as error:
             return refuse(self, error)
-        self.report({'WARNING'} if report.missing else {'INFO'}, f"Loaded {report.summary()}")
+        self.report({'WARNING'} if report.missing or report.notes else {'INFO'}, f"Loaded {report.summary()}")
         return {'FINISHED'}
 
 
-class POISE_OT_mirror(_ArmatureOperator):
+class POISE_OT_mirror(ArmatureOperator):
     """Mirror pose, targets, limits and effector settings to the other side"""
 
     bl_idname = "poise.mirror"

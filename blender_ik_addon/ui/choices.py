@@ -8,25 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import bpy
 from bpy.props import IntProperty
-from bpy.types import Context, Operator, UILayout
+from bpy.types import Context, UILayout
 
 from ..core.errors import IKError
 from ..scene import posing
 from ..scene.effector_properties import POISE_PG_effector
 from ..scene.properties import settings_of
-from .acting import obstacle_to, possible, refuse, require_armature
+from .acting import EffectorOperator, refuse, require_armature
 
 
-class POISE_OT_add_choice(Operator):
+class POISE_OT_add_choice(EffectorOperator):
     """Add the selected objects as further targets, of which one is enough; an empty where none is selected"""
 
     bl_idname = "poise.add_choice"
     bl_label = "Add Target to Choose From"
-    bl_options = {'REGISTER', 'UNDO'}
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
@@ -43,21 +38,16 @@ class POISE_OT_add_choice(Operator):
         return {'FINISHED'}
 
 
-class POISE_OT_remove_choice(Operator):
+class POISE_OT_remove_choice(EffectorOperator):
     """Take a target away from those to choose from; the object stays in the scene"""
 
     bl_idname = "poise.remove_choice"
     bl_label = "Remove Target to Choose From"
-    bl_options = {'REGISTER', 'UNDO'}
 
     number: IntProperty(name="Number", description="Which target, 0 the first", default=0, min=0)
 
     if TYPE_CHECKING:
         number: int
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)

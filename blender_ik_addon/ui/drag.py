@@ -19,7 +19,6 @@ from bpy.types import Context, Event, Object, Operator, WorkSpaceTool
 
 from ..core.arrays import FloatArray
 from ..core.errors import IKError
-from ..scene import keying
 from ..scene.dragging import Drag
 from ..scene.reports import length_text
 from . import overlay
@@ -367,30 +366,6 @@ def bone_at(
     return None if found is None else (bones[found[0]].name, found[1] * bones[found[0]].bone.length)
 
 
-class POISE_OT_key_pose(Operator):
-    """Key the bones that Poise solves as they are on the present frame"""
-
-    bl_idname = "poise.key_pose"
-    bl_label = "Key Pose"
-    bl_options = {'REGISTER', 'UNDO'}
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context))
-
-    def execute(self, context: Context) -> set[str]:
-        try:
-            count = keying.key_pose(require_armature(context), context.evaluated_depsgraph_get())
-        except IKError as error:
-            return refuse(self, error)
-        if not count:
-            self.report({'WARNING'}, "Nothing was keyed: no bone is solved")
-            return {'CANCELLED'}
-        frame = context.scene.frame_current
-        self.report({'INFO'}, f"Keyed {count} bone{'s' if count > 1 else ''} on frame {frame}")
-        return {'FINISHED'}
-
-
 class POISE_drag_tool(WorkSpaceTool):
     """The tool in the toolbar: click selects, drag drags."""
 
@@ -422,7 +397,7 @@ class POISE_drag_tool(WorkSpaceTool):
         layout.prop(tool.operator_properties("poise.drag"), "keep_orientation")
 
 
-CLASSES = (POISE_OT_drag, POISE_OT_key_pose)
+CLASSES = (POISE_OT_drag,)
 
 _register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLASSES)
 

@@ -4,6 +4,7 @@
 """What is at the mouse: a pie menu, and a pin for the bones that are selected."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import bpy
@@ -12,6 +13,7 @@ from bpy.types import Context, Menu, Object, Operator
 from ..core.errors import IKError
 from ..scene import posing
 from ..scene.effector_properties import PINNABLE
+from ..scene.effectors import target_of
 from ..scene.properties import settings_of
 from .acting import context_armature, obstacle_to, possible, refuse, require_armature
 from .overlay import overlay_of
@@ -30,6 +32,17 @@ def pinnable_entries(armature: Object, bone: str) -> Iterator[int]:
     for index, entry in enumerate(settings_of(armature).effectors):
         if entry.bone == bone and entry.kind in PINNABLE:
             yield index
+
+
+def let_go(armature: Object, index: int) -> None:
+    """Unpin an effector; one without a target was there for the pin alone, and goes with it."""
+    settings = settings_of(armature)
+    if target_of(settings.effectors[index]) is not None:
+        posing.unpin(armature, index)
+        return
+    posing.remove_effector(armature, index)
+    if settings.active_effector > index or settings.active_effector >= len(settings.effectors):
+        settings.active_effector = max(0, settings.active_effector - 1)
 
 
 class POISE_OT_pin_bones(Operator):
@@ -57,9 +70,12 @@ class POISE_OT_pin_bones(Operator):
                 if not own:
                     own.append(posing.add_effector(armature, bone, make_target=False))
                     changed += 1
-                for index in own:
-                    (posing.unpin if held else posing.pin)(armature, index)
+                for index in () if held else own:
+                    posing.pin(armature, index)
                     changed += 1
+            for index in sorted(chain(*entries.values()), reverse=True) if held else ():
+                let_go(armature, index)
+                changed += 1
         except IKError as error:
             refused = refuse(self, error)
             return {'FINISHED'} if changed else refused

@@ -8,22 +8,32 @@ from typing import TYPE_CHECKING, Literal
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
-from bpy.types import Context, Object, Operator
+from bpy.types import Context, Operator
 
 from ..core.errors import IKError
 from ..scene import posing
 from ..scene.effector_properties import KIND_ITEMS
 from ..scene.effectors import lacks_target
 from ..scene.properties import settings_of
-from .acting import answer, context_armature, obstacle_to, possible, refuse, require_armature
+from ..scene.reports import counted, sentences
+from .acting import (
+    ArmatureOperator,
+    EffectorOperator,
+    answer,
+    context_armature,
+    obstacle_to,
+    possible,
+    refuse,
+    require_armature,
+    selected_bones,
+)
 
 
-class POISE_OT_add_effector(Operator):
+class POISE_OT_add_effector(ArmatureOperator):
     """Add an effector to every selected bone, or to the active bone outside Pose Mode"""
 
     bl_idname = "poise.add_effector"
     bl_label = "Add Effector"
-    bl_options = {'REGISTER', 'UNDO'}
 
     bone: StringProperty(
         name="Bone",
@@ -47,22 +57,10 @@ class POISE_OT_add_effector(Operator):
         kind: str
         make_targets: bool
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context, needs_effectors=False))
-
-    def bone_names(self, context: Context, armature: Object) -> list[str]:
-        """Give the bones that are meant: the one asked for, those selected, or the active one."""
-        if self.bone:
-            return [self.bone]
-        selected = context.selected_pose_bones_from_active_object or ()
-        active = armature.data.bones.active  # pyright: ignore[reportAttributeAccessIssue]
-        return [bone.name for bone in selected] or ([active.name] if active else [])
-
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
         settings = settings_of(armature)
-        names = self.bone_names(context, armature)
+        names = [self.bone] if self.bone else selected_bones(context)
         if not names:
             self.report({'ERROR'}, "Select the bones that are to follow a target, in Pose Mode")
             return {'CANCELLED'}
@@ -78,16 +76,11 @@ class POISE_OT_add_effector(Operator):
         return {'FINISHED'}
 
 
-class POISE_OT_remove_effector(Operator):
+class POISE_OT_remove_effector(EffectorOperator):
     """Remove the active effector from the list; its target stays in the scene"""
 
     bl_idname = "poise.remove_effector"
     bl_label = "Remove Effector"
-    bl_options = {'REGISTER', 'UNDO'}
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
@@ -101,12 +94,11 @@ class POISE_OT_remove_effector(Operator):
         return {'FINISHED'}
 
 
-class POISE_OT_move_effector(Operator):
+class POISE_OT_move_effector(EffectorOperator):
     """Move the active effector up or down in the list; importance is set by its priority, not by its place"""
 
     bl_idname = "poise.move_effector"
     bl_label = "Move Effector"
-    bl_options = {'REGISTER', 'UNDO'}
 
     direction: EnumProperty(
         name="Direction",
@@ -117,10 +109,6 @@ class POISE_OT_move_effector(Operator):
 
     if TYPE_CHECKING:
         direction: Literal['UP', 'DOWN']
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         settings = settings_of(require_armature(context))
@@ -161,16 +149,15 @@ class POISE_OT_make_targets(Operator):
         except IKError as error:
             refused = refuse(self, error)
             return {'FINISHED'} if made else refused
-        self.report({'INFO'}, f"Made {made} target{'s' if made > 1 else ''}")
+        self.report({'INFO'}, f"Made {counted(made, 'target')}")
         return {'FINISHED'}
 
 
-class POISE_OT_pin(Operator):
+class POISE_OT_pin(EffectorOperator):
     """Hold the bone of the active effector where it is now, or let it go again"""
 
     bl_idname = "poise.pin"
     bl_label = "Pin"
-    bl_options = {'REGISTER', 'UNDO'}
 
     action: EnumProperty(
         name="Action",
@@ -186,10 +173,6 @@ class POISE_OT_pin(Operator):
     if TYPE_CHECKING:
         action: Literal['TOGGLE', 'PIN', 'UNPIN']
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context))
-
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
         settings = settings_of(armature)
@@ -203,16 +186,11 @@ class POISE_OT_pin(Operator):
         return {'FINISHED'}
 
 
-class POISE_OT_store_pose(Operator):
+class POISE_OT_store_pose(EffectorOperator):
     """Store the present pose as that near which the bones of the active effector stay"""
 
     bl_idname = "poise.store_pose"
     bl_label = "Store Pose"
-    bl_options = {'REGISTER', 'UNDO'}
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
@@ -220,20 +198,15 @@ class POISE_OT_store_pose(Operator):
             count = posing.store_pose(armature, settings_of(armature).active_effector)
         except IKError as error:
             return refuse(self, error)
-        self.report({'INFO'}, f"Stored the pose of {count} bone{'s' if count > 1 else ''}")
+        self.report({'INFO'}, f"Stored the pose of {counted(count, 'bone')}")
         return {'FINISHED'}
 
 
-class POISE_OT_solve_pose(Operator):
+class POISE_OT_solve_pose(EffectorOperator):
     """Move the skeleton so that every enabled effector reaches its target"""
 
     bl_idname = "poise.solve_pose"
     bl_label = "Solve Pose"
-    bl_options = {'REGISTER', 'UNDO'}
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         try:
@@ -241,6 +214,25 @@ class POISE_OT_solve_pose(Operator):
         except IKError as error:
             return refuse(self, error)
         return answer(self, report)
+
+
+class POISE_OT_key_pose(EffectorOperator):
+    """Key the bones that Poise solves as they are on the present frame"""
+
+    bl_idname = "poise.key_pose"
+    bl_label = "Key Pose"
+
+    def execute(self, context: Context) -> set[str]:
+        try:
+            keyed = posing.key_pose(require_armature(context), context.evaluated_depsgraph_get())
+        except IKError as error:
+            return refuse(self, error)
+        if not keyed.count:
+            self.report({'WARNING'}, sentences("nothing was keyed", *(keyed.notes or ("no bone is solved",))))
+            return {'CANCELLED'}
+        done = f"keyed {counted(keyed.count, 'bone')} on frame {context.scene.frame_current}"
+        self.report({'WARNING'} if keyed.notes else {'INFO'}, sentences(done, *keyed.notes))
+        return {'FINISHED'}
 
 
 class POISE_OT_live(Operator):
@@ -283,16 +275,11 @@ class POISE_OT_live(Operator):
         return {'FINISHED'} if report is None else answer(self, report)
 
 
-class POISE_OT_diagnose(Operator):
+class POISE_OT_diagnose(EffectorOperator):
     """Say what the present pose allows the effectors: which directions are lost, and what hangs together"""
 
     bl_idname = "poise.diagnose"
     bl_label = "Diagnose Pose"
-    bl_options = {'REGISTER', 'UNDO'}
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context))
 
     def execute(self, context: Context) -> set[str]:
         try:
@@ -311,6 +298,7 @@ CLASSES = (
     POISE_OT_pin,
     POISE_OT_store_pose,
     POISE_OT_solve_pose,
+    POISE_OT_key_pose,
     POISE_OT_live,
     POISE_OT_diagnose,
 )

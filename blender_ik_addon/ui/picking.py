@@ -13,6 +13,12 @@ import numpy.typing as npt
 
 from ..core.arrays import FloatArray
 
+ORTHOGRAPHIC: Final = 1e-12
+"""Length of the last row of a view's projection [1/m] below which it has no perspective: it is 0 then."""
+
+INSIDE: Final = 1e-3
+"""How much farther away the end of a bone is than its middle [pixels], of bones that meet under the mouse."""
+
 PARALLEL: Final = 0.05
 """Sine of the angle between the line of sight and an axis [1], from which a mouse says how far along it."""
 
@@ -49,7 +55,7 @@ class View:
         near, far = self.ray(pixel)
         # Depth is w in perspective and z where the view is orthographic: along the normal of the view plane.
         normal = self.perspective[3, :3]
-        if np.linalg.norm(normal) < 1e-12:
+        if np.linalg.norm(normal) < ORTHOGRAPHIC:
             normal = self.perspective[2, :3]
         return near + (far - near) * (normal @ (place - near)) / (normal @ (far - near))
 
@@ -98,7 +104,7 @@ def nearest_segment(
     parts = np.clip(parts, 0.0, 1.0)
     distances = np.linalg.norm(starts + parts[:, None] * ways - np.array(mouse), axis=1)
     # Of bones that meet under the mouse the one is meant whose inside is there, not the end of its parent.
-    ranked = distances + 1e-3 * np.abs(parts - 0.5)
+    ranked = distances + INSIDE * np.abs(parts - 0.5)
     ranked = np.where(np.isnan(ranked), np.inf, ranked)
     best = int(ranked.argmin())
     return (best, float(parts[best])) if ranked[best] <= radius else None

@@ -54,6 +54,7 @@ from blender_ik_addon.core.mechanism import PosedMechanism
 from blender_ik_addon.core.problem import System
 from blender_ik_addon.core.rotation import matrix_from_rotvec
 from scripts.examples import peers, trees
+from scripts.examples.tables import markdown_table
 from scripts.examples.trees import PlainLoop, Tree
 
 FIGURES: Final = ("human", "humanf")
@@ -626,8 +627,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 def markdown(measured: Sequence[Row], surroundings: dict[str, Any], command: str) -> str:
     """The page for the documentation."""
-    lines = [HEADINGS, ("---",) * len(HEADINGS), *map(cells, measured)]
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    table = markdown_table([HEADINGS, *map(cells, measured)])
     facts = "; ".join(f"{key} {value}" for key, value in surroundings.items())
     return f"{INTRODUCTION.format(command=command)}\n{summary(measured)}\n\n{table}\n\nRun with: {facts}.\n"
 

@@ -35,6 +35,7 @@ from blender_ik_addon.core.rotation import rotvec_from_matrix  # noqa: E402
 from blender_ik_addon.scene.dragging import Drag  # noqa: E402
 from blender_ik_addon.scene.setup import setup_character  # noqa: E402
 from scripts.examples import scenario  # noqa: E402
+from scripts.examples.tables import markdown_table  # noqa: E402
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -166,8 +167,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
         "feet slip, on the way [mm]",
         "at rest",
     )
-    rows = [heads, ("---",) * len(heads)]
-    rows += [
+    rows = [
         (
             WAYS[o.bone][0],
             o.place,
@@ -178,7 +178,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
         )
         for o in outcomes
     ]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return markdown_table([heads, *rows])
 
 
 def summary(outcomes: Sequence[Outcome], steps: int, command: str) -> str:

@@ -44,6 +44,7 @@ from blender_ik_addon.core.tracking import Tracker  # noqa: E402
 from blender_ik_addon.scene import live, posing  # noqa: E402
 from blender_ik_addon.scene.restoring import PoseSnapshot  # noqa: E402
 from scripts.examples import scenario  # noqa: E402
+from scripts.examples.tables import markdown_table  # noqa: E402
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -385,12 +386,6 @@ def verdicts(rows: Sequence[Timed]) -> list[tuple[str, bool]]:
     ]
 
 
-def as_markdown(lines: Sequence[Sequence[str]]) -> str:
-    """A table of which the first line is the heading."""
-    first, *others = lines
-    return "\n".join(f"| {' | '.join(line)} |" for line in (first, ["---"] * len(first), *others))
-
-
 def page(rows: Sequence[Timed], surroundings: dict[str, object], command: str) -> str:
     """The page of the manual."""
     paths = "\n".join(f"- *{case.name}*: {(case.path.__doc__ or '').splitlines()[0]}" for case in CASES)
@@ -416,7 +411,7 @@ times are processor time of all threads.
 """
     told = [f"- {'yes' if met else 'NO'}: {what}" for what, met in verdicts(rows)]
     about = ", ".join(f"{name} {value}" for name, value in surroundings.items())
-    table = as_markdown([HEADINGS, *map(cells, rows)])
+    table = markdown_table([HEADINGS, *map(cells, rows)])
     wall = max(row.wall for row in rows)
     about += f"; the wall clock went up to {wall:.1f} times as fast as processor time"
     return "\n\n".join([introduction.rstrip(), table, "\n".join(told), f"Measured with {about}."]) + "\n"

@@ -45,6 +45,7 @@ import blender_ik_addon  # noqa: E402
 from blender_ik_addon.core.rotation import euler_from_matrix, matrix_from_euler, order_index  # noqa: E402
 from blender_ik_addon.scene import posing  # noqa: E402
 from scripts.examples import scenario  # noqa: E402
+from scripts.examples.tables import markdown_table, text_table  # noqa: E402
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -705,12 +706,6 @@ def limits_table() -> list[tuple[str, ...]]:
     ]
 
 
-def as_markdown(lines: Sequence[Sequence[str]]) -> str:
-    """Return cells as a table, the first line of them as its head."""
-    head, *body = lines
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ("---",) * len(head), *body))
-
-
 def page(measured: Sequence[Row], surroundings: dict[str, Any], command: str) -> str:
     """Return the page for the documentation."""
     introduction = INTRODUCTION.format(
@@ -722,27 +717,18 @@ def page(measured: Sequence[Row], surroundings: dict[str, Any], command: str) ->
         ours=LIMIT_SLACK,
         theirs=MATRIX_SLACK,
     )
-    parts = [introduction.rstrip(), as_markdown([HEADINGS, *map(cells, measured)])]
+    parts = [introduction.rstrip(), markdown_table([HEADINGS, *map(cells, measured)])]
     parts.append("\n".join(f"- {VERDICTS[met]}: {what}" for what, met in verdicts(measured)))
     missed = [line for row in measured if row.label == OURS for line in failures(row)]
     if missed:
         parts += ["Missed by Poise, with their numbers:", "\n".join(f"- {line}" for line in missed)]
-    parts += ["## Limits", SOURCE, as_markdown(limits_table())]
+    parts += ["## Limits", SOURCE, markdown_table(limits_table())]
     parts.append(
         "On the right, y and z are mirrored. Where there is no range, the bone is locked (`lock_ik`). "
         f"Rotation mode {ORDER}; the hips keep Rigify's quaternions and have no limits."
     )
     parts.append("Run with: " + "; ".join(f"{key} {value}" for key, value in surroundings.items()) + ".")
     return "\n\n".join(parts) + "\n"
-
-
-def text_table(lines: Sequence[Sequence[str]]) -> str:
-    """Return cells as aligned text for the terminal."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
 
 
 def as_json(measured: Sequence[Row], surroundings: dict[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,9 @@ from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.core.kinematics import forward_kinematics
 from blender_ik_addon.core.rotation import EULER_ORDERS
-from blender_ik_addon.scene.armature import Armature, evaluated_matrices, read_armature, read_pose
+from blender_ik_addon.scene.armature import Armature, read_armature
+from blender_ik_addon.scene.poses import evaluated_matrices, read_pose
+from scripts.examples.tables import markdown_table
 
 TOLERANCE = 1e-5
 """Largest difference that is accepted, relative to the rig's size [1]."""
@@ -283,8 +285,7 @@ left out, with the reason.
 
 def markdown(rows: list[Comparison]) -> str:
     """Return the table for the documentation."""
-    lines = [HEADINGS, ("---",) * len(HEADINGS), *map(cells, rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    return markdown_table([HEADINGS, *map(cells, rows)]) + "\n"
 
 
 def summary(rows: list[Comparison]) -> str:

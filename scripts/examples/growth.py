@@ -51,6 +51,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from blender_ik_addon.core import Pose, Problem, ReachPoint, Skeleton, forward_kinematics, solve_sequence
 from blender_ik_addon.core.arrays import FloatArray
+from scripts.examples.tables import markdown_table
 
 REACH: Final = 2.0
 """From root to tip along the bones [m]."""
@@ -421,8 +422,7 @@ def markdown(
     parts.append("\n".join(f"- {sentence(growth)}" for growth in growths(measured)))
     if plot:
         parts.append(f"![Time per frame and memory over bones, effectors and frames]({plot})")
-    lines = [HEADINGS, ("---",) * len(HEADINGS), *map(cells, measured)]
-    parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+    parts.append(markdown_table([HEADINGS, *map(cells, measured)]))
     if missed:
         parts.append("Not finished in time: " + "; ".join(_short(case) for case in missed) + ".")
     parts.append("Run with: " + "; ".join(f"{key} {value}" for key, value in surroundings.items()) + ".")

@@ -32,6 +32,7 @@ import blender_ik_addon  # noqa: E402
 from blender_ik_addon.core import METHODS  # noqa: E402
 from blender_ik_addon.core.rotation import rotvec_from_matrix  # noqa: E402
 from scripts.examples import scenario, table_reach  # noqa: E402
+from scripts.examples.tables import markdown_table  # noqa: E402
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -181,11 +182,6 @@ def compare(methods: Sequence[str], frames: Sequence[int], *, far: bool) -> list
 # ---------------------------------------------------------------- page
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    heads, *others = rows
-    return "\n".join("| " + " | ".join(row) + " |" for row in (heads, ("---",) * len(heads), *others))
-
-
 def _millimetres(metres: float) -> str:
     return "–" if np.isnan(metres) else _short(1e3 * metres)
 
@@ -228,7 +224,7 @@ def summary_table(outcomes: Sequence[Outcome]) -> str:
                 "–" if yardstick is None else f"{o.seconds / yardstick:.2f}",
             )
         )
-    return _table(rows)
+    return markdown_table(rows)
 
 
 def effector_table(outcomes: Sequence[Outcome]) -> str:
@@ -246,7 +242,7 @@ def effector_table(outcomes: Sequence[Outcome]) -> str:
             )
         ]
         rows.append((o.method, *cells))
-    return _table(rows)
+    return markdown_table(rows)
 
 
 def why_default(near: Sequence[Outcome], far: Sequence[Outcome]) -> str:
@@ -286,7 +282,7 @@ def why_default(near: Sequence[Outcome], far: Sequence[Outcome]) -> str:
 def page(near: Sequence[Outcome], far: Sequence[Outcome], command: str) -> str:
     """The page for the manual."""
     methods = [o.method for o in near]
-    good = _table([("method", "good for"), *((method, GOOD_FOR[method]) for method in methods)])
+    good = markdown_table([("method", "good for"), *((method, GOOD_FOR[method]) for method in methods)])
     frames = f"Made by `{command}` with Blender {bpy.app.version_string}."
     about = (
         "Rigify's basic human follows the six empties of [the demo](demo.md), solved and baked with each "

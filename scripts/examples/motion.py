@@ -43,6 +43,7 @@ from scripts.examples.recordings import (
     measure,
     read,
 )
+from scripts.examples.tables import markdown_table, typed
 
 HEADINGS: Final = (
     "motion",
@@ -183,12 +184,6 @@ jumps and frames not reached are those of all clips together.
 """
 
 
-def table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    rows = [headings, ("---",) * len(headings), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
-
-
 TRIAL_HEADINGS: Final = (
     "assumed",
     "elbows [cm]",
@@ -222,7 +217,7 @@ def markdown(
     parts = [
         INTRODUCTION.format(command=command, ratio=JUMP_RATIO, least=JUMP_LEAST),
         summary(rows) + "\n",
-        table(HEADINGS, [*map(cells, rows)]),
+        markdown_table([HEADINGS, *map(cells, rows)]) + "\n",
     ]
     if picture is not None:
         parts.append(f"![Distance of elbows and knees from the recording, and largest steps]({picture})\n")
@@ -230,13 +225,15 @@ def markdown(
         assumptions = ASSUMPTIONS.format(
             clips=len(rows), others=facts["other clips"], frames=facts["frames of a comparison"]
         )
-        parts.append(assumptions + table(TRIAL_HEADINGS, [*map(trial_cells, trials)]))
+        parts.append(assumptions + markdown_table([TRIAL_HEADINGS, *map(trial_cells, trials)]) + "\n")
     clips = [
         (row.kind, row.clip, row.unit, f"{row.joints}, {row.moving} moved", row.hands, row.largest_step_at)
         for row in rows
     ]
     parts.append(
-        SKELETONS + table(("motion", "clip", "unit taken", "joints", "hands", "largest step of"), clips)
+        SKELETONS
+        + markdown_table([("motion", "clip", "unit taken", "joints", "hands", "largest step of"), *clips])
+        + "\n"
     )
     parts.append("Run with: " + "; ".join(f"{key} {value}" for key, value in facts.items()) + ".\n")
     return "\n".join(parts)
@@ -280,11 +277,6 @@ def draw(path: Path, rows: Sequence[Row], before: Sequence[Row]) -> None:
     canvas.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     canvas.savefig(path, dpi=100)
-
-
-def _shown(path: Path) -> str:
-    """A path as others may type it: nobody else has this machine's folders."""
-    return path.name if path.is_absolute() else path.as_posix()
 
 
 def main() -> int:
@@ -351,8 +343,8 @@ def main() -> int:
         picture = None
         if options.picture is not None:
             picture = Path(os.path.relpath(options.picture, options.markdown.parent)).as_posix()
-            flags.append(f"--picture {_shown(options.picture)}")
-        command = " ".join(["scripts/motion", *flags, f"--markdown {_shown(options.markdown)}"])
+            flags.append(f"--picture {typed(options.picture)}")
+        command = " ".join(["scripts/motion", *flags, f"--markdown {typed(options.markdown)}"])
         options.markdown.write_text(markdown(rows, trials, facts, command, picture), encoding="utf-8")
     print(f"({time.perf_counter() - start:.0f} s)")
     return 0

@@ -38,6 +38,7 @@ from scripts.examples.natural_measures import (  # noqa: E402
     Row,
     measure,
 )
+from scripts.examples.tables import markdown_table, typed  # noqa: E402
 
 INTRODUCTION: Final = """\
 # Natural from little
@@ -164,18 +165,17 @@ def _spines(rows: Sequence[Row]) -> str:
     return ", ".join(f"{joints}: {sum(row.spine == joints for row in rows)}" for joints in counts)
 
 
-def table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    rows = [headings, ("---",) * len(headings), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
-
-
 def markdown(rows: Sequence[Row], command: str, picture: str | None, frames: int) -> str:
     """The page for the documentation."""
     halves = [[row for row in rows if row.held_out == held] for held in (False, True)]
     given = [half for half in halves if half]
     names = [name for name, half in zip(("chosen on", "held out"), halves, strict=True) if half]
-    together = table(("", *names), [(name, *(of_half(half) for half in given)) for name, of_half in SUMMARY])
+    together = (
+        markdown_table(
+            [("", *names), *((name, *(of_half(half) for half in given)) for name, of_half in SUMMARY)]
+        )
+        + "\n"
+    )
     parts = [
         INTRODUCTION.format(command=command, least=LEAST_FRAMES, frames=frames, choosing=CHOOSING),
         together,
@@ -186,7 +186,7 @@ def markdown(rows: Sequence[Row], command: str, picture: str | None, frames: int
     for name, half in zip(names, given, strict=True):
         parts.append(f"\n## Clip by clip: {name}\n\nIn brackets the recording.\n\n")
         headings = [heading for heading, _ in CELLS]
-        parts.append(table(headings, [[cell(row) for _, cell in CELLS] for row in half]))
+        parts.append(markdown_table([headings, *([cell(row) for _, cell in CELLS] for row in half)]) + "\n")
     facts = f"numpy {np.__version__}; bpy {bpy.app.version_string}; Python {platform.python_version()}"
     return "".join(parts) + f"\nRun with: {facts}; processor {platform.machine()}.\n"
 
@@ -227,11 +227,6 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
     canvas.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     canvas.savefig(path, dpi=100, pil_kwargs={"optimize": True})
-
-
-def _shown(path: Path) -> str:
-    """A path as others may type it: nobody else has this machine's folders."""
-    return path.name if path.is_absolute() else path.as_posix()
 
 
 def main() -> int:
@@ -277,7 +272,7 @@ def main() -> int:
         flags += [f"--only {options.only}"] if options.only else []
         for name in ("markdown", "picture"):  # what else is written is no part of the page
             given = getattr(options, name)
-            flags += [] if given is None else [f"--{name} {_shown(given)}"]
+            flags += [] if given is None else [f"--{name} {typed(given)}"]
         command = f"scripts/natural {' '.join(flags)}"
         options.markdown.write_text(markdown(rows, command, picture, options.frames), encoding="utf-8")
     print(f"{time.perf_counter() - started:.0f} s")

@@ -38,6 +38,7 @@ from blender_ik_addon.scene.armature import read_armature  # noqa: E402
 from blender_ik_addon.scene.role_table import read_hints  # noqa: E402
 from scripts.examples.compare_kinematics import import_file, metarigs, rigify  # noqa: E402
 from scripts.examples.roles_truth import RIGS, Expected, expected  # noqa: E402
+from scripts.examples.tables import first_of, markdown_table, text_table  # noqa: E402
 
 RUNS: Final = 5
 """How often each recognition is timed; the fastest counts."""
@@ -254,14 +255,12 @@ names only, and fins have nothing in their shape that legs have not.
 
 def page(rows: Sequence[Row], command: str) -> str:
     """The manual's page."""
-    table = ["| " + " | ".join(HEADINGS) + " |", "|" + " --- |" * len(HEADINGS)]
-    table += ["| " + " | ".join(line) + " |" for line in [*map(cells, rows), totals(rows)]]
     listed = [f"- {line}" for line in details(rows)] or ["None."]
     notes: dict[str, list[str]] = {}
     for row in rows:
         for note in row.notes:
             notes.setdefault(note, []).append(row.rig)
-    said = [f"- {note} ({_among(names)})" for note, names in notes.items()]
+    said = [f"- {note} ({first_of(names)})" for note, names in notes.items()]
     surroundings = f"Blender {bpy.app.version_string}, numpy {np.__version__}, {platform.machine()}"
     return "\n".join(
         [
@@ -271,7 +270,7 @@ def page(rows: Sequence[Row], command: str) -> str:
             "",
             *INTRODUCTION.strip().splitlines(),
             "",
-            *table,
+            markdown_table([HEADINGS, *map(cells, rows), totals(rows)]),
             "",
             *(f"- {line}" for line in verdicts(rows)),
             "",
@@ -284,20 +283,6 @@ def page(rows: Sequence[Row], command: str) -> str:
             *(said or ["Nothing."]),
             "",
         ]
-    )
-
-
-def _among(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
-
-
-def text_table(lines: Sequence[Sequence[str]]) -> str:
-    """Cells as aligned text for the terminal."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in lines
     )
 
 

@@ -32,7 +32,8 @@ import blender_ik_addon  # noqa: E402
 from blender_ik_addon.core import IKError  # noqa: E402
 from blender_ik_addon.scene import posing  # noqa: E402
 from blender_ik_addon.scene.reports import Report  # noqa: E402
-from scripts.examples.roles import rigs, text_table  # noqa: E402
+from scripts.examples.roles import rigs  # noqa: E402
+from scripts.examples.tables import first_of, markdown_table, text_table  # noqa: E402
 
 WANTED: Final = 1.0
 """Longest time [s] for a rig of up to 200 bones."""
@@ -235,11 +236,6 @@ def details(rows: Sequence[Row]) -> list[str]:
     return [f"{row.rig}: {text}" for row in rows for text in (*row.misses, row.problem) if text]
 
 
-def _among(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
-
-
 INTRODUCTION: Final = """
 Set-up Character on each rig, run once as its button runs it. *By level*: targets of each priority, 0 first.
 *Limits*: bones with limits, read from the rig or assumed for its roles. *Held*: bones between others that are
@@ -254,13 +250,11 @@ controls of their own, and constraints that answer to them: what is missed there
 
 def page(rows: Sequence[Row], command: str) -> str:
     """The manual's page."""
-    table = ["| " + " | ".join(HEADINGS) + " |", "|" + " --- |" * len(HEADINGS)]
-    table += ["| " + " | ".join(cells(row)) + " |" for row in rows]
     notes: dict[str, list[str]] = {}
     for row in rows:
         for note in row.notes:
             notes.setdefault(note, []).append(row.rig)
-    said = [f"- {note} ({_among(names)})" for note, names in notes.items()]
+    said = [f"- {note} ({first_of(names)})" for note, names in notes.items()]
     surroundings = f"Blender {bpy.app.version_string}, numpy {np.__version__}, {platform.machine()}"
     return "\n".join(
         [
@@ -270,7 +264,7 @@ def page(rows: Sequence[Row], command: str) -> str:
             "",
             *INTRODUCTION.strip().splitlines(),
             "",
-            *table,
+            markdown_table([HEADINGS, *map(cells, rows)]),
             "",
             *(f"- {line}" for line in verdicts(rows)),
             "",

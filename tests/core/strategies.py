@@ -104,18 +104,24 @@ def near_gimbal_lock() -> st.SearchStrategy[float]:
     return st.builds(lambda angle, sign, error: sign * (angle + error), right, st.sampled_from([1, -1]), off)
 
 
-def euler_angles(order: int, turns: float = 1.0) -> st.SearchStrategy[Array]:
-    """Euler angles (3,) by axis (x, y, z) [rad]: anywhere within some turns, near zero, at gimbal lock."""
+def euler_angles(turns: float = 1.0) -> st.SearchStrategy[Array]:
+    """Euler angles by axis (x, y, z) [rad], in each order those with the same first, middle and last, (6, 3).
+
+    Anywhere within some turns, near zero, at gimbal lock. One draw for all orders: drawing is what costs.
+    """
     anywhere = vectors(-turns * math.tau, turns * math.tau)
-    middle = "XYZ".index(ORDER_NAMES[order][1])
 
     def lock(angles: Array, angle: float) -> Array:
-        angles = angles.copy()
-        angles[middle] = angle
-        return angles
+        return np.array([angles[0], angle, angles[2]])
+
+    def by_axis(angles: Array) -> Array:
+        placed = np.empty((len(ORDER_NAMES), 3))
+        for row, name in zip(placed, ORDER_NAMES, strict=True):
+            row[["XYZ".index(letter) for letter in name]] = angles
+        return placed
 
     return st.one_of(
         anywhere,
         st.sampled_from([np.zeros(3), np.full(3, TINY), np.array([TINY, -TINY, 0.0])]),
         st.builds(lock, anywhere, near_gimbal_lock()),
-    )
+    ).map(by_axis)

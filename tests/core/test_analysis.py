@@ -17,6 +17,7 @@ from blender_ik_addon.core import (
     Problem,
     ReachPoint,
     StayNear,
+    Task,
 )
 from blender_ik_addon.core.analysis import (
     control_derivative,
@@ -31,6 +32,7 @@ from blender_ik_addon.core.analysis import (
 )
 from blender_ik_addon.core.diagnosis import diagnose
 from tests.core.builders import Array, chain, humanoid, planar, tip
+from tests.core.in_turn import in_turn
 
 TABLE_1 = [
     (0.1, 12.3701, 0.1495, 1.5303e4, 6.5347e-5, 0.3091),
@@ -41,7 +43,7 @@ TABLE_1 = [
 """[KiSheen, Table 1]: c, s₁, s₄, condition number, bounds of the residual."""
 
 
-@pytest.mark.parametrize(("c", "first", "last", "condition", "lower", "upper"), TABLE_1)
+@in_turn(("c", "first", "last", "condition", "lower", "upper"), TABLE_1)
 def test_table_of_ki_and_sheen_to_the_printed_digits(
     c: float, first: float, last: float, condition: float, lower: float, upper: float
 ) -> None:
@@ -105,7 +107,7 @@ def springs(values: Array) -> Array:
     return np.asarray(bent @ np.linalg.inv(jacobian @ bent), np.float64)
 
 
-@pytest.mark.parametrize(("start", "expected"), STARTS)
+@in_turn(("start", "expected"), STARTS)
 def test_lie_brackets_of_chung_and_choi(start: list[float], expected: float) -> None:
     values = np.radians(start) - FROM_X
     plain = lie_brackets(*weighted_inverse(*derivatives(values)))
@@ -212,6 +214,24 @@ def test_what_each_effector_has_lost_by_itself_is_no_matter_of_both() -> None:
         bent(0.3, 0.9),
     ).levels
     assert level.lines[1:] == ("place and orientation of hand can hardly be moved independently",)
+
+
+def test_straight_legs_are_told_one_by_one_and_bent_ones_are_not() -> None:
+    skeleton = humanoid()
+    pose = Pose.rest(skeleton)
+    tasks: list[Task] = [MatchOrientation(joint="hips", target=np.eye(3), name="hips")]
+    tasks += [ReachPoint(joint=j, target=np.zeros(3), name=j) for j in ("hips", "foot.L", "foot.R")]
+
+    def told(bend: float) -> tuple[str, ...]:
+        channels = pose.channels.copy()
+        for side in "LR":
+            channels[skeleton.index(f"thigh.{side}"), 3] = -0.5 * bend
+            channels[skeleton.index(f"shin.{side}"), 3] = bend
+        return diagnose(Problem(skeleton, tuple(tasks)), Pose.from_channels(channels)).levels[0].lines[1:]
+
+    straight = "can hardly be moved further apart, what is between them is straight"
+    assert told(0.0) == (f"hips and foot.L {straight}", f"hips and foot.R {straight}")
+    assert told(0.8) == ()
 
 
 def test_every_kind_of_task_is_diagnosed() -> None:

@@ -8,6 +8,7 @@ from blender_ik_addon.core import IKError, Skeleton
 from blender_ik_addon.core.anthropometry import BodyMasses, body_masses
 from blender_ik_addon.core.revision import RoleRow, rows_of
 from blender_ik_addon.core.roles import Role, Side, recognise
+from tests.core.in_turn import in_turn
 
 from .test_human import figure
 
@@ -48,7 +49,7 @@ def test_both_sides_weigh_alike_and_centres_are_where_the_table_has_them():
     assert made.centres[skeleton.index("upper_arm.R")] == pytest.approx(0.576)
 
 
-@pytest.mark.parametrize("gone", [Role.HAND, Role.FOOT, Role.HEAD, Role.HIPS, Role.LOWER_ARM])
+@in_turn("gone", [Role.HAND, Role.FOOT, Role.HEAD, Role.HIPS, Role.LOWER_ARM])
 def test_what_has_no_bone_leaves_its_mass_to_its_neighbour(gone: Role):
     skeleton, rows = table()
     before = masses_of(skeleton, rows)

@@ -2,14 +2,14 @@
 """The bench measures what it says: the trees are what they should be, and the yardstick solves."""
 
 import numpy as np
-import pytest
 
 from blender_ik_addon.core import Pose, forward_kinematics
 from blender_ik_addon.core.problem import System
 from scripts.examples import bench, trees
+from tests.core.in_turn import in_turn
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("name", "hinges", "joints", "effectors"),
     [("Y", 21, 7, 2), ("YY", 48, 16, 4), ("human", 63, 21, 5), ("humanf", 69, 22, 5), ("chain30", 90, 30, 1)],
 )
@@ -20,7 +20,7 @@ def test_trees_have_the_right_size(name, hinges, joints, effectors):
     assert len(tree.effectors) == effectors
 
 
-@pytest.mark.parametrize("name", list(trees.trees()))
+@in_turn("name", list(trees.trees()))
 def test_hinges_and_ball_joints_are_the_same_tree(name):
     tree = trees.trees()[name]
     skeleton = tree.skeleton()
@@ -34,7 +34,7 @@ def test_hinges_and_ball_joints_are_the_same_tree(name):
     assert np.allclose(trees.PlainLoop(tree).place(values)[2], tips, rtol=0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["human", "humanf"])
+@in_turn("name", ["human", "humanf"])
 def test_jacobian_of_the_yardstick_is_the_derivative(name):
     loop = trees.PlainLoop(trees.trees()[name])
     values = np.random.default_rng(4).uniform(-1.0, 1.0, loop.size)

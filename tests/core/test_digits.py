@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fingers, thumbs and toes: they bend to the palm, however their bones are rolled and the arms are held."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,12 @@ def defaults_of(skeleton: Skeleton) -> dict[str, JointDefaults]:
     return {skeleton.names[joint]: defaults for joint, defaults in made.items()}
 
 
+@functools.cache
+def usual() -> dict[str, JointDefaults]:
+    """Those of the hands with straight fingers and the axes of space."""
+    return defaults_of(hands())
+
+
 def reaches(skeleton: Skeleton, made: JointDefaults, way: FloatArray) -> tuple[FloatArray, FloatArray]:
     """How far ends within a joint's limits bring its bone to a direction and against it, and aside [rad].
 
@@ -98,32 +106,32 @@ DOWN = np.array([0.0, 0.0, -1.0])
 
 
 @pytest.mark.parametrize("roll", [None, 0.0, np.pi / 2.0, np.pi, -np.pi / 2.0])
-@pytest.mark.parametrize("side", ["L", "R"])
-def test_a_finger_bends_far_to_the_palm_and_hardly_back(side: str, roll: float | None):
+def test_a_finger_bends_far_to_the_palm_and_hardly_back(roll: float | None):
     skeleton = hands(roll=roll)
     made = defaults_of(skeleton)
-    assert recognise(skeleton).role_of(f"index.1.{side}") is Role.FINGER
     # The figure's own axes are those of space; rolled bones lie anyhow about theirs, boxes then are larger.
     square = roll is None
-    bend, aside = reaches(skeleton, made[f"middle.1.{side}"], DOWN)
-    assert bend.max() > np.radians(KNUCKLE[0][1] - 12.0)
-    assert np.radians(KNUCKLE[0][0] - 5.0) < bend.min() or not square
-    assert bend.max() > -bend.min() + np.radians(20.0)
-    assert np.abs(aside).max() < np.radians(40.0 if square else 75.0)
+    for side in ("L", "R"):
+        assert recognise(skeleton).role_of(f"index.1.{side}") is Role.FINGER
+        bend, aside = reaches(skeleton, made[f"middle.1.{side}"], DOWN)
+        assert bend.max() > np.radians(KNUCKLE[0][1] - 12.0)
+        assert np.radians(KNUCKLE[0][0] - 5.0) < bend.min() or not square
+        assert bend.max() > -bend.min() + np.radians(20.0)
+        assert np.abs(aside).max() < np.radians(40.0 if square else 75.0)
 
 
-@pytest.mark.parametrize("side", ["L", "R"])
-def test_hands_that_hang_bend_inwards(side: str):
+def test_hands_that_hang_bend_inwards():
     hang = matrix_from_rotvec(np.array([0.0, np.pi / 2.0, 0.0]))  # +x goes down, the palm to -x, inwards
     skeleton = hands(held=hang)
-    inwards = np.array([-1.0 if side == "L" else 1.0, 0.0, 0.0])
-    bend, _ = reaches(skeleton, defaults_of(skeleton)[f"ring.1.{side}"], inwards)
-    assert bend.max() > np.radians(75.0) and bend.min() > np.radians(-45.0)
+    made = defaults_of(skeleton)
+    for side, inwards in (("L", -1.0), ("R", 1.0)):
+        bend, _ = reaches(skeleton, made[f"ring.1.{side}"], np.array([inwards, 0.0, 0.0]))
+        assert bend.max() > np.radians(75.0) and bend.min() > np.radians(-45.0)
 
 
 def test_what_is_curled_at_rest_is_counted_from_straight():
     curl = BENT
-    straight, bent = (defaults_of(hands(curl=angle))["middle.2.L"] for angle in (0.0, curl))
+    straight, bent = (made["middle.2.L"] for made in (usual(), defaults_of(hands(curl=curl))))
     channel = int(np.argmax(np.maximum(straight.upper, -straight.lower)))
     ends = [sorted(np.abs([made.lower[channel], made.upper[channel]])) for made in (straight, bent)]
     np.testing.assert_allclose(ends[0], np.radians(np.abs(MIDDLE[0])), atol=1e-6)
@@ -132,7 +140,7 @@ def test_what_is_curled_at_rest_is_counted_from_straight():
 
 
 def test_a_thumb_without_a_name_is_the_digit_that_points_away():
-    named, unnamed = (defaults_of(hands(thumb=name)) for name in ("thumb", "finger1"))
+    named, unnamed = usual(), defaults_of(hands(thumb="finger1"))
     for number in (1, 2, 3):
         np.testing.assert_allclose(named[f"thumb.{number}.L"].upper, unnamed[f"finger1.{number}.L"].upper)
         np.testing.assert_allclose(named[f"middle.{number}.L"].lower, unnamed[f"middle.{number}.L"].lower)

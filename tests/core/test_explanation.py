@@ -27,8 +27,9 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core import explanation as module
 from blender_ik_addon.core.explanation import explain
 from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso
+from tests.core.in_turn import in_turn
 
-each_method = pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
+each_method = in_turn("method", ["PRIORITY", "DLS"])
 
 
 def reach(joint: str, target: Any, **fields: Any) -> ReachPoint:
@@ -183,7 +184,7 @@ def test_a_bend_that_limits_forbid_at_second_order_is_a_matter_of_limits():
     assert all(limit.gain == 0.0 for limit in answer.limits)
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 10**6))
 def test_releasing_a_named_limit_helps_as_much_as_said_and_releasing_another_does_not(seed: int):
     rng = np.random.default_rng(seed)
@@ -245,7 +246,7 @@ def test_a_method_without_levels_knows_no_precedence():
 
 
 @each_method
-@pytest.mark.parametrize("weight", [1.0, 0.1, 0.01])
+@in_turn("weight", [1.0, 0.1, 0.01])
 def test_tasks_of_one_level_share_it(method: str, weight: float):
     solution = solved(planar(3), *conflict(weight=weight), method=method)
     answer = why(solution, 1)
@@ -331,7 +332,7 @@ def random_tasks(rng: np.random.Generator, skeleton: Skeleton) -> tuple[Task, ..
     return tuple(tasks)
 
 
-@each_method
+@pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
 @settings(max_examples=4)
 @given(seed=st.integers(0, 10**6), limit=st.sampled_from([0.4, 1.0, np.inf]))
 def test_each_reason_goes_away_with_its_cause(method: str, seed: int, limit: float):

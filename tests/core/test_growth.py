@@ -9,6 +9,7 @@ import pytest
 from blender_ik_addon.core import Pose, Problem, ReachPoint, forward_kinematics, solve_sequence
 from scripts.examples import growth
 from scripts.examples.growth import Case, Measure
+from tests.core.in_turn import in_turn
 
 
 def solved(bones, effectors, frames, *, preferred=True):
@@ -22,7 +23,7 @@ def solved(bones, effectors, frames, *, preferred=True):
     return solve_sequence(Problem(skeleton, tasks), poses, tolerance_position=growth.TOLERANCE)
 
 
-@pytest.mark.parametrize(("bones", "effectors"), [(2, 1), (10, 4), (11, 3), (130, 64), (1000, 4)])
+@in_turn(("bones", "effectors"), [(2, 1), (10, 4), (11, 3), (130, 64), (1000, 4)])
 def test_rigs_have_the_bones_asked_for_evenly(bones, effectors):
     spine, limbs = growth.limb_lengths(bones, effectors)
     assert spine + sum(limbs) == bones
@@ -33,7 +34,7 @@ def test_rigs_have_the_bones_asked_for_evenly(bones, effectors):
     assert np.isin([skeleton.index(joint) for joint, _ in tips], skeleton.parents).sum() == 0
 
 
-@pytest.mark.parametrize(("bones", "effectors"), [(2, 1), (10, 1), (101, 1), (100, 4)])
+@in_turn(("bones", "effectors"), [(2, 1), (10, 1), (101, 1), (100, 4)])
 def test_rigs_of_any_number_of_bones_are_two_metres_long(bones, effectors):
     skeleton, tips = growth.rig(bones, effectors)
     lengths = np.linalg.norm(skeleton.rest[:, :3, 3], axis=1)
@@ -68,7 +69,7 @@ def test_targets_start_at_rest_move_smoothly_and_do_not_depend_on_how_they_are_d
     assert np.array_equal(places, growth.targets(skeleton, tips, 30, np.random.default_rng(2)))
 
 
-@pytest.mark.parametrize("preferred", [True, False])
+@in_turn("preferred", [True, False])
 def test_iterations_do_not_grow_with_bones_or_effectors(preferred):
     most = {}
     for bones, effectors in ((9, 2), (27, 2), (27, 8)):
@@ -106,7 +107,7 @@ def measures(series, power, working=0.0):
         yield Measure(grown, 1e-6 * size**power, working * size, 1e3, 1.0, 3.0, 5)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("series", "power", "working", "met"),
     [
         ("bones", 1.0, 1e3, True),

@@ -9,10 +9,11 @@ import pytest
 from blender_ik_addon.core import IKError, Skeleton
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.human import TRUNK_RANGES, UNEVEN, JointDefaults, joint_defaults
-from blender_ik_addon.core.movements import SLACK, Movement, path_angles
+from blender_ik_addon.core.movements import SLACK, Movement, best_box, middle_of, path_angles
 from blender_ik_addon.core.revision import RoleRow, revised, rows_of
 from blender_ik_addon.core.roles import Bend, Body, Character, LimbKind, Role, Side, recognise
 from blender_ik_addon.core.rotation import EULER_ORDERS, matrix_from_euler, matrix_from_rotvec, order_index
+from tests.core.in_turn import in_turn
 
 PLACES = {
     "hips": (None, (0.0, 0.0, 1.0)),
@@ -84,17 +85,23 @@ def quarter_turns(number: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("order", EULER_ORDERS)
-@pytest.mark.parametrize(("name", "end"), [("forearm.L", "hand.L"), ("shin.R", "foot.R")])
-def test_hinges_bend_far_one_way_and_never_the_other(name: str, end: str, order: str):
-    for number in (0, 2):
-        skeleton = figure(quarter_turns(number), order)
-        hinge = defaults_of(skeleton)[name]
+@in_turn("number", [0, 2])
+def test_hinges_bend_far_one_way_and_never_the_other_and_rest_is_inside_of_all(number: int, order: str):
+    skeleton = figure(quarter_turns(number), order)
+    defaults = defaults_of(skeleton)
+    for name, end in (("forearm.L", "hand.L"), ("shin.R", "foot.R")):
+        hinge = defaults[name]
         share = np.random.default_rng(number).uniform(0.0, 1.0, size=(300, 3))
         angle, sine = bends(skeleton, hinge, end, hinge.lower + share * (hinge.upper - hinge.lower))
         assert sine.min() > -np.sin(2.0 * SLACK)
         assert angle.max() > np.radians(130.0)
         liked, forward = bends(skeleton, hinge, end, hinge.preferred[None])
         assert np.radians(5.0) < liked[0] < np.radians(45.0) and forward[0] > 0.0
+    for name, made in defaults.items() if number == 0 else ():
+        assert made.order == order_index(order)
+        assert (made.lower <= 0.0).all() and (made.upper >= 0.0).all(), name  # rest is inside
+        assert (made.lower <= made.preferred).all() and (made.preferred <= made.upper).all(), name
+        assert (made.stiffness >= 0.0).all() and (made.stiffness < 1.0).all()
 
 
 def test_a_hinge_that_is_askew_to_its_bone_bends_its_way_too():
@@ -131,15 +138,6 @@ def test_both_sides_are_mirror_images(any_order: bool):
         np.testing.assert_allclose([right.lower, right.upper], ends, atol=1e-9, err_msg=name)
         np.testing.assert_allclose(right.preferred, flip * left.preferred, atol=1e-9)
         np.testing.assert_allclose(right.stiffness, left.stiffness)
-
-
-def test_rest_is_inside_and_preferred_is_inside_and_stiffness_is_a_stiffness():
-    for order in EULER_ORDERS:
-        for name, made in defaults_of(figure(order=order)).items():
-            assert made.order == order_index(order)
-            assert (made.lower <= 0.0).all() and (made.upper >= 0.0).all(), name
-            assert (made.lower <= made.preferred).all() and (made.preferred <= made.upper).all(), name
-            assert (made.stiffness >= 0.0).all() and (made.stiffness < 1.0).all()
 
 
 def test_the_spine_shares_its_range_and_is_stiffer_than_the_arms():
@@ -197,6 +195,19 @@ def test_paths_are_those_of_their_rotations_and_go_on_without_jumps():
         # A path that comes near gimbal lock ends before it.
         np.testing.assert_allclose(turns[0], wanted[0], atol=1e-12)
         assert np.abs(np.diff(angles, axis=0)).max() < 0.6
+
+
+@in_turn("axis", range(3))
+def test_the_order_is_that_of_the_smallest_box_and_of_equals_the_one_liked_best(axis: int):
+    turn = Movement(np.eye(3)[axis], -0.2, 2.2)
+    locking = [order for order in range(6) if middle_of(order) == axis]
+    open_ones = [order for order in range(6) if middle_of(order) != axis]
+    for liked in (open_ones, open_ones[::-1]):
+        order, lower, upper = best_box([*locking, *liked], [turn], None)
+        assert order == liked[0]  # not at gimbal lock where the movement goes far
+        others = np.arange(3) != axis
+        np.testing.assert_allclose([lower[axis], upper[axis]], [-0.2, 2.2], atol=1e-12)
+        np.testing.assert_allclose([lower[others], upper[others]], [[-SLACK] * 2, [SLACK] * 2], atol=1e-12)
 
 
 def test_animals_get_hinges_and_no_ranges_of_people():

@@ -9,9 +9,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from blender_ik_addon.core import IKError, Pose, Skeleton, forward_kinematics
+from blender_ik_addon.core.kinematics import orthogonalized
 from blender_ik_addon.core.mechanism import Mechanism
 from blender_ik_addon.core.skeleton import INHERIT_SCALE
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tip, tree
+from tests.core.in_turn import in_turn
 from tests.core.strategies import ORDER_NAMES, rotation_about
 
 ROUNDING = 1e-12
@@ -48,7 +50,7 @@ def product_of_locals(skeleton: Skeleton, pose: Pose, joint: int) -> Array:
 # Laws
 
 
-@pytest.mark.parametrize("seed", range(3))
+@in_turn("seed", range(3))
 def test_a_joint_is_its_parent_times_rest_translation_rotation_scale(seed: int) -> None:
     rng = np.random.default_rng(seed)
     skeleton = tree(rng, 15, roots=2)
@@ -64,7 +66,7 @@ def test_the_rest_pose_is_the_rest(rng: np.random.Generator) -> None:
     assert_allclose(matrices, skeleton.armature_from_joint_rest, atol=ROUNDING)
 
 
-@pytest.mark.parametrize("seed", SETTINGS)
+@in_turn("seed", SETTINGS)
 def test_moving_the_roots_rigidly_moves_everything_rigidly(seed: int) -> None:
     rng = np.random.default_rng(seed)
     # A root that translates along the armature's axes does not follow, so all translate along their own.
@@ -78,7 +80,7 @@ def test_moving_the_roots_rigidly_moves_everything_rigidly(seed: int) -> None:
     assert_allclose(place(moved, pose), motion @ place(skeleton, pose), atol=ROUNDING)
 
 
-@pytest.mark.parametrize("seed", SETTINGS)
+@in_turn("seed", SETTINGS)
 def test_without_translation_and_scale_bones_keep_their_length_and_axes_stay_a_rotation(seed: int) -> None:
     rng = np.random.default_rng(seed)
     skeleton = tree(rng, 15, settings=True)
@@ -190,8 +192,8 @@ def test_a_joint_that_does_not_inherit_rotation_keeps_its_axes_and_follows_its_p
     assert_allclose(matrices[:, 2, :3, 3], above, atol=ROUNDING)
 
 
-@pytest.mark.parametrize("inherit_rotation", [True, False])
-@pytest.mark.parametrize(
+@in_turn("inherit_rotation", [True, False])
+@in_turn(
     ("mode", "size"),
     [
         ("FULL", 2.0), ("FIX_SHEAR", 2.0), ("ALIGNED", 2.0), ("AVERAGE", 2.0),
@@ -203,7 +205,7 @@ def test_an_even_scale_is_inherited_or_not(mode: str, size: float, inherit_rotat
     assert_allclose(even, size * scaled_parent(mode, (1.0, 1.0, 1.0), inherit_rotation), atol=ROUNDING)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("mode", "lengths"),
     [
         ("FULL", (0.5, 2.0, 8.0)), ("FIX_SHEAR", (0.5, 2.0, 8.0)), ("ALIGNED", (0.5, 2.0, 8.0)),
@@ -230,8 +232,8 @@ def test_translation_is_along_the_joints_rest_axes_or_its_parents() -> None:
         assert_allclose(places, expected, atol=ROUNDING)
 
 
-@pytest.mark.parametrize("mode", INHERIT_SCALE)
-@pytest.mark.parametrize("scale", [(0.0, 0.0, 0.0), (1.0, 0.0, 1.0), (0.0, 1.0, 1.0)])
+@in_turn("mode", INHERIT_SCALE)
+@in_turn("scale", [(0.0, 0.0, 0.0), (1.0, 0.0, 1.0), (0.0, 1.0, 1.0)])
 def test_a_collapsed_joint_places_its_children_somewhere(
     mode: str, scale: tuple[float, float, float]
 ) -> None:
@@ -259,8 +261,8 @@ def assert_places_as_forward_kinematics(skeleton: Skeleton, pose: Pose) -> None:
         assert_allclose(matrix, expected[:, joint], atol=1e-11, err_msg=skeleton.names[joint])
 
 
-@pytest.mark.parametrize("frames", [1, 3])
-@pytest.mark.parametrize("seed", SETTINGS)
+@in_turn("frames", [1, 3])
+@in_turn("seed", SETTINGS)
 def test_mechanism_places_every_joint_with_even_scales(seed: int, frames: int) -> None:
     rng = np.random.default_rng(seed)
     skeleton = tree(rng, 25, roots=3, settings=True)
@@ -269,7 +271,7 @@ def test_mechanism_places_every_joint_with_even_scales(seed: int, frames: int) -
     assert_places_as_forward_kinematics(skeleton, pose)
 
 
-@pytest.mark.parametrize("seed", SETTINGS)
+@in_turn("seed", SETTINGS)
 def test_mechanism_places_every_joint_with_uneven_scales_that_do_not_shear(seed: int) -> None:
     rng = np.random.default_rng(seed)
     modes = [("ALIGNED", "AVERAGE", "NONE")[i] for i in rng.integers(0, 3, 25)]
@@ -279,7 +281,7 @@ def test_mechanism_places_every_joint_with_uneven_scales_that_do_not_shear(seed:
     assert_places_as_forward_kinematics(skeleton, pose)
 
 
-@pytest.mark.parametrize("seed", SETTINGS)
+@in_turn("seed", SETTINGS)
 def test_mechanism_places_sheared_joints_that_do_not_turn(seed: int) -> None:
     rng = np.random.default_rng(seed)
     skeleton = tree(rng, 25, settings=True)
@@ -323,6 +325,36 @@ def test_values_and_back(rng: np.random.Generator) -> None:
     assert skeleton.free.ravel()[mechanism.channels].all()
 
 
+@in_turn("seed", range(4))
+def test_without_shear_y_keeps_its_direction_and_x_and_z_share_what_is_taken_off(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sheared = rng.normal(size=(20, 3, 3)) * rng.uniform(0.5, 2.0, (20, 1, 3))
+    straight = orthogonalized(sheared, normalize=False)
+    gram = np.einsum("fij,fik->fjk", straight, straight)
+    lengths = np.sqrt(np.einsum("fii->fi", gram))
+    assert_allclose(
+        gram / (lengths[:, :, None] * lengths[:, None, :]), np.tile(np.eye(3), (20, 1, 1)), atol=1e-9
+    )
+    assert_array_equal(straight[..., 1], sheared[..., 1])
+    assert_allclose(np.linalg.det(straight), np.linalg.det(sheared), rtol=1e-9)  # volume is kept
+    # Seen along y, both axes turn by the same angle, one to each side.
+    y = sheared[..., 1] / lengths[:, 1:2]
+    flat = sheared - y[..., None] * np.einsum("fi,fij->fj", y, sheared)[:, None, :]
+    cosines = [
+        np.einsum("fi,fi->f", flat[..., axis], straight[..., axis])
+        / (np.linalg.norm(flat[..., axis], axis=1) * lengths[:, axis])
+        for axis in (0, 2)
+    ]
+    assert_allclose(cosines[0], cosines[1], atol=1e-9)
+    # x and z keep the proportion that they have across y.
+    ratio = np.linalg.norm(flat[..., 0], axis=1) / np.linalg.norm(flat[..., 2], axis=1)
+    assert_allclose(lengths[:, 0] / lengths[:, 2], ratio, rtol=1e-9)
+    unit = orthogonalized(sheared, normalize=True)
+    assert_allclose(unit, straight / lengths[:, None, :], atol=1e-12)
+    turn = random_rotations(rng, 1)[0]
+    assert_allclose(orthogonalized(turn @ sheared, normalize=False), turn @ straight, atol=1e-9)
+
+
 def stretched(mode: str = "FULL", **build: Any) -> tuple[Skeleton, Pose]:
     skeleton = chain(3, inherit_scale=["FULL", "FULL", mode], **build)
     scale = np.ones((1, 3, 3))
@@ -330,14 +362,14 @@ def stretched(mode: str = "FULL", **build: Any) -> tuple[Skeleton, Pose]:
     return skeleton, Pose(np.zeros((1, 3, 6)), scale)
 
 
-@pytest.mark.parametrize("mode", ["FULL", "FIX_SHEAR"])
+@in_turn("mode", ["FULL", "FIX_SHEAR"])
 def test_a_joint_that_would_be_sheared_when_it_turns_is_refused_by_name(mode: str) -> None:
     skeleton, pose = stretched(mode)
     with pytest.raises(IKError, match=r"'joint\.2' cannot turn.*'joint\.1'"):
         Mechanism(skeleton, pose, [2])
 
 
-@pytest.mark.parametrize("mode", ["ALIGNED", "AVERAGE", "NONE", "NONE_LEGACY"])
+@in_turn("mode", ["ALIGNED", "AVERAGE", "NONE", "NONE_LEGACY"])
 def test_a_joint_that_does_not_take_the_uneven_scale_is_not_refused(mode: str) -> None:
     skeleton, pose = stretched(mode)
     assert_places_as_forward_kinematics(skeleton, pose)

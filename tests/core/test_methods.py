@@ -33,6 +33,7 @@ from blender_ik_addon.core.options import USED_BY
 from blender_ik_addon.core.rules import planar_elements
 from blender_ik_addon.core.solver import objective_of
 from tests.core.builders import Array, chain, planar, random_pose, tip, torso, tree, upper_body
+from tests.core.in_turn import in_turn
 
 DIFFERENTIAL = [method for method in METHODS if SolverOptions(method=method).differential]
 RULES = [method for method in DIFFERENTIAL if method != "NONLINEAR"]
@@ -290,8 +291,8 @@ def circle(frames: int, times: int = 1) -> Array:
 @each_differential
 def test_a_motion_is_followed_frame_by_frame(method: str) -> None:
     skeleton = planar(3, preferred=0.4)
-    problem = Problem(skeleton, (reach(3, circle(12)),))
-    poses = Pose.from_channels(np.tile(pose_of(skeleton, [0.4] * 3).channels, (13, 1, 1)))
+    problem = Problem(skeleton, (reach(3, circle(8)),))
+    poses = Pose.from_channels(np.tile(pose_of(skeleton, [0.4] * 3).channels, (9, 1, 1)))
     options = SolverOptions(method=method, tolerance_position=2e-3, max_iterations=100)
     told: list[float] = []
     together = solve_sequence(problem, poses, options, progress=told.append)
@@ -303,10 +304,10 @@ def test_a_motion_is_followed_frame_by_frame(method: str) -> None:
         task = problem.tasks[0].at_frame(frame)
         before = solve(Problem(skeleton, (task,)), before, options).pose
         assert_allclose(together.pose.frame(frame).channels, before.channels, atol=1e-12)
-    assert np.abs(np.diff(together.pose.channels, axis=0)).max() < 0.6
+    assert np.abs(np.diff(together.pose.channels, axis=0)).max() < 0.8
     stopped = solve_sequence(problem, poses, options, progress=lambda part: part > 0.4)
     assert stopped.cancelled
-    assert 4 <= len(stopped.pose.channels) < 13
+    assert 3 <= len(stopped.pose.channels) < 9
 
 
 def test_with_springs_closed_paths_lead_back_to_the_same_pose_and_without_they_drift() -> None:
@@ -471,7 +472,7 @@ def test_basic_elements_in_space_contain_those_of_the_plane() -> None:
         assert_allclose(rows[element + 1, :2], to_armature @ printed[:, element], atol=1e-12)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("field", "value"),
     [("gamma", -1.0), ("element_weight", 0.0), ("null_space_gain", float("nan")), ("damping", 0.0)],
 )

@@ -25,6 +25,7 @@ from blender_ik_addon.core.newton import Attempt, Goal, attempt
 from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.solver import Criteria
 from tests.core.builders import Array, chain, random_pose, tip, tree, upper_body
+from tests.core.in_turn import in_turn
 
 LIMIT = 0.6
 HANDS = ("hand.L", "hand.R")
@@ -227,11 +228,12 @@ def test_a_pose_that_is_preferred_and_meets_the_tasks_takes_one_step_of_length_z
 # Many frames
 
 
-@each_scene
-@pytest.mark.parametrize("wish", [True, False])
+@pytest.mark.parametrize(
+    ("scene", "wish"), [("figure", True), ("figure", False), ("animated constants", True)]
+)
 def test_each_frame_is_solved_as_if_alone(scene: str, wish: bool) -> None:
     """Frames end at different iterations and meet different limits; none may feel that."""
-    ready = SCENES[scene]() if wish else figure(preferred_pose=False)
+    ready = animated() if scene != "figure" else figure(20, preferred_pose=wish)
     found = ready.attempted()
     assert len(set(found.iterations.tolist())) > 2
     otherwise = 0
@@ -372,7 +374,7 @@ def test_what_contradicts_itself_is_told_after_few_iterations() -> None:
     assert not found.met[0] and found.iterations[0] <= 15
 
 
-@pytest.mark.parametrize("aside", [0.0, 1e-8, 1e-2])
+@in_turn("aside", [0.0, 1e-8, 1e-2])
 @pytest.mark.parametrize("y", [3.0, 2.0, 0.5, 0.0, -1.0])
 def test_a_straight_arm_bends_for_a_target_on_its_line(aside: float, y: float) -> None:
     """The attempt may say that it has not met it; then the descents must."""

@@ -11,6 +11,7 @@ import pytest
 from scripts.examples.papers import buss, chung_choi, joint_limits, ki_sheen, page, soch_lorencz
 from scripts.examples.papers.findings import Chapter, Check, Finding
 from scripts.examples.papers.linkages import Linkage, follow
+from tests.core.in_turn import in_turn
 
 # ---------------------------------------------------------------- linkages
 
@@ -173,8 +174,8 @@ def random_question(seed, pressing):
     return joint_limits.Question(jacobian, error, -room, room)
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(
+@in_turn("seed", range(4))
+@in_turn(
     ("way", "within"),
     [
         (joint_limits.one_at_its_limit, 1e-9),
@@ -182,7 +183,6 @@ def random_question(seed, pressing):
         (joint_limits.penalty(1e9), 1e-6),
         (joint_limits.barrier(1e-10), 1e-4),
     ],
-    ids=["boundary", "variables", "outside", "near"],
 )
 def test_ways_to_hold_a_limit_agree_where_one_joint_rests(way, within, seed):
     question = random_question(seed, 1)

@@ -10,6 +10,7 @@ import pytest
 from blender_ik_addon.core.rotation import matrix_from_rotvec
 from scripts.examples import peers, trees
 from scripts.examples.trees import PlainLoop
+from tests.core.in_turn import in_turn
 
 NAMES = list(trees.trees())
 
@@ -61,8 +62,8 @@ def placed_by_urdf(text, values):
     return np.array([tips[number] for number in range(len(tips))])
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("write", "place"), [(peers.mjcf, placed_by_mjcf), (peers.urdf, placed_by_urdf)])
+@in_turn("name", NAMES)
+@in_turn(("write", "place"), [(peers.mjcf, placed_by_mjcf), (peers.urdf, placed_by_urdf)])
 def test_the_text_places_the_effectors_as_the_tree_does(name, write, place):
     tree = trees.trees()[name]
     loop = PlainLoop(tree)

@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 from blender_ik_addon.core import rotation
 from blender_ik_addon.core.arrays import frozen
 from blender_ik_addon.core.errors import IKError
+from tests.core.in_turn import in_turn
 from tests.core.strategies import (
     ORDER_NAMES,
     Array,
@@ -37,7 +38,7 @@ STEP = 1e-6
 LOCKED = 1e-6
 """[1] Up to this cosine of the middle angle the split may be chosen anew; costs at most twice this [rad]."""
 
-each_order = pytest.mark.parametrize("order", range(6), ids=ORDER_NAMES)
+each_order = in_turn("order", range(6))
 
 
 def middle_axis(order: int) -> int:
@@ -72,7 +73,7 @@ def test_unknown_order_names_the_six() -> None:
         rotation.order_index("XYX")
 
 
-@pytest.mark.parametrize("index", [-1, 6])
+@in_turn("index", [-1, 6])
 def test_order_out_of_range_is_refused(index: int) -> None:
     with pytest.raises(IKError, match="0 to 5"):
         rotation.matrix_from_euler(np.zeros((2, 3)), np.array([0, index]))
@@ -83,15 +84,14 @@ def test_orders_that_do_not_fit_are_refused() -> None:
         rotation.matrix_from_euler(np.zeros((5, 4, 3)), np.array([0, 1, 2]))
 
 
-@each_order
-@given(data=st.data())
-def test_first_letter_turns_first(order: int, data: st.DataObject) -> None:
-    angles = data.draw(euler_angles(order))
-    expected = np.eye(3)
-    for letter in ORDER_NAMES[order]:
-        axis = "XYZ".index(letter)
-        expected = rotation_about(np.eye(3)[axis], angles[axis]) @ expected
-    assert_allclose(rotation.matrix_from_euler(angles, order), expected, atol=ROUNDING)
+@given(drawn=euler_angles())
+def test_first_letter_turns_first(drawn: Array) -> None:
+    for order, angles in enumerate(drawn):
+        expected = np.eye(3)
+        for letter in ORDER_NAMES[order]:
+            axis = "XYZ".index(letter)
+            expected = rotation_about(np.eye(3)[axis], angles[axis]) @ expected
+        assert_allclose(rotation.matrix_from_euler(angles, order), expected, atol=ROUNDING)
 
 
 @each_order
@@ -105,50 +105,48 @@ def test_euler_agrees_with_scipy(order: int, rng: np.random.Generator) -> None:
     assert_allclose(principal[:, sequence], expected.as_euler(name.lower()), atol=1e-10)
 
 
-@each_order
-@given(data=st.data())
-def test_matrix_to_euler_and_back(order: int, data: st.DataObject) -> None:
-    angles = data.draw(euler_angles(order))
-    matrix = rotation.matrix_from_euler(angles, order)
-    assert_rotation(matrix)
-    principal = rotation.euler_from_matrix(matrix, order)
-    assert abs(principal[middle_axis(order)]) <= 0.5 * math.pi + ROUNDING
-    assert np.all(np.abs(principal) <= math.pi + ROUNDING)
-    again = rotation.matrix_from_euler(principal, order)
-    assert_allclose(again, matrix, atol=matrix_tolerance(angles, order))
+@given(drawn=euler_angles())
+@settings(max_examples=24)
+def test_matrix_to_euler_and_back(drawn: Array) -> None:
+    for order, angles in enumerate(drawn):
+        matrix = rotation.matrix_from_euler(angles, order)
+        assert_rotation(matrix)
+        principal = rotation.euler_from_matrix(matrix, order)
+        assert abs(principal[middle_axis(order)]) <= 0.5 * math.pi + ROUNDING
+        assert np.all(np.abs(principal) <= math.pi + ROUNDING)
+        again = rotation.matrix_from_euler(principal, order)
+        assert_allclose(again, matrix, atol=matrix_tolerance(angles, order))
 
 
-@each_order
 @given(matrix=rotations())
-def test_every_rotation_has_euler_angles(order: int, matrix: Array) -> None:
-    angles = rotation.euler_from_matrix(matrix, order)
-    assert_allclose(rotation.matrix_from_euler(angles, order), matrix, atol=matrix_tolerance(angles, order))
+def test_every_rotation_has_euler_angles(matrix: Array) -> None:
+    for order in range(6):
+        angles = rotation.euler_from_matrix(matrix, order)
+        again = rotation.matrix_from_euler(angles, order)
+        assert_allclose(again, matrix, atol=matrix_tolerance(angles, order))
 
 
-@each_order
 @given(angle=near_gimbal_lock(), sides=vectors(-3.0, 3.0, 2))
-def test_last_angle_is_zero_at_gimbal_lock(order: int, angle: float, sides: Array) -> None:
-    first, middle, last = ("XYZ".index(letter) for letter in ORDER_NAMES[order])
-    angles = np.empty(3)
-    angles[[first, middle, last]] = sides[0], angle, sides[1]
-    if is_locked(angles, order):
-        principal = rotation.euler_from_matrix(rotation.matrix_from_euler(angles, order), order)
-        assert abs(principal[last]) < 2.0 * LOCKED
+def test_last_angle_is_zero_at_gimbal_lock(angle: float, sides: Array) -> None:
+    for order, name in enumerate(ORDER_NAMES):
+        first, middle, last = ("XYZ".index(letter) for letter in name)
+        angles = np.empty(3)
+        angles[[first, middle, last]] = sides[0], angle, sides[1]
+        if is_locked(angles, order):
+            principal = rotation.euler_from_matrix(rotation.matrix_from_euler(angles, order), order)
+            assert abs(principal[last]) < 2.0 * LOCKED
 
 
-@each_order
-@given(data=st.data())
-def test_euler_axes_against_differences(order: int, data: st.DataObject) -> None:
-    angles = data.draw(euler_angles(order))
-    matrix, axes = rotation.matrix_and_axes_from_euler(angles, order)
-    assert_array_equal(matrix, rotation.matrix_from_euler(angles, order))
-    assert_allclose(np.linalg.norm(axes, axis=0), 1.0, atol=ROUNDING)
-    for c in range(3):
-        step = STEP * np.eye(3)[c]
-        difference = rotation.matrix_from_euler(angles + step, order) - rotation.matrix_from_euler(
-            angles - step, order
-        )
-        assert_allclose(matrix @ rotation.skew(axes[:, c]), difference / (2.0 * STEP), atol=1e-9)
+@given(drawn=euler_angles())
+def test_euler_axes_against_differences(drawn: Array) -> None:
+    steps = STEP * np.eye(3)
+    for order, angles in enumerate(drawn):
+        matrix, axes = rotation.matrix_and_axes_from_euler(angles, order)
+        assert_array_equal(matrix, rotation.matrix_from_euler(angles, order))
+        assert_allclose(np.linalg.norm(axes, axis=0), 1.0, atol=ROUNDING)
+        ahead, behind = (rotation.matrix_from_euler(angles + sign * steps, order) for sign in (1.0, -1.0))
+        for axis, difference in zip(axes.T, ahead - behind, strict=True):
+            assert_allclose(matrix @ rotation.skew(axis), difference / (2.0 * STEP), atol=1e-9)
 
 
 def test_joints_of_different_orders_are_as_each_alone(rng: np.random.Generator) -> None:
@@ -171,7 +169,7 @@ def test_joints_of_different_orders_are_as_each_alone(rng: np.random.Generator) 
         )
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("batch", "order_shape"),
     [
         ((), ()), ((0,), ()), ((0,), (0,)), ((4,), ()), ((4,), (1,)), ((4,), (4,)),
@@ -220,38 +218,35 @@ def equivalents(angles: Array, order: int) -> Array:
     return found
 
 
-@each_order
-@given(data=st.data())
-def test_nearest_euler_is_the_same_rotation_and_none_is_nearer(order: int, data: st.DataObject) -> None:
-    angles = data.draw(euler_angles(order))
-    reference = data.draw(euler_angles(order))
-    nearest = rotation.nearest_euler(angles, order, reference)
-    assert_allclose(
-        rotation.matrix_from_euler(nearest, order),
-        rotation.matrix_from_euler(angles, order),
-        atol=matrix_tolerance(angles, order),
-    )
-    others = np.linalg.norm(equivalents(angles, order) - reference, axis=1)
-    assert np.linalg.norm(nearest - reference) <= others.min() + 1e-9
+@given(drawn=euler_angles(), references=euler_angles())
+@settings(max_examples=24)
+def test_nearest_euler_is_the_same_rotation_and_none_is_nearer(drawn: Array, references: Array) -> None:
+    for order, (angles, reference) in enumerate(zip(drawn, references, strict=True)):
+        nearest = rotation.nearest_euler(angles, order, reference)
+        assert_allclose(
+            rotation.matrix_from_euler(nearest, order),
+            rotation.matrix_from_euler(angles, order),
+            atol=matrix_tolerance(angles, order),
+        )
+        others = np.linalg.norm(equivalents(angles, order) - reference, axis=1)
+        assert np.linalg.norm(nearest - reference) <= others.min() + 1e-9
+
+
+@given(drawn=euler_angles())
+def test_nearest_euler_leaves_what_is_nearest_untouched(drawn: Array) -> None:
+    for order, angles in enumerate(drawn):
+        assert_array_equal(rotation.nearest_euler(angles, order, angles), angles)
+
+
+@given(drawn=euler_angles(turns=3.0))
+def test_euler_from_matrix_near_finds_the_angles_back(drawn: Array) -> None:
+    for order, angles in enumerate(drawn):
+        found = rotation.euler_from_matrix_near(rotation.matrix_from_euler(angles, order), order, angles)
+        assert_allclose(found, angles, atol=1e-9)  # 1e-16 / LOCKED just outside gimbal lock
 
 
 @each_order
-@given(data=st.data())
-def test_nearest_euler_leaves_what_is_nearest_untouched(order: int, data: st.DataObject) -> None:
-    angles = data.draw(euler_angles(order))
-    assert_array_equal(rotation.nearest_euler(angles, order, angles), angles)
-
-
-@each_order
-@given(data=st.data())
-def test_euler_from_matrix_near_finds_the_angles_back(order: int, data: st.DataObject) -> None:
-    angles = data.draw(euler_angles(order, turns=3.0))
-    found = rotation.euler_from_matrix_near(rotation.matrix_from_euler(angles, order), order, angles)
-    assert_allclose(found, angles, atol=1e-9)  # 1e-16 / LOCKED just outside gimbal lock
-
-
-@each_order
-@pytest.mark.parametrize("side", [1.0, -1.0], ids=["up", "down"])
+@in_turn("side", [1.0, -1.0])
 def test_angles_stay_continuous_through_gimbal_lock(order: int, side: float) -> None:
     first, middle, last = ("XYZ".index(letter) for letter in ORDER_NAMES[order])
     time = np.linspace(-1.0, 1.0, 41)  # lock is met exactly, at time 0
@@ -270,7 +265,7 @@ def test_angles_stay_continuous_through_gimbal_lock(order: int, side: float) -> 
 
 
 @each_order
-@pytest.mark.parametrize("side", [1.0, -1.0], ids=["up", "down"])
+@in_turn("side", [1.0, -1.0])
 def test_noise_at_gimbal_lock_stays_noise(order: int, side: float, rng: np.random.Generator) -> None:
     """Matrices read from Blender are float32: at lock their split is noise, and must not shake the curves."""
     angles = np.array([0.7, -0.4, 1.1])
@@ -298,6 +293,14 @@ def test_continuous_euler_works_by_joint_and_keeps_the_first_frame(rng: np.rando
     wrapped[0] = path[0]
     assert_allclose(rotation.continuous_euler(wrapped, mixed), path, atol=1e-12)
     assert rotation.continuous_euler(np.empty((0, 3, 3)), mixed).shape == (0, 3, 3)
+
+
+@in_turn("frame", range(1, 20))
+def test_a_frame_that_alone_is_a_turn_away_is_brought_back_wherever_it_is(frame: int) -> None:
+    """Frames are looked at in blocks: none may fall between two of them."""
+    angles = np.zeros((20, 2, 3))
+    angles[frame, 1, 2] = math.tau
+    assert_allclose(rotation.continuous_euler(angles, np.array([0, 4])), 0.0, atol=1e-15)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -467,7 +470,7 @@ def test_identity_is_exact() -> None:
         assert_array_equal(rotation.matrix_and_axes_from_euler(np.zeros(3), order)[1], np.eye(3))
 
 
-@pytest.mark.parametrize("size", [1e-7, 1e-30, 1e-160, 1e-300])
+@in_turn("size", [1e-7, 1e-30, 1e-160, 1e-300])
 def test_smallest_rotvecs_keep_their_digits(size: float) -> None:
     rotvec = size * np.array([0.6, -0.48, 0.64])
     assert_allclose(rotation.rotvec_from_quat(rotation.quat_from_rotvec(rotvec)), rotvec, rtol=1e-12)
@@ -525,7 +528,7 @@ UNARY: list[tuple[Callable[[Array], Array | tuple[Array, ...]], tuple[int, ...]]
 
 
 @pytest.mark.parametrize(("function", "core"), UNARY, ids=lambda value: getattr(value, "__name__", ""))
-@pytest.mark.parametrize("batch", [(), (1,), (0,), (5, 0), (2, 3)])
+@in_turn("batch", [(), (1,), (0,), (5, 0), (2, 3)])
 def test_batches_are_as_each_alone(
     function: Callable[[Array], Array | tuple[Array, ...]],
     core: tuple[int, ...],

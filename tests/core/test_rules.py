@@ -32,6 +32,7 @@ from blender_ik_addon.core.rules import (
     transpose_step,
 )
 from tests.core.builders import Array, planar, random_pose, tip, tree
+from tests.core.in_turn import in_turn
 from tests.core.matrices import ROUNDING, each_seed, random_level
 from tests.core.strategies import floats
 
@@ -80,7 +81,7 @@ def test_liegeois_gradient_lowers_what_it_is_the_gradient_of(seed: int) -> None:
 
 
 @each_seed
-@pytest.mark.parametrize(("m", "nv"), [(3, 7), (6, 4)])
+@in_turn(("m", "nv"), [(3, 7), (6, 4)])
 def test_damped_step_is_its_definition_and_minimises_error_and_change(m: int, nv: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     damping = 10.0 ** rng.uniform(-2, 1)
@@ -143,7 +144,7 @@ def selectively_damped_as_printed(
 
 
 @each_seed
-@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+@in_turn("size", [0.01, 1.0, 100.0])
 def test_the_selectively_damped_step_is_its_definition(size: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     jacobian, e = random_level(rng, 6, 9, rank=5 if seed % 2 else 6)
@@ -173,7 +174,7 @@ def test_effectors_of_a_selectively_damped_step_must_have_its_rows() -> None:
 
 def placed(skeleton: Skeleton, values: Array) -> tuple[PosedMechanism, Array, Array]:
     """Mechanism of all joints, point and Jacobian of the last joint's tip, for free channels (nv,)."""
-    mechanism = Mechanism(skeleton, Pose.rest(skeleton, (1,)), range(len(skeleton)))
+    mechanism = Mechanism.of(skeleton, Pose.rest(skeleton, (1,)), range(len(skeleton)))
     posed = mechanism.place(values[None])
     anchors, local = anchors_of(skeleton)
     point = posed.points(anchors, local)
@@ -182,7 +183,7 @@ def placed(skeleton: Skeleton, values: Array) -> tuple[PosedMechanism, Array, Ar
 
 def anchors_of(skeleton: Skeleton) -> tuple[IntArray, Array]:
     """Slot and point of the last joint's tip."""
-    mechanism = Mechanism(skeleton, Pose.rest(skeleton, (1,)), range(len(skeleton)))
+    mechanism = Mechanism.of(skeleton, Pose.rest(skeleton, (1,)), range(len(skeleton)))
     return np.array([mechanism.anchor(len(skeleton) - 1)]), tip()[None, None]
 
 
@@ -206,7 +207,7 @@ def spring_case(case: str, rng: np.random.Generator) -> tuple[Skeleton, tuple[in
     skeleton, rows = SPRINGS[case]
     skeleton = skeleton or tree(rng, 5, deep=True)
     pose = random_pose(rng, skeleton, only_free=True)
-    values = Mechanism(skeleton, Pose.rest(skeleton, (1,)), range(len(skeleton))).values(pose)
+    values = Mechanism.of(skeleton, Pose.rest(skeleton, (1,)), range(len(skeleton))).values(pose)
     nv = len(values)
     return skeleton, rows, values, rng.uniform(0.5, 3.0, nv), values + rng.normal(size=nv) * 0.3
 

@@ -31,6 +31,7 @@ from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.sequence import SequenceJob
 from scripts.examples import trees
 from tests.core.builders import Array, chain, planar, random_pose, tip, upper_body
+from tests.core.in_turn import in_turn
 from tests.core.strategies import rotation_about
 
 JOINTS = 4
@@ -71,7 +72,7 @@ def test_every_frame_is_solved_and_told() -> None:
 
 @pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
 def test_it_equals_solving_frame_by_frame_from_the_answer_before(method: str) -> None:
-    frames = 20
+    frames = 12
     skeleton = chain(JOINTS, free=[[False] * 3 + [True, True, False]] * JOINTS)
     some = random_pose(np.random.default_rng(5), skeleton, angle=0.3, offset=0.1).channels
     some = np.where(skeleton.free, 0.0, some)
@@ -254,7 +255,7 @@ def test_other_numbers_of_frames_are_refused() -> None:
         solve_sequence(problem, Pose.rest(skeleton, (5,)))
 
 
-@pytest.mark.parametrize("frames", [(), (2, 3)])
+@in_turn("frames", [(), (2, 3)])
 def test_poses_have_one_frame_axis(frames: tuple[int, ...]) -> None:
     skeleton = planar(JOINTS)
     with pytest.raises(IKError, match="one frame axis"):
@@ -368,7 +369,7 @@ def test_frames_of_a_smooth_motion_cost_few_jacobians(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
 def test_each_by_itself_is_each_solved_from_its_own_pose(method: str) -> None:
-    frames = 12
+    frames = 8
     skeleton = chain(JOINTS, lower=-1.2, upper=1.2)
     rng = np.random.default_rng(4)
     poses = random_pose(rng, skeleton, angle=0.5, offset=0.1, frames=(frames,))

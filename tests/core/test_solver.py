@@ -43,9 +43,10 @@ from tests.core.builders import (
     tree,
     upper_body,
 )
+from tests.core.in_turn import in_turn
 from tests.core.strategies import rotation_about
 
-each_method = pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
+each_method = in_turn("method", ["PRIORITY", "DLS"])
 
 
 STRICT = 1e-4
@@ -194,7 +195,7 @@ def test_nothing_free_changes_nothing(method: str) -> None:
 
 
 @each_method
-@pytest.mark.parametrize("preferred_pose", [True, False])
+@in_turn("preferred_pose", [True, False])
 def test_a_task_without_weight_changes_nothing(
     method: str, preferred_pose: bool, rng: np.random.Generator
 ) -> None:
@@ -847,7 +848,7 @@ def test_options_are_overridden_by_keyword() -> None:
     assert_array_equal(overridden.pose.channels, expected.pose.channels)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("field", "value"),
     [
         ("max_iterations", 0),
@@ -873,7 +874,7 @@ def test_an_unknown_method_lists_the_methods_there_are() -> None:
 NOT_FINITE = [np.nan, np.inf]
 
 
-@pytest.mark.parametrize("value", NOT_FINITE)
+@in_turn("value", NOT_FINITE)
 def test_targets_that_are_not_finite_are_refused_by_name(value: float) -> None:
     with pytest.raises(IKError, match=r"position of hand\.L: target.*finite"):
         reach("hand.L", [0, value, 0])
@@ -885,7 +886,7 @@ def test_targets_that_are_not_finite_are_refused_by_name(value: float) -> None:
         StayNear(channels=np.full((4, 6), value))
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("make", "message"),
     [
         (lambda: reach("a", [0, 0]), r"position of a: target.*\(2,\)"),
@@ -927,7 +928,7 @@ def test_a_task_for_a_joint_that_is_not_there_lists_those_that_are() -> None:
         Problem(skeleton, (StayNear(channels=np.zeros((3, 6))),))
 
 
-@pytest.mark.parametrize("name", ["", "same"])
+@in_turn("name", ["", "same"])
 def test_different_numbers_of_frames_are_refused(name: str) -> None:
     tasks = [reach("joint.1", np.zeros((frames, 3)), name=name) for frames in (3, 4)]
     with pytest.raises(IKError, match=r"3.*4"):

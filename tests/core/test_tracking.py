@@ -61,7 +61,7 @@ def test_it_gives_what_solve_gives(wish: bool) -> None:
     problem = figure()
     pose = Pose.rest(problem.skeleton)
     tracker = Tracker(problem, pose, preferred_pose=wish)
-    for targets in way(problem, 5):
+    for targets in way(problem, 3):
         moved = tuple(task.moved(target) for task, target in zip(problem.weighty_tasks, targets, strict=True))
         alone = solve(Problem(problem.skeleton, moved), pose, preferred_pose=wish)
         found = tracker.solve(targets)

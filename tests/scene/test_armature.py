@@ -17,14 +17,16 @@ from blender_ik_addon.core.skeleton import INHERIT_SCALE, Pose
 from blender_ik_addon.scene.animation import ChannelKeys
 from blender_ik_addon.scene.armature import (
     Armature,
-    channel_values,
     check_armature,
-    evaluated_matrices,
     parents_first,
     read_armature,
+    world_from_armature,
+)
+from blender_ik_addon.scene.poses import (
+    channel_values,
+    evaluated_matrices,
     read_pose,
     sheared_bones,
-    world_from_armature,
     write_pose,
 )
 from blender_ik_addon.scene.restoring import PoseSnapshot

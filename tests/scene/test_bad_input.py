@@ -157,6 +157,78 @@ def test_a_deleted_target_is_told_and_made_anew():
     assert posing.solve_pose(armature).reached
 
 
+def deleted_with_x(target: Any) -> None:
+    """Delete an object as X does: it leaves the scene, and stays in the file while something points to it."""
+    name = target.name
+    with bpy.context.temp_override(selected_objects=[target]):  # pyright: ignore[reportAttributeAccessIssue]
+        bpy.ops.object.delete()
+    assert name in bpy.data.objects and not target.users_scene
+
+
+@pytest.mark.parametrize("remedy", ["set-up", "make targets"])
+def test_a_target_that_is_deleted_in_the_viewport_is_missing_everywhere(remedy: str):
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    bpy.context.view_layer.objects.active = armature
+    entry = armature.poise.effectors[2]
+    name, ghost = entry.name, entry.target
+    assert not bpy.ops.poise.make_targets.poll()
+    deleted_with_x(ghost)
+    with pytest.raises(IKError, match=f"effector '{name}': its target .* is in no scene"):
+        posing.solve_pose(armature)
+    assert bpy.ops.poise.make_targets.poll()
+    if remedy == "set-up":
+        assert posing.setup_character(armature).added == (name,)
+    else:
+        assert bpy.ops.poise.make_targets() == {'FINISHED'}
+    assert armature.poise.effectors[2].target not in (None, ghost)
+    assert posing.solve_pose(armature).reached
+    assert not bpy.ops.poise.make_targets.poll()
+
+
+def test_a_balance_whose_target_is_deleted_is_over_what_the_body_stands_on():
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    index = posing.add_effector(armature, "hips", kind='BALANCE')
+    deleted_with_x(armature.poise.effectors[index].target)
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).effectors[index].position is not None
+
+
+def test_a_choice_that_is_deleted_in_the_viewport_is_made_anew():
+    armature = builders.humanoid()
+    index = posing.add_effector(armature, "hand.L", kind='ONE_OF')
+    bpy.context.view_layer.objects.active = armature
+    entry = armature.poise.effectors[index]
+    ghost = entry.others[0].target
+    deleted_with_x(ghost)
+    with pytest.raises(IKError, match="is in no scene"):
+        posing.solve_pose(armature)
+    bpy.ops.poise.make_targets()
+    entry = armature.poise.effectors[index]
+    assert len(entry.others) == 1 and entry.others[0].target != ghost
+    assert posing.solve_pose(armature).reached
+
+
+@pytest.mark.parametrize("place", ["another scene", "an instanced collection"])
+def test_a_target_that_is_only_elsewhere_is_not_missing(place: str):
+    armature = builders.humanoid()
+    goal = builders.empty("goal", (0.5, -0.3, 1.2))
+    posing.add_effector(armature, "hand.L", kind='POSITION', target=goal)
+    collection = bpy.data.collections.new("elsewhere")
+    collection.objects.link(goal)
+    bpy.context.scene.collection.objects.unlink(goal)
+    if place == "another scene":
+        bpy.data.scenes.new("other").collection.children.link(collection)
+        with pytest.raises(IKError, match="is not evaluated in this view layer"):
+            posing.solve_pose(armature)
+    else:
+        builders.empty("instance").instance_collection = collection
+        bpy.data.objects["instance"].instance_type = 'COLLECTION'
+        bpy.context.view_layer.update()
+        assert posing.solve_pose(armature).reached
+
+
 def test_armatures_that_share_their_bones_are_set_up_each_for_itself():
     armature = builders.humanoid()
     twin: Any = bpy.data.objects.new("twin", armature.data)

@@ -113,8 +113,11 @@ def test_which_armature_is_meant_must_be_clear(capsys: pytest.CaptureFixture[str
 
 
 def test_where_nothing_can_be_saved_it_is_said(shot: Path, capsys: pytest.CaptureFixture[str]):
-    assert cli.run(["solve", str(shot), "--output", str(shot.parent / "no" / "out.blend")]) == 2
-    assert "no such folder" in capsys.readouterr().err
+    for option, name in (("--output", "out.blend"), ("--report", "report.json")):
+        assert cli.run(["bake", str(shot), option, str(shot.parent / "no" / name)]) == 2
+        told = capsys.readouterr()
+        assert "no such folder" in told.err
+        assert "%" not in told.out  # it is said before the bake
 
 
 def test_help_ends_with_0(capsys: pytest.CaptureFixture[str]):

@@ -203,6 +203,27 @@ def test_the_bones_own_pin_comes_along_when_confirmed():
     np.testing.assert_allclose(pinned[:3, 3], place(armature, "hand.L"), atol=1e-6)
 
 
+@pytest.mark.parametrize("pinned", [False, True])
+def test_in_live_mode_a_dragged_bone_stays_until_a_target_moves_and_then_only_if_it_is_pinned(pinned: bool):
+    armature = figure(first="hand.L", second="hips", third="foot.L", fourth="foot.R")
+    posing.switch_live(armature, True)
+    before = place(armature, "hand.R")
+    drag = Drag(armature, "hand.R")
+    pull(drag, (0.2, -0.2, 0.2), 3)
+    drag.confirm()
+    dragged = place(armature, "hand.R")
+    assert np.linalg.norm(dragged - before) > 0.2
+    np.testing.assert_allclose(place(armature, "hand.R"), dragged, atol=1e-6)
+    if pinned:
+        posing.pin(armature, posing.add_effector(armature, "hand.R", make_target=False))
+        bpy.context.view_layer.update()
+        np.testing.assert_allclose(place(armature, "hand.R"), dragged, atol=HALF_MILLIMETRE)
+    armature.poise.effectors[0].target.location.z += 0.05
+    bpy.context.view_layer.update()
+    off = float(np.linalg.norm(place(armature, "hand.R") - dragged))
+    assert off < HALF_MILLIMETRE if pinned else off > 0.05
+
+
 def test_orientation_is_kept_when_asked_for():
     armature = figure()
     drag = Drag(armature, "hand.L")
@@ -330,13 +351,46 @@ def test_key_pose_keys_the_solved_bones_as_they_are():
     armature.pose.bones["forearm.L"].rotation_euler.x = 0.3
     armature.pose.bones["upper_arm.L"].lock_rotation = (False, True, False)
     bpy.context.scene.frame_set(3)
-    assert keying.key_pose(armature) == len(keyed(armature)) > 3
+    assert keying.key_pose(armature).count == len(keyed(armature)) > 3
     assert {"hips", "upper_arm.L", "hand.L"} <= keyed(armature)
     assert "foot.L" not in keyed(armature)
     assert ('pose.bones["upper_arm.L"].rotation_euler', 1) not in own_curves(armature)
     armature.pose.bones["forearm.L"].rotation_euler.x = 0.0
     bpy.context.scene.frame_set(4)
     assert armature.pose.bones["forearm.L"].rotation_euler.x == pytest.approx(0.3)
+
+
+def test_a_locked_curve_gets_no_key_and_all_others_do_in_one_step():
+    armature = figure(first="hand.L")
+    bpy.ops.poise.key_pose()
+    names = keyed(armature)
+    curves = own_curves(armature)
+    held = ('pose.bones["upper_arm.L"].rotation_euler', 1)
+    curves[held].lock = True
+    bpy.context.scene.frame_set(7)
+    assert bpy.ops.poise.key_pose() == {'FINISHED'}
+    report = keying.key_pose(armature)
+    assert report.count == len(names) and report.locked == ("upper_arm.L",)
+    assert "got no keys" in report.notes[0]
+    counts = {channel: len(curve.keyframe_points) for channel, curve in own_curves(armature).items()}
+    assert {channel for channel, count in counts.items() if count == 1} == {held}
+    for curve in own_curves(armature).values():
+        curve.lock = True
+    bpy.context.scene.frame_set(8)
+    assert bpy.ops.poise.key_pose() == {'CANCELLED'}
+
+
+def test_a_drag_with_a_locked_curve_keys_the_rest_and_says_so():
+    armature = figure(first="hand.L")
+    keying.key_pose(armature)
+    own_curves(armature)['pose.bones["upper_arm.L"].rotation_euler', 1].lock = True
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    bpy.context.scene.frame_set(5)
+    drag = Drag(armature, "hand.L")
+    pull(drag, (-0.1, -0.2, 0.1), 2)
+    report = drag.confirm()
+    assert report.keyed > 0 and "'upper_arm.L'" in report.message
+    assert len(own_curves(armature)['pose.bones["forearm.L"].rotation_euler', 0].keyframe_points) == 2
 
 
 def test_a_drag_is_one_undo_step():
@@ -505,3 +559,94 @@ def test_a_confirmed_pose_has_settled_also_after_one_large_movement():
     drag.again()
     after = np.array([bone.matrix_basis for bone in armature.pose.bones])
     np.testing.assert_allclose(after, before, atol=1e-5)
+
+
+def character() -> bpy.types.Object:
+    """The figure, set up: targets for hips, feet, hands and head, that of the head a child of the hips'."""
+    armature = figure()
+    posing.setup_character(armature, limits=False)
+    bpy.context.view_layer.update()
+    return armature
+
+
+def target_of(armature: bpy.types.Object, name: str) -> bpy.types.Object:
+    """The target of an effector."""
+    target = armature.poise.effectors[name].target
+    assert target is not None
+    return target
+
+
+def test_hips_that_nobody_pinned_give_way_and_their_target_comes_along():
+    armature = character()
+    armature.poise.effectors["hand.R"].enabled = False
+    feet = {bone: place(armature, bone) for bone in ("foot.L", "foot.R")}
+    was = place(armature, "hips")
+    drag = Drag(armature, "hand.L")
+    assert dict(drag.held)["hips"] is False
+    pull(drag, (0.5, -1.2, -1.0), 10)
+    drag.confirm()
+    assert np.linalg.norm(place(armature, "hips") - was) > 0.02
+    for bone, there in feet.items():
+        assert np.linalg.norm(place(armature, bone) - there) < HALF_MILLIMETRE
+    for bone in ("hips", "hand.L"):
+        target = np.array(target_of(armature, bone).matrix_world.translation)
+        np.testing.assert_allclose(target, place(armature, bone), atol=2e-5)
+    assert target_of(armature, "head").parent == target_of(armature, "hips")
+    errors = {error.name: error for error in posing.solve_pose(armature).effectors}
+    assert errors["hips"].reached
+    assert errors["hand.L"].reached
+
+
+def test_hips_that_need_not_give_way_keep_their_target_bit_by_bit():
+    armature = character()
+    before = [
+        np.array(target_of(armature, name).matrix_basis).tobytes() for name in ("hips", "head", "foot.L")
+    ]
+    drag = Drag(armature, "hand.L")
+    pull(drag, (0.0, -0.03, 0.02), 3)
+    assert drag.confirm().dragged.reached
+    after = [
+        np.array(target_of(armature, name).matrix_basis).tobytes() for name in ("hips", "head", "foot.L")
+    ]
+    assert after == before
+
+
+def test_pinned_hips_do_not_give_way():
+    armature = character()
+    posing.pin(armature, armature.poise.effectors.find("hips"))
+    was = place(armature, "hips")
+    drag = Drag(armature, "hand.L")
+    assert dict(drag.held)["hips"] is True
+    pull(drag, (0.5, -1.2, -1.0), 10)
+    assert not drag.confirm().dragged.reached
+    assert np.linalg.norm(place(armature, "hips") - was) < HALF_MILLIMETRE
+
+
+def test_what_hangs_on_the_target_of_dragged_hips_goes_with_them():
+    armature = character()
+    drag = Drag(armature, "hips")
+    between = place(armature, "head") - place(armature, "hips")
+    pull(drag, (0.03, 0.0, -0.12), 5)
+    assert drag.confirm().message == ""
+    now = place(armature, "head") - place(armature, "hips")
+    np.testing.assert_allclose(now, between, atol=HALF_MILLIMETRE)
+    np.testing.assert_allclose(
+        np.array(target_of(armature, "head").matrix_world.translation), place(armature, "head"), atol=2e-5
+    )
+
+
+def test_after_a_drag_the_panel_says_what_is_missed_now():
+    armature = character()
+    posing.solve_pose(armature)
+    assert armature.poise.last_reached
+    target_of(armature, "hand.R").location.x -= 0.3
+    drag = Drag(armature, "hand.L")
+    drag.pin("hand.R")
+    pull(drag, (0.0, -0.05, 0.05), 2)
+    drag.confirm()
+    off = np.linalg.norm(place(armature, "hand.R") - np.array(target_of(armature, "hand.R").location))
+    assert off > 0.1
+    assert armature.poise.effectors["hand.R"].error_position == pytest.approx(off, abs=1e-5)
+    assert not armature.poise.last_reached
+    assert "hand.R" in armature.poise.last_message
+    assert "dragged" in armature.poise.last_message

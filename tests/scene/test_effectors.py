@@ -11,10 +11,11 @@ from mathutils import Euler, Matrix, Quaternion, Vector
 
 from blender_ik_addon.core import IKError, Pose, Problem, Skeleton
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.armature import read_armature, read_pose, world_from_armature
+from blender_ik_addon.scene.armature import read_armature, world_from_armature
 from blender_ik_addon.scene.dependence import dependence
 from blender_ik_addon.scene.effectors import Effector, orientations, read_effectors
 from blender_ik_addon.scene.goals import make_goals, make_plan, measure
+from blender_ik_addon.scene.poses import read_pose
 from blender_ik_addon.scene.stage import Posed, Stage
 from blender_ik_addon.scene.targets import check_evaluated, world_from_targets
 
@@ -298,7 +299,10 @@ def test_a_disabled_target_is_followed_where_blender_needs_it_for_something_that
 
 
 GONE: dict[str, Callable[[Any], object]] = {
-    "deleted from the scene": lambda goal: bpy.context.scene.collection.objects.unlink(goal),
+    "in another scene": lambda goal: (
+        bpy.data.scenes.new("other").collection.objects.link(goal),
+        bpy.context.scene.collection.objects.unlink(goal),
+    ),
     "disabled": lambda goal: setattr(goal, "hide_viewport", True),
     "in an excluded collection": lambda goal: setattr(in_collection(goal), "exclude", True),
     "disabled, and moved since": lambda goal: (

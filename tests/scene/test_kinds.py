@@ -562,8 +562,8 @@ def test_a_pinned_bone_needs_no_target_and_goes_where_the_armature_goes():
     wanted = armature.matrix_world @ place
     np.testing.assert_allclose(bone_matrix(armature, "foot.L"), wanted, atol=HALF_MILLIMETRE)
     assert bpy.ops.poise.pin() == {'FINISHED'} and not foot.pinned
-    with pytest.raises(IKError, match=r"'foot.L' has no target"):
-        posing.solve_pose(armature)
+    assert foot.target is not None  # without one nothing could be solved
+    assert posing.solve_pose(armature).effectors[0].reached
 
 
 def test_a_pin_is_of_the_point_of_the_bone():

@@ -14,7 +14,8 @@ from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.core.kinematics import forward_kinematics
 from blender_ik_addon.core.rotation import EULER_ORDERS, euler_from_matrix_near, matrix_from_quat
 from blender_ik_addon.scene import limits, posing
-from blender_ik_addon.scene.armature import evaluated_matrices, read_armature, read_pose
+from blender_ik_addon.scene.armature import read_armature
+from blender_ik_addon.scene.poses import evaluated_matrices, read_pose
 from blender_ik_addon.scene.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat
 
 from . import actions, builders
@@ -228,6 +229,7 @@ def test_limits_that_cannot_be_read_are_named():
     assert found.bones == ("bone.002",)
     for words in ("another space", "ZYX angles", "only the constraint was read"):
         assert words in " ".join(found.notes)
+    assert found.summary().startswith("Read the limits of 1 bone. Bone 'bone.000': the constraint")
 
 
 def test_the_order_of_limits_in_quaternion_mode_does_not_depend_on_the_pose():

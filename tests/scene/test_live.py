@@ -509,6 +509,24 @@ def test_a_bone_that_stays_near_its_present_pose_does_not_creep():
     assert miss(armature) < HALF_MILLIMETRE
 
 
+def test_what_is_shown_is_of_the_effectors_that_take_part():
+    armature = arm()
+    target(armature).location = (3.0, 0.0, 0.0)
+    update()
+    assert armature.poise.effectors[0].error_position > 1.0
+    amount(armature, 0.0)
+    assert armature.poise.effectors[0].error_position < 0.0
+    assert armature.poise.last_message == "No effector has any influence: raise one"
+    posing.add_effector(armature, "bone.002", kind='POSITION')
+    amount(armature, 1.0)
+    entry = armature.poise.effectors[0]
+    assert entry.error_position > 1.0 and entry.why
+    entry.enabled = False
+    armature.update_tag()
+    update()
+    assert entry.error_position < 0.0 and entry.why == ""
+
+
 def test_switched_off_it_does_nothing(solves: Counts):
     armature = arm()
     posing.switch_live(armature, False)
@@ -791,10 +809,10 @@ def test_a_target_that_is_taken_out_of_the_scene(solves: Counts):
     goal, stranger = target(armature), builders.empty("stranger")
     bpy.context.scene.collection.objects.unlink(goal)
     update()
-    assert "not evaluated" in armature.poise.live_problem
+    assert "in no scene" in armature.poise.live_problem
     stranger.location.x = 1.0
     update()
-    assert "not evaluated" in armature.poise.live_problem
+    assert "in no scene" in armature.poise.live_problem
     bpy.context.scene.collection.objects.link(goal)
     goal.location.x = 0.1
     solves.clear()
@@ -1287,21 +1305,23 @@ def test_keys_go_where_blender_puts_them_while_a_strip_is_tweaked():
 
 
 @pytest.mark.usefixtures("auto_key")
-def test_curves_that_cannot_be_keyed_are_told():
+@pytest.mark.parametrize("by_group", [False, True])
+def test_curves_that_cannot_be_keyed_are_told(by_group: bool):
     armature = arm()
     armature.pose.bones["bone.001"].keyframe_insert("rotation_quaternion", frame=1)
     curves = channelbag_of(armature).fcurves
-    for curve in curves:
-        curve.lock = True
+    held = list(curves)
+    for curve in held:
+        (curve.group if by_group else curve).lock = True
     bpy.context.scene.frame_set(4)
     target(armature).location.x = 0.1
     update()
     assert "locked" in armature.poise.live_problem and "bone.001" in armature.poise.live_problem
     assert miss(armature) < HALF_MILLIMETRE
     assert keyed_paths(armature) == {rotation_of(number) for number in range(4)}
-    assert {frame for curve in curves if curve.lock for frame, _ in points(curve)} == {1.0}
-    for curve in curves:
-        curve.lock = False
+    assert {frame for curve in held for frame, _ in points(curve)} == {1.0}
+    for curve in held:
+        (curve.group if by_group else curve).lock = False
     armature.update_tag()
     update()
     assert armature.poise.live_problem == ""

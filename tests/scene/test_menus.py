@@ -31,7 +31,34 @@ def test_selected_bones_are_pinned_and_let_go_again():
     added = armature.poise.effectors["foot.R"]
     assert added.target is None  # a pin needs none
     assert bpy.ops.poise.pin_bones() == {'FINISHED'}
-    assert pins(armature) == {"hand.L": False, "foot.R": False}
+    assert pins(armature) == {"hand.L": False}  # the other was there for its pin alone
+    assert posing.solve_pose(armature).reached
+
+
+def test_letting_a_bone_go_leaves_the_list_as_it_was_before_the_pin():
+    armature = humanoid()
+    posing.add_effector(armature, "hand.L")
+    armature.poise.active_effector = 0
+    before = pins(armature)
+    for selected in (("foot.R",), ("hand.L", "foot.L", "foot.R"), ("head", "hand.L")):
+        select(armature, *selected)
+        bpy.ops.poise.pin_bones()
+        assert all(pins(armature)[name] for name in selected)
+        armature.poise.active_effector = len(armature.poise.effectors) - 1
+        bpy.ops.poise.pin_bones()
+        assert pins(armature) == before
+        assert armature.poise.active_effector == 0
+        assert posing.solve_pose(armature).reached
+
+
+def test_the_button_unpin_gives_an_effector_the_target_that_it_lacks():
+    armature = humanoid()
+    select(armature, "foot.R")
+    bpy.ops.poise.pin_bones()
+    bpy.ops.poise.pin(action='UNPIN')
+    assert pins(armature) == {"foot.R": False}
+    assert armature.poise.effectors[0].target is not None
+    assert posing.solve_pose(armature).reached
 
 
 def test_where_some_are_held_the_others_are_held_as_well():

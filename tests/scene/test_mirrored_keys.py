@@ -145,7 +145,7 @@ def test_interpolation_and_handles_go_along():
     assert mirrored.extrapolation == 'LINEAR'
 
 
-@pytest.mark.parametrize("case", ["shared", "locked", "driven", "armature", "parent"])
+@pytest.mark.parametrize("case", ["shared", "locked", "group", "driven", "armature", "parent"])
 def test_what_cannot_be_mirrored_stays_and_is_told(case: str):
     armature = rig(3, upright=True, modes=('XYZ',))
     target = {effector.name: effector.target for effector in armature.poise.effectors}
@@ -155,6 +155,8 @@ def test_what_cannot_be_mirrored_stays_and_is_told(case: str):
         right.animation_data.action_slot = left.animation_data.action_slot
     elif case == "locked":
         own_curves(left)["location", 0].lock = True
+    elif case == "group":
+        own_curves(left)["location", 0].group.lock = True
     elif case == "driven":
         right.driver_add("location", 2)
     elif case == "armature":
@@ -167,6 +169,7 @@ def test_what_cannot_be_mirrored_stays_and_is_told(case: str):
     words = {
         "shared": "another object plays",
         "locked": "locked",
+        "group": "locked",
         "driven": "drivers",
         "armature": "armature is animated",
         "parent": "'table', its parent",

@@ -14,7 +14,8 @@ from mathutils import Matrix, Quaternion, Vector
 from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
 from blender_ik_addon.scene import baking, posing
-from blender_ik_addon.scene.armature import read_armature, read_pose
+from blender_ik_addon.scene.armature import read_armature
+from blender_ik_addon.scene.poses import read_pose
 from blender_ik_addon.scene.rig import solver_options
 
 from . import builders
@@ -575,7 +576,7 @@ BAD_INPUT: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "target deleted from the scene": (
         lambda a: bpy.context.scene.collection.objects.unlink(target(a)),
-        "effector 'bone.003': its target 'arm bone.003' is not evaluated",
+        "effector 'bone.003': its target 'arm bone.003' is in no scene (deleted?): choose one",
     ),
     "the armature itself": (
         lambda a: setattr(a.poise.effectors[0], "target", a),

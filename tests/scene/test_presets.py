@@ -11,7 +11,7 @@ import pytest
 
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene import limits, posing, preset_files, presets
-from blender_ik_addon.scene.effector_properties import KIND_ITEMS
+from blender_ik_addon.scene.effector_properties import KIND_ITEMS, plain
 
 from . import builders
 
@@ -31,7 +31,7 @@ def state(armature: bpy.types.Object) -> dict[str, Any]:
     """What a preset holds."""
     poise = armature.poise
     return {
-        "settings": {name: preset_files.plain(getattr(poise, name)) for name in presets.SETTINGS},
+        "settings": {name: plain(getattr(poise, name)) for name in presets.SETTINGS},
         "effectors": {
             effector.part: [effector.bone, effector.kind, effector.priority, round(effector.weight, 5)]
             + [round(value, 5) for value in effector.point]
@@ -196,6 +196,9 @@ def test_random_settings_come_back_to_the_bit_in_all_kinds(seed: int, tmp_path: 
     for number, (kind, *_) in enumerate(KIND_ITEMS):
         posing.add_effector(armature, bones.get(kind, "hand.L" if number % 2 else "foot.R"), kind=kind)
     posing.add_choice(armature, len(KIND_ITEMS) - 1)
+    armature.pose.bones["shin.R"].rotation_quaternion = (0.9, 0.3, -0.3, 0.1)
+    armature.pose.bones["hand.L"].rotation_quaternion = (0.8, -0.2, 0.3, 0.4)
+    posing.store_pose(armature, [kind for kind, *_ in KIND_ITEMS].index('STAY'))
     scramble(armature.poise, preset_files.SETTINGS, rng)
     for entry in armature.poise.effectors:
         scramble(entry, [name for name in preset_files.EFFECTOR_FIELDS if name not in {"kind", "part"}], rng)
@@ -217,7 +220,103 @@ def as_read(path: Path) -> Any:
     for joint in data["joints"]:
         for name in ("lower", "upper", "stiffness", "preferred"):
             joint[name] = [None if value is None else round(value, 5) + 0.0 for value in joint[name]]
+    for stored in (stored for effector in data["effectors"] for stored in effector.get("stored", [])):
+        for name in ("location", "rotation"):
+            stored[name] = [round(value, 6) + 0.0 for value in stored[name]]
     return data
+
+
+def storing() -> Any:
+    """A figure of which one effector stays near a stored pose of the arm, of which the hips are part."""
+    armature = builders.humanoid()
+    armature.pose.bones["forearm.L"].rotation_quaternion = (0.8, 0.36, 0.0, 0.48)
+    armature.pose.bones["hips"].location = (0.1, 0.2, -0.3)
+    index = posing.add_effector(armature, "hips", kind='STAY')
+    posing.store_pose(armature, index)
+    return armature
+
+
+def stored(armature: Any) -> dict[str, Any]:
+    """The stored pose of the first effector: location and rotation of each bone."""
+    entry = armature.poise.effectors[0]
+    return {bone.name: np.array([*bone.location, *bone.rotation]) for bone in entry.stored}
+
+
+def test_a_stored_pose_goes_to_another_character_by_roles_and_its_own_axes(tmp_path: Path):
+    armature = storing()
+    posing.save_preset(armature, tmp_path / "stay.json")
+    twin = builders.humanoid("twin")
+    twin.scale = (2.0, 2.0, 2.0)  # locations of bones are in the armature's own units
+    bpy.context.view_layer.update()
+    assert not posing.load_preset(twin, tmp_path / "stay.json").notes
+    for bone, values in stored(armature).items():
+        np.testing.assert_allclose(stored(twin)[bone], values, atol=1e-6)
+    other = other_character()
+    report = posing.load_preset(other, tmp_path / "stay.json")
+    assert not report.notes and [name.split(" (")[0] for name in report.missing] == ["right hand"]
+    assert other.poise.effectors[0].stay == 'STORED'
+    w, x, y, z = stored(armature)["forearm.L"][3:]
+    # Its forearm is rolled by half a turn: X and Z of its own point the other way.
+    np.testing.assert_allclose(stored(other)["LoArm.L"][3:], (w, -x, y, -z), atol=1e-6)
+    posing.add_effector(other, "head", kind='POSITION')
+    assert posing.solve_pose(other).effectors[1].reached
+
+
+def test_without_a_stored_pose_the_rest_pose_is_taken_and_told(tmp_path: Path):
+    path = tmp_path / "stay.json"
+    posing.save_preset(storing(), path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    del data["effectors"][0]["stored"]  # as earlier versions wrote it
+    path.write_text(json.dumps(data), encoding="utf-8")
+    other = builders.humanoid("other")
+    report = posing.load_preset(other, path)
+    assert any("stays near the rest pose" in note for note in report.notes)
+    assert other.poise.effectors[0].stay == 'REST'
+    posing.add_effector(other, "head", kind='POSITION')
+    assert posing.solve_pose(other).effectors[1].reached
+    owner = storing()  # whoever has a stored pose keeps it
+    before = stored(owner)
+    assert not posing.load_preset(owner, path).notes
+    assert {name: values.tolist() for name, values in stored(owner).items()} == {
+        name: values.tolist() for name, values in before.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("bone", "hips", "does not say which bone"),
+        ("axes", [[1.0, 0.0, 0.0]], "axes are not three times three numbers"),
+        ("location", [0.0, "up", 0.0], "location is"),
+        ("location", [0.0, 0.0, 1e300], "location cannot be"),
+        ("rotation", [0.0, 0.0, 0.0, 0.0], "wanted a quaternion"),
+        ("rotation", [1.0, 0.0, 0.0], "rotation cannot be"),
+        ("rotation", None, "rotation cannot be"),
+    ],
+)
+def test_stored_poses_that_are_none_are_refused_with_their_place(
+    field: str, value: Any, words: str, tmp_path: Path
+):
+    path = tmp_path / "stay.json"
+    posing.save_preset(storing(), path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["effectors"][0]["stored"][2][field] = value
+    path.write_text(json.dumps(data), encoding="utf-8")
+    other = builders.humanoid("other")
+    with pytest.raises(IKError, match=rf"effectors\[0\]\.stored\[2\].*{words}"):
+        posing.load_preset(other, path)
+    assert not len(other.poise.effectors)
+
+
+def test_a_name_that_is_taken_is_numbered(tmp_path: Path):
+    armature = builders.humanoid()
+    posing.add_effector(armature, "hand.R")
+    posing.save_preset(armature, tmp_path / "hand.json")
+    other = builders.humanoid("other")
+    posing.add_effector(other, "hand.R", kind='AIM')
+    for _ in range(2):
+        posing.load_preset(other, tmp_path / "hand.json")
+        assert [entry.name for entry in other.poise.effectors] == ["hand.R", "hand.R.001"]
 
 
 def scramble(owner: Any, names: Any, rng: np.random.Generator) -> None:

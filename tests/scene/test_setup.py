@@ -10,7 +10,8 @@ import pytest
 
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.armature import read_armature, read_pose
+from blender_ik_addon.scene.armature import read_armature
+from blender_ik_addon.scene.poses import read_pose
 
 from . import builders
 
@@ -162,6 +163,28 @@ def test_parts_that_are_not_any_more_go_with_their_targets():
     assert len(bpy.data.objects) == objects - 2
 
 
+def test_names_of_effectors_differ_also_from_those_made_by_hand():
+    armature = builders.humanoid()
+    posing.add_effector(armature, "hand.R", kind='AIM')
+    for _ in range(2):
+        posing.setup_character(armature)
+        names = [entry.name for entry in armature.poise.effectors]
+        assert len(set(names)) == len(names) == 7
+        assert names[0] == "hand.R" and parts_of(armature)["hand.R"].name == "hand.R.001"
+
+
+def test_what_is_said_counts_right():
+    armature = builders.humanoid()
+    first = posing.setup_character(armature, poles=True)
+    bpy.data.objects.remove(parts_of(armature)["head"].target)
+    again = posing.setup_character(armature)
+    assert ": 1 target made" in again.summary()
+    assert set(again.added) | set(again.kept) == set(first.added) and len(again.kept) == 9
+    assert "9 were there already" in again.summary()
+    limits_read = posing.read_limits(armature)
+    assert limits_read.summary()[0].isupper()
+
+
 def test_poles_lie_where_limbs_bend_to_and_ask_for_nothing():
     armature = builders.humanoid()
     posing.setup_character(armature, poles=True)
@@ -268,6 +291,11 @@ def test_rows_and_limits_are_edited_by_operators():
         bpy.ops.poise.setup_character()
     bpy.ops.poise.edit_roles(action='REMOVE')
     assert len(armature.poise.roles) == rows
+    armature.data.bones.active = None
+    with pytest.raises(RuntimeError, match="Make the bone active"):
+        bpy.ops.poise.edit_roles(action='ADD')
+    assert len(armature.poise.roles) == rows
+    armature.data.bones.active = armature.data.bones["head"]
     bpy.ops.poise.edit_limits(action='OWN')
     assert [entry.name for entry in armature.poise.joints] == ["head"]
     bpy.ops.poise.edit_limits(action='RIG')

@@ -68,6 +68,9 @@ class Slot(IntEnum):
     DIGIT = 5
 
 
+ROUNDING: Final = 1e-9
+"""By how much a division must be better [1] to be taken: of the same ones the first stays."""
+
 ARM_ROLES: Final = (Role.SHOULDER, Role.UPPER_ARM, Role.LOWER_ARM, Role.HAND, Role.HAND, Role.FINGER)
 LEG_ROLES: Final = (Role.PELVIS, Role.UPPER_LEG, Role.LOWER_LEG, Role.ANKLE, Role.FOOT, Role.TOE)
 FRONT_LEG_ROLES: Final = (Role.SHOULDER, *LEG_ROLES[1:])
@@ -217,7 +220,7 @@ def label_by_shape(
                 if points is not None:
                     bend = read_bend(places[u], places[low], places[e], points)
                     value -= AGAINST * (bend.state is Bend.INVERTED and bend.angle > CLEARLY)
-                if value > best + 1e-9:
+                if value > best + ROUNDING:
                     best, chosen = value, (u, low, e)
     u, low, e = chosen
     slots = [

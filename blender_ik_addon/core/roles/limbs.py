@@ -35,7 +35,7 @@ from .chains import (
     leaf_paths,
 )
 from .character import LimbKind, Role, Side
-from .structure import ON_PLANE, TINY, Mirror, Tree, mirrored_pairs
+from .structure import ON_PLANE, TINY, Mirror, Tree, mirrored_pairs, unit
 
 LONG: Final = 0.2
 """Length of a limb in lengths of the longest one [1] below which a pair of branches is none: ears,
@@ -291,20 +291,20 @@ def limbs_by_shape(tree: Tree, mirror: Mirror) -> Shape:
     if length <= TINY:
         # Arms and legs on one joint: the longer pair are legs.
         legs, arms = (a, b) if a.length >= b.length else (b, a)
-        return _upright(tree, mirror, legs, arms, -_unit(legs.direction))
+        return _upright(tree, mirror, legs, arms, -unit(legs.direction))
     along = trunk / length
     away_a, away_b = float(-(a.direction @ along)) / a.length, float(b.direction @ along) / b.length
     if max(away_a, away_b) > ALONG:
         legs, arms = (a, b) if away_a >= away_b else (b, a)
-        return _upright(tree, mirror, legs, arms, -_unit(legs.direction))
+        return _upright(tree, mirror, legs, arms, -unit(legs.direction))
     across = [np.linalg.norm(p.direction - (p.direction @ along) * along) / p.length for p in pairs]
     front, hind = _front_first(tree, a, b)
     if min(across) > ALONG:
-        up = -_unit(a.direction / a.length + b.direction / b.length)
+        up = -unit(a.direction / a.length + b.direction / b.length)
         limbs = _as(tree, mirror, front, LimbKind.FRONT_LEG) + _as(tree, mirror, hind, LimbKind.LEG)
         return Shape(limbs, up)
     legs, wings = (a, b) if across[0] >= across[1] else (b, a)
-    up = -_unit(legs.direction)
+    up = -unit(legs.direction)
     return Shape(_as(tree, mirror, legs, LimbKind.LEG) + _as(tree, mirror, wings, LimbKind.WING), up)
 
 
@@ -318,9 +318,9 @@ def _many(tree: Tree, mirror: Mirror, pairs: list[_Pair]) -> Shape:
     spread = float(np.linalg.norm(hubs[:, None] - hubs[None], axis=2).max())
     total = np.sum([pair.direction / pair.length for pair in pairs], axis=0)
     far = int(np.argmax(np.linalg.norm(hubs - hubs[0], axis=1)))
-    along = _unit(hubs[far] - hubs[0])
+    along = unit(hubs[far] - hubs[0])
     total = total - (total @ along) * along
-    up = -_unit(total) if np.linalg.norm(total) > 0.1 * len(pairs) else None
+    up = -unit(total) if np.linalg.norm(total) > 0.1 * len(pairs) else None
     if spread <= CLOSE * float(np.median([pair.length for pair in pairs])) or up is None:
         return Shape([limb for pair in pairs for limb in _as(tree, mirror, pair, LimbKind.LEG)], up)
     tips = np.array([tree.tails[tree.main_path(pair.left)[-1]] @ up for pair in pairs])
@@ -347,12 +347,12 @@ def _one(tree: Tree, mirror: Mirror, pair: _Pair) -> Shape:
         tree.main_path(child) for child in tree.children[pair.hub] if child not in (pair.left, pair.right)
     ]
     if not chains:
-        return Shape(_as(tree, mirror, pair, LimbKind.LEG), -_unit(pair.direction))
+        return Shape(_as(tree, mirror, pair, LimbKind.LEG), -unit(pair.direction))
     trunk = max((tree.tails[chain[-1]] - tree.places[pair.hub] for chain in chains), key=np.linalg.norm)
     sideways = np.linalg.norm(pair.direction) < ALONG * pair.length
     if sideways or pair.direction @ trunk > 0.0:
         return Shape(_as(tree, mirror, pair, LimbKind.ARM), None)
-    return Shape(_as(tree, mirror, pair, LimbKind.LEG), -_unit(pair.direction))
+    return Shape(_as(tree, mirror, pair, LimbKind.LEG), -unit(pair.direction))
 
 
 def _front_first(tree: Tree, a: _Pair, b: _Pair) -> tuple[_Pair, _Pair]:
@@ -436,7 +436,3 @@ def relabelled(tree: Tree, mirror: Mirror, limbs: Sequence[Found], forward: Floa
 def swapped(limbs: Sequence[Found]) -> list[Found]:
     """The same limbs with left and right exchanged."""
     return [replace(limb, side=limb.side.other) for limb in limbs]
-
-
-def _unit(vector: FloatArray) -> FloatArray:
-    return vector / max(float(np.linalg.norm(vector)), TINY)

@@ -38,8 +38,16 @@ SAMPLE: Final = 500
 PLANES_TRIED: Final = 16
 """How many proposed planes are compared, those of the longest branches first."""
 
+LARGER: Final = 1e-6
+"""By how much larger a share must be [1] for a later plane to be taken: rounding must not choose."""
+
 TINY: Final = 1e-9
 """A length [m], or a square of one, that counts as none."""
+
+
+def unit(vector: FloatArray) -> FloatArray:
+    """A vector (3,) of length 1; what has no length stays as it is, nearly."""
+    return vector / max(float(np.linalg.norm(vector)), TINY)
 
 
 @dataclass(frozen=True)
@@ -207,7 +215,7 @@ def find_mirror(tree: Tree, pairs: Sequence[tuple[int, int]]) -> Mirror | None:
         normal = _principal(differences_here)
         point = 0.5 * (ends[:, 0] + ends[:, 1]).mean(0)
         share = _matched(tree, normal, point)
-        if best is None or share > best.share + 1e-6:
+        if best is None or share > best.share + LARGER:
             best = Mirror(normal, point, False, share)
     return best
 

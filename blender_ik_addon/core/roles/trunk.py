@@ -40,6 +40,9 @@ TAIL: Final = 0.25
 LEVEL: Final = 0.75
 """Cosine [1] between trunk and legs below which the trunk lies rather than stands."""
 
+IN_LINE: Final = 1e-6
+"""Spread of a trunk across itself in that along itself, both squared [1], up to which it lies in no plane."""
+
 FAN: Final = 0.4
 """Length of a branch in that of the longest [1] from which on a chain has ended in a fan: the parts of a
 face."""
@@ -330,7 +333,7 @@ def _middle(tree: Tree, trunk: Trunk) -> tuple[np.ndarray, np.ndarray]:
     if len(places) < 3:
         return places.mean(0), np.zeros(3)
     values, vectors = np.linalg.eigh(centred.T @ centred)
-    if values[1] <= 1e-6 * values[2]:
+    if values[1] <= IN_LINE * values[2]:
         return places.mean(0), np.zeros(3)
     return places.mean(0), vectors[:, 0]
 

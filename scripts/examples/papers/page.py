@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from scripts.examples.papers import buss, chung_choi, ki_sheen, soch_lorencz
 from scripts.examples.papers.findings import Chapter, Finding, Picture
+from scripts.examples.tables import markdown_table
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = Path("docs/papers.md")
@@ -90,9 +91,7 @@ def section(finding: Finding, folder: str) -> str:
     if finding.reading:
         parts.append(f"*Reading.* {finding.reading}")
     if finding.table:
-        heads, *rows = finding.table
-        lines = [heads, ("---",) * len(heads), *rows]
-        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+        parts.append(markdown_table(finding.table))
     if finding.picture is not None:
         parts.append(f"![{finding.picture.caption}]({folder}/{finding.picture.name}.png)")
         parts.append(f"*{finding.picture.caption}*")
@@ -101,7 +100,7 @@ def section(finding: Finding, folder: str) -> str:
 
 def summary(found: Sequence[Chapter]) -> str:
     """One line for each figure."""
-    lines = [("paper", "figure", "holds here"), ("---",) * 3]
+    lines = [("paper", "figure", "holds here")]
     for chapter in found:
         name = chapter.title.split(":")[0]
         for finding in chapter.findings:
@@ -110,7 +109,7 @@ def summary(found: Sequence[Chapter]) -> str:
             lines.append((name, finding.title, word))
         if not chapter.findings:
             lines.append((name, "left out", "–"))
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown_table(lines)
 
 
 def page(found: Sequence[Chapter], command: str, folder: str) -> str:

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Blender 4.5, 5.0, 5.1 and 5.2 do differently; nothing else asks for the version."""
+
+from typing import Any
+
+import bpy
+from bpy.types import FCurve, PoseBone
+
+IS_BLENDER_5 = bpy.app.version >= (5, 0, 0)
+
+
+def new_grouped_curve(channelbag: Any, data_path: str, array_index: int, group: str) -> FCurve:
+    """Make an F-curve in a group, or in none if its name is empty: from 5.0 it is made in it."""
+    if IS_BLENDER_5:
+        return channelbag.fcurves.new(data_path, index=array_index, group_name=group)
+    curve = channelbag.fcurves.new(data_path, index=array_index)
+    if group:
+        curve.group = channelbag.groups.get(group) or channelbag.groups.new(group)
+    return curve
+
+
+def selectable(pose_bone: PoseBone) -> Any:
+    """Return what carries the bone's selection: the pose bone from 5.0, the bone before."""
+    return pose_bone if IS_BLENDER_5 else pose_bone.bone
