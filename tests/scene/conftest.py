@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Blender for the scene tests: the add-on is registered once, and every test begins in an empty file."""
 
+import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -33,3 +35,26 @@ def empty_file(addon: None) -> None:
     `read_factory_settings` would do too, but it takes 25 ms and resets the preferences under Rigify's feet.
     """
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+
+
+_status: list[int] = []
+"""How the run has ended, once it has."""
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    """Remember how the tests ended."""
+    _status[:] = [int(exitstatus)]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """End the process here, when all is told.
+
+    The bpy module of Blender 4.5 may hang after that, in the destructors of its static variables: it does so
+    after some hundreds of these tests in one process, and not after those of one file. `test_cli` has
+    processes of its own that end as a user's do.
+    """
+    if _status and bpy.app.version < (5, 0):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_status[0])
