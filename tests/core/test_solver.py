@@ -374,15 +374,23 @@ NOTICEABLE = 2e-5
 @each_method
 @each_limit
 def test_the_first_level_that_differs_falls(method: str, limit: float | None) -> None:
+    assert_first_level_that_differs_falls(SolverOptions(method=method, max_iterations=12), limit)
+
+
+@pytest.mark.xfail(reason="a level that its iterations do not suffice for rises a little below the next ones")
+def test_the_first_level_that_differs_falls_also_where_iterations_run_out() -> None:
+    assert_first_level_that_differs_falls(SolverOptions(max_iterations=10), 0.5)
+
+
+def assert_first_level_that_differs_falls(options: SolverOptions, limit: float | None) -> None:
     skeleton = torso(limit=limit)
-    options = SolverOptions(method=method, max_iterations=12)
     tasks = (
         *far_and_near(skeleton),
         MatchOrientation(joint="chest", target=np.diag([-1.0, -1.0, 1.0]), priority=2),
     )
     problem = Problem(skeleton, tasks)
     solution = solve(problem, Pose.rest(skeleton), options)
-    assert solution.costs.shape[1] == (3 if method == "PRIORITY" else 1)
+    assert solution.costs.shape[1] == (3 if options.method == "PRIORITY" else 1)
     assert 1 <= len(solution.costs) <= solution.iterations + 1
     for before, after in pairwise(np.sqrt(2.0 * solution.costs)):
         differs = np.flatnonzero(np.abs(after - before) > NOTICEABLE)
