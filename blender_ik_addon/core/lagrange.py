@@ -19,8 +19,8 @@ its multiplier tells whether it is pressed against the limit or has to be let go
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -73,8 +73,7 @@ class Bend(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """How far channels may change."""
 
     down: FloatArray
@@ -104,8 +103,7 @@ class Box:
         return ((change <= self.down) & (slope >= -PRESSED)) | ((change >= self.up) & (slope <= PRESSED))
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A step, with what it was made of."""
 
     change: FloatArray
@@ -123,12 +121,19 @@ class Step:
 
     def of_its_own(self) -> Step:
         """The same with arrays that nobody else has, so that frames of them may be replaced."""
-        return Step(*(getattr(self, field.name).copy() for field in fields(self)))
+        return Step(
+            self.change.copy(),
+            self.multipliers.copy(),
+            self.newton.copy(),
+            self.slope.copy(),
+            self.jacobian.copy(),
+            self.square.copy(),
+        )
 
     def replace(self, frames: IntArray, other: Step) -> None:
         """Take some frames from another."""
-        for field in fields(self):
-            getattr(self, field.name)[frames] = getattr(other, field.name)
+        for own, of_other in zip(self, other, strict=True):
+            own[frames] = of_other
 
     def correction(self, frames: IntArray, residual: FloatArray) -> FloatArray:
         """The change (f, nv) that takes away a residual (f, m) in some frames, by the same factors."""
@@ -138,8 +143,7 @@ class Step:
         return -_transposed(jacobian, _solved(square, residual))
 
 
-@dataclass(frozen=True)
-class Conditions:
+class Conditions(NamedTuple):
     """Lagrange's conditions at a pose."""
 
     jacobian: FloatArray

@@ -152,6 +152,8 @@ class Mechanism:
         """Slot whose rotation it takes: that of its parent, or of the armature, (m,)."""
         self.pre: FloatArray = frozen(orthogonalized(_stacked(pre, (frames, m, 3, 3)), normalize=True))
         """Q, the rotation before the joint's own, (F, m, 3, 3)."""
+        self._turned = bool((self.pre != np.eye(3)).any())
+        """Whether any of these turns; of figures out of motion capture none does."""
         self.slide: FloatArray = frozen(_stacked(slide, (frames, m, 3, 3)))
         """D, by which its translation becomes one in the frame of its parent, (F, m, 3, 3)."""
         fixed = fixed[:, self.joints]
@@ -228,6 +230,8 @@ class Mechanism:
         """Free translations of the joints that have any, (s, 3); any channel where one is fixed."""
         self.slides: FloatArray = self.slide[:, sliding] * (column[sliding, None, :3] >= 0)
         """D of these joints, without the translations that are fixed, (F, s, 3, 3)."""
+        self.carriers: IntArray = self.parents[sliding]
+        """Slots in whose frames they are moved, (s,)."""
         self.sliding = _as_slice(sliding)
         """Which kept joints they are, (s,)."""
         # Where a channel's axis is in matrices (m, 3, 3), and the place of its joint in those of slots.
@@ -313,7 +317,10 @@ class Mechanism:
     def with_values(self, pose: Pose, values: FloatArray) -> Pose:
         """The pose with these free channels, (..., nv)."""
         channels = pose.channels.copy()
-        channels.reshape(*pose.frames, len(self.skeleton) * CHANNELS)[..., self.channels] = values
+        if channels.ndim == 2:
+            channels.put(self.channels, values)
+        else:
+            channels.reshape(*pose.frames, len(self.skeleton) * CHANNELS)[..., self.channels] = values
         channels.setflags(write=False)
         return pose.with_channels(channels)
 
@@ -343,7 +350,10 @@ class Mechanism:
             rows = np.concatenate([values, fixed], axis=1)
         elements = self._rotations.of(rows)  # (F, m, 2, 3, 3)
         local = self._still.copy() if frames == len(self._still) else self._still.repeat(frames, axis=0)
-        np.matmul(self.pre, elements[:, :, 0], out=local[:, 1:, :3, :3])
+        if self._turned:
+            np.matmul(self.pre, elements[:, :, 0], out=local[:, 1:, :3, :3])
+        else:
+            local[:, 1:, :3, :3] = elements[:, :, 0]
         if len(self._slide_columns):
             slid = values.take(self._slide_columns, axis=1)
             places = local[:, 1:, :3, 3]
@@ -398,7 +408,7 @@ class PosedMechanism:
         twists[:, :3] = omega[:, :3]
         np.subtract(products[:, :3], products[:, 3:], out=twists[:, 3:])
         if mechanism.slides.shape[1]:
-            carriers = matrices[:, mechanism.parents[mechanism.sliding], :3, :3]
+            carriers = matrices.take(mechanism.carriers, axis=1)[..., :3, :3]
             sliding = (carriers @ mechanism.slides).swapaxes(1, 2).reshape(frames, 3, -1)
             twists[:, :3, mechanism.slide_channels] = 0.0
             twists[:, 3:, mechanism.slide_channels] = sliding[..., mechanism.slide_in]

@@ -53,8 +53,10 @@ class Motion:
         if isinstance(rows, np.ndarray):
             rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
             rows = rows[:, None]
-        self._flat[rows, self._columns] = values[..., self._posed]
-        self._others[frames] = values[..., ~self._posed]
+        if self._others.shape[1]:
+            self._others[frames] = values[..., ~self._posed]
+            values = values[..., self._posed]
+        self._flat[rows, self._columns] = values
         self._steps = None
 
     def steps(self) -> FloatArray:

@@ -84,10 +84,20 @@ class Attempt:
     """Which frames meet every task, and are at rest, (F,)."""
     iterations: IntArray
     """Steps solved for each frame, (F,)."""
-    history: tuple[FloatArray, ...]
-    """|r| of each level of the tasks before the first iteration and after each, (F, levels)."""
-    posed: PosedMechanism | None = None
-    """The mechanism at `values`, where there was but one frame."""
+    before: tuple[FloatArray, ...]
+    """|r| of each level before each iteration; of several frames also at the end, (F, levels)."""
+    walk: _Walk | None = None
+    """Where there was but one frame, the end of its way."""
+
+    @property
+    def history(self) -> tuple[FloatArray, ...]:
+        """|r| of each level of the tasks before the first iteration and after each, (F, levels)."""
+        return self.before if self.walk is None else (*self.before, self.walk.level_norms)
+
+    @property
+    def posed(self) -> PosedMechanism | None:
+        """The mechanism at `values`, where there was but one frame."""
+        return None if self.walk is None else self.walk.stand.posed
 
     @classmethod
     def none(cls, values: FloatArray, errors: FloatArray) -> Attempt:
@@ -155,55 +165,53 @@ def attempt(
         unwound = objective.unwound(values)
         posed, values = posed if unwound is values else None, unwound
     walk = _Walk(objective, objective.stand(values, posed), goal)
-    report = _Report(walk)
-    for iteration in range(goal.max_iterations + 1):
-        arrived = walk.arrived()
-        report.note(walk, arrived)
-        if iteration == goal.max_iterations or arrived.all():
+    report = _Report(len(values))
+    arrived = walk.arrived()
+    for iteration in range(goal.max_iterations):
+        if arrived.all():
             break
         ended = arrived | walk.hopeless() if iteration else arrived
         if ended.any():
             if ended.all():
                 break
-            walk = report.without(walk, ended)
-        walk.step()
+            walk = report.without(walk, arrived, ended)
         report.count(walk)
+        walk.step()
         if callback is not None and callback(iteration + 1, walk.stand.values):
-            report.note(walk, None)
+            arrived = np.zeros(len(walk.stand.values), dtype=np.bool_)
             break
-    return report.attempt(walk)
+        arrived = walk.arrived()
+    return report.attempt(walk, arrived)
 
 
 class _Report:
     """What an attempt has found, of all frames, also of those that are no longer on their way."""
 
-    def __init__(self, walk: _Walk) -> None:
-        frames = len(walk.stand.values)
-        self._frames: IntArray | None = None
-        """Those on their way; None for all."""
-        self._values, self._errors = walk.stand.values, walk.stand.errors
-        self._met = np.zeros(frames, dtype=np.bool_)
+    def __init__(self, frames: int) -> None:
         self._iterations = np.zeros(frames, dtype=np.int64)
-        self._history = [walk.level_norms]
+        self._history: list[FloatArray] = []
+        self._frames: IntArray | None = None
+        """Those on their way; None for all, of which the rest tells nothing before one has ended."""
+        self._values: FloatArray
+        self._errors: FloatArray
+        self._met: BoolArray
+        self._norms: FloatArray
 
-    def note(self, walk: _Walk, arrived: BoolArray | None) -> None:
-        """Where the frames on their way are, and which have arrived, if that is known."""
+    def _note(self, walk: _Walk, arrived: BoolArray) -> None:
+        """Where the frames on their way are, and which have arrived."""
+        stand = walk.stand
         if self._frames is None:
-            self._values, self._errors = walk.stand.values, walk.stand.errors
-            self._met = self._met if arrived is None else arrived
+            self._values, self._errors = stand.values.copy(), stand.errors.copy()
+            self._norms, self._met = walk.level_norms.copy(), arrived.copy()
         else:
-            self._values[self._frames], self._errors[self._frames] = walk.stand.values, walk.stand.errors
-            if arrived is not None:
-                self._met[self._frames] = arrived
+            self._values[self._frames], self._errors[self._frames] = stand.values, stand.errors
+            self._norms[self._frames], self._met[self._frames] = walk.level_norms, arrived
 
-    def without(self, walk: _Walk, ended: BoolArray) -> _Walk:
+    def without(self, walk: _Walk, arrived: BoolArray, ended: BoolArray) -> _Walk:
         """The way of those frames that have not ended."""
+        self._note(walk, arrived)
         left = np.flatnonzero(~ended)
-        if self._frames is None:
-            self._values, self._errors, self._met = self._values.copy(), self._errors.copy(), self._met.copy()
-            self._frames = left
-        else:
-            self._frames = self._frames[left]
+        self._frames = left if self._frames is None else self._frames[left]
         return walk.select(left)
 
     def count(self, walk: _Walk) -> None:
@@ -213,19 +221,18 @@ class _Report:
             self._history.append(walk.level_norms)
         else:
             self._iterations[self._frames] += 1
-            self._history.append(self._history[-1].copy())
-            self._history[-1][self._frames] = walk.level_norms
+            norms = self._norms.copy()
+            norms[self._frames] = walk.level_norms
+            self._history.append(norms)
 
-    def attempt(self, walk: _Walk) -> Attempt:
+    def attempt(self, walk: _Walk, arrived: BoolArray) -> Attempt:
         """All of it."""
-        return Attempt(
-            self._values,
-            self._errors,
-            self._met,
-            self._iterations,
-            tuple(self._history),
-            walk.stand.posed if len(self._met) == 1 else None,
-        )
+        history = tuple(self._history)
+        if self._frames is None and len(arrived) == 1:
+            stand = walk.stand
+            return Attempt(stand.values, stand.errors, arrived, self._iterations, history, walk)
+        self._note(walk, arrived)
+        return Attempt(self._values, self._errors, self._met, self._iterations, (*history, self._norms))
 
 
 class _Walk:

@@ -58,15 +58,24 @@ class Stand:
     system: System
     """That of these frames."""
     posed: PosedMechanism
-    residual: FloatArray
-    """Of all levels, one above the other, (F, m), in scaled units."""
-    norm: FloatArray
-    """|r|, (F,)."""
+    row_scale: FloatArray
+    """By what the rows of the tasks are multiplied, (m,)."""
 
     @property
     def values(self) -> FloatArray:
         """The free channels, (F, nv) [m, rad], inside the limits."""
         return self.posed.values
+
+    @cached_property
+    def residual(self) -> FloatArray:
+        """Of all levels, one above the other, (F, m), in scaled units."""
+        levels = self.system.residuals(self.posed)
+        return (levels[0] if len(levels) == 1 else np.concatenate(levels, axis=1)) * self.row_scale
+
+    @cached_property
+    def norm(self) -> FloatArray:
+        """|r|, (F,)."""
+        return lengths(self.residual)
 
     @cached_property
     def errors(self) -> FloatArray:
@@ -75,15 +84,24 @@ class Stand:
 
     def select(self, system: System, frames: IntArray) -> Stand:
         """Some of the frames, with the system of those frames."""
-        posed = self.posed.select(system.mechanism, frames)
-        return Stand(system, posed, self.residual[frames], self.norm[frames])
+        some = Stand(system, self.posed.select(system.mechanism, frames), self.row_scale)
+        return some._known({name: known[frames] for name, known in self._found().items()})
 
     def replaced(self, frames: BoolArray, others: Stand) -> Stand:
         """The same with some frames from elsewhere."""
-        posed = self.posed.replaced(frames, others.posed)
-        residual, norm = self.residual.copy(), self.norm.copy()
-        residual[frames], norm[frames] = others.residual, others.norm
-        return Stand(self.system, posed, residual, norm)
+        found = {name: self.__dict__[name].copy() for name in self._found().keys() & others._found().keys()}
+        for name, known in found.items():
+            known[frames] = others.__dict__[name]
+        return Stand(self.system, self.posed.replaced(frames, others.posed), self.row_scale)._known(found)
+
+    def _found(self) -> dict[str, FloatArray]:
+        """What has been found of these frames already, by attribute, the frame axis first."""
+        return {name: self.__dict__[name] for name in ("residual", "norm", "errors") if name in self.__dict__}
+
+    def _known(self, found: dict[str, FloatArray]) -> Stand:
+        """These frames, of which something is known."""
+        self.__dict__.update(found)
+        return self
 
     def where(self, frames: BoolArray, otherwise: Stand) -> Stand:
         """Some frames from here, the rest from another stand."""
@@ -247,10 +265,7 @@ class Objective:
     def stand(self, values: FloatArray, posed: PosedMechanism | None = None) -> Stand:
         """Evaluate all levels as one at values inside the limits, if need be by forward kinematics."""
         posed = self.system.place(values) if posed is None else self.system.settled(posed)
-        levels = self.system.residuals(posed)
-        residual = levels[0] if len(levels) == 1 else np.concatenate(levels, axis=1)
-        residual = residual * self._stacked_scale
-        return Stand(self.system, posed, residual, lengths(residual))
+        return Stand(self.system, posed, self._stacked_scale)
 
     def stacked_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Derivative of those by u, (F, m, nv)."""

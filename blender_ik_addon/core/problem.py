@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,8 +74,7 @@ class Problem:
         return System(Problem(skeleton, tasks), with_joints(pose, len(skeleton)))
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """One priority level at a pose."""
 
     residual: FloatArray

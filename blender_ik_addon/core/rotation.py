@@ -135,7 +135,8 @@ class EulerElements:
         factors = _FACTORS_OUT[orders] if axes else _FACTORS_OUT[orders, :9]  # (m, 9 or 18, 5)
         half, row = np.divmod(factors, len(_SINES))
         entries = half * count + row * joints + np.where(row < sines, np.arange(joints)[:, None, None], 0)
-        self._factors = np.moveaxis(entries, -1, 0).reshape(5, joints * factors.shape[1])
+        by_factor = np.ascontiguousarray(np.moveaxis(entries, -1, 0))  # in order, or each use copies it
+        self._factors = by_factor.reshape(5, joints * factors.shape[1])
 
     def of(self, rows: FloatArray) -> FloatArray:
         """Matrices (B, m, 3, 3) of rows (B, w); with axes both as (B, m, 2, 3, 3)."""

@@ -46,6 +46,10 @@ CHUNK: Final = 256
 """Frames solved together; a multiple of the first stride, so that chunks share their coarse frames."""
 BLOCK_BYTES: Final = 64e6
 """Memory that the matrices of frames solved at once may take [bytes]."""
+RESERVE: Final = 16_000_000
+"""Memory [bytes] that is asked for and given back before the work begins. Some C libraries give every large
+array back to the system and fault the next one in page by page, until one as large as this has been freed:
+that took up to half of the time of a pass."""
 MATRICES: Final = 8
 """How many matrices of nv × nv a frame with a preferred pose takes meanwhile."""
 
@@ -154,6 +158,7 @@ class SequenceJob:
         frames = poses.frames[0]
         if problem.frames not in (None, 1, frames):
             raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
+        np.empty(RESERVE, dtype=np.uint8)
         self._poses, self._options, self._motion = poses, options, motion
         self._system = problem.assemble(poses)
         self._objective = objective_of(self._system, options)
@@ -277,23 +282,26 @@ class SequenceJob:
         self, before: int, frames: IntArray, starts: FloatArray, options: SolverOptions
     ) -> Iterator[float]:
         """Solve far frames so that each is what the one before it leads to."""
-        neighbours = np.concatenate([[before], frames[:-1]])
         if not self._goal.wish:
             # What the tasks leave free stays where it is: only the frame before leads to the next, which
             # need not be met exactly for that.
             rough, posed = replace(self._goal, tolerance=ROUGH * self._goal.tolerance), None
-            for neighbour, frame in zip(neighbours, frames, strict=True):
-                one, start = np.array([frame]), self._values[neighbour][None]
+            start = starts[:1]
+            for frame in frames:
+                one = np.array([frame])
                 found = self._attempt(one, start, rough, posed)
-                posed = found.posed if found.met[0] else None
                 self._values[one] = found.values
                 self._iterations[one] += found.iterations
-                if not found.met[0]:
+                if found.met[0]:
+                    start, posed = found.values, found.posed
+                else:
                     self._search(int(frame), start, options)
+                    start, posed = self._values[one], None
                     yield self._part
             left = frames[~self._solved[frames]]
             yield from self._solve(left, self._values[left], options)
             return
+        neighbours = np.concatenate([[before], frames[:-1]])
         self._take(frames, self._attempt(frames, starts))
         check = np.arange(1, len(frames))
         while len(check):
@@ -394,7 +402,7 @@ class SequenceJob:
         # Lagrange's polynomials.
         shares = np.where(others, away[:, None, :] / np.where(others, apart, 1.0), 1.0).prod(axis=2)
         values = self._values[known]  # (K, nv)
-        between = sum((share[:, None] * values[first + k] for k, share in enumerate(shares.T)), np.zeros(()))
+        between = np.einsum("fk,fkv->fv", shares, values[first[:, None] + np.arange(width)])
         # Where two of them are far apart nothing lies between them.
         apart = step_sizes(values) > FAR
         if apart.any():

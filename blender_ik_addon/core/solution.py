@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from .arrays import FloatArray
+from .arrays import FloatArray, frozen
 from .explanation import Explanation
 from .skeleton import Pose
 
@@ -46,6 +48,15 @@ class TaskError(NamedTuple):
         return "" if self.why is None else self.why.text
 
 
+class Way(Protocol):
+    """What has led to a pose."""
+
+    @property
+    def history(self) -> Sequence[FloatArray]:
+        """|r| of each level at its start and after each iteration, (1, levels), in scaled units."""
+        ...
+
+
 @dataclass(frozen=True)
 class Solution:
     """The best pose found, and how good it is."""
@@ -56,10 +67,16 @@ class Solution:
     iterations: int
     errors: tuple[TaskError, ...]
     """One for each task that has a weight, in the problem's order."""
-    costs: FloatArray
-    """½|r|² of each level over the last descent, its start first, (its iterations + 1, levels), scaled."""
     limited: tuple[tuple[str, int], ...]
     """Joint and channel of every limit on which the pose stands."""
+    way: Way = field(repr=False, compare=False)
+    """The last descent."""
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """½|r|² of each level at the start of the last descent and after its steps, (n + 1, levels) [1]."""
+        norms = np.concatenate(self.way.history)
+        return frozen(0.5 * norms * norms)
 
     @property
     def reached(self) -> bool:

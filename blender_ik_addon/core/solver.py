@@ -351,13 +351,13 @@ class Search:
         """The answer, in the channels of a pose."""
         system, short = self._system, self._short_way
         if short is not None:
-            errors, history, finished = short.errors[0], short.history, True
+            errors, finished = short.errors[0], True
             values = self._named_like(short.values, self._start)
             self._renamed = values is not short.values
         else:
             answer = self._answer
             values, errors = answer.point.values, self._errors(answer)
-            history, finished = answer.history, answer.finished
+            finished = answer.finished
         reached = errors <= self._tolerance
         all_reached = bool(reached.all())
         explanations: Sequence[Explanation | None] = [None] * len(errors)
@@ -368,10 +368,9 @@ class Search:
                 system, posed, reached[None], merged=merged, clamp_distance=clamp_distance
             )[0]
         tasks = tuple(
-            TaskError(label, error, angular, met, why)
-            for label, angular, error, met, why in zip(
-                system.labels, system.angular, errors.tolist(), reached.tolist(), explanations, strict=True
-            )
+            map(
+                TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), explanations
+            )  # a third of the time of a comprehension
         )
         if system.alternatives:
             taken = [system.taken_label(number) for number in range(len(tasks))]
@@ -383,17 +382,14 @@ class Search:
         else:
             settled = finished and not self._ran_out
             status = Status.SETTLED if settled else Status.MAX_ITERATIONS
-        norms = np.concatenate(history)
-        costs = 0.5 * norms * norms
-        costs.setflags(write=False)
         return Solution(
             pose=system.mechanism.with_values(pose, values[0]),
             status=status,
             message=result_message(status, tasks, self._iterations),
             iterations=self._iterations,
             errors=tasks,
-            costs=costs,
             limited=self._limited(values[0]),
+            way=self._answer if short is None else short,
         )
 
     def _limited(self, values: FloatArray) -> tuple[tuple[str, int], ...]:
