@@ -48,6 +48,10 @@ ATTEMPT: Final = 40
 LIGHTEST: Final = 1e-3
 """Weight, as a part of the largest in its level [1], down to which a task is solved as exactly as that."""
 
+AFAR: Final = 1.0
+"""Residual [1], in scaled units, from which on targets are far."""
+NEARER: Final = 0.8
+"""Part of its residual [1] that another start must have to be preferred."""
 RESTART_GAIN: Final = 0.9
 """Part of its residual [1] to which a restart must bring a level to be taken: little changes no pose."""
 
@@ -192,13 +196,42 @@ class Search:
         if self._options.differential:
             self._iterate(start)
             return
-        if self._options.attempts and self._objective.levels:
-            if (not attempted and self._meets(start, posed)) or self._cancelled:
-                return
-            others = other_starts(self._system, start)[: self._options.restarts]
-            if (len(others) and self._meets(others)) or self._cancelled:
-                return
+        attempts = self._options.attempts and self._objective.levels > 0
+        if attempts and (self._attempt_from(start, posed, attempted=attempted) or self._cancelled):
+            return
         self._descend_by_levels(start)
+
+    def _attempt_from(self, start: FloatArray, posed: PosedMechanism | None, *, attempted: bool) -> bool:
+        """Attempt to meet all tasks from a start (1, nv), else from others; whether one of them does."""
+        if attempted:
+            others = self._others(start)
+        else:
+            starts = self._nearest_first(start, posed)
+            same = bool((starts[0] == start[0]).all())
+            if self._meets(starts[:1], posed if same else None) or self._cancelled:
+                return True
+            others = starts[1:] if len(starts) > 1 else self._others(start)
+        return len(others) > 0 and self._meets(others)
+
+    def _nearest_first(self, start: FloatArray, posed: PosedMechanism | None) -> FloatArray:
+        """A start (1, nv), or where nothing there is worth keeping it and others, the nearest first, (S, nv).
+
+        Of 40 poses of a human, hips turned and moved, 22 were not met from the rest pose, and from there the
+        others took twice as many iterations. Without a preferred pose these cost less than to look for it.
+        """
+        if not self._goal.wish:
+            return start
+        stand = self._objective.stand(start, posed)
+        if stand.norm[0] <= AFAR or (stand.errors <= self._tolerance).any():
+            return start
+        starts = np.concatenate([start, self._others(start)])
+        norms = self._objective.select(np.zeros(len(starts), dtype=np.int64)).stand(starts).norm
+        norms[0] *= NEARER
+        return starts[np.argsort(norms, kind="stable")]
+
+    def _others(self, start: FloatArray) -> FloatArray:
+        """As many other starts (S, nv) as the options allow."""
+        return other_starts(self._system, start)[: self._options.restarts]
 
     def _meets(self, starts: FloatArray, posed: PosedMechanism | None = None) -> bool:
         """Attempt to meet all tasks from some starts, (S, nv); the best that does is the answer."""
