@@ -321,7 +321,7 @@ class Descent:
                 return
             place = self._moved(self._place, self._back)
             back = self._way_back(place, self._footing.fixed)
-            if float(np.abs(back).max(initial=0.0)) > STUBBORN * left:
+            if float(np.abs(back).max(initial=0.0)) > STUBBORN * left or not self._stays(place, back):
                 return
             self._stand_at(place, back)
 
@@ -331,6 +331,7 @@ class Descent:
         if not self._stays(self._place, np.zeros_like(self._back)):
             self.finished = False
             self._stand_at(self._start, np.zeros_like(self._back))
+        self.history[-1] = self.task_norms
 
     def hold(self) -> Hold:
         """The level held where it is now, for those below."""
@@ -354,7 +355,9 @@ class Descent:
         flat = BENT[0] * size + BENT[1] * float(np.linalg.norm(slope))
         bent = bends > flat
         directions, slope = directions[:, bent], directions[:, bent].T @ slope
-        if bends[0] < -flat or 0.5 * float(np.sum(slope**2 / bends[bent])) > self._slack:
+        # What it would fall by: along the directions that its pull bends, and along those that its rows hold.
+        falls = 0.5 * float(np.sum(slope**2 / bends[bent])), 0.5 * float(pull @ kept @ kept.T @ force)
+        if bends[0] < -flat or max(falls) > self._slack:
             # Not at its best: its pull would go on, so that the rows alone have to hold it.
             kept = left[:, : int((sizes > SMALLEST_HELD * size).sum())]
             return Hold(level, place.residuals[level], kept, None, nothing, pressed)

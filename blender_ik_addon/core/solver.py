@@ -182,6 +182,8 @@ class Search:
         """The answer where one attempt has met every task."""
         self._ran_out = False
         """Whether a level that is not met still fell when the iterations ran out."""
+        self._cut_off = False
+        """Whether an attempt to meet all tasks was still on its way when the iterations ran out."""
         self._answer: Descent | Iteration
 
     def run(self, start: FloatArray, posed: PosedMechanism | None = None, *, attempted: bool = False) -> None:
@@ -242,6 +244,7 @@ class Search:
         outcome = attempt(objective, starts, self._goal, callback, posed)
         self._iterations += int(outcome.iterations.max())
         (met,) = outcome.met.nonzero()
+        self._cut_off |= not len(met) and bool((outcome.iterations >= self._goal.max_iterations).any())
         if len(met) and len(starts) == 1:
             self._short_way = outcome
         elif len(met):
@@ -284,7 +287,10 @@ class Search:
             The free channels, (1, nv), and the number of levels.
         """
         values, met = start, 0
-        for count in range(1, self._objective.levels if self._options.attempts else 0):
+        # All of them once more where the wish may have kept them from being met in time: else to add a level
+        # below, which makes them some of the first, would lower them.
+        most = self._objective.levels + (self._cut_off and self._goal.wish)
+        for count in range(1, most if self._options.attempts else 0):
             found = self._met_by_first(count, start)
             if found is None or self._cancelled:
                 break
