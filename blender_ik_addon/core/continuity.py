@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray
 from .mechanism import Mechanism
 from .motion import Motion
 from .rotation import continuous_euler
@@ -87,23 +87,33 @@ def renamed(
     return after if changed else None
 
 
-def spread(values: Motion, first: int, last: int) -> tuple[IntArray, FloatArray]:
+def spread(values: Motion, first: int, last: int, movable: BoolArray) -> tuple[IntArray, FloatArray]:
     """Frames round a jump, and poses that lead smoothly from one side of it to the other.
 
     Args:
         values: The motion.
         first: Frame to which it jumps.
         last: The last such frame, where there are several one after the other.
+        movable: Which frames may be changed, (F,). Where they end on one side of the jump there are more of
+            them on the other.
 
     Returns:
         The frames (f,), and for each a pose (f, nv) between the two sides; on it tasks are not met.
     """
     steps = values.steps()
     usual = max(float(np.median(usual_steps(steps, np.arange(first - 1, last)))), NO_JUMP / JUMP)
+    fixed = np.flatnonzero(~movable)
+    # The last one before the jump that stays, and the first one after; the first frame of all stays, too.
+    begin = int(max(fixed[fixed < first].max(initial=0), 0)) + 1
+    end = int(fixed[fixed >= first].min(initial=len(values)))
+    last = min(last, end)
+    if begin >= end or last == len(values):
+        return np.zeros(0, np.int64), values[:0]
     before, after = values[first - 1], values[last]
     distance = float(np.abs(after - before).max(initial=0.0))
     half = int(np.clip(np.ceil(0.75 * distance / usual), 2, LONGEST)) // 2 + 1
-    frames = np.arange(max(first - half, 1), min(last + half, len(values)))
+    more = max(half - (first - begin), 0), max(half - (end - last), 0)
+    frames = np.arange(max(first - half - more[1], begin), min(last + half + more[0], end))
     share = (frames - (frames[0] - 1.0)) / (frames[-1] + 1.0 - (frames[0] - 1.0))
     share = share**2 * (3.0 - 2.0 * share)
     near_side = np.where((frames < first)[:, None], values[frames], before)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -179,6 +180,30 @@ class System:
         some._task_of_error = [number for level in some._numbers for own in level for number in own]
         some._clears = any(rows.clears for level in some._levels for rows in level)
         some._chooses = any(isinstance(rows, ChoiceRows) for level in some._levels for rows in level)
+        return some
+
+    def keeping(self, kept: BoolArray) -> System:
+        """The same system of all frames of its problem with some of its tasks alone, (T,), none a choice."""
+        some = alike(self)
+        numbers = np.cumsum(kept) - 1
+        levels = [[[n for n in own if kept[n]] for own in level] for level in self._numbers]
+        left = [number for number, level in enumerate(levels) if any(level)]
+        some.priorities = tuple(self.priorities[number] for number in left)
+        some._tasks, some.labels, some.angular = (
+            tuple(compress(of, kept)) for of in (self._tasks, self.labels, self.angular)
+        )
+        some._levels = [
+            [
+                self._tasks[own[0]].rows([self._tasks[n] for n in own], self.mechanism)
+                for own in levels[number]
+                if own
+            ]
+            for number in left
+        ]
+        some._numbers = [[[int(numbers[n]) for n in own] for own in levels[number] if own] for number in left]
+        some._task_of_error = [number for level in some._numbers for own in level for number in own]
+        some._clears = any(rows.clears for level in some._levels for rows in level)
+        some._chooses = False
         return some
 
     @property

@@ -27,8 +27,8 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import FloatArray, IntArray
-from .continuity import JUMP, NEIGHBOURS, NO_JUMP, OTHER_NAME, jumps, renamed, spread
+from .arrays import BoolArray, FloatArray, IntArray
+from .continuity import JUMP, NEIGHBOURS, NO_JUMP, OTHER_NAME, jumps, renamed, spread, usual_steps
 from .errors import IKError
 from .mechanism import PosedMechanism
 from .motion import Motion, step_sizes
@@ -37,7 +37,7 @@ from .objective import Objective
 from .options import SolverOptions, with_overrides
 from .problem import Problem
 from .skeleton import Pose
-from .solution import Status, reached_message
+from .solution import Status, TaskError, reached_message, result_message
 from .solver import SLACK, Criteria, objective_of, solve_system
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -72,6 +72,14 @@ SAME_TARGETS: Final = 0.02
 """Way of the targets in a frame [1], in scaled units, that is no leap in any case."""
 SPREAD: Final = 0.7
 """Part of the largest step [1] that may be left when a jump is spread; more is no gain."""
+EVENINGS: Final = 12
+"""How often, at most, the frames over which a jump is spread are drawn to the middle of those beside them."""
+EVENING: Final = 0.75
+"""How far [1]: all the way they would swing."""
+EVEN: Final = 0.97
+"""Part of the largest step [1] that is left when that brings little more."""
+SNAP: Final = 2.0
+"""As JUMP [1], where a target goes out of reach or comes back: there a limb stretches infinitely fast."""
 FOLLOWING: Final = 12
 """Most iterations for that: on a branch that goes on few are needed."""
 
@@ -172,6 +180,17 @@ class SequenceJob:
         """Frames whose tasks are all met, (F,)."""
         self._errors = np.zeros((frames, tasks))
         self._iterations = np.zeros(frames, dtype=np.int64)
+        priorities = [task.priority for task in self._system.tasks]
+        lowest = max(priorities, default=0)
+        self._gives_way = np.array(
+            [
+                not self._system.alternatives and (self._options.merged or priority == lowest)
+                for priority in priorities
+            ],
+            dtype=np.bool_,
+        )
+        """Which tasks, where they are missed in any case, give way to a smooth motion: those of the lowest
+        level, so that no level depends on those below it, (T,)."""
         self._told: dict[int, tuple[Status, str]] = {}
         """Status and message of frames that were searched for."""
         self._branches: set[int] = set()
@@ -223,6 +242,9 @@ class SequenceJob:
             for first, last in self._jumps():
                 self._branches.add(first)
                 self._spread(first, last)
+                yield self._part
+            for frame in self._snaps():
+                self._spread(frame, frame)
                 yield self._part
         yield 1.0
 
@@ -490,33 +512,91 @@ class SequenceJob:
         """Jumps of the motion, without those of the targets themselves."""
         return [(first, last) for first, last in jumps(self._values.steps()) if not self._leap(first, last)]
 
+    def _snaps(self) -> Iterator[int]:
+        """Frames to which the motion moves fast because a target goes out of reach or comes back into it."""
+        missed: BoolArray = self._errors > self._tolerance
+        borders = 1 + np.flatnonzero(np.logical_or.reduce(missed[1:] != missed[:-1], axis=1))
+        for frame in borders.tolist():
+            steps = self._values.steps()
+            usual = float(usual_steps(steps, np.array([frame - 1]))[0])
+            if steps[frame - 1] > max(NO_JUMP, SNAP * usual) and not self._leap(frame, frame):
+                yield frame
+
     def _leap(self, first: int, last: int) -> bool:
         """Whether the targets leap at a jump: seen from the pose before, they move far more than is usual."""
         around = np.arange(max(first - NEIGHBOURS, 1), min(last + NEIGHBOURS + 1, len(self._values)))
-        objective = self._objective.select(around)
         before = self._values[around - 1]
-        # By how much more the targets are missed from the pose before than they are in the end.
-        missed = [objective.stand(v).residual for v in (before, self._values[around])]
+        # From the same pose: where targets are missed it would move on although they do not.
+        missed = [self._objective.select(frames).stand(before).residual for frames in (around, around - 1)]
         moves = np.linalg.norm(missed[0] - missed[1], axis=1)
         there = (around >= first) & (around <= last)
         usual = float(np.median(moves[~there])) if not there.all() else 0.0
         return bool(moves[there].max() > JUMP * usual + SAME_TARGETS)
 
     def _spread(self, first: int, last: int) -> None:
-        """Go over from one branch to the other in several frames, where all of them meet their tasks."""
-        frames, values = spread(self._values, first, last)
-        if not self._met[frames].all():
-            return
-        goal = replace(self._goal, wish=True, tolerance=SLACK * self._tolerance)
-        objective = self._objective.select(frames).towards(values)
-        found = attempt(objective, objective.clipped(values), goal)
-        if not found.met.all():
+        """Go over from one pose to another in several frames, in the room that the tasks leave there."""
+        missed: BoolArray = self._errors > self._tolerance
+        stays: BoolArray = np.logical_or.reduce(missed & ~self._gives_way, axis=1)
+        frames, values = spread(self._values, first, last, ~stays)
+        if not len(frames):
             return
         around: IntArray = np.arange(int(frames[0]) - 1, min(int(frames[-1]) + 2, len(self._values)))
+        inner = slice(1, 1 + len(frames))
+        worst = self._errors[around].max(axis=0)
+        room = list(self._room(frames, missed[frames]))
+        goal = replace(self._goal, wish=True, tolerance=SLACK * self._tolerance)
+        system = self._system.select(frames)
         after = self._values[around]
-        after[frames - around[0]] = found.values
-        if step_sizes(after).max() < SPREAD * step_sizes(self._values[around]).max():
-            self._take(frames, found)
+        best, least = None, float(SPREAD * step_sizes(after).max())
+        for _ in range(EVENINGS):
+            for own, kept, objective in room:
+                start, tolerance = objective.clipped(values[own]), goal.tolerance[kept]
+                after[inner][own] = start
+                if not kept.any():
+                    continue
+                found = attempt(objective.towards(values[own]), start, replace(goal, tolerance=tolerance))
+                self._iterations[frames[own]] += found.iterations
+                if not found.met.all():
+                    return
+                after[inner][own] = found.values
+            step = float(step_sizes(after).max())
+            posed = system.place(after[inner])
+            errors = system.errors(posed)
+            if (errors <= np.maximum(worst, self._tolerance)).all() and step < least:
+                best, least = (posed.values, errors), EVEN * step
+            elif best is not None:
+                break
+            if len(after) < len(frames) + 2:
+                break
+            values = EVENING * 0.5 * (after[:-2] + after[2:]) + (1.0 - EVENING) * after[inner]
+        if best is not None:
+            self._values[frames], self._errors[frames] = best
+            self._note(frames)
+            for frame in frames[missed[frames].any(axis=1)].tolist():
+                self._told[frame] = self._told[frame][0], self._smoothed_message(frame)
+
+    def _smoothed_message(self, frame: int) -> str:
+        """What is said of a frame whose lowest level gives way."""
+        each = zip(
+            self._system.labels,
+            self._errors[frame].tolist(),
+            self._system.angular,
+            self._tolerance,
+            strict=True,
+        )
+        tasks = tuple(TaskError(name, error, angular, error <= most) for name, error, angular, most in each)
+        return f"{result_message(Status.SETTLED, tasks, 0)}; a little more than need be, for a smooth motion"
+
+    def _room(self, frames: IntArray, missed: BoolArray) -> Iterator[tuple[IntArray, BoolArray, Objective]]:
+        """Some frames by what they miss, (f, T): which of them, what they have to meet, and that."""
+        kinds, kind_of = np.unique(missed, axis=0, return_inverse=True)
+        for kind, kept in enumerate(~kinds):
+            own = np.flatnonzero(kind_of.ravel() == kind)
+            if kept.all():
+                yield own, kept, self._objective.select(frames[own])
+            else:
+                objective = objective_of(self._system.keeping(kept), self._options)
+                yield own, kept, objective.select(frames[own])
 
 
 def _first(array: NDArray[_Scalar], count: int) -> NDArray[_Scalar]:
