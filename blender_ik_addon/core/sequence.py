@@ -541,34 +541,36 @@ class SequenceJob:
         if not len(frames):
             return
         around: IntArray = np.arange(int(frames[0]) - 1, min(int(frames[-1]) + 2, len(self._values)))
-        inner = slice(1, 1 + len(frames))
+        inner = np.arange(1, 1 + len(frames))
         worst = self._errors[around].max(axis=0)
         room = list(self._room(frames, missed[frames]))
         goal = replace(self._goal, wish=True, tolerance=SLACK * self._tolerance)
         system = self._system.select(frames)
         after = self._values[around]
-        best, least = None, float(SPREAD * step_sizes(after).max())
+        best, last_step = None, np.inf
+        least = float(SPREAD * step_sizes(after).max())
         for _ in range(EVENINGS):
             for own, kept, objective in room:
                 start, tolerance = objective.clipped(values[own]), goal.tolerance[kept]
-                after[inner][own] = start
+                after[inner[own]] = start
                 if not kept.any():
                     continue
                 found = attempt(objective.towards(values[own]), start, replace(goal, tolerance=tolerance))
                 self._iterations[frames[own]] += found.iterations
                 if not found.met.all():
                     return
-                after[inner][own] = found.values
+                after[inner[own]] = found.values
             step = float(step_sizes(after).max())
             posed = system.place(after[inner])
             errors = system.errors(posed)
             if (errors <= np.maximum(worst, self._tolerance)).all() and step < least:
                 best, least = (posed.values, errors), EVEN * step
-            elif best is not None:
+            elif best is not None or step > max(least, EVEN * last_step):
                 break
-            if len(after) < len(frames) + 2:
-                break
-            values = EVENING * 0.5 * (after[:-2] + after[2:]) + (1.0 - EVENING) * after[inner]
+            last_step = step
+            # At the end of the motion there is nothing behind.
+            sides = after[: len(frames)], after[np.minimum(inner + 1, len(after) - 1)]
+            values = EVENING * 0.5 * (sides[0] + sides[1]) + (1.0 - EVENING) * after[inner]
         if best is not None:
             self._values[frames], self._errors[frames] = best
             self._note(frames)
