@@ -212,6 +212,27 @@ def test_no_limb_snaps_where_a_target_goes_out_of_reach() -> None:
         assert f"{error * 1e3:.3g} mm" in message or error < 1e-4
 
 
+def largest_step(path: Array, *others: Task) -> float:
+    """Largest change of a channel in a frame, of a chain whose end follows a path straight up."""
+    skeleton, frames = chain(JOINTS), len(path)
+    places = np.array([0.3, 0.0, 0.0]) + path[:, None] * np.array([0.0, 1.0, 0.0])
+    problem = Problem(skeleton, (follow(places), *others))
+    solution = solve_sequence(problem, Pose.rest(skeleton, (frames,)))
+    if others:
+        assert_allclose(solution.errors[:, 0], np.maximum(np.hypot(path, 0.3) - JOINTS, 0.0), atol=2e-5)
+    return float(np.abs(np.diff(solution.pose.channels, axis=0)).max())
+
+
+def test_a_snap_that_is_no_jump_is_smoothed_too() -> None:
+    assert largest_step(np.linspace(3.0, 4.4, 9)) < 0.2
+
+
+@pytest.mark.parametrize("side", [1.0, 2.0])
+def test_what_is_missed_below_gives_way_where_a_level_comes_back_into_reach(side: float) -> None:
+    middle = ReachPoint(joint="joint.1", point=tip(), target=np.array([side, 1.0, 0.5]), priority=1)
+    assert largest_step(np.linspace(4.6, 3.0, 31), middle) < 0.16
+
+
 def test_no_level_gives_way_that_has_others_below_it() -> None:
     elsewhere = ReachPoint(joint="joint.1", point=tip(), target=np.array([0.0, 1.5, 0.5]), priority=2)
     solution, least = stretching(elsewhere)
