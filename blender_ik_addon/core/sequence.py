@@ -72,11 +72,11 @@ SAME_TARGETS: Final = 0.02
 """Way of the targets in a frame [1], in scaled units, that is no leap in any case."""
 SPREAD: Final = 0.7
 """Part of the largest step [1] that may be left when a jump is spread; more is no gain."""
-EVENINGS: Final = 12
+EVENINGS: Final = 8
 """How often, at most, the frames over which a jump is spread are drawn to the middle of those beside them."""
 EVENING: Final = 0.75
 """How far [1]: all the way they would swing."""
-EVEN: Final = 0.97
+EVEN: Final = 0.9
 """Part of the largest step [1] that is left when that brings little more."""
 SNAP: Final = 2.0
 """As JUMP [1], where a target goes out of reach or comes back: there a limb stretches infinitely fast."""
