@@ -6,9 +6,12 @@ palm faces along h × t, in a right hand the other way; a finger that points alo
 palm's normal. A finger that is clearly bent at rest says itself about which axis it bends. Without a thumb
 and without a bend it is not known where the palm is: such fingers get no limits.
 
-Ranges are counted from straight, as those of elbows, and are those of [AAOS1965]: knuckles 90 degrees, middle
-joints 100, end joints 90, thumb 50 and 80; knuckles bend 45 backwards where somebody pushes them, we take 30,
-and 20 to either side. The root of a thumb is a saddle, which rigs hinge in many ways: it gets room all round.
+Ranges are counted from straight, as those of elbows, and are those of [AAOS1965], compared with lists that
+others teach from: knuckles 90 degrees, middle joints 100, end joints 90, thumb 50 and 80, its tip 20
+backwards; knuckles bend 45 backwards where somebody pushes them, we take 30, and 20 to either side. The root
+of a thumb is a saddle, which rigs hinge in many ways. It bends by 53 degrees in all, goes aside by 42 and
+turns by 17 [Cooney1981; unverified]; where in these ranges it is at rest is not known, so it has all of them
+either way.
 """
 
 from __future__ import annotations
@@ -45,14 +48,14 @@ END: Final = ((-10.0, 90.0), 3.0)
 METACARPAL: Final = ((-5.0, 15.0), 5.0)
 """Bend from straight, and play to either side [deg]."""
 
-THUMB: Final = (((-40.0, 50.0), 40.0), ((-10.0, 60.0), 10.0), ((-20.0, 85.0), 5.0))
+THUMB: Final = (((-53.0, 53.0), 42.0), ((-10.0, 60.0), 10.0), ((-20.0, 85.0), 5.0))
 """The same from the root of the thumb to its tip [deg]; the first from rest."""
 
 TOES: Final = (((-70.0, 45.0), 10.0), ((-10.0, 70.0), 5.0))
 """The same of the first joint of a toe, and of those after it [deg], from rest."""
 
 TWIST: Final = 5.0
-THUMB_TWIST: Final = 25.0
+THUMB_TWIST: Final = 17.0
 """How far fingers, and the root of a thumb, turn about themselves [deg], either way."""
 
 

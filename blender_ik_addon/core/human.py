@@ -10,14 +10,19 @@ Elbows and knees are bent by b at rest, and bend further about the axis that was
 counted from rest they go from -b, straight, on. One that is inverted at rest must first go the other way, so
 its range does not contain 0.
 
-Ranges are published ones of healthy adults, in round figures: about the mean and two standard deviations of
-the men of [BooneAzen1979] where they measured a joint, so that few people can do more; the spine by
-[AAOS1965], the neck by [NasaStd3000], knees and hips that somebody else bends, and the turn of a bent knee,
-by [Kapandji1987], the collarbone by [Neumann2010]. Where what a rig has for a joint does the work of several
-in a body its range is theirs together, and it is said below. Recordings showed where
+Ranges are published ones of healthy people, in round figures: about the mean and two standard deviations of
+[BooneAzen1979] where they measured a joint, 109 men and boys from 18 months to 54 years, so that few people
+can do more; the spine by [AAOS1965], the neck by [AmaGuides], knees and hips that somebody else bends, and
+the turn of a bent knee, by [Kapandji1987], the collarbone by [Neumann2010]. Where what a rig has for a joint
+does the work of several in a body its range is theirs together, and it is said below. Recordings showed where
 earlier guesses were too narrow, the figures are those of the sources; stiffness and preferred angles were
-chosen on recordings, see `scripts/natural`. Animals get the bends of their knees and elbows,
-stiffness, and no ranges of people.
+chosen on recordings, see `scripts/natural`. Animals get the bends of their knees and elbows, stiffness, and
+no ranges of people.
+
+None of these was read in the original. What is said of [BooneAzen1979] was compared with what others print of
+it: arms, forearms and wrists with [NorkinWhite2016, table A.1]; bending, stretching and closing hips, knees,
+and the ankle in the air with [Kosmahl1999]. [AAOS1965], [AmaGuides] and [Neumann2010] were compared with
+lists that others teach from. A figure of which no second account was found says *unverified*.
 """
 
 from __future__ import annotations
@@ -39,8 +44,8 @@ from .skeleton import Skeleton
 
 FOREARM_TWIST, SHIN_TWIST = float(np.radians(80.0)), float(np.radians(30.0))
 """How far they turn about themselves, either way [rad]: forearms 76 and 82 degrees [BooneAzen1979], shins
-with the knee bent 30 inwards and 40 outwards [Kapandji1987]. That a straight knee does not is left to
-stiffness."""
+with the knee bent 30 inwards and 40 outwards [Kapandji1987; unverified]. That a straight knee does not is
+left to stiffness."""
 
 ARM_TWIST: Final = float(np.radians(85.0))
 """How far upper arms turn about themselves, either way [rad]: 69 inwards and 104 outwards [BooneAzen1979];
@@ -51,7 +56,8 @@ ARM_TWIST_UNKNOWN: Final = float(np.radians(120.0))
 T pose with palms down ahead and with palms up upward, and the upper arm must make up for it."""
 
 THIGH_TWIST: Final = float(np.radians(60.0))
-"""How far thighs turn about themselves, either way [rad]: 47 ± 6 degrees [BooneAzen1979]."""
+"""How far thighs turn about themselves, either way [rad]: 45 degrees [AAOS1965], 47 ± 6 [BooneAzen1979;
+unverified]."""
 
 ARM_ENDS: Final = (
     ("out", "up", 78.0),
@@ -72,8 +78,8 @@ LEG_ENDS: Final = (
     ("down", "out", 60.0),
     ("down", "in", 35.0),
 )
-"""The same of thighs: 122 ± 6, with the knee pulled up 145 [Kapandji1987], 10 ± 7 and 30 [AAOS1965], 46 ± 9
-and 27 ± 4 [BooneAzen1979]."""
+"""The same of thighs: 122 ± 6, with the knee pulled up 145 [Kapandji1987; unverified], 10 ± 7 and 30
+[AAOS1965], 46 ± 9 (unverified, 45 by [AAOS1965]) and 27 ± 4 [BooneAzen1979]."""
 
 WRIST_RANGES: Final = (75.0, 25.0)
 """Bends of the wrist, either way, and its twist [deg]: 76 ± 6 and 75 ± 6 [BooneAzen1979]. Where the palm
@@ -85,8 +91,8 @@ COLLAR_RANGES: Final = ((-10.0, 45.0), (-30.0, 30.0), (-30.0, 30.0))
 ahead and back."""
 
 ELBOW_BEND, KNEE_BEND = float(np.radians(155.0)), float(np.radians(160.0))
-"""Largest bends from straight [rad]: elbows 143 ± 6 [BooneAzen1979], knees 160 when sat upon
-[Kapandji1987]."""
+"""Largest bends from straight [rad]: elbows 143 ± 6, knees that nobody pushes 143 ± 5
+[BooneAzen1979], and 160 when sat upon [Kapandji1987; unverified, others have 170]."""
 
 ANIMAL_BEND: Final = float(np.radians(165.0))
 """That of an animal's elbows and knees [rad]."""
@@ -99,7 +105,8 @@ ARM_OUT, ARM_FORWARD = float(np.radians(45.0)), float(np.radians(20.0))
 
 TRUNK_RANGES: Final = ((-30.0, 85.0), (-45.0, 45.0), (-40.0, 40.0))
 NECK_RANGES: Final = ((-70.0, 60.0), (-80.0, 80.0), (-50.0, 50.0))
-"""Back and forward, turning, leaning [deg], for all joints of the part together [AAOS1965, NasaStd3000]."""
+"""Back and forward, turning, leaning [deg], for all joints of the part together: trunks 25, 80, 45 and 35
+[AAOS1965], and 5 more but for turning; necks 75, 60, 80 and 45 [AmaGuides], leaning 5 more."""
 
 UNEVEN: Final = 1.5
 """How much more than its equal share of a range one joint of trunk or neck may take [1]: vertebrae do not
@@ -118,12 +125,13 @@ ALIGNED: Final = 1e-6
 """Sine of the angle between two directions [1] below which a swing from one to the other has no axis."""
 
 FOOT_RANGES: Final = ((-50.0, 65.0), (-35.0, 35.0), (-45.0, 45.0))
-"""Up and down, turned in and out, tilted [deg]. Up 13 ± 4 in the air and 40 to 50 when a body leans over it
-[Bennell1998], down 56 ± 6, tilted 37 ± 5 and 21 ± 5 [BooneAzen1979]; the joints of the midfoot, which rigs
-have not, included."""
+"""Up and down, turned in and out, tilted [deg]. Up 13 ± 4 in the air [BooneAzen1979] and 39 when a body leans
+over it with a bent knee, of 20 people whose mean is known within 3 [Baumbach2014], which makes it 52 with two
+standard deviations; down 56 ± 6, tilted 37 ± 5 and 21 ± 5 [BooneAzen1979; unverified, 50, 35 and 15 by
+[AAOS1965]]; the joints of the midfoot, which rigs have not, included."""
 
 TOE_RANGES: Final = ((-70.0, 45.0), (-10.0, 10.0), (-10.0, 10.0))
-"""The same of the ball of the foot [AAOS1965]."""
+"""The same of the ball of the foot: up 70, down 45 [AAOS1965]."""
 
 ACROSS: Final = 0.9
 """Stiffness [1] of elbows and knees against all but their bend."""

@@ -2,8 +2,10 @@
 """What bones weigh: as parts of a body, or as somebody has set it in `Object.poise.masses`.
 
 A bone with an entry weighs what that says, in kilograms. One without weighs its share of the body's mass, by
-its role among people where the table of roles says so, else by its length. Setting the mass of one bone
-changes that of no other.
+its role among people where the table of roles says so, else by its length; or by the volume of the meshes
+that go with it, as they were when somebody had them measured: a solve must not go through all vertices of a
+body.
+Setting the mass of one bone changes that of no other.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,12 +16,15 @@ import numpy as np
 from bpy.types import Object
 
 from ..core.anthropometry import body_masses
+from ..core.arrays import FloatArray
 from ..core.errors import IKError
 from ..core.skeleton import Skeleton
-from .armature import check_armature, read_armature
+from ..core.volumes import bone_volumes
+from .armature import check_armature, read_armature, world_from_armature
 from .joint_properties import POISE_PG_mass
 from .properties import settings_of
 from .role_table import table_of
+from .skins import read_skin
 from .stage import Body
 
 
@@ -36,6 +41,85 @@ class MassReport:
         """Return how many bones have which weight together, for the status bar."""
         count = len(self.bones)
         return f"masses of {count} bone{'' if count == 1 else 's'} set, {self.total:.3g} kg in all"
+
+
+@dataclass(frozen=True)
+class MeshReport:
+    """What was measured of meshes."""
+
+    bones: int
+    """Bones that something goes with."""
+    meshes: tuple[str, ...]
+    """Names of the objects."""
+    volume: float
+    """[m³]"""
+    notes: tuple[str, ...]
+    """What was left out or is uncertain, for people."""
+
+    def summary(self) -> str:
+        """Return what was measured, for the status bar."""
+        count = len(self.meshes)
+        said = (
+            f"{count} mesh{'' if count == 1 else 'es'} of {1e3 * self.volume:.3g} litres "
+            f"shared among {self.bones} bone{'' if self.bones == 1 else 's'}"
+        )
+        return "; ".join((said, *self.notes))
+
+
+def measure_meshes(armature_object: Object) -> MeshReport:
+    """Measure the meshes that go with an armature; bones then weigh by their volumes.
+
+    Raises:
+        IKError: The armature cannot be posed, has no mesh, or its meshes have no weights or no volume;
+            nothing is changed then.
+    """
+    check_armature(armature_object)
+    skeleton = read_armature(armature_object).skeleton
+    bound = read_skin(armature_object, skeleton)
+    try:
+        made = bone_volumes(bound.skin, bound.armature_from_joint, skeleton.parents)
+    except IKError as error:
+        raise IKError(
+            f"the meshes of {armature_object.name!r} ({_some(bound.meshes)}) cannot be weighed: {error}"
+        ) from error
+    notes = list(bound.notes)
+    if made.unweighted:
+        notes.append(
+            "1 vertex goes with no bone and weighs nothing"
+            if made.unweighted == 1
+            else f"{made.unweighted} vertices go with no bone and weigh nothing"
+        )
+    if made.holes:
+        notes.append(f"there are holes ({made.holes} edges with one face): taken as closed straight across")
+    scale = world_from_armature(armature_object)[1]
+    settings = settings_of(armature_object)
+    settings.mesh_masses.clear()
+    for joint in np.flatnonzero(made.shares):
+        entry: Any = settings.mesh_masses.add()
+        entry.name = skeleton.names[joint]
+        entry.share = float(made.shares[joint])
+        entry.centre = made.centres[joint].tolist()
+    settings.mesh_volume = made.total * scale**3
+    settings.mass_source = 'MESHES'
+    return MeshReport(int((made.shares > 0.0).sum()), bound.meshes, settings.mesh_volume, tuple(notes))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """The first few of some names."""
+    return ", ".join(repr(name) for name in names[:3]) + (" and others" if len(names) > 3 else "")
+
+
+def _measured(armature_object: Object, skeleton: Skeleton) -> tuple[FloatArray, FloatArray] | None:
+    """Shares (n,) [1] and centres (n, 3) of the bones as they were measured; None where nothing was."""
+    settings = settings_of(armature_object)
+    shares, centres = np.zeros(len(skeleton)), np.zeros((len(skeleton), 3))
+    rows = {name: joint for joint, name in enumerate(skeleton.names)}
+    for entry in settings.mesh_masses if settings.mass_source == 'MESHES' else ():
+        if entry.name in rows:
+            shares[rows[entry.name]] = entry.share
+            centres[rows[entry.name]] = entry.centre
+    total = float(shares.sum())
+    return (shares / total, centres) if total > 0.0 else None
 
 
 def body_of(armature_object: Object, skeleton: Skeleton) -> Body:
@@ -58,15 +142,19 @@ def _body(armature_object: Object, skeleton: Skeleton) -> Body:
     bones = [data.bones[name] for name in skeleton.names]
     lengths = np.array([bone.length for bone in bones])
     settings = settings_of(armature_object)
-    rows = table_of(armature_object) if settings.mass_source == 'ROLES' else ()
+    rows = table_of(armature_object) if settings.mass_source != 'LENGTHS' else ()
     found = body_masses(skeleton.names, lengths, np.array([bone.use_deform for bone in bones]), rows)
     masses = settings.body_mass * found.shares
+    centres = np.zeros((len(lengths), 3))
+    centres[:, 1] = found.centres * lengths
+    measured = _measured(armature_object, skeleton)
+    if measured is not None:
+        masses = settings.body_mass * measured[0]
+        centres = np.where(measured[0][:, None] > 0.0, measured[1], centres)
     entries = mass_entries(armature_object)
     for joint, name in enumerate(skeleton.names):
         if name in entries:
             masses[joint] = entries[name].mass
-    centres = np.zeros((len(lengths), 3))
-    centres[:, 1] = found.centres * lengths
     return Body(masses, centres)
 
 

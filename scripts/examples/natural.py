@@ -29,15 +29,16 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 import blender_ik_addon  # noqa: E402
-from scripts.examples.natural_clips import CHOOSING, HEIGHT, LEAST_FRAMES, clips  # noqa: E402
+from scripts.examples.natural_clips import CHOOSING, HEIGHT, LEAST_FRAMES, NO_SIZE, clips  # noqa: E402
 from scripts.examples.natural_measures import (  # noqa: E402
     BACKWARDS,
-    BENT,
     REACHED_PLACE,
     REACHED_TURN,
+    SPINE_BENT,
     Row,
     measure,
 )
+from scripts.examples.natural_raising import ARC, BENT, BEYOND, Raised, raised  # noqa: E402
 from scripts.examples.tables import markdown_table, typed  # noqa: E402
 
 INTRODUCTION: Final = """\
@@ -60,6 +61,10 @@ MEANING: Final = """
 - *Reached*: frames in which every target is met within {place:g} mm and {turn:g}°. Game animations and motion
   capture leave the ranges of healthy people: *outside* is the part of the limited channels in which the
   recording itself does, told in our joints.
+- *Missed, out of reach*: the frame alone is missed too, from rest and from the recorded pose brought inside
+  the limits: no pose within them was found that does what the recording does there. *Missed, overlooked*:
+  from one of them a solve reaches all, so that there is a pose which was not found. Each of these is listed
+  below, as is each jump.
 - *Backwards*: elbows and knees that bend more than {backwards:g}° the wrong way, counted over frames; a
   recording has them where its rig has hinges that do not lie as at rest.
 - *Share*: turn of the joint of the spine that turns most by the mean of all, over the clip; *worst frame*: in
@@ -68,7 +73,8 @@ MEANING: Final = """
 - *Collar*: elevation of the collarbone from rest where the hand is above the head, in brackets the
   recording's.
 - *Outside its limits*: channels of our poses beyond a limit by more than 1e-4 rad.
-- *Step*: largest turn of a joint from frame to frame; *jumps*: see [motion](motion.md).
+- *Step*: largest turn of a joint from frame to frame; *jumps*: see [motion](motion.md). Frames in which a
+  figure is scaled to less than {no_size:.0%} of its size, before it appears, are left out.
 - *Elbows*, *knees*: mean distance from the recording, for a figure of {height:g} m.
 """
 
@@ -91,6 +97,14 @@ def _mean(rows: Sequence[Row], name: str) -> float:
 
 def _sum(rows: Sequence[Row], name: str) -> int:
     return int(sum(_values(rows, name)))
+
+
+def _missed(rows: Sequence[Row]) -> int:
+    return sum(row.frames - row.reached for row in rows)
+
+
+def _overlooked(rows: Sequence[Row]) -> int:
+    return sum(len(row.overlooked) for row in rows)
 
 
 def _with(ours: str, recorded: str) -> str:
@@ -124,6 +138,8 @@ SUMMARY: Final[tuple[Cell, ...]] = (
     ("clips", lambda rows: f"{len(rows)}"),
     ("joints of the spine: clips", lambda rows: _spines(rows)),
     ("frames reached", lambda rows: f"{_sum(rows, 'reached')} of {_sum(rows, 'frames')}"),
+    ("frames missed, out of reach within limits", lambda rows: f"{_missed(rows) - _overlooked(rows)}"),
+    ("frames missed, overlooked", lambda rows: f"{_overlooked(rows)}"),
     ("elbows and knees bent backwards (recorded)", _backwards),
     ("share of the spine, largest, mean (recorded)", _share),
     ("clips whose share is 2 or more", lambda rows: f"{sum(row.share >= 2.0 for row in rows)}"),
@@ -133,7 +149,7 @@ SUMMARY: Final[tuple[Cell, ...]] = (
     ("channels outside their limits", lambda rows: f"{_sum(rows, 'violations')}"),
     ("recorded outside, mean [%]", lambda rows: f"{100.0 * _mean(rows, 'recorded_outside'):.1f}"),
     ("largest step by the recording's, worst clip", _step),
-    ("jumps", lambda rows: f"{_sum(rows, 'jumps')}"),
+    ("jumps", lambda rows: f"{sum(len(row.jumps) for row in rows)}"),
     ("elbows from the recording, mean [cm]", lambda rows: f"{_mean(rows, 'elbows'):.1f}"),
     ("knees from the recording, mean [cm]", lambda rows: f"{_mean(rows, 'knees'):.1f}"),
 )
@@ -150,7 +166,7 @@ CELLS: Final[tuple[tuple[str, Callable[[Row], str]], ...]] = (
     ("collar [°]", lambda r: f"{_number(r.collar, 0)} ({_number(r.recorded_collar, 0)})" if r.high else "–"),
     ("outside", lambda r: f"{r.violations} ({100.0 * r.recorded_outside:.0f} %)"),
     ("step [°]", lambda r: f"{r.step:.0f} ({r.recorded_step:.0f})"),
-    ("jumps", lambda r: f"{r.jumps}"),
+    ("jumps", lambda r: f"{len(r.jumps)}"),
     ("elbows, knees [cm]", lambda r: f"{r.elbows:.1f}, {r.knees:.1f}"),
 )
 """What is told of a clip."""
@@ -165,7 +181,56 @@ def _spines(rows: Sequence[Row]) -> str:
     return ", ".join(f"{joints}: {sum(row.spine == joints for row in rows)}" for joints in counts)
 
 
-def markdown(rows: Sequence[Row], command: str, picture: str | None, frames: int) -> str:
+RAISING: Final = """
+## Shoulders follow a high reach
+
+On each rig with collarbones, once: hips, feet and head stay as at rest, both hands go up on an arc at
+{bent:g} of the arm's length, from {least:.0f}° off hanging to straight up, without their orientation; then
+straight up, {beyond:g} cm beyond the length of the arm on a figure of {height:g} m. Told is by how much the
+collarbones point further up than at rest. *Reached*: by both hands within 1 mm, of all {places} places.
+
+"""
+
+RAISED_CELLS: Final[tuple[tuple[str, Callable[[Raised], str]], ...]] = (
+    ("rig of", lambda r: r.rig.split(":")[0]),
+    ("hand low, at 30° [°]", lambda r: f"{r.at(30.0):.1f}"),
+    ("level [°]", lambda r: f"{r.at(90.0):.1f}"),
+    ("at 140° [°]", lambda r: f"{r.at(140.0):.1f}"),
+    ("straight up [°]", lambda r: f"{r.at(180.0):.1f}"),
+    ("beyond [°]", lambda r: f"{r.beyond:.1f}"),
+    ("reached", lambda r: f"{r.reached} of {len(ARC) + 1}"),
+)
+
+
+def raising(ones: Sequence[Raised]) -> str:
+    """What the page says of raised hands."""
+    if not ones:
+        return ""
+    headings = [heading for heading, _ in RAISED_CELLS]
+    rise = sum(one.rises for one in ones)
+    return (
+        RAISING.format(bent=BENT, least=ARC[0], beyond=100.0 * BEYOND, height=HEIGHT, places=len(ARC) + 1)
+        + markdown_table([headings, *([cell(one) for _, cell in RAISED_CELLS] for one in ones)])
+        + f"\n\n- higher overhead than level, and higher still beyond: {rise} of {len(ones)} rigs\n"
+    )
+
+
+def misses(rows: Sequence[Row]) -> str:
+    """Frames that were missed though there is a pose, and jumps."""
+    lines = [
+        f"- {row.clip.replace('|', ' ')}: overlooked in frame{'' if len(row.overlooked) == 1 else 's'} "
+        + ", ".join(str(frame + 1) for frame in row.overlooked)
+        for row in rows
+        if row.overlooked
+    ]
+    lines += [f"- {row.clip.replace('|', ' ')}: jumps to frame {jump}" for row in rows for jump in row.jumps]
+    heading = "\n## Overlooked, and jumps\n\nFrames of those that were taken, from 1.\n\n"
+    return heading + "\n".join(lines or ["Nothing."]) + "\n"
+
+
+def markdown(
+    rows: Sequence[Row], arcs: Sequence[Raised], command: str, picture: str | None, frames: int
+) -> str:
     """The page for the documentation."""
     halves = [[row for row in rows if row.held_out == held] for held in (False, True)]
     given = [half for half in halves if half]
@@ -179,10 +244,18 @@ def markdown(rows: Sequence[Row], command: str, picture: str | None, frames: int
     parts = [
         INTRODUCTION.format(command=command, least=LEAST_FRAMES, frames=frames, choosing=CHOOSING),
         together,
-        MEANING.format(place=REACHED_PLACE, turn=REACHED_TURN, backwards=BACKWARDS, bent=BENT, height=HEIGHT),
+        MEANING.format(
+            place=REACHED_PLACE,
+            turn=REACHED_TURN,
+            backwards=BACKWARDS,
+            bent=SPINE_BENT,
+            height=HEIGHT,
+            no_size=NO_SIZE,
+        ),
     ]
     if picture is not None:
-        parts.append(f"\n![Spine, collarbones, elbows and knees, clip by clip]({picture})\n")
+        parts.append(f"\n![Spine, collarbones, elbows and knees, clip by clip; raised hands]({picture})\n")
+    parts += [raising(arcs), misses(rows)]
     for name, half in zip(names, given, strict=True):
         parts.append(f"\n## Clip by clip: {name}\n\nIn brackets the recording.\n\n")
         headings = [heading for heading, _ in CELLS]
@@ -191,15 +264,17 @@ def markdown(rows: Sequence[Row], command: str, picture: str | None, frames: int
     return "".join(parts) + f"\nRun with: {facts}; processor {platform.machine()}.\n"
 
 
-def draw(path: Path, rows: Sequence[Row]) -> None:
-    """Draw share, collars and distances, a mark for each clip."""
+def draw(path: Path, rows: Sequence[Row], arcs: Sequence[Raised]) -> None:
+    """Draw share, collars and distances, a mark for each clip, and raised hands, a line for each rig."""
     # Only a picture needs it.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    canvas = Figure(figsize=(10.0, 3.4), facecolor="white")
+    canvas = Figure(figsize=(13.0, 3.4), facecolor="white")
     FigureCanvasAgg(canvas)
-    axes = canvas.subplots(1, 3)
+    axes = canvas.subplots(1, 4)
+    for one in arcs:
+        axes[3].plot(ARC, one.collars, color="#7a5195", alpha=0.75, lw=1.2)
     groups = ((False, "#7a5195", "chosen on"), (True, "#ef8a17", "held out"))
     for held, colour, label in groups:
         some = [row for row in rows if row.held_out == held]
@@ -211,6 +286,7 @@ def draw(path: Path, rows: Sequence[Row]) -> None:
         (axes[0], "share of the spine", "recorded", "solved"),
         (axes[1], "collarbone, hand above head [°]", "recorded", "solved"),
         (axes[2], "distance from the recording [cm]", "knees", "elbows"),
+        (axes[3], "collarbone, hand raised [°]", "shoulder to hand, from hanging [°]", "solved, by rig"),
     ):
         axis.set_title(title, fontsize=10)
         axis.set_xlabel(across)
@@ -243,10 +319,17 @@ def main() -> int:
     options = parser.parse_args()
     started = time.perf_counter()
     rows: list[Row] = []
+    arcs: list[Raised] = []
+    seen: set[tuple[tuple[str, ...], bytes]] = set()
     blender_ik_addon.register()
     try:
         for recording in clips(options.data, options.frames, options.only):
             rows.append(measure(recording))
+            rig = recording.skeleton.names, recording.skeleton.rest.round(3).tobytes()
+            if rig not in seen:
+                seen.add(rig)
+                arc = raised(recording, rows[-1].clip)
+                arcs += [] if arc is None else [arc]
             print("  ".join(cell(rows[-1]) for _, cell in CELLS), flush=True)
     finally:
         bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
@@ -259,7 +342,7 @@ def main() -> int:
         print(f"{name}: " + "; held out ".join(of_rows(half) if half else "–" for half in halves))
     picture = None
     if options.picture is not None:
-        draw(options.picture, rows)
+        draw(options.picture, rows, arcs)
         picture = options.picture.name
         if options.markdown is not None and options.picture.is_relative_to(options.markdown.parent):
             picture = options.picture.relative_to(options.markdown.parent).as_posix()
@@ -274,7 +357,7 @@ def main() -> int:
             given = getattr(options, name)
             flags += [] if given is None else [f"--{name} {typed(given)}"]
         command = f"scripts/natural {' '.join(flags)}"
-        options.markdown.write_text(markdown(rows, command, picture, options.frames), encoding="utf-8")
+        options.markdown.write_text(markdown(rows, arcs, command, picture, options.frames), encoding="utf-8")
     print(f"{time.perf_counter() - started:.0f} s")
     return 0
 

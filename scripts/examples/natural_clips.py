@@ -51,6 +51,10 @@ LEAST_TURN: Final = float(np.radians(20.0))
 HEIGHT: Final = 1.7
 """Lengths are told as if the largest extent of the figure at rest were this [m]: few files say their unit."""
 
+NO_SIZE: Final = 0.02
+"""Scale [1], by the largest in the clip, below which a frame is left out: figures that grow out of nothing
+have no pose there."""
+
 LED: Final = ("hips", "foot", "hand", "head")
 """What has targets."""
 
@@ -168,6 +172,9 @@ def read_action(rig: Any, action: Any, whole: str, name: str, most: int) -> Reco
     skeleton = replace(skeleton, rest=rest)
     pose = Pose(channels, np.stack([pose.scale for pose in poses]))
     matrices = forward_kinematics(skeleton, pose).matrices
+    sizes = np.cbrt(np.abs(np.linalg.det(matrices[:, parts[0].joint, :3, :3])))
+    shown = sizes > NO_SIZE * sizes.max()
+    pose, matrices, channels = Pose(pose.channels[shown], pose.scale[shown]), matrices[shown], channels[shown]
     turned = np.ptp(channels[..., 3:], axis=0)
     if float(turned.max()) < LEAST_TURN:
         return None

@@ -4,13 +4,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
-from blender_ik_addon.core import Problem, Skeleton, forward_kinematics, solve_sequence
+from blender_ik_addon.core import (
+    MatchOrientation,
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    Status,
+    forward_kinematics,
+    solve,
+    solve_sequence,
+)
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
 from blender_ik_addon.core.roles import Limb, LimbKind, Role, Side
 from blender_ik_addon.core.rotation import rotation_angle
@@ -26,10 +36,16 @@ BACKWARDS: Final = 3.0
 """Bend the wrong way from which an elbow or a knee counts as bent backwards [°]: bones that are nearly
 straight at rest leave the axis open by about as much."""
 
+TOLERANCES: Final[Mapping[str, Any]] = {
+    "tolerance_position": 1e-4,
+    "tolerance_rotation": float(np.radians(0.05)),
+}
+"""Of solves, [m] and [rad]: finer than what counts as reached."""
+
 OUTSIDE: Final = 1e-4
 """How far beyond a limit a channel counts as outside [rad]."""
 
-BENT: Final = 15.0
+SPINE_BENT: Final = 15.0
 """Turn of the whole spine in a frame from which on its share is looked at in that frame [°]."""
 
 
@@ -42,6 +58,8 @@ class Row:
     frames: int
     reached: int
     """Frames in which every target is met within `REACHED_PLACE` and `REACHED_TURN`."""
+    overlooked: list[int]
+    """Frames that were missed although a pose within the limits reaches all, see `overlooked_frames`."""
     worst_place: float
     """[mm]"""
     worst_turn: float
@@ -56,7 +74,7 @@ class Row:
     """Turn of the joint of the spine that turns most, over their mean, both root mean squares over the clip
     [1]; nan for one joint, or a spine that stays as at rest."""
     worst_share: float
-    """The same in the worst frame in which the spine turns `BENT` in all [1]; nan where there is none."""
+    """The same in the worst frame in which the spine turns `SPINE_BENT` in all [1]; nan if there is none."""
     recorded_share: float
     """As `share`, of the recording [1]."""
     recorded_worst_share: float
@@ -78,7 +96,8 @@ class Row:
     """Largest turn of a joint from a frame to the next [°]."""
     recorded_step: float
     """The same of the recording [°]."""
-    jumps: int
+    jumps: list[str]
+    """Frames at which a joint jumps, counted from 1, with the joint that turns most."""
     elbows: float
     """Mean distance from the recording [cm]."""
     knees: float
@@ -92,13 +111,12 @@ def measure(recording: Recording) -> Row:
     skeleton, character = recording.skeleton, recording.character
     problem = Problem(skeleton, recording.tasks)
     began = time.perf_counter()
-    solution = solve_sequence(
-        problem, recording.start, tolerance_position=1e-4, tolerance_rotation=np.radians(0.05)
-    )
+    solution = solve_sequence(problem, recording.start, **TOLERANCES)
     seconds = time.perf_counter() - began
     posed = forward_kinematics(skeleton, solution.pose).matrices
     place, turn = (values.max(axis=1) for values in effector_errors(problem, posed))
     place, turn = 1e3 * place, np.degrees(turn)
+    reached = (place <= REACHED_PLACE) & (turn <= REACHED_TURN)
     arms, legs = character.limbs_of(LimbKind.ARM), character.limbs_of(LimbKind.LEG)
     spine = spine_joints(recording)
     high = [(limb, above_head(recording, limb)) for limb in arms if limb.side is not Side.CENTRE]
@@ -125,7 +143,8 @@ def measure(recording: Recording) -> Row:
         clip=recording.name,
         held_out=recording.held_out,
         frames=len(channels),
-        reached=int(((place <= REACHED_PLACE) & (turn <= REACHED_TURN)).sum()),
+        reached=int(reached.sum()),
+        overlooked=overlooked_frames(recording, np.flatnonzero(~reached).tolist()),
         worst_place=float(place.max()),
         worst_turn=float(turn.max()),
         backwards=int((bent < -BACKWARDS).sum()),
@@ -149,11 +168,43 @@ def measure(recording: Recording) -> Row:
         else 0.0,
         step=float(ours.max()),
         recorded_step=float(theirs.max()),
-        jumps=len(jumps_of(ours, theirs)),
+        jumps=[
+            f"{frame + 1}: {skeleton.names[moving[int(turns.argmax())]]} by {turns.max():.0f}°"
+            for frame in jumps_of(ours, theirs)
+            for turns in (ours[frame - 1],)
+        ],
         elbows=float(np.mean(away[0])),
         knees=float(np.mean(away[1])),
         milliseconds=1e3 * seconds / len(channels),
     )
+
+
+def overlooked_frames(recording: Recording, missed: Sequence[int]) -> list[int]:
+    """Those of some frames in which a pose within the limits reaches all targets.
+
+    The recorded pose reaches them. Brought inside the limits it is a place to start from that a solve does
+    not know, as is rest that of a clip: if one of them leads to all targets, there was a pose to be found. If
+    none does, it was the limits.
+    """
+    skeleton = recording.skeleton
+    led = skeleton.free & recording.solved[:, None]
+    found: list[int] = []
+    for frame in missed:
+        tasks = [
+            replace(task, target=np.asarray(task.target)[frame])
+            for task in recording.tasks
+            if isinstance(task, ReachPoint | MatchOrientation)
+        ]
+        own = recording.pose.channels[frame]
+        starts = (
+            np.where(led, np.clip(own, skeleton.lower, skeleton.upper), own),
+            recording.start.channels[frame],
+        )
+        problem = Problem(skeleton, tuple(tasks))
+        poses = (Pose(start, recording.pose.scale[frame]) for start in starts)
+        if any(solve(problem, pose, **TOLERANCES).status is Status.REACHED for pose in poses):
+            found.append(frame)
+    return found
 
 
 def problem_channels(skeleton: Skeleton, moving: Sequence[int]) -> BoolArray:
@@ -219,7 +270,7 @@ def shares(skeleton: Skeleton, spine: Sequence[int], matrices: FloatArray) -> tu
     square = np.sqrt((turns**2).mean(axis=0))
     if square.sum() < 1.0:
         return float("nan"), float("nan")
-    much = turns.sum(axis=1) >= BENT
+    much = turns.sum(axis=1) >= SPINE_BENT
     worst = (turns.max(axis=1) / turns.mean(axis=1))[much].max() if much.any() else float("nan")
     return float(square.max() / square.mean()), float(worst)
 

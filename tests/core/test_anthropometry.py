@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core import IKError, Skeleton
-from blender_ik_addon.core.anthropometry import BodyMasses, body_masses
+from blender_ik_addon.core.anthropometry import MIDDLE, SIDED, BodyMasses, body_masses
 from blender_ik_addon.core.revision import RoleRow, rows_of
 from blender_ik_addon.core.roles import Role, Side, recognise
 from tests.core.in_turn import in_turn
@@ -97,3 +97,45 @@ def test_lengths_that_are_none_are_refused():
         body_masses(("a", "b"), np.ones(3), np.ones(2, dtype=np.bool_))
     with pytest.raises(IKError, match="finite"):
         body_masses(("a",), np.array([-1.0]), np.ones(1, dtype=np.bool_))
+
+
+# [DeLeva1996, table 4] as the Laboratory of Biomechanics and Motor Control, Federal University of ABC, has it
+# in its teaching notes (files BSPfemale_ZdeLeva and BSPmale_ZdeLeva): mass and centre of women, of men [1].
+TRANSCRIBED = {
+    "head": (0.0668, 0.4841, 0.0694, 0.5002),  # from the vertex to the seventh cervical vertebra
+    "upper trunk": (0.1545, 0.2077, 0.1596, 0.2999),
+    "middle trunk": (0.1465, 0.4512, 0.1633, 0.4502),
+    "hips": (0.1247, 0.4920, 0.1117, 0.6115),
+    "upper arm": (0.0255, 0.5754, 0.0271, 0.5772),
+    "forearm": (0.0138, 0.4559, 0.0162, 0.4574),  # to the centre of the wrist
+    "hand to knuckles": (0.0056, 0.7474, 0.0061, 0.7900),
+    "hand to fingertips": (0.0056, 0.3427, 0.0061, 0.3624),
+    "thigh": (0.1478, 0.3612, 0.1416, 0.4095),
+    "shank": (0.0481, 0.4352, 0.0433, 0.4395),  # to the centre of the ankle
+    "foot": (0.0129, 0.4014, 0.0137, 0.4415),
+}
+
+
+@in_turn("name", ["upper arm", "forearm", "thigh", "shank", "foot"])
+def test_limbs_are_those_of_another_transcription(name: str):
+    women, centre_of_women, men, centre_of_men = TRANSCRIBED[name]
+    assert SIDED[name].mass == pytest.approx((women + men) / 2.0)
+    assert SIDED[name].centre == pytest.approx((centre_of_women + centre_of_men) / 2.0, abs=1e-3)
+
+
+def test_trunk_head_and_hands_are_those_of_another_transcription():
+    def mean(name: str, column: int) -> float:
+        return (TRANSCRIBED[name][column] + TRANSCRIBED[name][column + 2]) / 2.0
+
+    assert MIDDLE["head"].mass == pytest.approx(mean("head", 0))
+    assert MIDDLE["head"].centre == pytest.approx(mean("head", 1), abs=0.01)
+    assert MIDDLE["chest"].mass == pytest.approx(mean("upper trunk", 0) + mean("middle trunk", 0))
+    assert MIDDLE["hips"].mass == pytest.approx(mean("hips", 0))
+    hand = SIDED["hand"]
+    assert hand.mass == pytest.approx(mean("hand to knuckles", 0))
+    assert mean("hand to fingertips", 1) < hand.centre < mean("hand to knuckles", 1)
+
+
+def test_the_segments_are_one_whole_body():
+    whole = sum(segment.mass for segment in MIDDLE.values()) + 2.0 * sum(s.mass for s in SIDED.values())
+    assert whole == pytest.approx(1.0, abs=1e-4)

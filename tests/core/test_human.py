@@ -8,7 +8,25 @@ import pytest
 
 from blender_ik_addon.core import IKError, Skeleton
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.human import TRUNK_RANGES, UNEVEN, JointDefaults, joint_defaults
+from blender_ik_addon.core.digits import END, KNUCKLE, MIDDLE, THUMB
+from blender_ik_addon.core.human import (
+    ARM_ENDS,
+    ARM_TWIST,
+    COLLAR_RANGES,
+    ELBOW_BEND,
+    FOOT_RANGES,
+    FOREARM_TWIST,
+    KNEE_BEND,
+    LEG_ENDS,
+    NECK_RANGES,
+    THIGH_TWIST,
+    TOE_RANGES,
+    TRUNK_RANGES,
+    UNEVEN,
+    WRIST_RANGES,
+    JointDefaults,
+    joint_defaults,
+)
 from blender_ik_addon.core.movements import SLACK, Movement, best_box, middle_of, path_angles
 from blender_ik_addon.core.revision import RoleRow, revised, rows_of
 from blender_ik_addon.core.roles import Bend, Body, Character, LimbKind, Role, Side, recognise
@@ -280,3 +298,59 @@ def test_a_table_that_cannot_be_is_refused_with_the_bone():
         revised(skeleton, character, [RoleRow("", "nose", Role.HEAD, Side.CENTRE)])
     with pytest.raises(IKError, match="figure 3"):
         revised(skeleton, character, [RoleRow("", "head", Role.HEAD, Side.CENTRE, figure=3)])
+
+
+def swing(ends: tuple[tuple[str, str, float], ...], start: str, end: str) -> float:
+    return next(angle for a, b, angle in ends if (a, b) == (start, end))
+
+
+ROUND = 5.0
+"""Ours are round figures, and may be so much beyond what is printed [deg]."""
+
+# What different people print of each movement [deg], least to largest: means, with two standard deviations
+# where they are known, of [BooneAzen1979] as [NorkinWhite2016, table A.1] or [Kosmahl1999] has them, of AAOS,
+# AMA, and of lists that physiotherapists learn from.
+PUBLISHED = {
+    "arm back": (swing(ARM_ENDS, "down", "back"), (50.0, 60.0, 62.0)),
+    "arm across the chest": (swing(ARM_ENDS, "out", "forward"), (130.0, 135.0)),
+    "arm up sideways": (90.0 + swing(ARM_ENDS, "out", "up"), (167.0, 170.0, 180.0, 184.0)),
+    "arm up in front": (90.0 + swing(ARM_ENDS, "forward", "up"), (150.0, 165.0, 167.0, 176.0, 180.0)),
+    "arm turned, in all": (2.0 * np.degrees(ARM_TWIST), (160.0, 69.0 + 104.0, 180.0)),
+    "forearm turned": (np.degrees(FOREARM_TWIST), (76.0, 80.0, 82.0)),
+    "elbow": (np.degrees(ELBOW_BEND), (140.0, 150.0, 143.0 + 2.0 * 6.0)),
+    "wrist": (WRIST_RANGES[0], (60.0, 70.0, 75.0, 76.0, 80.0)),
+    "collarbone up": (COLLAR_RANGES[0][1], (35.0, 45.0)),
+    "collarbone down": (-COLLAR_RANGES[0][0], (5.0, 10.0)),
+    "collarbone ahead": (COLLAR_RANGES[1][1], (15.0, 30.0)),
+    "thigh forward, pulled": (swing(LEG_ENDS, "down", "forward"), (122.0 + 2.0 * 6.1, 145.0)),
+    "thigh back": (swing(LEG_ENDS, "down", "back"), (9.8, 9.8 + 2.0 * 6.8, 30.0)),
+    "thigh out": (swing(LEG_ENDS, "down", "out"), (45.0, 46.0 + 2.0 * 9.0)),
+    "thigh in": (swing(LEG_ENDS, "down", "in"), (20.0, 26.9 + 2.0 * 4.1)),
+    "thigh turned": (np.degrees(THIGH_TWIST), (45.0, 47.0 + 2.0 * 6.5)),
+    "knee, sat upon": (np.degrees(KNEE_BEND), (142.5 + 2.0 * 5.4, 160.0, 170.0)),
+    "foot up, stood upon": (-FOOT_RANGES[0][0], (12.6, 39.0, 39.0 + 2.0 * 6.5)),
+    "foot down": (FOOT_RANGES[0][1], (50.0, 56.0 + 2.0 * 6.0)),
+    "toes up": (-TOE_RANGES[0][0], (40.0, 70.0, 80.0)),
+    "toes down": (TOE_RANGES[0][1], (30.0, 40.0, 45.0)),
+    "neck back": (-NECK_RANGES[0][0], (45.0, 63.0, 75.0, 75.5)),
+    "neck forward": (NECK_RANGES[0][1], (45.0, 60.0, 64.0)),
+    "neck turned": (NECK_RANGES[1][1], (60.0, 80.0)),
+    "neck leaned": (NECK_RANGES[2][1], (45.0, 49.0, 50.0)),
+    "trunk forward": (TRUNK_RANGES[0][1], (80.0,)),
+    "trunk back": (-TRUNK_RANGES[0][0], (20.0, 25.0)),
+    "trunk turned": (TRUNK_RANGES[1][1], (45.0, 56.0)),
+    "trunk leaned": (TRUNK_RANGES[2][1], (35.0,)),
+    "knuckle": (KNUCKLE[0][1], (85.0, 90.0, 100.0)),
+    "knuckle back": (-KNUCKLE[0][0], (0.0, 30.0, 45.0)),
+    "middle joint": (MIDDLE[0][1], (90.0, 100.0, 120.0)),
+    "end joint": (END[0][1], (80.0, 90.0)),
+    "thumb": (THUMB[1][0][1], (50.0, 55.0, 70.0)),
+    "tip of the thumb": (THUMB[2][0][1], (80.0, 90.0)),
+    "tip of the thumb back": (-THUMB[2][0][0], (15.0, 20.0)),
+}
+
+
+@in_turn("movement", list(PUBLISHED))
+def test_ranges_lie_among_those_that_are_published(movement: str):
+    ours, published = PUBLISHED[movement]
+    assert min(published) - 1e-9 <= ours <= max(published) + ROUND + 1e-9

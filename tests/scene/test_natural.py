@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures of natural motion: what they say of motions whose answer is known."""
 
+from dataclasses import replace
 from math import radians
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,15 @@ from blender_ik_addon.scene.armature import read_armature
 from blender_ik_addon.scene.setup import setup_character
 from scripts.examples import natural_clips
 from scripts.examples.natural_clips import Recording
-from scripts.examples.natural_measures import bends, elevation, measure, shares, spine_joints
+from scripts.examples.natural_measures import (
+    bends,
+    elevation,
+    measure,
+    overlooked_frames,
+    shares,
+    spine_joints,
+)
+from scripts.examples.natural_raising import ARC, raised
 
 from . import builders
 
@@ -102,3 +111,37 @@ def test_files_are_in_the_order_of_their_names(tmp_path: Path):
         (tmp_path / name).write_text("", encoding="utf-8")
     assert [path.name for path in natural_clips.files(tmp_path)] == ["a.glb", "b.bvh"]
     assert spine_joints(recording({"spine.001": ("x", [0.0, 30.0])}))
+
+
+def test_frames_are_overlooked_where_a_pose_is_there_and_not_where_limits_forbid_it():
+    clip = recording({"forearm.R": ("x", [0.0, 50.0])})
+    assert overlooked_frames(clip, [0, 23]) == [0, 23]
+    narrow = clip.skeleton.upper.copy()
+    joints = [joint for joint in range(len(clip.skeleton)) if clip.solved[joint]]
+    narrow[joints, 3:] = np.minimum(narrow[joints, 3:], 0.01)
+    low = np.maximum(clip.skeleton.lower, np.where(np.arange(6) >= 3, -0.01, -np.inf))
+    stiff = replace(clip, skeleton=replace(clip.skeleton, lower=low, upper=narrow))
+    assert overlooked_frames(stiff, [0, 23]) == [0]
+
+
+def test_shoulders_follow_raised_hands():
+    made = raised(recording({"forearm.R": ("x", [0.0, 50.0])}), "humanoid")
+    assert made is not None and made.rises
+    assert len(made.collars) == len(ARC) and made.reached >= len(ARC)
+    assert made.at(180.0) > 3.0 and abs(made.at(30.0)) < 4.0
+
+
+def test_frames_in_which_a_figure_has_no_size_are_left_out():
+    figure: Any = builders.humanoid()
+    for bone in figure.pose.bones:
+        bone.rotation_mode = "XYZ"
+    bone = figure.pose.bones["forearm.R"]
+    hips = figure.pose.bones["hips"]
+    for frame in range(24):
+        bone.rotation_euler.x = 0.04 * frame
+        bone.keyframe_insert("rotation_euler", frame=frame + 1)
+        hips.scale = (1e-5, 1e-5, 1e-5) if frame < 3 else (1.0, 1.0, 1.0)
+        hips.keyframe_insert("scale", frame=frame + 1)
+    setup_character(figure)
+    made = natural_clips.read_action(figure, bpy.data.actions[0], "test", "bvh/test.bvh", 24)
+    assert made is not None and len(made.matrices) == len(made.pose.channels) == 21
