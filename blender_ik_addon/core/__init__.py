@@ -42,10 +42,16 @@ References, cited by their keys:
   and Joint Surgery 61-A(5), 1979.
 - [AAOS1965] American Academy of Orthopaedic Surgeons: Joint motion: method of measuring and recording, 1965.
 - [Kapandji1987] I. A. Kapandji: The physiology of the joints, 5th edition, 1982 to 1987.
-- [NasaStd3000] NASA-STD-3000: Man-systems integration standards, volume 1, chapter 3, 1995.
+- [AmaGuides] American Medical Association: Guides to the evaluation of permanent impairment, 4th edition,
+  1993.
+- [NorkinWhite2016] C. C. Norkin, D. J. White: Measurement of joint motion: a guide to goniometry, 5th
+  edition, 2016.
+- [Kosmahl1999] E. M. Kosmahl: Goniometry, pages of the University of Scranton, 1999.
 - [Neumann2010] D. A. Neumann: Kinesiology of the musculoskeletal system, 2nd edition, 2010.
-- [Bennell1998] K. L. Bennell et al.: Intra-rater and inter-rater reliability of a weight-bearing lunge
-  measure of ankle dorsiflexion, Australian Journal of Physiotherapy 44(3), 1998.
+- [Baumbach2014] S. F. Baumbach et al.: The influence of knee position on ankle dorsiflexion: a biometric
+  study, BMC Musculoskeletal Disorders 15:246, 2014.
+- [Cooney1981] W. P. Cooney et al.: The kinesiology of the thumb trapeziometacarpal joint, Journal of Bone and
+  Joint Surgery 63-A(9), 1981.
 - [DeLeva1996] P. de Leva: Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters, Journal of
   Biomechanics 29(9), 1996.
 - [Steihaug1983] T. Steihaug: The conjugate gradient method and trust regions in large scale optimization,
@@ -75,6 +81,7 @@ from .tasks import (
     OneOf,
     OnPlane,
     PointPole,
+    ReachCarried,
     ReachPoint,
     Side,
     StayNear,
@@ -101,6 +108,7 @@ __all__ = [
     "Pose",
     "PosedSkeleton",
     "Problem",
+    "ReachCarried",
     "ReachPoint",
     "Reason",
     "SequenceSolution",

@@ -4,19 +4,28 @@
 Each task t pulls with a force that hardly grows with its residual r_t, and a spring draws every channel to
 its preferred value. The pose rests where the energy
 
-    Φ(u) = Σ_t F_t (√(δ² + |r_t|²) − δ + ½κ|r_t|²) + ½|w(u)|²,  lower <= u <= upper,
+    Φ(u) = Σ_t F_t (√(δ² + |r_t|²) − δ + ½κ|r_t|²) + ½|w(u)|² + ½c|b(u)|²,  lower <= u <= upper,
 
-w = u − preferred, has a minimum. A task that needs less than its strength F_t to be held is met, but for a
-small part of δ; one that needs more gives way, and goes on pulling with little more than F_t: an exact
-penalty [NocedalWright2006 §17.2], rounded off by δ. So what is weak yields to what is strong, as with levels
-of priorities, but gradually: Φ is smooth, and its minimum moves smoothly with the targets, also where tasks
-begin to give way and where nothing can be reached any more.
+w = u − preferred and b how far channels are inside the margins of their limits, has a minimum. A task that
+needs less than its strength F_t to be held is met, but for a small part of δ; one that needs more gives way,
+and goes on pulling with little more than F_t: an exact penalty [NocedalWright2006 §17.2], rounded off by δ.
+So what is weak yields to what is strong, as with levels of priorities, but gradually: Φ is smooth, and its
+minimum moves smoothly with the targets, also where tasks begin to give way and where nothing can be reached
+any more, as long as forces are not many times those of the springs: then a body has several poses to be
+stretched into, and snaps from one to the next.
+
+**Margins.** A limb that is pulled straight ends on the limit of its knee, and what pushes it back would push
+on its two ends and not bend it: it would stay straight until it snaps. So each limit has a margin, narrower
+where the preferred pose is nearer to the limit, in which a spring of stiffness c draws the channel out again.
 
 **Steps** are Newton's. The force F_t y_t of a task, |y_t| <= 1, is carried along as an unknown of its own,
 y_t √(δ² + |r_t|²) = r_t, and both equations are linearised together [ChanGolubMulet1999]: plain Newton steps
 would fail as soon as a residual is larger than δ. The curvature of the tasks counts with the forces y, for it
 is what decides far out of reach; where the model is not convex it is shifted until it is. Limits are an
 active set in each step.
+
+**Pace.** The change of a pose may be bounded, angle by angle: then the pose is the one with the least Φ so
+near to where it began, in which what holds firmly holds, and goes on from there the next time.
 
 **Acceptance.** The motion of a step is bent and the model straight, so tasks that hold firmly are put right
 by the factors of the step (a second-order correction [NocedalWright2006 §18.3]). A step is taken when Φ
@@ -35,14 +44,25 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray
 from .objective import Objective, Stand
 
-GROWTH: Final = 0.3
+GROWTH: Final = 0.1
 """κ [1]: growth of a pull with the distance, in reaches or [rad]. Without it two equal pulls would not care
 which of them gives way."""
 
+MARGIN: Final = 0.25
+"""Widest margin of a limit [rad]."""
+MARGIN_PART: Final = 0.2
+"""Widest margin as a part of the way between two limits [1]."""
+FIRMNESS: Final = 20.0
+"""c [1]: stiffness in margins, by that of the wish for the preferred pose."""
+
 MAX_CHANGE: Final = 0.5
 """Largest change of a channel in one step [rad]."""
-RADIUS_FACTORS: Final = (2.0, 0.25)
-"""Change of the trust radius after a step that was taken, and after one that was not."""
+GROW: Final = 2.0
+"""Change of the trust radius after a step that was taken."""
+SHRINK: Final = (0.1, 0.5)
+"""Least and most of it after one that was not; between them it ends where a parabola has its least."""
+FIRST_RADIUS: Final = 0.05
+"""Least trust radius [rad] with which another movement begins."""
 SMALLEST_RADIUS: Final = 1e-7
 """Trust radius [rad] below which nothing gets better any more."""
 
@@ -63,6 +83,9 @@ QUADRATIC: Final = 1e-4
 """Change [rad] in a step of Newton's method after which the next one would change nothing to speak of."""
 STILL: Final = 1e-6
 """The same in a step that was shifted or cut short [rad]."""
+MET: Final = 1e-2
+"""Miss of orientations [rad] up to which they curve as those that are met, which costs less: only how fast
+steps converge hangs on it."""
 ROUNDING: Final = 1e-12
 """Part of Φ, and of 1, that may be rounding."""
 
@@ -111,6 +134,7 @@ class Equilibrium:
         strengths: FloatArray,
         softness: float,
         last: Equilibrium | None = None,
+        most_turn: float | None = None,
     ) -> None:
         """Prepare.
 
@@ -120,6 +144,7 @@ class Equilibrium:
             strengths: F, (T,).
             softness: δ [1], in reaches or [rad].
             last: One for the same tasks with other targets, whose forces and limits are likely to hold here.
+            most_turn: How far each angle may change at most [rad]; None for as far as it needs.
         """
         self._objective, self._softness = objective, softness
         counts = np.array(objective.system.row_counts, dtype=np.int64)
@@ -127,6 +152,8 @@ class Equilibrium:
         self._task_of = np.repeat(np.arange(len(counts)), counts)
         self._together: BoolArray = self._task_of[:, None] == self._task_of
         """Which rows are of the same task, (m, m)."""
+        self._angular: BoolArray = np.concatenate(objective.system.angular_rows)
+        """Which rows are angles, (m,)."""
         self._strengths = strengths
         self._strength = strengths[self._task_of]  # (m,)
         self.stand: Stand = objective.stand(objective.clipped(objective.unwound(values)))
@@ -136,37 +163,61 @@ class Equilibrium:
         self._held: BoolArray = np.zeros(values.shape[1], dtype=np.bool_)
         """Channels that limits hold, (nv,)."""
         self._shift = 0.0
+        self._radius = MAX_CHANGE
         if last is not None and last.alike(self):
+            self._radius = last._radius
             self._pull, self._held, self._shift = last.carried
+        self._margins = _margins(objective)
+        turns = objective.weight * (np.inf if most_turn is None else most_turn)
+        self._turns: FloatArray = np.where(objective.system.rotates, turns, np.inf)
+        """How far each channel may go from where it began, (nv,)."""
+        self._first: FloatArray = self.stand.values[0]
+        """Where it began, (nv,) [m, rad]."""
         self.iterations = 0
         self.settled = False
         """Whether the pose stands still."""
 
     def relax(self, most_iterations: int) -> None:
         """Go on until the pose stands still, or for some iterations."""
-        radius, energy = MAX_CHANGE, self._energy(self.stand)
-        grow, shrink = RADIUS_FACTORS
+        radius, energy = self._radius, self._energy(self.stand)
+        known: tuple[_Model, _Step] | None = None  # where the last step was not taken
         while not self.settled and self.iterations < most_iterations:
             self.iterations += 1
-            model = self._model()
-            step = self._step(model)
+            if known is None:
+                model = self._model()
+                known = model, self._step(model)
+            model, step = known
             size = float(np.abs(step.change).max(initial=0.0))
             share = min(1.0, radius / size) if size > radius else 1.0
             trial, after = self._tried(model, step, share, energy)
             if after <= energy + ROUNDING * (1.0 + abs(energy)):
                 self._pull = self._pull_after(model.jacobian @ step.change, share)
-                self.stand, energy = trial, after
+                self.stand, energy, known = trial, after, None
                 plain = step.shift == 0.0 and share == 1.0
                 self.settled = size * share <= (QUADRATIC if plain else STILL)
-                radius = min(MAX_CHANGE, grow * radius)
+                radius = min(MAX_CHANGE, GROW * radius)
             else:
-                radius = shrink * min(radius, size)
+                promised = share * step.fall
+                least = promised / max(after - energy + 2.0 * promised, np.finfo(np.float64).tiny)
+                radius = min(max(least, SHRINK[0]), SHRINK[1]) * min(radius, size)
                 self.settled = radius < SMALLEST_RADIUS
+        self._radius = min(MAX_CHANGE, max(GROW * radius, FIRST_RADIUS))
+        self.settled = self.settled and not self._stopped.any()
+
+    @property
+    def _stopped(self) -> BoolArray:
+        """Channels that have turned as far as they may, and stand on no limit, (nv,)."""
+        return self._held & ~self._objective.on_limit(self.stand.values)[0]
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it would go on but for how far it may turn."""
+        return bool(self._stopped.any())
 
     @property
     def carried(self) -> tuple[FloatArray, BoolArray, float]:
         """What is likely to hold for other targets too: forces y, channels held by limits, the shift."""
-        return self._pull, self._held, self._shift
+        return self._pull, self._held & ~self._stopped, self._shift
 
     def alike(self, other: Equilibrium) -> bool:
         """Whether another has as many rows and channels."""
@@ -180,8 +231,8 @@ class Equilibrium:
         residual = self.stand.residual[0]
         rows = jacobian * self._force(residual)[:, None]
         by_task: FloatArray = np.add.reduceat(rows, self._starts, axis=0)
-        slope = by_task.sum(axis=0) + self._objective.away(self.stand.values)[0]
-        return by_task, slope, self._held
+        slope = by_task.sum(axis=0) + self._drawn(self.stand.values)
+        return by_task, slope, self._held & ~self._stopped
 
     def levers(self) -> FloatArray:
         """The largest force that each task could have on the channels with its present pull, (T,)."""
@@ -199,12 +250,25 @@ class Equilibrium:
         """∂Φ/∂r of the tasks, (m,)."""
         return self._strength * (residual / self._sizes(residual) + GROWTH * residual)
 
+    def _inside(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How far channels are inside the lower and the upper margins, (nv,) each."""
+        down, up = self._objective.room(values)
+        lower, upper = self._margins
+        return np.maximum(0.0, lower + down[0]), np.maximum(0.0, upper - up[0])
+
+    def _drawn(self, values: FloatArray) -> FloatArray:
+        """Slope of the springs: of the wish and of the margins, (nv,)."""
+        low, high = self._inside(values)
+        return self._objective.away(values)[0] + FIRMNESS * (high - low)
+
     def _energy(self, stand: Stand) -> float:
         """Φ."""
         squares = np.add.reduceat(stand.residual[0] ** 2, self._starts)
         of_tasks = np.sqrt(self._softness**2 + squares) - self._softness + 0.5 * GROWTH * squares
         away = self._objective.away(stand.values)[0]
-        return float(self._strengths @ of_tasks + 0.5 * away @ away)
+        low, high = self._inside(stand.values)
+        springs = 0.5 * (away @ away + FIRMNESS * (low @ low + high @ high))
+        return float(self._strengths @ of_tasks + springs)
 
     def _model(self) -> _Model:
         """The model here, with the forces y on their way to what the residuals say."""
@@ -216,12 +280,21 @@ class Equilibrium:
         stiffness += np.eye(len(residual))
         stiffness *= self._strength / sizes  # the same for all rows of a task
         stiffness += np.diag(GROWTH * self._strength)
-        slope = jacobian.T @ self._force(residual) + objective.away(stand.values)[0]
+        slope = jacobian.T @ self._force(residual) + self._drawn(stand.values)
         bending = self._strength * (self._pull + GROWTH * residual)
         wishes = (~np.isnan(objective.system.preferred)).astype(np.float64)
-        curvature = jacobian.T @ stiffness @ jacobian + np.diag(wishes)
-        curvature += objective.bent(stand.posed, [bending[None]])[0]
+        low, high = self._inside(stand.values)
+        springs = wishes + FIRMNESS * ((low > 0.0).astype(np.float64) + (high > 0.0))
+        curvature = jacobian.T @ stiffness @ jacobian + np.diag(springs)
+        curvature += self._bent(bending, residual)
         return _Model(slope, curvature, jacobian, stiffness)
+
+    def _bent(self, forces: FloatArray, residual: FloatArray) -> FloatArray:
+        """Σ_k y_k ∂²r_k/∂u∂u for forces y (m,), (nv, nv)."""
+        posed = self.stand.posed
+        if float(np.abs(residual[self._angular]).max(initial=0.0)) <= MET:
+            return self._objective.bend(posed, forces[None]).matrix()[0]
+        return self._objective.bent(posed, [forces[None]])[0]
 
     def _pull_after(self, moved: FloatArray, share: float) -> FloatArray:
         """The pulls after a share of a step that changes residuals by (m,), no longer than 1 for any task."""
@@ -261,9 +334,10 @@ class Equilibrium:
         return trial, after
 
     def _room(self) -> tuple[FloatArray, FloatArray]:
-        """How far the channels may change down and up, (nv,) each."""
+        """How far the channels may change down and up, inside their limits and at this pace, (nv,) each."""
         down, up = self._objective.room(self.stand.values)
-        return down[0], up[0]
+        gone = (self.stand.values[0] - self._first) * self._objective.weight
+        return np.maximum(down[0], -self._turns - gone), np.minimum(up[0], self._turns - gone)
 
     def _step(self, model: _Model) -> _Step:
         """The least of the model inside the limits, by an active set that begins with the last one."""
@@ -310,6 +384,15 @@ class Equilibrium:
         self._held, self._shift = np.array(held, dtype=np.bool_), shift
         fall = -float(slope @ change + 0.5 * change @ curvature @ change)
         return _Step(change, moving, inverse, shift, fall)
+
+
+def _margins(objective: Objective) -> FloatArray:
+    """Widths of the margins of the lower and the upper limits, 0 where there are none, (2, nv)."""
+    system = objective.system
+    gaps = np.stack([system.preferred - system.lower, system.upper - system.preferred])
+    widest = np.minimum(MARGIN, MARGIN_PART * (system.upper - system.lower))
+    usable = np.isfinite(gaps) & system.rotates  # nan where nothing is preferred
+    return np.where(usable, np.clip(gaps, 0.0, widest), 0.0) * objective.weight
 
 
 def _convex(matrix: FloatArray) -> bool:

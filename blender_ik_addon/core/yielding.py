@@ -3,8 +3,9 @@
 
 Strict levels decide who gives way, but what cannot be met is searched for by descents, one level after the
 other: that takes too long between two movements of a mouse, and a pose may jump from one to the next. Here
-each level has a strength, many times that of the level below, and the pose is the one in which all pulls
-balance (`equilibrium`). That needs a few steps from where the body was, and moves smoothly with the targets.
+each task has a strength, more than that of all that it should outdo together but not many times as much, and
+the pose is the one in which all pulls balance (`equilibrium`). That needs a few steps from where the body
+was, and moves smoothly with the targets.
 
 *Firm* tasks have strengths by their levels. *Loose* tasks are weaker than all of them, and what nobody asks
 for stays near the pose in which it all began. Met is what needs less than its strength; of a stronger task a
@@ -14,7 +15,7 @@ weaker one that gives way costs but a small part of the softness.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
@@ -28,14 +29,17 @@ from .options import SolverOptions
 from .problem import Problem, System
 from .skeleton import CHANNELS, Pose, Skeleton
 from .solution import TaskError
-from .tasks import Task
+from .tasks import MatchOrientation, ReachPoint, Task
 
-LOOSE_STRENGTH: Final = 10.0
+LOOSE_STRENGTH: Final = 6.0
 """Strength of loose tasks [1]: they give way rather than keep a bone by more radians than these away from
-where it was, with a lever as long as the reach."""
+where it was, with a lever as long as the reach. What is ten times as strong bends a body until it snaps."""
 
-LEVEL_RATIO: Final = 10.0
-"""Strength of a level by that of the level below [1]."""
+SUPERIOR: Final = 2.5
+"""Strength of a task by that of all places below its level together [1]: half of it outdoes them."""
+
+LEVEL_RATIOS: Final = (2.0, 10.0)
+"""Least and most strength of a level by that of the level below [1]."""
 
 MOST_LEVELS: Final = 6
 """Levels that differ in strength; more would leave too few digits."""
@@ -43,7 +47,7 @@ MOST_LEVELS: Final = 6
 SOFTNESS: Final = 1e-4
 """δ, in reaches or [rad], of which a task that holds may be off by a part; less if tolerances ask for it."""
 
-STEP_ITERATIONS: Final = 15
+STEP_ITERATIONS: Final = 12
 """Most iterations for one movement: what is left comes with the next. Most movements need 2 to 8."""
 
 PULLS: Final = 0.02
@@ -99,6 +103,8 @@ class Follower:
         self._tolerances = (options.tolerance_position, options.tolerance_rotation)
         self._last: tuple[object, Equilibrium] | None = None
         """What the last movement was about, and what it came to."""
+        self._known: tuple[tuple[Task, ...], Objective] | None = None
+        """The tasks that were prepared last, in the order of their system, and what was prepared."""
         self._taken: IntArray | None = None
         """Alternatives that were taken last, (1, C)."""
 
@@ -108,7 +114,12 @@ class Follower:
         return self._pose
 
     def follow(
-        self, firm: Sequence[Task], loose: Sequence[Task] = (), *, most_iterations: int = STEP_ITERATIONS
+        self,
+        firm: Sequence[Task],
+        loose: Sequence[Task] = (),
+        *,
+        most_iterations: int = STEP_ITERATIONS,
+        most_turn: float | None = None,
     ) -> Followed:
         """Move the body.
 
@@ -116,6 +127,8 @@ class Follower:
             firm: Tasks that hold by their levels, at least one; each with a weight.
             loose: Tasks that hold as far as these let them, each with a weight.
             most_iterations: When to stop on the way.
+            most_turn: How far each angle may change at most [rad], so that a body goes to where it would snap
+                to; None for as far as it needs.
 
         Raises:
             IKError: A task does not fit the skeleton, or there is none.
@@ -127,19 +140,17 @@ class Follower:
         # Systems stack tasks by kind; in that order they are told apart by their rows.
         kinds = list(dict.fromkeys(type(task) for task in tasks))
         order = sorted(range(len(tasks)), key=lambda number: kinds.index(type(tasks[number])))
-        plain = tuple(replace(tasks[number], priority=0, weight=1.0) for number in order)
-        problem = Problem(self._skeleton, plain)
-        system = self._choosing(problem.assemble(self._pose.as_batch()))
+        objective = self._objective([tasks[number] for number in order])
+        system = objective.system
         about = tuple(
             (type(tasks[number]), tasks[number].label, float(strengths[number]), count)
             for number, count in zip(order, system.row_counts, strict=True)
         )
         last = self._last[1] if self._last is not None and self._last[0] == about else None
-        objective = Objective(system, merged=True, clamp_distance=None)
         reach = self._skeleton.reach
         softness = min(SOFTNESS, self._tolerances[0] / reach, self._tolerances[1])
         values = system.mechanism.values(self._pose.as_batch())
-        rest = Equilibrium(objective, values, strengths[order], softness, last)
+        rest = Equilibrium(objective, values, strengths[order], softness, last, most_turn)
         rest.relax(most_iterations)
         self._last = about, rest
         self._pose = system.mechanism.with_values(self._pose, rest.stand.values[0])
@@ -153,8 +164,21 @@ class Follower:
             loose=loose_errors,
             yielding=not all(error.reached for error in loose_errors),
             iterations=rest.iterations,
-            settled=rest.settled or change == 0.0,
+            settled=rest.settled or (change == 0.0 and not rest.stopped),
         )
+
+    def _objective(self, tasks: Sequence[Task]) -> Objective:
+        """The tasks on the pose, all of one level and weight; prepared anew if more than targets differ."""
+        if self._known is not None:
+            known, objective = self._known
+            if len(known) == len(tasks) and all(map(_aimed_alike, tasks, known)):
+                return objective.on(objective.system.aimed([_target_of(task) for task in tasks]))
+        plain = tuple(replace(task, priority=0, weight=1.0) for task in tasks)
+        problem = Problem(self._skeleton, plain)
+        system = self._choosing(problem.assemble(self._pose.as_batch()))
+        objective = Objective(system, merged=True, clamp_distance=None)
+        self._known = tuple(tasks), objective
+        return objective
 
     def _choosing(self, system: System) -> System:
         """The system with the nearest of alternatives; what was taken stays within its margin."""
@@ -184,12 +208,43 @@ class Follower:
         ]
 
 
+def _target_of(task: Task) -> FloatArray:
+    """What its `moved` takes, of those that `_aimed_alike` knows."""
+    assert isinstance(task, ReachPoint | MatchOrientation)
+    dimensions = 1 if isinstance(task, ReachPoint) else 2
+    return task.target[0] if task.target.ndim > dimensions else task.target
+
+
+def _aimed_alike(task: Task, other: Task) -> bool:
+    """Whether two tasks are about a place or an orientation of one frame, and differ in it at most."""
+    if type(task) is not type(other) or not isinstance(task, ReachPoint | MatchOrientation):
+        return False
+    if task.frames not in (None, 1):
+        return False
+    if task is other:
+        return True
+    pairs = [(getattr(task, f.name), getattr(other, f.name)) for f in fields(task) if f.name != "target"]
+    return all(a is b or bool(np.array_equal(a, b)) for a, b in pairs)
+
+
 def _strengths(firm: Sequence[Task], loose: Sequence[Task]) -> FloatArray:
-    """How strongly each task pulls at most, first the firm ones, (T,)."""
-    levels = sorted({task.priority for task in firm}, reverse=True)
-    above = {level: min(place + 1, MOST_LEVELS) for place, level in enumerate(levels)}
-    firm_strengths = [task.weight * LOOSE_STRENGTH * LEVEL_RATIO ** above[task.priority] for task in firm]
-    return np.array(firm_strengths + [task.weight * LOOSE_STRENGTH for task in loose])
+    """How strongly each task pulls at most, first the firm ones, (T,).
+
+    What counts of those below are places: an orientation is at the end of a limb, which turns on its own.
+    """
+    below = LOOSE_STRENGTH * sum(task.weight for task in loose if not task.angular)
+    unit = LOOSE_STRENGTH
+    by_level: dict[int, float] = {}
+    for level in sorted({task.priority for task in firm}, reverse=True):
+        if len(by_level) < MOST_LEVELS:
+            least, most = LEVEL_RATIOS
+            unit = min(max(least * unit, SUPERIOR * below), most * unit)
+        by_level[level] = unit
+        below += unit * sum(task.weight for task in firm if task.priority == level and not task.angular)
+    return np.array(
+        [task.weight * by_level[task.priority] for task in firm]
+        + [task.weight * LOOSE_STRENGTH for task in loose]
+    )
 
 
 def _explained(

@@ -7,18 +7,19 @@ their bones are held against where they will be then.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any
 
 import bpy
 import numpy as np
 from bpy.types import Object
 
-from ..core import ReachPoint, Task
+from ..core import ReachCarried, ReachPoint, Task
 from ..core.arrays import FloatArray
-from ..core.rotation import euler_from_matrix_near, matrix_from_euler, order_index
+from ..core.rotation import EULER_ORDERS, euler_from_matrix_near, matrix_from_euler, order_index
 from .effector_properties import PINNABLE
 from .effectors import Effector, orientations
+from .placing import world_from_basis
 from .properties import settings_of
 from .stage import points_of
 
@@ -75,13 +76,20 @@ def _above(target: Object) -> Iterator[Object]:
         yield target
 
 
-def carried_task(task: Task, way: FloatArray) -> Task:
-    """A task for a target that has gone a way (3,) [m]; orientations and others stay.
+def carried_task(task: Task, carrier: Effector, carrier_from: FloatArray) -> Task:
+    """A task whose target goes with the point of a carrier, from where that was (3,) [m].
 
-    They do not turn with the carrier: hips turn as they come, and what would turn with them would leave
-    nothing to turn them back.
+    Orientations and others stay. They do not turn with the carrier: hips turn as they come, and what would
+    turn with them would leave nothing to turn them back. So do places of the carrier itself.
     """
-    return replace(task, target=task.target + way) if isinstance(task, ReachPoint) else task
+    if not isinstance(task, ReachPoint) or not carrier.position or task.joint == carrier.bone:
+        return task
+    return ReachCarried(
+        **{field.name: getattr(task, field.name) for field in fields(task)},
+        carrier=carrier.bone,
+        carrier_point=np.array(carrier.point, dtype=np.float64),
+        carrier_from=carrier_from,
+    )
 
 
 def movable_target(armature_object: Object, effector: Effector) -> Object | None:
@@ -102,13 +110,16 @@ def bring_target(
     target = movable_target(armature_object, effector)
     if target is None:
         return
-    if target.parent is not None:
+    if target.parent not in {None, armature_object}:
         bpy.context.view_layer.update()  # its parent may have come along just now
-    _place(target, points_of(world_from_bone, effector.point), world_from_bone, effector)
+    place = points_of(world_from_bone, effector.point)
+    _place(armature_object, target, place, world_from_bone, effector)
     yield target, effector.position, effector.orientation
 
 
-def _place(target: Object, place: FloatArray, matrix: FloatArray, effector: Effector) -> None:
+def _place(
+    armature_object: Object, target: Object, place: FloatArray, matrix: FloatArray, effector: Effector
+) -> None:
     """Bring an object where a bone is; its own scale stays."""
     now = np.array(target.matrix_world)
     wanted = now.copy()
@@ -117,13 +128,17 @@ def _place(target: Object, place: FloatArray, matrix: FloatArray, effector: Effe
     if effector.orientation and np.isfinite(orientations(matrix)).all():
         wanted[:3, :3] = orientations(matrix) @ orientations(now).T @ now[:3, :3]
     local: Any = target
-    if target.parent is None and target.rotation_mode in {'XYZ', 'XZY', 'YXZ', 'YZX', 'ZXY', 'ZYX'}:
+    plain = target.parent is None or (target.parent == armature_object and target.parent_type == 'OBJECT')
+    if plain and target.rotation_mode in EULER_ORDERS:
         # Channel by channel, so that what does not change keeps its bits, and angles go on from theirs.
+        above = world_from_basis(target)[:3, :3]
         if effector.position:
-            local.location = (np.array(target.location) + wanted[:3, 3] - now[:3, 3]).tolist()
+            way = np.linalg.solve(above, wanted[:3, 3] - now[:3, 3])
+            local.location = (np.array(target.location) + way).tolist()
         if effector.orientation:
             order = order_index(target.rotation_mode)
-            turn = orientations(wanted) @ orientations(now).T
+            upright = orientations(above)
+            turn = upright.T @ orientations(wanted) @ orientations(now).T @ upright
             own = matrix_from_euler(np.array(target.rotation_euler), order)
             angles = euler_from_matrix_near(turn @ own, order, np.array(target.rotation_euler))
             local.rotation_euler = angles.tolist()

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a drag says of itself: what was missed, what gave way, in data and in words."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..core import TaskError
+from ..core.yielding import Followed
 from .reports import angle_text, length_text, listed
 
 
@@ -61,3 +64,38 @@ def _amount(error: DragError) -> str:
 
 def _because(error: DragError) -> str:
     return f" ({error.why})" if error.why else ""
+
+
+def told(
+    followed: Followed, owners: Sequence[tuple[str, bool]], scale: float, within: tuple[float, float]
+) -> DragReport:
+    """Errors of tasks as those of their owners, in the world.
+
+    Args:
+        followed: What a movement came to.
+        owners: Who owns each task, firm ones first, and whether it is firm; the dragged bone is the first.
+        scale: Length in the world by that in armature space [1].
+        within: Tolerances [m] in the world, and [rad].
+    """
+    rows: dict[tuple[str, bool], list[TaskError]] = {}
+    for owner, error in zip(owners, (*followed.firm, *followed.loose), strict=True):
+        rows.setdefault(owner, []).append(error)
+    errors = [_error(name, firm, own, scale, within) for (name, firm), own in rows.items()]
+    return DragReport(errors[0], tuple(errors[1:]), followed.settled, followed.iterations)
+
+
+def _error(
+    name: str, firm: bool, own: Sequence[TaskError], scale: float, within: tuple[float, float]
+) -> DragError:
+    lengths = [error.error * scale for error in own if not error.angular]
+    angles = [error.error for error in own if error.angular]
+    reached = max(lengths, default=0.0) <= within[0] and max(angles, default=0.0) <= within[1]
+    whys = [error.why.why(scale) for error in own if error.why is not None]
+    return DragError(
+        name=name,
+        position=max(lengths, default=None),
+        rotation=max(angles, default=None),
+        reached=reached,
+        firm=firm,
+        why=whys[0] if whys and not reached else "",
+    )

@@ -27,26 +27,21 @@ import bpy
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import IKError, MatchOrientation, Pose, ReachPoint, Skeleton, Task, TaskError
-from ..core.arrays import BoolArray, FloatArray
+from ..core import IKError, MatchOrientation, Pose, ReachCarried, ReachPoint, Task
+from ..core.arrays import FloatArray
 from ..core.kinematics import forward_kinematics
-from ..core.yielding import Followed, Follower
-from .armature import Armature, check_armature, read_armature, world_from_armature
-from .carried_targets import (
-    bring_target,
-    carried_task,
-    carriers,
-    coming_along,
-)
-from .drag_reports import DragError, DragReport
+from ..core.yielding import Follower
+from .armature import check_armature, read_armature, world_from_armature
+from .carried_targets import bring_target, carried_task, carriers, coming_along
+from .drag_reports import DragError, DragReport, told
 from .effector_properties import PINNABLE
 from .effectors import Effector, orientations
+from .grabbing import movable_for, read_effectors
 from .holding import Held, first_holds, limbs_and_hips
 from .keying import auto_key
 from .outcome import DRAGGED, measured_report, show
 from .poses import evaluated_matrices, read_pose, write_pose
 from .properties import settings_of
-from .reports import listed
 from .restoring import PoseSnapshot, block_with_uid
 from .rig import Rig, solver_options
 from .stage import points_of
@@ -57,15 +52,15 @@ FIRM_PRIORITY: Final = 0
 DRAG_PRIORITY: Final = 1
 """Level of a dragged bone that has no effector."""
 
-DRAG_WEIGHT: Final = 0.2
-"""Weight of the dragged bone in its level [1]: it gives way to others of that level, not to lower ones."""
+DRAG_WEIGHT: Final = 0.45
+"""Weight of the dragged bone in its level [1]: it gives way to others of that level, not to lower ones, which
+the half of what counts fully there outdoes together."""
 
 LOOSE_PRIORITY: Final = 2
 """Level of hands and hips that hold, or one below that of the dragged bone."""
 
-
-STILL: Final = 1e-6
-"""Change of a target that others carry, in units of the reach, up to which it stands still."""
+MOST_TURN: Final = 0.21
+"""Most by which an angle changes in one movement that is smooth [rad]: 12 degrees."""
 
 MOST_PASSES: Final = 20
 """How often a pose that has not settled is taken on at most when a drag ends: a third of a second."""
@@ -98,7 +93,7 @@ class Drag:
         depsgraph.update()
         self._uid = armature_object.session_uid
         self._bone = bone
-        rig, self._effectors, groups = _read_effectors(armature_object, depsgraph)
+        rig, self._effectors, groups = read_effectors(armature_object, depsgraph)
         if rig is not None:
             self._armature = rig.armature
         else:
@@ -113,7 +108,9 @@ class Drag:
         self._armature_from_world = np.linalg.inv(self._world_from_armature).astype(np.float64)
         self._start = read_pose(armature_object, self._armature, depsgraph=depsgraph)
         self._matrices = self._grabbed = evaluated_matrices(posed, self._armature)
-        self._skeleton = _movable_for(self._armature, bone, self._chain_depth())
+        self._skeleton = movable_for(self._armature, bone, self._chain_depth())
+        self._written = self._start
+        """The pose that the bones have."""
         self._before = PoseSnapshot.take(armature_object)
         own = self._own_effectors()
         self._priority = min((effector.priority for effector in own), default=DRAG_PRIORITY)
@@ -135,7 +132,9 @@ class Drag:
             and effector.index not in loose
             and not (effector.bone == bone and effector.kind in PINNABLE)
         ]
-        self._kept: list[tuple[Effector, tuple[Task, ...]]] = kept
+        self._kept = [
+            (effector, tuple(self._carried(effector, t) for t in tasks)) for effector, tasks in kept
+        ]
         taken = {effector.bone for effector, _tasks in kept if effector.kind in PINNABLE}
         turned = {effector.bone for effector in self._coming_along if effector.orientation}
         holds = first_holds(limbs, self._skeleton, bone, taken, turned, self._matrices)
@@ -189,10 +188,25 @@ class Drag:
         )
 
     def pins(self) -> Iterator[tuple[str, bool, FloatArray, FloatArray]]:
-        """Bones that are pinned for this drag, whether strictly, where, and where they are, (3,) each [m]."""
+        """What holds a place, by name, whether strictly, where, and where it is, (3,) each [m].
+
+        Effectors first, then bones that are pinned for this drag.
+        """
+        index = self._armature.skeleton.index
+        for effector, tasks in self._active():
+            for task in tasks:
+                if isinstance(task, ReachPoint):
+                    here = points_of(self._matrices[index(effector.bone)], task.point)
+                    away = task.target.reshape(-1, 3)[0] - here
+                    if isinstance(task, ReachCarried):
+                        carried = points_of(self._matrices[index(task.carrier)], task.carrier_point)
+                        away = away + carried - task.carrier_from
+                    axes = task.armature_from_axes.reshape(-1, 3, 3)[0]
+                    ends = np.array([here + axes @ (np.array(task.axes) * (axes.T @ away)), here])
+                    was, is_now = points_of(self._world_from_armature[None], ends)
+                    yield effector.name, True, was, is_now
         for held in self._held.values():
-            now = self._matrices[self._armature.skeleton.index(held.bone)]
-            ends = np.array([held.armature_from_bone[:3, 3], now[:3, 3]])
+            ends = np.array([held.armature_from_bone[:3, 3], self._matrices[index(held.bone)][:3, 3]])
             was, is_now = points_of(self._world_from_armature[None], ends)
             yield held.bone, held.firm, was, is_now
 
@@ -209,39 +223,35 @@ class Drag:
 
     # What the user does
 
-    def move(self, world_point: Sequence[float] | FloatArray) -> DragReport:
-        """Bring the grabbed point to a place in the world [m], as far as what holds lets it."""
+    def move(self, world_point: Sequence[float] | FloatArray, *, smoothly: bool = False) -> DragReport:
+        """Bring the grabbed point to a place in the world [m], as far as what holds lets it.
+
+        Args:
+            world_point: Where, (3,).
+            smoothly: No angle turns by more than a person sees as a movement; the rest comes with `again`.
+
+        Raises:
+            IKError: That is no place, or the armature is gone.
+        """
         goal = np.asarray(world_point, dtype=np.float64)
         if goal.shape != (3,) or not np.isfinite(goal).all():
             raise IKError(f"dragging {self._bone!r}: a place is three finite numbers, got {goal}")
         self._goal = points_of(self._armature_from_world, goal)
-        return self.again()
+        return self.again(smoothly=smoothly)
 
-    def again(self) -> DragReport:
+    def again(self, *, smoothly: bool = False) -> DragReport:
         """Go on towards the same place: what is out of reach comes nearer to its best until it is settled."""
         armature_object = self.object()
-        before = self._ways()
-        followed, owners = self._followed()
-        if not self._are_still(before):  # what they carry goes there in the same movement
-            before, first = self._ways(), followed.iterations
-            followed, owners = self._followed()
-            followed = replace(followed, iterations=first + followed.iterations)
-        write_pose(armature_object, self._armature, followed.pose, self._moving())
-        self._report = self._told(followed, owners)
-        if not self._are_still(before):
-            self._report = replace(self._report, settled=False)
-        return self._report
-
-    def _followed(self) -> tuple[Followed, list[tuple[str, bool]]]:
         firm, loose, owners = self._tasks()
-        followed = self._follower.follow(firm, loose)
+        followed = self._follower.follow(firm, loose, most_turn=MOST_TURN if smoothly else None)
         self._matrices = forward_kinematics(self._armature.skeleton, followed.pose).matrices
-        return followed, owners
-
-    def _are_still(self, before: dict[int, FloatArray]) -> bool:
-        """Whether the targets that carry others have not gone on from where they were before."""
-        within = STILL * self._skeleton.reach
-        return all(np.allclose(way, before[i], rtol=0.0, atol=within) for i, way in self._ways().items())
+        changed = (followed.pose.channels != self._written.channels).any(1) & self._skeleton.free.any(1)
+        write_pose(armature_object, self._armature, followed.pose, np.flatnonzero(changed).tolist())
+        self._written = followed.pose
+        within = settings_of(armature_object)
+        tolerances = within.tolerance_position, within.tolerance_rotation
+        self._report = told(followed, owners, self._scale, tolerances)
+        return self._report
 
     def settle(self) -> DragReport:
         """Go on until the pose stands still: it should depend on the place, and not on the way there."""
@@ -322,6 +332,14 @@ class Drag:
     def _active(self) -> list[tuple[Effector, tuple[Task, ...]]]:
         return [(e, tasks) for e, tasks in self._kept if e.index not in self._released]
 
+    def _carried(self, effector: Effector, task: Task) -> Task:
+        """A task of an effector, whose target may go with that of another."""
+        carrier = self._carriers.get(effector.index)
+        if carrier is None:
+            return task
+        joint = self._armature.skeleton.index(carrier.bone)
+        return carried_task(task, carrier, points_of(self._grabbed[joint], carrier.point))
+
     def _tasks(self) -> tuple[list[Task], list[Task], list[tuple[str, bool]]]:
         """Firm tasks, that of the dragged bone first, loose tasks, and who owns each, one after the other."""
         firm: list[Task] = [
@@ -345,10 +363,8 @@ class Drag:
                 )
             )
         owners = [(self._bone, True)] * len(firm)
-        ways = self._ways()
         for effector, tasks in self._active():
-            carrier = self._carriers.get(effector.index)
-            firm += tasks if carrier is None else [carried_task(t, ways[carrier.index]) for t in tasks]
+            firm += tasks
             owners += [(effector.name, True)] * len(tasks)
         loose: list[Task] = []
         for held in sorted(self._held.values(), key=lambda held: not held.firm):
@@ -357,40 +373,9 @@ class Drag:
             owners += [(held.bone, held.firm)] * len(own)
         return firm, loose, owners
 
-    def _told(self, followed: Followed, owners: Sequence[tuple[str, bool]]) -> DragReport:
-        """Errors of tasks as those of their owners, in the world."""
-        rows: dict[tuple[str, bool], list[TaskError]] = {}
-        for owner, error in zip(owners, (*followed.firm, *followed.loose), strict=True):
-            rows.setdefault(owner, []).append(error)
-        within = settings_of(self.object())
-        errors = [
-            self._error(name, firm, own, (within.tolerance_position, within.tolerance_rotation))
-            for (name, firm), own in rows.items()
-        ]
-        return DragReport(errors[0], tuple(errors[1:]), followed.settled, followed.iterations)
-
-    def _error(
-        self, name: str, firm: bool, own: Sequence[TaskError], within: tuple[float, float]
-    ) -> DragError:
-        lengths = [error.error * self._scale for error in own if not error.angular]
-        angles = [error.error for error in own if error.angular]
-        reached = max(lengths, default=0.0) <= within[0] and max(angles, default=0.0) <= within[1]
-        whys = [error.why.why(self._scale) for error in own if error.why is not None]
-        return DragError(
-            name=name,
-            position=max(lengths, default=None),
-            rotation=max(angles, default=None),
-            reached=reached,
-            firm=firm,
-            why=whys[0] if whys and not reached else "",
-        )
-
     def _new_follower(self, armature_object: Object, pose: Pose) -> Follower:
         options = replace(solver_options(armature_object, self._scale), method='PRIORITY')
         return Follower(self._skeleton, pose, options, preferred=self._start.channels)
-
-    def _moving(self) -> list[int]:
-        return np.flatnonzero(self._skeleton.free.any(1)).tolist()
 
     def _place_of(self, matrices: FloatArray) -> FloatArray:
         """The grabbed point in armature space, (3,) [m]."""
@@ -421,15 +406,6 @@ class Drag:
             matrix = self._world_from_armature @ self._matrices[skeleton.index(effector.bone)]
             yield from bring_target(armature_object, effector, matrix)
 
-    def _ways(self) -> dict[int, FloatArray]:
-        """How far each target that carries others has gone, by the effectors' indices, (3,) [m]."""
-        return {carrier.index: self._way(carrier) for carrier in self._carriers.values()}
-
-    def _way(self, carrier: Effector) -> FloatArray:
-        joint = self._armature.skeleton.index(carrier.bone)
-        was, now = (points_of(m[joint], carrier.point) for m in (self._grabbed, self._matrices))
-        return now - was if carrier.position else np.zeros(3)
-
     def _show_errors(self, armature_object: Object) -> None:
         """Tell the panel how far effectors are off now: what the last solve said is so no longer."""
         if not self._effectors:
@@ -447,41 +423,3 @@ class Drag:
         change = np.abs(self._matrices[joint] - self._grabbed[joint])
         length = float(change[:3, 3].max()) * self._scale
         return length > within.tolerance_position or float(change[:3, :3].max()) > within.tolerance_rotation
-
-
-# Reading
-
-
-def _read_effectors(
-    armature_object: Object, depsgraph: Depsgraph
-) -> tuple[Rig | None, tuple[Effector, ...], list[tuple[Task, ...]]]:
-    """Read the enabled effectors, and the tasks of each that take part; no rig where there are none."""
-    if not any(entry.enabled for entry in settings_of(armature_object).effectors):
-        return None, (), []
-    rig = Rig.read(armature_object, depsgraph)
-    plan = rig.plan([rig.read_frame(armature_object, depsgraph)])
-    weighty = iter([task for task in plan.tasks if task.weight > 0.0])
-    groups = [tuple(next(weighty) for _ in range(count)) for count in plan.counts]
-    return rig, rig.effectors, groups
-
-
-def _movable_for(armature: Armature, bone: str, depth: int) -> Skeleton:
-    """The skeleton with those bones held that may not move for a dragged one.
-
-    Raises:
-        IKError: None of its chain may move.
-    """
-    skeleton = armature.skeleton
-    chain = skeleton.ancestors(skeleton.index(bone))
-    free: BoolArray = skeleton.free
-    if depth:
-        free = np.zeros_like(skeleton.free)
-        free[chain[:depth]] = skeleton.free[chain[:depth]]
-    if not free[chain].any():
-        names = [skeleton.names[joint] for joint in chain]
-        why = sorted({armature.driven_by[name] for name in names if name in armature.driven_by}) or ["locks"]
-        raise IKError(
-            f"{bone!r} cannot be dragged: no bone of its chain may move, because of {' or '.join(why)}: "
-            f"{listed(names)}. Free some of them, or drag a bone that decides them"
-        )
-    return replace(skeleton, free=free) if depth else skeleton

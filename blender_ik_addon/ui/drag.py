@@ -34,7 +34,7 @@ REACH_PIXELS: Final = 30.0
 SLOW: Final = 0.1
 """How much of its way the mouse counts while Shift is held [1]."""
 
-TIMER_SECONDS: Final = 0.04
+TIMER_SECONDS: Final = 1.0 / 60.0
 """Pause between two looks at whether there is more to do [s]."""
 
 MOST_TIMES: Final = 30
@@ -203,7 +203,7 @@ class POISE_OT_drag(Operator):
             if self._drag.report.settled or not self._moved or self._times >= MOST_TIMES:
                 return {'RUNNING_MODAL'}
             self._times += 1
-            self._drag.again()
+            self._drag.again(smoothly=True)
         elif kind in {'LEFT_CTRL', 'RIGHT_CTRL'}:
             self._snaps = pressed
             if self._moved:
@@ -270,7 +270,7 @@ class POISE_OT_drag(Operator):
         self._moved = True
         axes = self._drag.world_from_bone
         if self._numbers.typed:
-            self._drag.move(self._start + self._numbers.offset(self._constraint, axes))
+            self._drag.move(self._start + self._numbers.offset(self._constraint, axes), smoothly=True)
             return
         offset = self._constraint.offset(self._view, self._start, (self._pressed, self._mouse), axes)
         if offset is None:
@@ -279,7 +279,7 @@ class POISE_OT_drag(Operator):
         if self._snaps:
             step = self._step * (FINE_STEPS if self._fine else 1.0)
             offset = stepped(offset, self._constraint.axes(axes), step)
-        self._drag.move(self._start + offset)
+        self._drag.move(self._start + offset, smoothly=True)
 
     # Before and after
 

@@ -6,7 +6,8 @@
 Rigify's humans, set up as characters, with their limits and without: each bone is dragged along a straight
 way and back, in even swings, to a place in reach, to one at the border of it and to one far outside. A step
 is all that Poise does for a movement of the mouse, in processor time, without Blender's own update and
-drawing. The table is written into the page between its two marks.
+drawing; what does not fit into it follows in the next one. The table is written into the page between its
+two marks.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def measure(bone: str, place: int, *, limits: bool, steps: int) -> Outcome:
     slip = slip_at_rest = 0.0
     for share in (*out[1:], *out[-2::-1]):
         began = time.process_time()
-        report = drag.move(start + share * offset)
+        report = drag.move(start + share * offset, smoothly=True)
         times.append(1e3 * (time.process_time() - began))
         iterations.append(report.iterations)
         poses.append(local_rotations(figure))

@@ -62,6 +62,35 @@ def test_forces_are_the_slope_of_the_energy():
         assert slope[channel] == pytest.approx((energies[0] - energies[1]) / (2.0 * step), rel=1e-5, abs=1e-5)
 
 
+def test_in_margins_of_limits_forces_are_the_slope_of_the_energy_too():
+    rest = equilibrium(arms(0.4), *FAR)
+    rest.relax(30)
+    objective = rest._objective
+    # Off the limits, where both sides can be tried.
+    rest.stand = objective.stand(np.clip(rest.stand.values, -0.39, 0.39))
+    values = rest.stand.values
+    assert (np.maximum(*rest._inside(values)) > 1e-2).sum() >= 3
+    _by_task, slope, _held = rest.forces()
+    np.testing.assert_allclose(rest._model().slope, slope, rtol=1e-12)
+    step = 1e-6
+    for channel in range(values.shape[1]):
+        change = np.zeros_like(values)
+        change[0, channel] = step
+        energies = [
+            rest._energy(objective.stand(objective.moved(values, sign * change))) for sign in (1.0, -1.0)
+        ]
+        assert slope[channel] == pytest.approx((energies[0] - energies[1]) / (2.0 * step), rel=1e-5, abs=1e-5)
+
+
+def test_margins_end_where_the_preferred_pose_is():
+    skeleton = arms(0.4)
+    preferred = np.array(skeleton.preferred)
+    preferred[2, 3:] = 0.37  # inside of what would be the margin
+    rest = equilibrium(replace(skeleton, preferred=preferred), *FAR)
+    inside = rest._inside(rest._objective.system.preferred[None])
+    np.testing.assert_allclose(inside, 0.0, atol=1e-12)
+
+
 @pytest.mark.parametrize("limit", [None, 0.4])
 def test_at_rest_all_forces_balance_or_press_against_limits(limit: float | None):
     rest = equilibrium(arms(limit), *FAR)

@@ -22,6 +22,7 @@ from blender_ik_addon.core import (
     PointPole,
     Pose,
     Problem,
+    ReachCarried,
     ReachPoint,
     Skeleton,
     StayNear,
@@ -62,6 +63,18 @@ def orientation(skeleton: Skeleton, pose: Pose, joint: str) -> Array:
 
 def point(rng: np.random.Generator, joint: str, **fields: object) -> ReachPoint:
     return ReachPoint(joint=joint, target=rng.normal(size=3), weight=rng.uniform(0.5, 2.0), **fields)  # type: ignore[arg-type]
+
+
+def carried(rng: np.random.Generator, skeleton: Skeleton, joint: str, **fields: object) -> ReachCarried:
+    """A place that the root carries, or the last joint that of the root."""
+    return ReachCarried(
+        joint=joint,
+        target=rng.normal(size=3),
+        carrier=0 if skeleton.index(joint) else len(skeleton) - 1,
+        carrier_from=rng.normal(size=3),
+        weight=rng.uniform(0.5, 2.0),
+        **fields,  # type: ignore[arg-type]
+    )
 
 
 def turned(angle: float, axes: tuple[bool, bool, bool] = (True, True, True)) -> Maker:
@@ -180,6 +193,15 @@ CASES: dict[type[Task], dict[str, Maker]] = {
         ),
         "an aim and an orientation": lambda rng, skeleton, pose, joint: OneOf(
             alternatives=(aimed(0.7)(rng, skeleton, pose, joint), turned(0.8)(rng, skeleton, pose, joint)),
+        ),
+    },
+    ReachCarried: {
+        "origin": lambda rng, skeleton, pose, joint: carried(rng, skeleton, joint),
+        "points": lambda rng, skeleton, pose, joint: carried(
+            rng, skeleton, joint, point=rng.normal(size=3), carrier_point=rng.normal(size=3)
+        ),
+        "one turned axis": lambda rng, skeleton, pose, joint: carried(
+            rng, skeleton, joint, axes=(False, True, False), armature_from_axes=random_rotations(rng, 1)[0]
         ),
     },
     ReachPoint: {

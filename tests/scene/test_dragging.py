@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core import IKError
+from blender_ik_addon.core.yielding import STEP_ITERATIONS
 from blender_ik_addon.scene import keying, posing
 from blender_ik_addon.scene.animation import own_curves
-from blender_ik_addon.scene.dragging import Drag
+from blender_ik_addon.scene.dragging import MOST_TURN, Drag
 from blender_ik_addon.scene.reports import angle_text
 from blender_ik_addon.ui.constraint import Constraint, Numbers, stepped
 from blender_ik_addon.ui.picking import View, nearest_segment
@@ -633,6 +634,57 @@ def test_what_hangs_on_the_target_of_dragged_hips_goes_with_them():
     np.testing.assert_allclose(
         np.array(target_of(armature, "head").matrix_world.translation), place(armature, "head"), atol=2e-5
     )
+
+
+def test_what_hangs_on_dragged_hips_is_with_them_after_one_movement():
+    armature = character()
+    drag = Drag(armature, "hips")
+    between = place(armature, "head") - place(armature, "hips")
+    report = drag.move(drag.place + np.array([0.02, -0.02, -0.06]))
+    assert report.settled
+    assert report.message == ""
+    assert report.iterations <= STEP_ITERATIONS
+    now = place(armature, "head") - place(armature, "hips")
+    np.testing.assert_allclose(now, between, atol=HALF_MILLIMETRE)
+    heads = [was for name, _firm, was, _now in drag.pins() if name == "head"]
+    np.testing.assert_allclose(heads, [place(armature, "head")], atol=HALF_MILLIMETRE)
+
+
+def angles(armature: bpy.types.Object) -> np.ndarray:
+    """Euler angles of all bones [rad]."""
+    return np.array([bone.rotation_euler for bone in armature.pose.bones])
+
+
+def test_a_smooth_movement_turns_little_at_once_and_ends_where_any_other_does():
+    armature = figure()
+    goal = place(armature, "hand.L") + np.array([0.3, -0.9, 0.9])
+    at_once = Drag(armature, "hand.L")
+    at_once.move(goal)
+    at_once.settle()
+    wanted = angles(armature)
+    at_once.cancel()
+    drag, before = Drag(armature, "hand.L"), angles(armature)
+    assert np.abs(wanted - before).max() > 2.0 * MOST_TURN
+    report = drag.move(goal, smoothly=True)
+    for _ in range(30):
+        assert np.abs(angles(armature) - before).max() <= MOST_TURN + 1e-6
+        if report.settled:
+            break
+        before, report = angles(armature), drag.again(smoothly=True)
+    assert report.settled
+    np.testing.assert_allclose(angles(armature), wanted, atol=1e-3)
+
+
+@pytest.mark.parametrize("bone", ["hand.L", "hips"])
+def test_at_the_border_of_the_reach_the_way_back_is_the_way_there(bone: str):
+    armature = character()
+    drag, poses = Drag(armature, bone), []
+    start, way = drag.place, np.array({"hand.L": (0.1, -0.45, 0.15), "hips": (0.1, -0.1, -0.3)}[bone])
+    shares = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, 21))
+    for share in (*shares[1:], *shares[-2::-1]):
+        drag.move(start + share * way, smoothly=True)
+        poses.append(angles(armature))
+    np.testing.assert_allclose(poses[:19], poses[-2:19:-1], atol=np.radians(1.0))
 
 
 def test_after_a_drag_the_panel_says_what_is_missed_now():

@@ -11,6 +11,7 @@ residual r (F, m), its Jacobian J (F, m, nv) with r(q + dq) ≈ r + J dq, and th
 
 from .aims import AimAt
 from .base import Bend, JointTask, Rows, Task
+from .carried import ReachCarried
 from .channels import StayNear
 from .choices import ChoiceRows, OneOf
 from .distances import KeepDistance
@@ -31,6 +32,7 @@ __all__ = [
     "OnPlane",
     "OneOf",
     "PointPole",
+    "ReachCarried",
     "ReachPoint",
     "Rows",
     "Side",

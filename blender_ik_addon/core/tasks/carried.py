@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Places that a joint carries: a point of a joint where another joint takes its target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..errors import IKError
+from ..mechanism import Mechanism, PosedMechanism
+from ..skeleton import Skeleton
+from .base import ORIGIN, Rows, SummedBend, Task, checked_vector
+from .points import PointRows, ReachPoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReachCarried(ReachPoint):
+    """Bring a point of a joint to a place that goes with a point of another joint, and does not turn."""
+
+    carrier: str | int
+    """Name or index of the joint that carries the place."""
+    carrier_point: FloatArray = field(default_factory=lambda: ORIGIN)
+    """The point in its own axes whose way the place goes, (3,) [m]."""
+    carrier_from: FloatArray
+    """Where that point is when the place is at `target`, in armature space, (3,) [m]."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("carrier_point", "carrier_from"):
+            if getattr(self, name) is not ORIGIN:
+                object.__setattr__(self, name, checked_vector(self.label, name, getattr(self, name)))
+
+    def check(self, skeleton: Skeleton) -> None:
+        """Raise `IKError` when a joint does not exist, or carries a place for itself."""
+        joint, carrier = self.joints(skeleton)
+        if joint == carrier:
+            raise IKError(f"{self.label}: a joint cannot carry the place where it should be itself")
+
+    def joints(self, skeleton: Skeleton) -> list[int]:
+        """The joint, and that which carries its target."""
+        return [skeleton.index(self.joint), skeleton.index(self.carrier)]
+
+    @staticmethod
+    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
+        """Stack tasks of this kind."""
+        return CarriedRows([task for task in tasks if isinstance(task, ReachCarried)], mechanism)
+
+
+class CarriedRows(PointRows):
+    """Places that are carried: r = W (p − target − (c − c₀)), J = W (∂p/∂q − ∂c/∂q), c the carrier."""
+
+    by_frame: ClassVar[tuple[str, ...]] = (*PointRows.by_frame, "_carrier_local")
+
+    def __init__(self, tasks: Sequence[ReachCarried], mechanism: Mechanism) -> None:
+        super().__init__(tasks, mechanism)
+        joints = [mechanism.skeleton.index(task.carrier) for task in tasks]
+        self._carriers = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
+        matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
+        points = np.array([[*task.carrier_point, 1.0] for task in tasks])
+        self._carrier_local: FloatArray = (matrices @ points[..., None])[..., 0]  # (F, E, 4), a 1 at the end
+        self._carrier_from = np.array([task.carrier_from for task in tasks])
+
+    def _carried(self, posed: PosedMechanism) -> FloatArray:
+        """Where the carriers' points are, (F, E, 3) [m]."""
+        return posed.points(self._carriers, self._carrier_local)
+
+    def _away(self, posed: PosedMechanism) -> FloatArray:
+        """From the targets, where they are carried now, to the points, (F, E, 3) [m]."""
+        if self._missed is None or self._missed[0] is not posed:
+            targets = self._target + self._carried(posed) - self._carrier_from
+            self._missed = posed, self._points(posed) - targets
+        return self._missed[1]
+
+    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Residual and Jacobian."""
+        jacobian = posed.point_jacobian(self._anchors, self._points(posed))
+        jacobian = jacobian - posed.point_jacobian(self._carriers, self._carried(posed))
+        return self.residual(posed), self._rows(jacobian if self._plain else self._weights @ jacobian)
+
+    def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """That of the points: targets that move have no other."""
+        return self.linearize(posed)[1]
+
+    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
+        """Exact, from the second derivatives of the points."""
+        if multipliers is None:
+            multipliers = self.residual(posed)
+        return self.bend(posed, multipliers).matrix()
+
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> SummedBend:  # type: ignore[override]
+        """Exact, from the second derivatives of the points."""
+        forces = (np.swapaxes(self._weights, -1, -2) @ self._forces(multipliers)[..., None])[..., 0]
+        moving = posed.point_jacobian(self._anchors, self._points(posed))
+        carried = posed.point_jacobian(self._carriers, self._carried(posed))
+        return SummedBend(
+            (
+                posed.point_bend(self._anchors, forces, moving),
+                posed.point_bend(self._carriers, -forces, carried),
+            )
+        )
+
+    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Points, and targets where they are carried now, (F, E, 3) each [m]."""
+        points = self._points(posed)
+        return points, points - self._away(posed)
