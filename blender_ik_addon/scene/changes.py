@@ -46,8 +46,10 @@ def read_settings(armature_object: Object) -> tuple[object, ...]:
         joints.foreach_get(name, buffer)
         entries.append(buffer.tobytes())
     masses = [(entry.name, entry.mass) for entry in settings.masses]
+    masses += [(entry.name, entry.share) for entry in settings.mesh_masses]
     names = [joint.name for joint in joints]
-    return settings.method, settings.move_root, settings.body_mass, masses, names, entries
+    weighed = settings.body_mass, settings.mass_source, masses
+    return settings.method, settings.move_root, weighed, names, entries
 
 
 def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> Digest:

@@ -10,19 +10,23 @@ A solve gives the same as `posing.solve_pose` would from the present pose, but f
 begin where others than live mode have left the bones. Nobody but the targets, the object,
 the settings and what holds the bones makes it start: a bone that is posed by hand stays until one of these
 changes. A new frame does too where the animation has moved the bones.
+
+While a tool moves targets under the mouse what cannot be met is not searched for, but hangs on springs
+(`core.pursuit`). Such a pose is noted as on its way: the first look without a tool solves for it.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import IKError, Pose, Problem, SolverOptions, Task
+from ..core import IKError, OneOf, Pose, Problem, SolverOptions, Status, Task
 from ..core.arrays import FloatArray, IntArray
+from ..core.pursuit import Pursuit, pursues
 from ..core.tracking import Tracker
 from .answering import MOST_SOLVES, Answers
 from .armature import check_armature
@@ -30,7 +34,17 @@ from .changes import aim_of, digest_of_aims, parts_of_bones, read_settings, same
 from .effectors import Effector, read_effectors
 from .goals import Plan
 from .keying import auto_key, auto_keying
-from .memory import NOTHING, Digest, Memory, Origin, digest, note_left, raw_channels, renew_origin
+from .memory import (
+    NOTHING,
+    Digest,
+    Memory,
+    Origin,
+    digest,
+    note_left,
+    on_the_way,
+    raw_channels,
+    renew_origin,
+)
 from .outcome import RESTLESS, SHOWN_DIGITS, measured_report, report_of, show
 from .poses import decided_channels, evaluated_matrices, read_pose, write_pose
 from .properties import settings_of
@@ -52,6 +66,13 @@ class Occasion(Enum):
     """A new frame; nothing is keyed."""
 
 
+PART_AGAIN: Final = (
+    "influences below 1 begin at the keys of the bones: where these are an answer already, Live goes part of "
+    "the way again (to see keys as they are, switch Live off)"
+)
+"""What is said where keys have put bones back that influences below 1 begin at."""
+
+
 # What is kept to save time
 
 
@@ -69,6 +90,8 @@ class _Known:
     """All bones when these were looked at last, (n, 4, 4) [m]."""
     resting: "_Resting | None" = None
     """How it was before the tool was started that is running now."""
+    underway: bool = False
+    """Whether the pose is on its way, as `Memory.aims` says too."""
 
     def is_of(self, effectors: Sequence[Effector], settings: tuple[object, ...]) -> bool:
         """Whether it was prepared for these."""
@@ -113,7 +136,7 @@ class _Resting:
 class _Tracked:
     """A problem that has been solved, to be gone on with."""
 
-    tracker: Tracker
+    tracker: Tracker | Pursuit
     tasks: tuple[Task, ...]
     """Those with a weight, each of one frame."""
     plan: Plan
@@ -122,6 +145,8 @@ class _Tracked:
     """Those that move."""
     posed: Digest = NOTHING
     """Of the pose that was written last."""
+    settled: bool = True
+    """Whether the same targets once more would change nothing."""
 
     def fits(self, plan: Plan, tasks: Sequence[Task], options: SolverOptions, reading: Reading) -> bool:
         """Whether another problem differs in nothing but where targets are."""
@@ -212,9 +237,13 @@ def _follow_if_moved(
     channels = raw_channels(armature_object)
     posed = digest(channels.tobytes())
     memory, known = Memory.of(armature_object), _KNOWN.get(armature_object.session_uid)
+    gesture = occasion is Occasion.GESTURE
+    # What is on its way is good enough for as long as the tool runs.
+    waits = gesture and memory.aims == on_the_way(aims) and is_settled(armature_object)
+    wanted = on_the_way(aims) if waits else aims
     report = None
     answered = known is not None and _have_answered(armature_object, known, depsgraph)
-    if known is None or look_closely or answered or (aims, posed) != (memory.aims, memory.posed):
+    if known is None or look_closely or answered or (wanted, posed) != (memory.aims, memory.posed):
         bones, settings = memory.bones, read_settings(armature_object)
         if known is None or look_closely or posed != memory.posed or not known.is_of(effectors, settings):
             known = _read(armature_object, known, settings, depsgraph)
@@ -224,36 +253,55 @@ def _follow_if_moved(
             renew_origin(armature_object, known.rig.armature, present, channels)
             note_left(armature_object, channels)
         replayed = occasion is Occasion.FRAME and posed != memory.posed
-        if replayed or answered or (aims, bones) != (memory.aims, memory.bones):
-            if occasion is Occasion.GESTURE and known.resting is None and memory.aims != NOTHING:
+        if replayed or answered or (wanted, bones) != (memory.aims, memory.bones):
+            if gesture and known.resting is None and memory.aims != NOTHING:
                 known.resting = _Resting.of(armature_object, memory.aims, known.rig.chains)
-            only_answered = not replayed and (aims, bones) == (memory.aims, memory.bones)
-            # A drag that goes on out of reach has looked for other poses already, and is not to jump to one.
-            drags_on = occasion is Occasion.GESTURE and not settings_of(armature_object).last_reached
-            search = not drags_on or memory.aims == NOTHING or posed != memory.posed
-            if only_answered or not _put_back(armature_object, known, aims):
-                report = _solve(armature_object, known, depsgraph, posed, only_answered, search)
+            only_answered = not replayed and (wanted, bones) == (memory.aims, memory.bones)
+            resting = None if only_answered else _put_back(armature_object, known, aims)
+            if resting is not None:
+                wanted = resting
+            else:
+                # A drag that goes on out of reach has looked for other poses already, and is not to jump to
+                # one.
+                drags_on = gesture and not settings_of(armature_object).last_reached
+                search = not drags_on or memory.aims == NOTHING or posed != memory.posed
+                report, final = _solve(
+                    armature_object,
+                    known,
+                    depsgraph,
+                    posed,
+                    only_answered,
+                    search,
+                    underway=gesture,
+                    replayed=replayed,
+                )
+                wanted = aims if final else on_the_way(aims)
             channels = raw_channels(armature_object)
             posed = digest(channels.tobytes())
             note_left(armature_object, channels)
         fresh = memory.aims == NOTHING
-        memory = Memory(aims, posed, bones, keyed=aims if fresh else memory.keyed)
+        memory = Memory(wanted, posed, bones, keyed=wanted if fresh else memory.keyed)
         memory.store(armature_object)
-    if memory.keyed != aims and not is_restless(armature_object):
+    known.underway = wanted != aims
+    if memory.keyed != memory.aims and not is_restless(armature_object):
         _settle_keys(armature_object, known, memory, occasion)
-    if occasion is not Occasion.GESTURE:
+    if not gesture:
         known.resting = None
     return report
 
 
-def _put_back(armature_object: Object, known: _Known, aims: Digest) -> bool:
-    """Put the body back if targets are where they were before the tool that was running; whether they are."""
-    if known.resting is None or known.resting.aims != aims:
-        return False
+def _put_back(armature_object: Object, known: _Known, aims: Digest) -> Digest | None:
+    """Put the body back if targets are where they were before the tool that was running.
+
+    Returns:
+        For what it was solved then; None where targets are elsewhere.
+    """
+    if known.resting is None or known.resting.aims not in (aims, on_the_way(aims)):
+        return None
     known.resting.restore(armature_object)
     if known.answers is not None:
         known.answers.at_rest = True
-    return True
+    return known.resting.aims
 
 
 def _solve(
@@ -263,8 +311,11 @@ def _solve(
     posed: Digest,
     only_answered: bool,
     search: bool,
-) -> Report:
-    """Solve and write.
+    *,
+    underway: bool,
+    replayed: bool,
+) -> tuple[Report, bool]:
+    """Solve and write; also whether that is what a solve gives, and not a pose on its way.
 
     Args:
         armature_object: The original object.
@@ -273,6 +324,8 @@ def _solve(
         posed: Digest of the pose that there is.
         only_answered: Whether nothing but bones that answered to the last solve has moved.
         search: Whether to start from other poses too where targets are missed.
+        underway: Whether targets are being moved, and somebody waits.
+        replayed: Whether the animation has moved the bones.
     """
     rig = known.rig
     origin = Origin.of(armature_object, rig.armature)
@@ -283,22 +336,49 @@ def _solve(
     weighty = [task for task in plan.tasks if task.weight > 0.0]
     tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
     options = rig.solver_options(armature_object, reading.scale)
-    options = options if search else replace(options, restarts=0)
+    pursue = underway and pursues(options) and not any(isinstance(task, OneOf) for task in tasks)
+    options = options if search or pursue else replace(options, restarts=0)
+    kind = Pursuit if pursue else Tracker
     tracked = known.tracked
-    if tracked is None or tracked.posed != posed or not tracked.fits(plan, tasks, options, reading):
+    if tracked is not None and (tracked.posed != posed or not isinstance(tracked.tracker, kind)):
+        tracked = None
+    if tracked is None or not tracked.fits(plan, tasks, options, reading):
         problem = Problem(plan.skeleton, tasks)
-        tracker = Tracker(problem, reading.pose, options)
+        tracker = kind(problem, reading.pose, options)
         tracked = _Tracked(tracker, tasks, plan, options, tuple(problem.moving_joints))
     known.tracked = None  # until all has gone well
-    solution = tracked.tracker.solve([aim_of(task) for task in tasks])
-    write_pose(armature_object, rig.armature, solution.pose, tracked.joints)
-    known.tracked = replace(tracked, posed=digest(raw_channels(armature_object).tobytes()))
-    report = report_of(armature_object, rig, plan, reading, solution)
+    targets = [aim_of(task) for task in tasks]
+    if isinstance(tracked.tracker, Pursuit):
+        pursued = tracked.tracker.follow(targets)
+        pose, errors, iterations = pursued.pose, pursued.errors, pursued.iterations
+        settled, final = pursued.settled, pursued.exact
+        status = Status.SETTLED if settled else Status.MAX_ITERATIONS
+    else:
+        solution = tracked.tracker.solve(targets)
+        pose, errors, iterations = solution.pose, solution.errors, solution.iterations
+        status, settled, final = solution.status, True, True
+    write_pose(armature_object, rig.armature, pose, tracked.joints)
+    known.tracked = replace(tracked, posed=digest(raw_channels(armature_object).tobytes()), settled=settled)
+    report = report_of(armature_object, rig, plan, reading, errors, status, iterations)
+    if replayed and ((reading.influences > 0.0) & (reading.influences < 1.0)).any():
+        report = replace(report, notes=(*report.notes, PART_AGAIN))
     show(armature_object, rig, report, unseen=SHOWN_DIGITS)
-    return report
+    return report, final
 
 
 # Bones that answer
+
+
+def is_underway(armature_object: Object) -> bool:
+    """Whether its pose is not yet what a solve gives: it waits for the end of the tool that is running."""
+    known = _KNOWN.get(armature_object.session_uid)
+    return known is not None and known.underway
+
+
+def is_settled(armature_object: Object) -> bool:
+    """Whether the same targets once more would change nothing."""
+    known = _KNOWN.get(armature_object.session_uid)
+    return known is None or known.tracked is None or known.tracked.settled
 
 
 def is_restless(armature_object: Object) -> bool:

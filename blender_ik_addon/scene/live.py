@@ -34,7 +34,10 @@ MOST_ROUNDS: Final = 16
 """How often bodies that follow each other, or what answers to them, are looked at again after one update."""
 
 TOOL_PAUSE: Final = 0.1
-"""After how long it is looked again whether a tool is still running, where keys wait for its end [s]."""
+"""After how long it is looked again whether a tool is still running, where its end is waited for [s]."""
+
+STEP_PAUSE: Final = 0.02
+"""The same where a pose is still moving towards where the mouse rests [s]."""
 
 
 @dataclass
@@ -108,7 +111,7 @@ def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
         closely = closely or bool(problem_of(armature_object))
         moved = _follow(armature_object, depsgraph, occasion, closely)
         restless |= (moved and len(lives) > 1) or following.is_restless(armature_object)
-        owing |= occasion is not Occasion.FRAME and following.owes_keys(armature_object)
+        owing |= occasion is not Occasion.FRAME and _waits_for_the_tool(armature_object)
     if _AGAIN.running:
         _AGAIN.restless |= restless
     elif restless or owing:
@@ -138,7 +141,9 @@ def _look_again() -> float | None:
     What is written in a handler is evaluated after it. So bodies that follow other bodies, and bones that
     answer to them, are not there in the same update; and a handler must not update the scene itself: in
     Blender 4.5 and 5.0 that ends in a crash later on, if an object has been added meanwhile. Keys wait for
-    the end of a tool that can still be cancelled, and for bodies to be at rest.
+    the end of a tool that can still be cancelled, and for bodies to be at rest; and what cannot be met is
+    solved for when the tool has ended. That something waits is noted in the file: where this look is lost,
+    the next update does the same.
     """
     if _AGAIN.occasion is not Occasion.FRAME:
         _AGAIN.occasion = _user_occasion()
@@ -161,10 +166,15 @@ def _look_again() -> float | None:
     finally:
         _AGAIN.running = False
     lives = [found for view_layer in view_layers for found in live_armatures(view_layer)]
-    if _AGAIN.occasion is Occasion.GESTURE and any(following.owes_keys(found) for found in lives):
-        return TOOL_PAUSE
+    if _AGAIN.occasion is Occasion.GESTURE and any(_waits_for_the_tool(found) for found in lives):
+        return TOOL_PAUSE if all(following.is_settled(found) for found in lives) else STEP_PAUSE
     _AGAIN.places.clear()
     return None
+
+
+def _waits_for_the_tool(armature_object: Object) -> bool:
+    """Whether a body owes keys or a solve."""
+    return following.owes_keys(armature_object) or following.is_underway(armature_object)
 
 
 def _told(armature_object: Object, error: Exception) -> str:

@@ -74,6 +74,11 @@ def raw_channels(armature_object: Object) -> RawChannels:
     return channels
 
 
+def on_the_way(aims: Digest) -> Digest:
+    """What is noted for a pose that is on its way to what a solve for some aims would give."""
+    return digest("on the way", repr(aims))
+
+
 # What the body was solved for
 
 

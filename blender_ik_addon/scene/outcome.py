@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import Solution, Status
+from ..core import Status, TaskError
 from ..core.arrays import FloatArray
 from .effector_properties import NOT_MEASURED
 from .effectors import reasons
@@ -76,32 +76,55 @@ def reached_text(errors: Sequence[EffectorError], how: str = "") -> str:
     return all_reached(count) + how if count else "no effector has any influence: raise one"
 
 
-def report_of(armature_object: Object, rig: Rig, plan: Plan, reading: Reading, solution: Solution) -> Report:
-    """Say how far effectors are off, by the solver's own account: Blender shows the pose only afterwards."""
+def report_of(
+    armature_object: Object,
+    rig: Rig,
+    plan: Plan,
+    reading: Reading,
+    errors: Sequence[TaskError],
+    status: Status,
+    iterations: int,
+) -> Report:
+    """Say how far effectors are off, by the solver's own account: Blender shows the pose only afterwards.
+
+    Args:
+        armature_object: The original object.
+        rig: That was solved.
+        plan: Which tasks belong to which effector.
+        reading: What was solved from.
+        errors: Of each task that has a weight.
+        status: How the solve ended.
+        iterations: How many it took.
+    """
     distances, angles = np.full((2, len(rig.effectors)), np.nan)
     taken = [""] * len(rig.effectors)
-    errors = iter(solution.errors)
+    one_by_one = iter(errors)
     for row, count in enumerate(plan.counts):
         for _ in range(count):
-            error = next(errors)
+            error = next(one_by_one)
             taken[row] = error.taken
             if error.angular:
                 angles[row] = error.error
             else:
                 distances[row] = error.error * reading.scale
     within = rig.tolerances(armature_object)
-    explanations = [error.why for error in solution.errors]
+    explanations = [error.why for error in errors]
     whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
-    return _report(rig, within, effector_errors(rig, within, distances, angles, whys, taken), solution)
+    return _report(
+        rig, within, effector_errors(rig, within, distances, angles, whys, taken), status, iterations
+    )
 
 
 def _report(
-    rig: Rig, within: Tolerances, errors: tuple[EffectorError, ...], solution: Solution | None = None
+    rig: Rig,
+    within: Tolerances,
+    errors: tuple[EffectorError, ...],
+    solver_status: Status = Status.SETTLED,
+    iterations: int = 0,
 ) -> Report:
     message = within.misses_text(errors) or reached_text(errors)
-    solver_status = Status.SETTLED if solution is None else solution.status
     status = measured_status(solver_status, all(error.reached for error in errors))
-    return Report(status, message, 0 if solution is None else solution.iterations, errors, rig.notes)
+    return Report(status, message, iterations, errors, rig.notes)
 
 
 def measured_report(

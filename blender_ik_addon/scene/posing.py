@@ -14,6 +14,7 @@ from bpy.types import Depsgraph, Object
 
 from ..core import Diagnosis, Problem, Solution, Status, solve
 from ..core.diagnosis import diagnose as diagnosis_of
+from .attachment import AttachReport, attach_targets, staying_behind
 from .baking import BakeJob
 from .effectors import orientations, reasons
 from .entries import (
@@ -30,7 +31,7 @@ from .entries import (
 from .following import Occasion, settle
 from .keying import key_pose
 from .limits import RigLimits, own_limits, read_limits, remove_limits
-from .masses import MassReport, own_masses, remove_masses
+from .masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
 from .mirror import MirrorReport, mirror
 from .outcome import effector_errors, reached_text, show
 from .poses import write_pose
@@ -44,10 +45,12 @@ from .role_table import recognise_roles
 from .setup import SetupReport, setup_character
 
 __all__ = [
+    "AttachReport",
     "BakeJob",
     "BakeReport",
     "EffectorError",
     "MassReport",
+    "MeshReport",
     "MirrorReport",
     "PresetReport",
     "Report",
@@ -55,12 +58,14 @@ __all__ = [
     "SetupReport",
     "add_choice",
     "add_effector",
+    "attach_targets",
     "bake",
     "diagnose",
     "follow",
     "key_pose",
     "load_preset",
     "make_target",
+    "measure_meshes",
     "mirror",
     "move_effector",
     "own_limits",
@@ -77,6 +82,7 @@ __all__ = [
     "save_preset",
     "setup_character",
     "solve_pose",
+    "staying_behind",
     "store_pose",
     "switch_live",
     "unpin",

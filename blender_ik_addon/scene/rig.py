@@ -29,6 +29,9 @@ from .targets import check_evaluated, read_amounts, world_from_targets
 SOLVE_MARGIN: Final = 0.5
 """Part of the user's tolerance [1] to which is solved: Blender holds poses in single precision."""
 
+REASONS_TOLD: Final = 3
+"""How many reasons a sentence lists for which bones are not solved."""
+
 FLOOR_TOLERANCE: Final = 1e-4
 """How far a point may sink below its floor [m], where the user does not want it more exactly: a tenth of a
 millimetre is not seen, half of one is, where a sole meets the ground."""
@@ -317,10 +320,12 @@ def _check_movable(armature: Armature, effector: Effector) -> None:
 def notes_on_bones(armature_object: Object, armature: Armature, bones: Sequence[str]) -> tuple[str, ...]:
     """Say which of some bones are not solved, and why."""
     notes: list[str] = []
-    for reason in dict.fromkeys(armature.driven_by[bone] for bone in bones if bone in armature.driven_by):
-        decided = [bone for bone in bones if armature.driven_by.get(bone) == reason]
+    decided = [bone for bone in bones if bone in armature.driven_by]
+    if decided:  # one sentence: a control rig has many bones of many such reasons
+        reasons = list(dict.fromkeys(armature.driven_by[bone] for bone in decided))
+        who = f"{' or '.join(reasons[:REASONS_TOLD])}{' or others' * (len(reasons) > REASONS_TOLD)}"
         notes.append(
-            f"not solved, because {reason} decides: {listed(decided)} (the rest is solved as if that stood "
+            f"not solved, because {who} decides: {listed(decided)} (the rest is solved as if that stood "
             "still; where it moves after all, mute what decides or solve again)"
         )
     pose: Any = armature_object.pose

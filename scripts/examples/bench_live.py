@@ -8,6 +8,9 @@ and the scene is updated, as a mouse would have it; nothing is drawn. Timed is t
 clock round it, and the whole update of the scene. The same targets are then moved with live mode off, and
 the same poses are written into the bones with live mode off: what Blender takes for that is what live mode is
 held against.
+
+While the targets move live mode takes it that a tool is running. On a second way, out to the middle of the
+path, the tool ends there: what that changes is measured too.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from math import pi, sin
 from pathlib import Path
 from typing import Any, Final
@@ -40,9 +44,12 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 import blender_ik_addon  # noqa: E402
+from blender_ik_addon.core.pursuit import Pursuit  # noqa: E402
+from blender_ik_addon.core.rotation import rotvec_from_matrix  # noqa: E402
 from blender_ik_addon.core.tracking import Tracker  # noqa: E402
 from blender_ik_addon.scene import live, posing  # noqa: E402
 from blender_ik_addon.scene.restoring import PoseSnapshot  # noqa: E402
+from blender_ik_addon.scene.setup import setup_character  # noqa: E402
 from scripts.examples import scenario  # noqa: E402
 from scripts.examples.tables import markdown_table  # noqa: E402
 
@@ -56,6 +63,9 @@ CLOCK: Final = time.process_time
 
 WANTED: Final = 60.0
 """Solves a second [1/s]."""
+
+MOST_WANTED: Final = 50.0
+"""Longest update [ms]."""
 
 BONES: Final = 60
 
@@ -77,8 +87,11 @@ FINGERS: Final = ("thumb", "index", "middle", "ring", "pinky")
 # ---------------------------------------------------------------- the scene
 
 
-def make_figure() -> Object:
-    """Fill an empty scene with the figure and its targets; return the figure."""
+def make_figure(*, limits: bool = False) -> Object:
+    """Fill an empty scene with the figure and its targets; return the figure.
+
+    With limits, stiffness and preferred angles are those that Set-up Character gives.
+    """
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
     bpy.ops.object.armature_basic_human_metarig_add()
     figure: Any = bpy.context.view_layer.objects.active
@@ -86,6 +99,11 @@ def make_figure() -> Object:
     _add_bones(figure)
     for bone in figure.pose.bones:
         bone.rotation_mode = 'XYZ'
+    if limits:
+        setup_character(figure)
+        for entry in list(figure.poise.effectors):
+            bpy.data.objects.remove(entry.target)
+        figure.poise.effectors.clear()
     for bone, kind, priority in EFFECTORS:
         entry = figure.poise.effectors[posing.add_effector(figure, bone, kind=kind)]
         entry.priority = priority
@@ -152,6 +170,12 @@ def hips_out_of_reach(phase: FloatArray) -> Places:
     return {"spine": _path(0.05 * np.sin(phase), 0.0 * phase, 0.5 * (1.0 - np.cos(phase)) / 2)}
 
 
+def foot_out_of_reach(phase: FloatArray) -> Places:
+    """One foot goes forward and up to a metre away, further than leg and hips let it, and comes back."""
+    way = (1.0 - np.cos(phase)) / 2
+    return {"foot.L": _path(0.1 * np.sin(phase), -way, 0.5 * way)}
+
+
 def _path(x: FloatArray, y: FloatArray, z: FloatArray) -> FloatArray:
     return np.stack([x, y, z], axis=1)
 
@@ -163,6 +187,7 @@ class Case:
     name: str
     path: Callable[[FloatArray], Places]
     pinned: tuple[str, ...] = ()
+    limits: bool = False
 
 
 CASES: Final = (
@@ -171,6 +196,10 @@ CASES: Final = (
     Case("all in reach, feet pinned", in_reach, ("foot.L", "foot.R")),
     Case("hand out of reach for most of the way", out_of_reach),
     Case("hips out of reach for most of the way", hips_out_of_reach),
+    Case("one hand forward, limits", one_hand, limits=True),
+    Case("hand out of reach for most of the way, limits", out_of_reach, limits=True),
+    Case("hips out of reach for most of the way, limits", hips_out_of_reach, limits=True),
+    Case("foot out of reach for most of the way, limits", foot_out_of_reach, limits=True),
 )
 
 
@@ -205,6 +234,18 @@ class Timed:
     """The same, with the poses that live mode had found written by script before it [ms]."""
     idle_median: float
     """The handler where something else in the scene has moved [ms]."""
+    moved_most: float
+    """Largest way of a target in one update [mm]."""
+    turn_most: float
+    """Largest turn of a bone in its parent in one update [degrees]."""
+    turn_border: float
+    """The same in those updates in which the targets came into reach or went out of it [degrees]."""
+    end_turn: float
+    """The same when the tool ends in the middle of the path [degrees]."""
+    end: float
+    """The handler then [ms]."""
+    after_turn: float
+    """Turn by which a solve with the button changes the pose after that [degrees]."""
     wall: float
     """Time by the clock on the wall to processor time [1]: above 1 others were at work too."""
 
@@ -226,7 +267,7 @@ class Timed:
 
 def measure(case: Case, updates: int) -> Timed:
     """Move the targets of one case, with live mode on and off."""
-    figure = make_figure()
+    figure = make_figure(limits=case.limits)
     for index, (bone, *_) in enumerate(EFFECTORS):
         if bone in case.pinned:
             posing.pin(figure, index)
@@ -245,10 +286,13 @@ def measure(case: Case, updates: int) -> Timed:
     bpy.context.view_layer.update()
     handler, iterations, solving, whole, reached = [], [], [], [], 0
     poses: list[PoseSnapshot] = []
+    turned: list[FloatArray] = [local_rotations(figure)]
+    met: list[bool] = [figure.poise.last_reached]
+    tool = [True]
     with (
         _clock(handler),
         _counted(iterations, solving),
-        patch.object(live, "_gesture_is_running", lambda: True),
+        patch.object(live, "_gesture_is_running", lambda: tool[0]),
     ):
         wall = time.perf_counter()
         for row in range(updates):
@@ -258,6 +302,8 @@ def measure(case: Case, updates: int) -> Timed:
             whole.append(CLOCK() - begin)
             reached += figure.poise.last_reached
             poses.append(PoseSnapshot.take(figure))
+            turned.append(local_rotations(figure))
+            met.append(figure.poise.last_reached)
         wall = (time.perf_counter() - wall) / sum(whole)
         counted = list(handler)
         handler.clear()
@@ -265,6 +311,22 @@ def measure(case: Case, updates: int) -> Timed:
             stranger.location.x = sin(row)
             bpy.context.view_layer.update()
         idle = list(handler)
+        counted_iterations, counted_solving = list(iterations), list(solving)
+        for row in range(updates // 2):
+            move(row)
+            bpy.context.view_layer.update()
+        ends = [local_rotations(figure)]
+        tool[0] = False
+        handler.clear()
+        stranger.location.x = 2.0
+        bpy.context.view_layer.update()
+        end = handler[0]
+        ends.append(local_rotations(figure))
+        posing.solve_pose(figure)
+        ends.append(local_rotations(figure))
+    steps = [turn_between(*pair) for pair in pairwise(turned)]
+    borders = [step for step, (first, then) in zip(steps, pairwise(met), strict=True) if first is not then]
+    ways = [np.linalg.norm(np.diff(place, axis=0), axis=1).max() for place in places.values()]
     posing.switch_live(figure, False)
     off, replay = [], []
     for written, times in ((False, off), (True, replay)):
@@ -280,19 +342,25 @@ def measure(case: Case, updates: int) -> Timed:
         bones=len(figure.pose.bones),
         effectors=len(figure.poise.effectors),
         updates=updates,
-        solves=len(iterations),
-        iterations_mean=float(np.mean(iterations)),
-        iterations_most=int(np.max(iterations)),
+        solves=len(counted_iterations),
+        iterations_mean=float(np.mean(counted_iterations)),
+        iterations_most=int(np.max(counted_iterations)),
         reached=reached / updates,
         handler_median=1e3 * float(np.median(counted)),
         handler_95=1e3 * float(np.percentile(counted, 95)),
         handler_most=1e3 * float(np.max(counted)),
         handler_mean=1e3 * float(np.mean(counted)),
         update_median=1e3 * float(np.median(whole)),
-        solve_median=1e3 * float(np.median(solving)),
+        solve_median=1e3 * float(np.median(counted_solving)),
         off_median=1e3 * float(np.median(off)),
         replay_median=1e3 * float(np.median(replay)),
         idle_median=1e3 * float(np.median(idle)),
+        moved_most=1e3 * float(max(ways)),
+        turn_most=max(steps),
+        turn_border=max(borders, default=0.0),
+        end_turn=turn_between(*ends[:2]),
+        end=1e3 * end,
+        after_turn=turn_between(*ends[1:]),
         wall=wall,
     )
 
@@ -319,17 +387,35 @@ def _clock(times: list[float]) -> Iterator[None]:
 @contextmanager
 def _counted(iterations: list[int], times: list[float]) -> Iterator[None]:
     """Count the solves and their iterations, and take their time."""
-    solve = Tracker.solve
+    solve, follow = Tracker.solve, Pursuit.follow
 
-    def counted(tracker: Tracker, *arguments: Any) -> Any:
-        begin = CLOCK()
-        solution = solve(tracker, *arguments)
-        times.append(CLOCK() - begin)
-        iterations.append(solution.iterations)
-        return solution
+    def counted(does: Callable[..., Any]) -> Callable[..., Any]:
+        def does_and_counts(*arguments: Any) -> Any:
+            begin = CLOCK()
+            found = does(*arguments)
+            times.append(CLOCK() - begin)
+            iterations.append(found.iterations)
+            return found
 
-    with patch.object(Tracker, "solve", counted):
+        return does_and_counts
+
+    with patch.object(Tracker, "solve", counted(solve)), patch.object(Pursuit, "follow", counted(follow)):
         yield
+
+
+def local_rotations(figure: Any) -> FloatArray:
+    """Rotations of all bones in their parents, as Blender has them, (n, 3, 3)."""
+    bones = figure.evaluated_get(bpy.context.view_layer.depsgraph).pose.bones
+    world = {bone.name: np.array(bone.matrix.to_3x3().normalized()) for bone in bones}
+    return np.array(
+        [world[b.name] if b.parent is None else world[b.parent.name].T @ world[b.name] for b in bones]
+    )
+
+
+def turn_between(first: FloatArray, second: FloatArray) -> float:
+    """Largest angle between rotations (n, 3, 3) [degrees]."""
+    turns = rotvec_from_matrix(second @ np.swapaxes(first, -1, -2))
+    return float(np.degrees(np.linalg.norm(turns, axis=-1).max()))
 
 
 # ---------------------------------------------------------------- the page
@@ -348,6 +434,12 @@ HEADINGS: Final = (
     "ratio",
     "live off",
     "handler, nothing moved",
+    "target moves, mm",
+    "largest turn in an update, °",
+    "at the border, °",
+    "when the tool ends, °",
+    "ms",
+    "Solve after that, °",
 )
 
 
@@ -367,6 +459,12 @@ def cells(row: Timed) -> tuple[str, ...]:
         f"{row.ratio:.0f}",
         f"{row.off_median:.3f}",
         f"{row.idle_median:.2f}",
+        f"{row.moved_most:.0f}",
+        f"{row.turn_most:.2f}",
+        f"{row.turn_border:.2f}",
+        f"{row.end_turn:.2f}",
+        f"{row.end:.0f}",
+        f"{row.after_turn:.3f}",
     )
 
 
@@ -379,6 +477,13 @@ def verdicts(rows: Sequence[Timed]) -> list[tuple[str, bool]]:
             (
                 f"{row.name}: {row.mean_rate:.0f} solves a second over the whole way, {wanted}",
                 row.mean_rate >= WANTED,
+            )
+            for row in rows
+        ),
+        *(
+            (
+                f"{row.name}: {row.handler_most:.0f} ms at most, wanted at most {MOST_WANTED:.0f}",
+                row.handler_most <= MOST_WANTED,
             )
             for row in rows
         ),
@@ -406,6 +511,11 @@ script has written into the bones what live mode had found; the time of the scri
 mesh on the bones, so that Blender has as little to do as can be. *Ratio* is the handler against that. *Live
 off* is the update where only targets move. *Handler, nothing moved* is where another object has moved. All
 times are processor time of all threads.
+
+*Turn* is that of a bone in its parent, the largest of all bones: in one update of the whole path, against the
+way of the target; in those updates in which targets come into reach or go out of it; when the tool ends in
+the middle of the path, which then is solved for strictly, with how long that takes; and how far the button
+*Solve* would turn bones after that.
 
 {paths}
 """

@@ -2,7 +2,7 @@
 """Live mode, as a specification: what makes a body follow, what does not, and what survives what."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 import blender_ik_addon
 from blender_ik_addon.core import IKError
+from blender_ik_addon.core.pursuit import Pursuit
 from blender_ik_addon.core.tracking import Tracker
 from blender_ik_addon.scene import following, live, posing
 from blender_ik_addon.scene.answering import MOST_SOLVES
@@ -30,14 +31,17 @@ Counts = list[int]
 def solves(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     """One number for each solve of live mode: how many iterations it took."""
     found: Counts = []
-    solve = Tracker.solve
 
-    def counted(tracker: Tracker, *arguments: Any) -> Any:
-        solution = solve(tracker, *arguments)
-        found.append(solution.iterations)
-        return solution
+    def counted(does: Callable[..., Any]) -> Callable[..., Any]:
+        def does_and_counts(*arguments: Any) -> Any:
+            solution = does(*arguments)
+            found.append(solution.iterations)
+            return solution
 
-    monkeypatch.setattr(Tracker, "solve", counted)
+        return does_and_counts
+
+    monkeypatch.setattr(Tracker, "solve", counted(Tracker.solve))
+    monkeypatch.setattr(Pursuit, "follow", counted(Pursuit.follow))
     yield found
     following.forget()
 
@@ -921,7 +925,8 @@ def test_uneven_scale(solves: Counts):
 
 def test_a_target_that_comes_to_depend_on_the_armature(solves: Counts):
     armature = arm()
-    target(armature).parent = armature
+    goal = target(armature)
+    goal.parent, goal.parent_type, goal.parent_bone = armature, 'BONE', armature.pose.bones[0].name
     update()
     assert "depends on the armature" in armature.poise.live_problem
     solves.clear()
@@ -1124,6 +1129,8 @@ def test_a_tool_that_is_cancelled_leaves_the_pose_bit_by_bit(gesture: list[bool]
 
 def test_a_drag_that_goes_on_out_of_reach_does_not_look_for_other_poses(gesture: list[bool]):
     armature = arm()
+    armature.poise.method = 'DLS'  # which has no springs
+    update()
 
     def restarts() -> int:
         tracked = following._KNOWN[armature.session_uid].tracked
@@ -1142,6 +1149,167 @@ def test_a_drag_that_goes_on_out_of_reach_does_not_look_for_other_poses(gesture:
     target(armature).location.y = 2.5
     update()
     assert restarts() == most
+
+
+# Out of reach while a tool is running
+
+AWAY = np.concatenate([np.linspace(0.0, 1.0, 40), np.linspace(1.0, 0.0, 40)[1:]])
+"""How far along its way the target is: out, and back."""
+
+
+def turn(first: Any, second: Any) -> float:
+    """Largest turn of a bone in its parent between two records of channels [rad]."""
+    cosines = np.abs(np.einsum("bq,bq->b", first[:, 3:7], second[:, 3:7]))
+    sizes = np.linalg.norm(first[:, 3:7], axis=1) * np.linalg.norm(second[:, 3:7], axis=1)
+    return float(2.0 * np.arccos(np.minimum(1.0, cosines / sizes)).max())
+
+
+def test_out_of_reach_a_tool_turns_nothing_by_jumps(gesture: list[bool], solves: Counts):
+    armature = arm()
+    start = np.array(target(armature).location)
+    gesture.append(True)
+    before, turns, reached = channels(armature), [], []
+    solves.clear()
+    for share in AWAY:
+        target(armature).location = start + share * np.array([0.0, 1.5, 0.3])
+        update()
+        after = channels(armature)
+        turns.append(turn(before, after))
+        reached.append(armature.poise.last_reached)
+        assert armature.poise.effectors[0].error_position == pytest.approx(miss(armature), abs=1e-4)
+        before = after
+    assert 20 < reached.count(False) < 75 and reached[0] and reached[-1]
+    assert len(solves) == len(AWAY) - 2  # at the first place it was before, at the last it is put back
+    # Between two updates the target moves by 39 mm, and the bones are 300 mm long.
+    assert max(turns) < 0.3
+    crossed = [k for k in range(1, len(reached)) if reached[k] != reached[k - 1]]
+    assert len(crossed) == 2
+    # Without a tool each update is solved for strictly, and limbs become straight at once.
+    gesture.clear()
+    strict = []
+    for share in AWAY:
+        target(armature).location = start + share * np.array([0.0, 1.5, 0.3])
+        update()
+        after = channels(armature)
+        strict.append(turn(before, after))
+        before = after
+    assert max(turns) < 0.9 * max(strict)
+
+
+def test_when_the_tool_ends_the_answer_is_that_of_solve(gesture: list[bool], solves: Counts):
+    armature, twin = arm("live"), arm("twin", on=False)
+    gesture.append(True)
+    for y in (0.4, 0.9, 1.5):
+        target(armature).location.y = target(twin).location.y = y
+        update()
+    assert following.is_underway(armature)
+    for bone, other in zip(armature.pose.bones, twin.pose.bones, strict=True):
+        other.rotation_quaternion = bone.rotation_quaternion
+    gesture.clear()
+    solves.clear()
+    update_with(bpy.context.scene)
+    assert len(solves) == 1 and not following.is_underway(armature)
+    posing.solve_pose(twin)
+    np.testing.assert_allclose(channels(armature), channels(twin), atol=1e-6)
+    assert armature.poise.effectors[0].why == twin.poise.effectors[0].why != ""
+    stands = channels(armature)
+    posing.solve_pose(armature)
+    np.testing.assert_allclose(channels(armature), stands, atol=1e-5)
+    solves.clear()
+    update_with(bpy.context.scene)
+    assert solves == []
+
+
+def update_with(block: Any) -> None:
+    """An update in which no target has moved."""
+    block.update_tag()
+    update()
+
+
+def test_a_pose_that_has_come_to_rest_is_left_alone_while_the_tool_goes_on(
+    gesture: list[bool], solves: Counts
+):
+    armature = arm()
+    gesture.append(True)
+    target(armature).location.y = 1.5
+    update()
+    for _ in range(10):
+        update_with(bpy.context.scene)
+    assert following.is_settled(armature) and following.is_underway(armature)
+    stands = pose_record(armature)
+    solves.clear()
+    update_with(bpy.context.scene)
+    assert solves == [] and pose_record(armature) == stands
+
+
+def test_what_is_on_its_way_is_solved_for_after_undo_and_redo(gesture: list[bool], solves: Counts):
+    armature = arm()
+    undo_push()
+    gesture.append(True)
+    target(armature).location.y = 1.5
+    update()
+    undo_push()  # as the tool does when it ends: the solve comes after that
+    gesture.clear()
+    update_with(bpy.context.scene)
+    wanted = channels(armature)
+    bpy.ops.ed.undo()
+    bpy.ops.ed.redo()
+    solves.clear()
+    armature = bpy.data.objects["arm"]
+    update_with(bpy.context.scene)
+    np.testing.assert_allclose(channels(armature), wanted, atol=1e-5)
+    assert not following.is_underway(armature)
+    solves.clear()
+    update_with(bpy.context.scene)
+    assert solves == []
+
+
+def test_the_timer_solves_for_it_when_the_tool_has_ended(gesture: list[bool], solves: Counts):
+    armature = arm()
+    gesture.append(True)
+    target(armature).location.y = 1.5
+    update()
+    solves.clear()
+    for _ in range(10):
+        assert live._look_again() in (live.TOOL_PAUSE, live.STEP_PAUSE)
+    assert following.is_settled(armature) and len(solves) < 10
+    gesture.clear()
+    solves.clear()
+    assert live._look_again() is None
+    assert len(solves) == 1 and not following.is_underway(armature)
+
+
+def test_a_frame_is_solved_for_though_a_tool_is_running(gesture: list[bool]):
+    armature = arm()
+    for frame, y in ((1, 0.2), (5, 1.5)):
+        target(armature).location.y = y
+        target(armature).keyframe_insert("location", frame=frame)
+    gesture.append(True)
+    bpy.context.scene.frame_set(5)
+    assert not armature.poise.last_reached and not following.is_underway(armature)
+
+
+def test_bones_that_are_not_solved_are_told_in_one_sentence():
+    armature = arm(on=False)
+    for number, kind in enumerate(('COPY_ROTATION', 'COPY_LOCATION')):
+        constraint = armature.pose.bones[number].constraints.new(kind)
+        constraint.target = bpy.data.objects.new(kind, None)
+    (note,) = posing.solve_pose(armature).notes
+    assert "COPY_ROTATION" in note and "COPY_LOCATION" in note and "'bone.000', 'bone.001'" in note
+
+
+def test_where_keys_are_gone_on_from_it_is_said():
+    armature = arm()
+    amount(armature, 0.5)
+    update()
+    said = "begin at the keys"
+    assert said not in armature.poise.last_message
+    for frame, angle in ((1, 0.0), (10, 0.4)):
+        bone = armature.pose.bones["bone.001"]
+        bone.rotation_quaternion = (np.cos(angle / 2), np.sin(angle / 2), 0.0, 0.0)
+        bone.keyframe_insert("rotation_quaternion", frame=frame)
+    bpy.context.scene.frame_set(7)
+    assert said in armature.poise.last_message
 
 
 def rotation_of(number: int) -> str:

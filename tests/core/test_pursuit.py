@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A body that goes after moving targets: exact in reach, on springs out of it, and no jumps between."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blender_ik_addon.core import (
+    IKError,
+    OneOf,
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    SolverOptions,
+    Task,
+    forward_kinematics,
+    solve,
+)
+from blender_ik_addon.core.pursuit import (
+    MOST_STEPS,
+    RATIO,
+    RETURN_STEPS,
+    SPRING_STEPS,
+    STIFFNESS,
+    Pursued,
+    Pursuit,
+)
+from blender_ik_addon.core.tracking import Tracker
+
+from . import builders
+
+SKELETON = builders.humanoid()
+"""Hips free to move, arms out."""
+LIMITED = builders.humanoid(limit=0.6)
+
+OPTIONS = SolverOptions(tolerance_position=1e-4, tolerance_rotation=1e-3)
+
+MOST = MOST_STEPS + SPRING_STEPS[0] + RETURN_STEPS
+"""Steps of one movement."""
+
+PRIORITIES = {"foot.L": 0, "foot.R": 0, "hips": 1, "hand.L": 2, "hand.R": 2}
+
+OUTWARD = np.array([1.0, 0.0, 0.0])
+"""Where the left arm points."""
+
+
+def tasks_of(skeleton: Skeleton, priorities: dict[str, int]) -> list[ReachPoint]:
+    """Hold joints where they are at rest."""
+    posed = forward_kinematics(skeleton, Pose.rest(skeleton))
+    return [
+        ReachPoint(joint=joint, target=posed.point(joint), priority=priority, name=joint)
+        for joint, priority in priorities.items()
+    ]
+
+
+def pursuit(
+    skeleton: Skeleton = SKELETON, priorities: dict[str, int] = PRIORITIES
+) -> tuple[Pursuit, list[ReachPoint]]:
+    tasks = tasks_of(skeleton, priorities)
+    return Pursuit(Problem(skeleton, tuple(tasks)), Pose.rest(skeleton), OPTIONS), tasks
+
+
+def moved(tasks: Sequence[ReachPoint], joint: str, way: Any) -> list[Any]:
+    """Targets with that of a joint moved."""
+    return [task.target + (np.asarray(way) if task.joint == joint else 0.0) for task in tasks]
+
+
+def errors(found: Pursued) -> dict[str, float]:
+    return {error.name: error.error for error in found.errors}
+
+
+def why(found: Pursued, name: str) -> str:
+    (explanation,) = [error.why for error in found.errors if error.name == name]
+    return "" if explanation is None else explanation.why()
+
+
+def turn(first: Pose, second: Pose) -> float:
+    """Largest change of a channel."""
+    return float(np.abs(first.channels - second.channels).max())
+
+
+def test_in_reach_it_is_the_solver_s_own_answer():
+    chase, tasks = pursuit()
+    tracker = Tracker(Problem(SKELETON, tuple(tasks)), Pose.rest(SKELETON), OPTIONS)
+    for step in range(1, 8):
+        targets = moved(tasks, "hand.L", step * np.array([-0.02, -0.03, 0.015]))
+        found, wanted = chase.follow(targets), tracker.solve(targets)
+        assert found.exact and found.settled and wanted.reached
+        assert found.iterations == wanted.iterations
+        np.testing.assert_array_equal(found.pose.channels, wanted.pose.channels)
+        assert all(error.reached and error.why is None for error in found.errors)
+
+
+def test_out_of_reach_levels_above_are_held_and_the_rest_is_nearly_what_a_solve_gives():
+    chase, tasks = pursuit()
+    for step in range(1, 11):
+        targets = moved(tasks, "hand.L", 0.04 * step * OUTWARD)
+        found = chase.follow(targets)
+    found = chase.follow(targets, settle=True)
+    assert found.settled and not found.exact
+    own = errors(found)
+    assert max(own["foot.L"], own["foot.R"], own["hips"]) < 1e-4
+    problem = Problem(SKELETON, tuple(t.moved(place) for t, place in zip(tasks, targets, strict=True)))
+    strict = solve(problem, found.pose, OPTIONS)
+    wanted = {error.name: error.error for error in strict.errors}
+    assert wanted["hand.L"] > 0.1
+    assert own["hand.L"] == pytest.approx(wanted["hand.L"], rel=0.05)
+    assert own["hand.R"] == pytest.approx(wanted["hand.R"], rel=0.2)
+    # What the solver would change of a pose at rest, at the end of a movement.
+    assert turn(found.pose, strict.pose) < 0.1
+
+
+@pytest.mark.parametrize("skeleton", [SKELETON, LIMITED], ids=["free", "limits"])
+@pytest.mark.parametrize(
+    ("joint", "way"),
+    [("hand.L", (0.5, -0.2, 0.1)), ("hips", (0.05, 0.0, 0.3)), ("foot.L", (0.1, -0.8, 0.6))],
+    ids=["hand", "hips", "foot"],
+)
+def test_there_and_back_without_a_jump(skeleton: Skeleton, joint: str, way: tuple[float, float, float]):
+    chase, tasks = pursuit(skeleton)
+    share = np.concatenate([np.linspace(0.0, 1.0, 60), np.linspace(1.0, 0.0, 60)])
+    before, turns, exact = chase.pose, [], []
+    for part in share:
+        found = chase.follow(moved(tasks, joint, part * np.array(way)))
+        turns.append(turn(before, found.pose))
+        exact.append(found.exact)
+        before = found.pose
+        assert found.iterations <= MOST
+        angles = found.pose.rotation
+        assert (angles >= skeleton.lower[:, 3:]).all() and (angles <= skeleton.upper[:, 3:]).all()
+    assert exact[0] and not all(exact)
+    assert any(chase.follow([task.target for task in tasks]).exact for _ in range(8))
+    # A target moves by 8 to 17 mm from one to the next.
+    assert max(turns) < (0.2 if joint != "foot.L" else 0.35)
+
+
+def test_at_rest_the_springs_balance():
+    """Φ, from its definition, falls in no direction that limits and what is held leave."""
+    skeleton = builders.chain(4, length=0.3)
+    task = ReachPoint(joint="joint.3", target=np.array([0.5, 2.0, 0.2]), point=builders.tip(0.3), name="tip")
+    chase = Pursuit(Problem(skeleton, (task,)), Pose.rest(skeleton), OPTIONS)
+    found = chase.follow([task.target], settle=True)
+    assert found.settled and not found.exact
+
+    def energy(channels: Any) -> float:
+        place = forward_kinematics(skeleton, Pose(channels, found.pose.scale)).point("joint.3", task.point)
+        missed = (place - task.target) / skeleton.reach
+        away = np.nan_to_num(channels - skeleton.preferred)[:, 3:]
+        return float(0.5 * STIFFNESS * missed @ missed + 0.5 * (away**2).sum())
+
+    slopes = []
+    for joint in range(4):
+        for channel in range(3, 6):
+            step = np.zeros((4, 6))
+            step[joint, channel] = 1e-5
+            slopes.append((energy(found.pose.channels + step) - energy(found.pose.channels - step)) / 2e-5)
+    assert energy(Pose.rest(skeleton).channels) > energy(found.pose.channels)
+    assert np.abs(slopes).max() < 1e-3
+
+
+def test_what_stands_still_comes_to_rest():
+    chase, tasks = pursuit(LIMITED)
+    targets = moved(tasks, "hand.L", (0.4, -0.3, 0.2))
+    for _ in range(12):
+        found = chase.follow(targets)
+        if found.settled:
+            break
+    assert found.settled
+    again = chase.follow(targets)
+    assert again.settled and again.iterations == 1
+    assert turn(found.pose, again.pose) < 1e-4
+
+
+def test_it_says_who_has_precedence_who_shares_and_which_limits():
+    chase, tasks = pursuit()
+    found = chase.follow(moved(tasks, "hips", (0.0, 0.0, 0.3)), settle=True)
+    assert "level 0 takes precedence: foot" in why(found, "hips")
+    chase, tasks = pursuit()
+    found = chase.follow(moved(tasks, "hand.L", (0.6, 0.0, 0.0)), settle=True)
+    assert "shares level 2 with hand.R" in why(found, "hand.L")
+    skeleton = builders.planar(3, lower=-0.3, upper=0.3)
+    task = ReachPoint(joint="joint.2", target=np.array([-2.0, 1.0, 0.0]), point=builders.tip(), name="tip")
+    chase = Pursuit(Problem(skeleton, (task,)), Pose.rest(skeleton), OPTIONS)
+    found = chase.follow([task.target], settle=True)
+    assert "at its limits: joint.0 rotation z at 17.2°" in why(found, "tip")
+    skeleton = builders.planar(3)
+    chase = Pursuit(Problem(skeleton, (task,)), Pose.rest(skeleton), OPTIONS)
+    found = chase.follow([np.array([0.3, 30.0, 0.0])], settle=True)
+    assert why(found, "tip") == "out of reach"
+
+
+def test_a_level_that_was_held_gives_way_when_it_is_moved_itself_and_comes_back():
+    chase, tasks = pursuit()
+    chase.follow(moved(tasks, "hand.L", 0.4 * OUTWARD), settle=True)
+    both = moved(tasks, "hand.L", 0.4 * OUTWARD)
+    both[2] = both[2] + np.array([0.0, 0.0, 0.3])
+    for _ in range(4):
+        found = chase.follow(both, settle=True)
+    own = errors(found)
+    assert own["hips"] > 0.05 and max(own["foot.L"], own["foot.R"]) < 1e-4
+    for _ in range(4):
+        found = chase.follow(moved(tasks, "hand.L", 0.4 * OUTWARD), settle=True)
+    own = errors(found)
+    assert own["hand.L"] > 0.05 and own["hips"] < own["hand.L"] / RATIO  # they have been moved, so they give
+    for _ in range(6):
+        found = chase.follow([task.target for task in tasks], settle=True)
+    assert found.exact
+
+
+def test_what_it_cannot_do_is_refused():
+    rest = Pose.rest(SKELETON)
+    task = tasks_of(SKELETON, {"hand.L": 0})[0]
+    choice: Task = OneOf(alternatives=(task, replace(task, target=task.target + 0.1)), name="one of two")
+    many = replace(task, target=np.stack([task.target] * 2))
+    for problem, options, words in (
+        (Problem(SKELETON, (task,)), replace(OPTIONS, method="DLS"), "PRIORITY"),
+        (Problem(SKELETON, (task,)), replace(OPTIONS, clamp_distance=0.1), "clamp"),
+        (Problem(SKELETON, (choice,)), OPTIONS, "Tracker"),
+        (Problem(SKELETON, (many,)), OPTIONS, "frame"),
+    ):
+        with pytest.raises(IKError, match=words):
+            Pursuit(problem, rest, options)
+    poses = Pose(np.stack([rest.channels] * 2), np.stack([rest.scale] * 2))
+    with pytest.raises(IKError, match="one pose"):
+        Pursuit(Problem(SKELETON, (task,)), poses, OPTIONS)
