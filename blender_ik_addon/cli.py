@@ -8,6 +8,7 @@ done because something is wrong with the arguments, the file or the scene.
 import argparse
 import json
 import math
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,6 +53,8 @@ def run(arguments: Sequence[str]) -> int:
                 _check_folder(path)  # before the work: a long bake must not be lost at its end
         if options.file is not None:
             _open(options.file)
+        else:
+            _check_opened(sys.argv)
         armature_object = _armature(options.armature)
         _apply_settings(armature_object, options)
         report = (
@@ -117,6 +120,25 @@ def _open(path: Path) -> None:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()))
     except RuntimeError as error:
         raise IKError(f"{str(path)!r} cannot be opened: {str(error).strip()}") from error
+
+
+def _check_opened(arguments: Sequence[str]) -> None:
+    """Refuse to go on where Blender could not open the file that it was given before `--command`.
+
+    It goes on with its default scene then, and says so only among much else.
+    """
+    given = [index for index, argument in enumerate(arguments) if argument in {"--command", "-c"}]
+    files = [argument for argument in arguments[: given[0]] if _is_blend(argument)] if given else []
+    for file in files:
+        if not Path(file).is_file():
+            raise IKError(f"there is no file {file!r}")
+    if files and not bpy.data.filepath:
+        raise IKError(f"{files[-1]!r} cannot be opened: is it a blend file, of this Blender or an older one?")
+
+
+def _is_blend(argument: str) -> bool:
+    """Whether an argument of Blender looks like a file to be opened."""
+    return not argument.startswith("-") and re.search(r"\.blend\d*$", argument.lower()) is not None
 
 
 def _check_folder(path: Path) -> None:

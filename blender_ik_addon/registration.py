@@ -18,12 +18,14 @@ from .ui import (
     panels,
     preferences,
     shortcuts,
+    shown,
 )
 
 MODULES = (
     properties,
     overrides,
     preferences,
+    shown,
     operators,
     bake,
     choices,

@@ -30,7 +30,8 @@ window_cannot() {
 # window_new_enough VERSION: whether it is new enough.
 window_new_enough() { [[ $(printf '%s\n' "$WINDOW_OLDEST" "$1" | sort -V | head -n 1) == "$WINDOW_OLDEST" ]]; }
 
-window_blender_version() { "$@" blender --version 2>/dev/null | sed -n '1s/^Blender \([0-9.]*\).*/\1/p' || true; }
+# Not always the first line: warnings of what it finds on the machine may come before.
+window_blender_version() { "$@" blender --version 2>/dev/null | sed -n 's/^Blender \([0-9][0-9.]*\).*/\1/p' || true; }
 
 # What keeps the programs of this machine from being used; nothing if they can be.
 window_missing_here() {

@@ -26,9 +26,7 @@ LABELLED_OTHERWISE: Final = {
     "mass": "a mass of their own",
     "orientation_axes": "Orientation",
     "position_axes": "Position",
-    "preferred": "Likes",
     "show": "Overlay",
-    "stiffness": "Stiff",
     "upper": "the two angles",
     "use_limit": "X, Y, Z",
 }

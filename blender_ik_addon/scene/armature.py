@@ -35,7 +35,7 @@ SCALE_TOLERANCE: Final = 1e-4
 
 
 NO_SCALE: Final = 1e-12
-"""Object or bone scale [1] at and below which nothing can be inverted."""
+"""Scale or length of a matrix column [1] at and below which nothing can be inverted, nor has a direction."""
 
 
 @dataclass(frozen=True)

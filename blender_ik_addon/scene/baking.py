@@ -284,6 +284,11 @@ def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tu
     if not isinstance(frames, Iterable):
         raise IKError(f"frames to bake must be given one by one, as in range(1, 251), got {frames!r}")
     chosen = tuple(frames)
+    if not chosen and isinstance(frames, range):
+        raise IKError(
+            f"there are no frames to bake: they start at {frames.start} and end at {frames.stop - 1}. The "
+            "end must not be before the start"
+        )
     if not chosen:
         raise IKError("there are no frames to bake: give at least one, the end not before the start")
     for frame in chosen:

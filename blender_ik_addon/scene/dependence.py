@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether a target depends on the armature that follows it: then no pose could ever reach it."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
 
 from bpy.types import ID, Object
 
@@ -11,6 +11,20 @@ from .animation import animated_channels, driven_channels
 
 _USES_GEOMETRY: Final = frozenset({'CLAMP_TO', 'FOLLOW_PATH', 'GEOMETRY_ATTRIBUTE', 'SHRINKWRAP'})
 """Types of constraints that look at the shape of their target, not only at its place."""
+
+_PLACING: Final = ("location", "rotation", "scale", "delta_", "constraints[")
+"""How paths of channels begin that move an object; those of its bones and of add-ons begin otherwise."""
+
+
+class _Use(NamedTuple):
+    """What a data-block needs."""
+
+    how: str
+    used: ID
+    shape: bool = False
+    """Whether the shape of that counts, or only its place."""
+    posed: bool = True
+    """Whether the bones of an armature object count, or only where the object is."""
 
 
 def check_independence(label: str, target: Object, armature_object: Object) -> None:
@@ -36,60 +50,112 @@ def dependence(target: Object, armature_object: Object) -> tuple[str, ...]:
     """Return the links by which a target depends on an armature object, in words; empty if it does not.
 
     Followed are parents, constraints, drivers, and modifiers where the shape of a mesh decides. What one bone
-    of another armature depends on is held against all of its bones.
+    of another armature depends on is held against all of its bones. A child of the armature object itself
+    does not depend on its pose, as long as nothing that moves the object does.
     """
-    seen: set[tuple[ID, bool]] = set()
+    seen: set[tuple[ID, bool, bool]] = set()
 
-    def search(block: ID, shape: bool) -> tuple[str, ...]:
-        if (block, shape) in seen:
+    def search(block: ID, shape: bool, posed: bool) -> tuple[str, ...]:
+        if (block, shape, posed) in seen:
             return ()
-        seen.add((block, shape))
-        for how, used, used_shape in _uses(block, shape):
-            link = f"{how} {used.name!r}"
-            if used in (armature_object, armature_object.data):
+        seen.add((block, shape, posed))
+        for use in _uses(block, shape) if posed else _uses_of_place(block):
+            link = f"{use.how} {use.used.name!r}"
+            own = use.used in (armature_object, armature_object.data)
+            if own and use.posed:
                 return (link,)
-            further = search(used, used_shape)
+            further = search(use.used, use.shape, not own)
             if further:
                 return (link, *further)
         return ()
 
-    return search(target, False)
+    return search(target, False, True)
 
 
-def _uses(block: ID, shape: bool) -> Iterator[tuple[str, ID, bool]]:
-    """Give what a data-block needs: how, what, and whether the shape of that counts or only its place."""
-    animation = getattr(block, "animation_data", None)
-    for curve in animation.drivers if animation is not None else ():
-        for variable in () if curve.mute or curve.driver is None else curve.driver.variables:
-            yield from (("driven by", used.id, False) for used in variable.targets if used.id is not None)
+def place_depends_on(armature_object: Object, block: ID) -> bool:
+    """Whether something decides where an armature object is; a child of the object would lead in a circle."""
+    seen: set[ID] = set()
+
+    def search(uses: Iterable[_Use]) -> bool:
+        for use in uses:
+            if use.used == block:
+                return True
+            if use.used not in seen:
+                seen.add(use.used)
+                if search(_uses(use.used, use.shape)):
+                    return True
+        return False
+
+    return search(_uses_of_place(armature_object))
+
+
+def _uses(block: ID, shape: bool) -> Iterator[_Use]:
+    """Give what a data-block needs.
+
+    Args:
+        block: The data-block.
+        shape: Whether its shape counts, or only its place.
+    """
+    yield from _driving(block)
     if not isinstance(block, Object):
         return
-    if block.parent is not None:
-        on_shape = block.parent_type in {'VERTEX', 'VERTEX_3'} or block.parent.type == 'CURVE'
-        bone = f"bone {block.parent_bone!r} of " if block.parent_type == 'BONE' else ""
-        yield f"parented to {bone}".rstrip(), block.parent, on_shape
-    for constraint in _constraints(block):
-        on_shape = constraint.type in _USES_GEOMETRY or bool(getattr(constraint, "subtarget", ""))
-        several = [used.target for used in getattr(constraint, "targets", ())]
-        for used in (getattr(constraint, "target", None), getattr(constraint, "pole_target", None), *several):
-            # A bone that follows another bone of its own armature leads nowhere else.
-            if used is not None and used != block:
-                yield f"constrained ({constraint.type}) to", used, on_shape
+    yield from _parent(block, shape)
+    yield from _constraining(block, _constraints(block))
     if shape:
         for modifier in block.modifiers:
             for name, prop in modifier.bl_rna.properties.items():
                 used = getattr(modifier, name) if prop.type == 'POINTER' else None
                 if isinstance(used, Object):
-                    yield f"deformed ({modifier.type}) by", used, True
+                    yield _Use(f"deformed ({modifier.type}) by", used, True)
         for data in (block.data, getattr(block.data, "shape_keys", None)):
             if data is not None:
-                yield "of the shape", data, False
+                yield _Use("of the shape", data)
 
 
-def _constraints(obj: Object) -> Iterator[Any]:
-    """Give the constraints of an object and its bones that act, or may act at another frame."""
+def _uses_of_place(block: ID) -> Iterator[_Use]:
+    """Give what decides where an armature object is, whatever its bones do."""
+    yield from _driving(block, _PLACING)
+    if isinstance(block, Object):
+        yield from _parent(block, False)
+        if len(block.constraints):  # what may switch them takes long to be found among many keys
+            yield from _constraining(block, _constraints(block, of_bones=False))
+
+
+def _driving(block: ID, beginnings: tuple[str, ...] = ("",)) -> Iterator[_Use]:
+    """Give what drivers of channels read whose paths begin in some way."""
+    animation = getattr(block, "animation_data", None)
+    for curve in animation.drivers if animation is not None else ():
+        if curve.mute or curve.driver is None or not curve.data_path.startswith(beginnings):
+            continue
+        for variable in curve.driver.variables:
+            yield from (_Use("driven by", used.id) for used in variable.targets if used.id is not None)
+
+
+def _parent(block: Object, shape: bool) -> Iterator[_Use]:
+    """Give the parent of an object; the kind Armature of parents deforms shapes."""
+    if block.parent is None:
+        return
+    on_shape = block.parent_type in {'VERTEX', 'VERTEX_3'} or block.parent.type == 'CURVE'
+    bone = f"bone {block.parent_bone!r} of " if block.parent_type == 'BONE' else ""
+    posed = block.parent_type not in {'OBJECT', 'ARMATURE'} or (block.parent_type == 'ARMATURE' and shape)
+    yield _Use(f"parented to {bone}".rstrip(), block.parent, on_shape, posed)
+
+
+def _constraining(block: Object, constraints: Iterable[Any]) -> Iterator[_Use]:
+    """Give the targets of constraints of an object or its bones."""
+    for constraint in constraints:
+        on_shape = constraint.type in _USES_GEOMETRY or bool(getattr(constraint, "subtarget", ""))
+        several = [used.target for used in getattr(constraint, "targets", ())]
+        for used in (getattr(constraint, "target", None), getattr(constraint, "pole_target", None), *several):
+            # A bone that follows another bone of its own armature leads nowhere else.
+            if used is not None and used != block:
+                yield _Use(f"constrained ({constraint.type}) to", used, on_shape)
+
+
+def _constraints(obj: Object, *, of_bones: bool = True) -> Iterator[Any]:
+    """Give the constraints of an object, and of its bones, that act or may act at another frame."""
     switched = {path for path, _ in animated_channels(obj) | driven_channels(obj) if "constraints[" in path}
-    pose_bones: Any = () if obj.pose is None else obj.pose.bones
+    pose_bones: Any = () if obj.pose is None or not of_bones else obj.pose.bones
     for owner in (obj, *pose_bones):
         for constraint in owner.constraints:
             if (not constraint.mute and constraint.influence > 0.0) or any(

@@ -29,7 +29,13 @@ NOT_MEASURED = -1.0
 KIND_ITEMS = (
     ('POSITION', "Position", "The point of the bone reaches the place of the target", 'CON_LOCLIKE', 0),
     ('ORIENTATION', "Orientation", "The bone turns the way the target is turned", 'CON_ROTLIKE', 1),
-    ('BOTH', "Both", "The bone takes the place and the orientation of the target", 'CON_TRANSLIKE', 2),
+    (
+        'BOTH',
+        "Position and Orientation",
+        "The bone takes the place and the orientation of the target",
+        'CON_TRANSLIKE',
+        2,
+    ),
     ('AIM', "Aim", "An axis of the bone points at the target", 'CON_TRACKTO', 3),
     ('POLE', "Pole", "The limb bends towards the target; the bone is its middle one", 'CON_ARMATURE', 4),
     ('PLANE', "Plane", "The point of the bone lies on the XY plane of the target", 'MESH_PLANE', 5),

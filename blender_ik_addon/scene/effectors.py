@@ -13,12 +13,10 @@ from bpy.types import Object
 
 from ..core import Explanation, IKError
 from ..core.arrays import FloatArray
+from .armature import NO_SCALE
 from .dependence import check_independence
 from .effector_properties import PINNABLE, POISE_PG_effector, POISE_PG_target
 from .properties import settings_of
-
-NO_SCALE: Final = 1e-12
-"""Length [1] of a matrix column at and below which it has no direction."""
 
 AXES: Final = MappingProxyType(
     {

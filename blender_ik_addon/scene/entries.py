@@ -17,6 +17,7 @@ from ..core.arrays import FloatArray
 from ..core.rotation import euler_from_matrix, matrix_from_euler, order_index, quat_from_matrix
 from .animation import renumber_channels
 from .armature import check_armature, read_armature
+from .attachment import WORLDLY, attach, goes_along
 from .dependence import check_independence
 from .effector_properties import KIND_ITEMS, PINNABLE, POISE_PG_effector
 from .effectors import AXES, label_of, lacks_target, limb_bones, orientations, target_of, target_use, what_of
@@ -362,6 +363,8 @@ def _new_target(armature_object: Object, entry: POISE_PG_effector, name: str, *,
         turn = euler_from_matrix(orientations(world_from_bone), order_index(empty.rotation_mode))
         empty.rotation_euler = turn.tolist()
     collection_of(armature_object, bpy.context.view_layer).objects.link(empty)
+    if kind not in WORLDLY and goes_along(armature_object):  # as the others do
+        attach(empty, armature_object)
     return empty
 
 

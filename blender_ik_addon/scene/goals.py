@@ -50,7 +50,7 @@ def supports(balance: Effector, effectors: Sequence[Effector]) -> list[int]:
     if not found:
         raise IKError(
             f"effector {balance.name!r}: there is nothing that the body stands on. Give it a target, or mark "
-            "effectors of the kinds Position, Both or Floor as supports"
+            "effectors of the kinds Position, Position and Orientation, or Floor as supports"
         )
     return found
 

@@ -89,7 +89,8 @@ class POISE_PG_joint(PropertyGroup):
     )
     stiffness: FloatVectorProperty(
         name="Stiffness",
-        description="How unwilling the bone is to turn away from its preferred angles",
+        description="How unwilling the bone is to turn away from its preferred angles. Towards 1 it leaves "
+        "the turning to its neighbours, as long as they can do it",
         size=3,
         subtype='XYZ',
         min=0.0,
@@ -97,8 +98,8 @@ class POISE_PG_joint(PropertyGroup):
         override=OVERRIDE,
     )
     preferred: FloatVectorProperty(
-        name="Preferred",
-        description="Angles that the bone has when no target asks for others",
+        name="Preferred Angle",
+        description="The angle about this axis that the bone has when no target asks for another",
         size=3,
         subtype='EULER',
         unit='ROTATION',
@@ -165,6 +166,36 @@ class POISE_PG_mass(PropertyGroup):
         mass: float
 
 
+class POISE_PG_mesh_mass(PropertyGroup):
+    """What of a body's meshes goes with one bone, as it was measured."""
+
+    name: StringProperty(
+        name="Bone",
+        description="Name of the bone",
+        override=OVERRIDE,
+    )
+    share: FloatProperty(
+        name="Share",
+        description="Part of the body's volume that goes with the bone",
+        min=0.0,
+        max=1.0,
+        override=OVERRIDE,
+    )
+    centre: FloatVectorProperty(
+        name="Centre",
+        description="Where it is, in the bone's own axes",
+        size=3,
+        subtype='XYZ',
+        unit='LENGTH',
+        override=OVERRIDE,
+    )
+
+    if TYPE_CHECKING:
+        name: str
+        share: float
+        centre: tuple[float, float, float]
+
+
 class POISE_PG_role(PropertyGroup):
     """What one bone is in the body: a row of the table of roles."""
 
@@ -224,4 +255,4 @@ class POISE_PG_role(PropertyGroup):
         reason: str
 
 
-CLASSES: Final = (POISE_PG_joint, POISE_PG_mass, POISE_PG_role)
+CLASSES: Final = (POISE_PG_joint, POISE_PG_mass, POISE_PG_mesh_mass, POISE_PG_role)

@@ -5,7 +5,7 @@ Nothing is drawn here. `marks_of` tells of effectors, limits and balance at the 
 what a drag holds. What each is about is its `role`; the one who draws gives roles their colours.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
@@ -111,6 +111,8 @@ class Wanted:
     limits: bool = True
     balance: bool = False
     """Centre of mass and what the body stands on; there anyway where an effector asks for balance."""
+    active_bone: str = ""
+    """The bone whose limits are told in full; where neighbours stand on limits these are told together."""
 
 
 def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | None = None) -> Marks:
@@ -159,7 +161,7 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
                 own = _effector_marks(effector, goal, now, _heat(much), (distance, angle), why)
                 marks += _only(own, wanted)
     if wanted.limits:
-        marks += _limit_marks(rig, reading, now, lengths)
+        marks += _limit_marks(rig, reading, now, lengths, wanted.active_bone)
     if wanted.balance or any(effector.kind == 'BALANCE' for effector in rig.effectors):
         marks += _balance_marks(rig.effectors, now, lengths)
     return marks
@@ -230,16 +232,20 @@ def _miss_text(place: FloatArray, name: str, missed: tuple[float, float], why: s
 # Limits
 
 
-def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray) -> Marks:
-    """An arc at each joint that stands on a limit, up to where it stops, and its name."""
+def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray, active: str) -> Marks:
+    """An arc at each joint that stands on a limit, up to where it stops, and its name.
+
+    Limbs and spines come to their limits joint by joint: a text for each of these would be a list of which
+    nobody could tell what belongs where, so there is one for all that follow one another.
+    """
     skeleton = rig.armature.skeleton
     angles = reading.pose.channels[:, 3:]
     lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
     stands = skeleton.free[:, 3:] & ((angles <= lower + ON_LIMIT) | (angles >= upper - ON_LIMIT))
     marks = Marks()
+    amounts: dict[int, str] = {}
     for joint in np.flatnonzero(stands.any(1)).tolist():
-        name = skeleton.names[joint]
-        if name not in rig.chains:
+        if skeleton.names[joint] not in rig.chains:
             continue
         matrix = now.world_from_joint[0, joint]
         _, axes = matrix_and_axes_from_euler(angles[joint], int(skeleton.orders[joint]))
@@ -249,10 +255,41 @@ def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray) ->
             # The bone has gone one way until it met its limit: the arc shows from where.
             back = 1.0 if angles[joint, axis] <= lower[joint, axis] + ON_LIMIT else -1.0
             marks += Marks(tuple(_arc(matrix, world_axis, back, ARC * float(lengths[joint]))))
-            said.append(f"{'XYZ'[axis]} {np.degrees(angles[joint, axis]):.3g}°")
-        text = f"{name}: {', '.join(said)}"
-        marks += Marks(texts=(Text(_three(matrix[:3, 3]), text, 'LIMIT'),))
+            said.append(f"{'XYZ'[axis]} {round(float(np.degrees(angles[joint, axis])), 1) + 0.0:g}°")  # no -0
+        amounts[joint] = ", ".join(said)
+    runs = _runs(amounts, now, lengths)
+    full = [[joint] for joint in amounts if skeleton.names[joint] == active and [joint] not in runs]
+    for run in [*full, *runs]:
+        names = [skeleton.names[joint] for joint in run]
+        if len(run) == 1:
+            text = f"{names[0]}: {amounts[run[0]]}"
+        elif len(run) == 2:
+            text = f"{names[0]}, {names[1]}: on limits"
+        else:
+            text = f"{names[0]} to {names[-1]}: {len(run)} on limits"
+        place = _three(now.world_from_joint[0, run[len(run) // 2], :3, 3])
+        marks += Marks(texts=(Text(place, text, 'LIMIT'),))
     return marks
+
+
+def _runs(joints: Collection[int], now: Posed, lengths: FloatArray) -> list[list[int]]:
+    """Joints in runs of those that follow one another: where a chain forks it goes straight on."""
+    parents = now.skeleton.parents.tolist()
+    heads, along = now.world_from_joint[0, :, :3, 3], now.world_from_joint[0, :, :3, 1]
+    tails = heads + along * lengths[:, None]
+    next_of: dict[int, int] = {}
+    for joint, parent in enumerate(parents):
+        if parent >= 0:
+            rival = next_of.setdefault(parent, joint)
+            if np.linalg.norm(heads[joint] - tails[parent]) < np.linalg.norm(heads[rival] - tails[parent]):
+                next_of[parent] = joint
+    runs: dict[int, list[int]] = {}
+    for joint in sorted(joints):  # a parent comes before its children
+        parent = parents[joint]
+        run = runs[parent] if parent in runs and next_of.get(parent) == joint else []
+        run.append(joint)
+        runs[joint] = run
+    return [run for joint, run in runs.items() if run[0] == joint]
 
 
 def _arc(matrix: FloatArray, axis: FloatArray, back: float, size: float) -> Iterator[Line]:

@@ -33,7 +33,7 @@ from .mapped_keys import (
     sampled,
     write_tracks,
 )
-from .placing import depth, put, rotations_of, world_from_basis, world_of
+from .placing import depth, is_moved, put, rides, rotations_of, world_from_basis, world_of
 from .symmetry import Symmetry, rotation_in
 
 CHANNELS: Final = dict(ROTATION_CHANNELS.values()) | {"location": 3}
@@ -90,11 +90,15 @@ def image_of(armature_object: Object, body: Symmetry, source: Object, target: Ob
 def mirror_images(armature_object: Object, images: Sequence[Image], notes: list[str]) -> None:
     """Move targets to where their images are, keys and all, parents first."""
     keys = {image.target: _read(image) for image in images}
-    moving = _moved(armature_object)
+    moving = is_moved(armature_object)
+    riding = {obj for image in images for obj in (image.source, image.target) if rides(obj, armature_object)}
     mirrored = {image.target for image in images}
     for image in sorted(images, key=lambda image: depth(image.target)):
         target = image.target
-        why = _obstacle(image, mirrored, keys[target], "the armature is animated" if moving else "")
+        # What rides on the armature keeps its place in it, wherever that goes.
+        carrier = armature_object if {image.source, target} <= riding else None
+        still = not moving or carrier is not None
+        why = _obstacle(image, mirrored, keys[target], carrier, "" if still else "the armature is animated")
         if why:
             notes.append(f"the keys of target {target.name!r} stay as they are: {why}")
         put(target, image.place, image.turn)
@@ -109,13 +113,9 @@ def _read(image: Image) -> Mapping[str, Tracks]:
     return {path: read_tracks(image.source, path, count) for path, count in CHANNELS.items()}
 
 
-def _moved(obj: Any) -> bool:
-    """Whether an object is moved by keys, its own or its parents'."""
-    own = any(path in CHANNELS or path == "scale" for path, _ in animated_channels(obj))
-    return own or (obj.parent is not None and _moved(obj.parent))
-
-
-def _obstacle(image: Image, mirrored: set[Object], keys: Mapping[str, Tracks], moving: str) -> str:
+def _obstacle(
+    image: Image, mirrored: set[Object], keys: Mapping[str, Tracks], carrier: Object | None, moving: str
+) -> str:
     """Say in words why the keys of an image cannot be mirrored; empty if they can, or if there are none."""
     source, target = image.source, image.target
     animated = any(track.animated for track in keys.values())
@@ -129,8 +129,9 @@ def _obstacle(image: Image, mirrored: set[Object], keys: Mapping[str, Tracks], m
             return f"another object plays the action of {obj.name!r}"
         if obj.constraints:
             return f"{obj.name!r} has constraints"
-        if obj.parent is not None and _moved(obj.parent) and obj.parent not in mirrored:
-            return f"{obj.parent.name!r}, its parent, is animated and is not mirrored"
+        parent = obj.parent
+        if parent is not None and parent not in {carrier, *mirrored} and is_moved(parent, carrier):
+            return f"{parent.name!r}, its parent, is animated and is not mirrored"
     return moving
 
 

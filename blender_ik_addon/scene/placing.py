@@ -2,7 +2,7 @@
 """Objects and bones by their own channels: read and written without the rounding of matrices."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,8 +17,14 @@ from ..core.rotation import (
     quat_from_axis_angle,
     quat_from_matrix,
 )
-from .animation import rotation_channel
+from .animation import ROTATION_CHANNELS, animated_channels, rotation_channel
 from .symmetry import rotation_in
+
+PLACED_BY: Final = frozenset(
+    {"location", "scale", *(path for path, _ in ROTATION_CHANNELS.values())}
+    | {"delta_location", "delta_scale", "delta_rotation_euler", "delta_rotation_quaternion"}
+)
+"""Properties whose keys move an object."""
 
 
 def world_from_basis(target: Any) -> FloatArray:
@@ -56,6 +62,21 @@ def world_of(target: Any) -> tuple[FloatArray, FloatArray]:
 def depth(target: Any) -> int:
     """Return how many parents an object has."""
     return 0 if target.parent is None else 1 + depth(target.parent)
+
+
+def rides(obj: Any, carrier: Any) -> bool:
+    """Whether an object is a child of another, or a child's child, by plain parents without constraints."""
+    while obj.parent is not None and obj.parent_type == 'OBJECT' and not obj.constraints:
+        if obj.parent == carrier:
+            return True
+        obj = obj.parent
+    return False
+
+
+def is_moved(obj: Any, carrier: Any = None) -> bool:
+    """Whether an object is moved by keys, its own or its parents' up to what carries it."""
+    own = any(path in PLACED_BY for path, _ in animated_channels(obj))
+    return own or (obj.parent not in {None, carrier} and is_moved(obj.parent, carrier))
 
 
 def put(target: Any, place: FloatArray, turn: FloatArray) -> None:

@@ -29,7 +29,7 @@ from ..core.options import METHODS, USED_BY, SolverOptions
 from .effector_properties import CLASSES as EFFECTOR_CLASSES
 from .effector_properties import POISE_PG_effector
 from .joint_properties import CLASSES as JOINT_CLASSES
-from .joint_properties import OVERRIDE, POISE_PG_joint, POISE_PG_mass, POISE_PG_role
+from .joint_properties import OVERRIDE, POISE_PG_joint, POISE_PG_mass, POISE_PG_mesh_mass, POISE_PG_role
 
 if TYPE_CHECKING:
     from bpy.types import bpy_prop_collection_idprop
@@ -114,8 +114,22 @@ class POISE_PG_armature(PropertyGroup):
         items=(
             ('ROLES', "By Role", "As the parts of people's bodies, where the table of roles is theirs"),
             ('LENGTHS', "By Length", "As a body of one density, thicker where its bones are longer"),
+            ('MESHES', "By Mesh", "As the meshes that go with them, of one density, when last measured"),
         ),
         default='ROLES',
+        override=OVERRIDE,
+    )
+    mesh_masses: CollectionProperty(
+        name="Mesh Masses",
+        description="What of the meshes goes with each bone, as it was measured",
+        type=POISE_PG_mesh_mass,
+        override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'},
+    )
+    mesh_volume: FloatProperty(
+        name="Mesh Volume",
+        description="What the meshes enclose in all, as it was measured",
+        min=0.0,
+        unit='VOLUME',
         override=OVERRIDE,
     )
     body_mass: FloatProperty(
@@ -324,6 +338,8 @@ class POISE_PG_armature(PropertyGroup):
         joints: bpy_prop_collection_idprop[POISE_PG_joint]
         masses: bpy_prop_collection_idprop[POISE_PG_mass]
         mass_source: str
+        mesh_masses: bpy_prop_collection_idprop[POISE_PG_mesh_mass]
+        mesh_volume: float
         body_mass: float
         roles: bpy_prop_collection_idprop[POISE_PG_role]
         active_role: int

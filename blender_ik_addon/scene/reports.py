@@ -27,9 +27,14 @@ MISSED_WHAT: Final = MappingProxyType(
 )
 """What follows an amount, for kinds of effectors of which it does not go without saying."""
 
+FAR: Final = 10.0
+"""Length [m] from which lengths are told in metres: nobody counts the digits of 27960 mm."""
+
 
 def length_text(length: float) -> str:
-    """Write a length [m] in millimetres, to three digits."""
+    """Write a length [m] in millimetres, to three digits; in metres if it is far."""
+    if abs(length) >= FAR:
+        return f"{length:.1f} m"
     return f"{_three_digits(1e3 * length)} mm"
 
 

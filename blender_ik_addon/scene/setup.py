@@ -22,6 +22,7 @@ from ..core.roles import Character, Role
 from ..core.rotation import EULER_ORDERS, nearest_euler
 from ..core.skeleton import Skeleton
 from .armature import Armature, read_armature
+from .attachment import attach
 from .dependence import dependence
 from .effector_properties import POISE_PG_effector
 from .effectors import target_of
@@ -311,6 +312,8 @@ def _set_effectors(
             continue
         collection = collection or _targets_collection(armature_object)
         _show(target, part, character, armature_object, collection)
+        if target.parent is None:
+            attach(target, armature_object)
         made.append((part, target))
     _follow_hips(settings.effectors, parts, made)
     return tuple(added), (*kept, *poles_kept), removed, notes
@@ -319,7 +322,7 @@ def _set_effectors(
 def _follow_hips(entries: Any, parts: Sequence[Part], made: Sequence[tuple[Part, Object]]) -> None:
     """Parent the targets of head, tail and the like to that of the hips, so that they go where the body goes.
 
-    Hands and feet stay where they are in the world, on a table or on the ground.
+    Hands and feet stay where they are, on a table or on the ground, unless the whole character is moved.
     """
     hips = {part.figure: part.name for part in parts if part.what == "hips"}
     targets = {entry.part: entry.target for entry in entries if entry.part}

@@ -14,7 +14,8 @@ import numpy as np
 from ..core import Skeleton
 from ..core.arrays import FloatArray
 from ..core.rotation import matrix_from_rotvec, rotvec_from_matrix
-from .effectors import NO_SCALE, orientations
+from .armature import NO_SCALE
+from .effectors import orientations
 
 NOWHERE: Final = 1e-9
 """Length [m] at and below which a vector has no direction."""

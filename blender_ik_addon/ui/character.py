@@ -4,11 +4,11 @@
 # pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
 """Setting a character up, and what belongs to it: roles, limits, presets, mirroring."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
-from bpy.types import Context
+from bpy.types import Context, Object
 
 from ..core.errors import IKError
 from ..scene import posing
@@ -122,11 +122,41 @@ class POISE_OT_read_limits(ArmatureOperator):
         return {'FINISHED'}
 
 
-class POISE_OT_edit_limits(ArmatureOperator):
+class _BoneEntries(ArmatureOperator):
+    """Gives the selected bones entries of their own, or takes these away; not registered itself."""
+
+    removal: ClassVar[str]
+    """The action that takes entries away."""
+
+    if TYPE_CHECKING:
+        action: str
+
+    def own(self, armature: Object, bones: list[str]) -> None:
+        """Give bones entries."""
+        raise NotImplementedError
+
+    def remove(self, armature: Object, bones: list[str]) -> None:
+        """Take the entries of bones away."""
+        raise NotImplementedError
+
+    def execute(self, context: Context) -> set[str]:
+        bones = selected_bones(context)
+        if not bones:
+            self.report({'ERROR'}, "Select bones in Pose Mode")
+            return {'CANCELLED'}
+        try:
+            (self.remove if self.action == self.removal else self.own)(require_armature(context), bones)
+        except IKError as error:
+            return refuse(self, error)
+        return {'FINISHED'}
+
+
+class POISE_OT_edit_limits(_BoneEntries):
     """Give the selected bones limits of their own, or let them have those of the rig again"""
 
     bl_idname = "poise.edit_limits"
     bl_label = "Edit Limits"
+    removal = 'RIG'
 
     action: EnumProperty(
         name="Action",
@@ -138,31 +168,20 @@ class POISE_OT_edit_limits(ArmatureOperator):
         default='OWN',
     )
 
-    if TYPE_CHECKING:
-        action: Literal['OWN', 'RIG']
+    def own(self, armature: Object, bones: list[str]) -> None:
+        for bone in bones:
+            posing.own_limits(armature, bone)
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
-        bones = selected_bones(context)
-        if not bones:
-            self.report({'ERROR'}, "Select bones in Pose Mode")
-            return {'CANCELLED'}
-        try:
-            if self.action == 'RIG':
-                posing.remove_limits(armature, bones)
-            else:
-                for bone in bones:
-                    posing.own_limits(armature, bone)
-        except IKError as error:
-            return refuse(self, error)
-        return {'FINISHED'}
+    def remove(self, armature: Object, bones: list[str]) -> None:
+        posing.remove_limits(armature, bones)
 
 
-class POISE_OT_edit_masses(ArmatureOperator):
+class POISE_OT_edit_masses(_BoneEntries):
     """Give the selected bones masses of their own, or let them weigh their share of the body"""
 
     bl_idname = "poise.edit_masses"
     bl_label = "Edit Masses"
+    removal = 'REMOVE'
 
     action: EnumProperty(
         name="Action",
@@ -174,22 +193,25 @@ class POISE_OT_edit_masses(ArmatureOperator):
         default='OWN',
     )
 
-    if TYPE_CHECKING:
-        action: Literal['OWN', 'REMOVE']
+    def own(self, armature: Object, bones: list[str]) -> None:
+        posing.own_masses(armature, bones)
+
+    def remove(self, armature: Object, bones: list[str]) -> None:
+        posing.remove_masses(armature, bones)
+
+
+class POISE_OT_measure_meshes(ArmatureOperator):
+    """Measure the meshes that go with the armature's bones, and let bones weigh by their volumes"""
+
+    bl_idname = "poise.measure_meshes"
+    bl_label = "Measure Meshes"
 
     def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
-        bones = selected_bones(context)
-        if not bones:
-            self.report({'ERROR'}, "Select bones in Pose Mode")
-            return {'CANCELLED'}
         try:
-            if self.action == 'REMOVE':
-                posing.remove_masses(armature, bones)
-            else:
-                posing.own_masses(armature, bones)
+            report = posing.measure_meshes(require_armature(context))
         except IKError as error:
             return refuse(self, error)
+        self.report({'WARNING'} if report.notes else {'INFO'}, report.summary())
         return {'FINISHED'}
 
 
@@ -288,6 +310,7 @@ CLASSES = (
     POISE_OT_read_limits,
     POISE_OT_edit_limits,
     POISE_OT_edit_masses,
+    POISE_OT_measure_meshes,
     POISE_OT_save_preset,
     POISE_OT_load_preset,
     POISE_OT_mirror,

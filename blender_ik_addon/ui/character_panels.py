@@ -126,9 +126,8 @@ class POISE_PT_limits(_ArmaturePanel):
             ends.alert = entry.use_limit[axis] and entry.lower[axis] > entry.upper[axis]
             ends.prop(entry, "lower", index=axis, text="")
             ends.prop(entry, "upper", index=axis, text="")
-            row = box.row(align=True)
-            row.prop(entry, "stiffness", index=axis, text="Stiff", slider=True)
-            row.prop(entry, "preferred", index=axis, text="Likes")
+            box.prop(entry, "stiffness", index=axis, text="Stiffness", slider=True)
+            box.prop(entry, "preferred", index=axis, text="Preferred Angle")
         row = layout.row()
         row.prop(entry, "is_held")
         row.prop(entry, "may_move")
@@ -150,6 +149,14 @@ class POISE_PT_masses(_ArmaturePanel):
         column.use_property_split = True
         column.use_property_decorate = False
         column.prop(settings, "mass_source")
+        if settings.mass_source == 'MESHES':
+            column.operator("poise.measure_meshes", icon='MESH_DATA')
+            measured = (
+                f"{1e3 * settings.mesh_volume:.3g} litres, {len(settings.mesh_masses)} bones"
+                if settings.mesh_masses
+                else "Not measured yet: bones weigh by role"
+            )
+            column.label(text=measured, icon='INFO' if settings.mesh_masses else 'ERROR')
         column.prop(settings, "body_mass")
         bone = active_bone(context)
         if not bone:

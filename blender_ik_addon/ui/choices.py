@@ -15,6 +15,7 @@ from ..scene import posing
 from ..scene.effector_properties import POISE_PG_effector
 from ..scene.properties import settings_of
 from .acting import EffectorOperator, refuse, require_armature
+from .shown import shown_effector
 
 
 class POISE_OT_add_choice(EffectorOperator):
@@ -26,7 +27,7 @@ class POISE_OT_add_choice(EffectorOperator):
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
         settings = settings_of(armature)
-        index = settings.active_effector
+        index = shown_effector(context, armature)
         entry: Any = settings.effectors[index] if index < len(settings.effectors) else None
         there = set() if entry is None else {entry.target, *(other.target for other in entry.others)}
         wanted = [chosen for chosen in context.selected_objects if chosen not in {armature, *there}]
@@ -52,7 +53,7 @@ class POISE_OT_remove_choice(EffectorOperator):
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
         try:
-            posing.remove_choice(armature, settings_of(armature).active_effector, self.number)
+            posing.remove_choice(armature, shown_effector(context, armature), self.number)
         except IKError as error:
             return refuse(self, error)
         return {'FINISHED'}

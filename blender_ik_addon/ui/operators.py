@@ -27,6 +27,7 @@ from .acting import (
     require_armature,
     selected_bones,
 )
+from .shown import keep_armature, show_effector, shown_effector
 
 
 class POISE_OT_add_effector(ArmatureOperator):
@@ -67,9 +68,8 @@ class POISE_OT_add_effector(ArmatureOperator):
         count = len(settings.effectors)
         try:
             for name in names:
-                settings.active_effector = posing.add_effector(
-                    armature, name, kind=self.kind, make_target=self.make_targets
-                )
+                index = posing.add_effector(armature, name, kind=self.kind, make_target=self.make_targets)
+                show_effector(context, armature, index)
         except IKError as error:
             refused = refuse(self, error)
             return {'FINISHED'} if len(settings.effectors) > count else refused
@@ -84,13 +84,13 @@ class POISE_OT_remove_effector(EffectorOperator):
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
-        settings = settings_of(armature)
-        index = settings.active_effector
+        index = shown_effector(context, armature)
         try:
             posing.remove_effector(armature, index)
         except IKError as error:
             return refuse(self, error)
-        settings.active_effector = max(0, min(index, len(settings.effectors) - 1))
+        show_effector(context, armature, max(0, min(index, len(settings_of(armature).effectors) - 1)))
+        keep_armature(context, armature)
         return {'FINISHED'}
 
 
@@ -111,16 +111,17 @@ class POISE_OT_move_effector(EffectorOperator):
         direction: Literal['UP', 'DOWN']
 
     def execute(self, context: Context) -> set[str]:
-        settings = settings_of(require_armature(context))
-        index = settings.active_effector
+        armature = require_armature(context)
+        settings = settings_of(armature)
+        index = shown_effector(context, armature)
         place = index + (-1 if self.direction == 'UP' else 1)
         if not 0 <= place < len(settings.effectors):
             return {'CANCELLED'}  # it is at the end of the list already
         try:
-            posing.move_effector(require_armature(context), index, place)
+            posing.move_effector(armature, index, place)
         except IKError as error:
             return refuse(self, error)
-        settings.active_effector = place
+        show_effector(context, armature, place)
         return {'FINISHED'}
 
 
@@ -153,6 +154,29 @@ class POISE_OT_make_targets(Operator):
         return {'FINISHED'}
 
 
+class POISE_OT_attach_targets(Operator):
+    """Let targets that stay behind go where the armature goes, as its children: to move a whole character"""
+
+    bl_idname = "poise.attach_targets"
+    bl_label = "Attach Targets"
+    bl_options = {'REGISTER', 'UNDO'}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obstacle = obstacle_to(context)
+        if not obstacle and not posing.staying_behind(require_armature(context)):
+            obstacle = "Every target goes where the armature goes, or where its own parent goes"
+        return possible(cls, obstacle)
+
+    def execute(self, context: Context) -> set[str]:
+        try:
+            report = posing.attach_targets(require_armature(context))
+        except IKError as error:
+            return refuse(self, error)
+        self.report({'WARNING'} if report.notes else {'INFO'}, report.summary())
+        return {'FINISHED'} if report.attached else {'CANCELLED'}
+
+
 class POISE_OT_pin(EffectorOperator):
     """Hold the bone of the active effector where it is now, or let it go again"""
 
@@ -176,7 +200,7 @@ class POISE_OT_pin(EffectorOperator):
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
         settings = settings_of(armature)
-        index = settings.active_effector
+        index = shown_effector(context, armature)
         pinned = index < len(settings.effectors) and settings.effectors[index].pinned
         release = self.action == 'UNPIN' or (self.action == 'TOGGLE' and pinned)
         try:
@@ -195,7 +219,7 @@ class POISE_OT_store_pose(EffectorOperator):
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
         try:
-            count = posing.store_pose(armature, settings_of(armature).active_effector)
+            count = posing.store_pose(armature, shown_effector(context, armature))
         except IKError as error:
             return refuse(self, error)
         self.report({'INFO'}, f"Stored the pose of {counted(count, 'bone')}")
@@ -295,6 +319,7 @@ CLASSES = (
     POISE_OT_remove_effector,
     POISE_OT_move_effector,
     POISE_OT_make_targets,
+    POISE_OT_attach_targets,
     POISE_OT_pin,
     POISE_OT_store_pose,
     POISE_OT_solve_pose,

@@ -10,7 +10,7 @@ the drawing alone. Nothing of this is there in background mode but the switches,
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import blf
@@ -44,8 +44,11 @@ IMPORTANCE: Final = ('PRIORITY', 'MISS', 'LIMIT')
 SMALL: Final = 0.85
 """Size of notes and limits against that of other texts [1]."""
 
-SHADE: Final = (0.0, 0.0, 0.0, 0.35)
-"""Colour behind texts."""
+SHADE: Final = (0.0, 0.0, 0.0, 0.6)
+"""Colour behind texts: dark enough for the light theme, whose viewport is of a middle grey."""
+
+PALENESS: Final = 0.35
+"""How far the colours of texts go towards white [1]: the plain red of a line is too dark for thin letters."""
 
 MARGIN: Final = 8.0
 """Between texts and what is beside the view [pixels]."""
@@ -157,14 +160,22 @@ def _marks(context: Context) -> Marks:
     space: Any = context.space_data
     if not settings.show or not space.overlay.show_overlays or armature is None:
         return Marks()
-    wanted = Wanted(settings.targets, settings.priorities, settings.limits, settings.balance)
+    data: Any = armature.data
+    active = data.bones.active if armature.mode == 'POSE' else None
+    wanted = Wanted(
+        settings.targets,
+        settings.priorities,
+        settings.limits,
+        settings.balance,
+        active_bone=active.name if active is not None else "",
+    )
     key = (armature.session_uid, context.scene.frame_current_final, wanted)
     if key != _drawing.key:
         _drawing.key, _drawing.marks = key, Marks()
         if _drawing.drag is not None:
             _drawing.marks = drag_marks(_drawing.drag)
             if settings.limits or settings.balance:
-                wanted = Wanted(False, False, settings.limits, settings.balance)
+                wanted = replace(wanted, targets=False, priorities=False)
                 _drawing.marks += marks_of(armature, context.evaluated_depsgraph_get(), wanted)
         else:
             _drawing.marks = marks_of(armature, context.evaluated_depsgraph_get(), wanted)
@@ -257,8 +268,7 @@ def _texts(texts: Sequence[Text], view: View, look_now: Look, borders: tuple[flo
     shown = [
         (text, place)
         for text, place in zip(texts, view.pixels(np.array([text.place for text in texts])), strict=True)
-        # Comparisons with nan are false: what is behind the eye is not shown either.
-        if 0.0 <= place[0] <= view.size[0] and 0.0 <= place[1] <= view.size[1]
+        if is_seen(place, view.size, borders[1])
     ]
     shown.sort(key=lambda item: IMPORTANCE.index(item[0].role))
     if not shown:
@@ -279,12 +289,29 @@ def _texts(texts: Sequence[Text], view: View, look_now: Look, borders: tuple[flo
     blf.shadow(0, 5, 0.0, 0.0, 0.0, 0.9)
     for (text, _place), corner in zip(shown, corners, strict=True):
         colours = {'MISS': look_now.missed, 'LIMIT': look_now.limit}
-        blf.color(0, *colours.get(text.role, look_now.text))
+        blf.color(0, *_pale(colours.get(text.role, look_now.text)))
         for row, (line, size) in enumerate(reversed(_lines_of(text, look_now))):
             _sized(line, size, scale)
             blf.position(0, float(corner[0]), float(corner[1] + row * line_height), 0.0)
             blf.draw(0, line)
     blf.disable(0, blf.SHADOW)
+
+
+def is_seen(place: FloatArray, size: Sequence[float], right: float) -> bool:
+    """Whether a text belongs to something that is seen: neither beside the view nor under the sidebar.
+
+    Args:
+        place: What it belongs to, (2,) [pixels]; nan behind the eye.
+        size: Width and height of the view [pixels].
+        right: Where the sidebar begins [pixels].
+    """
+    # Beside the sidebar nobody could tell to what the text belongs. Comparisons with nan are false.
+    return bool(0.0 <= place[0] <= min(size[0], right) and 0.0 <= place[1] <= size[1])
+
+
+def _pale(colour: Colour) -> Colour:
+    red, green, blue = (part + PALENESS * (1.0 - part) for part in colour[:3])
+    return red, green, blue, colour[3]
 
 
 def _shade(corners: FloatArray, sizes: FloatArray, below: float) -> None:

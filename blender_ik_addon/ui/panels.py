@@ -5,11 +5,12 @@
 
 import textwrap
 from math import degrees, inf
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import bpy
-from bpy.types import Context, Object, Panel, UILayout, UIList
+from bpy.types import Context, Object, Panel, Scene, UILayout, UIList
 
+from ..scene import posing
 from ..scene.effector_properties import PINNABLE, POISE_PG_effector
 from ..scene.effectors import lacks_target, target_use, what_of
 from ..scene.live import problem_of
@@ -18,18 +19,33 @@ from ..scene.rig import FLOOR_TOLERANCE
 from .acting import context_armature, require_armature
 from .choices import draw_choices
 from .overlay import draw_switches, overlay_of
+from .shown import shown_effector
 
-CHARACTER_WIDTH = 7.0
+CHARACTER_WIDTH = 6.5
 """About how wide a letter of Blender's interface is at scale 1 [pixel]; labels do not wrap by themselves."""
+
+BESIDE_WORDS = 88.0
+"""How much of the sidebar tabs, margins, a box and a sign take at scale 1 [pixel]."""
+
+FEWEST_CHARACTERS = 12
+"""How many letters a line has at least, however narrow the sidebar is: it is cut then."""
+
+ERROR_WIDTH = 2.4
+"""Width of the cell for a miss [widths of a button], so that names begin to be cut at the same length."""
 
 Icon = Literal['NONE', 'BLANK1', 'ARMATURE_DATA', 'CHECKMARK', 'DOT', 'ERROR', 'INFO']
 
 
+def fitting_characters(width: float, scale: float) -> int:
+    """Give how many letters fit into a line of a sidebar of a width [pixel] at an interface scale [1]."""
+    return max(FEWEST_CHARACTERS, int((width / scale - BESIDE_WORDS) / CHARACTER_WIDTH))
+
+
 def draw_words(layout: UILayout, context: Context, text: str, icon: Icon = 'NONE') -> None:
     """Draw sentences as lines that fit the sidebar."""
-    width = context.region.width / (CHARACTER_WIDTH * context.preferences.system.ui_scale)
     column = layout.column(align=True)
-    for line in textwrap.wrap(text, max(16, int(width) - 6)):
+    fitting = fitting_characters(context.region.width, context.preferences.system.ui_scale)
+    for line in textwrap.wrap(text, fitting):
         column.label(text=line, icon=icon)
         icon = 'BLANK1' if icon != 'NONE' else 'NONE'
 
@@ -55,17 +71,48 @@ def draw_axes(
         row.prop(effector, property_name, index=index, text=axis, toggle=True)
 
 
-def draw_error(layout: UILayout, amount: float, unit: str, width: float, missed: bool) -> None:
-    """Draw an error in a cell that leaves room for the name; red where the target was missed."""
-    cell = layout.row(align=True)
-    cell.alignment = 'RIGHT'
-    cell.ui_units_x = width
-    cell.alert = missed
-    cell.label(text=f"{amount:.{2 if amount < 10.0 else 0}f}{unit}")
+def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[str, bool], ...]:
+    """Give the errors of the last solve as the panel shows them, and whether they are misses."""
+    found: list[tuple[str, bool]] = []
+    if item.error_position >= 0.0:
+        tolerance = min(data.tolerance_position, FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf)
+        # What only stays near a pose cannot miss it.
+        missed = item.error_position > tolerance and item.kind != 'STAY'
+        far = item.error_position >= 1.0
+        text = f"{item.error_position:.2f} m" if far else f"{rounded(1000.0 * item.error_position)} mm"
+        found.append((text, missed))
+    if item.error_rotation >= 0.0:
+        missed = item.error_rotation > data.tolerance_rotation and item.kind != 'STAY'
+        found.append((f"{rounded(degrees(item.error_rotation))}°", missed))
+    return tuple(found)
+
+
+def rounded(amount: float) -> str:
+    """Write a number so that a miss by little is seen, and one by much is short."""
+    return f"{amount:.{2 if amount < 1.0 else 1 if amount < 10.0 else 0}f}"
+
+
+def draw_errors(row: UILayout, errors: tuple[tuple[str, bool], ...]) -> None:
+    """Draw the miss of a line in red, or a tick: names need the room; all of it is told below the list."""
+    missed = [text for text, is_miss in errors if is_miss]
+    if errors and not missed:
+        row.label(text="", icon='CHECKMARK')
+    for text in missed[:1]:
+        cell = row.row(align=True)
+        cell.alignment = 'RIGHT'
+        cell.ui_units_x = ERROR_WIDTH
+        cell.alert = True
+        cell.label(text=text)
+
+
+def lacks_bone(item: POISE_PG_effector) -> bool:
+    """Whether the bone of an effector is not chosen, or is there no longer under this name."""
+    armature: Any = item.id_data
+    return item.bone not in armature.data.bones
 
 
 class POISE_UL_effectors(UIList):
-    """One effector a line: what it takes from its target, its name, its errors, and whether it is used."""
+    """One effector a line: kind, name and priority, then what it misses, and whether it is used."""
 
     def draw_item(
         self,
@@ -74,13 +121,13 @@ class POISE_UL_effectors(UIList):
         data: POISE_PG_armature,
         item: POISE_PG_effector,
         icon: int,
-        active_data: POISE_PG_armature,
+        active_data: Scene,
         active_property: str,
     ) -> None:
         """Draw one line; what is incomplete has a warning sign."""
         row = layout.row(align=True)
         row.active = item.enabled
-        if item.bone and not lacks_target(item):
+        if not (lacks_bone(item) or lacks_target(item)):
             row.label(text="", icon_value=UILayout.enum_item_icon(item, "kind", item.kind))
         else:
             row.label(text="", icon='ERROR')
@@ -89,14 +136,11 @@ class POISE_UL_effectors(UIList):
             row.label(text="", icon='PINNED')
         if item.taken and item.kind == 'ONE_OF':
             row.label(text=item.taken)
-        # What only stays near a pose cannot miss it.
-        if item.error_position >= 0.0:
-            tolerance = min(data.tolerance_position, FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf)
-            missed = item.error_position > tolerance and item.kind != 'STAY'
-            draw_error(row, 1000.0 * item.error_position, " mm", 2.4, missed)
-        if item.error_rotation >= 0.0:
-            missed = item.error_rotation > data.tolerance_rotation and item.kind != 'STAY'
-            draw_error(row, degrees(item.error_rotation), "°", 1.6, missed)
+        draw_errors(row, errors_of(data, item))
+        level = row.row(align=True)
+        level.alignment = 'RIGHT'
+        level.ui_units_x = 0.9
+        level.label(text=str(item.priority))
         row.prop(item, "enabled", text="")
 
 
@@ -171,7 +215,7 @@ class POISE_PT_effectors(_ArmaturePanel):
         settings = settings_of(armature)
         row = layout.row()
         row.template_list(
-            "POISE_UL_effectors", "", settings, "effectors", settings, "active_effector", rows=6
+            "POISE_UL_effectors", "", settings, "effectors", context.scene, "poise_shown", rows=6
         )
         buttons = row.column(align=True)
         buttons.operator("poise.add_effector", text="", icon='ADD')
@@ -179,15 +223,22 @@ class POISE_PT_effectors(_ArmaturePanel):
         buttons.separator()
         buttons.operator("poise.move_effector", text="", icon='TRIA_UP').direction = 'UP'
         buttons.operator("poise.move_effector", text="", icon='TRIA_DOWN').direction = 'DOWN'
+        buttons.separator()
+        buttons.operator("poise.select_target", text="", icon='RESTRICT_SELECT_OFF')
         if any(map(lacks_target, settings.effectors)):
             layout.operator("poise.make_targets", icon='EMPTY_AXIS')
+        moving = context.active_object == armature and armature.mode == 'OBJECT'
+        if moving and posing.staying_behind(armature):
+            layout.operator("poise.attach_targets", icon='LINKED')
         if not settings.effectors:
             text = "Press Set-up Character, or select bones in Pose Mode and press +."
             draw_words(layout, context, text, 'INFO')
-        elif settings.active_effector < len(settings.effectors):
-            effector = settings.effectors[settings.active_effector]
-            if effector.why:
-                draw_words(layout.box(), context, f"{effector.name}: {effector.why}", 'INFO')
+        elif (shown := shown_effector(context, armature)) < len(settings.effectors):
+            effector = settings.effectors[shown]
+            off = ", ".join(text for text, _ in errors_of(settings, effector))
+            if off:
+                words = ": ".join(part for part in (effector.name, f"{off} off", effector.why) if part)
+                draw_words(layout.box(), context, words, 'INFO')
             self.draw_effector(layout, armature, effector)
 
     def draw_effector(self, layout: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
@@ -195,8 +246,10 @@ class POISE_PT_effectors(_ArmaturePanel):
         column = layout.column()
         column.use_property_split = True
         column.use_property_decorate = False
+        kind = column.row()
+        kind.use_property_split = False
+        kind.prop(effector, "kind", text="")  # its names are long: they get the whole width
         column.prop_search(effector, "bone", armature.data, "bones")
-        column.prop(effector, "kind")
         self.draw_target(column, armature, effector)
         column.prop(effector, "priority")
         row = column.row()

@@ -38,6 +38,20 @@ SHORTCUTS: Final = (
 )
 """Blender has V, with Shift and with Alt, free in both modes."""
 
+INDUSTRY: Final = "industry_compatible"
+"""Blender's other keymap, in which V alone opens its own pie menu of views."""
+
+
+def shortcuts_in(keyconfig: str) -> tuple[Shortcut, ...]:
+    """Give the shortcuts beside a keymap of Blender, which is called as in the preferences."""
+    if keyconfig.lower() != INDUSTRY:
+        return SHORTCUTS
+    return tuple(
+        shortcut._replace(shift=True, alt=True) if shortcut.menu == PIE else shortcut
+        for shortcut in SHORTCUTS
+    )
+
+
 _added: list[tuple[KeyMap, KeyMapItem]] = []
 """What was registered, to be taken away again."""
 
@@ -62,7 +76,7 @@ def register() -> None:
     keyconfig = bpy.context.window_manager.keyconfigs.addon
     if bpy.app.background or keyconfig is None:
         return  # nobody there to press a key
-    for shortcut in SHORTCUTS:
+    for shortcut in shortcuts_in(bpy.context.preferences.keymap.active_keyconfig):
         keymap = keyconfig.keymaps.new(name=shortcut.keymap)
         add: Any = keymap.keymap_items.new
         item = add(shortcut.operator, shortcut.key, 'PRESS', shift=shortcut.shift, alt=shortcut.alt)

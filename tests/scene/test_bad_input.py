@@ -139,9 +139,10 @@ def test_a_bone_that_is_scaled_to_nothing_is_told_and_the_rest_set_up():
 def test_a_target_on_the_rig_that_it_drives_is_told_by_the_next_set_up():
     armature = builders.humanoid()
     posing.setup_character(armature)
-    armature.poise.effectors[0].target.parent = armature
+    target = armature.poise.effectors[0].target
+    target.parent, target.parent_type, target.parent_bone = armature, 'BONE', "head"
     report = posing.setup_character(armature)
-    assert any("depends on the armature (parented to 'humanoid')" in note for note in report.notes)
+    assert any("depends on the armature (parented to bone 'head'" in note for note in report.notes)
     with pytest.raises(IKError, match="depends on the armature"):
         posing.solve_pose(armature)
 

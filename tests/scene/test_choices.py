@@ -127,7 +127,8 @@ def test_what_cannot_be_chosen_is_refused_in_words(case: str):
     if case == "deleted":
         bpy.data.objects.remove(bpy.data.objects["rail 1"])
     elif case == "child":
-        bpy.data.objects["rail 1"].parent = armature
+        rail: Any = bpy.data.objects["rail 1"]
+        rail.parent, rail.parent_type, rail.parent_bone = armature, 'BONE', armature.pose.bones[0].name
     elif case == "other kind":
         armature.poise.effectors[0].kind = 'POSITION'
     before = [list(bone.matrix_basis) for bone in armature.pose.bones]

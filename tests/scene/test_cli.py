@@ -112,6 +112,24 @@ def test_which_armature_is_meant_must_be_clear(capsys: pytest.CaptureFixture[str
     assert "both --start and --end" in capsys.readouterr().err
 
 
+def test_a_file_that_blender_could_not_open_is_no_reason_to_bake_the_default_scene(
+    shot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def answer(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["blender", "-b", *arguments, "--command", "poise", "bake"])
+        return cli.run(["bake"]), capsys.readouterr().err
+
+    assert bpy.data.filepath == ""  # as where Blender has gone on with its default scene
+    assert answer("missing.blend") == (2, "poise: ERROR: there is no file 'missing.blend'\n")
+    spoilt = tmp_path / "spoilt.blend1"
+    spoilt.write_text("nothing")
+    assert answer(str(spoilt))[1].startswith(f"poise: ERROR: {str(spoilt)!r} cannot be opened")
+    assert "no armature with effectors" in answer()[1]  # no file asked for: the scene that there is
+    assert "no armature with effectors" in answer("--python", "make.py")[1]
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    assert answer(str(shot))[0] == 0
+
+
 def test_where_nothing_can_be_saved_it_is_said(shot: Path, capsys: pytest.CaptureFixture[str]):
     for option, name in (("--output", "out.blend"), ("--report", "report.json")):
         assert cli.run(["bake", str(shot), option, str(shot.parent / "no" / name)]) == 2

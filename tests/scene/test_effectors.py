@@ -128,7 +128,19 @@ def other_rig(bone_follows: Any = None) -> Any:
 
 
 DEPENDENT: dict[str, tuple[Callable[[Any, Any], object], str]] = {
-    "child of the rig": (lambda rig, goal: parented(goal, rig), "(parented to 'humanoid')"),
+    "child of the rig, which goes where one of its bones goes": (
+        lambda rig, goal: constrained(parented(goal, rig).parent, other_rig(bone_follows=rig)),
+        "(parented to 'humanoid', constrained (COPY_LOCATION) to 'other', "
+        "constrained (COPY_LOCATION) to 'humanoid')",
+    ),
+    "child of the rig, which a bone drives": (
+        lambda rig, goal: driven(parented(goal, rig).parent, rig, bone="head"),
+        "(parented to 'humanoid', driven by 'humanoid')",
+    ),
+    "child of a vertex of a skin that is a child": (
+        lambda rig, goal: parented(goal, parented(skin(rig), rig, kind='ARMATURE'), kind='VERTEX'),
+        "(parented to 'skin', parented to 'humanoid')",
+    ),
     "child of a bone": (
         lambda rig, goal: parented(goal, rig, bone="head"),
         "(parented to bone 'head' of 'humanoid')",
@@ -151,8 +163,8 @@ DEPENDENT: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     ),
     "driven by a bone": (lambda rig, goal: driven(goal, rig, bone="head"), "(driven by 'humanoid')"),
     "driven by a child": (
-        lambda rig, goal: driven(goal, parented(builders.empty("between"), rig)),
-        "(driven by 'between', parented to 'humanoid')",
+        lambda rig, goal: driven(goal, parented(builders.empty("between"), rig, bone="head")),
+        "(driven by 'between', parented to bone 'head' of 'humanoid')",
     ),
     "constrained to a rig that follows": (
         lambda rig, goal: constrained(goal, other_rig(bone_follows=rig), bone="bone.001"),
@@ -196,6 +208,14 @@ def muted(constraint: Any) -> Any:
 INDEPENDENT: dict[str, Callable[[Any, Any], object]] = {
     "a muted constraint": lambda rig, goal: muted(constrained(goal, rig)),
     "a constraint without influence": lambda rig, goal: setattr(constrained(goal, rig), "influence", 0.0),
+    "child of the rig": lambda rig, goal: parented(goal, rig),
+    "child of a child of the rig, whose bones follow it": lambda rig, goal: constrained(
+        parented(parented(goal, builders.empty("between")).parent, rig).parent.pose.bones["head"], goal
+    ),
+    "child of the rig, a bone of which it drives": lambda rig, goal: (
+        parented(goal, rig),
+        driven(rig.pose.bones["head"], goal),
+    ),
     "the armature's parent": lambda rig, goal: parented(rig, goal),
     "a sibling": lambda rig, goal: parented(goal, parented(rig, builders.empty("root")).parent),
     "its place is not what the armature deforms": lambda rig, goal: parented(goal, skin(rig)),

@@ -778,7 +778,7 @@ def test_a_wrong_effector_is_not_added():
 def test_what_cannot_be_pinned_or_stored_is_refused():
     armature = figure()
     add(armature, 'AIM', "head")
-    with pytest.raises(IKError, match=r"'head' cannot be pinned.*Position, Orientation, Both"):
+    with pytest.raises(IKError, match=r"'head' cannot be pinned.*Position, Orientation, Position and"):
         posing.pin(armature, 0)
     with pytest.raises(RuntimeError, match=r"choose the kind Stay Near"):
         bpy.ops.poise.store_pose()

@@ -2,6 +2,7 @@
 """Marks say in the world what is going on; nothing is drawn here, and without a window nothing could be."""
 
 from math import radians
+from typing import Any
 
 import bpy
 import numpy as np
@@ -30,7 +31,7 @@ def figure(*bones: str, kind: str = 'POSITION') -> bpy.types.Object:
 def marks(armature: bpy.types.Object, **wanted: bool) -> Marks:
     """Marks at the present pose, of the wanted kinds alone."""
     bpy.context.view_layer.update()
-    kinds = dict.fromkeys(("targets", "priorities", "limits", "balance"), False) | wanted
+    kinds: dict[str, Any] = dict.fromkeys(("targets", "priorities", "limits", "balance"), False) | wanted
     return marks_of(armature, bpy.context.evaluated_depsgraph_get(), Wanted(**kinds))
 
 
@@ -49,7 +50,9 @@ def test_a_line_leads_from_the_bone_to_its_target_and_is_warm_where_it_is_missed
     np.testing.assert_allclose(missed.end, target.location[:], atol=1e-6)
     assert (missed.heat, reached.heat) == (1.0, 0.0)
     assert [text.text for text in found.texts] == ["hand.L: 300 mm"]
-    target.location.z -= 0.3 - 0.0015  # three tolerances
+    target.location.z += 27.0
+    assert [text.text for text in marks(armature, targets=True).texts] == ["hand.L: 27.3 m"]
+    target.location.z -= 27.3 - 0.0015  # three tolerances
     assert 0.1 < marks(armature, targets=True).lines[0].heat < 0.5
 
 
@@ -111,11 +114,41 @@ def test_a_joint_on_its_limit_has_an_arc_about_its_head_and_a_name():
     assert away[-1] @ behind < 0.0
     bone.rotation_euler.x = radians(20.0)
     assert not marks(armature, limits=True)
+    bone.ik_min_x, bone.rotation_euler.x = 0.0, -1e-15  # as a solve leaves it
+    assert [text.text for text in marks(armature, limits=True).texts] == ["forearm.L: X 0°"]
+    bone.ik_min_x = radians(-10.0)
     bone.rotation_euler.x = radians(-10.0)
     found = marks(armature, limits=True)
     assert [text.text for text in found.texts] == ["forearm.L: X -10°"]
     behind = np.cross(bone.x_axis, bone.y_axis)
     assert (np.array(found.lines[-1].end) - head) @ behind > 0.0
+
+
+def test_joints_on_limits_that_follow_one_another_are_told_together_and_the_active_one_in_full():
+    armature = figure("hand.L", "hand.R")
+
+    def bend(*bones: str) -> None:
+        for name in bones:
+            bone = armature.pose.bones[name]
+            bone.use_ik_limit_x, bone.ik_min_x, bone.ik_max_x = True, radians(-10.0), radians(30.0)
+            bone.rotation_euler.x = radians(30.0)
+
+    def told(active_bone: str = "") -> set[str]:
+        bpy.context.view_layer.update()
+        wanted = Wanted(targets=False, priorities=False, active_bone=active_bone)
+        found = marks_of(armature, bpy.context.evaluated_depsgraph_get(), wanted)
+        return {text.text for text in found.texts}
+
+    bend("upper_arm.L", "forearm.L", "forearm.R")
+    assert told() == {"upper_arm.L, forearm.L: on limits", "forearm.R: X 30°"}
+    bend("hand.L")
+    assert told() == {"upper_arm.L to hand.L: 3 on limits", "forearm.R: X 30°"}
+    assert told("hand.L") == told() | {"hand.L: X 30°"}
+    assert told("forearm.R") == told()
+    # An arm is no part of the spine from which it comes: where it forks the chain goes straight on.
+    bend("spine.001", "spine.002", "spine.003", "shoulder.L")
+    assert "spine.001 to spine.003: 3 on limits" in told()
+    assert "shoulder.L to hand.L: 4 on limits" in told()
 
 
 def test_the_centre_of_mass_is_over_the_support_or_not():
@@ -160,6 +193,20 @@ def test_a_drag_shows_what_it_holds_and_what_gives_way():
     assert any(point.role == 'LOOSE_PIN' and point.heat == 1.0 for point in torn.points)
 
 
+def test_a_drag_shows_where_effectors_hold():
+    armature = figure("foot.L", "hand.R")
+    bpy.ops.object.mode_set(mode='POSE')
+    posing.add_effector(armature, "head", kind='ORIENTATION')  # holds no place
+    drag = Drag(armature, "hand.L")
+    held = {name: (firm, was.tolist(), now.tolist()) for name, firm, was, now in drag.pins()}
+    assert set(held) == {"foot.L", "hand.R", "foot.R", "hips"}
+    for name in ("foot.L", "hand.R"):
+        head = armature.matrix_world @ armature.pose.bones[name].head
+        assert held[name][0]
+        np.testing.assert_allclose(held[name][1:], [head[:]] * 2, atol=1e-6)
+    assert [point.role for point in drag_marks(drag).points].count('PIN') == 3
+
+
 def test_the_hull_of_places_goes_round_them():
     places = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.5], [2.0, 2.0], [0.0, 2.0], [1.0, 0.0]])
     np.testing.assert_array_equal(convex_hull(places), [[0.0, 0.0], [2.0, 0.0], [2.0, 2.0], [0.0, 2.0]])
@@ -170,6 +217,15 @@ def test_the_hull_of_places_goes_round_them():
 
 
 # What is there without a window
+
+
+def test_a_text_is_drawn_only_where_what_it_belongs_to_is_seen():
+    size, sidebar = (800.0, 600.0), 550.0
+    seen = {(10.0, 10.0), (549.0, 590.0)}
+    under_the_sidebar, beside, above, behind = (560.0, 300.0), (-1.0, 10.0), (100.0, 601.0), (np.nan, np.nan)
+    hidden = {under_the_sidebar, beside, above, behind}
+    for place in seen | hidden:
+        assert overlay.is_seen(np.array(place), size, sidebar) == (place in seen), place
 
 
 def test_nothing_draws_in_background():

@@ -9,7 +9,10 @@ from typing import Any
 import bpy
 import pytest
 
+from blender_ik_addon.scene import posing
 from blender_ik_addon.ui import panels
+
+from . import builders
 
 UI = Path(__file__).parents[2] / "blender_ik_addon" / "ui"
 
@@ -66,6 +69,24 @@ def test_everything_has_a_tooltip():
     # Blender puts the full stop itself, and something else where there is no text.
     wrong = {"", "(undocumented operator)"}
     assert [name for name, text in found if text.strip() in wrong or text.endswith(".")] == []
+
+
+def test_an_effector_whose_bone_was_renamed_lacks_it():
+    armature = builders.humanoid()
+    entry = armature.poise.effectors[posing.add_effector(armature, "hand.L")]
+    assert not panels.lacks_bone(entry)
+    armature.data.bones["hand.L"].name = "paw.L"
+    assert panels.lacks_bone(entry)
+    entry.bone = ""
+    assert panels.lacks_bone(entry)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_lines_fit_the_sidebar(scale: float):
+    # As counted in a window: what is longer ends in dots there.
+    assert panels.fitting_characters(200.0 * scale, scale) <= 17
+    assert 28 <= panels.fitting_characters(292.0 * scale, scale) <= 32
+    assert panels.fitting_characters(0.0, scale) == panels.FEWEST_CHARACTERS
 
 
 def test_reasons_in_brackets_are_left_to_the_list():

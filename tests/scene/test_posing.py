@@ -546,10 +546,14 @@ def shear(armature: Any) -> None:
     armature.rotation_euler = (np.pi / 4, 0.0, 0.0)  # so that all axes are equally long
 
 
+def parent_to_bone(obj: Any, armature: Any) -> None:
+    obj.parent, obj.parent_type, obj.parent_bone = armature, 'BONE', "bone.002"
+
+
 def follow_child(armature: Any) -> None:
     goal = target(armature)
     between = builders.empty("between")
-    between.parent, between.parent_type, between.parent_bone = armature, 'BONE', "bone.002"
+    parent_to_bone(between, armature)
     goal.parent = between
 
 
@@ -582,9 +586,9 @@ BAD_INPUT: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda a: setattr(a.poise.effectors[0], "target", a),
         "its target is the armature 'arm' itself",
     ),
-    "target parented to the rig": (
-        lambda a: setattr(target(a), "parent", a),
-        "depends on the armature that follows it (parented to 'arm')",
+    "target parented to a bone of the rig": (
+        lambda a: parent_to_bone(target(a), a),
+        "depends on the armature that follows it (parented to bone 'bone.002' of 'arm')",
     ),
     "target parented to a bone two steps away": (
         follow_child,
@@ -687,7 +691,8 @@ def test_a_linked_armature_is_refused(use: Callable[[Any], object], tmp_path: An
     ("frames", "words"),
     [
         ([], "there are no frames to bake"),
-        (range(5, 5), "there are no frames to bake"),
+        (range(5, 5), "they start at 5 and end at 4"),
+        (range(250, 2), "they start at 250 and end at 1"),
         ([3, 2], "frame 2 is given after 3: give each once, in increasing order"),
         ([3, 3], "frame 3 is given after 3"),
         ([1, 2.5], "frame 2.5 cannot be baked: frames are whole numbers"),
@@ -1280,7 +1285,7 @@ def test_adding_without_a_target_makes_none():
 
 def wrong_uses(armature: Any, nothing: Any = None) -> dict[str, Callable[[], object]]:
     child = builders.empty("child")
-    child.parent = armature
+    parent_to_bone(child, armature)
     nose = armature.poise.effectors.add()
     nose.name = nose.bone = "nose"
     bpy.context.view_layer.update()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Shortcuts take nothing from Blender, and are there only where somebody can press them."""
 
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import bpy
 import pytest
 
 from blender_ik_addon.ui import menus, shortcuts
-from blender_ik_addon.ui.shortcuts import SHORTCUTS, Shortcut
+from blender_ik_addon.ui.shortcuts import SHORTCUTS, Shortcut, shortcuts_in
 
 EVERYWHERE = (
     "3D View",
@@ -25,12 +26,12 @@ EVERYWHERE = (
 """Keymaps that count in the 3D viewport in any mode; one of these would be shadowed by those of the mode."""
 
 
-@pytest.fixture(scope="module")
-def keymaps() -> dict[str, list[Any]]:
+@cache
+def keymaps_of(described_in: str) -> dict[str, list[Any]]:
     """Blender's own keymaps by name, from the file that describes them: in background they are empty."""
     scripts = Path(bpy.utils.system_resource('SCRIPTS'))
-    path = scripts / "presets" / "keyconfig" / "keymap_data" / "blender_default.py"
-    spec = spec_from_file_location("poise_test_blender_default", path)
+    path = scripts / "presets" / "keyconfig" / "keymap_data" / f"{described_in}.py"
+    spec = spec_from_file_location(f"poise_test_{described_in}", path)
     assert spec is not None
     assert spec.loader is not None
     described: Any = module_from_spec(spec)
@@ -48,8 +49,14 @@ def uses(item: Any, shortcut: Shortcut) -> bool:
     return bool(keys.get("any")) or held == [shortcut.shift, False, shortcut.alt, False]
 
 
-@pytest.mark.parametrize("shortcut", SHORTCUTS, ids=lambda s: f"{s.keymap}: {s.operator}")
-def test_blender_itself_does_nothing_with_these_keys(keymaps: dict[str, list[Any]], shortcut: Shortcut):
+@pytest.mark.parametrize(
+    ("described_in", "shortcut"),
+    [("blender_default", shortcut) for shortcut in shortcuts_in("Blender")]
+    + [("industry_compatible_data", shortcut) for shortcut in shortcuts_in("Industry_Compatible")],
+    ids=lambda value: value if isinstance(value, str) else f"{value.keymap}: {value.operator}",
+)
+def test_blender_itself_does_nothing_with_these_keys(described_in: str, shortcut: Shortcut):
+    keymaps = keymaps_of(described_in)
     assert {shortcut.keymap, *EVERYWHERE} <= set(keymaps)
     taken = [
         f"{name}: {item[0]}"
@@ -60,10 +67,13 @@ def test_blender_itself_does_nothing_with_these_keys(keymaps: dict[str, list[Any
     assert taken == []
 
 
-def test_a_key_that_blender_uses_would_be_found(keymaps: dict[str, list[Any]]):
+def test_a_key_that_blender_uses_would_be_found():
+    keymaps = keymaps_of("blender_default")
     grab, paste = Shortcut("Pose", "poise.drag", key="G"), Shortcut("Pose", "poise.drag", key="V")
     assert [item[0] for item in keymaps["Pose"] if uses(item, grab)] == ["transform.translate"]
     assert [item[0] for item in keymaps["Pose"] if uses(item, paste)] == []
+    views = [item for item in keymaps_of("industry_compatible_data")["3D View"] if uses(item, SHORTCUTS[0])]
+    assert [item[0] for item in views] == ["wm.call_menu_pie"]
 
 
 def test_every_shortcut_leads_somewhere():

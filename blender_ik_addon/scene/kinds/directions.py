@@ -5,7 +5,8 @@ import numpy as np
 
 from ...core import AimAt, PointPole, Task
 from ...core.tasks.poles import STRAIGHT
-from ..effectors import NO_SCALE, Effector
+from ..armature import NO_SCALE
+from ..effectors import Effector
 from ..stage import Goal, Posed, Space, Stage, across, angle_between, points_of, size, swung
 from .base import Errors, Kind
 
