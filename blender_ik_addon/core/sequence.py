@@ -39,6 +39,7 @@ from .problem import Problem
 from .skeleton import Pose
 from .solution import Status, TaskError, reached_message, result_message
 from .solver import SLACK, Criteria, objective_of, solve_system
+from .threads import one_thread
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -203,6 +204,9 @@ class SequenceJob:
 
     def run(self) -> Iterator[float]:
         """Solve; gives the part done in (0, 1] now and then."""
+        return one_thread.steps(self._run())
+
+    def _run(self) -> Iterator[float]:
         frames = len(self._values)
         if not frames:
             return

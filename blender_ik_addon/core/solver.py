@@ -38,6 +38,7 @@ from .problem import Problem, System
 from .skeleton import CHANNELS, Pose
 from .solution import Solution, Status, TaskError, result_message
 from .starts import other_starts
+from .threads import one_thread
 
 SLACK: Final = 0.1
 """Part of the tolerances [1] by which the residual of a level may rise without counting as worse."""
@@ -85,6 +86,7 @@ def solve(
     return solve_system(problem.assemble(pose.as_batch()), pose, options, callback)
 
 
+@one_thread
 def solve_system(
     system: System,
     pose: Pose,

@@ -17,6 +17,7 @@ from .problem import Problem, System
 from .skeleton import Pose
 from .solution import Solution
 from .solver import Criteria, Search, objective_of, solve_system
+from .threads import one_thread
 
 
 class Tracker:
@@ -58,6 +59,7 @@ class Tracker:
         """Where the body is now."""
         return self._pose
 
+    @one_thread
     def solve(
         self,
         targets: Sequence[FloatArray],
