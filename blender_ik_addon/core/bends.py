@@ -8,6 +8,7 @@ product of a curvature with a change needs no matrix, but sums along the channel
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -90,11 +91,17 @@ class AngularBend:
 
 def _mirrored(product: FloatArray) -> FloatArray:
     """The symmetric matrices with the upper triangles of (F, nv, nv)."""
-    upper = product * np.tri(product.shape[-1], dtype=np.float64).T
+    upper = product * _upper(product.shape[-1])
     full = upper + np.swapaxes(upper, -1, -2)
     diagonal = np.einsum("fvv->fv", full)
     diagonal *= 0.5
     return full
+
+
+@lru_cache(maxsize=8)
+def _upper(size: int) -> FloatArray:
+    """1 on and above the diagonal, else 0, (size, size)."""
+    return frozen(np.triu(np.ones((size, size))))
 
 
 def summed_product(left: FloatArray, right: FloatArray) -> FloatArray:

@@ -371,7 +371,8 @@ class System:
             start = 0
             for rows in level:
                 end = start + sum(rows.row_counts)
-                total += rows.curvature(posed, own[:, start:end])
+                if own[:, start:end].any():
+                    total += rows.curvature(posed, own[:, start:end])
                 start = end
         return total
 

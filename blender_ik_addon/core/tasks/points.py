@@ -118,6 +118,8 @@ class PointRows(AxisRows):
         """The pose that was asked for last, and where the points are there."""
         self._missed: tuple[PosedMechanism, FloatArray] | None = None
         """Likewise, and how far they are from their targets."""
+        self._moving: tuple[PosedMechanism, FloatArray] | None = None
+        """Likewise, and how they move."""
 
     def _points(self, posed: PosedMechanism) -> FloatArray:
         """Where the points are, (F, E, 3) [m], which residual, Jacobian and errors of one pose all need."""
@@ -130,6 +132,12 @@ class PointRows(AxisRows):
         if self._missed is None or self._missed[0] is not posed:
             self._missed = posed, self._points(posed) - self._target
         return self._missed[1]
+
+    def _motion(self, posed: PosedMechanism) -> FloatArray:
+        """The derivative of the points, (F, E, 3, nv), which Jacobian and curvatures of one pose all need."""
+        if self._moving is None or self._moving[0] is not posed:
+            self._moving = posed, posed.point_jacobian(self._anchors, self._points(posed))
+        return self._moving[1]
 
     def aimed(self, targets: Sequence[FloatArray]) -> PointRows:
         """The same rows of one frame with other places, (3,) each."""
@@ -144,7 +152,7 @@ class PointRows(AxisRows):
 
     def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Residual and Jacobian."""
-        jacobian = posed.point_jacobian(self._anchors, self._points(posed))
+        jacobian = self._motion(posed)
         return self.residual(posed), self._rows(jacobian if self._plain else self._weights @ jacobian)
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
@@ -160,9 +168,8 @@ class PointRows(AxisRows):
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> PointBend:
         """Exact, from the second derivatives of the points."""
-        points = self._points(posed)
         forces = (np.swapaxes(self._weights, -1, -2) @ self._forces(multipliers)[..., None])[..., 0]
-        return posed.point_bend(self._anchors, forces, posed.point_jacobian(self._anchors, points))
+        return posed.point_bend(self._anchors, forces, self._motion(posed))
 
     def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Points and targets, (F, E, 3) each [m]."""
