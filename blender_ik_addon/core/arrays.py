@@ -27,10 +27,10 @@ def frozen(array: npt.ArrayLike, dtype: type[np.generic] = np.float64) -> npt.ND
 
     An array that is one already, and nobody's view, is returned as it is.
     """
-    if isinstance(array, np.ndarray) and array.dtype == dtype:
+    if isinstance(array, np.ndarray) and array.dtype.type is dtype and array.dtype.isnative:
         flags = array.flags
         if flags.owndata and flags.c_contiguous and not flags.writeable:
-            return cast(npt.NDArray[np.generic], array)
+            return cast("npt.NDArray[np.generic]", array)
     copy = np.array(array, dtype=dtype, order="C", copy=True)
     copy.setflags(write=False)
     return copy
