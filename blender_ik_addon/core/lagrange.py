@@ -179,7 +179,7 @@ class Conditions(NamedTuple):
             outside = box.leaves(step.change)
             if free is not None:
                 outside &= free
-            index = np.flatnonzero(np.logical_or.reduce(outside, axis=1))
+            (index,) = np.logical_or.reduce(outside, axis=1).nonzero()
             if not len(index):
                 break
             if number == 0:

@@ -362,7 +362,7 @@ class _Walk:
         )
         if done is not None:
             bent &= ~done
-        index = np.flatnonzero(bent)
+        (index,) = bent.nonzero()
         if not len(index):
             return there
         some, objective = there, self._objective
