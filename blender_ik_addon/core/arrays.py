@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Array types of the core, and the frozen copies that its dataclasses hold."""
+"""Array types of the core, the frozen copies that its dataclasses hold, and products of stacked arrays."""
 
 from typing import TypeVar, cast, overload
 
@@ -41,3 +41,8 @@ def alike(thing: _Thing) -> _Thing:
     other = object.__new__(type(thing))
     other.__dict__.update(thing.__dict__)
     return other
+
+
+def times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Products of matrices (..., m, n) and vectors (..., n), (..., m)."""
+    return (matrices @ vectors[..., None])[..., 0]

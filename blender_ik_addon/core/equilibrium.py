@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A pose in which pulls of bounded strength, limits and the preferred pose balance.
 
-Each task t pulls with a force that hardly grows with its residual r_t, and a spring draws every channel to
-its preferred value. The pose rests where the energy
+Each group t of tasks pulls with a force that hardly grows with its residual r_t, and a spring draws every
+channel to its preferred value. The pose rests where the energy
 
     Φ(u) = Σ_t F_t (√(δ² + |r_t|²) − δ + ½κ|r_t|²) + ½|w(u)|² + ½c|b(u)|²,  lower <= u <= upper,
 
-w = u − preferred and b how far channels are inside the margins of their limits, has a minimum. A task that
+w = u − preferred and b how far channels are inside the margins of their limits, has a minimum. A group that
 needs less than its strength F_t to be held is met, but for a small part of δ; one that needs more gives way,
 and goes on pulling with little more than F_t: an exact penalty [NocedalWright2006 §17.2], rounded off by δ.
+A group may be a task, as in `yielding`, or a whole level of them, as in `pursuit`: then strengths without end
+would give what strict levels do.
 So what is weak yields to what is strong, as with levels of priorities, but gradually: Φ is smooth, and its
 minimum moves smoothly with the targets, also where tasks begin to give way and where nothing can be reached
 any more, as long as forces are not many times those of the springs: then a body has several poses to be
 stretched into, and snaps from one to the next.
 
 **Margins.** A limb that is pulled straight ends on the limit of its knee, and what pushes it back would push
-on its two ends and not bend it: it would stay straight until it snaps. So each limit has a margin, narrower
-where the preferred pose is nearer to the limit, in which a spring of stiffness c draws the channel out again.
+on its two ends and not bend it: it would stay straight until it snaps. So each limit may have a margin,
+narrower where the preferred pose is nearer to the limit, in which a spring of stiffness c draws the channel
+out again.
 
 **Steps** are Newton's. The force F_t y_t of a task, |y_t| <= 1, is carried along as an unknown of its own,
 y_t √(δ² + |r_t|²) = r_t, and both equations are linearised together [ChanGolubMulet1999]: plain Newton steps
 would fail as soon as a residual is larger than δ. The curvature of the tasks counts with the forces y, for it
-is what decides far out of reach; where the model is not convex it is shifted until it is. Limits are an
-active set in each step.
+is what decides far out of reach; where the model is not convex, directions that bend down are taken to bend
+up as much: a shift of all would let one of them, as the pole of a straight limb, stop all the others. Limits
+are an active set in each step.
 
 **Pace.** The change of a pose may be bounded, angle by angle: then the pose is the one with the least Φ so
 near to where it began, in which what holds firmly holds, and goes on from there the next time.
@@ -36,6 +40,7 @@ All of this is for one frame, in the units of `objective`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,6 +48,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .objective import Objective, Stand
+from .pulls import Pulls
 
 GROWTH: Final = 0.1
 """κ [1]: growth of a pull with the distance, in reaches or [rad]. Without it two equal pulls would not care
@@ -66,11 +72,9 @@ FIRST_RADIUS: Final = 0.05
 SMALLEST_RADIUS: Final = 1e-7
 """Trust radius [rad] below which nothing gets better any more."""
 
-SHIFT: Final = (0.3, 4.0, 16.0)
-"""Shift of a model that is not convex: the first that is tried, by what it grows, and which part of the last
-one that was needed is tried first [1]."""
-MOST_SHIFT: Final = 1e12
-"""Shift [1] at which the model is taken as it is: nothing in it is finite then."""
+LEAST_CURVATURE: Final = 2.0
+"""Least curvature of a model that was not convex [1], twice that of the wish; more by as much as a direction
+has bent down."""
 
 CORRECTIONS: Final = 3
 """Most second-order corrections of a step, each one forward kinematics."""
@@ -82,15 +86,17 @@ LARGE_STEP: Final = 1e-4
 QUADRATIC: Final = 1e-4
 """Change [rad] in a step of Newton's method after which the next one would change nothing to speak of."""
 STILL: Final = 1e-6
-"""The same in a step that was shifted or cut short [rad]."""
+"""The same in a step of a model that was not convex, or that was cut short [rad]."""
 MET: Final = 1e-2
 """Miss of orientations [rad] up to which they curve as those that are met, which costs less: only how fast
 steps converge hangs on it."""
+YIELDING: Final = 1.15
+"""√(δ² + |r|²) by δ [1] of what half of its strength holds."""
 ROUNDING: Final = 1e-12
 """Part of Φ, and of 1, that may be rounding."""
 
 ACTIVE_SETS: Final = 40
-"""Most sets of limits, or shifts, that are tried for a step."""
+"""Most sets of limits that are tried for a step."""
 RELEASED: Final = 1e-9
 """Slope away from a limit [1] from which a channel is let go."""
 
@@ -118,8 +124,9 @@ class _Step:
     moving: IntArray
     """Channels that no limit holds."""
     inverse: FloatArray
-    """Of the curvature of those, shifted where it was not convex."""
-    shift: float
+    """Of the curvature of those, made convex where it was not."""
+    plain: bool
+    """Whether it was convex as it is."""
     fall: float
     """By how much the model falls."""
 
@@ -135,39 +142,43 @@ class Equilibrium:
         softness: float,
         last: Equilibrium | None = None,
         most_turn: float | None = None,
+        *,
+        groups: Sequence[int] | None = None,
+        margins: bool = True,
     ) -> None:
         """Prepare.
 
         Args:
-            objective: Tasks in the order in which their system stacks them, of weight 1, in one level.
+            objective: The tasks.
             values: Where to start, (1, nv); brought inside the limits.
             strengths: F, (T,).
             softness: δ [1], in reaches or [rad].
             last: One for the same tasks with other targets, whose forces and limits are likely to hold here.
             most_turn: How far each angle may change at most [rad]; None for as far as it needs.
+            groups: How many of the stacked rows pull together, (T,); None for each task by itself.
+            margins: Whether limits have margins.
         """
         self._objective, self._softness = objective, softness
-        counts = np.array(objective.system.row_counts, dtype=np.int64)
+        counts = np.array(objective.system.row_counts if groups is None else groups, dtype=np.int64)
         self._starts = np.cumsum(counts) - counts
-        self._task_of = np.repeat(np.arange(len(counts)), counts)
-        self._together: BoolArray = self._task_of[:, None] == self._task_of
-        """Which rows are of the same task, (m, m)."""
+        self._group_of = np.repeat(np.arange(len(counts)), counts)
+        self._together: BoolArray = self._group_of[:, None] == self._group_of
+        """Which rows are of the same group, (m, m)."""
         self._angular: BoolArray = np.concatenate(objective.system.angular_rows)
         """Which rows are angles, (m,)."""
         self._strengths = strengths
-        self._strength = strengths[self._task_of]  # (m,)
+        self._strength = strengths[self._group_of]  # (m,)
         self.stand: Stand = objective.stand(objective.clipped(objective.unwound(values)))
         """Where the pose is."""
-        self._pull: FloatArray = np.zeros(len(self._task_of))
+        self._pull: FloatArray = np.zeros(len(self._group_of))
         """y, (m,)."""
         self._held: BoolArray = np.zeros(values.shape[1], dtype=np.bool_)
         """Channels that limits hold, (nv,)."""
-        self._shift = 0.0
         self._radius = MAX_CHANGE
         if last is not None and last.alike(self):
             self._radius = last._radius
-            self._pull, self._held, self._shift = last.carried
-        self._margins = _margins(objective)
+            self._pull, self._held = last.carried
+        self._margins = _margins(objective) if margins else np.zeros((2, values.shape[1]))
         turns = objective.weight * (np.inf if most_turn is None else most_turn)
         self._turns: FloatArray = np.where(objective.system.rotates, turns, np.inf)
         """How far each channel may go from where it began, (nv,)."""
@@ -193,7 +204,7 @@ class Equilibrium:
             if after <= energy + ROUNDING * (1.0 + abs(energy)):
                 self._pull = self._pull_after(model.jacobian @ step.change, share)
                 self.stand, energy, known = trial, after, None
-                plain = step.shift == 0.0 and share == 1.0
+                plain = step.plain and share == 1.0
                 self.settled = size * share <= (QUADRATIC if plain else STILL)
                 radius = min(MAX_CHANGE, GROW * radius)
             else:
@@ -215,9 +226,9 @@ class Equilibrium:
         return bool(self._stopped.any())
 
     @property
-    def carried(self) -> tuple[FloatArray, BoolArray, float]:
-        """What is likely to hold for other targets too: forces y, channels held by limits, the shift."""
-        return self._pull, self._held & ~self._stopped, self._shift
+    def carried(self) -> tuple[FloatArray, BoolArray]:
+        """What is likely to hold for other targets too: forces y, and channels held by limits."""
+        return self._pull, self._held & ~self._stopped
 
     def alike(self, other: Equilibrium) -> bool:
         """Whether another has as many rows and channels."""
@@ -225,26 +236,30 @@ class Equilibrium:
 
     # Forces
 
-    def forces(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """The slopes of what each task adds to Φ, (T, nv), that of Φ, (nv,), and what limits hold, (nv,)."""
-        jacobian = self._objective.stacked_jacobian(self.stand.posed)[0]
-        residual = self.stand.residual[0]
-        rows = jacobian * self._force(residual)[:, None]
-        by_task: FloatArray = np.add.reduceat(rows, self._starts, axis=0)
-        slope = by_task.sum(axis=0) + self._drawn(self.stand.values)
-        return by_task, slope, self._held & ~self._stopped
+    @property
+    def gives_way(self) -> bool:
+        """Whether any group is off by more than it would be if half of its strength held it."""
+        return bool((self._sizes(self.stand.residual[0]) > YIELDING * self._softness).any())
 
-    def levers(self) -> FloatArray:
-        """The largest force that each task could have on the channels with its present pull, (T,)."""
+    def pulls(self, rows: Sequence[Sequence[int]]) -> Pulls:
+        """The forces at the pose, of tasks that have these of the stacked rows."""
         jacobian = self._objective.stacked_jacobian(self.stand.posed)[0]
-        squares = np.add.reduceat((jacobian**2).sum(axis=1), self._starts)
-        pulls = np.add.reduceat(self._force(self.stand.residual[0]) ** 2, self._starts)
-        return np.sqrt(squares * pulls)
+        force = self._force(self.stand.residual[0])
+        pulled = jacobian * force[:, None]
+        forces = np.array([pulled[list(own)].sum(axis=0) for own in rows])
+        levers = [np.linalg.norm(jacobian[list(own)]) * np.linalg.norm(force[list(own)]) for own in rows]
+        return Pulls(
+            forces=forces,
+            levers=np.array(levers, dtype=np.float64),
+            total=forces.sum(axis=0) + self._drawn(self.stand.values),
+            held=self._held & ~self._stopped,
+            values=self.stand.values[0],
+        )
 
     def _sizes(self, residual: FloatArray) -> FloatArray:
-        """√(δ² + |r|²) of the task of each row, (m,)."""
+        """√(δ² + |r|²) of the group of each row, (m,)."""
         squares = np.add.reduceat(residual**2, self._starts)
-        return np.sqrt(self._softness**2 + squares)[self._task_of]
+        return np.sqrt(self._softness**2 + squares)[self._group_of]
 
     def _force(self, residual: FloatArray) -> FloatArray:
         """∂Φ/∂r of the tasks, (m,)."""
@@ -278,7 +293,7 @@ class Equilibrium:
         crossed = np.outer(self._pull, residual / sizes)
         stiffness = np.where(self._together, -0.5 * (crossed + crossed.T), 0.0)
         stiffness += np.eye(len(residual))
-        stiffness *= self._strength / sizes  # the same for all rows of a task
+        stiffness *= self._strength / sizes  # the same for all rows of a group
         stiffness += np.diag(GROWTH * self._strength)
         slope = jacobian.T @ self._force(residual) + self._drawn(stand.values)
         bending = self._strength * (self._pull + GROWTH * residual)
@@ -297,13 +312,13 @@ class Equilibrium:
         return self._objective.bent(posed, [forces[None]])[0]
 
     def _pull_after(self, moved: FloatArray, share: float) -> FloatArray:
-        """The pulls after a share of a step that changes residuals by (m,), no longer than 1 for any task."""
+        """The pulls after a share of a step that changes residuals by (m,), for no group longer than 1."""
         residual = self.stand.residual[0]
         sizes = self._sizes(residual)
         unit = residual / sizes
-        along = np.add.reduceat(unit * moved, self._starts)[self._task_of]
+        along = np.add.reduceat(unit * moved, self._starts)[self._group_of]
         pull = self._pull + share * (unit + (moved - self._pull * along) / sizes - self._pull)
-        lengths = np.sqrt(np.add.reduceat(pull**2, self._starts))[self._task_of]
+        lengths = np.sqrt(np.add.reduceat(pull**2, self._starts))[self._group_of]
         return pull / np.maximum(1.0, lengths)
 
     # Steps
@@ -346,16 +361,13 @@ class Equilibrium:
         held: BoolArray = self._held & ((down >= 0.0) | (up <= 0.0))
         released = np.zeros(len(slope), dtype=np.bool_)
         change = np.zeros(len(slope))
-        shift, inverse = 0.0, np.zeros((0, 0))
+        plain, inverse = True, np.zeros((0, 0))
         moving: IntArray = np.flatnonzero(~held)
         for _ in range(ACTIVE_SETS):
             moving = np.flatnonzero(~held)
             part = curvature[np.ix_(moving, moving)]
-            if not _convex(part) and shift < MOST_SHIFT:
-                first, growth, fade = SHIFT
-                more = growth * shift if shift else max(first, self._shift / fade)
-                curvature = curvature + np.diag(np.full(len(slope), more - shift))
-                shift = more
+            if plain and not _convex(part):
+                plain, curvature = False, _bent_up(curvature)
                 continue
             inverse = np.asarray(np.linalg.inv(part), np.float64)
             ahead = slope + curvature[:, held] @ change[held]
@@ -381,9 +393,9 @@ class Equilibrium:
                 break
             held = held.copy()
             held[worst], released[worst] = False, True
-        self._held, self._shift = np.array(held, dtype=np.bool_), shift
+        self._held = np.array(held, dtype=np.bool_)
         fall = -float(slope @ change + 0.5 * change @ curvature @ change)
-        return _Step(change, moving, inverse, shift, fall)
+        return _Step(change, moving, inverse, plain, fall)
 
 
 def _margins(objective: Objective) -> FloatArray:
@@ -402,3 +414,9 @@ def _convex(matrix: FloatArray) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def _bent_up(matrix: FloatArray) -> FloatArray:
+    """A symmetric matrix that bends up where it has bent down [NocedalWright2006 §3.4], and everywhere."""
+    found, directions = np.linalg.eigh(matrix)
+    return (directions * np.maximum(found, LEAST_CURVATURE + np.maximum(-found, 0.0))) @ directions.T

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, frozen
+from .arrays import BoolArray, FloatArray, IntArray, frozen, times
 
 SINGULAR: Final = 1e-12
 """Added to the diagonal of JJᵀ as a part of its largest entry [1]: tasks may ask for the same thing."""
@@ -215,7 +215,7 @@ class Conditions(NamedTuple):
         """The step with some channels free (None: all) and the others at given changes."""
         jacobian, residual = self.jacobian, self.residual
         if free is not None and stopped is not None:
-            residual = residual + _times(jacobian, stopped)
+            residual = residual + times(jacobian, stopped)
             jacobian = jacobian * free[:, None, :]
         gram = jacobian @ jacobian.swapaxes(1, 2)
         floor = SINGULAR * np.maximum.reduce(_diagonal(gram), axis=1, initial=SMALLEST)
@@ -315,7 +315,7 @@ class _NullSpace:
 
     def multipliers(self, gradient: FloatArray) -> FloatArray:
         """Those with Jᵀy = −gradient as nearly as can be, (F, m)."""
-        return -_times(self.inverse, _times(self.jacobian, gradient))
+        return -times(self.inverse, times(self.jacobian, gradient))
 
     def projected_matrix(self, matrix: FloatArray) -> FloatArray:
         """P C P of symmetric matrices C (F, nv, nv), P = 1 − Jᵀ(JJᵀ)⁻¹J, by products with J alone."""
@@ -340,7 +340,7 @@ def multipliers_of(
     """Multipliers that come nearest to Jᵀy = −gradient and stay moderate, (F, m)."""
     square = jacobian @ np.swapaxes(jacobian, -1, -2)
     add_diagonal(square, damping)
-    return -_solved(square, _times(jacobian, gradient))
+    return -_solved(square, times(jacobian, gradient))
 
 
 def add_diagonal(matrices: FloatArray, value: FloatArray | float) -> None:
@@ -353,11 +353,6 @@ def _diagonal(matrices: FloatArray) -> FloatArray:
     """The diagonals of contiguous square matrices (F, m, m), to be written to, (F, m)."""
     size = matrices.shape[-1]
     return matrices.reshape(len(matrices), size * size)[:, :: size + 1]
-
-
-def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """(F, m, n) and (F, n) -> (F, m)."""
-    return (matrices @ vectors[..., None])[..., 0]
 
 
 def _transposed(matrices: FloatArray, vectors: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray
+from .arrays import BoolArray, FloatArray, times
 from .elements import basic_elements
 from .inverses import damped_inverse, null_space_projection
 from .objective import Objective, Point
@@ -33,7 +33,6 @@ from .rules import (
     pseudo_inverse_step,
     selectively_damped_step,
     springs_step,
-    times,
     transpose_step,
 )
 

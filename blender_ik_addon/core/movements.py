@@ -107,13 +107,19 @@ def path_angles(move: Movement, orders: Sequence[int]) -> FloatArray:
     for end in (move.start, move.end):
         count = max(2, int(np.ceil(abs(end) / STEP)) + 1)
         turns = np.linspace(0.0, end, count)
-        matrices = matrix_from_rotvec(turns[:, None] * move.axis)[:, None]
-        matrices = np.broadcast_to(matrices, (count, len(rows), 3, 3))
-        angles = continuous_euler(euler_from_matrix(matrices, rows), rows)
-        angles = _before_lock(angles, move.axis, rows)
+        angles = _turned(turns, move.axis, rows)
         # A range that begins beyond rest has no samples before its beginning.
         halves.append(angles[(turns >= move.start - EXACT) & (turns <= move.end + EXACT)])
     return np.concatenate([halves[0][::-1], halves[1]])
+
+
+def _turned(turns: FloatArray, axis: FloatArray, orders: IntArray) -> FloatArray:
+    """Euler angles of turns (k,) about an axis, which go on from 0, the first, (k, orders, 3) [rad]."""
+    shape = len(turns), len(orders), 3
+    if np.count_nonzero(axis) == 1:  # an axis of the joint: the turn is its angle in every order
+        return np.broadcast_to(turns[:, None, None] * axis, shape)
+    matrices = np.broadcast_to(matrix_from_rotvec(turns[:, None] * axis)[:, None], (*shape, 3))
+    return _before_lock(continuous_euler(euler_from_matrix(matrices, orders), orders), axis, orders)
 
 
 def _before_lock(angles: FloatArray, axis: FloatArray, orders: IntArray) -> FloatArray:

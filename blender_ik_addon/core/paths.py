@@ -136,11 +136,6 @@ class PathSolution:
     """The pose from which the first was solved."""
 
     @property
-    def final(self) -> Solution:
-        """That for the targets themselves."""
-        return self.solutions[-1]
-
-    @property
     def poses(self) -> Pose:
         """The start and the pose of each solution, (points + 2, n, 6)."""
         poses = [self.start, *(solution.pose for solution in self.solutions)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why tasks are missed where springs balance: told by the forces with which they pull.
+"""Why tasks are missed where forces balance: told by those with which they pull.
 
 `explanation` asks strictly, for a pose that a solve has left; that takes longer than a pose that follows a
 mouse has. Here each task pulls at the free channels with a known force, and what balances the pull of a

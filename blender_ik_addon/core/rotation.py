@@ -362,22 +362,6 @@ _TRACE_SIGNS = frozen([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
 _QUAT_ROWS = frozen([[0, 4, 5, 6], [4, 1, 9, 8], [5, 9, 2, 7], [6, 8, 7, 3]], np.int64)
 
 
-def quat_multiply(left: npt.ArrayLike, right: npt.ArrayLike) -> FloatArray:
-    """Return the Hamilton product (..., 4): the rotation `right` followed by the rotation `left`."""
-    left, right = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    w1, x1, y1, z1 = np.moveaxis(left, -1, 0)
-    w2, x2, y2, z2 = np.moveaxis(right, -1, 0)
-    return np.stack(
-        [
-            w1 * w2 - x1 * x2 - y1 * y2 - z1 * z2,
-            w1 * x2 + x1 * w2 + y1 * z2 - z1 * y2,
-            w1 * y2 - x1 * z2 + y1 * w2 + z1 * x2,
-            w1 * z2 + x1 * y2 - y1 * x2 + z1 * w2,
-        ],
-        axis=-1,
-    )
-
-
 def quat_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
     """Return the unit quaternions (..., 4) with w >= 0 of rotation matrices (..., 3, 3)."""
     matrix = np.asarray(matrix, dtype=np.float64)

@@ -33,7 +33,7 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray
+from .arrays import BoolArray, FloatArray, times
 from .errors import IKError
 from .inverses import RANK_TOLERANCE, damped_inverse, null_space_projection, pseudo_inverse, weighted_inverse
 
@@ -416,11 +416,6 @@ def _null_space(jacobian: FloatArray) -> tuple[FloatArray, BoolArray]:
     rank = (s > RANK_TOLERANCE * s.max(axis=-1, keepdims=True, initial=0.0)).sum(axis=-1)
     free: BoolArray = np.arange(nv) >= rank[..., None]
     return np.swapaxes(vt, -1, -2) * free[..., None, :], free
-
-
-def times(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Products of matrices and vectors with leading axes."""
-    return (matrix @ vector[..., None])[..., 0]
 
 
 def _dot(a: FloatArray, b: FloatArray) -> FloatArray:

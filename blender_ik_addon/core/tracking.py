@@ -91,7 +91,5 @@ class Tracker:
         """Follow targets of which some are alternatives: those taken before are kept within their margins."""
         solution = solve_system(system, self._pose, self._options, callback, kept=self._taken)
         self._pose = solution.pose
-        self._values = system.mechanism.values(self._pose)[None]
-        posed = system.place(self._values)
-        self._taken = system.nearest(posed)
+        self._taken = system.nearest(system.place(system.mechanism.values(self._pose)[None]))
         return solution

@@ -5,7 +5,8 @@ Strict levels decide who gives way, but what cannot be met is searched for by de
 other: that takes too long between two movements of a mouse, and a pose may jump from one to the next. Here
 each task has a strength, more than that of all that it should outdo together but not many times as much, and
 the pose is the one in which all pulls balance (`equilibrium`). That needs a few steps from where the body
-was, and moves smoothly with the targets.
+was, and moves smoothly with the targets. Live mode has the same balance with whole levels in place of tasks,
+and tends to the strict answer (`pursuit`); a drag stays with the balance, for nobody solves after it.
 
 *Firm* tasks have strengths by their levels. *Loose* tasks are weaker than all of them, and what nobody asks
 for stays near the pose in which it all began. Met is what needs less than its strength; of a stronger task a
@@ -23,13 +24,13 @@ import numpy as np
 from .arrays import FloatArray, IntArray
 from .equilibrium import Equilibrium
 from .errors import IKError
-from .explanation import Explanation, Limit, Reason
 from .objective import Objective
 from .options import SolverOptions
 from .problem import Problem, System
-from .skeleton import CHANNELS, Pose, Skeleton
+from .skeleton import Pose, Skeleton
 from .solution import TaskError
 from .tasks import MatchOrientation, ReachPoint, Task
+from .threads import one_thread
 
 LOOSE_STRENGTH: Final = 6.0
 """Strength of loose tasks [1]: they give way rather than keep a bone by more radians than these away from
@@ -50,12 +51,8 @@ SOFTNESS: Final = 1e-4
 STEP_ITERATIONS: Final = 12
 """Most iterations for one movement: what is left comes with the next. Most movements need 2 to 8."""
 
-PULLS: Final = 0.02
-"""Part of the force that it could have [1] from which a missed task pulls at anything: a straight limb does
-not pull at its joints."""
-
-TAKES_PART: Final = 0.1
-"""Part of the force of a missed task [1] from which what balances it is named."""
+LOOSE_LEVEL: Final = 2**31
+"""Number of the level of loose tasks [1]: below all others."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +110,7 @@ class Follower:
         """Where the body is now."""
         return self._pose
 
+    @one_thread
     def follow(
         self,
         firm: Sequence[Task],
@@ -154,7 +152,8 @@ class Follower:
         rest.relax(most_iterations)
         self._last = about, rest
         self._pose = system.mechanism.with_values(self._pose, rest.stand.values[0])
-        errors = self._errors(system, rest, [tasks[n].priority for n in order], len(firm), order)
+        levels = [tasks[number].priority if number < len(firm) else LOOSE_LEVEL for number in order]
+        errors = self._errors(system, rest, levels)
         told = [errors[order.index(number)] for number in range(len(tasks))]
         firm_errors, loose_errors = tuple(told[: len(firm)]), tuple(told[len(firm) :])
         change = float(np.abs(self._pose.channels - before).max(initial=0.0))
@@ -189,23 +188,32 @@ class Follower:
         self._taken = system.nearest(posed, kept)
         return system.taking(self._taken)
 
-    def _errors(
-        self, system: System, rest: Equilibrium, levels: Sequence[int], firm: int, order: Sequence[int]
-    ) -> list[TaskError]:
-        """By how much tasks are missed and why, in the order of the system."""
+    def _errors(self, system: System, rest: Equilibrium, levels: Sequence[int]) -> list[TaskError]:
+        """By how much tasks of these levels are missed, in the order of the system, and why firm ones are."""
         errors = system.errors(rest.stand.posed)[0].tolist()
         within = [self._tolerances[angular] for angular in system.angular]
         reached = [error <= most for error, most in zip(errors, within, strict=True)]
-        if all(reached):
-            whys: list[Explanation | None] = [None] * len(errors)
-        else:
-            whys = _explained(system, rest, errors, reached, levels, [number < firm for number in order])
+        pulls = None if all(reached) else rest.pulls(_rows(system.row_counts))
         return [
-            TaskError(label, error, angular, met, why)
-            for label, error, angular, met, why in zip(
-                system.labels, errors, system.angular, reached, whys, strict=True
+            TaskError(
+                label,
+                error,
+                angular,
+                met,
+                None
+                if met or pulls is None or levels[number] == LOOSE_LEVEL
+                else pulls.explanation(system, levels, number, error),
+            )
+            for number, (label, error, angular, met) in enumerate(
+                zip(system.labels, errors, system.angular, reached, strict=True)
             )
         ]
+
+
+def _rows(counts: Sequence[int]) -> list[range]:
+    """Which rows each task has, of those that are stacked task by task."""
+    ends = np.cumsum(counts).tolist()
+    return [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
 
 def _target_of(task: Task) -> FloatArray:
@@ -245,74 +253,3 @@ def _strengths(firm: Sequence[Task], loose: Sequence[Task]) -> FloatArray:
         [task.weight * by_level[task.priority] for task in firm]
         + [task.weight * LOOSE_STRENGTH for task in loose]
     )
-
-
-def _explained(
-    system: System,
-    rest: Equilibrium,
-    errors: Sequence[float],
-    reached: Sequence[bool],
-    levels: Sequence[int],
-    firm: Sequence[bool],
-) -> list[Explanation | None]:
-    """Why firm tasks were missed: what balances the force with which each pulls.
-
-    Args:
-        system: The tasks.
-        rest: What they came to.
-        errors: Of each task [m] or [rad].
-        reached: Whether it is within its tolerance.
-        levels: Its priority.
-        firm: Whether it is firm.
-    """
-    slopes, total, held = rest.forces()
-    levers = rest.levers()
-    names = system.labels
-    whys: list[Explanation | None] = []
-    for number, pull in enumerate(slopes):
-        if reached[number] or not firm[number]:
-            whys.append(None)
-            continue
-        size = float(np.linalg.norm(pull))
-        movable = bool(levers[number] > 0.0)
-        shares = -(slopes @ pull) / max(size, np.finfo(np.float64).tiny) ** 2
-        shares[number] = 0.0
-        limits: tuple[Limit, ...] = ()
-        others: list[int] = []
-        if size > PULLS * levers[number]:
-            pressed = np.where(held, total * pull, 0.0) / size**2
-            limits = tuple(
-                _limit(system, rest, int(column))
-                for column in np.argsort(-pressed)
-                if pressed[column] >= TAKES_PART
-            )
-            order = np.argsort(-shares).tolist()
-            others = [k for k in order if shares[k] >= TAKES_PART and firm[k] and levels[k] <= levels[number]]
-        above = [k for k in others if levels[k] < levels[number]]
-        beside = [k for k in others if levels[k] == levels[number] and names[k] != names[number]]
-        reason = Reason.OUT_OF_REACH
-        if movable and (limits or others):
-            reason = Reason.SHARED if beside else Reason.PRECEDENCE if above else Reason.LIMITS
-        whys.append(
-            Explanation(
-                task=names[number],
-                error=errors[number],
-                angular=system.angular[number],
-                reason=reason,
-                limits=limits,
-                outranked_by=tuple(dict.fromkeys(names[k] for k in above)),
-                levels=tuple(sorted({levels[k] for k in above})),
-                shares_with=tuple(dict.fromkeys(names[k] for k in beside)),
-                level=levels[number],
-                movable=movable,
-            )
-        )
-    return whys
-
-
-def _limit(system: System, rest: Equilibrium, column: int) -> Limit:
-    """The limit on which a free channel stands."""
-    joint, channel = divmod(int(system.mechanism.channels[column]), CHANNELS)
-    value = float(rest.stand.values[0, column])
-    upper = bool(value >= system.upper[column])
-    return Limit(system.problem.skeleton.names[joint], channel, value, upper, gain=0.0)

@@ -46,7 +46,7 @@ def read_settings(armature_object: Object) -> tuple[object, ...]:
         joints.foreach_get(name, buffer)
         entries.append(buffer.tobytes())
     masses = [(entry.name, entry.mass) for entry in settings.masses]
-    masses += [(entry.name, entry.share) for entry in settings.mesh_masses]
+    masses += [(entry.name, entry.share, *entry.centre) for entry in settings.mesh_masses]
     names = [joint.name for joint in joints]
     weighed = settings.body_mass, settings.mass_source, masses
     return settings.method, settings.move_root, weighed, names, entries

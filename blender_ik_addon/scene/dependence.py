@@ -61,7 +61,7 @@ def dependence(target: Object, armature_object: Object) -> tuple[str, ...]:
         seen.add((block, shape, posed))
         for use in _uses(block, shape) if posed else _uses_of_place(block):
             link = f"{use.how} {use.used.name!r}"
-            own = use.used in (armature_object, armature_object.data)
+            own = use.used == armature_object
             if own and use.posed:
                 return (link,)
             further = search(use.used, use.shape, not own)

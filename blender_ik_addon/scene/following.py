@@ -11,8 +11,9 @@ begin where others than live mode have left the bones. Nobody but the targets, t
 the settings and what holds the bones makes it start: a bone that is posed by hand stays until one of these
 changes. A new frame does too where the animation has moved the bones.
 
-While a tool moves targets under the mouse what cannot be met is not searched for, but hangs on springs
-(`core.pursuit`). Such a pose is noted as on its way: the first look without a tool solves for it.
+While a tool moves targets under the mouse what cannot be met is not searched for, but balanced
+(`core.pursuit`). Such a pose is noted as on its way: when the tool has ended it goes on to near the answer
+for as long as somebody looks, and then is solved for.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,6 +63,8 @@ class Occasion(Enum):
     """The user; auto-key is honoured."""
     GESTURE = "GESTURE"
     """The user, with a tool that is still running: it may be cancelled, so keys wait for its end."""
+    ENDING = "ENDING"
+    """The user, and it will be looked again: what a tool has left on its way may go on for some looks."""
     FRAME = "FRAME"
     """A new frame; nothing is keyed."""
 
@@ -238,6 +241,8 @@ def _follow_if_moved(
     posed = digest(channels.tobytes())
     memory, known = Memory.of(armature_object), _KNOWN.get(armature_object.session_uid)
     gesture = occasion is Occasion.GESTURE
+    going_on = occasion is Occasion.ENDING and (memory.aims, memory.posed) == (on_the_way(aims), posed)
+    is_moving = gesture or (going_on and not is_settled(armature_object))
     # What is on its way is good enough for as long as the tool runs.
     waits = gesture and memory.aims == on_the_way(aims) and is_settled(armature_object)
     wanted = on_the_way(aims) if waits else aims
@@ -272,7 +277,7 @@ def _follow_if_moved(
                     posed,
                     only_answered,
                     search,
-                    underway=gesture,
+                    underway=is_moving,
                     replayed=replayed,
                 )
                 wanted = aims if final else on_the_way(aims)
@@ -324,7 +329,7 @@ def _solve(
         posed: Digest of the pose that there is.
         only_answered: Whether nothing but bones that answered to the last solve has moved.
         search: Whether to start from other poses too where targets are missed.
-        underway: Whether targets are being moved, and somebody waits.
+        underway: Whether targets are being moved, or have just been, and somebody waits.
         replayed: Whether the animation has moved the bones.
     """
     rig = known.rig
@@ -370,7 +375,7 @@ def _solve(
 
 
 def is_underway(armature_object: Object) -> bool:
-    """Whether its pose is not yet what a solve gives: it waits for the end of the tool that is running."""
+    """Whether its pose is not yet what a solve gives, since a tool is running or has just ended."""
     known = _KNOWN.get(armature_object.session_uid)
     return known is not None and known.underway
 
@@ -447,8 +452,8 @@ def owes_keys(armature_object: Object) -> bool:
 
 def _settle_keys(armature_object: Object, known: _Known, memory: Memory, occasion: Occasion) -> None:
     """Key what has moved, now or after the tool that is running; or owe nothing."""
-    if occasion in (Occasion.USER, Occasion.GESTURE) and auto_keying():
-        if occasion is Occasion.GESTURE:
+    if occasion in (Occasion.USER, Occasion.GESTURE, Occasion.ENDING) and auto_keying():
+        if occasion is Occasion.GESTURE or known.underway:
             return
         skeleton = known.rig.armature.skeleton
         if known.tracked is not None:

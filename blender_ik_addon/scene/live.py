@@ -37,7 +37,7 @@ TOOL_PAUSE: Final = 0.1
 """After how long it is looked again whether a tool is still running, where its end is waited for [s]."""
 
 STEP_PAUSE: Final = 0.02
-"""The same where a pose is still moving towards where the mouse rests [s]."""
+"""The same where a pose is still moving towards where the mouse rests, or was let go [s]."""
 
 
 @dataclass
@@ -75,7 +75,7 @@ def problem_of(armature_object: Object) -> str:
 def _after_update(scene: Scene, depsgraph: Depsgraph) -> None:
     """Follow what the user, a script or undo has moved."""
     if not _AGAIN.running:
-        _follow_all(depsgraph, _user_occasion())
+        _follow_all(depsgraph, _user_occasion(again=bpy.app.timers.is_registered(_look_again)))
 
 
 @persistent
@@ -110,7 +110,9 @@ def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
         closely = scene_changed or not changed.isdisjoint((armature_object.session_uid, data.session_uid))
         closely = closely or bool(problem_of(armature_object))
         moved = _follow(armature_object, depsgraph, occasion, closely)
-        restless |= (moved and len(lives) > 1) or following.is_restless(armature_object)
+        # Who is on the way is looked at again in any case, after a while.
+        led = moved and len(lives) > 1 and not following.is_underway(armature_object)
+        restless |= led or following.is_restless(armature_object)
         owing |= occasion is not Occasion.FRAME and _waits_for_the_tool(armature_object)
     if _AGAIN.running:
         _AGAIN.restless |= restless
@@ -141,12 +143,12 @@ def _look_again() -> float | None:
     What is written in a handler is evaluated after it. So bodies that follow other bodies, and bones that
     answer to them, are not there in the same update; and a handler must not update the scene itself: in
     Blender 4.5 and 5.0 that ends in a crash later on, if an object has been added meanwhile. Keys wait for
-    the end of a tool that can still be cancelled, and for bodies to be at rest; and what cannot be met is
-    solved for when the tool has ended. That something waits is noted in the file: where this look is lost,
-    the next update does the same.
+    the end of a tool that can still be cancelled, and for bodies to be at rest; and what cannot be met goes
+    on to near the answer when the tool has ended, so that nothing jumps, and then is solved for. That
+    something waits is noted in the file: where this look is lost, the next update solves at once.
     """
     if _AGAIN.occasion is not Occasion.FRAME:
-        _AGAIN.occasion = _user_occasion()
+        _AGAIN.occasion = _user_occasion(again=True)
     found = [
         bpy.data.scenes[scene].view_layers.get(layer)
         for scene, layer in _AGAIN.places
@@ -168,8 +170,23 @@ def _look_again() -> float | None:
     lives = [found for view_layer in view_layers for found in live_armatures(view_layer)]
     if _AGAIN.occasion is Occasion.GESTURE and any(_waits_for_the_tool(found) for found in lives):
         return TOOL_PAUSE if all(following.is_settled(found) for found in lives) else STEP_PAUSE
+    if _AGAIN.occasion is Occasion.ENDING and any(_goes_on(found) for found in lives):
+        return STEP_PAUSE
     _AGAIN.places.clear()
     return None
+
+
+def _look_first() -> None:
+    """Let bodies follow what was moved while nobody looked: before the extension was enabled."""
+    for window in bpy.context.window_manager.windows:
+        _AGAIN.places.add((window.scene.name, window.view_layer.name))
+    _AGAIN.occasion = Occasion.USER
+    _look_again()
+
+
+def _goes_on(armature_object: Object) -> bool:
+    """Whether a body is on its way and nothing keeps it from that."""
+    return following.is_underway(armature_object) and not problem_of(armature_object)
 
 
 def _waits_for_the_tool(armature_object: Object) -> bool:
@@ -193,8 +210,11 @@ def _note(armature_object: Object, problem: str) -> None:
         _redraw()
 
 
-def _user_occasion() -> Occasion:
-    return Occasion.GESTURE if _gesture_is_running() else Occasion.USER
+def _user_occasion(*, again: bool) -> Occasion:
+    """What the user is about; with whether it will be looked again."""
+    if _gesture_is_running():
+        return Occasion.GESTURE
+    return Occasion.ENDING if again else Occasion.USER
 
 
 def _gesture_is_running() -> bool:
@@ -228,6 +248,9 @@ def register() -> None:
     """Add the handlers; files that are loaded leave them in place."""
     for name, handler in _HANDLERS:
         getattr(bpy.app.handlers, name).append(handler)
+    # Not here: while an extension is being enabled there is no context. Without a window there are no timers.
+    if not bpy.app.background:
+        bpy.app.timers.register(_look_first, first_interval=0.0)
 
 
 def unregister() -> None:
@@ -236,7 +259,8 @@ def unregister() -> None:
         handlers = getattr(bpy.app.handlers, name)
         if handler in handlers:  # others may have cleared the list
             handlers.remove(handler)
-    if bpy.app.timers.is_registered(_look_again):
-        bpy.app.timers.unregister(_look_again)
+    for look in (_look_again, _look_first):
+        if bpy.app.timers.is_registered(look):
+            bpy.app.timers.unregister(look)
     _AGAIN.places.clear()
     following.forget()

@@ -23,6 +23,7 @@ from ..core.volumes import bone_volumes
 from .armature import check_armature, read_armature, world_from_armature
 from .joint_properties import POISE_PG_mass
 from .properties import settings_of
+from .reports import counted, listed
 from .role_table import table_of
 from .skins import read_skin
 from .stage import Body
@@ -39,8 +40,7 @@ class MassReport:
 
     def summary(self) -> str:
         """Return how many bones have which weight together, for the status bar."""
-        count = len(self.bones)
-        return f"masses of {count} bone{'' if count == 1 else 's'} set, {self.total:.3g} kg in all"
+        return f"masses of {counted(len(self.bones), 'bone')} set, {self.total:.3g} kg in all"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class MeshReport:
         count = len(self.meshes)
         said = (
             f"{count} mesh{'' if count == 1 else 'es'} of {1e3 * self.volume:.3g} litres "
-            f"shared among {self.bones} bone{'' if self.bones == 1 else 's'}"
+            f"shared among {counted(self.bones, 'bone')}"
         )
         return "; ".join((said, *self.notes))
 
@@ -80,7 +80,7 @@ def measure_meshes(armature_object: Object) -> MeshReport:
         made = bone_volumes(bound.skin, bound.armature_from_joint, skeleton.parents)
     except IKError as error:
         raise IKError(
-            f"the meshes of {armature_object.name!r} ({_some(bound.meshes)}) cannot be weighed: {error}"
+            f"the meshes of {armature_object.name!r} ({listed(bound.meshes)}) cannot be weighed: {error}"
         ) from error
     notes = list(bound.notes)
     if made.unweighted:
@@ -102,11 +102,6 @@ def measure_meshes(armature_object: Object) -> MeshReport:
     settings.mesh_volume = made.total * scale**3
     settings.mass_source = 'MESHES'
     return MeshReport(int((made.shares > 0.0).sum()), bound.meshes, settings.mesh_volume, tuple(notes))
-
-
-def _some(names: tuple[str, ...]) -> str:
-    """The first few of some names."""
-    return ", ".join(repr(name) for name in names[:3]) + (" and others" if len(names) > 3 else "")
 
 
 def _measured(armature_object: Object, skeleton: Skeleton) -> tuple[FloatArray, FloatArray] | None:

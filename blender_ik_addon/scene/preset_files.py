@@ -6,6 +6,7 @@ Anybody may have written such a file, so that all of it is checked before anythi
 
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -60,6 +61,9 @@ NOT_UNIT: Final = 1e-3
 MOST_TARGETS: Final = 100
 """Largest number of targets of one effector that a file may ask for."""
 
+MOST_BYTES: Final = 2**25
+"""Size of a file [1] above which it is not read; limits and a pose of a thousand bones take a thirtieth."""
+
 
 def preset_folder(*, create: bool = False) -> Path:
     """Return the folder of presets in the user's folder for this extension.
@@ -100,7 +104,11 @@ def preset_path(name: str, folder: Path | None = None) -> Path:
 def read_preset(path: Path) -> dict[str, Any]:
     """Read and check a file, so that nothing is changed by one that is broken."""
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise IKError(f"preset {path.name!r} is not read: it is larger than {MOST_BYTES >> 20} MB")
         data = json.loads(path.read_text(encoding="utf-8"))
+        # An escaped half of a letter is none that Blender could be given; it would only refuse it half-way.
+        json.dumps(data, ensure_ascii=False).encode("utf-8")
     except OSError as error:
         raise IKError(f"preset {path.stem!r} cannot be read from {path.parent}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -188,6 +196,8 @@ def _check_record(record: Any, where: str, what: str) -> None:
     ):
         if not isinstance(record.setdefault(name, default), types):
             raise IKError(f"{where}.{name} is {record[name]!r}")
+    if isinstance(record["bend"], bool) or not abs(record["bend"]) < LARGEST:
+        raise IKError(f"{where}.bend is {record['bend']!r}")
     if record["order"] not in {item[0] for item in ORDER_ITEMS}:
         raise IKError(f"{where}.order is {record['order']!r}")
 
@@ -221,7 +231,7 @@ def _three_numbers(values: Any, where: str, *, may_be_none: bool = False) -> Non
         if value is None:
             return may_be_none
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and bool(np.isfinite(value))
+        return number and abs(value) <= sys.float_info.max  # which nan is not, nor a number of 400 digits
 
     if not isinstance(values, list) or len(values) != 3 or not all(fits(value) for value in values):
         raise IKError(f"{where} is {values!r}, wanted three numbers")
@@ -241,7 +251,7 @@ def _check_fields(kind: Any, values: Mapping[str, Any], names: Sequence[str], wh
         length = prop.array_length if getattr(prop, "is_array", False) else 1
         fits = isinstance(parts, list) and len(parts) == length
         if fits and prop.type == 'ENUM':
-            fits = value in {item.identifier for item in prop.enum_items}
+            fits = isinstance(value, str) and value in {item.identifier for item in prop.enum_items}
         elif fits:
             types: tuple[type, ...] = _TYPES[prop.type]
             fits = all(

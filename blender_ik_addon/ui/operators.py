@@ -283,9 +283,11 @@ class POISE_OT_live(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         armature = context_armature(context)
-        if armature is not None and armature.is_editable:
-            return True  # in any mode: it begins to follow as soon as it can, and can always be switched off
-        return possible(cls, obstacle_to(context, needs_effectors=False))
+        if armature is None or not armature.is_editable:
+            return possible(cls, obstacle_to(context))
+        settings = settings_of(armature)
+        # In any mode: it begins to follow as soon as it can, and can always be switched off.
+        return possible(cls, "" if settings.effectors or settings.live else "Add an effector first")
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)

@@ -28,7 +28,7 @@ def shown_effector(context: Context, armature: Object) -> int:
     settings = settings_of(armature)
     active = context.active_object
     chosen = settings.active_effector
-    if active is None or active == armature or active.users < 2:
+    if active is None or active == armature:
         return chosen
     following = [index for index, entry in enumerate(settings.effectors) if active in _targets(entry)]
     return chosen if chosen in following or not following else following[0]

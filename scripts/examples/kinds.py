@@ -261,7 +261,10 @@ def draw(shown: Shown, path: Path) -> None:
             fall = flat([centre, centre * [1.0, 1.0, 0.0]])
             axes.plot(*fall.T, color=colour, lw=1.2, ls=":")
             axes.plot(*fall[0], "o", color=colour, ms=7)
-    points = flat(np.concatenate([shown.before, shown.after]).reshape(-1, 3))
+    seen = [*shown.before.reshape(-1, 3), *shown.after.reshape(-1, 3), *shown.others]
+    if shown.target is not None:
+        seen.append(shown.target[:3, 3])  # may be far from the figure, as when a bone points at it
+    points = flat(np.array(seen))
     middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
     half = 0.56 * np.ptp(points, axis=0).max()
     axes.set(

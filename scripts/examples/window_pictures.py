@@ -27,7 +27,7 @@ from tests.gui.window import Window
 SIZE: Final = (1280, 900)
 """Of the window [pixels]."""
 
-TALL: Final = (1280, 1300)
+TALL: Final = (1280, 1560)
 """Of the window for pictures of the sidebar [pixels]."""
 
 FILM_COLOURS: Final = 128
@@ -44,7 +44,7 @@ REST_SECONDS: Final = 0.9
 
 FILM: Final = (
     ("spine", ((0.0, -120.0), (70.0, -95.0), (-70.0, -60.0), (0.0, -40.0))),
-    ("hand.L", ((60.0, 180.0), (90.0, -60.0), (0.0, 40.0))),
+    ("hand.L", ((35.0, 120.0), (90.0, -60.0), (0.0, 40.0))),
 )
 """Bones that are dragged in the film, and by how much from where they are grabbed [pixels]."""
 
@@ -57,8 +57,8 @@ PANELS: Final = ("Roles", "Limits", "Masses", "Solver", "Bake Range", "Diagnosis
 HEADER: Final = 26.2
 """From one header of the sidebar to the next [pixels]."""
 
-FIRST_ROW: Final = 36.0
-"""From the first row of the list of effectors up to the header of its panel [pixels]."""
+FIRST_ROW: Final = 26.0
+"""From where a button beside the first row of the list is found up to the header of its panel [pixels]."""
 
 Place = tuple[float, float]
 """In the window, with the origin at the lower left [pixels]."""
@@ -114,10 +114,17 @@ class Studio:
         """Close the panel Effectors, then open others that are closed, by clicks on their headers."""
         x, y = button(self.window, "poise.add_effector", parts=(0.87,))  # in the first row below the header
         self.window.click((x - 150.0, y + FIRST_ROW))
+        self.rest()
         for label in sorted(labels, key=PANELS.index, reverse=True):  # those below stay where they are
             self.window.click((x - 150.0, y + FIRST_ROW - HEADER * (1 + PANELS.index(label))))
-            self.window.settle(4)
+            self.rest()
         self.window.move(self.bone("foot.R"))
+
+    def rest(self) -> None:
+        """Wait until nothing moves on the screen any more, as panels do that open or close."""
+        before = self.screen()
+        while (after := self.screen()) != before:
+            before = after
 
     def screen(self) -> Image.Image:
         """Take the whole window."""
@@ -203,7 +210,7 @@ def setup(studio: Studio) -> Image.Image:
 
 def panel(studio: Studio) -> Image.Image:
     """The sidebar after a solve in which a hand is out of reach."""
-    studio.stage(SET_UP, CROUCH, "target('hand.L').location += Vector((0.05, -0.35, 0.2))")
+    studio.stage(SET_UP, CROUCH, "target('hand.L').location += Vector((0.30, -0.50, 0.35))")
     studio.run("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.solve_pose()")
     studio.run("figure().poise.active_effector = 3", "view.view_location.x += 0.35")
     studio.sidebar()
@@ -213,9 +220,9 @@ def panel(studio: Studio) -> Image.Image:
 def solve(studio: Studio) -> Image.Image:
     """Targets that have been moved, and the body when it has followed."""
     studio.stage(SET_UP, CROUCH)
-    before = studio.around(studio.screen(), 420, 640)
+    before = studio.around(studio.screen(), 460, 640)
     studio.run("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.solve_pose()")
-    return beside(before, studio.around(studio.screen(), 420, 640))
+    return beside(before, studio.around(studio.screen(), 460, 640))
 
 
 def overlay(studio: Studio) -> Image.Image:
@@ -250,12 +257,12 @@ def dragging(studio: Studio) -> Image.Image:
 def live(studio: Studio) -> Image.Image:
     """A target moved with G while the body follows, live; beside it the pose from which it came."""
     studio.stage(SET_UP, "figure().poise.live = True", "take('hips')")
-    before = studio.around(studio.screen(), 420, 640)
+    before = studio.around(studio.screen(), 460, 640)
     x, y = studio.pixel("hips")
     studio.window.move((x, y))
     studio.window.key("g")
     studio.window.drag((x, y), (x - 25.0, y - 90.0))
-    after = studio.around(studio.screen(), 420, 640)
+    after = studio.around(studio.screen(), 460, 640)
     studio.window.key("Escape")
     return beside(before, after)
 
@@ -283,12 +290,14 @@ def limits(studio: Studio) -> Image.Image:
 def preferences(studio: Studio) -> Image.Image:
     """Colours, sizes and shortcuts."""
     studio.stage()
+    studio.window.move((1.0, 1.0))  # else a tooltip would come up
     studio.run(
         "area.type = 'PREFERENCES'\n"
         "bpy.context.preferences.active_section = 'ADDONS'\n"
         "bpy.context.window_manager.addon_search = 'Poise'\n"
         f"bpy.ops.preferences.addon_expand(module={MODULE!r})\n"
     )
+    studio.rest()
     image = studio.region(studio.screen(), "area")
     studio.run("area.type = 'VIEW_3D'")
     return image

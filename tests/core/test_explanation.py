@@ -151,6 +151,13 @@ def test_a_knee_at_its_limit_is_named_with_the_channel_and_the_angle(method: str
     assert "joint.1 rotation z at " in solution.message and "17.2°" in solution.errors[0].note
 
 
+def test_angles_of_limits_are_written_in_tenths_of_a_degree():
+    at = {-2.4e-16: "0°", np.radians(-12.34): "-12.3°", np.radians(125.0): "125°"}
+    for value, text in at.items():
+        limit = module.Limit(joint="knee", channel=3, value=value, upper=False, gain=1.0)
+        assert limit.text() == f"knee rotation x at {text}"
+
+
 @each_method
 def test_a_limit_on_which_a_channel_stands_by_chance_is_not_named(method: str):
     upper = np.full((3, 6), np.inf)

@@ -10,8 +10,10 @@ from blender_ik_addon.core import IKError, Skeleton
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.digits import END, KNUCKLE, MIDDLE, THUMB
 from blender_ik_addon.core.human import (
+    ACROSS,
     ARM_ENDS,
     ARM_TWIST,
+    ARM_TWIST_UNKNOWN,
     COLLAR_RANGES,
     ELBOW_BEND,
     FOOT_RANGES,
@@ -27,7 +29,7 @@ from blender_ik_addon.core.human import (
     JointDefaults,
     joint_defaults,
 )
-from blender_ik_addon.core.movements import SLACK, Movement, best_box, middle_of, path_angles
+from blender_ik_addon.core.movements import GAIN, SLACK, Movement, best_box, middle_of, path_angles
 from blender_ik_addon.core.revision import RoleRow, revised, rows_of
 from blender_ik_addon.core.roles import Bend, Body, Character, LimbKind, Role, Side, recognise
 from blender_ik_addon.core.rotation import EULER_ORDERS, matrix_from_euler, matrix_from_rotvec, order_index
@@ -168,6 +170,29 @@ def test_the_spine_shares_its_range_and_is_stiffer_than_the_arms():
     assert defaults["shoulder.L"].stiffness.min() > defaults["upper_arm.L"].stiffness.max()
 
 
+def test_a_straight_arm_may_twist_further_as_nobody_knows_how_it_was_turned():
+    elbow, shoulder = np.array(SIDED["forearm"][1]), np.array(SIDED["upper_arm"][1])
+    straight = 2.0 * elbow - shoulder
+    hands = {"hand.L": straight, "hand.R": straight * [-1.0, 1.0, 1.0]}
+    for moved, twist in ((hands, ARM_TWIST_UNKNOWN), ({}, ARM_TWIST)):
+        arm = defaults_of(figure(moved=moved), any_order=True)["upper_arm.L"]
+        np.testing.assert_allclose([arm.lower[0], arm.upper[0]], [-twist, twist], atol=1e-9)  # along x
+
+
+def test_forearms_twist_willingly_and_hands_and_shins_little():
+    defaults = defaults_of(figure())
+    np.testing.assert_allclose(defaults["forearm.L"].stiffness[[0, 1]], [0.5, ACROSS])  # it lies along x
+    np.testing.assert_allclose(defaults["shin.L"].stiffness[1:], ACROSS)
+    hand = defaults["hand.R"]  # nothing comes after it, so it is taken to lie along its own y
+    np.testing.assert_allclose(np.degrees([-hand.lower, hand.upper]), [[75.0, 25.0, 75.0]] * 2)
+
+
+def test_feet_go_up_and_down_rather_than_aside():
+    defaults = defaults_of(figure())
+    for side in "LR":
+        np.testing.assert_allclose(defaults[f"foot.{side}"].stiffness, [0.5, 0.8, 0.8])
+
+
 def spine_of(heights: list[float]) -> list[JointDefaults]:
     """Defaults of a spine with joints at some heights between hips and neck."""
     table: dict[str, tuple[str | None, tuple[float, float, float]]] = {"hips": PLACES["hips"]}
@@ -226,6 +251,19 @@ def test_the_order_is_that_of_the_smallest_box_and_of_equals_the_one_liked_best(
         others = np.arange(3) != axis
         np.testing.assert_allclose([lower[axis], upper[axis]], [-0.2, 2.2], atol=1e-12)
         np.testing.assert_allclose([lower[others], upper[others]], [[-SLACK] * 2, [SLACK] * 2], atol=1e-12)
+
+
+def test_an_order_that_is_liked_less_must_gain_something():
+    tilt = 0.36
+    turn = Movement(np.array([np.cos(tilt), 0.6 * np.sin(tilt), 0.8 * np.sin(tilt)]), -0.1, 0.4)
+    smallest = EULER_ORDERS.index("YXZ")
+    sizes = [
+        float(np.sum(upper - lower)) for _, lower, upper in (best_box([o], [turn], None) for o in range(6))
+    ]
+    nearly, clearly = EULER_ORDERS.index("XZY"), EULER_ORDERS.index("XYZ")
+    assert 0.015 < sizes[nearly] - sizes[smallest] < GAIN < sizes[clearly] - sizes[smallest] < 0.03
+    assert best_box([nearly, smallest], [turn], None)[0] == nearly
+    assert best_box([clearly, smallest], [turn], None)[0] == smallest
 
 
 def test_animals_get_hinges_and_no_ranges_of_people():

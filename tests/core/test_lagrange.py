@@ -178,6 +178,36 @@ def test_what_it_was_given_is_as_before(rng: np.random.Generator) -> None:
 # With a wish
 
 
+@in_turn("bend", [-0.5 * lagrange.FLAT, 0.0, 0.5 * lagrange.FLAT])
+def test_where_the_wish_hardly_bends_it_goes_down_as_far_as_it_may(bend: float) -> None:
+    radius, slope = 0.1, 1e-6
+    conditions = Conditions(
+        jacobian=np.array([[[1.0, 0.0]]]),
+        residual=np.zeros((1, 1)),
+        damping=np.zeros(1),
+        away=np.array([[0.0, slope]]),
+        bend=DenseBend(np.diag([1.0, bend])[None]),
+    )
+    step, _, _ = solved(conditions, no_box(conditions, radius))
+    # Where the slope ends by such a bend, if it does, is known to no digit.
+    assert_allclose(step.change, [[0.0, -radius]], atol=ROUNDING)
+    assert not step.newton.any()
+
+
+def test_where_the_wish_bends_a_little_more_its_least_is_found() -> None:
+    slope, bend = 1e-6, 2.0 * lagrange.FLAT
+    conditions = Conditions(
+        jacobian=np.array([[[1.0, 0.0]]]),
+        residual=np.zeros((1, 1)),
+        damping=np.zeros(1),
+        away=np.array([[0.0, slope]]),
+        bend=DenseBend(np.diag([1.0, bend])[None]),
+    )
+    step, _, _ = solved(conditions, no_box(conditions, 0.1))
+    assert_allclose(step.change, [[0.0, -slope / bend]], rtol=1e-6, atol=ROUNDING)
+    assert step.newton.all()
+
+
 @in_turn("size", [1.0, 1e-2, SMALL])
 def test_with_a_wish_it_is_newtons_step_on_lagranges_conditions(
     size: float, rng: np.random.Generator

@@ -122,7 +122,7 @@ def test_a_chain_is_led_round_its_origin() -> None:
         joint="joint.2", target=rotation_about(np.array([0.0, 0.0, 1.0]), -2.0), priority=1
     )
     found = solve_along(Problem(skeleton, (goal, turned)), pose, points=6, arc=True, preferred_pose=False)
-    assert found.final.reached and len(found.solutions) == 7
+    assert found.solutions[-1].reached and len(found.solutions) == 7
     ends = forward_kinematics(skeleton, found.poses).point("joint.2", tip())
     assert_allclose(ends[0], start)
     assert_allclose(ends[1:], found.targets[0], atol=1e-3)
@@ -132,7 +132,7 @@ def test_a_chain_is_led_round_its_origin() -> None:
     assert_allclose(np.diff(angles), np.full(7, (2.0 * np.pi - 2.0 - 1.3) / 7.0), atol=1e-3)
     straight = solve(Problem(skeleton, (goal, turned)), pose, preferred_pose=False)
     without = solve_along(Problem(skeleton, (goal, turned)), pose, points=0, preferred_pose=False)
-    assert_allclose(without.final.pose.channels, straight.pose.channels, atol=1e-12)
+    assert_allclose(without.solutions[-1].pose.channels, straight.pose.channels, atol=1e-12)
 
 
 def test_orientations_go_by_the_shortest_turn(rng: np.random.Generator) -> None:

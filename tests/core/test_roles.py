@@ -645,8 +645,11 @@ class TestBends:
         ],
     )
     def test_states(self, limb: LimbKind, shift: tuple[float, float, float], state: Bend) -> None:
-        (found,) = self.bent(limb, shift).limbs_of(limb, Side.LEFT)
+        character = self.bent(limb, shift)
+        (found,) = character.limbs_of(limb, Side.LEFT)
         assert found.bend is state
+        note = f"{limb}: straight at rest, taken to bend the usual way (left "
+        assert any(said.startswith(note) for said in character.notes) == (state is Bend.STRAIGHT)
 
     @in_turn("shift", [-0.05, 0.0, 0.05])
     @in_turn("limb", [LimbKind.ARM, LimbKind.LEG])

@@ -122,6 +122,45 @@ def test_a_closed_skin_on_one_bone_has_its_volume_and_centre_wherever_the_bone_i
     np.testing.assert_allclose(frame[0, :3, :3] @ made.centres[0] + frame[0, :3, 3], middle, atol=1e-9)
 
 
+def test_a_bone_in_the_very_middle_of_its_flesh_keeps_its_own_axis():
+    corners = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
+    sides = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    faces = np.array([each for a, b, c, d in sides for each in ((a, b, c), (a, c, d))])
+    cube = Skin(corners, faces, np.arange(8), np.zeros(8, int), np.ones(8))
+    made = bone_volumes(cube, frames(np.zeros(1)), np.array([-1]))
+    np.testing.assert_allclose(made.centres[0], 0.0, atol=1e-12)
+    assert made.total == pytest.approx(1.0) and made.parts == pytest.approx(1.0)
+
+
+def test_bones_that_carry_nothing_say_nothing_of_where_flesh_goes():
+    places = np.concatenate([frames(JOINTS), frames(np.zeros(1))])
+    places[3, 0, 3] = 5.0  # a control far aside
+    made = bone_volumes(bound(*tube()), places, np.array([-1, 0, 1, 0]))
+    np.testing.assert_allclose(2.0 * made.shares, [0.5, 0.8, 0.7, 0.0], atol=1e-12)
+
+
+@given(st.integers(0, 2**31))
+def test_what_goes_with_a_bone_has_its_centre_among_it_however_it_is_weighted(seed: int):
+    generator = np.random.default_rng(seed)
+    vertices, faces = tube()
+    rows = np.arange(len(vertices))
+    joint = generator.integers(0, 40, len(rows))  # in patches: fluxes of such say little of volumes
+    joint = np.where(joint < 2, joint, 2)
+    made = bone_volumes(Skin(vertices, faces, rows, joint, np.ones(len(rows))), frames(JOINTS), PARENTS)
+    for number in np.flatnonzero(made.shares):
+        centre = frames(JOINTS)[number, :3, :3] @ made.centres[number] + [0.0, 0.0, JOINTS[number]]
+        own = vertices[joint == number]
+        assert (own.min(axis=0) - 1e-9 <= centre).all() and (centre <= own.max(axis=0) + 1e-9).all()
+
+
+def test_triangles_without_an_area_are_no_holes():
+    vertices, faces = tube()
+    again = np.concatenate([vertices, vertices[:1]])
+    skin = bound(again, np.concatenate([faces, [[0, len(vertices), 1]]]))
+    made = bone_volumes(skin, frames(JOINTS), PARENTS)
+    assert made.holes == 0 and made.total == pytest.approx(2.0 * AREA)
+
+
 def test_split_vertices_and_pieces_inside_out_are_put_right():
     vertices, faces = tube()
     split = vertices[faces.ravel()]  # as in a file whose every face has corners of its own, rounded
@@ -179,6 +218,8 @@ def test_what_has_no_weight_is_left_out_and_counted():
         PARENTS,
     )
     assert made.shares[2] == 0.0 and made.shares.sum() == pytest.approx(1.0)
+    # The ring at the joint goes with what is left of its weights, which fade until the next ring.
+    assert made.parts == pytest.approx((0.5 + 0.9) / 2.0)
     assert made.unweighted == 2 * SIDES
     np.testing.assert_array_equal(made.centres[2], 0.0)
 
@@ -190,8 +231,16 @@ def test_skins_that_are_none_are_refused_in_words():
     with pytest.raises(IKError, match="no vertex of the skin has a weight"):
         bone_volumes(Skin(vertices, faces, empty, empty, np.zeros(0)), frames(JOINTS), PARENTS)
     flat = vertices * [1.0, 1.0, 0.0]
-    with pytest.raises(IKError, match="encloses no volume"):
+    with pytest.raises(IKError, match="encloses no volume: it is flat"):
         bone_volumes(Skin(flat, faces, rows, rows * 0, np.ones(len(rows))), frames(JOINTS), PARENTS)
+    right = np.flatnonzero((np.abs(vertices[:, 2] - 0.4) < 1e-9) & (vertices[:, 0] > 0.25))
+    left = np.flatnonzero((np.abs(vertices[:, 2] - 1.5) < 1e-9) & (vertices[:, 0] < -0.25))
+    patches = np.concatenate([right, left])
+    aside = frames(np.array([-9.0, 0.7]))  # both patches turn their outer side to their bones
+    aside[:, 0, 3] = 0.6
+    with pytest.raises(IKError, match="goes with bones encloses no volume"):
+        joint = np.repeat([0, 1], [len(right), len(left)])
+        bone_volumes(Skin(vertices, faces, patches, joint, np.ones(len(joint))), aside, np.array([-1, 0]))
     with pytest.raises(IKError, match="no faces"):
         none = Skin(vertices, np.zeros((0, 3), int), rows, rows * 0, np.ones(len(rows)))
         bone_volumes(none, frames(JOINTS), PARENTS)

@@ -144,6 +144,11 @@ def both_animated(armature: Any, target: Any) -> None:
     target.keyframe_insert("location", frame=1)
 
 
+def carried_in_between(armature: Any, target: Any) -> None:
+    armature.parent = builders.empty("between")
+    armature.parent.parent = target
+
+
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
@@ -151,6 +156,7 @@ def both_animated(armature: Any, target: Any) -> None:
         (both_animated, "its keys would mean other places"),
         (lambda armature, target: target.constraints.new('LIMIT_LOCATION'), "it has constraints"),
         (lambda armature, target: setattr(armature, "parent", target), "the armature goes where it goes"),
+        (carried_in_between, "the armature goes where it goes"),
     ],
 )
 def test_what_cannot_be_attached_is_told(spoil: Any, words: str):
@@ -161,6 +167,33 @@ def test_what_cannot_be_attached_is_told(spoil: Any, words: str):
     report = posing.attach_targets(armature)
     assert not report.attached and target.parent is None
     assert words in report.summary() and "'humanoid hand.L'" in report.summary()
+
+
+def test_every_target_of_a_choice_is_attached_and_only_empties_are():
+    armature = builders.humanoid()
+    several = armature.poise.effectors[posing.add_effector(armature, "hand.L", kind='ONE_OF')]
+    targets = [several.target, *(other.target for other in several.others)]
+    ball = bpy.data.objects.new("ball", bpy.data.meshes.new("ball"))
+    bpy.context.scene.collection.objects.link(ball)
+    posing.add_effector(armature, "head", kind='AIM', target=ball)
+    assert posing.attach_targets(armature).attached == tuple(target.name for target in targets)
+    assert [target.parent for target in targets] == [armature, armature] and ball.parent is None
+
+
+def test_a_linked_target_stays_as_it_is_and_is_told(tmp_path: Any):
+    builders.empty("goal", (1.0, 0.0, 1.0))
+    bpy.data.libraries.write(str(tmp_path / "props.blend"), {bpy.data.objects["goal"]})
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    with bpy.data.libraries.load(str(tmp_path / "props.blend"), link=True) as (_, loaded):  # pyright: ignore
+        loaded.objects = ["goal"]
+    goal: Any = loaded.objects[0]
+    bpy.context.scene.collection.objects.link(goal)
+    armature = builders.humanoid()
+    posing.add_effector(armature, "hand.L", target=goal)
+    assert (
+        "'goal' stays as it is: it is linked from another file" in posing.attach_targets(armature).summary()
+    )
+    assert goal.parent is None
 
 
 def test_the_button_says_when_there_is_nothing_to_attach():

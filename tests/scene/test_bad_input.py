@@ -249,10 +249,28 @@ def test_armatures_that_share_their_bones_are_set_up_each_for_itself():
 def test_names_of_all_sorts_do_no_harm(tmp_path: Path):
     armature = builders.humanoid()
     for number, bone in enumerate(armature.data.bones):
-        bone.name = ['"quo\'te"', "\\back", "ünï", ".L", ".L.L", "..", "left right", "[0]", "%s"][
-            number % 9
-        ] + str(number)
+        odd = [
+            '"quo\'te"',
+            "\\back",
+            "ünï",
+            ".L",
+            ".L.L",
+            "..",
+            "left right",
+            "[0]",
+            'a"]["b',
+            "%s{}",
+            "nl\nx",
+        ]
+        bone.name = odd[number % len(odd)] + str(number)
     posing.setup_character(armature)
+    for entry in armature.poise.effectors:
+        entry.target.name = f'"]\\{entry.target.name}'
+        entry.target.keyframe_insert("location", frame=1)
+        entry.keyframe_insert("influence", frame=1)
+    assert posing.bake(armature, range(1, 3)).reached
+    bpy.context.scene.frame_set(2)
+    assert posing.solve_pose(armature).reached
     before = state(armature)
     posing.mirror(armature)
     posing.mirror(armature)

@@ -103,6 +103,14 @@ def driven(obj: Any, source: Any, bone: str = "", kind: str = 'TRANSFORMS') -> N
     driver.expression = variable.name
 
 
+def number_of(data: Any, obj: Any) -> None:
+    """Let a property of bones, whatever their pose, drive an object."""
+    data["height"] = 1.0
+    variable = obj.driver_add("location", 2).driver.variables.new()
+    variable.targets[0].id_type, variable.targets[0].id = 'ARMATURE', data
+    variable.targets[0].data_path = '["height"]'
+
+
 def parented(obj: Any, parent: Any, bone: str = "", kind: str = 'OBJECT') -> Any:
     obj.parent = parent
     obj.parent_type = 'BONE' if bone else kind
@@ -174,6 +182,12 @@ DEPENDENT: dict[str, tuple[Callable[[Any, Any], object], str]] = {
         lambda rig, goal: parented(goal, skin(rig), kind='VERTEX'),
         "(parented to 'skin', deformed (ARMATURE) by 'humanoid')",
     ),
+    "child of the skin, on which it is wrapped as well": (
+        lambda rig, goal: setattr(
+            parented(goal, skin(rig)).constraints.new('SHRINKWRAP'), "target", bpy.data.objects["skin"]
+        ),
+        "(constrained (SHRINKWRAP) to 'skin', deformed (ARMATURE) by 'humanoid')",
+    ),
     "wrapped on the skin": (
         lambda rig, goal: setattr(goal.constraints.new('SHRINKWRAP'), "target", skin(rig)),
         "(constrained (SHRINKWRAP) to 'skin', deformed (ARMATURE) by 'humanoid')",
@@ -215,6 +229,18 @@ INDEPENDENT: dict[str, Callable[[Any, Any], object]] = {
     "child of the rig, a bone of which it drives": lambda rig, goal: (
         parented(goal, rig),
         driven(rig.pose.bones["head"], goal),
+    ),
+    "child of the rig, a bone of which follows another in a roundabout way": lambda rig, goal: (
+        constrained(parented(goal, rig).parent, builders.empty("place")),
+        constrained(rig.pose.bones["hand.R"], parented(builders.empty("between"), rig, bone="head")),
+    ),
+    "a number that is kept with the bones": lambda rig, goal: number_of(rig.data, goal),
+    "child of a skin that is a child: its place is not what the armature deforms": lambda rig, goal: parented(
+        goal, parented(skin(rig), rig, kind='ARMATURE')
+    ),
+    "a driver that is switched off": lambda rig, goal: (
+        driven(goal, rig, bone="head"),
+        setattr(goal.animation_data.drivers[0], "mute", True),
     ),
     "the armature's parent": lambda rig, goal: parented(rig, goal),
     "a sibling": lambda rig, goal: parented(goal, parented(rig, builders.empty("root")).parent),

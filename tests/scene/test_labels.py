@@ -43,6 +43,21 @@ def test_one_that_is_too_wide_begins_at_the_left():
     assert arrange(np.array([[100.0, 0.0]]), np.array([[500.0, 20.0]]), BORDERS)[0, 0] == BORDERS[0]
 
 
+def test_what_is_covered_is_left_free_and_labels_end_before_it():
+    covered = [(350.0, 100.0, 50.0, 200.0)]
+    wishes = np.array([[390.0, 150.0], [390.0, 40.0], [390.0, 95.0]])
+    sizes = np.full((3, 2), (90.0, 20.0))
+    placed = arrange(wishes, sizes, BORDERS, covered)
+    # Beside it, below it, and one that is only partly beside it; but for that, each is where it wants to be.
+    np.testing.assert_allclose(placed, [[260.0, 150.0], [310.0, 40.0], [260.0, 95.0]])
+
+
+def test_one_that_is_too_wide_to_go_beside_what_is_covered_goes_below():
+    covered = [(350.0, 100.0, 50.0, 200.0)]
+    placed = arrange(np.array([[100.0, 110.0]]), np.array([[385.0, 20.0]]), BORDERS, covered)
+    np.testing.assert_allclose(placed, [[10.0, 80.0]])
+
+
 @given(
     st.lists(
         st.tuples(

@@ -12,7 +12,7 @@ import pytest
 
 import blender_ik_addon
 from blender_ik_addon.core import IKError
-from blender_ik_addon.core.pursuit import Pursuit
+from blender_ik_addon.core.pursuit import MOST_LOOKS, Pursuit
 from blender_ik_addon.core.tracking import Tracker
 from blender_ik_addon.scene import following, live, posing
 from blender_ik_addon.scene.answering import MOST_SOLVES
@@ -776,6 +776,17 @@ def test_it_goes_on_after_the_add_on_was_disabled_and_enabled(solves: Counts):
     assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
 
 
+def test_enabled_again_it_follows_what_was_moved_meanwhile(solves: Counts):
+    armature = arm()
+    goal = target(armature)
+    blender_ik_addon.unregister()
+    goal.location = (-0.3, 0.4, 0.6)
+    blender_ik_addon.register()
+    solves.clear()
+    live._look_first()  # which a timer calls where there is a window
+    assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
+
+
 def test_handlers_are_taken_away_and_stay_when_files_are_loaded():
     def ours() -> list[str]:
         found = {name: getattr(bpy.app.handlers, name) for name in dir(bpy.app.handlers)}
@@ -1181,7 +1192,7 @@ def test_out_of_reach_a_tool_turns_nothing_by_jumps(gesture: list[bool], solves:
     assert 20 < reached.count(False) < 75 and reached[0] and reached[-1]
     assert len(solves) == len(AWAY) - 2  # at the first place it was before, at the last it is put back
     # Between two updates the target moves by 39 mm, and the bones are 300 mm long.
-    assert max(turns) < 0.3
+    assert max(turns) < 0.2
     crossed = [k for k in range(1, len(reached)) if reached[k] != reached[k - 1]]
     assert len(crossed) == 2
     # Without a tool each update is solved for strictly, and limbs become straight at once.
@@ -1193,7 +1204,7 @@ def test_out_of_reach_a_tool_turns_nothing_by_jumps(gesture: list[bool], solves:
         after = channels(armature)
         strict.append(turn(before, after))
         before = after
-    assert max(turns) < 0.9 * max(strict)
+    assert max(turns) < 0.65 * max(strict)
 
 
 def test_when_the_tool_ends_the_answer_is_that_of_solve(gesture: list[bool], solves: Counts):
@@ -1233,7 +1244,7 @@ def test_a_pose_that_has_come_to_rest_is_left_alone_while_the_tool_goes_on(
     gesture.append(True)
     target(armature).location.y = 1.5
     update()
-    for _ in range(10):
+    for _ in range(2 * MOST_LOOKS):
         update_with(bpy.context.scene)
     assert following.is_settled(armature) and following.is_underway(armature)
     stands = pose_record(armature)
@@ -1270,13 +1281,64 @@ def test_the_timer_solves_for_it_when_the_tool_has_ended(gesture: list[bool], so
     target(armature).location.y = 1.5
     update()
     solves.clear()
-    for _ in range(10):
+    for _ in range(2 * MOST_LOOKS):
         assert live._look_again() in (live.TOOL_PAUSE, live.STEP_PAUSE)
-    assert following.is_settled(armature) and len(solves) < 10
+    assert following.is_settled(armature) and len(solves) < 2 * MOST_LOOKS
     gesture.clear()
     solves.clear()
     assert live._look_again() is None
     assert len(solves) == 1 and not following.is_underway(armature)
+
+
+def test_what_a_tool_has_left_on_its_way_goes_on_without_a_jump_and_then_is_solved_for(
+    gesture: list[bool], solves: Counts, auto_key: None
+):
+    armature = arm()
+    gesture.append(True)
+    target(armature).location = (0.6, 0.9, -0.4)
+    update()
+    assert not following.is_settled(armature)
+    gesture.clear()
+    solves.clear()
+    before, turns = channels(armature), []
+    for _ in range(3 * MOST_LOOKS):
+        pause = live._look_again()
+        after = channels(armature)
+        turns.append(turn(before, after))
+        before = after
+        if pause is None:
+            break
+        assert pause == live.STEP_PAUSE and following.is_underway(armature)
+        assert armature.animation_data is None  # keys wait for the answer
+    assert pause is None and 2 < len(solves) == len(turns)
+    assert max(turns[:-1]) < 0.13  # no angle more than 0.06
+    assert turns[-1] < 0.05
+    assert not following.is_underway(armature) and keyed_paths(armature)
+    stands = channels(armature)
+    posing.solve_pose(armature)
+    np.testing.assert_allclose(channels(armature), stands, atol=1e-5)
+
+
+def test_where_nobody_looks_again_the_next_update_solves(gesture: list[bool], solves: Counts):
+    armature = arm()
+    gesture.append(True)
+    target(armature).location.y = 1.5
+    update()
+    gesture.clear()
+    target(armature).location.y = 1.6
+    assert live._look_again() is None  # what is moved without a tool is solved for
+    assert not following.is_underway(armature)
+
+
+def test_a_problem_ends_the_looks_at_what_is_on_its_way(gesture: list[bool]):
+    armature = arm()
+    gesture.append(True)
+    target(armature).location.y = 1.5
+    update()
+    gesture.clear()
+    armature.pose.bones[-1].name = "renamed"
+    assert live._look_again() is None
+    assert armature.poise.live_problem
 
 
 def test_a_frame_is_solved_for_though_a_tool_is_running(gesture: list[bool]):
@@ -1521,6 +1583,16 @@ def test_the_operator_says_what_is_missing_and_stays_on(capfd: pytest.CaptureFix
     with pytest.raises(RuntimeError, match="has no target"):
         bpy.ops.poise.live(action='ON')
     assert armature.poise.live
+
+
+def test_without_effectors_it_can_be_switched_off_and_not_on():
+    armature = arm(on=False)
+    bpy.context.view_layer.objects.active = armature
+    armature.poise.effectors.clear()
+    assert not bpy.ops.poise.live.poll()
+    armature.poise.live = True
+    assert bpy.ops.poise.live(action='OFF') == {'FINISHED'}
+    assert not armature.poise.live
 
 
 def test_scripts_can_follow_without_live_mode(solves: Counts):

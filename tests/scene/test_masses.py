@@ -12,6 +12,7 @@ import pytest
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature import read_armature
+from blender_ik_addon.scene.following import follow
 from blender_ik_addon.scene.masses import body_of, mass_entries
 
 from . import builders
@@ -120,9 +121,6 @@ def test_operators_do_the_same():
 
 # Meshes
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "rigs"
-"""Recorded rigs, beside a checkout where there are any."""
-
 
 def boxes(
     armature: Any,
@@ -208,11 +206,32 @@ def test_a_mirror_that_makes_the_other_half_counts():
     mirror: Any = thing.modifiers.new("Mirror", 'MIRROR')
     mirror.use_clip = False
     thing.modifiers.move(1, 0)
+    armature.pose.bones["upper_arm.L"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
     bpy.context.view_layer.update()
     report = posing.measure_meshes(armature)
     assert "modifiers make faces (Mirror)" in report.summary()
     assert masses(armature)["hand.L"] == pytest.approx(35.0, rel=1e-4)
     assert masses(armature)["hand.R"] == pytest.approx(35.0, rel=1e-4)
+    for entry in armature.poise.mesh_masses:
+        middle = [0.0, armature.data.bones[entry.name].length / 2.0, 0.0]
+        np.testing.assert_allclose(entry.centre, middle, atol=1e-4)
+    mirror.show_viewport = False
+    assert "modifiers" not in posing.measure_meshes(armature).summary()
+    assert masses(armature)["hand.R"] == 0.0
+
+
+def test_weights_count_for_bones_that_deform_wherever_the_mesh_hangs():
+    armature = builders.humanoid()
+    thing = boxes(armature, {"hips": 0.2, "hand.L": 0.2, "head": 0.2})
+    rest = thing.matrix_world.copy()
+    thing.parent, thing.parent_type, thing.parent_bone = armature, 'BONE', "foot.L"
+    thing.matrix_world = rest
+    armature.data.bones["head"].use_deform = False
+    bpy.context.view_layer.update()
+    posing.measure_meshes(armature)
+    weights = masses(armature)
+    assert weights["head"] == weights["foot.L"] == 0.0
+    assert weights["hips"] == pytest.approx(35.0, rel=1e-4)
 
 
 def test_meshes_that_cannot_be_weighed_are_refused_in_words_and_nothing_changes():
@@ -277,15 +296,21 @@ def test_measuring_is_one_operator_that_live_mode_notices():
     assert bpy.ops.poise.measure_meshes() == {'FINISHED'}
     assert pose_of(armature) == before
     assert posing.follow(armature) is not None
+    for change in (("share", 0.4), ("centre", (0.0, 0.05, 0.1))):  # measured again
+        setattr(armature.poise.mesh_masses[0], *change)
+        armature.poise.effectors[0].target.location.x += 1e-3  # where it solves it looks at settings, too
+        bpy.context.view_layer.update()
+        assert follow(armature, bpy.context.evaluated_depsgraph_get(), look_closely=False) is not None
+        assert posing.follow(armature) is None
     bpy.data.objects.remove(bpy.data.objects["body"])
     with pytest.raises(RuntimeError, match="No mesh of the scene"):
         bpy.ops.poise.measure_meshes()
     assert len(armature.poise.mesh_masses) == 2
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the recorded rigs are not beside this checkout")
-def test_people_of_real_rigs_weigh_about_what_people_do():
-    bpy.ops.import_scene.gltf(filepath=str(DATA / "mesh2motion_cc0" / "variations" / "human-male.glb"))
+def test_people_of_real_rigs_weigh_about_what_people_do(data_folder: Path):
+    rig = data_folder / "rigs" / "mesh2motion_cc0" / "variations" / "human-male.glb"
+    bpy.ops.import_scene.gltf(filepath=str(rig))
     armature = next(thing for thing in bpy.data.objects if thing.type == 'ARMATURE')
     report = posing.measure_meshes(armature)
     assert 0.06 < report.volume < 0.09  # a man
@@ -298,9 +323,8 @@ def test_people_of_real_rigs_weigh_about_what_people_do():
     assert 0.15 < leg < 0.25  # 0.20 [DeLeva1996]
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the recorded rigs are not beside this checkout")
-def test_a_body_of_several_closed_meshes_has_the_volume_of_them_all():
-    bpy.ops.import_scene.gltf(filepath=str(DATA / "kaykit_cc0" / "manny_med_mod.gltf"))
+def test_a_body_of_several_closed_meshes_has_the_volume_of_them_all(data_folder: Path):
+    bpy.ops.import_scene.gltf(filepath=str(data_folder / "rigs" / "kaykit_cc0" / "manny_med_mod.gltf"))
     armature = next(thing for thing in bpy.data.objects if thing.type == 'ARMATURE')
     report = posing.measure_meshes(armature)
     assert len(report.meshes) == 8

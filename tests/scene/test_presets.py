@@ -2,6 +2,7 @@
 """Presets: there and back, on another character, with bones missing, and with files that are broken."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,53 @@ def test_broken_files_are_refused_and_nothing_changes(tmp_path: Path):
     assert not armature.poise.effectors and not armature.poise.joints
     path.write_text(json.dumps(broken(lambda data: data.update(later="field"))))
     assert posing.load_preset(armature, path).bones == ("hand.L",)
+
+
+ODD: tuple[Any, ...] = (None, 10**400, float("nan"), "\ud800", [], {})
+"""What nobody expects at any place of a file."""
+
+
+LOOKED_FOR = {"role", "side", "figure", "number"}
+"""What says which bone is meant: one that is not here is told and left out."""
+
+
+def places_in(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Places of a file, as what holds them and their key there; of lists the first."""
+    if isinstance(node, (dict, list)):
+        for key in list(node) if isinstance(node, dict) else range(len(node[:1])):
+            yield node, key
+            yield from places_in(node[key])
+
+
+def test_whatever_stands_anywhere_in_a_file_it_is_refused_in_words_or_read(tmp_path: Path):
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    posing.own_masses(armature, ["head"])
+    index = posing.add_effector(armature, "hips", kind='STAY')
+    armature.poise.effectors[index].stay = 'STORED'
+    posing.store_pose(armature, index)
+    path = tmp_path / "preset.json"
+    posing.save_preset(armature, path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["effectors"], data["joints"] = data["effectors"][-1:], data["joints"][:1]
+    del data["effectors"][0]["stored"][1:]
+    read: set[tuple[str | int, str]] = set()
+    for holder, key in list(places_in(data)):
+        was = holder[key]
+        for odd in ODD:
+            holder[key] = odd
+            path.write_text(json.dumps(data), encoding="utf-8")
+            try:
+                preset_files.read_preset(path)
+                read.add((key, repr(odd)))
+            except IKError as error:
+                assert "preset.json" in str(error)
+        holder[key] = was
+    assert not [place for place in read if place[1] == repr("\ud800")]
+    assert not [key for key, odd in read if odd == "nan" and key not in LOOKED_FOR]
+    path.write_text(" " * (preset_files.MOST_BYTES + 1), encoding="utf-8")
+    with pytest.raises(IKError, match="larger than 32 MB"):
+        preset_files.read_preset(path)
 
 
 def test_names_of_presets_are_names_of_files(tmp_path: Path):

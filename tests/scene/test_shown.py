@@ -7,6 +7,7 @@ import bpy
 import pytest
 
 from blender_ik_addon.scene import posing
+from blender_ik_addon.ui.shown import show_effector, shown_effector
 
 from . import builders
 
@@ -91,6 +92,20 @@ def test_a_target_that_is_hidden_is_not_selected():
         bpy.ops.poise.select_target()
 
 
+def test_where_nothing_else_is_in_sight_the_choice_stays():
+    armature = figure("hand.L", "hand.R")
+    shelf = bpy.data.collections.new("shelf")
+    bpy.context.scene.collection.children.link(shelf)
+    for obj in (armature, armature.poise.effectors[1].target):
+        for collection in obj.users_collection:
+            collection.objects.unlink(obj)
+        shelf.objects.link(obj)
+    activate(armature.poise.effectors[0].target)
+    bpy.context.view_layer.layer_collection.children["shelf"].exclude = True
+    show_effector(bpy.context, armature, 1)
+    assert shown_effector(bpy.context, armature) == armature.poise.active_effector == 0
+
+
 def test_the_button_selects_the_target_out_of_pose_mode():
     armature = figure("hand.L", "hand.R")
     click(1)
@@ -99,6 +114,10 @@ def test_the_button_selects_the_target_out_of_pose_mode():
     assert armature.mode == 'OBJECT'
     assert selection() == ("humanoid hand.R", ["humanoid hand.R"])
     assert shown() == 1
+    activate(armature.poise.effectors[0].target)
+    assert bpy.ops.poise.select_target() == {'FINISHED'}
+    activate(armature)
+    assert shown() == 0  # what was chosen in the viewport is chosen in the list as well
 
 
 def test_buttons_act_on_the_effector_that_is_shown():

@@ -328,9 +328,11 @@ def _give_limbs(
         effector = effector_of(tree, limb, animal=trunk.lying)
         _add_limb(draft, limb.kind, limb.side, limb.chain.joints, limb.roles, effector, bend, number)
         if bend.state in (Bend.STRAIGHT, Bend.INVERTED):
-            said.setdefault((limb.kind, f"{bend.state} at rest"), []).append(
-                f"{_WORD[limb.side]} {np.degrees(bend.angle):.1f}°"
-            )
+            what = f"{bend.state} at rest"
+            if bend.state is Bend.STRAIGHT:
+                known = bend.axis is not None
+                what += ", taken to bend the usual way" if known else ", and nothing tells which way it bends"
+            said.setdefault((limb.kind, what), []).append(f"{_WORD[limb.side]} {np.degrees(bend.angle):.1f}°")
         if limb.kind in ROLES_OF_KIND and limb.chain.first(Slot.END) is None:
             end = ROLES_OF_KIND[limb.kind][Slot.END]
             what = f"without a {end}, the last bone takes the target"

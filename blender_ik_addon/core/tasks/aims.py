@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import factorial
 from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, alike, frozen
+from ..arrays import BoolArray, FloatArray, frozen
 from ..bends import PointBend, cross
 from ..mechanism import Mechanism, PosedMechanism
 from ..rotation import skew
@@ -21,10 +21,8 @@ from .base import (
     SummedBend,
     Task,
     checked_vector,
-    frame_axis,
-    of_frame,
+    lengths,
     stack_frames,
-    stack_targets,
 )
 from .forms import ProductBend
 
@@ -83,19 +81,6 @@ class AimAt(Task):
         """The joint."""
         return [skeleton.index(self.joint)]
 
-    @property
-    def frames(self) -> int | None:
-        """Number of frames of the target, None when it is the same in all."""
-        return frame_axis(self.target, 1)
-
-    def at_frame(self, frame: int) -> AimAt:
-        """The task with the target of one frame."""
-        return replace(self, target=of_frame(self.target, 1, frame))
-
-    def moved(self, target: FloatArray) -> AimAt:
-        """The same task with another target, (3,) [m]."""
-        return replace(self, target=target)
-
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
         """Stack tasks of this kind."""
@@ -131,24 +116,18 @@ class AimRows(Rows):
         """b_1, b_2 and the ray in columns, in the anchors' frames, (F or 1, E, 3, 3)."""
         self._target = stack_frames([task.target for task in tasks], 1)
 
-    def aimed(self, targets: Sequence[FloatArray]) -> AimRows:
-        """The same rows of one frame with other targets, (3,) [m] each."""
-        some = alike(self)
-        some._target = stack_targets(targets, (3,))
-        return some
-
     def _aim(self, posed: PosedMechanism) -> _Aim:
         """Where the rays are."""
         points = posed.points(self._anchors, self._local)
         frame = posed.matrices[:, self._anchors, :3, :3] @ self._frame
         away = self._target - points
-        distance = _size(away)
+        distance = lengths(away)
         there: BoolArray = distance > self._nearest
         nearness = np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0)
         towards = np.where(there[..., None], away * nearness[..., None], frame[..., 2])
         parts = (np.swapaxes(frame, -1, -2) @ towards[..., None])[..., 0]
         off, cosine = parts[..., :2], parts[..., 2]
-        sine = _size(off)
+        sine = lengths(off)
         angle = np.arctan2(sine, cosine)
         behind = (sine < OPPOSITE) & (cosine < 0.0)
         # Next to the opposite direction the slopes are those at its rim, the way back that of the first axis.
@@ -311,13 +290,8 @@ _SERIES: Final = _series(12)
 
 def _with_across(directions: FloatArray) -> FloatArray:
     """Right-handed orthonormal axes (..., 3, 3) of which the third is along directions (..., 3)."""
-    third = directions / np.maximum(_size(directions), np.finfo(np.float64).tiny)[..., None]
+    third = directions / np.maximum(lengths(directions), np.finfo(np.float64).tiny)[..., None]
     least = np.argmin(np.abs(third), axis=-1)
     first = cross(np.eye(3)[least], third)
-    first = first / _size(first)[..., None]
+    first = first / lengths(first)[..., None]
     return np.stack([first, cross(third, first), third], axis=-1)
-
-
-def _size(vectors: FloatArray) -> FloatArray:
-    """(..., k) -> (...)."""
-    return np.sqrt(np.einsum("...k,...k->...", vectors, vectors))

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Protocol, Self
 
 import numpy as np
@@ -76,6 +76,8 @@ class Task(ABC):
 
     angular: ClassVar[bool]
     """Whether errors of this kind are angles [rad] rather than lengths [m]."""
+    varying: ClassVar[Mapping[str, int]] = {"target": 1}
+    """Fields that may differ by frame, the target first, and how many axes each has without that."""
 
     def __post_init__(self) -> None:
         if self.priority < 0 or int(self.priority) != self.priority:
@@ -96,22 +98,38 @@ class Task(ABC):
     def joints(self, skeleton: Skeleton) -> list[int]:
         """Indices of the joints that must be placed to know the residual."""
 
+    def _frame_counts(self) -> dict[str, int]:
+        """Lengths of the frame axes that there are, by the names of the fields."""
+        given = {name: np.asarray(getattr(self, name)) for name in self.varying}
+        return {name: len(array) for name, array in given.items() if array.ndim > self.varying[name]}
+
+    def _check_frames(self) -> None:
+        """Raise `IKError` when fields are for different numbers of frames."""
+        counts = [(name, count) for name, count in self._frame_counts().items() if count != 1]
+        for name, count in counts[1:]:
+            if count != counts[0][1]:
+                raise IKError(
+                    f"{self.label}: {counts[0][0]} has {counts[0][1]} frames, but {name} has {count}"
+                )
+
     @property
-    @abstractmethod
     def frames(self) -> int | None:
         """Number of frames of a target that differs by frame, else None."""
+        return max(self._frame_counts().values(), default=None)
 
-    @abstractmethod
-    def at_frame(self, frame: int) -> Task:
+    def at_frame(self, frame: int) -> Self:
         """The task with the target of one frame."""
+        return replace(
+            self, **{name: of_frame(getattr(self, name), axes, frame) for name, axes in self.varying.items()}
+        )
 
-    @abstractmethod
-    def moved(self, target: FloatArray) -> Task:
+    def moved(self, target: FloatArray) -> Self:
         """The same task with another target, without frames.
 
         Raises:
             IKError: The target is not one for this kind of task.
         """
+        return replace(self, **{next(iter(self.varying)): target})
 
     @staticmethod
     @abstractmethod
@@ -130,6 +148,8 @@ class Rows(ABC):
     """Whether there are clearances of one-sided planes among its channels."""
     by_frame: ClassVar[tuple[str, ...]]
     """Attributes whose first axis is that of frames, or 1 long when they are the same in all."""
+    _target: FloatArray
+    """Where most kinds have their targets, (F or 1, tasks, 3) [m]."""
 
     def select(self, frames: IntArray) -> Self:
         """The same rows for some of the frames."""
@@ -140,13 +160,15 @@ class Rows(ABC):
                 setattr(some, name, array[frames])
         return some
 
-    @abstractmethod
-    def aimed(self, targets: Sequence[FloatArray]) -> Rows:
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other targets, one for each task, as for `Task.moved`.
 
         Raises:
             IKError: Shape or value of a target is wrong.
         """
+        some = alike(self)
+        some._target = stack_targets(targets, (3,))
+        return some
 
     def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
         """Free channels (F, nv) with clearances at their best; here there are none."""
@@ -208,15 +230,15 @@ def checked_vector(
         raise IKError(f"{label}: {name} is not finite")
     if not direction:
         return array
-    length = np.sqrt(np.einsum("...k,...k->...", array, array))
+    length = lengths(array)
     if (length == 0.0).any():
         raise IKError(f"{label}: {name} is zero, it must have a direction")
     return frozen(array / length[..., None])
 
 
-def frame_axis(target: FloatArray, dimensions: int) -> int | None:
-    """Number of frames of a target, None without a frame axis."""
-    return len(target) if target.ndim > dimensions else None
+def lengths(vectors: FloatArray) -> FloatArray:
+    """Euclidean lengths, (..., k) -> (...); faster than numpy's where vectors are few."""
+    return np.sqrt(np.einsum("...k,...k->...", vectors, vectors))
 
 
 def stack_frames(arrays: Sequence[FloatArray], dimensions: int) -> FloatArray:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ..arrays import FloatArray, IntArray, alike, frozen
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import CHANNELS, Skeleton
-from .base import Rows, Task, frame_axis, of_frame, stack_targets
+from .base import Rows, Task, stack_targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class StayNear(Task):
     axes: tuple[bool, ...] = (True,) * CHANNELS
     """Which of the six channels."""
     angular: ClassVar[bool] = True
+    varying: ClassVar[Mapping[str, int]] = {"channels": 2}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,15 +45,6 @@ class StayNear(Task):
         """Name for messages."""
         return self.name or "stay near"
 
-    @property
-    def frames(self) -> int | None:
-        """Number of frames of the wanted channels, None when they are the same in all."""
-        return frame_axis(self.channels, 2)
-
-    def at_frame(self, frame: int) -> StayNear:
-        """The task with the wanted channels of one frame."""
-        return replace(self, channels=of_frame(self.channels, 2, frame))
-
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when shape or joints do not fit."""
         if self.channels.shape[-2] != skeleton.posed_joints:
@@ -65,10 +57,6 @@ class StayNear(Task):
     def joints(self, skeleton: Skeleton) -> list[int]:
         """The joints named; none when the task is for all that others involve."""
         return [skeleton.index(joint) for joint in self.over or ()]
-
-    def moved(self, target: FloatArray) -> StayNear:
-        """The same task with other channels, (n, 6)."""
-        return replace(self, channels=target)
 
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
@@ -103,7 +91,7 @@ class ChannelRows(Rows):
         self._jacobian = np.zeros((len(self._columns), mechanism.size))
         self._jacobian[np.arange(len(self._columns)), self._columns] = self._weights
 
-    def aimed(self, targets: Sequence[FloatArray]) -> ChannelRows:
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other channels, (n, 6) each."""
         stacked = stack_targets(targets, (self._mechanism.skeleton.posed_joints, CHANNELS))[0]
         wanted = self._mechanism.of_channels(stacked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class OneOf(Task):
         counts = [other.frames for other in self.alternatives if other.frames is not None]
         return max(counts, default=None)
 
-    def at_frame(self, frame: int) -> OneOf:
+    def at_frame(self, frame: int) -> Self:
         """The task with the targets of one frame."""
         return replace(
             self,
@@ -86,7 +86,7 @@ class OneOf(Task):
             ),
         )
 
-    def moved(self, target: FloatArray) -> OneOf:
+    def moved(self, target: FloatArray) -> Self:
         """The same task with other targets, one for each alternative along the first axis."""
         targets = self.split(target)
         moved = [other.moved(own) for other, own in zip(self.alternatives, targets, strict=True)]
@@ -140,7 +140,7 @@ class ChoiceRows(Rows):
         some._parts = [[rows.select(frames) for rows in parts] for parts in self._parts]
         return some
 
-    def aimed(self, targets: Sequence[FloatArray]) -> ChoiceRows:
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other targets, as for `OneOf.moved`."""
         some = alike(self)
         some._parts = [

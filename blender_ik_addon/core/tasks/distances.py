@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, alike, frozen
+from ..arrays import FloatArray, frozen
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import Skeleton
-from .base import ORIGIN, Rows, Task, checked_vector, frame_axis, of_frame, stack_frames, stack_targets
+from .base import ORIGIN, Rows, Task, checked_vector, stack_frames
 from .functions import PointFunctionRows
 
 
@@ -32,6 +32,7 @@ class KeepDistance(Task):
     target: FloatArray = field(default_factory=lambda: ORIGIN)
     """The point in the other joint's own axes, (3,), or the place in armature space, (3,) or (F, 3) [m]."""
     angular: ClassVar[bool] = False
+    varying: ClassVar[Mapping[str, int]] = {"target": 1, "distance": 0}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,9 +45,7 @@ class KeepDistance(Task):
         if distance.ndim > 1 or not (np.isfinite(distance) & (distance >= 0.0)).all():
             raise IKError(f"{self.label}: distance must be at least 0 and finite, one or one for each frame")
         object.__setattr__(self, "distance", distance)
-        counts = [count for count in self._frame_counts if count != 1]
-        if len(set(counts)) > 1:
-            raise IKError(f"{self.label}: target has {counts[0]} frames, but distance has {counts[1]}")
+        self._check_frames()
 
     @property
     def label(self) -> str:
@@ -64,28 +63,6 @@ class KeepDistance(Task):
         """The joint, and the other."""
         joints = [self.joint] if self.other is None else [self.joint, self.other]
         return [skeleton.index(joint) for joint in joints]
-
-    @property
-    def _frame_counts(self) -> list[int]:
-        counts = (frame_axis(self.target, 1), frame_axis(np.asarray(self.distance), 0))
-        return [count for count in counts if count is not None]
-
-    @property
-    def frames(self) -> int | None:
-        """Number of frames of the place and distance, None when they are the same in all."""
-        return max(self._frame_counts, default=None)
-
-    def at_frame(self, frame: int) -> KeepDistance:
-        """The task with place and distance of one frame."""
-        return replace(
-            self,
-            target=of_frame(self.target, 1, frame),
-            distance=of_frame(np.asarray(self.distance), 0, frame),
-        )
-
-    def moved(self, target: FloatArray) -> KeepDistance:
-        """The same task with another place, (3,) [m]."""
-        return replace(self, target=target)
 
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
@@ -114,12 +91,6 @@ class DistanceRows(PointFunctionRows):
         self._distance = stack_frames([np.asarray(task.distance) for task in tasks], 0)
         self.row_counts = (1,) * len(tasks)
         self.angular = np.zeros(len(tasks), dtype=np.bool_)
-
-    def aimed(self, targets: Sequence[FloatArray]) -> DistanceRows:
-        """The same rows of one frame with other places, (3,) [m] each."""
-        some = alike(self)
-        some._target = stack_targets(targets, (3,))
-        return some
 
     def _away(self, points: FloatArray) -> FloatArray:
         """P − o, (F, E, 3)."""

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, alike, frozen
+from ..arrays import FloatArray, IntArray, frozen
 from ..bends import PointBend
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import Skeleton
-from .base import PLAIN_AXES, Rows, Task, frame_axis, of_frame, stack_frames, stack_targets
+from .base import PLAIN_AXES, Rows, Task, stack_frames
 
 GROUND: tuple[bool, bool, bool] = (True, True, False)
 """The axes along which a body falls over."""
@@ -38,6 +38,7 @@ class Balance(Task):
     armature_from_axes: FloatArray = field(default_factory=lambda: PLAIN_AXES)
     """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
     angular: ClassVar[bool] = False
+    varying: ClassVar[Mapping[str, int]] = {"target": 1, "armature_from_axes": 2}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,9 +60,7 @@ class Balance(Task):
             object.__setattr__(self, "centres", centres)
         for name, array in (("masses", masses), ("target", target), ("armature_from_axes", axes)):
             object.__setattr__(self, name, array)
-        counts = [count for count in self._frame_counts if count != 1]
-        if len(set(counts)) > 1:
-            raise IKError(f"{self.label}: target has {counts[0]} frames, armature_from_axes {counts[1]}")
+        self._check_frames()
 
     @property
     def label(self) -> str:
@@ -78,28 +77,6 @@ class Balance(Task):
     def joints(self, skeleton: Skeleton) -> list[int]:
         """Those with a mass."""
         return [int(joint) for joint in np.flatnonzero(self.masses)]
-
-    @property
-    def _frame_counts(self) -> list[int]:
-        counts = (frame_axis(self.target, 1), frame_axis(self.armature_from_axes, 2))
-        return [count for count in counts if count is not None]
-
-    @property
-    def frames(self) -> int | None:
-        """Number of frames of the target, None when it is the same in all."""
-        return max(self._frame_counts, default=None)
-
-    def at_frame(self, frame: int) -> Balance:
-        """The task with the target of one frame."""
-        return replace(
-            self,
-            target=of_frame(self.target, 1, frame),
-            armature_from_axes=of_frame(self.armature_from_axes, 2, frame),
-        )
-
-    def moved(self, target: FloatArray) -> Balance:
-        """The same task with another place, (3,) [m]."""
-        return replace(self, target=target)
 
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
@@ -147,12 +124,6 @@ class BalanceRows(Rows):
         self._used = np.array([task.axes for task in tasks]).ravel()
         self.row_counts = tuple(sum(task.axes) for task in tasks)
         self.angular = np.zeros(sum(self.row_counts), dtype=np.bool_)
-
-    def aimed(self, targets: Sequence[FloatArray]) -> BalanceRows:
-        """The same rows of one frame with other places, (3,) [m] each."""
-        some = alike(self)
-        some._target = stack_targets(targets, (3,))
-        return some
 
     def centres(self, posed: PosedMechanism) -> FloatArray:
         """The centres of mass, (F, tasks, 3) [m]."""

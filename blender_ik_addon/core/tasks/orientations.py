@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..bends import AngularBend
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..rotation import left_jacobian_inverse, rotvec_from_matrix
-from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, frame_axis, of_frame, stack_frames, stack_targets
+from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, stack_frames, stack_targets
 from .forms import FormBend
 
 ROTATION_TOLERANCE: Final = 1e-4
@@ -33,6 +33,7 @@ class MatchOrientation(JointTask):
     axes: tuple[bool, bool, bool] = ALL_AXES
     """About which of the target's axes the rest of the turn matters."""
     angular: ClassVar[bool] = True
+    varying: ClassVar[Mapping[str, int]] = {"target": 2}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,19 +48,6 @@ class MatchOrientation(JointTask):
     def label(self) -> str:
         """Name for messages."""
         return self.name or f"orientation of {self.joint}"
-
-    @property
-    def frames(self) -> int | None:
-        """Number of frames of the target, None when it is the same in all."""
-        return frame_axis(self.target, 2)
-
-    def at_frame(self, frame: int) -> MatchOrientation:
-        """The task with the target of one frame."""
-        return replace(self, target=of_frame(self.target, 2, frame))
-
-    def moved(self, target: FloatArray) -> MatchOrientation:
-        """The same task with another orientation, (3, 3)."""
-        return replace(self, target=target)
 
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
@@ -85,7 +73,7 @@ class OrientationRows(AxisRows):
         self._turned: tuple[PosedMechanism, FloatArray] | None = None
         """The pose that was asked for last, and its answer."""
 
-    def aimed(self, targets: Sequence[FloatArray]) -> OrientationRows:
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other orientations, (3, 3) each."""
         stacked = stack_targets(targets, (3, 3))
         if not _are_rotations(stacked):

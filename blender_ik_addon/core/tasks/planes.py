@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..bends import PointBend
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import CHANNELS, Skeleton
-from .base import ORIGIN, Rows, Task, checked_vector, frame_axis, of_frame, stack_frames, stack_targets
+from .base import ORIGIN, Rows, Task, checked_vector, stack_frames, stack_targets
 
 CLEARANCE_UNIT: Final = 30.0
 """σ, height for a unit of clearance [1]. A point above its plane should move as if there were none, but steps
@@ -55,6 +55,7 @@ class OnPlane(Task):
     """Joint whose translation x is the height above the plane; `Problem.assemble` adds it where the task is
     one-sided, callers leave it out."""
     angular: ClassVar[bool] = False
+    varying: ClassVar[Mapping[str, int]] = {"origin": 1, "normal": 1}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,9 +70,7 @@ class OnPlane(Task):
         if self.side not in tuple(Side):
             raise IKError(f"{self.label}: side must be one of {', '.join(Side)}, got {self.side!r}")
         object.__setattr__(self, "side", Side(self.side))
-        counts = [count for count in self._frame_counts if count != 1]
-        if len(set(counts)) > 1:
-            raise IKError(f"{self.label}: origin has {counts[0]} frames, but normal has {counts[1]}")
+        self._check_frames()
 
     @property
     def label(self) -> str:
@@ -91,24 +90,6 @@ class OnPlane(Task):
         """The joint, and that of the clearance where there is one."""
         joint = skeleton.index(self.joint)
         return [joint] if self.clearance is None else [joint, self.clearance]
-
-    @property
-    def _frame_counts(self) -> list[int]:
-        counts = (frame_axis(self.origin, 1), frame_axis(self.normal, 1))
-        return [count for count in counts if count is not None]
-
-    @property
-    def frames(self) -> int | None:
-        """Number of frames of the plane, None when it is the same in all."""
-        return max(self._frame_counts, default=None)
-
-    def at_frame(self, frame: int) -> OnPlane:
-        """The task with the plane of one frame."""
-        return replace(self, origin=of_frame(self.origin, 1, frame), normal=of_frame(self.normal, 1, frame))
-
-    def moved(self, target: FloatArray) -> OnPlane:
-        """The same task with another point of the plane, (3,) [m]."""
-        return replace(self, origin=target)
 
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
@@ -152,7 +133,7 @@ class PlaneRows(Rows):
         """The free channels of their clearances, (k,)."""
         self.clears = bool(len(self._columns))
 
-    def aimed(self, targets: Sequence[FloatArray]) -> PlaneRows:
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other points of the planes, (3,) [m] each."""
         some = alike(self)
         some._origin = stack_targets(targets, (3,))

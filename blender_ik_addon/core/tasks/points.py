@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, alike, frozen
+from ..arrays import FloatArray, frozen
 from ..bends import PointBend
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
@@ -21,10 +21,7 @@ from .base import (
     JointTask,
     Rows,
     Task,
-    frame_axis,
-    of_frame,
     stack_frames,
-    stack_targets,
 )
 
 
@@ -41,6 +38,7 @@ class ReachPoint(JointTask):
     armature_from_axes: FloatArray = field(default_factory=lambda: PLAIN_AXES)
     """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
     angular: ClassVar[bool] = False
+    varying: ClassVar[Mapping[str, int]] = {"target": 1, "armature_from_axes": 2}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,39 +52,12 @@ class ReachPoint(JointTask):
             if not np.isfinite(array).all():
                 raise IKError(f"{self.label}: {key} is not finite")
             object.__setattr__(self, key, array)
-        counts = self._frame_counts
-        if len(set(counts) - {1}) > 1:
-            raise IKError(
-                f"{self.label}: target has {counts[0]} frames, but armature_from_axes has {counts[1]}"
-            )
+        self._check_frames()
 
     @property
     def label(self) -> str:
         """Name for messages."""
         return self.name or f"position of {self.joint}"
-
-    @property
-    def _frame_counts(self) -> list[int]:
-        """Lengths of the frame axes that there are."""
-        counts = (frame_axis(self.target, 1), frame_axis(self.armature_from_axes, 2))
-        return [count for count in counts if count is not None]
-
-    @property
-    def frames(self) -> int | None:
-        """Number of frames of the target, None when it is the same in all."""
-        return max(self._frame_counts, default=None)
-
-    def at_frame(self, frame: int) -> ReachPoint:
-        """The task with the target of one frame."""
-        return replace(
-            self,
-            target=of_frame(self.target, 1, frame),
-            armature_from_axes=of_frame(self.armature_from_axes, 2, frame),
-        )
-
-    def moved(self, target: FloatArray) -> ReachPoint:
-        """The same task with another place, (3,) [m]."""
-        return replace(self, target=target)
 
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
@@ -139,10 +110,10 @@ class PointRows(AxisRows):
             self._moving = posed, posed.point_jacobian(self._anchors, self._points(posed))
         return self._moving[1]
 
-    def aimed(self, targets: Sequence[FloatArray]) -> PointRows:
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other places, (3,) each."""
-        some = alike(self)
-        some._target, some._missed = stack_targets(targets, (3,)), None
+        some = super().aimed(targets)
+        some._missed = None
         return some
 
     def residual(self, posed: PosedMechanism) -> FloatArray:

@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import FloatArray, alike
+from ..arrays import FloatArray
 from ..bends import cross
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import Skeleton
-from .base import Rows, Task, checked_vector, frame_axis, of_frame, stack_frames, stack_targets
+from .base import Rows, Task, checked_vector, lengths, stack_frames
 from .functions import PointFunctionRows
 
 STRAIGHT: Final = 0.05
@@ -64,19 +64,6 @@ class PointPole(Task):
         """Root, middle joint and tip."""
         return [skeleton.index(joint) for joint in (self.root, self.joint, self.tip)]
 
-    @property
-    def frames(self) -> int | None:
-        """Number of frames of the target, None when it is the same in all."""
-        return frame_axis(self.target, 1)
-
-    def at_frame(self, frame: int) -> PointPole:
-        """The task with the target of one frame."""
-        return replace(self, target=of_frame(self.target, 1, frame))
-
-    def moved(self, target: FloatArray) -> PointPole:
-        """The same task with another target, (3,) [m]."""
-        return replace(self, target=target)
-
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
         """Stack tasks of this kind."""
@@ -101,22 +88,16 @@ class PoleRows(PointFunctionRows):
         points = [[(joint, nowhere) for joint in own] for own in joints]
         super().__init__(points, [task.weight for task in tasks], mechanism)
         rest = skeleton.armature_from_joint_rest[:, :3, 3]
-        self._length: FloatArray = np.array([_size(rest[own[1]] - rest[own[0]]) for own in joints])  # (E,)
+        self._length: FloatArray = np.array([lengths(rest[own[1]] - rest[own[0]]) for own in joints])  # (E,)
         self._target = stack_frames([task.target for task in tasks], 1)
         self.row_counts = (1,) * len(tasks)
         self.angular = np.ones(len(tasks), dtype=np.bool_)
-
-    def aimed(self, targets: Sequence[FloatArray]) -> PoleRows:
-        """The same rows of one frame with other targets, (3,) [m] each."""
-        some = alike(self)
-        some._target = stack_targets(targets, (3,))
-        return some
 
     def _across(self, points: FloatArray) -> tuple[FloatArray, ...]:
         """Axis n, |c − a|, X, b − a and t − a, (F, E, ...)."""
         root, middle, tip = points[:, :, 0], points[:, :, 1], points[:, :, 2]
         along = tip - root
-        length = np.maximum(_size(along), NOWHERE * self._length)
+        length = np.maximum(lengths(along), NOWHERE * self._length)
         axis = along / length[..., None]
         across = np.eye(3) - axis[..., :, None] * axis[..., None, :]
         return axis, length, across, middle - root, self._target - root
@@ -177,7 +158,7 @@ class _Swing:
         """From n, X, b − a, t − a and l."""
         bend = (across @ bone[..., None])[..., 0]
         tau = (across @ target[..., None])[..., 0]
-        size, distance = _size(bend), _size(tau)
+        size, distance = lengths(bend), lengths(tau)
         straight, nowhere = size <= NOWHERE * length, distance <= NOWHERE * length
         any_way = across[..., 0]
         bent = bend / np.where(straight, 1.0, size)[..., None]
@@ -191,8 +172,3 @@ class _Swing:
         sine = np.einsum("fex,fex->fe", axis, cross(towards, bent))
         angle = np.arctan2(sine, np.einsum("fex,fex->fe", towards, bent))
         return cls(bent, size / spread, spread, towards, np.where(nowhere, np.inf, distance), angle)
-
-
-def _size(vectors: FloatArray) -> FloatArray:
-    """(..., 3) -> (...)."""
-    return np.sqrt(np.einsum("...k,...k->...", vectors, vectors))
