@@ -8,6 +8,7 @@ installed: the builder is a script inside it, for which Blender need not start.
 
 import argparse
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -47,9 +48,14 @@ def build(output: Path) -> Path:
     with tempfile.TemporaryDirectory() as temporary:
         staged = Path(temporary) / manifest["id"]
         stage(staged)
-        source = ["--source-dir", str(staged), "--output-filepath", str(archive)]
+        built = Path(temporary) / archive.name
+        source = ["--source-dir", str(staged), "--output-filepath", str(built)]
         subprocess.run([*builder, "build", *source], check=True)
-    subprocess.run([*builder, "validate", str(archive)], check=True)
+        subprocess.run([*builder, "validate", str(built)], check=True)
+        # In one step: another run may be reading the one that is there.
+        part = archive.with_name(f".{archive.name}.{os.getpid()}")
+        shutil.copyfile(built, part)
+        part.replace(archive)
     return archive
 
 

@@ -24,6 +24,7 @@ from ..scene.reports import length_text
 from . import overlay
 from .acting import obstacle_to, possible, refuse, require_armature
 from .constraint import AXES, Constraint, Numbers, stepped
+from .drag_keys import keys_of
 from .picking import View, nearest_segment
 
 logger = logging.getLogger(__name__)
@@ -38,14 +39,7 @@ TIMER_SECONDS: Final = 1.0 / 60.0
 """Pause between two looks at whether there is more to do [s]."""
 
 MOST_TIMES: Final = 30
-"""How often a pose that has not settled is taken on while the mouse rests."""
-
-KEYS_TEXT: Final = (
-    "Poise: LMB/Enter: confirm   RMB/Esc: put everything back   "
-    "X Y Z: along an axis, with Shift in the plane across it (again: the bone's own)   "
-    "0-9 - . Tab: by numbers   Shift: slow   Ctrl: in steps   hold H: pin or free a bone   "
-    "R: keep orientation ({orientation})   Wheel: priority ({priority})"
-)
+"""How often a pose that has not settled is taken on while the mouse rests, or after it has let go."""
 
 FINE_STEPS: Final = 0.1
 """Part of a step [1] that counts as one while Shift is held."""
@@ -113,6 +107,7 @@ class POISE_OT_drag(Operator):
         _times: int
         _moved: bool
         _choosing: bool
+        _lets_go: bool
         _warning: str
 
     @classmethod
@@ -163,6 +158,7 @@ class POISE_OT_drag(Operator):
         self._constraint, self._numbers = Constraint(), Numbers()
         self._snaps = self._fine = False
         self._times, self._moved, self._choosing, self._warning = 0, False, False, ""
+        self._lets_go = False
         overlay.show_drag(self._drag)
         self._timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window)
         context.window_manager.modal_handler_add(self)
@@ -188,13 +184,12 @@ class POISE_OT_drag(Operator):
         if kind in {'ESC', 'RIGHTMOUSE'} and pressed:
             self.cancel(context)
             return {'CANCELLED'}
+        if self._lets_go:
+            return self._settled(context, event)
         done = {'RET', 'NUMPAD_ENTER', 'SPACE'} | (set() if self.release_confirm else {'LEFTMOUSE'})
         if (kind in done and pressed) or (kind == 'LEFTMOUSE' and self.release_confirm and not pressed):
-            self._end(context)
-            if self._moved:
-                return self._confirmed(self._drag)
-            self._drag.cancel()
-            return {'CANCELLED'}
+            self._lets_go, self._times = True, 0
+            return self._settled(context, event)
         if kind == 'H':
             self._choose(context, event)
         elif kind == 'MOUSEMOVE':
@@ -214,6 +209,20 @@ class POISE_OT_drag(Operator):
             return {'RUNNING_MODAL'}  # keep other input away: the scene must not change under the drag
         self._tell(context)
         return {'RUNNING_MODAL'}
+
+    def _settled(self, context: Context, event: Event) -> set[str]:
+        """Let go of a pose that lags as smoothly as it has come, then confirm."""
+        if self._moved and not self._drag.report.settled and self._times < MOST_TIMES:
+            if event.type == 'TIMER':
+                self._times += 1
+                self._drag.again(smoothly=True)
+                self._tell(context)
+            return {'RUNNING_MODAL'}
+        self._end(context)
+        if self._moved:
+            return self._confirmed(self._drag)
+        self._drag.cancel()
+        return {'CANCELLED'}
 
     def _choose(self, context: Context, event: Event) -> None:
         """Pin or free the bone under the mouse when H is released; until then the dragged bone waits."""
@@ -302,8 +311,7 @@ class POISE_OT_drag(Operator):
     def _tell(self, context: Context) -> None:
         """Say in status bar and header how it goes, and have it drawn."""
         drag = self._drag
-        keys = KEYS_TEXT.format(orientation="on" if drag.keeps_orientation else "off", priority=drag.priority)
-        context.workspace.status_text_set(keys)
+        context.workspace.status_text_set(keys_of(drag))
         way = drag.goal - self._start
         parts = [f"{drag.bone}: {length_text(float(np.linalg.norm(way)))}"]
         if self._numbers.typed:

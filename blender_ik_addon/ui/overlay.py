@@ -26,7 +26,7 @@ from ..core.arrays import FloatArray
 from ..scene.dragging import Drag
 from ..scene.marks import Line, Marks, Point, Text, Wanted, drag_marks, marks_of
 from .acting import context_armature
-from .labels import arrange
+from .labels import Box, arrange
 from .picking import View
 from .preferences import Colour, Look, look
 
@@ -52,6 +52,12 @@ PALENESS: Final = 0.35
 
 MARGIN: Final = 8.0
 """Between texts and what is beside the view [pixels]."""
+
+NAVIGATION: Final = 1.35
+"""Width and height of the view's axes at its upper right corner against their size in the preferences [1]."""
+
+NAVIGATION_BUTTONS: Final = (46.0, 130.0)
+"""Width and height of the column of buttons below them at scale 1 [pixels]."""
 
 CHANGES: Final = ("depsgraph_update_post", "frame_change_post", "undo_post", "redo_post", "load_post")
 """Handlers after which marks may be others."""
@@ -229,7 +235,8 @@ def _draw_pixels() -> None:
             view = View.of(context.region, context.region_data)
             look_now = look(context)
             _points(marks.points, view, look_now)
-            _texts(marks.texts, view, look_now, _borders(context))
+            borders = _borders(context)
+            _texts(marks.texts, view, look_now, borders, _navigation(context, borders[1] + MARGIN))
     except Exception:  # as above
         logger.exception("The overlay could not be drawn")
         _drawing.marks = Marks()
@@ -264,7 +271,13 @@ def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
     gpu.state.blend_set('NONE')
 
 
-def _texts(texts: Sequence[Text], view: View, look_now: Look, borders: tuple[float, float]) -> None:
+def _texts(
+    texts: Sequence[Text],
+    view: View,
+    look_now: Look,
+    borders: tuple[float, float],
+    covered: Sequence[Box],
+) -> None:
     shown = [
         (text, place)
         for text, place in zip(texts, view.pixels(np.array([text.place for text in texts])), strict=True)
@@ -282,7 +295,7 @@ def _texts(texts: Sequence[Text], view: View, look_now: Look, borders: tuple[flo
         sizes.append((max(widths) + 4.0, line_height * len(widths)))
         up = 4.0 if text.role == 'PRIORITY' else -0.5 * look_now.text_size
         wishes.append(place + np.array([beside, up]) * scale - (0.0, line_height * (len(widths) - 1)))
-    corners = arrange(np.array(wishes), np.array(sizes), borders)
+    corners = arrange(np.array(wishes), np.array(sizes), borders, covered)
     plain = [text.role != 'PRIORITY' for text, _place in shown]
     _shade(corners[plain], np.array(sizes)[plain], 0.2 * line_height)
     blf.enable(0, blf.SHADOW)
@@ -355,6 +368,29 @@ def _borders(context: Context) -> tuple[float, float]:
         elif other.alignment == 'LEFT':
             left = max(left, float(other.x + other.width - region.x))
     return left + MARGIN, right - MARGIN
+
+
+def _navigation(context: Context, right: float) -> list[Box]:
+    """What Blender's own axes and buttons cover at the upper right corner of the view.
+
+    Args:
+        context: Of the viewport.
+        right: Where the sidebar begins [pixels].
+    """
+    region, space, view = context.region, context.space_data, context.preferences.view
+    if not (space.show_gizmo and space.show_gizmo_navigate):
+        return []
+    scale = context.preferences.system.ui_scale
+    top = float(region.height)
+    for other in context.area.regions:
+        if other.alignment == 'TOP' and other.height > 1:  # headers lie over the view as well
+            top = min(top, float(other.y - region.y))
+    axes = NAVIGATION * view.gizmo_size_navigate_v3d * scale if view.mini_axis_type == 'GIZMO' else 0.0
+    covered = [(right - axes, top - axes, axes, axes)]
+    if view.show_navigate_ui:
+        width, height = (scale * size for size in NAVIGATION_BUTTONS)
+        covered.append((right - width, top - axes - height, width, height))
+    return covered
 
 
 CLASSES = (POISE_PG_overlay, POISE_PT_overlay)

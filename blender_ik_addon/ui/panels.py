@@ -30,6 +30,9 @@ BESIDE_WORDS = 88.0
 FEWEST_CHARACTERS = 12
 """How many letters a line has at least, however narrow the sidebar is: it is cut then."""
 
+NARROW = 250.0
+"""Width of the sidebar at scale 1 [pixel] below which the list has no amounts: names need the room."""
+
 ERROR_WIDTH = 2.4
 """Width of the cell for a miss [widths of a button], so that names begin to be cut at the same length."""
 
@@ -92,12 +95,16 @@ def rounded(amount: float) -> str:
     return f"{amount:.{2 if amount < 1.0 else 1 if amount < 10.0 else 0}f}"
 
 
-def draw_errors(row: UILayout, errors: tuple[tuple[str, bool], ...]) -> None:
+def draw_errors(row: UILayout, errors: tuple[tuple[str, bool], ...], narrow: bool) -> None:
     """Draw the miss of a line in red, or a tick: names need the room; all of it is told below the list."""
     missed = [text for text, is_miss in errors if is_miss]
     if errors and not missed:
         row.label(text="", icon='CHECKMARK')
-    for text in missed[:1]:
+    elif missed and narrow:
+        cell = row.row(align=True)
+        cell.alert = True
+        cell.label(text="", icon='X')
+    for text in missed[:1] if not narrow else ():
         cell = row.row(align=True)
         cell.alignment = 'RIGHT'
         cell.ui_units_x = ERROR_WIDTH
@@ -127,16 +134,17 @@ class POISE_UL_effectors(UIList):
         """Draw one line; what is incomplete has a warning sign."""
         row = layout.row(align=True)
         row.active = item.enabled
-        if not (lacks_bone(item) or lacks_target(item)):
-            row.label(text="", icon_value=UILayout.enum_item_icon(item, "kind", item.kind))
-        else:
+        narrow = context.region.width / context.preferences.system.ui_scale < NARROW
+        if lacks_bone(item) or lacks_target(item):
             row.label(text="", icon='ERROR')
+        elif not narrow:
+            row.label(text="", icon_value=UILayout.enum_item_icon(item, "kind", item.kind))
         row.prop(item, "name", text="", emboss=False)
         if item.pinned and item.kind in PINNABLE:
             row.label(text="", icon='PINNED')
         if item.taken and item.kind == 'ONE_OF':
             row.label(text=item.taken)
-        draw_errors(row, errors_of(data, item))
+        draw_errors(row, errors_of(data, item), narrow)
         level = row.row(align=True)
         level.alignment = 'RIGHT'
         level.ui_units_x = 0.9

@@ -87,10 +87,11 @@ class POISE_AP_preferences(AddonPreferences):
         """Draw colours and sizes, then the shortcuts."""
         layout = self.layout.column()
         layout.use_property_split = True
-        for names in (
-            ("reached", "missed", "pin", "limit", "balance", "text"),
-            ("line_width", "point_size", "text_size"),
+        for title, names in (
+            ("Colours of the Overlay", ("reached", "missed", "pin", "limit", "balance", "text")),
+            ("Sizes of the Overlay", ("line_width", "point_size", "text_size")),
         ):
+            layout.label(text=title)
             column = layout.column(align=True)
             for name in names:
                 column.prop(self, name)

@@ -27,14 +27,16 @@ class Shortcut(NamedTuple):
     shift: bool = False
     alt: bool = False
     key: str = "V"
+    title: str = ""
+    """What the preferences call it: Blender's own row of a menu has its name alone, which says less."""
 
 
 SHORTCUTS: Final = (
-    Shortcut("Pose", "wm.call_menu_pie", PIE),
-    Shortcut("Object Mode", "wm.call_menu_pie", PIE),
-    Shortcut("Pose", "poise.drag", shift=True),
-    Shortcut("Pose", "poise.live", alt=True),
-    Shortcut("Object Mode", "poise.live", alt=True),
+    Shortcut("Pose", "wm.call_menu_pie", PIE, title="Pie Menu, Pose Mode"),
+    Shortcut("Object Mode", "wm.call_menu_pie", PIE, title="Pie Menu, Object Mode"),
+    Shortcut("Pose", "poise.drag", shift=True, title="Drag Bone, Pose Mode"),
+    Shortcut("Pose", "poise.live", alt=True, title="Live, Pose Mode"),
+    Shortcut("Object Mode", "poise.live", alt=True, title="Live, Object Mode"),
 )
 """Blender has V, with Shift and with Alt, free in both modes."""
 
@@ -64,8 +66,8 @@ def draw_shortcuts(layout: Any, context: Context) -> None:
         for item in keymap.keymap_items if keymap is not None else ():
             menu = item.properties.name if item.idname == "wm.call_menu_pie" else ""
             if (item.idname, menu) == (shortcut.operator, shortcut.menu):
-                row = layout.split(factor=0.15)
-                row.label(text=shortcut.keymap)
+                row = layout.split(factor=0.25)
+                row.label(text=shortcut.title)
                 column = row.column()
                 column.context_pointer_set("keymap", keymap)
                 rna_keymap_ui.draw_kmi([], keyconfig, keymap, item, column, 0)

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import unittest
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,12 @@ from .window import Window, missing_programs
 ROOT = Path(__file__).resolve().parents[2]
 
 HALF_MILLIMETRE = 0.0005
+
+MOST_TURNS = 200
+"""Turns of Blender's main loop in which a drag comes to rest."""
+
+TOLD_CHARACTERS = 2000
+"""How much is told of what Blender has printed."""
 
 MODULE = "bl_ext.user_default.poise"
 """Name of the installed extension."""
@@ -53,6 +58,13 @@ def pixel(point):
 def on_bone(bone, part=0.2):
     own = posed().pose.bones[bone]
     return pixel(posed().matrix_world @ own.head.lerp(own.tail, part))
+
+def outline(name):
+    # A pixel on what is drawn of a target's empty.
+    own = target(name)
+    size = own.empty_display_size
+    corner = Vector((size, size, size)) if own.empty_display_type == 'CUBE' else Vector((0.0, size, 0.0))
+    return pixel(own.matrix_world @ corner)
 
 def bits():
     names = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
@@ -104,13 +116,24 @@ with bpy.context.temp_override(**in_view):
 """
 
 
-@cache
+_opened: list[Window] = []
+"""The Blender that was started last, if any."""
+
+
 def window() -> Window:
-    """One Blender for all tests, in which the built extension is installed."""
+    """One Blender for all tests, in which the built extension is installed.
+
+    Where that has ended there is a new one: a crash is one failure, not one of each test after it.
+    """
+    if _opened and not _opened[-1].is_gone:
+        return _opened[-1]
+    while _opened:
+        _opened.pop().close()
     built = sorted((ROOT / "dist").glob("poise-*.zip"))
     if not built and "POISE_ZIP" not in os.environ:
         raise FileNotFoundError("dist/ has no poise-*.zip: run scripts/build first, or set POISE_ZIP")
     opened = Window(Path(os.environ["POISE_ZIP"]) if "POISE_ZIP" in os.environ else built[-1])
+    _opened.append(opened)
     atexit.register(opened.close)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that it is closed then, too
     return opened
@@ -161,10 +184,14 @@ class InWindow(unittest.TestCase):
         self.window.settle(6)
 
     def tearDown(self) -> None:
+        if self.window.is_gone:
+            return  # and the test has failed, saying so
         # Also after a failure in the middle of a drag, which would go on into the next test.
         self.window.key("Escape")
         self.window.release()
-        self.assertNotIn("Traceback", self.window.log()[self.told :])
+        told = self.window.log()[self.told :]
+        first = "".join(told.partition("Traceback")[1:])[:TOLD_CHARACTERS]
+        self.assertEqual(first, "", "something raised an exception in Blender")
 
     def run_in_blender(self, code: str) -> None:
         """Execute statements in Blender, and let it draw what has become of it."""
@@ -185,6 +212,14 @@ class InWindow(unittest.TestCase):
         self.window.settle()
         self.assertEqual(self.value("running()"), ["POISE_OT_drag"])
         return end
+
+    def let_go(self) -> None:
+        """Release the mouse button, and wait until what goes on after that has come to rest."""
+        self.window.release()
+        for _ in range(MOST_TURNS):
+            if not self.value("running()"):
+                break
+            self.window.settle(1)
 
     def grab_target(self, name: str, offset: tuple[float, float]) -> None:
         """Move the target of an effector with G and the mouse, without confirming."""

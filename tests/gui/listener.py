@@ -3,10 +3,14 @@
 
 A request is one line of JSON, {"code": ..., "value": ...}: statements to execute, then an expression to
 evaluate. The answer is one too: {"value": ...}, or {"error": a traceback}. What is defined stays defined.
+
+Where Python is goes to the error output when Blender crashes, and when it is asked with SIGUSR1.
 """
 
+import faulthandler
 import json
 import os
+import signal
 import socket
 import traceback
 
@@ -14,6 +18,9 @@ import bpy
 
 PAUSE_SECONDS = 0.01
 """Between two looks at the socket [s]."""
+
+faulthandler.enable()
+faulthandler.register(signal.SIGUSR1)
 
 known = {"bpy": bpy}
 server = socket.socket(socket.AF_UNIX)

@@ -12,7 +12,7 @@ class Drag(InWindow):
     def test_a_dragged_bone_follows_the_mouse_and_feet_stay(self) -> None:
         feet = {bone: self.value(f"place({bone!r})") for bone in ("foot.L", "foot.R")}
         end = self.drag_bone("hand.L", (-40.0, 90.0))
-        self.window.release()
+        self.let_go()
         self.assertEqual(self.value("running()"), [])
         self.assertLess(distance(self.value("on_bone('hand.L')"), list(end)), 1.5)
         for bone, was in feet.items():
@@ -25,14 +25,14 @@ class Drag(InWindow):
             self.assertNotEqual(self.value("bits()"), before)
             cancel()
             self.window.settle()
-            self.window.release()
+            self.let_go()
             self.assertEqual(self.value("running()"), [])
             self.assertEqual(self.value("bits()"), before)
 
     def test_one_step_undoes_a_drag_and_redoes_it(self) -> None:
         before = self.value("bits()")
         self.drag_bone("spine", (20.0, -60.0))
-        self.window.release()
+        self.let_go()
         after = self.value("bits()")
         self.assertNotEqual(after, before)
         self.window.key("ctrl+z")
@@ -50,7 +50,7 @@ class Drag(InWindow):
         waited = self.value("on_bone('hand.L')")
         self.assertLess(distance(waited, list(end)), 1.5)
         self.window.drag((head[0], head[1]), (head[0] - 30.0, head[1] + 20.0))
-        self.window.release()
+        self.let_go()
         self.assertLess(distance(self.value("place('spine.006')"), was), HALF_MILLIMETRE)
 
     def test_a_click_selects_and_moves_nothing(self) -> None:
@@ -58,7 +58,7 @@ class Drag(InWindow):
         x, y = self.value("on_bone('forearm.L', 0.5)")
         self.window.move((x, y))
         self.window.press()
-        self.window.release()
+        self.let_go()
         self.assertEqual(self.value("bits()"), before)
         selected = "[b.name for b in figure().pose.bones if (b if hasattr(b, 'select') else b.bone).select]"
         self.assertEqual(self.value(selected), ["forearm.L"])
@@ -72,7 +72,7 @@ class Drag(InWindow):
         was = self.value("place('foot.L')")
         self.drag_bone("spine", (35.0, -70.0))
         self.assertLess(distance(self.value("place('foot.L')"), was), HALF_MILLIMETRE)
-        self.window.release()
+        self.let_go()
         self.assertLess(distance(self.value("place('foot.L')"), was), HALF_MILLIMETRE)
         self.assertTrue(self.value("figure().poise.effectors['foot.L'].pinned"))
 
@@ -84,6 +84,7 @@ class Drag(InWindow):
         self.assertEqual(self.value("running()"), ["POISE_OT_drag"])
         self.window.drag((x, y), (x - 30.0, y + 40.0))
         self.window.click()
+        self.let_go()
         self.assertEqual(self.value("running()"), [])
         self.assertLess(distance(self.value("on_bone('hand.R', 0.0)"), [x - 30.0, y + 40.0]), 1.5)
 

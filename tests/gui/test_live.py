@@ -4,10 +4,34 @@
 import time
 import unittest
 
-from .figure import HALF_MILLIMETRE, IN_VIEW, MODULE, SET_UP, InWindow
+from .figure import HALF_MILLIMETRE, IN_VIEW, MODULE, SET_UP, InWindow, distance
 
-PLAYED_SECONDS = 60.0
+PLAYED_SECONDS = 300.0
 """After which playback is given up [s]."""
+
+OUT_OF_REACH = (85.0, 60.0)
+"""By how much the target of a hand is dragged to where no arm gets it [pixels]: 0.67 m."""
+
+STEPS = 30
+"""Steps of the mouse on the way there: 2.2 cm each."""
+
+LARGEST_TURN = 15.0
+"""By how much a bone may turn between two updates on that way [degrees]; the spine turns by 10."""
+
+WATCH = """
+turned, posed_before = [], {}
+
+def watch(*_):
+    # After Poise, which was here before: what an update has made of the pose.
+    for bone in figure().pose.bones:
+        now = bone.matrix_basis.to_quaternion()
+        was = posed_before.setdefault(bone.name, now)
+        posed_before[bone.name] = now
+        turned.append(math.degrees(2.0 * math.acos(min(1.0, abs(was.dot(now))))))
+
+bpy.app.handlers.depsgraph_update_post.append(watch)
+"""
+"""Notes by how much bones turn from one update to the next, in `turned` [degrees]."""
 
 
 class Live(InWindow):
@@ -30,6 +54,81 @@ class Live(InWindow):
         self.assert_reached()
         moved = self.value(f"(Vector(place('hand.L')) - Vector({was})).length")
         self.assertGreater(moved, 0.1)
+
+    def drag_out_of_reach(self) -> None:
+        """Drag the target of a hand far away, with G and the mouse, in steps as a hand makes them."""
+        self.run_in_blender("take('hand.L')")
+        x, y = self.value("pixel(target('hand.L').matrix_world.translation)")
+        self.window.move((x, y))
+        self.window.key("g")
+        self.window.drag((x, y), (x + OUT_OF_REACH[0], y + OUT_OF_REACH[1]), steps=STEPS)
+        self.window.settle(10)
+        self.assertEqual(self.value("running()"), ["TRANSFORM_OT_translate"])
+        self.assertGreater(self.value("away('hand.L')"), 0.05)
+
+    def test_out_of_reach_the_body_follows_without_jumps_and_then_is_as_solved(self) -> None:
+        self.run_in_blender(WATCH)
+        try:
+            self.drag_out_of_reach()
+            self.assertLess(self.value("max(turned)"), LARGEST_TURN)
+            self.assertGreater(self.value("sum(turned)"), 30.0)
+        finally:
+            self.window.run("bpy.app.handlers.depsgraph_update_post.remove(watch)")
+        self.window.click()
+        self.window.settle(20)
+        misses = "[[e.error_position, e.error_rotation] for e in figure().poise.effectors]"
+        live, away = self.value(misses), self.value("away('hand.L')")
+        self.run_in_blender("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.solve_pose()")
+        self.assertAlmostEqual(self.value("away('hand.L')"), away, delta=HALF_MILLIMETRE)
+        for (position, rotation), (strict, strict_rotation) in zip(live, self.value(misses), strict=True):
+            self.assertAlmostEqual(position, strict, delta=HALF_MILLIMETRE)
+            self.assertAlmostEqual(rotation, strict_rotation, delta=0.002)
+
+    def test_escape_puts_back_every_bit_out_of_reach_too(self) -> None:
+        before, there = self.value("bits()"), self.value("list(target('hand.L').location)")
+        self.drag_out_of_reach()
+        self.assertNotEqual(self.value("bits()"), before)
+        self.window.key("Escape")
+        self.window.settle(20)
+        self.assertEqual(self.value("list(target('hand.L').location)"), there)
+        self.assertEqual(self.value("bits()"), before)
+
+    def test_the_whole_character_goes_with_its_object_and_comes_back(self) -> None:
+        places = "[list(posed().matrix_world @ b.head) for b in posed().pose.bones]"
+        before, was, there = self.value("bits()"), self.value(places), self.value("list(figure().location)")
+        self.run_in_blender(
+            "with bpy.context.temp_override(**in_view):\n"
+            "    bpy.ops.object.mode_set(mode='OBJECT')\n"
+            "    bpy.ops.object.select_all(action='DESELECT')\n"
+            "figure().select_set(True)\n"
+            "bpy.context.view_layer.objects.active = figure()\n"
+            "bpy.ops.ed.undo_push(message='Selected')"
+        )
+        x, y = self.value("pixel(figure().matrix_world.translation + Vector((0.0, 0.0, 0.5)))")
+        for key, offset in (("g", (-90.0, 40.0)), ("r", (60.0, -160.0))):
+            self.window.move((x + 100.0, y))
+            self.window.key(key)
+            self.window.drag((x + 100.0, y), (x + 100.0 + offset[0], y + offset[1]))
+            self.window.click()
+            self.assertEqual(self.value("running()"), [])
+            self.window.settle(20)
+            self.assertLess(
+                self.value("max(away(e.name) for e in figure().poise.effectors)"), HALF_MILLIMETRE
+            )
+        moved = self.value("[list(row) for row in figure().matrix_world]")
+        turn = self.value("math.degrees(figure().matrix_world.to_quaternion().angle)")
+        self.assertGreater(turn, 10.0)
+        self.assertGreater(distance(self.value("list(figure().location)"), there), 0.1)
+        for old, new in zip(was, self.value(places), strict=True):
+            carried = [sum(row[k] * old[k] for k in range(3)) + row[3] for row in moved[:3]]
+            self.assertLess(distance(carried, new), HALF_MILLIMETRE)
+        for _ in range(2):
+            self.window.key("ctrl+z")
+            self.window.settle(20)
+        self.assertEqual(self.value("list(figure().location)"), there)
+        self.assertEqual(self.value("bits()"), before)
+        for old, new in zip(was, self.value(places), strict=True):
+            self.assertLess(distance(old, new), HALF_MILLIMETRE)
 
     def test_escape_puts_target_and_body_back(self) -> None:
         before, there = self.value("bits()"), self.value("list(target('hand.L').location)")

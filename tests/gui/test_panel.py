@@ -4,7 +4,13 @@
 import tomllib
 import unittest
 
-from .figure import MODULE, ROOT, SET_UP, InWindow
+from .figure import MODULE, ROOT, SET_UP, InWindow, button
+
+LINE_PIXELS = 21.0
+"""From one line of a list in the sidebar to the next [pixels]."""
+
+FIRST_LINE_PIXELS = 11.0
+"""From where its first button is found down to its first line [pixels]."""
 
 
 class Panel(InWindow):
@@ -57,6 +63,37 @@ class Panel(InWindow):
         self.assertTrue(self.value("figure().poise.live"))
         self.run_in_blender("target('hand.R').location.z -= 0.1")
         self.assertLess(self.value("away('hand.R')"), 0.0005)
+
+    def test_a_target_that_is_clicked_has_its_effector_chosen(self) -> None:
+        self.run_in_blender(SET_UP)
+        self.open_sidebar()
+        self.run_in_blender("take('hips')")
+        shown = "figure().poise.effectors[bpy.context.scene.poise_shown].name"
+        active = "bpy.context.active_object.name"
+        selected = "[o.name for o in bpy.context.selected_objects]"
+        self.assertEqual(self.value(shown), "hips")
+        # In the viewport, by the mouse; the bones must not be nearer to it.
+        self.run_in_blender("target('hand.R').location.x -= 0.25")
+        self.window.click(tuple(self.value("outline('hand.R')")))
+        self.assertEqual(self.value(active), self.value("target('hand.R').name"))
+        self.assertEqual(self.value(shown), "hand.R")
+        # In the list, by the mouse: its lines are beside the buttons, from the first one down.
+        x, y = button(self.window, "poise.add_effector", parts=(0.87,))
+        line = self.value("figure().poise.effectors.find('foot.L')")
+        self.window.click((x - 100.0, y - FIRST_LINE_PIXELS - LINE_PIXELS * line))
+        self.assertEqual(self.value(shown), "foot.L")
+        self.assertEqual(self.value(selected), [self.value("target('foot.L').name")])
+        # From Pose Mode, by the button.
+        self.run_in_blender(
+            "with bpy.context.temp_override(**in_view):\n"
+            "    bpy.context.view_layer.objects.active = figure()\n"
+            "    bpy.ops.object.mode_set(mode='POSE')\n"
+            "bpy.context.scene.poise_shown = figure().poise.effectors.find('head')\n"
+        )
+        self.window.click(button(self.window, "poise.select_target", parts=(0.87,)))
+        self.assertEqual(self.value("bpy.context.mode"), "OBJECT")
+        self.assertEqual(self.value(selected), [self.value("target('head').name")])
+        self.assertEqual(self.value(shown), "head")
 
     def test_a_pie_opens_at_the_mouse_and_pins(self) -> None:
         self.run_in_blender(SET_UP + "select_bones('hand.L', 'foot.R')")

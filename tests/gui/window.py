@@ -18,8 +18,17 @@ PROGRAMS = ("blender", "Xvfb", "xdotool")
 SIZE = (1100, 760)
 """Of the screen and the window [pixels]: the processor draws it."""
 
-START_SECONDS = 120.0
-"""How long Blender may take to show its window [s]."""
+START_SECONDS = 300.0
+"""How long Blender may take to show its window [s]: other work may go on on the machine."""
+
+ANSWER_SECONDS = 300.0
+"""How long it may take to answer [s]; after that it hangs."""
+
+END_SECONDS = 10.0
+"""How long it may take to end [s]."""
+
+LAST_LINES = 40
+"""How many lines of what Blender has printed are told when it has ended."""
 
 HERE = Path(__file__).resolve().parent
 
@@ -27,6 +36,10 @@ HERE = Path(__file__).resolve().parent
 def missing_programs() -> list[str]:
     """Which of the programs are not on the PATH."""
     return [program for program in PROGRAMS if shutil.which(program) is None]
+
+
+class WindowGoneError(RuntimeError):
+    """Blender or its screen has ended, or does not answer; what is known of the cause is in the message."""
 
 
 class Window:
@@ -40,15 +53,18 @@ class Window:
             size: Of the screen and the window [pixels].
 
         Raises:
-            RuntimeError: Something did not start; its output is in the message.
+            RuntimeError: Something did not start; its output is in the message (`WindowGoneError` is one).
         """
         self.size = size
         self.folder = Path(mkdtemp(prefix="poise-window-"))
-        self._running: list[subprocess.Popen[Any]] = []
+        self._running: dict[str, subprocess.Popen[Any]] = {}
+        self.is_gone = False
+        """Whether it was found that Blender answers no longer."""
         environment = dict(
             os.environ,
             BLENDER_USER_RESOURCES=str(self.folder / "user"),
             XDG_RUNTIME_DIR=str(self.folder),
+            TMPDIR=str(self.folder),  # where Blender writes why it crashed
             LIBGL_ALWAYS_SOFTWARE="1",
             POISE_TEST_SOCKET=str(self.folder / "socket"),
         )
@@ -61,15 +77,20 @@ class Window:
         )
         if done.returncode:
             raise RuntimeError(f"the extension could not be installed:\n{done.stdout}{done.stderr}")
-        self._start_screen()
-        self._start_blender()
+        try:
+            self._start_screen()
+            self._start_blender()
+        except Exception:
+            self.close()
+            raise
 
     def _start_screen(self) -> None:
         reading, writing = os.pipe()
         screen = f"{self.size[0]}x{self.size[1]}x24"
-        command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", screen, "-nolisten", "tcp"]
+        # It finds a free number by itself, so that several may run at once.
+        command = ["Xvfb", "-displayfd", str(writing), "-screen", "0", screen, "-nolisten", "tcp", "-noreset"]
         with (self.folder / "screen.log").open("w") as log:
-            self._running.append(subprocess.Popen(command, pass_fds=[writing], stdout=log, stderr=log))
+            self._running["Xvfb"] = subprocess.Popen(command, pass_fds=[writing], stdout=log, stderr=log)
         os.close(writing)
         with os.fdopen(reading) as stream:
             number = stream.readline().strip()
@@ -82,16 +103,16 @@ class Window:
         command = ["blender", *geometry, "--python", str(HERE / "listener.py")]
         with (self.folder / "blender.log").open("w") as log:
             blender = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log)
-        self._running.append(blender)
+        self._running["blender"] = blender
         until = time.monotonic() + START_SECONDS
         while True:
             try:
-                self.run()
+                self._ask({"code": "", "value": ""})
                 return
             except OSError:
                 time.sleep(0.05)
             if blender.poll() is not None or time.monotonic() > until:
-                raise RuntimeError("Blender does not start:\n" + self.log())
+                raise self._gone("Blender does not start")
 
     @property
     def display(self) -> str:
@@ -107,17 +128,50 @@ class Window:
 
         Raises:
             AssertionError: It raised an exception, whose traceback is in the message.
+            WindowGoneError: Blender has ended, or hangs.
         """
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(120.0)
-            connection.connect(self._environment["POISE_TEST_SOCKET"])
-            with connection.makefile("rw", encoding="utf-8") as stream:
-                stream.write(json.dumps({"code": code, "value": value}) + "\n")
-                stream.flush()
-                reply = json.loads(stream.readline())
+        try:
+            reply = self._ask({"code": code, "value": value})
+        except (OSError, ValueError) as error:  # refused, reset, too late, or an answer that breaks off
+            raise self._gone(f"Blender does not answer ({error})") from error
         if "error" in reply:
             raise AssertionError(reply["error"])
         return reply["value"]
+
+    def _ask(self, request: dict[str, str]) -> dict[str, Any]:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(ANSWER_SECONDS)
+            connection.connect(self._environment["POISE_TEST_SOCKET"])
+            with connection.makefile("rw", encoding="utf-8") as stream:
+                stream.write(json.dumps(request) + "\n")
+                stream.flush()
+                return json.loads(stream.readline())
+
+    def _gone(self, what: str) -> WindowGoneError:
+        """Say what is known of why Blender is not there."""
+        self.is_gone = True
+        told = [what]
+        for program, process in self._running.items():
+            try:
+                # One that is just ending has closed its socket already.
+                code = process.wait(END_SECONDS if program == "blender" else 0.0)
+            except subprocess.TimeoutExpired:
+                told.append(f"{program} is running")
+                if program == "blender":
+                    process.send_signal(signal.SIGUSR1)  # the listener writes where Python is
+                    time.sleep(1.0)
+            else:
+                how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+                told.append(f"{program} has ended {how}")
+        logs = ["blender.log", "blender.crash.txt"]
+        if self._running["Xvfb"].poll() is not None:  # else it holds nothing but warnings about keys
+            logs.insert(0, "screen.log")
+        for name in logs:
+            path = self.folder / name
+            text = path.read_text(errors="replace").rstrip().splitlines() if path.exists() else []
+            if text:
+                told += [f"-- {name}", *text[-LAST_LINES:]]
+        return WindowGoneError("\n".join(told))
 
     def settle(self, turns: int = 4) -> None:
         """Wait until what was sent is handled and drawn, by turns of the main loop."""
@@ -133,7 +187,10 @@ class Window:
     # Mouse and keys; places are Blender's, with the origin at the lower left
 
     def _send(self, *words: object) -> None:
-        subprocess.run(["xdotool", *map(str, words)], env=self._environment, check=True, capture_output=True)
+        command = ["xdotool", *map(str, words)]
+        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise self._gone(f"{' '.join(command)}: {done.stdout}{done.stderr}".rstrip())
 
     def move(self, place: tuple[float, float]) -> None:
         """Move the mouse."""
@@ -171,11 +228,11 @@ class Window:
 
     def close(self) -> None:
         """End what was started here."""
-        for process in reversed(self._running):
+        for process in reversed(self._running.values()):
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
                 try:
-                    process.wait(10.0)
+                    process.wait(END_SECONDS)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
