@@ -19,6 +19,7 @@ from blender_ik_addon.core import (
     SolverOptions,
     Status,
     Task,
+    course,
     forward_kinematics,
     sequence,
     solve,
@@ -396,7 +397,7 @@ def test_the_size_of_chunks_does_not_show(chunk: int, monkeypatch: pytest.Monkey
 def test_the_memory_for_blocks_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, poses = reaching(40)
     whole = solve_sequence(problem, poses)
-    monkeypatch.setattr(sequence, "BLOCK_BYTES", 1.0)  # one frame at a time
+    monkeypatch.setattr(course, "BLOCK_BYTES", 1.0)  # one frame at a time
     assert_allclose(solve_sequence(problem, poses).pose.channels, whole.pose.channels, atol=SMOOTH)
 
 

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The frames of a motion that is being solved: what is known of each, and how some of them are tried.
+
+Who decides which frames are solved when, and from where, is elsewhere: `sequence` from coarse to fine,
+`branches` where a motion goes over from one branch to another, `spreading` what is left of such a jump.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from .arrays import FloatArray, IntArray
+from .errors import IKError
+from .mechanism import PosedMechanism
+from .motion import Motion
+from .newton import Attempt, Goal, attempt
+from .objective import Objective
+from .options import SolverOptions
+from .problem import Problem
+from .skeleton import Pose
+from .solution import Status
+from .solver import Criteria, objective_of, solve_system
+
+BLOCK_BYTES: Final = 64e6
+"""Memory that the matrices of frames solved at once may take [bytes]."""
+RESERVE: Final = 16_000_000
+"""Memory [bytes] that is asked for and given back before the work begins. Some C libraries give every large
+array back to the system and fault the next one in page by page, until one as large as this has been freed:
+that took up to half of the time of a pass."""
+MATRICES: Final = 8
+"""How many matrices of nv × nv a frame with a preferred pose takes meanwhile."""
+MOST_AT_ONCE: Final = 256
+"""Frames that are solved at once in any case."""
+
+
+AGREE: Final = 1e-3
+"""Largest difference [rad] between answers on the same branch, found from different starts."""
+
+
+class Course:
+    """A motion, as far as it is solved."""
+
+    def __init__(self, problem: Problem, poses: Pose, options: SolverOptions) -> None:
+        """Begin with nothing solved.
+
+        Args:
+            problem: As for `solve_sequence`.
+            poses: Likewise.
+            options: Settings.
+
+        Raises:
+            IKError: As `solve_sequence`.
+        """
+        if len(poses.frames) != 1:
+            raise IKError(f"a sequence takes poses with one frame axis, got {poses.frames}")
+        frames = poses.frames[0]
+        if problem.frames not in (None, 1, frames):
+            raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
+        np.empty(RESERVE, dtype=np.uint8)
+        self._poses, self.options = poses, options
+        self.system = problem.assemble(poses)
+        self.objective = objective_of(self.system, options)
+        criteria = Criteria.of(self.objective, options)
+        self.goal, self.tolerance = criteria.goal, criteria.tolerance
+        self.attempts = options.attempts and self.objective.levels > 0
+        """Whether frames are solved together at all."""
+        self.values = Motion(self.system.mechanism, poses)
+        """The free channels, (F, nv); whatever is solved last."""
+        self.start: FloatArray = self.values[0] if frames else np.zeros(self.system.size)
+        """Those that the first frame starts from, (nv,)."""
+        self.met = np.zeros(frames, dtype=np.bool_)
+        """Frames whose tasks are all met, (F,)."""
+        self.solved = np.zeros(frames, dtype=np.bool_)
+        """Frames that have an answer, (F,)."""
+        self.errors: FloatArray = np.zeros((frames, len(self.system.labels)))
+        """Unweighted error of each task, (F, T) [m] or [rad]."""
+        self.iterations: IntArray = np.zeros(frames, dtype=np.int64)
+        """Of all attempts and searches, (F,)."""
+        self.told: dict[int, tuple[Status, str]] = {}
+        """Status and message of frames that were searched for."""
+        matrices = MATRICES * 8 * self.system.size**2 if self.goal.wish else 0
+        self._block = int(np.clip(BLOCK_BYTES // max(matrices, 1), 1, MOST_AT_ONCE))
+
+    def attempt(
+        self,
+        frames: IntArray,
+        starts: FloatArray,
+        goal: Goal | None = None,
+        posed: PosedMechanism | None = None,
+    ) -> Attempt:
+        """Try to meet all tasks in some frames.
+
+        For one frame `posed` is its start as another frame has placed it, where that is at hand.
+        """
+        if not self.attempts:
+            return Attempt.none(starts, self.errors[frames])
+        found: list[Attempt] = []
+        for at in range(0, len(frames), self._block):
+            block = slice(at, at + self._block)
+            objective = self.choosing(frames[block], starts[block])
+            same = posed is not None and posed.mechanism is objective.system.mechanism
+            found.append(attempt(objective, starts[block], goal or self.goal, None, posed if same else None))
+        return Attempt.joined(found)
+
+    def choosing(self, frames: IntArray, starts: FloatArray) -> Objective:
+        """The objective of some frames, which has taken alternatives by where they start, (f, nv)."""
+        objective = self.objective.select(frames)
+        if not self.system.alternatives:
+            return objective
+        system = objective.system
+        return objective.on(system.taking(system.nearest(system.place(starts), self.kept(frames))))
+
+    def kept(self, frames: IntArray) -> IntArray | None:
+        """The alternatives that the last frame before each of some has taken, (f, C), as far as known."""
+        solved = np.flatnonzero(self.solved)
+        if not len(solved):
+            return None
+        before = solved[np.maximum(np.searchsorted(solved, frames, side="right") - 1, 0)]
+        return self.system.taken[before]
+
+    def note(self, frames: IntArray) -> None:
+        """Remember which alternatives some frames have taken."""
+        if not self.system.alternatives or not len(frames):
+            return
+        system = self.system.select(frames)
+        taken = np.array(np.broadcast_to(self.system.taken, (len(self.values), len(system.alternatives))))
+        taken[frames] = system.nearest(system.place(self.values[frames]))
+        self.system = self.system.taking(taken)
+        self.objective = self.objective.on(self.system)
+
+    def take(self, frames: IntArray, found: Attempt) -> None:
+        """Take the answers of an attempt where it met the tasks, its iterations everywhere."""
+        self.iterations[frames] += found.iterations
+        if not found.met.all():
+            frames, found = frames[found.met], found.select(found.met)
+        self.values[frames], self.errors[frames] = found.values, found.errors
+        self.met[frames] = self.solved[frames] = True
+        self.note(frames)
+        for frame in frames if self.told else ():
+            self.told.pop(int(frame), None)
+
+    def search(self, frame: int, start: FloatArray, options: SolverOptions) -> None:
+        """Search for a frame, which attempts have not met, from a start, (1, nv)."""
+        system = self.system.select(np.array([frame]))
+        pose = system.mechanism.with_values(self._poses.frame(frame), start[0])
+        kept = self.kept(np.array([frame])) if system.alternatives else None
+        solution = solve_system(system, pose, options, attempted=self.attempts, kept=kept)
+        self.values[frame] = system.mechanism.values(solution.pose)
+        self.errors[frame] = [error.error for error in solution.errors]
+        self.iterations[frame] += solution.iterations
+        self.met[frame], self.solved[frame] = solution.reached, True
+        self.note(np.array([frame]))
+        self.told[frame] = solution.status, solution.message
