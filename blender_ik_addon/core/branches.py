@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Branches of a motion: followed from both sides of a jump, to where it costs least to go over.
+"""Branches of a motion: entered where frames are missed, followed from both sides of a jump.
 
 Targets can be met by more than one pose, and a motion should not jump between them. Where a step is out of
-proportion the frames are solved on from its near side; where that side ends, the branch on the far side is
-followed back, to the start of the motion if it goes so far, else to where the two come nearest.
+proportion the frames are solved on from its near side; where that side ends, or is far dearer, the branch on
+the far side is followed back, to the start of the motion if it goes so far, else to where the two come
+nearest. Where the targets themselves leap a motion begins anew.
+
+A branch can also end where targets cannot be met on it any more, although they can be on another. So frames
+that are missed are tried from the pose after them, and as single poses are, from where the motion started;
+from what is found the branch is followed to both sides. That asks for a preferred pose: without one nothing
+would lead from such a frame to those beside it.
 """
 
 from __future__ import annotations
@@ -14,11 +20,11 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray
-from .continuity import JUMP, NEIGHBOURS, NO_JUMP, OTHER_NAME, jumps, renamed
+from .arrays import BoolArray, FloatArray, IntArray
+from .continuity import JUMP, NEIGHBOURS, NO_JUMP, OTHER_NAME, grouped, renamed, sudden, usual_steps
 from .course import AGREE, Course
 from .motion import step_sizes
-from .newton import Attempt
+from .newton import Attempt, Goal
 
 BLOCKS: Final = (2, 6, 24, 32, 64, 128)
 """Frames through which a branch is followed at once, one block after the other."""
@@ -36,12 +42,20 @@ FOLLOWING: Final = 12
 """Most iterations for that: on a branch that goes on few are needed."""
 
 
+DEARER: Final = 2.0
+"""How many times as far from the preferred pose, by ½|w|² [1], a branch is that is left for another."""
+MISSED: Final = 1e6
+"""What a missed frame costs, against the same: more than any pose."""
+
+
 class Branches:
     """The branches of a motion that is solved."""
 
     def __init__(self, course: Course) -> None:
         """Look at a motion of which each frame has an answer."""
         self._course = course
+        self._borders: set[int] = set()
+        """Frames with which other answers begin than those found from coarse to fine, or end."""
 
     def join(self) -> Iterator[None]:
         """Follow the branches at jumps until there is nothing new; gives control back now and then."""
@@ -55,94 +69,226 @@ class Branches:
                 yield
             seen.update(news)
 
+    def enter(self) -> Iterator[None]:
+        """Look for branches on which frames are met that are missed; gives control back now and then."""
+        course = self._course
+        if not course.goal.wish or course.system.alternatives:
+            return
+        leaps = self._leaping()
+        self._begin_anew(leaps)
+        for first, last in _runs(~course.met):
+            if last + 1 < len(course.values) and last + 1 not in leaps:
+                frames, found, _ = self._follow(last + 1, -1)
+                self._go_over_best(frames, found)
+                yield
+            left = np.arange(first, last + 1)
+            left = left[~course.met[left] & ~course.beyond[left]]
+            if len(left):
+                self._seed(left)
+                yield
+
+    def _begin_anew(self, leaps: IntArray) -> None:
+        """After leaps of the targets, take the branch that single poses would, where it is far cheaper."""
+        course = self._course
+        for frame in leaps[course.met[leaps]].tolist():
+            found = course.solution(frame, course.start[None], course.options)
+            value = course.system.mechanism.values(found.pose)[None]
+            cost, now = course.wishes(np.concatenate([value, course.values[frame][None]]))
+            if found.reached and DEARER * cost < now:
+                course.put(frame, found)
+                self._follow_seed(frame)
+
+    def _seed(self, missed: IntArray) -> None:
+        """Try some of the frames of a missed stretch, (f,), as single poses are, and follow what is found."""
+        course = self._course
+        starts = np.broadcast_to(course.start, (len(missed), course.system.size))
+        found = course.attempt(missed, starts)
+        if found.met.any():
+            self._take(missed[found.met], found.select(found.met))
+        else:
+            misses = (course.errors[missed] / course.tolerance).max(axis=1)
+            frame = int(missed[misses.argmin()])
+            after = min(frame + 1, len(course.values) - 1)
+            start = course.values[after] if course.met[after] else course.start
+            single = course.solution(frame, start[None], course.options)
+            if not single.reached:
+                return
+            course.put(frame, single)
+            self._borders.update((frame, frame + 1))
+        met = np.zeros(len(course.values), dtype=np.bool_)
+        met[missed] = course.met[missed]
+        for first, last in _runs(met):
+            self._follow_seed(first, last)
+
+    def _follow_seed(self, first: int, last: int | None = None) -> None:
+        """Follow to both sides what was found for some frames by themselves."""
+        for frame, direction in ((first if last is None else last, +1), (first, -1)):
+            frames, found, _ = self._follow(frame, direction, alone=True)
+            self._go_over_best(frames, found)
+
     def jumps(self) -> list[tuple[int, int]]:
         """Jumps of the motion, without those of the targets themselves."""
-        return [
-            (first, last) for first, last in jumps(self._course.values.steps()) if not self.leap(first, last)
-        ]
+        frames = sudden(self._course.values.steps())
+        return grouped(frames[~self.leaps(frames)])
 
-    def leap(self, first: int, last: int) -> bool:
-        """Whether the targets leap at a jump: seen from the pose before, they move far more than is usual."""
-        around = np.arange(max(first - NEIGHBOURS, 1), min(last + NEIGHBOURS + 1, len(self._course.values)))
-        before = self._course.values[around - 1]
-        # From the same pose: where targets are missed it would move on although they do not.
-        missed = [
-            self._course.objective.select(frames).stand(before).residual for frames in (around, around - 1)
-        ]
-        moves = np.linalg.norm(missed[0] - missed[1], axis=1)
-        there = (around >= first) & (around <= last)
-        usual = float(np.median(moves[~there])) if not there.all() else 0.0
-        return bool(moves[there].max() > JUMP * usual + SAME_TARGETS)
+    def changes(self) -> Iterator[int]:
+        """Frames to which the motion goes over to another branch, seen by what leads to what."""
+        course = self._course
+        for frame in sorted(self._borders):
+            both = np.array([frame - 1, frame])
+            if frame in (0, len(course.values)) or not course.met[both].all():
+                continue
+            values = course.values[both]
+            if float(np.abs(values[1] - values[0]).max(initial=0.0)) <= NO_JUMP or self.leaps(both[1:])[0]:
+                continue
+            found = course.attempt(both, values[::-1])
+            agrees = np.abs(found.values - values).max(axis=1, initial=0.0) <= AGREE
+            if found.met.any() and not (found.met & agrees).any():
+                yield frame
+
+    def _leaping(self) -> IntArray:
+        """Frames to which the targets leap, and the motion with them."""
+        frames = sudden(self._course.values.steps())
+        return frames[self.leaps(frames)]
+
+    def leaps(self, frames: IntArray) -> BoolArray:
+        """To which frames the targets leap: seen from the pose before, they move far more than is usual."""
+        leap = np.zeros(len(frames), dtype=np.bool_)
+        for first, last in grouped(frames):
+            around = np.arange(
+                max(first - NEIGHBOURS, 1), min(last + NEIGHBOURS + 1, len(self._course.values))
+            )
+            before = self._course.values[around - 1]
+            # From the same pose: where targets are missed it would move on although they do not.
+            residuals = [
+                self._course.objective.select(some).stand(before).residual for some in (around, around - 1)
+            ]
+            moves = np.linalg.norm(residuals[0] - residuals[1], axis=1)
+            there: BoolArray = np.isin(around, frames)
+            usual = float(np.median(moves[~there])) if not there.all() else 0.0
+            leap |= np.isin(frames, around[there & (moves > JUMP * usual + SAME_TARGETS)])
+        return leap
 
     def rename(self) -> None:
         """Where only the angles jump and not the rotations, take angles that go on."""
-        system = self._course.system
-        frames = [
-            frame for first, last in jumps(self._course.values.steps()) for frame in range(first, last + 1)
-        ]
-        for frame in (0, *frames):
-            before = self._course.values[frame - 1] if frame else self._course.start
-            if np.abs(self._course.values[frame] - before).max(initial=0.0) <= OTHER_NAME:
-                continue
-            after = renamed(self._course.values[frame:], before, system.mechanism, system.lower, system.upper)
+        course, system = self._course, self._course.system
+        for frame in (0, *(1 + np.flatnonzero(course.values.steps() > OTHER_NAME)).tolist()):
+            before = course.values[frame - 1] if frame else course.start
+            after = renamed(course.values[frame:], before, system.mechanism, system.lower, system.upper)
             if after is not None:
-                self._course.values[frame:] = after
+                course.values[frame:] = after
 
     def _join(self, first: int, last: int) -> None:
         """Follow the branches on both sides of a jump and go over where it costs least."""
-        choices: list[tuple[float, IntArray, Attempt]] = []
+        course = self._course
+        before, after = course.wishes(course.values[np.array([first - 1, last])])
+        whole: list[tuple[float, IntArray, Attempt]] = []
+        parts: list[tuple[float, IntArray, Attempt]] = []
         for frame, direction in ((first - 1, +1), (last, -1)):
-            if direction < 0 and not self._course.goal.wish:
+            if direction < 0 and (not course.goal.wish or (whole and before < DEARER * after)):
                 continue
-            frames, found, rejoins = self._follow(frame, direction)
+            frames, found, all_the_way = self._follow(frame, direction)
             if not len(frames):
                 continue
-            if rejoins or frames[-1] in (0, len(self._course.values) - 1):
-                self._course.take(frames, found)
+            costs = self._costs(frames, found)
+            if all_the_way:
+                whole.append((float(costs[-1]), frames, found))
+                continue
+            energy = costs + self._gaps(frames, found)
+            best = int(energy.argmin())
+            some = np.arange(best + 1)
+            parts.append((float(energy[best]), frames[some], found.select(some)))
+        for choices, most in ((whole, np.inf), (parts, self._gap(first, last))):
+            energy, frames, found = min(choices, key=lambda choice: choice[0], default=(np.inf, None, None))
+            if frames is not None and found is not None and energy < most:
+                self._take(frames, found)
                 return
-            stored = self._course.values[frames]
-            apart = np.abs(found.values - stored).max(axis=1, initial=0.0)
-            energy = np.cumsum(self._wish_of(found.values) - self._wish_of(stored)) + APART * apart**2
-            best = int(energy.argmin()) + 1
-            choices.append((float(energy[best - 1]), frames[:best], found.select(np.arange(best))))
-        step = float(np.abs(self._course.values[last] - self._course.values[first - 1]).max(initial=0.0))
-        for energy, frames, found in sorted(choices, key=lambda choice: choice[0])[:1]:
-            if energy < APART * step**2:
-                self._course.take(frames, found)
 
-    def _follow(self, frame: int, direction: int) -> tuple[IntArray, Attempt, bool]:
+    def _go_over_best(self, frames: IntArray, found: Attempt) -> None:
+        """Take a branch as far as that costs least, if it is met where the motion is not, or far cheaper."""
+        if not len(frames):
+            return
+        energy = self._costs(frames, found) + self._gaps(frames, found)
+        some = np.arange(int(energy.argmin()) + 1)
+        if energy[some[-1]] < 0.0:
+            self._take(frames[some], found.select(some))
+
+    def _take(self, frames: IntArray, found: Attempt) -> None:
+        """Take answers to frames, in order or back in it, and remember where they begin and end."""
+        self._course.take(frames, found)
+        for first, last in _runs(np.isin(np.arange(len(self._course.values)), frames)):
+            self._borders.update((first, last + 1))
+
+    def _costs(self, frames: IntArray, found: Attempt) -> FloatArray:
+        """What a branch costs more than the motion, if it is taken up to each of some frames, (f,)."""
+        course = self._course
+        stored = np.where(course.met[frames], course.wishes(course.values[frames]), MISSED)
+        return np.cumsum(course.wishes(found.values) - stored)
+
+    def _gaps(self, frames: IntArray, found: Attempt) -> FloatArray:
+        """What it costs to go over from each of these frames, (f,)."""
+        return APART * np.abs(found.values - self._course.values[frames]).max(axis=1, initial=0.0) ** 2
+
+    def _gap(self, first: int, last: int) -> float:
+        """What the jump costs that is there."""
+        change = self._course.values[last] - self._course.values[first - 1]
+        return APART * float(np.abs(change).max(initial=0.0)) ** 2
+
+    def _follow(self, frame: int, direction: int, *, alone: bool = False) -> tuple[IntArray, Attempt, bool]:
         """Follow the branch of a frame forward (+1) or back (−1).
 
+        Args:
+            frame: Where to begin.
+            direction: Where to go.
+            alone: Whether the frame is not of one branch with any beside it.
+
         Returns:
-            Frames (f,) that are not on the stored motion, what is found for them, and whether the branch ends
-            on the stored motion.
+            Frames (f,) that are not on the stored motion, what is found for them, and whether the branch goes
+            on to the stored motion, to the end of the motion, or to a leap of the targets.
         """
-        goal = replace(self._course.goal, max_iterations=min(FOLLOWING, self._course.goal.max_iterations))
-        frames, parts = (
-            [np.zeros(0, dtype=np.int64)],
-            [Attempt.none(self._course.values[:0], self._course.errors[:0])],
-        )
-        at, value, slope = frame, self._course.values[frame], self._slope(frame, -direction)
-        for block in BLOCKS:
-            ahead = np.arange(1, min(block, at if direction < 0 else len(self._course.values) - 1 - at) + 1)
-            if not len(ahead):
-                break
-            these = at + direction * ahead
-            found = self._course.attempt(
-                these, self._course.objective.clipped(value + ahead[:, None] * slope), goal
-            )
-            usual = max(float(np.abs(slope).max(initial=0.0)), NO_JUMP)
-            goes_on = found.met & (step_sizes(np.concatenate([value[None], found.values])) <= JUMP * usual)
-            agrees = np.abs(found.values - self._course.values[these]).max(axis=1, initial=0.0) <= AGREE
+        course = self._course
+        quick = replace(course.goal, max_iterations=min(FOLLOWING, course.goal.max_iterations))
+        frames = [np.zeros(0, dtype=np.int64)]
+        parts = [Attempt.none(course.values[:0], course.errors[:0])]
+        at, value, end = frame, course.values[frame], self._end(frame, direction)
+        slope = np.zeros_like(value) if alone else self._slope(frame, -direction)
+        beside = float(usual_steps(course.values.steps(), np.array([max(frame - 1, 0)]))[0]) if alone else 0.0
+        size, block = 0, BLOCKS[0]
+        while at != end and block:
+            these = at + direction * np.arange(1, min(block, abs(end - at)) + 1)
+            usual = max(float(np.abs(slope).max(initial=0.0)), beside, NO_JUMP)
+            starts = value + direction * (these - at)[:, None] * slope
+            found, agrees, goes_on = self._step(these, value, starts, quick, JUMP * usual)
+            if not goes_on[0]:
+                # Targets that move far in a frame lead elsewhere than straight on.
+                these, size = these[:1], 0
+                found, agrees, goes_on = self._step(these, value, value[None], course.goal, JUMP * usual)
             ends = bool((agrees | ~goes_on).any())
             stop = int((agrees | ~goes_on).argmax()) if ends else len(these)
             frames.append(these[:stop])
             parts.append(found.select(np.arange(stop)))
             if ends:
                 return np.concatenate(frames), Attempt.joined(parts), bool(goes_on[stop])
-            slope = found.values[-1] - (found.values[-2] if len(ahead) > 1 else value)
-            at, value = int(these[-1]), found.values[-1]
-        return np.concatenate(frames), Attempt.joined(parts), False
+            slope = found.values[-1] - (found.values[-2] if len(these) > 1 else value)
+            at, value, size = int(these[-1]), found.values[-1], size + 1
+            block = BLOCKS[size] if size < len(BLOCKS) else 0
+        return np.concatenate(frames), Attempt.joined(parts), at == end
+
+    def _step(
+        self, frames: IntArray, before: FloatArray, starts: FloatArray, goal: Goal, most: float
+    ) -> tuple[Attempt, BoolArray, BoolArray]:
+        """Attempts for frames one after the other; where they agree with the motion; where they go on."""
+        found = self._course.attempt(frames, self._course.objective.clipped(starts), goal)
+        goes_on = found.met & (step_sizes(np.concatenate([before[None], found.values])) <= most)
+        agrees = np.abs(found.values - self._course.values[frames]).max(axis=1, initial=0.0) <= AGREE
+        return found, agrees, goes_on
+
+    def _end(self, frame: int, direction: int) -> int:
+        """The last frame in a direction before the motion ends or its targets leap."""
+        leaps = self._leaping()
+        if direction > 0:
+            return int((leaps[leaps > frame] - 1).min(initial=len(self._course.values) - 1))
+        return int(leaps[leaps <= frame].max(initial=0))
 
     def _slope(self, frame: int, direction: int) -> FloatArray:
         """Change of the values from the frame at one side to this one, (nv,)."""
@@ -151,7 +297,8 @@ class Branches:
             return np.zeros(self._course.system.size)
         return self._course.values[frame] - self._course.values[other]
 
-    def _wish_of(self, values: FloatArray) -> FloatArray:
-        """½|w|² of the preferred pose, (f, nv) -> (f,)."""
-        away = self._course.objective.away(values)
-        return 0.5 * np.einsum("fv,fv->f", away, away)
+
+def _runs(frames: BoolArray) -> list[tuple[int, int]]:
+    """First and last of frames that follow one another, (F,)."""
+    edges = np.flatnonzero(np.diff(frames, prepend=False, append=False))
+    return [(int(first), int(last) - 1) for first, last in edges.reshape(-1, 2)]

@@ -43,15 +43,20 @@ def usual_steps(steps: FloatArray, at: IntArray) -> FloatArray:
     return np.where(count > 0, middle, 0.0)
 
 
-def jumps(steps: FloatArray) -> list[tuple[int, int]]:
-    """First and last frame to which a motion jumps, for jumps one after the other, by its steps (F - 1,)."""
+def sudden(steps: FloatArray) -> IntArray:
+    """Frames to which a motion jumps, by its steps (F - 1,)."""
     large = np.flatnonzero(steps > NO_JUMP)
+    return large[steps[large] > JUMP * usual_steps(steps, large)] + 1
+
+
+def grouped(frames: IntArray) -> list[tuple[int, int]]:
+    """First and last of frames, in order, that follow one another, one in between or none."""
     found: list[tuple[int, int]] = []
-    for frame in large[steps[large] > JUMP * usual_steps(steps, large)] + 1:
+    for frame in frames.tolist():
         if found and frame <= found[-1][1] + 2:
-            found[-1] = (found[-1][0], int(frame))
+            found[-1] = (found[-1][0], frame)
         else:
-            found.append((int(frame), int(frame)))
+            found.append((frame, frame))
     return found
 
 

@@ -20,7 +20,7 @@ from .objective import Objective
 from .options import SolverOptions
 from .problem import Problem
 from .skeleton import Pose
-from .solution import Status
+from .solution import Solution, Status
 from .solver import Criteria, objective_of, solve_system
 
 BLOCK_BYTES: Final = 64e6
@@ -72,6 +72,8 @@ class Course:
         """Those that the first frame starts from, (nv,)."""
         self.met = np.zeros(frames, dtype=np.bool_)
         """Frames whose tasks are all met, (F,)."""
+        self.beyond = np.zeros(frames, dtype=np.bool_)
+        """Frames with a target that no pose reaches, (F,)."""
         self.solved = np.zeros(frames, dtype=np.bool_)
         """Frames that have an answer, (F,)."""
         self.errors: FloatArray = np.zeros((frames, len(self.system.labels)))
@@ -143,13 +145,31 @@ class Course:
 
     def search(self, frame: int, start: FloatArray, options: SolverOptions) -> None:
         """Search for a frame, which attempts have not met, from a start, (1, nv)."""
+        self.put(frame, self.solution(frame, start, options, attempted=self.attempts))
+
+    def solution(
+        self, frame: int, start: FloatArray, options: SolverOptions, *, attempted: bool = False
+    ) -> Solution:
+        """A frame solved as a single pose from a start (1, nv), from which attempts may have failed."""
         system = self.system.select(np.array([frame]))
         pose = system.mechanism.with_values(self._poses.frame(frame), start[0])
         kept = self.kept(np.array([frame])) if system.alternatives else None
-        solution = solve_system(system, pose, options, attempted=self.attempts, kept=kept)
-        self.values[frame] = system.mechanism.values(solution.pose)
+        found = solve_system(system, pose, options, attempted=attempted, kept=kept)
+        self.iterations[frame] += found.iterations
+        return found
+
+    def put(self, frame: int, solution: Solution) -> None:
+        """Take what a solve has found."""
+        self.values[frame] = self.system.mechanism.values(solution.pose)
         self.errors[frame] = [error.error for error in solution.errors]
-        self.iterations[frame] += solution.iterations
         self.met[frame], self.solved[frame] = solution.reached, True
+        self.beyond[frame] = any(
+            error.why is not None and error.why.beyond > 0.0 for error in solution.errors
+        )
         self.note(np.array([frame]))
         self.told[frame] = solution.status, solution.message
+
+    def wishes(self, values: FloatArray) -> FloatArray:
+        """½|w|² of the preferred pose, (f, nv) -> (f,)."""
+        away = self.objective.away(values)
+        return 0.5 * np.einsum("fv,fv->f", away, away)

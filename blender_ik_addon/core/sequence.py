@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, TypeVar
 
 import numpy as np
@@ -165,12 +166,13 @@ class SequenceJob:
             yield self._part
         branches = Branches(self._course)
         if self._course.attempts:
-            for _ in branches.join():
+            for _ in chain(branches.enter(), branches.join()):
                 yield self._part
         branches.rename()
         if self._course.attempts:
             spreading = Spreading(self._course, branches)
             self._branches = spreading.gone_over
+            self._branches.update(branches.changes())
             for _ in spreading.run():
                 yield self._part
         yield 1.0

@@ -77,7 +77,10 @@ class Spreading:
         for frame in borders.tolist():
             steps = self._course.values.steps()
             usual = float(usual_steps(steps, np.array([frame - 1]))[0])
-            if steps[frame - 1] > max(NO_JUMP, SNAP * usual) and not self._branches.leap(frame, frame):
+            if (
+                steps[frame - 1] > max(NO_JUMP, SNAP * usual)
+                and not self._branches.leaps(np.array([frame]))[0]
+            ):
                 yield frame
 
     def _spread(self, first: int, last: int) -> None:

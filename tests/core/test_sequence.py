@@ -502,3 +502,46 @@ def test_without_preferred_pose_what_is_held_fixed_may_differ_by_frame() -> None
     places = forward_kinematics(skeleton, found.pose).point("joint.3", tip())
     assert np.linalg.norm(places - task.target, axis=1).max() <= 1e-4
     assert np.abs(np.diff(found.pose.channels, axis=0)).max() < 0.1
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Branches
+
+
+def arm(angles: Array, reach: float, *, limit: float, stiffness: float = 0.0) -> tuple[Problem, Pose]:
+    """An arm of two links with a hinge each, the first with limits; its end at angles and a distance."""
+    bounds = np.full((2, 6), np.inf)
+    bounds[:, 5] = limit, 2.0
+    stiff = np.zeros((2, 6))
+    stiff[0, 5] = stiffness
+    skeleton = planar(2, lower=-bounds, upper=bounds, stiffness=stiff)
+    away = np.stack([-np.sin(angles), np.cos(angles), np.zeros(len(angles))], axis=1)
+    task = ReachPoint(joint=1, point=tip(), target=reach * away)
+    return Problem(skeleton, (task,)), Pose.rest(skeleton, (len(angles),))
+
+
+@pytest.mark.parametrize(("reach", "begin", "frames"), [(1.7, -0.6, 30), (1.4, -0.3, 40)])
+def test_where_a_branch_ends_at_a_limit_the_motion_goes_over_to_another(
+    reach: float, begin: float, frames: int
+) -> None:
+    """From the frame before no descent leads past the straight arm, and it stayed on its limit."""
+    angles = np.linspace(begin, 0.9, frames)
+    problem, poses = arm(angles, reach, limit=1.0)
+    solution = solve_sequence(problem, poses)
+    assert solution.reached and solution.errors.max() < 1e-4
+    # Where both cost the same: the arm points straight up.
+    (change,) = solution.branches
+    assert change == int((angles > 0.0).argmax())
+    elbow = solution.pose.channels[:, 1, 5]
+    assert_array_equal(np.sign(elbow), np.where(np.arange(frames) < change, -1.0, 1.0))
+
+
+def test_where_targets_leap_the_motion_begins_anew() -> None:
+    """On the branch of the frames before the first joint would be turned three times as far."""
+    angles = np.r_[np.linspace(-0.4, -0.38, 8), np.linspace(0.38, 0.4, 8)]
+    problem, poses = arm(angles, 1.4, limit=1.3, stiffness=0.9)
+    solution = solve_sequence(problem, poses)
+    assert solution.reached and solution.branches == ()
+    assert_allclose(
+        np.abs(solution.pose.channels[:, 0, 5]), np.abs(np.abs(angles) - np.arccos(0.7)), atol=1e-3
+    )
