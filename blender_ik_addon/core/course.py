@@ -7,6 +7,8 @@ Who decides which frames are solved when, and from where, is elsewhere: `sequenc
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
@@ -83,6 +85,8 @@ class Course:
         self.told: dict[int, tuple[Status, str]] = {}
         """Status and message of frames that were searched for."""
         matrices = MATRICES * 8 * self.system.size**2 if self.goal.wish else 0
+        self._held: IntArray | None = None
+        """Alternatives that attempts keep to, (1, C)."""
         self._block = int(np.clip(BLOCK_BYTES // max(matrices, 1), 1, MOST_AT_ONCE))
 
     def attempt(
@@ -106,12 +110,40 @@ class Course:
             found.append(attempt(objective, starts[block], goal or self.goal, None, posed if same else None))
         return Attempt.joined(found)
 
+    @contextmanager
+    def keeping_to(self, frame: int) -> Generator[None]:
+        """Attempts meanwhile take the alternatives that a frame has taken."""
+        taken = self.system.taken
+        self._held = taken[min(frame, len(taken) - 1)][None]
+        try:
+            yield
+        finally:
+            self._held = None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether attempts keep to given alternatives."""
+        return self._held is not None
+
+    def as_before(self, frames: IntArray) -> int:
+        """How many of frames that follow one another are met by what the pose before each would choose."""
+        system = self.system.select(frames)
+        chosen = system.nearest(system.place(self.values[frames - 1]), self.kept(frames[:1] - 1))
+        same = self.met[frames] & (chosen == system.taken).all(axis=1)
+        return len(frames) if same.all() else int(same.argmin())
+
+    def forget(self, frames: IntArray) -> None:
+        """Take back the answers of some frames."""
+        self.met[frames] = self.solved[frames] = False
+
     def choosing(self, frames: IntArray, starts: FloatArray) -> Objective:
         """The objective of some frames, which has taken alternatives by where they start, (f, nv)."""
         objective = self.objective.select(frames)
         if not self.system.alternatives:
             return objective
         system = objective.system
+        if self._held is not None:
+            return objective.on(system.taking(np.repeat(self._held, len(frames), axis=0)))
         return objective.on(system.taking(system.nearest(system.place(starts), self.kept(frames))))
 
     def kept(self, frames: IntArray) -> IntArray | None:
@@ -128,7 +160,10 @@ class Course:
             return
         system = self.system.select(frames)
         taken = np.array(np.broadcast_to(self.system.taken, (len(self.values), len(system.alternatives))))
-        taken[frames] = system.nearest(system.place(self.values[frames]))
+        if self._held is not None:
+            taken[frames] = self._held
+        else:
+            taken[frames] = system.nearest(system.place(self.values[frames]))
         self.system = self.system.taking(taken)
         self.objective = self.objective.on(self.system)
 

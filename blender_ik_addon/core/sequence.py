@@ -43,6 +43,9 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 CHUNK: Final = 256
 """Frames solved together; a multiple of the first stride, so that chunks share their coarse frames."""
 
+CHOOSING: Final = 64
+"""The same where there are alternatives: what is solved behind another choice is solved in vain."""
+
 STRIDES: Final = (16, 4, 1)
 """Every how many frames there is one of the first, second, ... pass."""
 
@@ -212,7 +215,42 @@ class SequenceJob:
         return float((self._finished + 0.99 * more) / len(self._course.values))
 
     def _solve_chunk(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
-        """Solve frames that follow one another, from coarse to fine."""
+        """Solve frames that follow one another."""
+        if self._course.system.alternatives:
+            yield from self._solve_choosing(chunk, options)
+            return
+        yield from self._coarse_to_fine(chunk, options)
+        # A pose that misses targets lies on one of more branches than one that meets them: on that of the
+        # frame before it.
+        for frame in chunk[~self._course.solved[chunk]]:
+            self._course.search(int(frame), self._course.values[frame - 1][None], options)
+            yield self._part
+
+    def _solve_choosing(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
+        """The same where there are alternatives: each frame chooses by the pose of the one before it.
+
+        So frames are solved together as if nothing were chosen anew, the first that would choose is solved by
+        itself, and those behind it once more.
+        """
+        course, begin, last = self._course, int(chunk[0]), int(chunk[-1])
+        while begin <= last:
+            if course.met[begin - 1]:
+                rest = np.arange(begin, min(begin + CHOOSING, last + 1))
+                with course.keeping_to(begin - 1):
+                    for _ in self._coarse_to_fine(rest, options):
+                        pass
+                kept = rest[: course.as_before(rest)]
+                course.forget(rest[len(kept) :])
+                begin += len(kept)
+                yield self._part
+                if len(kept) == len(rest):
+                    continue
+            course.search(begin, course.values[begin - 1][None], options)
+            begin += 1
+            yield self._part
+
+    def _coarse_to_fine(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
+        """Try to meet all tasks in frames that follow one another."""
         before = int(chunk[0]) - 1
         oldest, left = max(before - 1, 0), chunk
         for stride in STRIDES:
@@ -226,11 +264,6 @@ class SequenceJob:
             else:
                 known = oldest + np.flatnonzero(self._course.solved[oldest : chunk[-1] + 1])
                 self._course.take(frames, self._course.attempt(frames, self._between(known, frames)))
-            yield self._part
-        # A pose that misses targets lies on one of more branches than one that meets them: on that of the
-        # frame before it.
-        for frame in chunk[~self._course.solved[chunk]]:
-            self._course.search(int(frame), self._course.values[frame - 1][None], options)
             yield self._part
 
     def _solve_coarse(
@@ -249,12 +282,18 @@ class SequenceJob:
                 self._course.iterations[one] += found.iterations
                 if found.met[0]:
                     start, posed = found.values, found.posed
+                elif self._course.keeps:
+                    frames = frames[frames < frame]
+                    break
                 else:
                     self._course.search(int(frame), start, options)
                     start, posed = self._course.values[one], None
                     yield self._part
             left = frames[~self._course.solved[frames]]
-            yield from self._solve(left, self._course.values[left], options)
+            if self._course.keeps:
+                self._course.take(left, self._course.attempt(left, self._course.values[left]))
+            else:
+                yield from self._solve(left, self._course.values[left], options)
             return
         neighbours = np.concatenate([[before], frames[:-1]])
         self._course.take(frames, self._course.attempt(frames, starts))

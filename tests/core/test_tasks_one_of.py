@@ -158,6 +158,25 @@ def test_what_comes_near_takes_no_goal_away_within_the_margin(margin: float, exp
     assert taken == expected
 
 
+@pytest.mark.parametrize(("margin", "preferred"), [(0.0, True), (0.1, True), (0.3, True), (0.1, False)])
+def test_a_motion_changes_over_at_the_frame_at_which_a_tracker_does(margin: float, preferred: bool) -> None:
+    """From coarse to fine it was a frame far ahead that chose, and those before it followed."""
+    frames = 40
+    way, zero = np.linspace(-1.0, 1.0, frames), np.zeros(frames)
+    first, second = (
+        replace(place(0.0, 0.0, name), target=np.stack([x, y, zero], axis=1))
+        for name, x, y in (("one", way, 2.2 + zero), ("other", -way, 2.2 + 1.2 * np.maximum(way, 0.0)))
+    )
+    choice = OneOf(alternatives=(first, second), margin=margin)
+    poses = Pose.from_channels(np.stack([BENT.channels] * frames))
+    motion = solve_sequence(Problem(CHAIN, (choice,)), poses, preferred_pose=preferred)
+    assert motion.reached
+    tracker = Tracker(Problem(CHAIN, (choice.at_frame(0),)), BENT, preferred_pose=preferred)
+    for frame, place_now in enumerate(end(motion.pose)):
+        solution = tracker.solve([np.stack([first.target[frame], second.target[frame]])])
+        assert_allclose(place_now, end(solution.pose), atol=1e-3, err_msg=f"frame {frame}")
+
+
 def test_the_margin_keeps_what_was_taken_before() -> None:
     problem = Problem(CHAIN, (OneOf(alternatives=(place(0.4, 2.9), place(-0.5, 2.9)), margin=0.2),))
     system = problem.assemble(Pose.rest(CHAIN, (1,)))
