@@ -42,6 +42,8 @@ FOLLOWING: Final = 12
 """Most iterations for that: on a branch that goes on few are needed."""
 
 
+FAST: Final = 0.15
+"""Largest change of a channel [rad] in a frame from which a pose need not lead straight on."""
 DEARER: Final = 2.0
 """How many times as far from the preferred pose, by ½|w|² [1], a branch is that is left for another."""
 MISSED: Final = 1e6
@@ -56,6 +58,8 @@ class Branches:
         self._course = course
         self._borders: set[int] = set()
         """Frames with which other answers begin than those found from coarse to fine, or end."""
+        self._leaping: IntArray = np.zeros(0, dtype=np.int64)
+        """Frames to which the targets leap, and the motion with them."""
 
     def join(self) -> Iterator[None]:
         """Follow the branches at jumps until there is nothing new; gives control back now and then."""
@@ -74,10 +78,10 @@ class Branches:
         course = self._course
         if not course.goal.wish or course.system.alternatives:
             return
-        leaps = self._leaping()
-        self._begin_anew(leaps)
+        self._leaping = self._find_leaps()
+        self._begin_anew(self._leaping)
         for first, last in _runs(~course.met):
-            if last + 1 < len(course.values) and last + 1 not in leaps:
+            if last + 1 < len(course.values) and last + 1 not in self._leaping:
                 frames, found, _ = self._follow(last + 1, -1)
                 self._go_over_best(frames, found)
                 yield
@@ -123,6 +127,7 @@ class Branches:
     def _follow_seed(self, first: int, last: int | None = None) -> None:
         """Follow to both sides what was found for some frames by themselves."""
         for frame, direction in ((first if last is None else last, +1), (first, -1)):
+            self._leaping = self._find_leaps()
             frames, found, _ = self._follow(frame, direction, alone=True)
             self._go_over_best(frames, found)
 
@@ -132,9 +137,9 @@ class Branches:
         return grouped(frames[~self.leaps(frames)])
 
     def changes(self) -> Iterator[int]:
-        """Frames to which the motion goes over to another branch, seen by what leads to what."""
+        """Frames to which the motion goes over without a jump: poses of which none leads to the other."""
         course = self._course
-        for frame in sorted(self._borders):
+        for frame in sorted(self._borders.difference(sudden(course.values.steps()).tolist())):
             both = np.array([frame - 1, frame])
             if frame in (0, len(course.values)) or not course.met[both].all():
                 continue
@@ -146,7 +151,7 @@ class Branches:
             if found.met.any() and not (found.met & agrees).any():
                 yield frame
 
-    def _leaping(self) -> IntArray:
+    def _find_leaps(self) -> IntArray:
         """Frames to which the targets leap, and the motion with them."""
         frames = sudden(self._course.values.steps())
         return frames[self.leaps(frames)]
@@ -182,6 +187,7 @@ class Branches:
         """Follow the branches on both sides of a jump and go over where it costs least."""
         course = self._course
         before, after = course.wishes(course.values[np.array([first - 1, last])])
+        self._leaping = self._find_leaps()
         whole: list[tuple[float, IntArray, Attempt]] = []
         parts: list[tuple[float, IntArray, Attempt]] = []
         for frame, direction in ((first - 1, +1), (last, -1)):
@@ -259,7 +265,7 @@ class Branches:
             usual = max(float(np.abs(slope).max(initial=0.0)), beside, NO_JUMP)
             starts = value + direction * (these - at)[:, None] * slope
             found, agrees, goes_on = self._step(these, value, starts, quick, JUMP * usual)
-            if not goes_on[0]:
+            if not goes_on[0] and (alone or usual > FAST or self._is_dearer(int(these[0]), value)):
                 # Targets that move far in a frame lead elsewhere than straight on.
                 these, size = these[:1], 0
                 found, agrees, goes_on = self._step(these, value, value[None], course.goal, JUMP * usual)
@@ -274,6 +280,11 @@ class Branches:
             block = BLOCKS[size] if size < len(BLOCKS) else 0
         return np.concatenate(frames), Attempt.joined(parts), at == end
 
+    def _is_dearer(self, frame: int, value: FloatArray) -> bool:
+        """Whether the motion is far dearer at a frame than a pose beside it."""
+        here, there = self._course.wishes(np.stack([value, self._course.values[frame]]))
+        return bool(there > DEARER * here)
+
     def _step(
         self, frames: IntArray, before: FloatArray, starts: FloatArray, goal: Goal, most: float
     ) -> tuple[Attempt, BoolArray, BoolArray]:
@@ -285,7 +296,7 @@ class Branches:
 
     def _end(self, frame: int, direction: int) -> int:
         """The last frame in a direction before the motion ends or its targets leap."""
-        leaps = self._leaping()
+        leaps = self._leaping
         if direction > 0:
             return int((leaps[leaps > frame] - 1).min(initial=len(self._course.values) - 1))
         return int(leaps[leaps <= frame].max(initial=0))
