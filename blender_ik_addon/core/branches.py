@@ -25,6 +25,7 @@ from .continuity import JUMP, NEIGHBOURS, NO_JUMP, OTHER_NAME, grouped, renamed,
 from .course import AGREE, Course
 from .motion import step_sizes
 from .newton import Attempt, Goal
+from .solution import Solution
 
 BLOCKS: Final = (2, 6, 24, 32, 64, 128)
 """Frames through which a branch is followed at once, one block after the other."""
@@ -58,8 +59,8 @@ class Branches:
         self._course = course
         self._borders: set[int] = set()
         """Frames with which other answers begin than those found from coarse to fine, or end."""
-        self._leaping: IntArray = np.zeros(0, dtype=np.int64)
-        """Frames to which the targets leap, and the motion with them."""
+        self._known_leaps: IntArray | None = None
+        """`_leaping`, until an answer changes."""
 
     def join(self) -> Iterator[None]:
         """Follow the branches at jumps until there is nothing new; gives control back now and then."""
@@ -78,7 +79,6 @@ class Branches:
         course = self._course
         if not course.goal.wish or course.system.alternatives:
             return
-        self._leaping = self._find_leaps()
         self._begin_anew(self._leaping)
         for first, last in _runs(~course.met):
             if last + 1 < len(course.values) and last + 1 not in self._leaping:
@@ -99,7 +99,7 @@ class Branches:
             value = course.system.mechanism.values(found.pose)[None]
             cost, now = course.wishes(np.concatenate([value, course.values[frame][None]]))
             if found.reached and DEARER * cost < now:
-                course.put(frame, found)
+                self._put(frame, found)
                 self._follow_seed(frame)
 
     def _seed(self, missed: IntArray) -> None:
@@ -117,8 +117,7 @@ class Branches:
             single = course.solution(frame, start[None], course.options)
             if not single.reached:
                 return
-            course.put(frame, single)
-            self._borders.update((frame, frame + 1))
+            self._put(frame, single)
         met = np.zeros(len(course.values), dtype=np.bool_)
         met[missed] = course.met[missed]
         for first, last in _runs(met):
@@ -127,7 +126,6 @@ class Branches:
     def _follow_seed(self, first: int, last: int | None = None) -> None:
         """Follow to both sides what was found for some frames by themselves."""
         for frame, direction in ((first if last is None else last, +1), (first, -1)):
-            self._leaping = self._find_leaps()
             frames, found, _ = self._follow(frame, direction, alone=True)
             self._go_over_best(frames, found)
 
@@ -151,10 +149,13 @@ class Branches:
             if found.met.any() and not (found.met & agrees).any():
                 yield frame
 
-    def _find_leaps(self) -> IntArray:
+    @property
+    def _leaping(self) -> IntArray:
         """Frames to which the targets leap, and the motion with them."""
-        frames = sudden(self._course.values.steps())
-        return frames[self.leaps(frames)]
+        if self._known_leaps is None:
+            frames = sudden(self._course.values.steps())
+            self._known_leaps = frames[self.leaps(frames)]
+        return self._known_leaps
 
     def leaps(self, frames: IntArray) -> BoolArray:
         """To which frames the targets leap: seen from the pose before, they move far more than is usual."""
@@ -187,7 +188,6 @@ class Branches:
         """Follow the branches on both sides of a jump and go over where it costs least."""
         course = self._course
         before, after = course.wishes(course.values[np.array([first - 1, last])])
-        self._leaping = self._find_leaps()
         whole: list[tuple[float, IntArray, Attempt]] = []
         parts: list[tuple[float, IntArray, Attempt]] = []
         for frame, direction in ((first - 1, +1), (last, -1)):
@@ -222,8 +222,15 @@ class Branches:
     def _take(self, frames: IntArray, found: Attempt) -> None:
         """Take answers to frames, in order or back in it, and remember where they begin and end."""
         self._course.take(frames, found)
+        self._known_leaps = None
         for first, last in _runs(np.isin(np.arange(len(self._course.values)), frames)):
             self._borders.update((first, last + 1))
+
+    def _put(self, frame: int, solution: Solution) -> None:
+        """The same with the answer to a single pose."""
+        self._course.put(frame, solution)
+        self._known_leaps = None
+        self._borders.update((frame, frame + 1))
 
     def _costs(self, frames: IntArray, found: Attempt) -> FloatArray:
         """What a branch costs more than the motion, if it is taken up to each of some frames, (f,)."""
