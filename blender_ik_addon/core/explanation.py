@@ -76,7 +76,7 @@ class Limit:
     def text(self, metres: float = 1.0) -> str:
         """Joint, channel and value, with world metres to one unit of length."""
         kind, axis = divmod(self.channel, 3)
-        value = _limit_angle(self.value) if kind else _metres(self.value * metres)
+        value = limit_angle(self.value) if kind else _metres(self.value * metres)
         return f"{self.joint} {('translation', 'rotation')[kind]} {'xyz'[axis]} at {value}"
 
 
@@ -393,7 +393,7 @@ def _degrees(angle: float) -> str:
     return f"{np.degrees(angle):.3g}°"
 
 
-def _limit_angle(angle: float) -> str:
+def limit_angle(angle: float) -> str:
     """Write a limit [rad] in tenths of a degree: one that was set to 0 is 1e-14 after conversions."""
     return f"{round(float(np.degrees(angle)), 1) + 0.0:g}°"  # no -0
 

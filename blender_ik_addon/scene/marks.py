@@ -16,6 +16,7 @@ from bpy.types import Depsgraph, Object
 
 from ..core import IKError
 from ..core.arrays import FloatArray
+from ..core.explanation import limit_angle
 from ..core.rotation import matrix_and_axes_from_euler
 from .dragging import Drag
 from .effector_properties import PINNABLE
@@ -255,7 +256,7 @@ def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray, ac
             # The bone has gone one way until it met its limit: the arc shows from where.
             back = 1.0 if angles[joint, axis] <= lower[joint, axis] + ON_LIMIT else -1.0
             marks += Marks(tuple(_arc(matrix, world_axis, back, ARC * float(lengths[joint]))))
-            said.append(f"{'XYZ'[axis]} {round(float(np.degrees(angles[joint, axis])), 1) + 0.0:g}°")  # no -0
+            said.append(f"{'XYZ'[axis]} {limit_angle(float(angles[joint, axis]))}")
         amounts[joint] = ", ".join(said)
     runs = _runs(amounts, now, lengths)
     full = [[joint] for joint in amounts if skeleton.names[joint] == active and [joint] not in runs]

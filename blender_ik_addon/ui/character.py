@@ -4,6 +4,7 @@
 # pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
 """Setting a character up, and what belongs to it: roles, limits, presets, mirroring."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import bpy
@@ -122,22 +123,20 @@ class POISE_OT_read_limits(ArmatureOperator):
         return {'FINISHED'}
 
 
+def _own_limits(armature: Object, bones: list[str]) -> None:
+    """Give bones limits of their own."""
+    for bone in bones:
+        posing.own_limits(armature, bone)
+
+
 class _BoneEntries(ArmatureOperator):
     """Gives the selected bones entries of their own, or takes these away; not registered itself."""
 
-    removal: ClassVar[str]
-    """The action that takes entries away."""
+    acts: ClassVar[dict[str, Callable[[Object, list[str]], object]]]
+    """What each action does with some bones."""
 
     if TYPE_CHECKING:
         action: str
-
-    def own(self, armature: Object, bones: list[str]) -> None:
-        """Give bones entries."""
-        raise NotImplementedError
-
-    def remove(self, armature: Object, bones: list[str]) -> None:
-        """Take the entries of bones away."""
-        raise NotImplementedError
 
     def execute(self, context: Context) -> set[str]:
         bones = selected_bones(context)
@@ -145,7 +144,7 @@ class _BoneEntries(ArmatureOperator):
             self.report({'ERROR'}, "Select bones in Pose Mode")
             return {'CANCELLED'}
         try:
-            (self.remove if self.action == self.removal else self.own)(require_armature(context), bones)
+            self.acts[self.action](require_armature(context), bones)
         except IKError as error:
             return refuse(self, error)
         return {'FINISHED'}
@@ -156,7 +155,7 @@ class POISE_OT_edit_limits(_BoneEntries):
 
     bl_idname = "poise.edit_limits"
     bl_label = "Edit Limits"
-    removal = 'RIG'
+    acts: ClassVar = {'OWN': _own_limits, 'RIG': posing.remove_limits}
 
     action: EnumProperty(
         name="Action",
@@ -168,20 +167,13 @@ class POISE_OT_edit_limits(_BoneEntries):
         default='OWN',
     )
 
-    def own(self, armature: Object, bones: list[str]) -> None:
-        for bone in bones:
-            posing.own_limits(armature, bone)
-
-    def remove(self, armature: Object, bones: list[str]) -> None:
-        posing.remove_limits(armature, bones)
-
 
 class POISE_OT_edit_masses(_BoneEntries):
     """Give the selected bones masses of their own, or let them weigh their share of the body"""
 
     bl_idname = "poise.edit_masses"
     bl_label = "Edit Masses"
-    removal = 'REMOVE'
+    acts: ClassVar = {'OWN': posing.own_masses, 'REMOVE': posing.remove_masses}
 
     action: EnumProperty(
         name="Action",
@@ -192,12 +184,6 @@ class POISE_OT_edit_masses(_BoneEntries):
         ),
         default='OWN',
     )
-
-    def own(self, armature: Object, bones: list[str]) -> None:
-        posing.own_masses(armature, bones)
-
-    def remove(self, armature: Object, bones: list[str]) -> None:
-        posing.remove_masses(armature, bones)
 
 
 class POISE_OT_measure_meshes(ArmatureOperator):

@@ -452,7 +452,7 @@ def test_a_limit_in_the_way_is_named():
             setattr(bone, f"ik_min_{axis}", -0.1)
             setattr(bone, f"ik_max_{axis}", 0.1)
     report = posing.solve_pose(armature)
-    assert "at its limits: bone.000 rotation " in report.message and "5.7" in report.message
+    assert "at its limits: bone.000 rotation " in report.message and "5.7°" in report.message
     assert report.effectors[0].why in report.message
 
 
