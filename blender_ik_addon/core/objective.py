@@ -252,6 +252,11 @@ class Objective:
         return other
 
     @property
+    def wished(self) -> FloatArray:
+        """1 where a channel has a preferred value, else 0, (nv,)."""
+        return self._wish
+
+    @property
     def levels(self) -> int:
         """Number of levels of the tasks; the wish has the number after the last."""
         return len(self._row_scales)

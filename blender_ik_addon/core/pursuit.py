@@ -14,6 +14,9 @@ would give the strict answer [NocedalWright2006 §17.2], and no pose is far from
 while nothing moves; while targets move they fall again. A few steps are made for a movement, and no angle
 turns far: what is left comes with the next.
 
+**When nobody moves targets any longer** the pose goes on to what a solve gives, and without a jump
+(`arrival`).
+
 **Back in reach** is where no level gives way. If an attempt to meet all tasks succeeds there without turning
 anything far, the pose is the solver's own again.
 
@@ -30,6 +33,7 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray
+from .arrival import Arrival
 from .equilibrium import Equilibrium
 from .errors import IKError
 from .mechanism import PosedMechanism
@@ -38,8 +42,8 @@ from .objective import Objective
 from .options import SolverOptions
 from .problem import Problem, System
 from .skeleton import Pose
-from .solution import TaskError
-from .solver import Criteria, objective_of
+from .solution import Solution, Status, TaskError
+from .solver import Criteria, Search, objective_of
 from .threads import one_thread
 
 STRENGTH: Final = 30.0
@@ -87,10 +91,16 @@ class Pursued:
     errors: tuple[TaskError, ...]
     """One for each task that has a weight, in the problem's order."""
     iterations: int
-    exact: bool
-    """Whether all tasks are met: the pose is what a solve from the one before would give."""
-    settled: bool
-    """Whether the same targets once more would change nothing to speak of."""
+    status: Status
+    """`REACHED` where all tasks are met; `SETTLED` where the same targets once more would change nothing to
+    speak of."""
+    final: bool
+    """Whether the pose is what a solve from the one before would give."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the same targets once more would change nothing to speak of."""
+        return self.final or self.status is not Status.MAX_ITERATIONS
 
 
 class Pursuit:
@@ -113,6 +123,7 @@ class Pursuit:
             raise IKError(f"a pursuit takes one frame at a time; the targets have {problem.frames}")
         if not pursues(options):
             raise IKError(f"a pursuit needs the method PRIORITY without a clamp, got {options.method}")
+        self._options = options
         self._system = problem.assemble(pose.as_batch())
         if self._system.alternatives:
             raise IKError("a pursuit cannot choose between targets: use `Tracker`")
@@ -133,6 +144,8 @@ class Pursuit:
         """At targets that have stood still."""
         self._patience = 0
         """Movements until all tasks are attempted again."""
+        self._arrival: tuple[Arrival, Solution] | None = None
+        """The way to an answer, and that."""
 
     @property
     def pose(self) -> Pose:
@@ -149,10 +162,11 @@ class Pursuit:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
+        rests = self._rests(targets)
         self._system = self._system.aimed(targets)
         objective = self._objective.on(self._system)
-        rests = bool(self._targets) and all(map(np.array_equal, targets, self._targets))
         self._targets = [np.array(target) for target in targets]
+        self._arrival = None
         iterations = 0
         fresh = self._balance is None
         if fresh:
@@ -177,7 +191,61 @@ class Pursuit:
             self._patience = PATIENCE
         self._pose = self._system.mechanism.with_values(self._pose, self._values[0])
         settled = (balance.settled and self._tightness >= TIGHTEST) or self._looks >= MOST_LOOKS
-        return Pursued(self._pose, self._errors(balance), iterations, exact=False, settled=settled)
+        status = Status.SETTLED if settled else Status.MAX_ITERATIONS
+        return Pursued(self._pose, self._errors(balance), iterations, status, final=False)
+
+    @one_thread
+    def arrive(self, targets: Sequence[FloatArray]) -> Pursued:
+        """Go on to what a solve gives for targets that nobody moves any longer, look by look.
+
+        First strengths grow as in `follow`. When that has settled there is one solve, and the body goes to
+        its answer.
+
+        Args:
+            targets: As for `follow`.
+
+        Raises:
+            IKError: A target is not one of its task's kind; the pose stays as it is.
+        """
+        if self._arrival is None or not self._rests(targets):
+            found = self.follow(targets)
+            return self._departed(found) if found.settled and not found.final else found
+        arrival, answer = self._arrival
+        balance = arrival.go_on(RESTING_TURN, RESTING_STEPS)
+        self._balance, self._values, self._placed = balance, balance.stand.values, balance.stand.posed
+        if arrival.left <= RESTING_TURN:
+            return self._arrived(answer, balance.iterations)
+        self._pose = self._system.mechanism.with_values(self._pose, self._values[0])
+        errors = self._errors(balance)
+        return Pursued(self._pose, errors, balance.iterations, Status.MAX_ITERATIONS, final=False)
+
+    def _departed(self, found: Pursued) -> Pursued:
+        """Solve from a pose that has settled, and take the answer if it is near, else begin the way there."""
+        assert self._balance is not None and self._placed is not None
+        objective = self._objective.on(self._system)
+        search = Search(objective, self._options, self._criteria, None)
+        search.run(self._values, self._placed)
+        answer = search.solution(self._pose)
+        iterations = found.iterations + answer.iterations
+        values = self._system.mechanism.values(answer.pose.as_batch())
+        strengths = self._strengths()
+        arrival = Arrival(objective, self._balance, values, strengths, SOFTNESS, self._groups)
+        if arrival.left <= RESTING_TURN:
+            return self._arrived(answer, iterations)
+        self._arrival = arrival, answer
+        return replace(found, iterations=iterations, status=Status.MAX_ITERATIONS)
+
+    def _arrived(self, answer: Solution, iterations: int) -> Pursued:
+        """Take the answer of a solve."""
+        self._balance, self._tightness, self._patience, self._looks = None, 1.0, 0, 0
+        self._arrival, self._placed = None, None
+        self._pose = answer.pose
+        self._values = self._system.mechanism.values(answer.pose.as_batch())
+        return Pursued(answer.pose, answer.errors, iterations, answer.status, final=True)
+
+    def _rests(self, targets: Sequence[FloatArray]) -> bool:
+        """Whether targets are where they were the last time."""
+        return bool(self._targets) and all(map(np.array_equal, targets, self._targets))
 
     def _attempted(self, objective: Objective, most_steps: int) -> Attempt:
         goal = replace(self._criteria.goal, max_iterations=most_steps)
@@ -194,16 +262,14 @@ class Pursuit:
                 self._system.labels, found.errors[0].tolist(), self._system.angular, strict=True
             )
         )
-        return Pursued(self._pose, errors, iterations, exact=True, settled=True)
+        return Pursued(self._pose, errors, iterations, Status.REACHED, final=True)
 
     def _balanced(self, objective: Objective, rests: bool) -> Equilibrium:
         """Go on to where all levels balance."""
-        levels = len(self._groups)
-        ratio = min(RATIO, MOST_RATIO ** (1.0 / max(1, levels - 1)))
         balance = Equilibrium(
             objective,
             self._values,
-            STRENGTH * self._tightness * ratio ** np.arange(levels - 1, -1, -1.0),
+            self._strengths(),
             SOFTNESS,
             self._balance,
             RESTING_TURN if rests else MOVING_TURN,
@@ -213,6 +279,12 @@ class Pursuit:
         balance.relax(RESTING_STEPS if rests else BALANCE_STEPS)
         self._balance, self._values, self._placed = balance, balance.stand.values, balance.stand.posed
         return balance
+
+    def _strengths(self) -> FloatArray:
+        """How strong each level is now, (L,) [1]."""
+        levels = len(self._groups)
+        ratio = min(RATIO, MOST_RATIO ** (1.0 / max(1, levels - 1)))
+        return STRENGTH * self._tightness * ratio ** np.arange(levels - 1, -1, -1.0)
 
     def _errors(self, balance: Equilibrium) -> tuple[TaskError, ...]:
         """By how much tasks are missed and why, in the problem's order."""

@@ -46,6 +46,9 @@ GIMBAL_COSINE = 1e-6
 off by 4e-8 and a matrix element by 6e-8, more in products, and then the split between the two other angles is
 noise. Choosing it anew here changes the rotation by at most twice this, in radians."""
 
+LIMIT_NOISE = 1e-5
+"""[rad] By how much angles on their limits may be outside of them when read in Blender's single precision."""
+
 _SERIES_ANGLE = 1e-2
 """[rad] Below this the coefficient of the inverse left Jacobian is taken from its series: the closed form
 loses digits as 1 / angle^2, the first neglected term of the series is 1e-18."""
@@ -324,6 +327,51 @@ def nearest_euler(angles: npt.ArrayLike, order: int | IntArray, reference: npt.A
     distance = np.square(candidates - target).sum(axis=2)
     np.copyto(candidates[0], candidates[1], where=(distance[1] < distance[0])[:, None])
     return layout.place(candidates[0] * layout.sign, layout.angles_out, angles.shape)
+
+
+def euler_within(
+    matrix: npt.ArrayLike,
+    order: int | IntArray,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    reference: npt.ArrayLike,
+) -> FloatArray:
+    """Return the Euler angles (..., 3) [rad] of the matrices that break limits the least.
+
+    Of both solutions, and of all turns of 2 pi, those with the least sum of what is outside; among solutions
+    that differ by no more than `LIMIT_NOISE` in that, the nearest to the reference.
+
+    Args:
+        matrix: Rotations, (..., 3, 3).
+        order: Euler orders.
+        lower: Limits (..., 3) [rad], not finite where there are none.
+        upper: Likewise.
+        reference: Angles (..., 3) [rad].
+    """
+    lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+    reference = np.asarray(reference, dtype=np.float64)
+
+    def outside(angles: FloatArray) -> FloatArray:
+        return np.maximum(np.maximum(lower - angles, angles - upper), 0.0)
+
+    first = euler_from_matrix_near(matrix, order, reference)
+    second = first + math.pi
+    middle = _PERMUTATION[np.broadcast_to(np.asarray(order, dtype=np.int64), first.shape[:-1]), 1][..., None]
+    np.put_along_axis(second, middle, math.pi - np.take_along_axis(first, middle, axis=-1), axis=-1)
+    both = np.stack([first, second])
+    both -= _whole_turns(both - reference)
+    limited = np.isfinite(lower) & np.isfinite(upper)
+    centre = np.where(
+        limited, 0.5 * (np.where(limited, lower, 0.0) + np.where(limited, upper, 0.0)), reference
+    )
+    central = both - _whole_turns(both - centre)
+    both = np.where(outside(central) < outside(both), central, both)
+    broken = outside(both).sum(axis=-1)
+    away = np.square(both - reference).sum(axis=-1)
+    less = broken[1] < broken[0] - LIMIT_NOISE
+    alike = np.abs(broken[1] - broken[0]) <= LIMIT_NOISE
+    taken: FloatArray = np.where((less | (alike & (away[1] < away[0])))[..., None], both[1], both[0])
+    return taken
 
 
 def _whole_turns(angle: FloatArray) -> FloatArray:

@@ -25,15 +25,12 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import IKError, OneOf, Pose, Problem, SolverOptions, Status, Task
+from ..core import IKError, Pose
 from ..core.arrays import FloatArray, IntArray
-from ..core.pursuit import Pursuit, pursues
-from ..core.tracking import Tracker
 from .answering import MOST_SOLVES, Answers
 from .armature import check_armature
-from .changes import aim_of, digest_of_aims, parts_of_bones, read_settings, same, same_but_for_aim
+from .changes import digest_of_aims, parts_of_bones, read_settings, same
 from .effectors import Effector, read_effectors
-from .goals import Plan
 from .keying import auto_key, auto_keying
 from .memory import (
     NOTHING,
@@ -52,6 +49,7 @@ from .properties import settings_of
 from .reports import Report
 from .restoring import PoseSnapshot
 from .rig import Reading, Rig
+from .tracking import Manner, Tracked
 
 
 class Occasion(Enum):
@@ -86,7 +84,7 @@ class _Known:
     rig: Rig
     settings: tuple[object, ...]
     """What the rig depends on besides, see `read_settings`."""
-    tracked: "_Tracked | None" = None
+    tracked: Tracked | None = None
     answers: Answers | None = None
     """Of the bones of the chains that something else decides; None where there are none."""
     matrices: FloatArray | None = None
@@ -133,35 +131,6 @@ class _Resting:
         settings.last_message, settings.last_reached = self.report
         for entry, errors in zip(settings.effectors, self.errors, strict=True):
             entry.error_position, entry.error_rotation, entry.why = errors
-
-
-@dataclass(frozen=True)
-class _Tracked:
-    """A problem that has been solved, to be gone on with."""
-
-    tracker: Tracker | Pursuit
-    tasks: tuple[Task, ...]
-    """Those with a weight, each of one frame."""
-    plan: Plan
-    options: SolverOptions
-    joints: tuple[int, ...]
-    """Those that move."""
-    posed: Digest = NOTHING
-    """Of the pose that was written last."""
-    settled: bool = True
-    """Whether the same targets once more would change nothing."""
-
-    def fits(self, plan: Plan, tasks: Sequence[Task], options: SolverOptions, reading: Reading) -> bool:
-        """Whether another problem differs in nothing but where targets are."""
-        free, pose = plan.skeleton.free, self.tracker.pose
-        return (
-            plan.skeleton is self.plan.skeleton
-            and options == self.options
-            and len(tasks) == len(self.tasks)
-            and all(same_but_for_aim(one, other) for one, other in zip(tasks, self.tasks, strict=True))
-            and np.array_equal(pose.channels[~free], reading.pose.channels[~free])
-            and np.array_equal(pose.scale, reading.pose.scale)
-        )
 
 
 _KNOWN: dict[int, _Known] = {}
@@ -242,7 +211,6 @@ def _follow_if_moved(
     memory, known = Memory.of(armature_object), _KNOWN.get(armature_object.session_uid)
     gesture = occasion is Occasion.GESTURE
     going_on = occasion is Occasion.ENDING and (memory.aims, memory.posed) == (on_the_way(aims), posed)
-    is_moving = gesture or (going_on and not is_settled(armature_object))
     # What is on its way is good enough for as long as the tool runs.
     waits = gesture and memory.aims == on_the_way(aims) and is_settled(armature_object)
     wanted = on_the_way(aims) if waits else aims
@@ -266,20 +234,19 @@ def _follow_if_moved(
             if resting is not None:
                 wanted = resting
             else:
-                # A drag that goes on out of reach has looked for other poses already, and is not to jump to
-                # one.
-                drags_on = gesture and not settings_of(armature_object).last_reached
-                search = not drags_on or memory.aims == NOTHING or posed != memory.posed
-                report, final = _solve(
-                    armature_object,
-                    known,
-                    depsgraph,
-                    posed,
-                    only_answered,
-                    search,
-                    underway=is_moving,
-                    replayed=replayed,
-                )
+                missed = memory.aims != NOTHING and not settings_of(armature_object).last_reached
+                if gesture:
+                    manner = Manner.MOVING_ON if missed and posed == memory.posed else Manner.MOVING
+                else:
+                    manner = Manner.ARRIVING if going_on else Manner.SOLVING
+                if known.tracked is not None and known.tracked.posed != posed:
+                    known.tracked = None
+                reading = _reading(armature_object, known, depsgraph, only_answered)
+                report, final = _solve(armature_object, known, reading, manner)
+                partly = (reading.influences > 0.0) & (reading.influences < 1.0)
+                if replayed and partly.any():
+                    report = replace(report, notes=(*report.notes, PART_AGAIN))
+                show(armature_object, known.rig, report, unseen=SHOWN_DIGITS)
                 wanted = aims if final else on_the_way(aims)
             channels = raw_channels(armature_object)
             posed = digest(channels.tobytes())
@@ -309,66 +276,35 @@ def _put_back(armature_object: Object, known: _Known, aims: Digest) -> Digest | 
     return known.resting.aims
 
 
-def _solve(
-    armature_object: Object,
-    known: _Known,
-    depsgraph: Depsgraph,
-    posed: Digest,
-    only_answered: bool,
-    search: bool,
-    *,
-    underway: bool,
-    replayed: bool,
-) -> tuple[Report, bool]:
-    """Solve and write; also whether that is what a solve gives, and not a pose on its way.
+def _solve(armature_object: Object, known: _Known, reading: Reading, manner: Manner) -> tuple[Report, bool]:
+    """Solve and write; also whether that is what a solve gives, and not a pose on its way."""
+    rig = known.rig
+    plan = rig.plan([reading])
+    options = rig.solver_options(armature_object, reading.scale)
+    tracked = Tracked.of(plan, options, reading, manner, known.tracked)
+    known.tracked = None  # until all has gone well
+    found = tracked.follow(manner)
+    write_pose(armature_object, rig.armature, found.pose, tracked.joints)
+    posed = digest(raw_channels(armature_object).tobytes())
+    known.tracked = replace(tracked, posed=posed, settled=found.settled)
+    report = report_of(armature_object, rig, plan, reading, found.errors, found.status, found.iterations)
+    return report, found.final
+
+
+def _reading(armature_object: Object, known: _Known, depsgraph: Depsgraph, only_answered: bool) -> Reading:
+    """Where the body and its targets are; with what else decides bones where it is to be taken to be.
 
     Args:
         armature_object: The original object.
         known: What was prepared.
         depsgraph: Up to date.
-        posed: Digest of the pose that there is.
         only_answered: Whether nothing but bones that answered to the last solve has moved.
-        search: Whether to start from other poses too where targets are missed.
-        underway: Whether targets are being moved, or have just been, and somebody waits.
-        replayed: Whether the animation has moved the bones.
     """
-    rig = known.rig
-    origin = Origin.of(armature_object, rig.armature)
-    reading = rig.read_frame(armature_object, depsgraph, origin=origin)
-    if known.answers is not None:
-        reading = _as_taken(armature_object, known, known.answers, depsgraph, reading, only_answered)
-    plan = rig.plan([reading])
-    weighty = [task for task in plan.tasks if task.weight > 0.0]
-    tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
-    options = rig.solver_options(armature_object, reading.scale)
-    pursue = underway and pursues(options) and not any(isinstance(task, OneOf) for task in tasks)
-    options = options if search or pursue else replace(options, restarts=0)
-    kind = Pursuit if pursue else Tracker
-    tracked = known.tracked
-    if tracked is not None and (tracked.posed != posed or not isinstance(tracked.tracker, kind)):
-        tracked = None
-    if tracked is None or not tracked.fits(plan, tasks, options, reading):
-        problem = Problem(plan.skeleton, tasks)
-        tracker = kind(problem, reading.pose, options)
-        tracked = _Tracked(tracker, tasks, plan, options, tuple(problem.moving_joints))
-    known.tracked = None  # until all has gone well
-    targets = [aim_of(task) for task in tasks]
-    if isinstance(tracked.tracker, Pursuit):
-        pursued = tracked.tracker.follow(targets)
-        pose, errors, iterations = pursued.pose, pursued.errors, pursued.iterations
-        settled, final = pursued.settled, pursued.exact
-        status = Status.SETTLED if settled else Status.MAX_ITERATIONS
-    else:
-        solution = tracked.tracker.solve(targets)
-        pose, errors, iterations = solution.pose, solution.errors, solution.iterations
-        status, settled, final = solution.status, True, True
-    write_pose(armature_object, rig.armature, pose, tracked.joints)
-    known.tracked = replace(tracked, posed=digest(raw_channels(armature_object).tobytes()), settled=settled)
-    report = report_of(armature_object, rig, plan, reading, errors, status, iterations)
-    if replayed and ((reading.influences > 0.0) & (reading.influences < 1.0)).any():
-        report = replace(report, notes=(*report.notes, PART_AGAIN))
-    show(armature_object, rig, report, unseen=SHOWN_DIGITS)
-    return report, final
+    origin = Origin.of(armature_object, known.rig.armature)
+    reading = known.rig.read_frame(armature_object, depsgraph, origin=origin)
+    if known.answers is None:
+        return reading
+    return _as_taken(armature_object, known, known.answers, depsgraph, reading, only_answered)
 
 
 # Bones that answer

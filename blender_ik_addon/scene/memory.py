@@ -23,7 +23,7 @@ from bpy.types import Object
 
 from ..core import Pose
 from ..core.arrays import FloatArray
-from ..core.rotation import euler_from_matrix_near, matrix_from_euler, matrix_from_quat, quat_from_matrix
+from ..core.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
 from .armature import Armature
 from .properties import settings_of
 
@@ -144,7 +144,8 @@ class Origin:
         own = np.array([name not in armature.driven_by for name in skeleton.names])
         channels[own, :3] = self.transforms[own, :3]
         rotation = matrix_from_quat(self.transforms[own, 3:7])
-        channels[own, 3:] = euler_from_matrix_near(rotation, skeleton.orders[own], channels[own, 3:])
+        lower, upper = skeleton.lower[own, 3:], skeleton.upper[own, 3:]
+        channels[own, 3:] = euler_within(rotation, skeleton.orders[own], lower, upper, channels[own, 3:])
         scale[own] = self.transforms[own, 7:]
         return Pose(channels, scale)
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import IKError
 from ..core.kinematics import orthogonalized, parent_transform
-from ..core.rotation import EULER_ORDERS, euler_from_matrix_near, matrix_from_euler
+from ..core.rotation import EULER_ORDERS, euler_within, matrix_from_euler
 from ..core.skeleton import CHANNELS, Pose, Skeleton
 from .animation import ChannelKeys, bone_keys, rotation_channel
 from .armature import NO_SCALE, Armature, check_armature
@@ -47,7 +47,8 @@ def read_pose(
     Args:
         armature_object: The original object.
         armature: What `read_armature` returned for it.
-        reference: Angles of quaternion, axis-angle and driven bones are given nearest to this pose.
+        reference: Angles of quaternion, axis-angle and driven bones are those that keep to the limits, where
+            there are such, and of these the nearest to this pose; by default to no rotation.
         depsgraph: Where driven bones are evaluated; by default that of the context. Not used without any.
 
     Raises:
@@ -67,8 +68,8 @@ def read_pose(
     channels = np.concatenate([read("location", 3), read("rotation_euler", 3)], axis=1)  # (n, 6)
     channels[connected, :3] = 0.0  # Blender leaves the location of a connected bone out
     scale = read("scale", 3)
-    # Without a reference those angles that keep to the limits, where there are such.
-    near = np.clip(0.0, skeleton.lower[:, 3:], skeleton.upper[:, 3:])
+    lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
+    near = np.clip(0.0, lower, upper)
     near = near if reference is None else reference.rotation
     four = ~np.isin(modes, EULER_ORDERS)
     if four.any():
@@ -77,7 +78,9 @@ def read_pose(
             matrix_from_bone_quat(read("rotation_quaternion", 4)),
             matrix_from_bone_axis_angle(read("rotation_axis_angle", 4)),
         )
-        channels[four, 3:] = euler_from_matrix_near(matrices[four], skeleton.orders[four], near[four])
+        channels[four, 3:] = euler_within(
+            matrices[four], skeleton.orders[four], lower[four], upper[four], near[four]
+        )
     if armature.driven_by:
         driven = np.array([skeleton.index(name) for name in armature.driven_by])
         matrices = _evaluated_matrices(armature_object, armature, depsgraph)
@@ -96,13 +99,14 @@ def decided_channels(
         skeleton: The skeleton.
         matrices: armature_from_joint of all joints, (n, 4, 4).
         joints: (k,) which ones are asked for.
-        near: Angles (k, 3) to which theirs are the nearest; of those without orientation they are these.
+        near: Angles (k, 3) to which theirs are the nearest that keep to the limits, where there are such; of
+            those without orientation they are these.
     """
     translation, own = _own_transforms(skeleton, matrices, joints)
     rotation, known = _rotation_part(own)
     orders = skeleton.orders[joints]
     rotation[~known] = matrix_from_euler(near[~known], orders[~known])
-    angles = euler_from_matrix_near(rotation, orders, near)
+    angles = euler_within(rotation, orders, skeleton.lower[joints, 3:], skeleton.upper[joints, 3:], near)
     return np.concatenate([translation, angles], axis=1), np.einsum("kij,kij->kj", rotation, own)
 
 

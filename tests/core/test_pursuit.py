@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from blender_ik_addon.core.pursuit import (
     Pursued,
     Pursuit,
 )
+from blender_ik_addon.core.rotation import matrix_from_euler, rotation_angle
 from blender_ik_addon.core.tracking import Tracker
 
 from . import builders
@@ -103,7 +105,7 @@ def test_in_reach_it_is_the_solver_s_own_answer():
     for step in range(1, 8):
         targets = moved(tasks, "hand.L", step * np.array([-0.02, -0.03, 0.015]))
         found, wanted = chase.follow(targets), tracker.solve(targets)
-        assert found.exact and found.settled and wanted.reached
+        assert found.final and found.settled and wanted.reached
         assert found.iterations == wanted.iterations
         np.testing.assert_array_equal(found.pose.channels, wanted.pose.channels)
         assert all(error.reached and error.why is None for error in found.errors)
@@ -115,7 +117,7 @@ def test_out_of_reach_levels_above_are_held_and_the_rest_is_nearly_what_a_solve_
         targets = moved(tasks, "hand.L", 0.04 * step * OUTWARD)
         found = chase.follow(targets)
     found = resting(chase, targets)
-    assert found.settled and not found.exact
+    assert found.settled and not found.final
     own = errors(found)
     assert max(own["foot.L"], own["foot.R"], own["hips"]) < 1e-4
     problem = Problem(SKELETON, tuple(t.moved(place) for t, place in zip(tasks, targets, strict=True)))
@@ -143,13 +145,13 @@ def test_there_and_back_without_a_jump(
     for part in share:
         found = chase.follow(moved(tasks, joint, part * np.array(way)))
         turns.append(turn(before, found.pose))
-        exact.append(found.exact)
+        exact.append(found.final)
         before = found.pose
         assert found.iterations <= MOST
         angles = found.pose.rotation
         assert (angles >= skeleton.lower[:, 3:]).all() and (angles <= skeleton.upper[:, 3:]).all()
     assert exact[0] and not all(exact)
-    assert any(chase.follow([task.target for task in tasks]).exact for _ in range(8))
+    assert any(chase.follow([task.target for task in tasks]).final for _ in range(8))
     # A target moves by 10 to 17 mm from one to the next.
     assert max(turns) < (0.11 if joint != "foot.L" else 0.14)
 
@@ -162,7 +164,7 @@ def test_pulls_balance():
     for _ in range(10):  # never the same twice, or strengths would grow
         chase.follow([task.target * (1.0 + 1e-12)])
         found = chase.follow([task.target])
-    assert not found.exact
+    assert not found.final
 
     def energy(channels: Any) -> float:
         place = forward_kinematics(skeleton, Pose(channels, found.pose.scale)).point("joint.3", task.point)
@@ -202,6 +204,67 @@ def test_what_stands_still_comes_to_rest_where_a_solve_would_bring_it():
     assert resting < 0.02 < moving
 
 
+def turned(first: Pose, second: Pose, skeleton: Skeleton) -> float:
+    """Largest turn of a joint in its parent [rad]."""
+    one, other = (matrix_from_euler(pose.rotation, skeleton.orders) for pose in (first, second))
+    return float(rotation_angle(np.swapaxes(one, -1, -2) @ other).max())
+
+
+def arriving(chase: Pursuit, targets: list[Any], skeleton: Skeleton) -> tuple[Pursued, list[Pose]]:
+    """Look until the pose is final; with the poses on the way."""
+    poses = [chase.pose]
+    for _ in range(10 * MOST_LOOKS):
+        found = chase.arrive(targets)
+        poses.append(found.pose)
+        angles = found.pose.rotation
+        assert (angles >= skeleton.lower[:, 3:]).all() and (angles <= skeleton.upper[:, 3:]).all()
+        if found.final:
+            break
+    assert found.final
+    return found, poses
+
+
+def gone_to(skeleton: Skeleton, joint: str, way: Sequence[float]) -> tuple[Pursuit, Problem, list[Any]]:
+    """A pursuit of a target that has been moved out of reach in ten steps."""
+    chase, tasks = pursuit(skeleton)
+    for step in range(1, 11):
+        targets = moved(tasks, joint, 0.1 * step * np.array(way))
+        chase.follow(targets)
+    problem = Problem(skeleton, tuple(t.moved(place) for t, place in zip(tasks, targets, strict=True)))
+    return chase, problem, targets
+
+
+@pytest.mark.parametrize(
+    ("joint", "way"),
+    [("hips", (-0.23, -0.41, -0.42)), ("hips", (-0.07, -0.41, -0.76)), ("foot.L", (-0.36, 0.49, -0.13))],
+    ids=["hips", "hips further", "foot"],
+)
+def test_at_the_end_it_goes_to_an_answer_that_is_far_and_better_without_a_jump(joint: str, way: Any):
+    chase, problem, targets = gone_to(LIMITED, joint, way)
+    far = solve(problem, resting(chase, targets).pose, OPTIONS)
+    found, poses = arriving(chase, targets, LIMITED)
+    assert turned(poses[0], far.pose, LIMITED) > 0.45
+    # Each of three angles by no more than that.
+    assert max(turned(*pair, LIMITED) for pair in pairwise(poses)) <= 3.0 * RESTING_TURN
+    assert turn(found.pose, far.pose) < 1e-9
+    assert [error.error for error in found.errors] == pytest.approx([error.error for error in far.errors])
+    again = solve(problem, found.pose, OPTIONS)
+    assert turn(found.pose, again.pose) < 1e-6
+
+
+def test_a_movement_on_the_way_to_the_answer_ends_that():
+    chase, _, targets = gone_to(LIMITED, "hips", (-0.23, -0.41, -0.42))
+    resting(chase, targets)
+    chase.arrive(targets)
+    before = chase.arrive(targets)
+    assert not before.final
+    targets[2] = targets[2] + 0.001
+    after = chase.follow(targets)
+    assert not after.final
+    assert turned(before.pose, after.pose, LIMITED) <= 3.0 * MOVING_TURN
+    assert not chase.arrive(targets).final  # strengths grow first
+
+
 def test_it_says_who_has_precedence_who_shares_and_which_limits():
     chase, tasks = pursuit()
     found = resting(chase, moved(tasks, "hips", (0.0, 0.0, 0.3)))
@@ -235,7 +298,7 @@ def test_a_level_that_was_held_gives_way_when_it_is_moved_itself_and_comes_back(
     assert own["hand.L"] > 0.05 and own["hips"] < 1e-4
     for _ in range(6):
         found = resting(chase, [task.target for task in tasks])
-    assert found.exact
+    assert found.final
 
 
 def test_strengths_that_have_grown_fall_without_a_jump():

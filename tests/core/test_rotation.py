@@ -245,6 +245,32 @@ def test_euler_from_matrix_near_finds_the_angles_back(drawn: Array) -> None:
         assert_allclose(found, angles, atol=1e-9)  # 1e-16 / LOCKED just outside gimbal lock
 
 
+@given(drawn=euler_angles(turns=0.9), references=euler_angles(), widths=euler_angles())
+def test_angles_within_limits_are_found_wherever_the_reference_is(
+    drawn: Array, references: Array, widths: Array
+) -> None:
+    for order, (angles, reference, width) in enumerate(zip(drawn, references, widths, strict=True)):
+        lower, upper = angles - 0.3 * np.abs(width) - 1e-6, angles + 0.2 * np.abs(width) + 1e-6
+        if is_locked(angles, order):
+            continue  # there each split of the first and the last angle is the same rotation
+        matrix = rotation.matrix_from_euler(angles, order)
+        found = rotation.euler_within(matrix, order, lower, upper, reference)
+        assert_allclose(rotation.matrix_from_euler(found, order), matrix, atol=1e-9)
+        assert (found >= lower - 3.0 * rotation.LIMIT_NOISE).all()
+        assert (found <= upper + 3.0 * rotation.LIMIT_NOISE).all()
+        unlimited = rotation.euler_within(matrix, order, np.full(3, -np.inf), np.full(3, np.inf), reference)
+        assert_allclose(unlimited, rotation.euler_from_matrix_near(matrix, order, reference), atol=1e-9)
+
+
+def test_angles_that_break_limits_by_noise_keep_their_solution() -> None:
+    """What stands on a limit is outside of it by rounding when it is read back."""
+    angles = np.array([2.5, 0.4, 2.5])
+    matrix = rotation.matrix_from_euler(angles, 0)
+    lower, upper = np.array([0.0, -1.0, 0.0]), angles - 1e-7
+    assert np.linalg.norm(rotation.euler_from_matrix_near(matrix, 0, np.zeros(3))) < np.linalg.norm(angles)
+    assert_allclose(rotation.euler_within(matrix, 0, lower, upper, np.zeros(3)), angles, atol=1e-12)
+
+
 @each_order
 @in_turn("side", [1.0, -1.0])
 def test_angles_stay_continuous_through_gimbal_lock(order: int, side: float) -> None:

@@ -468,6 +468,22 @@ class TestReadingPoses:
         again = read_pose(obj, armature, reference=turned)
         np.testing.assert_allclose(again.channels, turned.channels, atol=1e-9)
 
+    @pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE"])
+    def test_angles_are_those_inside_the_limits_also_where_others_are_smaller(self, mode: Any) -> None:
+        obj = builders.chain(1)
+        bone = obj.pose.bones[0]
+        bone.rotation_mode = mode
+        limits = {"x": (0.0, 2.5), "y": (-1.0, 0.5), "z": (-0.2, 3.0)}
+        for axis, (lower, upper) in limits.items():
+            setattr(bone, f"use_ik_limit_{axis}", True)
+            setattr(bone, f"ik_min_{axis}", min(lower, 0.0))
+            setattr(bone, f"ik_max_{axis}", upper)
+        armature = read_armature(obj)
+        rest = read_pose(obj, armature)
+        angles = np.array([2.5, 0.4, 2.5])  # on a limit: read back it is outside by rounding
+        write_pose(obj, armature, rest.with_channels(np.array([[0.0, 0.0, 0.0, *angles]])), ["bone.000"])
+        np.testing.assert_allclose(read_pose(obj, armature).rotation[0], angles, atol=1e-6)
+
     def test_euler_angles_are_read_as_they_are(self) -> None:
         obj = builders.chain(1)
         bone = obj.pose.bones[0]

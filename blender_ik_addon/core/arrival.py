@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From a pose in which all levels balance to the answer of a solve, when nobody moves targets any longer.
+
+Out of reach the strict answer may be far from the balanced pose. The body goes there and does not jump:
+springs draw all its channels to the answer in the place of the preferred pose, no angle turns far in one
+look, and the forces of the levels hold what is held (`equilibrium`). Wherever these hold the body back as
+well they become weaker, all by the same factor, so that what matters more still holds longer; without any the
+springs would draw it straight there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from .arrays import FloatArray
+from .equilibrium import Equilibrium
+from .objective import Objective
+
+WEAKER: Final = 0.25
+"""Part of the strengths [1] that is left where they hold the body back."""
+PROGRESS: Final = 0.5
+"""Part of the way [1] that may be gone in a look and has to be, or strengths hold it back."""
+
+
+class Arrival:
+    """A body on its way to an answer."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        balance: Equilibrium,
+        answer: FloatArray,
+        strengths: FloatArray,
+        softness: float,
+        groups: Sequence[int],
+    ) -> None:
+        """Prepare.
+
+        Args:
+            objective: The tasks.
+            balance: The balanced pose.
+            answer: Free channels of the answer, (1, nv).
+            strengths: F of `equilibrium` with which the pose was balanced, (T,).
+            softness: δ of `equilibrium`.
+            groups: How many of the stacked rows pull together, (T,).
+        """
+        self._objective = objective.towards(answer)
+        self._balance, self._answer = balance, answer
+        self._strengths, self._softness, self._groups = strengths, softness, groups
+
+    @property
+    def left(self) -> float:
+        """The largest difference of an angle from that of the answer [rad]."""
+        away = np.abs(self._answer - self._balance.stand.values)[0]
+        return float(away[self._objective.system.rotates].max(initial=0.0))
+
+    def go_on(self, most_turn: float, most_steps: int) -> Equilibrium:
+        """Go nearer to the answer.
+
+        Args:
+            most_turn: How far each angle may change at most [rad].
+            most_steps: Most steps that are made for that.
+        """
+        before = self.left
+        self._balance = Equilibrium(
+            self._objective,
+            self._balance.stand.values,
+            self._strengths,
+            self._softness,
+            self._balance,
+            most_turn,
+            groups=self._groups,
+            margins=False,
+        )
+        self._balance.relax(most_steps)
+        if before - self.left < PROGRESS * most_turn:
+            self._strengths = WEAKER * self._strengths
+        return self._balance

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A problem that has been solved, and is gone on with while nothing but its targets moves.
+
+To prepare a problem costs more than to follow a target by a few millimetres. So it is kept from one update to
+the next, for as long as skeleton, tasks and settings stay what they are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core import OneOf, Pose, Problem, SolverOptions, Status, Task
+from ..core.pursuit import Pursuit, pursues
+from ..core.solution import TaskError
+from ..core.tracking import Tracker
+from .changes import aim_of, same_but_for_aim
+from .goals import Plan
+from .memory import NOTHING, Digest
+from .rig import Reading
+
+
+class Manner(Enum):
+    """How targets are gone after."""
+
+    SOLVING = "SOLVING"
+    """As a solve does."""
+    MOVING = "MOVING"
+    """Targets are being moved: what cannot be met is balanced."""
+    MOVING_ON = "MOVING_ON"
+    """So it is, and some were missed already: other poses have been looked for, none is to be jumped to."""
+    ARRIVING = "ARRIVING"
+    """They have just been: on to what a solve gives, look by look."""
+
+
+class Followed(NamedTuple):
+    """What an update came to."""
+
+    pose: Pose
+    errors: tuple[TaskError, ...]
+    iterations: int
+    status: Status
+    settled: bool
+    """Whether the same targets once more would change nothing."""
+    final: bool
+    """Whether the pose is what a solve gives, and not on its way."""
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """A problem that is gone on with."""
+
+    tracker: Tracker | Pursuit
+    tasks: tuple[Task, ...]
+    """Those with a weight, each of one frame."""
+    plan: Plan
+    options: SolverOptions
+    joints: tuple[int, ...]
+    """Those that move."""
+    posed: Digest = NOTHING
+    """Of the pose that was written last."""
+    settled: bool = True
+    """Whether the same targets once more would change nothing."""
+
+    @classmethod
+    def of(
+        cls, plan: Plan, options: SolverOptions, reading: Reading, manner: Manner, before: "Tracked | None"
+    ) -> "Tracked":
+        """Prepare a problem, or take the one before if it differs in nothing but where targets are.
+
+        Args:
+            plan: Skeleton and tasks, of one frame.
+            options: Settings.
+            reading: Where the body is.
+            manner: How targets will be gone after.
+            before: One that has left the body where it is; None where there is none.
+
+        Raises:
+            IKError: The problem and the options do not fit together.
+        """
+        weighty = [task for task in plan.tasks if task.weight > 0.0]
+        tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
+        one_of = any(isinstance(task, OneOf) for task in tasks)  # a pursuit cannot choose
+        kind = Tracker if manner is Manner.SOLVING or one_of or not pursues(options) else Pursuit
+        if kind is Tracker and manner is Manner.MOVING_ON:
+            options = replace(options, restarts=0)
+        same_kind = before is not None and isinstance(before.tracker, kind)
+        if before is not None and same_kind and before._fits(plan, tasks, options, reading):
+            return replace(before, tasks=tasks)
+        problem = Problem(plan.skeleton, tasks)
+        tracker = kind(problem, reading.pose, options)
+        return cls(tracker, tasks, plan, options, tuple(problem.moving_joints))
+
+    def follow(self, manner: Manner) -> Followed:
+        """Go after the targets of the tasks."""
+        targets = [aim_of(task) for task in self.tasks]
+        if isinstance(self.tracker, Pursuit):
+            go = self.tracker.arrive if manner is Manner.ARRIVING else self.tracker.follow
+            found = go(targets)
+            return Followed(
+                found.pose,
+                found.errors,
+                found.iterations,
+                found.status,
+                found.settled,
+                found.final,
+            )
+        solution = self.tracker.solve(targets)
+        return Followed(
+            solution.pose,
+            solution.errors,
+            solution.iterations,
+            solution.status,
+            settled=True,
+            final=True,
+        )
+
+    def _fits(self, plan: Plan, tasks: Sequence[Task], options: SolverOptions, reading: Reading) -> bool:
+        """Whether another problem differs in nothing but where targets are."""
+        free, pose = plan.skeleton.free, self.tracker.pose
+        return (
+            plan.skeleton is self.plan.skeleton
+            and options == self.options
+            and len(tasks) == len(self.tasks)
+            and all(same_but_for_aim(one, other) for one, other in zip(tasks, self.tasks, strict=True))
+            and np.array_equal(pose.channels[~free], reading.pose.channels[~free])
+            and np.array_equal(pose.scale, reading.pose.scale)
+        )
