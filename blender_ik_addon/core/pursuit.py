@@ -79,7 +79,7 @@ SNAP: Final = 0.1
 
 MOVING_TURN: Final = 0.1
 """Most by which an angle changes for one movement out of reach [rad]: 6 degrees."""
-RESTING_TURN: Final = 0.06
+RESTING_TURN: Final = 0.045
 """The same for one look at targets that stand still [rad]: more would be seen as a jump."""
 
 
@@ -198,8 +198,7 @@ class Pursuit:
     def arrive(self, targets: Sequence[FloatArray]) -> Pursued:
         """Go on to what a solve gives for targets that nobody moves any longer, look by look.
 
-        First strengths grow as in `follow`. When that has settled there is one solve, and the body goes to
-        its answer.
+        First there is one solve, and then the body goes to its answer.
 
         Args:
             targets: As for `follow`.
@@ -209,7 +208,7 @@ class Pursuit:
         """
         if self._arrival is None or not self._rests(targets):
             found = self.follow(targets)
-            return self._departed(found) if found.settled and not found.final else found
+            return found if found.final else self._departed(found)
         arrival, answer = self._arrival
         balance = arrival.go_on(RESTING_TURN, RESTING_STEPS)
         self._balance, self._values, self._placed = balance, balance.stand.values, balance.stand.posed
@@ -220,7 +219,7 @@ class Pursuit:
         return Pursued(self._pose, errors, balance.iterations, Status.MAX_ITERATIONS, final=False)
 
     def _departed(self, found: Pursued) -> Pursued:
-        """Solve from a pose that has settled, and take the answer if it is near, else begin the way there."""
+        """Solve from a balanced pose, and take the answer if it is near, else begin the way there."""
         assert self._balance is not None and self._placed is not None
         objective = self._objective.on(self._system)
         search = Search(objective, self._options, self._criteria, None)

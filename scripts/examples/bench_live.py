@@ -169,6 +169,12 @@ def out_of_reach(phase: FloatArray) -> Places:
     return {"hand.R": _path(0.0 * phase, -1.2 * (1.0 - np.cos(phase)) / 2, 0.2 * np.sin(phase))}
 
 
+def across_out_of_reach(phase: FloatArray) -> Places:
+    """One hand goes across the body, up and far beyond what it reaches, and comes back."""
+    way = (1.0 - np.cos(phase)) / 2
+    return {"hand.R": _path(1.2 * way, 0.4 * way + 0.05 * np.sin(phase), 0.6 * way)}
+
+
 def hips_out_of_reach(phase: FloatArray) -> Places:
     """Hips rise half a metre beyond what the legs reach and come back, feet stand."""
     return {"spine": _path(0.05 * np.sin(phase), 0.0 * phase, 0.5 * (1.0 - np.cos(phase)) / 2)}
@@ -202,6 +208,7 @@ CASES: Final = (
     Case("hips out of reach for most of the way", hips_out_of_reach),
     Case("one hand forward, limits", one_hand, limits=True),
     Case("hand out of reach for most of the way, limits", out_of_reach, limits=True),
+    Case("hand across the body and out of reach, limits", across_out_of_reach, limits=True),
     Case("hips out of reach for most of the way, limits", hips_out_of_reach, limits=True),
     Case("foot out of reach for most of the way, limits", foot_out_of_reach, limits=True),
 )
@@ -314,13 +321,14 @@ def measure(case: Case, updates: int) -> Timed:
             turned.append(local_rotations(figure))
             met.append(figure.poise.last_reached)
         wall = (time.perf_counter() - wall) / sum(whole)
-        counted = list(handler)
+        counted, counted_iterations, counted_solving = list(handler), list(iterations), list(solving)
+        while live._look_again() == live.STEP_PAUSE:  # until the body has come to rest under the tool
+            pass
         handler.clear()
         for row in range(updates // 4):
             stranger.location.x = sin(row)
             bpy.context.view_layer.update()
         idle = list(handler)
-        counted_iterations, counted_solving = list(iterations), list(solving)
         for row in range(updates // 2):
             move(row)
             bpy.context.view_layer.update()
@@ -545,8 +553,8 @@ scene has left behind is not counted.
 
 *Turn* is that of a bone in its parent, the largest of all bones: in one update of the whole path, against the
 way of the target; in those updates in which targets come into reach or go out of it; when the tool ends in
-the middle of the path: then a timer looks at the pose until it is near to what a solve gives, and solves for
-it, with how long the longest look takes, which is that one; and how far the button *Solve* would turn bones
+the middle of the path: then a timer looks at the pose until it is what a solve gives, with how long the
+longest look takes, which is the one that solves; and how far the button *Solve* would turn bones
 after that.
 
 {paths}

@@ -1244,7 +1244,7 @@ def test_a_pose_that_has_come_to_rest_is_left_alone_while_the_tool_goes_on(
     gesture.append(True)
     target(armature).location.y = 1.5
     update()
-    for _ in range(2 * MOST_LOOKS):
+    for _ in range(4 * MOST_LOOKS):
         update_with(bpy.context.scene)
     assert following.is_settled(armature) and following.is_underway(armature)
     stands = pose_record(armature)
@@ -1281,9 +1281,9 @@ def test_the_timer_solves_for_it_when_the_tool_has_ended(gesture: list[bool], so
     target(armature).location.y = 1.5
     update()
     solves.clear()
-    for _ in range(2 * MOST_LOOKS):
+    for _ in range(4 * MOST_LOOKS):
         assert live._look_again() in (live.TOOL_PAUSE, live.STEP_PAUSE)
-    assert following.is_settled(armature) and len(solves) < 2 * MOST_LOOKS
+    assert following.is_settled(armature) and len(solves) < 4 * MOST_LOOKS
     gesture.clear()
     solves.clear()
     assert live._look_again() is None
@@ -1301,7 +1301,7 @@ def test_what_a_tool_has_left_on_its_way_goes_on_without_a_jump_and_then_is_solv
     gesture.clear()
     solves.clear()
     before, turns = channels(armature), []
-    for _ in range(3 * MOST_LOOKS):
+    for _ in range(4 * MOST_LOOKS):
         pause = live._look_again()
         after = channels(armature)
         turns.append(turn(before, after))
@@ -1310,9 +1310,8 @@ def test_what_a_tool_has_left_on_its_way_goes_on_without_a_jump_and_then_is_solv
             break
         assert pause == live.STEP_PAUSE and following.is_underway(armature)
         assert armature.animation_data is None  # keys wait for the answer
-    assert pause is None and 2 < len(solves) == len(turns)
-    assert max(turns[:-1]) < 0.13  # no angle more than 0.06
-    assert turns[-1] < 0.05
+    assert pause is None and len(solves) == 1 and len(turns) > 2
+    assert max(turns) < 0.13  # no angle more than 0.045
     assert not following.is_underway(armature) and keyed_paths(armature)
     stands = channels(armature)
     posing.solve_pose(armature)
