@@ -59,8 +59,8 @@ TIGHTER: Final = 2.0
 """By how much strengths grow with each look at targets that stand still [1]."""
 TIGHTEST: Final = 128.0
 """Most by which they grow [1]."""
-LOOSER: Final = 0.7
-"""Part of that growth [1] that is left after a movement."""
+LOOSER: Final = 0.85
+"""Part of that growth [1] that is left after a movement: let go all at once, a body would sag by degrees."""
 MOST_LOOKS: Final = 16
 """Looks at targets that stand still, once the pose has caught up, after which it is taken to stand still."""
 
