@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HALF_MILLIMETRE = 0.0005
 
 MOST_TURNS = 200
-"""Turns of Blender's main loop in which a drag comes to rest."""
+"""Turns of Blender's main loop in which a drag, or a body that is live, comes to rest."""
 
 TOLD_CHARACTERS = 2000
 """How much is told of what Blender has printed."""
@@ -24,8 +24,11 @@ TOLD_CHARACTERS = 2000
 MODULE = "bl_ext.user_default.poise"
 """Name of the installed extension."""
 
-IN_VIEW = """
+IN_VIEW = (
+    f"MODULE = {MODULE!r}"
+    + """
 import math
+import sys
 from mathutils import Euler, Vector
 from bpy_extras.view3d_utils import location_3d_to_region_2d
 window = bpy.context.window_manager.windows[0]
@@ -70,6 +73,10 @@ def bits():
     names = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
     return [[v.hex() for v in getattr(bone, name)] for bone in figure().pose.bones for name in names]
 
+def underway():
+    following = sys.modules[f"{MODULE}.scene.following"]
+    return following.is_underway(figure())
+
 def running():
     return [operator.bl_idname for operator in window.modal_operators]
 
@@ -87,6 +94,7 @@ def take(name):
     target(name).select_set(True)
     bpy.context.view_layer.objects.active = target(name)
 """
+)
 """Names for what is in the window; also after another file has been opened."""
 
 FIGURE = (
@@ -109,6 +117,21 @@ bpy.ops.ed.undo_push(message="Figure")
 """
 )
 """Makes the figure anew."""
+
+WATCH = """
+turned, posed_before = [], {}
+
+def watch(*_):
+    # After Poise, which was here before: what an update has made of the pose.
+    for bone in figure().pose.bones:
+        now = bone.matrix_basis.to_quaternion()
+        was = posed_before.setdefault(bone.name, now)
+        posed_before[bone.name] = now
+        turned.append(math.degrees(2.0 * math.acos(min(1.0, abs(was.dot(now))))))
+
+bpy.app.handlers.depsgraph_update_post.append(watch)
+"""
+"""Notes by how much bones turn from one update to the next, in `turned` [degrees]."""
 
 SET_UP = """
 with bpy.context.temp_override(**in_view):
@@ -216,8 +239,12 @@ class InWindow(unittest.TestCase):
     def let_go(self) -> None:
         """Release the mouse button, and wait until what goes on after that has come to rest."""
         self.window.release()
+        self.wait_while("running()")
+
+    def wait_while(self, expression: str) -> None:
+        """Let Blender go on until an expression is false there."""
         for _ in range(MOST_TURNS):
-            if not self.value("running()"):
+            if not self.value(expression):
                 break
             self.window.settle(1)
 

@@ -3,7 +3,10 @@
 
 import unittest
 
-from .figure import HALF_MILLIMETRE, InWindow, distance
+from .figure import HALF_MILLIMETRE, WATCH, InWindow, distance
+
+LARGEST_TURN = 30.0
+"""By how much a bone may turn in one step of a drag [degrees]: each of three angles by 12."""
 
 
 class Drag(InWindow):
@@ -17,6 +20,23 @@ class Drag(InWindow):
         self.assertLess(distance(self.value("on_bone('hand.L')"), list(end)), 1.5)
         for bone, was in feet.items():
             self.assertLess(distance(self.value(f"place({bone!r})"), was), HALF_MILLIMETRE)
+
+    def test_a_body_that_lags_comes_after_when_the_mouse_lets_go_and_does_not_jump(self) -> None:
+        x, y = self.value("on_bone('hand.L')")
+        self.window.move((x, y))
+        self.window.press()
+        self.window.drag((x, y), (x + 60.0, y + 20.0))
+        self.run_in_blender(WATCH)
+        try:
+            self.window.drag((x + 60.0, y + 20.0), (x - 260.0, y + 120.0), steps=1)
+            self.assertEqual(self.value("running()"), ["POISE_OT_drag"])
+            self.run_in_blender("turned.clear()")
+            self.let_go()
+            self.assertEqual(self.value("running()"), [])
+            self.assertGreater(self.value("sum(turned)"), LARGEST_TURN)  # it was on its way
+            self.assertLess(self.value("max(turned)"), LARGEST_TURN)
+        finally:
+            self.window.run("bpy.app.handlers.depsgraph_update_post.remove(watch)")
 
     def test_escape_and_right_mouse_put_back_every_bit(self) -> None:
         for cancel in (lambda: self.window.key("Escape"), lambda: self.window.click(button=3)):

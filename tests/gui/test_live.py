@@ -4,7 +4,7 @@
 import time
 import unittest
 
-from .figure import HALF_MILLIMETRE, IN_VIEW, MODULE, SET_UP, InWindow, distance
+from .figure import HALF_MILLIMETRE, IN_VIEW, MODULE, SET_UP, WATCH, InWindow, distance
 
 PLAYED_SECONDS = 300.0
 """After which playback is given up [s]."""
@@ -17,21 +17,8 @@ STEPS = 30
 
 LARGEST_TURN = 15.0
 """By how much a bone may turn between two updates on that way [degrees]; the spine turns by 10."""
-
-WATCH = """
-turned, posed_before = [], {}
-
-def watch(*_):
-    # After Poise, which was here before: what an update has made of the pose.
-    for bone in figure().pose.bones:
-        now = bone.matrix_basis.to_quaternion()
-        was = posed_before.setdefault(bone.name, now)
-        posed_before[bone.name] = now
-        turned.append(math.degrees(2.0 * math.acos(min(1.0, abs(was.dot(now))))))
-
-bpy.app.handlers.depsgraph_update_post.append(watch)
-"""
-"""Notes by how much bones turn from one update to the next, in `turned` [degrees]."""
+LARGEST_TURN_AT_REST = 6.0
+"""The same once the tool has ended, on the way to the strict answer [degrees]."""
 
 
 class Live(InWindow):
@@ -72,10 +59,13 @@ class Live(InWindow):
             self.drag_out_of_reach()
             self.assertLess(self.value("max(turned)"), LARGEST_TURN)
             self.assertGreater(self.value("sum(turned)"), 30.0)
+            self.run_in_blender("turned.clear()")
+            self.window.click()
+            self.wait_while("underway()")
+            self.assertGreater(self.value("sum(turned)"), 0.0)
+            self.assertLess(self.value("max(turned)"), LARGEST_TURN_AT_REST)
         finally:
             self.window.run("bpy.app.handlers.depsgraph_update_post.remove(watch)")
-        self.window.click()
-        self.window.settle(20)
         misses = "[[e.error_position, e.error_rotation] for e in figure().poise.effectors]"
         live, away = self.value(misses), self.value("away('hand.L')")
         self.run_in_blender("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.solve_pose()")
