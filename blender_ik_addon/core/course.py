@@ -17,10 +17,11 @@ from .arrays import FloatArray, IntArray
 from .errors import IKError
 from .mechanism import PosedMechanism
 from .motion import Motion
-from .newton import Attempt, Goal, attempt
+from .newton import Attempt, Goal
 from .objective import Objective
 from .options import SolverOptions
 from .problem import Problem
+from .single import attempt
 from .skeleton import Pose
 from .solution import Solution, Status
 from .solver import Criteria, objective_of, solve_system

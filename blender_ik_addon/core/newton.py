@@ -84,20 +84,10 @@ class Attempt:
     """Which frames meet every task, and are at rest, (F,)."""
     iterations: IntArray
     """Steps solved for each frame, (F,)."""
-    before: tuple[FloatArray, ...]
-    """|r| of each level before each iteration; of several frames also at the end, (F, levels)."""
-    walk: _Walk | None = None
-    """Where there was but one frame, the end of its way."""
-
-    @property
-    def history(self) -> tuple[FloatArray, ...]:
-        """|r| of each level of the tasks before the first iteration and after each, (F, levels)."""
-        return self.before if self.walk is None else (*self.before, self.walk.level_norms)
-
-    @property
-    def posed(self) -> PosedMechanism | None:
-        """The mechanism at `values`, where there was but one frame."""
-        return None if self.walk is None else self.walk.stand.posed
+    history: tuple[FloatArray, ...]
+    """|r| of each level of the tasks before the first iteration and after each, (F, levels)."""
+    posed: PosedMechanism | None = None
+    """The mechanism at `values`, where there was but one frame."""
 
     @classmethod
     def none(cls, values: FloatArray, errors: FloatArray) -> Attempt:
@@ -229,8 +219,8 @@ class _Report:
         """All of it."""
         history = tuple(self._history)
         if self._frames is None and len(arrived) == 1:
-            stand = walk.stand
-            return Attempt(stand.values, stand.errors, arrived, self._iterations, history, walk)
+            stand, history = walk.stand, (*history, walk.level_norms)
+            return Attempt(stand.values, stand.errors, arrived, self._iterations, history, stand.posed)
         self._note(walk, arrived)
         return Attempt(self._values, self._errors, self._met, self._iterations, (*history, self._norms))
 

@@ -69,8 +69,7 @@ class Stand:
     @cached_property
     def residual(self) -> FloatArray:
         """Of all levels, one above the other, (F, m), in scaled units."""
-        levels = self.system.residuals(self.posed)
-        return (levels[0] if len(levels) == 1 else np.concatenate(levels, axis=1)) * self.row_scale
+        return self.system.stacked_residual(self.posed) * self.row_scale
 
     @cached_property
     def norm(self) -> FloatArray:
@@ -271,6 +270,10 @@ class Objective:
         """Evaluate all levels as one at values inside the limits, if need be by forward kinematics."""
         posed = self.system.place(values) if posed is None else self.system.settled(posed)
         return Stand(self.system, posed, self._stacked_scale)
+
+    def residual(self, posed: PosedMechanism) -> FloatArray:
+        """Residual of all levels, one above the other, (F, m), in scaled units."""
+        return self.system.stacked_residual(posed) * self._stacked_scale
 
     def stacked_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Derivative of those by u, (F, m, nv)."""

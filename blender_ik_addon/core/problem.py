@@ -338,6 +338,11 @@ class System:
             for level in self._levels
         ]
 
+    def stacked_residual(self, posed: PosedMechanism) -> FloatArray:
+        """Weighted residuals of all levels, one above the other, (F, m)."""
+        levels = self.residuals(posed)
+        return levels[0] if len(levels) == 1 else np.concatenate(levels, axis=1)
+
     def alternate_jacobians(self, posed: PosedMechanism) -> list[FloatArray]:
         """Jacobian of each level with targets in place of points [Buss2009 §2], (F, m, nv) each."""
         return [

@@ -31,10 +31,11 @@ from .hierarchy import Hold
 from .iterating import Iteration, RuleIteration
 from .mechanism import PosedMechanism
 from .minimizing import Minimization
-from .newton import Attempt, Goal, attempt
+from .newton import Attempt, Goal
 from .objective import Objective
 from .options import SolverOptions, with_overrides
 from .problem import Problem, System
+from .single import attempt
 from .skeleton import CHANNELS, Pose
 from .solution import Solution, Status, TaskError, result_message
 from .starts import other_starts

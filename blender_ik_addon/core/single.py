@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Attempts to meet every task, and the short way of a single frame without a wish.
+
+`newton` steps many frames at once, by operations on arrays. Of one frame the residual's length, the damping
+and the trust radius are plain numbers, and an operation on an array of one of them costs as much as a row of
+forward kinematics. Where nothing is preferred that is most of the work: here the same steps, by the same
+rules and to the same answers, take less than half of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from . import newton
+from .arrays import BoolArray, FloatArray
+from .lagrange import BOUND_ROUNDS, OUTSIDE, PRESSED, SINGULAR, SMALLEST
+from .mechanism import PosedMechanism
+from .newton import Attempt, Goal
+from .objective import Objective
+
+_LEAST, _MOST = (tuple(bound.ravel().tolist()) for bound in newton.TRUST_RANGE)
+_FACTORS = tuple(zip(*newton.TRUST_FACTORS.tolist(), strict=True))
+"""Of μ and of the trust radius, by how a step turned out."""
+
+
+def attempt(
+    objective: Objective,
+    values: FloatArray,
+    goal: Goal,
+    callback: Callable[[int, FloatArray], bool] | None = None,
+    posed: PosedMechanism | None = None,
+) -> Attempt:
+    """Try to meet every task in every frame; see `newton.attempt`."""
+    if goal.wish or len(values) != 1:
+        return newton.attempt(objective, values, goal, callback, posed)
+    way = _Way(objective, objective.clipped(values), goal, posed)
+    history: list[FloatArray] = []
+    iterations = 0
+    while not way.here.met and iterations < goal.max_iterations and not (iterations and way.hopeless):
+        history.append(way.level_norms)
+        way.step()
+        iterations += 1
+        if callback is not None and callback(iterations, way.here.posed.values):
+            break
+    history.append(way.level_norms)
+    met = np.array([way.here.met])
+    return Attempt(
+        way.here.posed.values, way.here.errors, met, np.array([iterations]), tuple(history), way.here.posed
+    )
+
+
+class _Place(NamedTuple):
+    """Where the frame is."""
+
+    posed: PosedMechanism
+    residual: FloatArray
+    """Of all levels, one above the other, (m,), in scaled units."""
+    norm: float
+    """|r|."""
+    errors: FloatArray
+    """Unweighted error of each task, (1, T) [m] or [rad]."""
+    met: bool
+    """Whether every task is within its tolerance."""
+
+
+class _Step(NamedTuple):
+    """A step, with what it was made of."""
+
+    change: FloatArray
+    """d, (nv,)."""
+    jacobian: FloatArray
+    """J of the free channels, (m, nv)."""
+    square: FloatArray
+    """JJᵀ + λ² of them, (m, m)."""
+    held: BoolArray | None = None
+    """Channels that limits hold, (nv,); None for none."""
+
+    @property
+    def size(self) -> float:
+        """Largest change of a channel."""
+        return _largest(self.change)
+
+    def correction(self, residual: FloatArray) -> FloatArray:
+        """The change (nv,) that takes away a residual (m,), by the same factors."""
+        return -(np.linalg.solve(self.square, residual) @ self.jacobian)
+
+
+class _Way:
+    """One frame on its way, as `newton` leads many."""
+
+    def __init__(
+        self, objective: Objective, values: FloatArray, goal: Goal, posed: PosedMechanism | None
+    ) -> None:
+        self._objective, self._goal = objective, goal
+        self.here = self._place(values) if posed is None else self._at(objective.system.settled(posed))
+        """Where it is."""
+        self._damping, self._share = newton.TRUST_START.ravel().tolist()
+        """μ, and the trust radius as a part of the largest change."""
+        self._standing: BoolArray | None = None
+        """Channels that a limit holds where they are, (nv,); None for none."""
+        self._past: list[float] = []
+        """|r| before the last iterations, the oldest first."""
+        self._resisting = False
+        """Whether even the linear model of a step leaves most of the residual."""
+
+    @property
+    def level_norms(self) -> FloatArray:
+        """|r| of each level, (1, levels)."""
+        if self._objective.levels == 1:
+            return np.array([[self.here.norm]])
+        return self._objective.norms_by_level(self.here.residual[None])
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether it comes no nearer."""
+        if self._share * self._goal.max_angle < newton.SMALLEST_RADIUS:
+            return True
+        if len(self._past) < newton.PATIENCE or not self._resisting:
+            return False
+        return self.here.norm > max(newton.HOPEFUL * self._past[0], self._goal.slack)
+
+    def step(self) -> None:
+        """Solve for a step and take it where it brings the residual down."""
+        here, goal = self.here, self._goal
+        radius = self._share * goal.max_angle
+        jacobian = self._objective.stacked_jacobian(here.posed)[0]
+        step = self._solved(jacobian, radius)
+        taken = step.size
+        there = self._moved(here, step.change)
+        if there.met:
+            self.here = there
+            return
+        there = self._corrected(step, there, taken)
+
+        better = there.norm < here.norm or taken <= newton.FINE
+        good = better and there.norm <= max(newton.GOOD * here.norm, newton.NEAR)
+        self._past = [*self._past[-newton.PATIENCE + 1 :], here.norm]
+        if len(self._past) == newton.PATIENCE:
+            promised = here.residual + jacobian @ step.change
+            self._resisting = _length(promised) > newton.HOPEFUL * here.norm
+        if not better:
+            self._share = min(radius, taken) / goal.max_angle
+        more_damping, more_share = _FACTORS[better + good]
+        self._damping = min(max(self._damping * more_damping, _LEAST[0]), _MOST[0])
+        self._share = min(max(self._share * more_share, _LEAST[1]), _MOST[1])
+        if better:
+            self.here = there
+        self._standing = step.held
+        if step.held is not None:
+            self._standing = step.held & self._objective.on_limit(self.here.posed.values)[0]
+
+    def _place(self, values: FloatArray) -> _Place:
+        """Forward kinematics and residuals at values inside the limits, (1, nv)."""
+        return self._at(self._objective.system.place(values))
+
+    def _at(self, posed: PosedMechanism) -> _Place:
+        residual = self._objective.residual(posed)[0]
+        errors = self._objective.system.errors(posed)
+        met = bool(np.logical_and.reduce(errors <= self._goal.tolerance, axis=None))
+        return _Place(posed, residual, _length(residual), errors, met)
+
+    def _moved(self, place: _Place, change: FloatArray) -> _Place:
+        """Where a change (nv,) leads."""
+        return self._place(self._objective.moved(place.posed.values, change))
+
+    def _corrected(self, step: _Step, there: _Place, taken: float) -> _Place:
+        """Where a step leads once what its motion has bent is put back, if that helps."""
+        worth = there.norm < newton.CORRECTED * self.here.norm or taken < newton.CORRECTED
+        if not worth or there.norm <= self._goal.slack:
+            return there
+        corrected = self._moved(there, step.correction(there.residual))
+        return corrected if corrected.norm <= there.norm else there
+
+    def _solved(self, jacobian: FloatArray, radius: float) -> _Step:
+        """The damped step inside the limits, and within a radius those that no limit stops."""
+        if not self._objective.limited:
+            return self._found(jacobian, self.here.residual, radius)[0]
+        down, up = (room[0] for room in self._objective.room(self.here.posed.values))
+        free = stopped = None
+        if self._standing is not None and self._standing.any():
+            free, stopped = ~self._standing, np.zeros(len(down))
+        step, multipliers = self._freed(jacobian, free, stopped, radius)
+        for _ in range(BOUND_ROUNDS):
+            outside = (step.change < down - OUTSIDE) | (step.change > up + OUTSIDE)
+            if free is not None:
+                outside &= free
+            if not outside.any():
+                break
+            stopped = np.where(outside, np.clip(step.change, down, up), 0.0 if stopped is None else stopped)
+            free = ~outside if free is None else free & ~outside
+            step, multipliers = self._freed(jacobian, free, stopped, radius)
+        if free is None:
+            return step
+        change = np.clip(step.change, down, up)
+        slope = step.change + multipliers @ jacobian
+        held = ((change <= down) & (slope >= -PRESSED)) | ((change >= up) & (slope <= PRESSED))
+        return step._replace(change=change, held=held & ~free)
+
+    def _freed(
+        self, jacobian: FloatArray, free: BoolArray | None, stopped: FloatArray | None, radius: float
+    ) -> tuple[_Step, FloatArray]:
+        """The step with some channels free (None: all) and the others at given changes, and multipliers."""
+        if free is None or stopped is None:
+            return self._found(jacobian, self.here.residual, radius)
+        step, multipliers = self._found(jacobian * free, self.here.residual + jacobian @ stopped, radius)
+        return step._replace(change=step.change + stopped), multipliers
+
+    def _found(self, jacobian: FloatArray, residual: FloatArray, radius: float) -> tuple[_Step, FloatArray]:
+        """The damped step towards a residual (m,), shortened to a radius, and its multipliers (m,)."""
+        square = jacobian @ jacobian.T
+        diagonal = square.ravel()[:: len(square) + 1]
+        floor = SINGULAR * max(float(np.maximum.reduce(diagonal, initial=0.0)), SMALLEST)
+        diagonal += self._damping * self.here.norm**2 + newton.DAMPING_FLOOR + floor
+        multipliers = np.asarray(np.linalg.solve(square, residual), np.float64)
+        change = -(multipliers @ jacobian)
+        size = _largest(change)
+        if size > radius:
+            change *= radius / size
+        return _Step(change, jacobian, square), multipliers
+
+
+def _length(vector: FloatArray) -> float:
+    """Euclidean length, (m,)."""
+    return sqrt(float(vector @ vector))
+
+
+def _largest(vector: FloatArray) -> float:
+    """Largest magnitude, (n,)."""
+    return float(np.maximum.reduce(np.abs(vector), initial=0.0))

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Attempts for one frame without a wish: the way on which `newton` leads many, number for number."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from blender_ik_addon.core import (
+    MatchOrientation,
+    OnPlane,
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    SolverOptions,
+    Task,
+    forward_kinematics,
+    newton,
+    single,
+)
+from blender_ik_addon.core.newton import Goal
+from blender_ik_addon.core.objective import Objective
+from blender_ik_addon.core.solver import Criteria, objective_of
+from tests.core.builders import Array, humanoid, random_pose
+
+LIMIT = 0.6
+
+
+def prepared(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Objective, Array, Goal]:
+    """Objective, start at rest (1, nv) and goal."""
+    settings = SolverOptions(preferred_pose=False)
+    pose = Pose.rest(skeleton).as_batch()
+    objective = objective_of(Problem(skeleton, tuple(tasks)).assemble(pose), settings)
+    start = objective.system.mechanism.values(pose)
+    return objective, start, Criteria.of(objective, settings).goal
+
+
+def tasks_at(skeleton: Skeleton, rng: np.random.Generator, angle: float, stretch: float) -> list[Task]:
+    """Hands, feet and the turn of the head of a pose at random, on two levels; a plane for one foot."""
+    goal = random_pose(rng, skeleton, angle=angle, only_free=True)
+    posed = forward_kinematics(skeleton, goal)
+    tasks: list[Task] = [
+        ReachPoint(joint=joint, target=stretch * posed.point(joint))
+        for joint in ("hand.L", "hand.R", "foot.L")
+    ]
+    axes = posed.matrices[skeleton.index("head"), :3, :3]
+    tasks.append(MatchOrientation(joint="head", target=axes, priority=1))
+    ground = posed.point("foot.R") - np.array([0.0, 0.0, 0.05])
+    tasks.append(OnPlane(joint="foot.R", origin=ground, normal=np.array([0.0, 0.0, 1.0]), side="ABOVE"))
+    return tasks
+
+
+@pytest.mark.parametrize("limit", [None, LIMIT], ids=["free", "limited"])
+@pytest.mark.parametrize("stretch", [1.0, 1.4], ids=["in reach", "out of reach"])
+def test_one_frame_goes_the_way_that_it_goes_among_many(limit: float | None, stretch: float) -> None:
+    """Steps, corrections, limits that stop and let go, the end of hope: twice the frame, and it alone."""
+    rng = np.random.default_rng(7)
+    skeleton = humanoid(limit=limit)
+    met = []
+    for _ in range(12):
+        objective, start, goal = prepared(skeleton, tasks_at(skeleton, rng, LIMIT, stretch))
+        twice = np.zeros(2, dtype=np.int64)
+        many = newton.attempt(objective.select(twice), start[twice], goal)
+        alone = single.attempt(objective, start, goal)
+        assert alone.iterations[0] == many.iterations[0]
+        assert alone.met[0] == many.met[0]
+        assert_allclose(alone.values[0], many.values[0], atol=1e-9)
+        assert_allclose(alone.errors[0], many.errors[0], atol=1e-9)
+        assert len(alone.history) == len(many.history)
+        for own, of_many in zip(alone.history, many.history, strict=True):
+            assert_allclose(own[0], of_many[0], rtol=1e-6, atol=1e-12)
+        met.append(bool(alone.met[0]))
+    assert all(met) if stretch == 1.0 else not all(met)
+
+
+def test_with_a_wish_or_with_more_frames_it_is_newtons_way() -> None:
+    skeleton = humanoid(limit=LIMIT)
+    tasks = tasks_at(skeleton, np.random.default_rng(7), LIMIT, 1.0)
+    objective, start, goal = prepared(skeleton, tasks)
+    several = np.zeros(3, dtype=np.int64)
+    for some, starts, wish in ((objective, start, True), (objective.select(several), start[several], False)):
+        asked = replace(goal, wish=wish)
+        assert_array_equal(
+            single.attempt(some, starts, asked).values, newton.attempt(some, starts, asked).values
+        )
+
+
+def test_a_mechanism_that_is_placed_already_saves_placing_it() -> None:
+    skeleton = humanoid()
+    objective, start, goal = prepared(skeleton, tasks_at(skeleton, np.random.default_rng(7), LIMIT, 1.0))
+    posed = objective.system.place(start)
+    found = single.attempt(objective, start, goal, None, posed)
+    again = single.attempt(objective, found.values, goal, None, found.posed)
+    assert_array_equal(found.values, single.attempt(objective, start, goal).values)
+    assert again.posed is not None and found.posed is not None
+    assert again.posed.matrices is found.posed.matrices and again.iterations[0] == 0
+
+
+def test_the_callback_is_told_of_every_iteration_and_stops_it() -> None:
+    skeleton = humanoid()
+    objective, start, goal = prepared(skeleton, tasks_at(skeleton, np.random.default_rng(7), LIMIT, 1.0))
+    told: list[int] = []
+
+    def callback(iteration: int, values: Array) -> bool:
+        assert values.shape == start.shape
+        told.append(iteration)
+        return iteration == 2
+
+    found = single.attempt(objective, start, goal, callback)
+    assert told == [1, 2] and found.iterations[0] == 2 and not found.met[0] and len(found.history) == 3
