@@ -20,11 +20,12 @@ from .motion import Motion
 from .newton import Attempt, Goal
 from .objective import Objective
 from .options import SolverOptions
+from .preparing import Criteria, objective_of
 from .problem import Problem
 from .single import attempt
 from .skeleton import Pose
 from .solution import Solution, Status
-from .solver import Criteria, objective_of, solve_system
+from .solver import solve_system
 
 BLOCK_BYTES: Final = 64e6
 """Memory that the matrices of frames solved at once may take [bytes]."""

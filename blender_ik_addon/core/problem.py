@@ -21,6 +21,9 @@ from .mechanism import Mechanism, PosedMechanism
 from .skeleton import CHANNELS, Pose, Skeleton
 from .tasks import Bend, ChoiceRows, OneOf, Rows, Task
 
+Forms = tuple[tuple[object, ...], ...]
+"""What tasks are but for their targets, see `Task.form`."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -57,6 +60,13 @@ class Problem:
             for joint in task.joints(self.skeleton):
                 involved.update(self.skeleton.ancestors(joint))
         return [joint for joint in sorted(involved) if self.skeleton.free[joint].any()]
+
+    @property
+    def forms(self) -> Forms | None:
+        """All that the tasks that take part are but for their targets; None where that is not told."""
+        forms = [task.form for task in self.weighty_tasks]
+        known = tuple(form for form in forms if form is not None)
+        return known if len(known) == len(forms) else None
 
     def assemble(self, pose: Pose) -> System:
         """Fold the constants of a pose with one leading frame axis, (F, n, 6).
@@ -152,6 +162,13 @@ class System:
             ]
             for level, numbers in zip(self._levels, self._numbers, strict=True)
         ]
+        return some
+
+    def of(self, problem: Problem) -> System:
+        """The same system of one frame for a problem whose tasks have the same forms."""
+        tasks = problem.weighty_tasks
+        some = self.aimed([task.aim for task in tasks])
+        some.problem, some._tasks, some._targets = problem, tasks, None
         return some
 
     @property

@@ -260,6 +260,11 @@ class Skeleton:
         """What was last folded for solving, by the joints that tasks are about; see `Mechanism.of`."""
         return {}
 
+    @cached_property
+    def prepared(self) -> list[object]:
+        """What the last solve of one pose has prepared, if there was one; see `preparing`."""
+        return []
+
     def ancestors(self, joint: int) -> list[int]:
         """The joint and its ancestors, from the joint to its root."""
         chain = [joint]

@@ -16,7 +16,7 @@ limit although the leg, turned half round, would reach.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -31,24 +31,16 @@ from .hierarchy import Hold
 from .iterating import Iteration, RuleIteration
 from .mechanism import PosedMechanism
 from .minimizing import Minimization
-from .newton import Attempt, Goal
+from .newton import Attempt
 from .objective import Objective
 from .options import SolverOptions, with_overrides
+from .preparing import Criteria, Prepared, objective_of, prepared
 from .problem import Problem, System
 from .single import attempt
 from .skeleton import CHANNELS, Pose
 from .solution import Solution, Status, TaskError, result_message
 from .starts import other_starts
 from .threads import one_thread
-
-SLACK: Final = 0.1
-"""Part of the tolerances [1] by which the residual of a level may rise without counting as worse."""
-
-ATTEMPT: Final = 40
-"""Most iterations in which all tasks are to be met at once, before descents take over."""
-
-LIGHTEST: Final = 1e-3
-"""Weight, as a part of the largest in its level [1], down to which a task is solved as exactly as that."""
 
 AFAR: Final = 1.0
 """Residual [1], in scaled units, from which on targets are far."""
@@ -84,10 +76,9 @@ def solve(
     options = with_overrides(options, overrides)
     if pose.frames:
         raise IKError(f"solve takes one pose, got leading axes {pose.frames}; use solve_sequence for frames")
-    return solve_system(problem.assemble(pose.as_batch()), pose, options, callback)
+    return _solved(prepared(problem, pose, options), callback)
 
 
-@one_thread
 def solve_system(
     system: System,
     pose: Pose,
@@ -102,63 +93,30 @@ def solve_system(
     With `attempted` it is known that a plain attempt from this pose does not meet all tasks, with `kept`
     which alternatives were taken before, (1, C).
     """
-    objective = objective_of(system, options)
-    criteria = Criteria.of(objective, options)
-    start = system.mechanism.values(pose.as_batch())
+    return _solved(Prepared.of(system, pose, options), callback, attempted=attempted, kept=kept)
+
+
+@one_thread
+def _solved(
+    ready: Prepared,
+    callback: Callable[[int, FloatArray], bool] | None,
+    *,
+    attempted: bool = False,
+    kept: IntArray | None = None,
+) -> Solution:
+    """The same once all is prepared."""
+    objective, criteria, start = ready.objective, ready.criteria, ready.start
+    system = objective.system
 
     def solved(system: System, attempted: bool = False) -> Solution:
-        search = Search(objective.on(system), options, criteria, callback)
-        search.run(start, attempted=attempted)
-        return search.solution(pose)
+        search = Search(objective.on(system), ready.options, criteria, callback)
+        search.run(start, ready.placed, attempted=attempted)
+        return search.solution(ready.pose)
 
     if not system.alternatives:
         return solved(system, attempted)
     return solved_choice(
         system, start, criteria.slack, solved, lambda found: found.status is Status.CANCELLED, kept
-    )
-
-
-def objective_of(system: System, options: SolverOptions) -> Objective:
-    """The objective as the method sees it; one that follows its own rule clamps by itself."""
-    clamp_distance = None if options.differential else options.clamp_distance
-    return Objective(system, merged=options.merged, clamp_distance=clamp_distance)
-
-
-@dataclass(frozen=True)
-class Criteria:
-    """When a solve is done."""
-
-    tolerance: FloatArray
-    """Largest error at which each task counts as reached, (T,) [m] or [rad]."""
-    slack: float
-    """Residual of a level [1], in scaled units, that counts as nothing."""
-    goal: Goal
-    """When an attempt has met every task."""
-
-    @classmethod
-    def of(cls, objective: Objective, options: SolverOptions) -> Criteria:
-        """What the options say of an objective."""
-        wish = options.preferred_pose and objective.wishes
-        tolerance = tolerances(objective.system, options)
-        smallest = min(options.tolerance_rotation, options.tolerance_position / objective.length)
-        slack = SLACK * max(objective.lightest, LIGHTEST) * smallest
-        goal = Goal(
-            # What stands still at the preferred pose is met to many digits in any case.
-            tolerance=tolerance * (SLACK if wish else 1.0),
-            wish=wish,
-            step_tolerance=options.step_tolerance,
-            # Without a wish what is within the tolerance is done.
-            slack=slack / (1.0 if wish else SLACK),
-            max_angle=options.max_angle,
-            max_iterations=min(options.max_iterations, ATTEMPT),
-        )
-        return cls(tolerance, slack, goal)
-
-
-def tolerances(system: System, options: SolverOptions) -> FloatArray:
-    """Largest error at which each task counts as reached, (T,) [m] or [rad]."""
-    return np.array(
-        [options.tolerance_rotation if angular else options.tolerance_position for angular in system.angular]
     )
 
 

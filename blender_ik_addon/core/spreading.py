@@ -22,8 +22,8 @@ from .course import Course
 from .motion import step_sizes
 from .newton import attempt
 from .objective import Objective
+from .preparing import SLACK, objective_of
 from .solution import Status, TaskError, result_message
-from .solver import SLACK, objective_of
 
 SPREAD: Final = 0.7
 """Part of the largest step [1] that may be left when a jump is spread; more is no gain."""

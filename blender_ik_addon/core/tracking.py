@@ -13,10 +13,11 @@ from .arrays import FloatArray, IntArray
 from .errors import IKError
 from .mechanism import PosedMechanism
 from .options import SolverOptions, with_overrides
+from .preparing import Criteria, objective_of
 from .problem import Problem, System
 from .skeleton import Pose
 from .solution import Solution
-from .solver import Criteria, Search, objective_of, solve_system
+from .solver import Search, solve_system
 from .threads import one_thread
 
 

@@ -16,8 +16,8 @@ from bpy.types import Object
 from ..core import IKError, Pose, Problem, SolverOptions, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.explanation import explain
+from ..core.preparing import tolerances as task_tolerances
 from ..core.sequence import SequenceJob, SequenceSolution
-from ..core.solver import tolerances as task_tolerances
 from .animation import Channel, check_keyable
 from .effectors import reasons
 from .following import held

@@ -30,8 +30,8 @@ from blender_ik_addon.core.elements import basic_elements
 from blender_ik_addon.core.iterating import RuleIteration
 from blender_ik_addon.core.mechanism import Mechanism
 from blender_ik_addon.core.options import USED_BY
+from blender_ik_addon.core.preparing import objective_of
 from blender_ik_addon.core.rules import planar_elements
-from blender_ik_addon.core.solver import objective_of
 from tests.core.builders import Array, chain, planar, random_pose, tip, torso, tree, upper_body
 from tests.core.in_turn import in_turn
 

@@ -23,7 +23,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.newton import Attempt, Goal, attempt
 from blender_ik_addon.core.objective import Objective
-from blender_ik_addon.core.solver import Criteria
+from blender_ik_addon.core.preparing import Criteria
 from tests.core.builders import Array, chain, random_pose, tip, tree, upper_body
 from tests.core.in_turn import in_turn
 

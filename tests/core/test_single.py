@@ -23,7 +23,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.newton import Goal
 from blender_ik_addon.core.objective import Objective
-from blender_ik_addon.core.solver import Criteria, objective_of
+from blender_ik_addon.core.preparing import Criteria, objective_of
 from tests.core.builders import Array, humanoid, random_pose
 
 LIMIT = 0.6

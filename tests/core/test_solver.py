@@ -30,8 +30,8 @@ from blender_ik_addon.core import (
     forward_kinematics,
     solve,
 )
+from blender_ik_addon.core.preparing import objective_of
 from blender_ik_addon.core.rotation import rotvec_from_matrix
-from blender_ik_addon.core.solver import objective_of
 from tests.core import builders
 from tests.core.builders import (
     HANDS_AND_FEET,

@@ -117,6 +117,19 @@ class Task(ABC):
         """Number of frames of a target that differs by frame, else None."""
         return max(self._frame_counts().values(), default=None)
 
+    @property
+    def aim(self) -> FloatArray:
+        """Its target: what `moved` replaces."""
+        return getattr(self, next(iter(self.varying)))
+
+    @property
+    def form(self) -> tuple[object, ...] | None:
+        """All that it is but for its target, of one frame; None where kinds do not tell, or of more frames.
+
+        Tasks of one form differ in what `Rows.aimed` replaces, and in nothing else.
+        """
+        return None
+
     def at_frame(self, frame: int) -> Self:
         """The task with the target of one frame."""
         return replace(
@@ -294,6 +307,19 @@ class JointTask(Task):
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when the joint does not exist."""
         skeleton.index(self.joint)
+
+    @property
+    def form(self) -> tuple[object, ...] | None:
+        """All that it is but for its target; None of a task with more frames."""
+        if self.frames is not None:
+            return None
+        target = next(iter(self.varying))
+        fields = [
+            field.tobytes() if isinstance(field, np.ndarray) else field
+            for name, field in vars(self).items()
+            if name != target
+        ]
+        return (type(self), *fields)
 
     def joints(self, skeleton: Skeleton) -> list[int]:
         """The joint."""
