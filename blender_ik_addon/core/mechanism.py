@@ -31,15 +31,12 @@ from .arrays import BoolArray, FloatArray, IntArray, alike, frozen
 from .bends import LEFT, RIGHT, AngularBend, PointBend, cross
 from .errors import IKError
 from .kinematics import orthogonalized, parent_transform
-from .rotation import EULER_ORDERS, EulerElements, matrix_from_euler, skew
+from .rotation import EULER_ORDERS, FEW, EulerElements, matrix_from_euler, skew
 from .skeleton import CHANNELS, Pose, Skeleton
 
 SHEAR_TOLERANCE: Final = 5e-4
 """Largest deviation of BᵀB from a multiple of the identity [1] for B to count as rotation and even scale.
 Rest matrices of Blender are off by up to 1e-4 where a bone points against its parent."""
-
-FEW: Final = 3
-"""Frames [1] up to which it is the number of operations that costs, not their size (measured)."""
 
 _MOVED: Final = frozen(np.concatenate([-skew(np.eye(3)), np.zeros((3, 3, 3))], axis=-1).reshape(3, 18))
 _MOVED_BY_V: Final = frozen(np.concatenate([np.zeros((3, 3)), np.eye(3)], axis=1).ravel())

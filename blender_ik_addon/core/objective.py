@@ -277,13 +277,7 @@ class Objective:
 
     def stacked_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Derivative of those by u, (F, m, nv)."""
-        levels = self.system.linearize(posed)
-        jacobian = (
-            levels[0].jacobian
-            if len(levels) == 1
-            else np.concatenate([level.jacobian for level in levels], axis=1)
-        )
-        return jacobian * self._jacobian_scale
+        return self.system.stacked_jacobian(posed) * self._jacobian_scale
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The same with targets in place of points [Buss2009 §2]."""

@@ -108,7 +108,7 @@ class Prepared:
         placed = None
         if self.options.attempts and np.array_equal(self.objective.clipped(self.start), self.start):
             placed = self.objective.system.place(self.start)
-            self.objective.system.linearize(placed)  # it remembers
+            self.objective.system.stacked_jacobian(placed)  # it remembers
         return replace(self, placed=placed, forms=forms)
 
 

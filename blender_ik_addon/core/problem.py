@@ -360,6 +360,11 @@ class System:
         levels = self.residuals(posed)
         return levels[0] if len(levels) == 1 else np.concatenate(levels, axis=1)
 
+    def stacked_jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """Their Jacobian, (F, m, nv)."""
+        parts = [rows.jacobian(posed) for level in self._levels for rows in level]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
     def alternate_jacobians(self, posed: PosedMechanism) -> list[FloatArray]:
         """Jacobian of each level with targets in place of points [Buss2009 §2], (F, m, nv) each."""
         return [

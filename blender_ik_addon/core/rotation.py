@@ -49,6 +49,9 @@ noise. Choosing it anew here changes the rotation by at most twice this, in radi
 LIMIT_NOISE = 1e-5
 """[rad] By how much angles on their limits may be outside of them when read in Blender's single precision."""
 
+FEW = 3
+"""Batches [1] up to which it is the number of operations that costs, not their size (measured)."""
+
 _SERIES_ANGLE = 1e-2
 """[rad] Below this the coefficient of the inverse left Jacobian is taken from its series: the closed form
 loses digits as 1 / angle^2, the first neglected term of the series is 1e-18."""
@@ -153,12 +156,18 @@ class EulerElements:
         table = np.empty((batches, 2 * count))
         np.multiply(share, tangent, out=table[:, :count])
         np.subtract(share, 1.0, out=table[:, count:])
-        x, y, z, v, w = self._factors
-        elements = table.take(x, axis=1)
-        elements *= table.take(y, axis=1)
-        elements *= table.take(z, axis=1)
-        pairs = table.take(v, axis=1)
-        pairs *= table.take(w, axis=1)
+        if batches <= FEW:
+            x, y, z, v, w = table.take(self._factors, axis=1).swapaxes(0, 1)
+            elements = x * y
+            elements *= z
+            pairs = v * w
+        else:
+            x, y, z, v, w = self._factors
+            elements = table.take(x, axis=1)
+            elements *= table.take(y, axis=1)
+            elements *= table.take(z, axis=1)
+            pairs = table.take(v, axis=1)
+            pairs *= table.take(w, axis=1)
         elements += pairs
         return elements.reshape(batches, *self._shape)
 

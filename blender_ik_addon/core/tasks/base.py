@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import ClassVar, Final, Protocol, Self
 
 import numpy as np
@@ -82,7 +83,7 @@ class Task(ABC):
     def __post_init__(self) -> None:
         if self.priority < 0 or int(self.priority) != self.priority:
             raise IKError(f"{self.label}: priority must be a whole number from 0, got {self.priority}")
-        if not (np.isfinite(self.weight) and self.weight >= 0):
+        if not (isfinite(self.weight) and self.weight >= 0):
             raise IKError(f"{self.label}: weight must be finite and not negative, got {self.weight}")
 
     @property
@@ -100,12 +101,19 @@ class Task(ABC):
 
     def _frame_counts(self) -> dict[str, int]:
         """Lengths of the frame axes that there are, by the names of the fields."""
-        given = {name: np.asarray(getattr(self, name)) for name in self.varying}
-        return {name: len(array) for name, array in given.items() if array.ndim > self.varying[name]}
+        counts: dict[str, int] = {}
+        for name, axes in self.varying.items():
+            field = np.asarray(getattr(self, name))
+            if field.ndim > axes:
+                counts[name] = len(field)
+        return counts
 
     def _check_frames(self) -> None:
         """Raise `IKError` when fields are for different numbers of frames."""
-        counts = [(name, count) for name, count in self._frame_counts().items() if count != 1]
+        given = self._frame_counts()
+        if len(given) < 2:
+            return
+        counts = [(name, count) for name, count in given.items() if count != 1]
         for name, count in counts[1:]:
             if count != counts[0][1]:
                 raise IKError(
@@ -115,7 +123,8 @@ class Task(ABC):
     @property
     def frames(self) -> int | None:
         """Number of frames of a target that differs by frame, else None."""
-        return max(self._frame_counts().values(), default=None)
+        counts = self._frame_counts()
+        return max(counts.values()) if counts else None
 
     @property
     def aim(self) -> FloatArray:
@@ -194,6 +203,10 @@ class Rows(ABC):
     @abstractmethod
     def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Weighted residual (F, m) and Jacobian (F, m, nv)."""
+
+    def jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """The Jacobian alone, (F, m, nv)."""
+        return self.linearize(posed)[1]
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The Jacobian (F, m, nv) with targets in place of points [Buss2009 §2], where there are any."""

@@ -123,8 +123,12 @@ class PointRows(AxisRows):
 
     def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Residual and Jacobian."""
+        return self.residual(posed), self.jacobian(posed)
+
+    def jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """How the points move along each axis, weighted, (F, m, nv)."""
         jacobian = self._motion(posed)
-        return self.residual(posed), self._rows(jacobian if self._plain else self._weights @ jacobian)
+        return self._rows(jacobian if self._plain else self._weights @ jacobian)
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Of the targets, as though they were carried by the joints."""
