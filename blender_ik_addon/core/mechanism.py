@@ -401,9 +401,8 @@ class PosedMechanism:
         omega = turning.reshape(frames, 9 * m).take(mechanism.omega_in, axis=1).reshape(frames, 9, -1)
         places = matrices.reshape(frames, 16 * (m + 1)).take(mechanism.place_in, axis=1)
         products = places.reshape(frames, 6, -1) * omega[:, 3:]
-        twists = np.empty((frames, 6, mechanism.size))
-        twists[:, :3] = omega[:, :3]
-        np.subtract(products[:, :3], products[:, 3:], out=twists[:, 3:])
+        np.subtract(products[:, :3], products[:, 3:], out=omega[:, 3:6])
+        twists = omega[:, :6]  # the same array, of which nobody needs the rest
         if mechanism.slides.shape[1]:
             carriers = matrices.take(mechanism.carriers, axis=1)[..., :3, :3]
             sliding = (carriers @ mechanism.slides).swapaxes(1, 2).reshape(frames, 3, -1)

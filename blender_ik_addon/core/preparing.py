@@ -93,8 +93,7 @@ class Prepared:
 
     def answers(self, forms: Forms | None, pose: Pose, options: SolverOptions) -> bool:
         """Whether it serves for tasks of some forms from a pose: the same object, for none can be changed."""
-        known = forms is not None and self.forms == forms
-        return known and self.pose is pose and self.options == options
+        return bool(forms) and self.forms == forms and self.pose is pose and self.options == options
 
     @classmethod
     def of(cls, system: System, pose: Pose, options: SolverOptions) -> Prepared:
@@ -124,7 +123,7 @@ def prepared(problem: Problem, pose: Pose, options: SolverOptions) -> Prepared:
             objective = last.objective
             return replace(last, objective=objective.on(objective.system.of(problem)))
     new = Prepared.of(problem.assemble(pose.as_batch()), pose, options)
-    if forms is not None:
+    if forms:
         new = new.to_keep(forms)
         kept[:] = [new]
     return new

@@ -9,7 +9,7 @@ rules and to the same answers, take less than half of the time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import NamedTuple
 
@@ -38,19 +38,17 @@ def attempt(
     if goal.wish or len(values) != 1:
         return newton.attempt(objective, values, goal, callback, posed)
     way = _Way(objective, objective.clipped(values), goal, posed)
-    history: list[FloatArray] = []
+    visited = [way.here]
     iterations = 0
     while not way.here.met and iterations < goal.max_iterations and not (iterations and way.hopeless):
-        history.append(way.level_norms)
         way.step()
+        visited.append(way.here)
         iterations += 1
         if callback is not None and callback(iterations, way.here.posed.values):
             break
-    history.append(way.level_norms)
-    met = np.array([way.here.met])
-    return Attempt(
-        way.here.posed.values, way.here.errors, met, np.array([iterations]), tuple(history), way.here.posed
-    )
+    posed, met = way.here.posed, np.array([way.here.met])
+    history = _history(objective, visited)
+    return Attempt(posed.values, way.here.errors, met, np.array([iterations]), history, posed)
 
 
 class _Place(NamedTuple):
@@ -67,22 +65,30 @@ class _Place(NamedTuple):
     """Whether every task is within its tolerance."""
 
 
+def _history(objective: Objective, visited: Sequence[_Place]) -> tuple[FloatArray, ...]:
+    """|r| of each level at each of some places, (1, levels) each."""
+    if objective.levels == 1:
+        norms = np.array([place.norm for place in visited])[:, None]
+    else:
+        norms = objective.norms_by_level(np.array([place.residual for place in visited]))
+    return tuple(norms[:, None])
+
+
 class _Step(NamedTuple):
     """A step, with what it was made of."""
 
     change: FloatArray
     """d, (nv,)."""
+    size: float
+    """Largest change of a channel."""
+    multipliers: FloatArray
+    """y, (m,)."""
     jacobian: FloatArray
     """J of the free channels, (m, nv)."""
     square: FloatArray
     """JJᵀ + λ² of them, (m, m)."""
     held: BoolArray | None = None
     """Channels that limits hold, (nv,); None for none."""
-
-    @property
-    def size(self) -> float:
-        """Largest change of a channel."""
-        return _largest(self.change)
 
     def correction(self, residual: FloatArray) -> FloatArray:
         """The change (nv,) that takes away a residual (m,), by the same factors."""
@@ -108,13 +114,6 @@ class _Way:
         """Whether even the linear model of a step leaves most of the residual."""
 
     @property
-    def level_norms(self) -> FloatArray:
-        """|r| of each level, (1, levels)."""
-        if self._objective.levels == 1:
-            return np.array([[self.here.norm]])
-        return self._objective.norms_by_level(self.here.residual[None])
-
-    @property
     def hopeless(self) -> bool:
         """Whether it comes no nearer."""
         if self._share * self._goal.max_angle < newton.SMALLEST_RADIUS:
@@ -129,21 +128,20 @@ class _Way:
         radius = self._share * goal.max_angle
         jacobian = self._objective.stacked_jacobian(here.posed)[0]
         step = self._solved(jacobian, radius)
-        taken = step.size
         there = self._moved(here, step.change)
         if there.met:
             self.here = there
             return
-        there = self._corrected(step, there, taken)
+        there = self._corrected(step, there)
 
-        better = there.norm < here.norm or taken <= newton.FINE
+        better = there.norm < here.norm or step.size <= newton.FINE
         good = better and there.norm <= max(newton.GOOD * here.norm, newton.NEAR)
         self._past = [*self._past[-newton.PATIENCE + 1 :], here.norm]
         if len(self._past) == newton.PATIENCE:
             promised = here.residual + jacobian @ step.change
             self._resisting = _length(promised) > newton.HOPEFUL * here.norm
         if not better:
-            self._share = min(radius, taken) / goal.max_angle
+            self._share = min(radius, step.size) / goal.max_angle
         more_damping, more_share = _FACTORS[better + good]
         self._damping = min(max(self._damping * more_damping, _LEAST[0]), _MOST[0])
         self._share = min(max(self._share * more_share, _LEAST[1]), _MOST[1])
@@ -167,9 +165,9 @@ class _Way:
         """Where a change (nv,) leads."""
         return self._place(self._objective.moved(place.posed.values, change))
 
-    def _corrected(self, step: _Step, there: _Place, taken: float) -> _Place:
+    def _corrected(self, step: _Step, there: _Place) -> _Place:
         """Where a step leads once what its motion has bent is put back, if that helps."""
-        worth = there.norm < newton.CORRECTED * self.here.norm or taken < newton.CORRECTED
+        worth = there.norm < newton.CORRECTED * self.here.norm or step.size < newton.CORRECTED
         if not worth or there.norm <= self._goal.slack:
             return there
         corrected = self._moved(there, step.correction(there.residual))
@@ -178,39 +176,40 @@ class _Way:
     def _solved(self, jacobian: FloatArray, radius: float) -> _Step:
         """The damped step inside the limits, and within a radius those that no limit stops."""
         if not self._objective.limited:
-            return self._found(jacobian, self.here.residual, radius)[0]
-        down, up = (room[0] for room in self._objective.room(self.here.posed.values))
+            return self._found(jacobian, self.here.residual, radius)
+        (down,), (up,) = self._objective.room(self.here.posed.values)
+        least, most = down - OUTSIDE, up + OUTSIDE
         free = stopped = None
         if self._standing is not None and self._standing.any():
             free, stopped = ~self._standing, np.zeros(len(down))
-        step, multipliers = self._freed(jacobian, free, stopped, radius)
+        step = self._freed(jacobian, free, stopped, radius)
         for _ in range(BOUND_ROUNDS):
-            outside = (step.change < down - OUTSIDE) | (step.change > up + OUTSIDE)
+            outside = (step.change < least) | (step.change > most)
             if free is not None:
                 outside &= free
             if not outside.any():
                 break
             stopped = np.where(outside, np.clip(step.change, down, up), 0.0 if stopped is None else stopped)
             free = ~outside if free is None else free & ~outside
-            step, multipliers = self._freed(jacobian, free, stopped, radius)
+            step = self._freed(jacobian, free, stopped, radius)
         if free is None:
             return step
-        change = np.clip(step.change, down, up)
-        slope = step.change + multipliers @ jacobian
+        change = np.minimum(np.maximum(step.change, down), up)
+        slope = step.change + step.multipliers @ jacobian
         held = ((change <= down) & (slope >= -PRESSED)) | ((change >= up) & (slope <= PRESSED))
-        return step._replace(change=change, held=held & ~free)
+        return step._replace(change=change, size=_largest(change), held=held & ~free)
 
     def _freed(
         self, jacobian: FloatArray, free: BoolArray | None, stopped: FloatArray | None, radius: float
-    ) -> tuple[_Step, FloatArray]:
-        """The step with some channels free (None: all) and the others at given changes, and multipliers."""
+    ) -> _Step:
+        """The step with some channels free (None: all) and the others at given changes."""
         if free is None or stopped is None:
             return self._found(jacobian, self.here.residual, radius)
-        step, multipliers = self._found(jacobian * free, self.here.residual + jacobian @ stopped, radius)
-        return step._replace(change=step.change + stopped), multipliers
+        step = self._found(jacobian * free, self.here.residual + jacobian @ stopped, radius)
+        return step._replace(change=step.change + stopped)
 
-    def _found(self, jacobian: FloatArray, residual: FloatArray, radius: float) -> tuple[_Step, FloatArray]:
-        """The damped step towards a residual (m,), shortened to a radius, and its multipliers (m,)."""
+    def _found(self, jacobian: FloatArray, residual: FloatArray, radius: float) -> _Step:
+        """The damped step towards a residual (m,), shortened to a radius."""
         square = jacobian @ jacobian.T
         diagonal = square.ravel()[:: len(square) + 1]
         floor = SINGULAR * max(float(np.maximum.reduce(diagonal, initial=0.0)), SMALLEST)
@@ -220,7 +219,8 @@ class _Way:
         size = _largest(change)
         if size > radius:
             change *= radius / size
-        return _Step(change, jacobian, square), multipliers
+            size = radius
+        return _Step(change, size, multipliers, jacobian, square)
 
 
 def _length(vector: FloatArray) -> float:
