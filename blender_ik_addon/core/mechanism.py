@@ -345,12 +345,12 @@ class Mechanism:
         if self._fixed.shape[1]:
             fixed = np.broadcast_to(self._fixed, (frames, self._fixed.shape[1]))
             rows = np.concatenate([values, fixed], axis=1)
-        elements = self._rotations.of(rows)  # (F, m, 2, 3, 3)
+        rotations, axes = self._rotations.of(rows).swapaxes(0, 1)  # (F, m, 3, 3) each
         local = self._still.copy() if frames == len(self._still) else self._still.repeat(frames, axis=0)
         if self._turned:
-            np.matmul(self.pre, elements[:, :, 0], out=local[:, 1:, :3, :3])
+            np.matmul(self.pre, rotations, out=local[:, 1:, :3, :3])
         else:
-            local[:, 1:, :3, :3] = elements[:, :, 0]
+            local[:, 1:, :3, :3] = rotations
         if len(self._slide_columns):
             slid = values.take(self._slide_columns, axis=1)
             places = local[:, 1:, :3, 3]
@@ -358,7 +358,7 @@ class Mechanism:
         if frames <= FEW and self._doublings:
             for ancestors in self._doublings:
                 local = local.take(ancestors, axis=1) @ local
-            return PosedMechanism(self, values, local, elements[:, :, 1])
+            return PosedMechanism(self, values, local, axes)
         matrices = np.empty_like(local)
         matrices[:, ARMATURE] = local[:, ARMATURE]
         for level in self._levels:
@@ -366,7 +366,7 @@ class Mechanism:
             np.matmul(matrices[:, level.parents], own, out=matrices[:, level.slots])
             if level.turners is not None:
                 matrices[:, level.slots, :3, :3] = matrices[:, level.turners, :3, :3] @ own[..., :3, :3]
-        return PosedMechanism(self, values, matrices, elements[:, :, 1])
+        return PosedMechanism(self, values, matrices, axes)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ near pi; the inverse of the left Jacobian is [Sola2018] eq. 146 written with the
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -134,18 +135,27 @@ class EulerElements:
         count = joints * sines + 1
         signs = 0.5 * _SIGN[orders]
         angles = np.take_along_axis(columns, _ANGLES_IN[orders], axis=1).T.ravel()
-        self._shape = (joints, 2, 3, 3) if axes else (joints, 3, 3)
+        self._shape = (2, joints, 3, 3) if axes else (joints, 3, 3)
         self._columns = np.concatenate([angles, angles, angles[:1]])
         self._halves = np.concatenate([np.tile(signs, 3), np.tile(-signs, 3), np.zeros(min(joints, 1))])
         """By what angles are multiplied: half their sign, its opposite, 0, (6 m + 1,)."""
-        factors = _FACTORS_OUT[orders] if axes else _FACTORS_OUT[orders, :9]  # (m, 9 or 18, 5)
+        factors = _FACTORS_OUT[orders].reshape(joints, 2, 9, 5)[:, : 1 + axes]
         half, row = np.divmod(factors, len(_SINES))
-        entries = half * count + row * joints + np.where(row < sines, np.arange(joints)[:, None, None], 0)
-        by_factor = np.ascontiguousarray(np.moveaxis(entries, -1, 0))  # in order, or each use copies it
-        self._factors = by_factor.reshape(5, joints * factors.shape[1])
+        own = np.arange(joints)[:, None, None, None]
+        entries = half * count + row * joints + np.where(row < sines, own, 0)
+        by_factor = np.moveaxis(entries, (3, 1), (0, 1)).reshape(5, (1 + axes) * 9 * joints)
+        self._factors: tuple[IntArray, ...] = (
+            *(np.ascontiguousarray(entries) for entries in by_factor[:2]),
+            *(np.ascontiguousarray(entries) for entries in by_factor[2:, : 9 * joints]),
+        )
+        """Entries of x and y, of matrices and then axes, and of z, v, w, which axes do not have."""
+        ends = np.cumsum([0, *(len(entries) for entries in self._factors)]).tolist()
+        self._parts = [slice(first, end) for first, end in pairwise(ends)]
+        self._together: IntArray = np.concatenate(self._factors)
+        """All of them, and where each is in it."""
 
     def of(self, rows: FloatArray) -> FloatArray:
-        """Matrices (B, m, 3, 3) of rows (B, w); with axes both as (B, m, 2, 3, 3)."""
+        """Matrices (B, m, 3, 3) of rows (B, w); with axes both as (B, 2, m, 3, 3)."""
         tangent = rows.take(self._columns, axis=1)
         tangent *= self._halves
         np.tan(tangent, out=tangent)
@@ -157,18 +167,21 @@ class EulerElements:
         np.multiply(share, tangent, out=table[:, :count])
         np.subtract(share, 1.0, out=table[:, count:])
         if batches <= FEW:
-            x, y, z, v, w = table.take(self._factors, axis=1).swapaxes(0, 1)
-            elements = x * y
-            elements *= z
-            pairs = v * w
-        else:
-            x, y, z, v, w = self._factors
-            elements = table.take(x, axis=1)
-            elements *= table.take(y, axis=1)
-            elements *= table.take(z, axis=1)
-            pairs = table.take(v, axis=1)
-            pairs *= table.take(w, axis=1)
-        elements += pairs
+            gathered = table.take(self._together, axis=1)
+            x, y, z, v, w = (gathered[:, part] for part in self._parts)
+            elements: FloatArray = x * y
+            matrices = elements[:, : z.shape[1]]
+            matrices *= z
+            matrices += v * w
+            return elements.reshape(batches, *self._shape)
+        of_x, of_y, of_z, of_v, of_w = self._factors
+        elements = table.take(of_x, axis=1)
+        elements *= table.take(of_y, axis=1)
+        matrices = elements[:, : len(of_z)]
+        matrices *= table.take(of_z, axis=1)
+        pairs = table.take(of_v, axis=1)
+        pairs *= table.take(of_w, axis=1)
+        matrices += pairs
         return elements.reshape(batches, *self._shape)
 
 
@@ -267,8 +280,8 @@ def matrix_and_axes_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> 
     """
     angles = np.asarray(angles, dtype=np.float64)
     layout = _layout(order, angles.shape[:-1])
-    elements = layout.matrix_and_axes.of(layout.flat(angles)).reshape(*angles.shape[:-1], 2, 3, 3)
-    return elements[..., 0, :, :], elements[..., 1, :, :]
+    elements = layout.matrix_and_axes.of(layout.flat(angles))
+    return elements[:, 0].reshape(*angles.shape, 3), elements[:, 1].reshape(*angles.shape, 3)
 
 
 # ----------------------------------------------------------------------------------------------------------
