@@ -339,8 +339,9 @@ class Objective:
         moved = values + change / self.weight
         if not self.limited:
             return moved
-        moved = np.where(moved <= self._lowest, self.system.lower, moved)
-        return np.where(moved >= self._highest, self.system.upper, moved)
+        np.copyto(moved, self.system.lower, where=moved <= self._lowest)
+        np.copyto(moved, self.system.upper, where=moved >= self._highest)
+        return moved
 
     def unwound(self, values: FloatArray) -> FloatArray:
         """The same pose with the angles that are nearest to the preferred ones, inside the limits, (F, nv).

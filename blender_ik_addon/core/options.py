@@ -138,4 +138,4 @@ def with_overrides(options: SolverOptions | None, overrides: dict[str, Any]) -> 
     unknown = sorted(overrides.keys() - known.keys())
     if unknown:
         raise IKError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
-    return replace(options or SolverOptions(), **overrides)
+    return SolverOptions(**overrides) if options is None else replace(options, **overrides)

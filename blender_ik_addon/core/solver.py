@@ -170,7 +170,7 @@ class Search:
             others = self._others(start)
         else:
             starts = self._nearest_first(start, posed)
-            same = bool((starts[0] == start[0]).all())
+            same = starts is start or bool((starts[0] == start[0]).all())
             if self._meets(starts[:1], posed if same else None) or self._cancelled:
                 return True
             others = starts[1:] if len(starts) > 1 else self._others(start)
