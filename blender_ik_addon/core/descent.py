@@ -40,6 +40,16 @@ FAIR, POOR, GOOD = 0.05, 0.25, 0.7
 SMALLEST_RADIUS: Final = 1e-9
 """Trust radius [rad] below which nothing gets better any more."""
 
+STEEP: Final = 20.0
+"""Curvature across a valley by the fall of a step along it and the square of its length [1]."""
+WORTH: Final = 0.01
+"""Part of the fall of a step [1] that to put back what it has bent must bring."""
+BENT_AWAY: Final = 0.5
+"""The most of that, as a part of the step [1]."""
+
+STRAIGHTENINGS: Final = 2
+SMALLEST_SIDE: Final = 1e-9
+
 RETURNS: Final = 8
 """Most Newton steps back to the holds, each one forward kinematics with derivatives."""
 LEFT: Final = (0.03, 1e-5)
@@ -165,9 +175,9 @@ class Descent:
             self.finished = True
             if not still or size <= AT_REST:
                 return
-        returned = self._returned(change, step)
+        returned = self._returned(self._moved(self._place, change), step)
         if returned is not None:
-            trial, left = returned
+            trial, left = self._straightened(*returned, change, step)
             after = trial.cost(level, left)
             off = max(off, float(np.abs(left).max(initial=0.0)))
             rounding = ROUNDING * (1.0 + before) + BESIDE * off**2
@@ -282,14 +292,49 @@ class Descent:
         objective = self._objective
         return Place(objective, objective.at(objective.moved(place.point.values, change[None])))
 
-    def _returned(self, change: FloatArray, step: TangentStep) -> tuple[Place, FloatArray] | None:
-        """Where a change (nv,) leads when the holds have been put right, and what is left of the way back.
+    def _straightened(
+        self, trial: Place, left: FloatArray, change: FloatArray, step: TangentStep
+    ) -> tuple[Place, FloatArray]:
+        """A trial and what is left of its way back, (nv,), with what the change (nv,) has bent put back.
+
+        A level that cannot be met often lies in a valley that winds, its floor thousands of times flatter
+        than its sides: a straight step along it ends high on a side, and is undone by the next. What the
+        linear model of the residuals has missed is taken away across the valley, where it is far steeper
+        than along the step (the geodesic acceleration of [TranstrumSethna2012]; a second-order correction).
+        """
+        level, place = self._level, self._place
+        size = float(np.linalg.norm(step.change))
+        if self._is_wish or size <= self._step_tolerance:
+            return trial, left
+        sides = place.jacobians[level] @ step.free
+        promised = place.residuals[level] + place.jacobians[level] @ change
+        square = sides @ sides.T
+        square += np.eye(len(square)) * max(STEEP * step.fall / size**2, SMALLEST_SIDE)
+        most = BENT_AWAY * float(np.abs(step.change).max(initial=0.0))
+        down, up = (bound[0] for bound in self._objective.room(place.point.values))
+        for _ in range(STRAIGHTENINGS):
+            missed = trial.residuals[level] + trial.jacobians[level] @ left - promised
+            back = -sides.T @ np.linalg.solve(square, missed)
+            along = sides @ back
+            if -float(along @ (missed + 0.5 * along)) <= WORTH * step.fall:
+                break
+            back = step.free @ back
+            if float(np.abs(back).max(initial=0.0)) > most:
+                break
+            down, up = (bound[0] for bound in self._objective.room(trial.point.values))
+            returned = self._returned(self._moved(trial, np.clip(back, down, up)), step)
+            if returned is None or returned[0].cost(level, returned[1]) >= trial.cost(level, left):
+                break
+            trial, left = returned
+        return trial, left
+
+    def _returned(self, place: Place, step: TangentStep) -> tuple[Place, FloatArray] | None:
+        """Where a step leads when the holds have been put right, and what is left of the way back, (nv,).
 
         None where that fails.
         """
-        place = self._moved(self._place, change)
         if not self._holds:
-            return place, np.zeros_like(change)
+            return place, np.zeros_like(self._back)
         enough = min(LEFT[0] * float(np.abs(step.change).max(initial=0.0)), LEFT[1])
         fixed = self._footing.fixed | step.stopped
         least = self._max_angle

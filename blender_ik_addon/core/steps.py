@@ -25,7 +25,7 @@ ROUNDING: Final = 1e-13
 """Slope that is none, as a part of the curvature before it was projected [1]."""
 FLAT: Final = 1e-9
 """Curvature that is none, likewise [1]."""
-SHIFT, MOST_SHIFT = 1.0, 1e-2
+SHIFT, MOST_SHIFT = 0.3, 1e-2
 """Added to K, as a part of the slope [1], and the most of it, as a part of the curvature. Along a whole set
 of minimisers the cost bends by what the slope across them makes of it, one way or the other."""
 
@@ -61,6 +61,8 @@ class TangentStep:
     """Whether the radius has cut it short."""
     fall: float
     """By how much the model falls."""
+    free: FloatArray
+    """The directions of Z that leave those channels where they are, orthonormal columns, (nv, f)."""
 
 
 def tangent_step(
@@ -118,7 +120,8 @@ def tangent_step(
         stopped = np.array(stopped)
         stopped[release] = False
     fall = -float(slope @ t + 0.5 * t @ curvature @ t)
-    return TangentStep(at - start, stopped, cut, fall)
+    free = along @ _null_space(along[stopped]) if stopped.any() else along
+    return TangentStep(at - start, stopped, cut, fall, free)
 
 
 def _let_go(
