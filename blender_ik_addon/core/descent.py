@@ -64,7 +64,7 @@ STOPS: Final = 8
 """How often a way back is found again because channels reached their limits."""
 
 PROMISE: Final = 1e-14
-"""Fall of ½|r|² that is not worth a step, as a part of it and of 1."""
+"""Fall of ½|r|² that is not worth a step, as a part of it and of |r|."""
 ROUNDING: Final = 1e-13
 """Likewise what may be rounding."""
 BESIDE: Final = 10.0
@@ -170,7 +170,8 @@ class Descent:
         off = float(np.abs(self._back).max(initial=0.0))
         before = place.cost(level, back)
         still = max(size, off) <= self._step_tolerance and not step.cut
-        idle = step.fall <= PROMISE * (1.0 + before) and off <= self._step_tolerance
+        extent = max(norm, self._slack) + before
+        idle = step.fall <= PROMISE * extent and off <= self._step_tolerance
         if still or idle or self._radius < SMALLEST_RADIUS:
             self.finished = True
             if not still or size <= AT_REST:
@@ -180,7 +181,7 @@ class Descent:
             trial, left = self._straightened(*returned, change, step)
             after = trial.cost(level, left)
             off = max(off, float(np.abs(left).max(initial=0.0)))
-            rounding = ROUNDING * (1.0 + before) + BESIDE * off**2
+            rounding = ROUNDING * extent + BESIDE * off**2
             if after <= before - FAIR * step.fall + rounding:
                 self._adapt_radius((before - after) / max(step.fall, PROMISE), step.cut, size)
                 self._take(trial, left)
