@@ -50,6 +50,8 @@ BENT_AWAY: Final = 0.5
 STRAIGHTENINGS: Final = 2
 SMALLEST_SIDE: Final = 1e-9
 
+LASTING: Final = 1.0
+
 RETURNS: Final = 8
 """Most Newton steps back to the holds, each one forward kinematics with derivatives."""
 LEFT: Final = (0.03, 1e-5)
@@ -205,8 +207,10 @@ class Descent:
         scale = float(np.linalg.norm(hessian))
         if not curved:
             np.fill_diagonal(hessian, hessian.diagonal() + self._damping * self._place.norm(level) ** 2)
-        else:
+        elif self._is_wish:
             hessian += footing.curvature(level, gradient)
+        else:
+            hessian += footing.pull_curvature(level, self._lasting_force(jacobian))
         back = self._part_of_way_back
         down, up = (bound[0] for bound in self._objective.room(self.point.values))
         curvature = footing.projected(hessian)
@@ -219,6 +223,19 @@ class Descent:
             self._radius,
             max(scale, float(np.linalg.norm(hessian))),
         )
+
+    def _lasting_force(self, jacobian: FloatArray) -> FloatArray:
+        """The part of the level's residual (m,) that a step will not take away.
+
+        Beside the floor of a valley what leads back to it would bend the model along the valley as well, one
+        way or the other; that bend is gone with the step. Likewise multipliers are taken from the conditions
+        that the step will fulfil [NocedalWright2006 §18.1].
+        """
+        force = self._place.forces[self._level]
+        sides = jacobian @ self._footing.along
+        square = sides @ sides.T
+        lasting = LASTING * float(np.linalg.norm(force)) + 1e-12
+        return lasting * np.linalg.solve(square + lasting * np.eye(len(square)), force)
 
     def _adapt_radius(self, ratio: float, cut: bool, size: float) -> None:
         """Adapt the trust radius to what part of its promise a step has kept."""
