@@ -78,6 +78,9 @@ its target is far the cost is flat to fourth order, and no step brings much."""
 SLOW: Final = (4, 0.5)
 """Iterations, and the part of the residual that is left after them [1], for falling slowly."""
 
+HOPELESS: Final = (3, 0.05)
+"""Iterations, and the part of the fall that is wanted [1] below which they have brought too little."""
+
 PRESSED: Final = 1e-8
 """Slope against a limit [1] with which a channel is held there for lower levels."""
 LOOSE: Final = 1e-10
@@ -145,6 +148,14 @@ class Descent:
     def point(self) -> Point:
         """The pose so far."""
         return self._place.point
+
+    def may_come_to(self, norm: float) -> bool:
+        """Whether the level can still be expected to fall to some |r| [1], by how it has fallen of late."""
+        count, part = HOPELESS
+        if len(self.history) <= count + 1:
+            return True
+        now, before = (float(self.history[-back][0, self._level]) for back in (1, 1 + count))
+        return before**2 - now**2 >= part * (now**2 - norm**2)
 
     @property
     def task_norms(self) -> FloatArray:

@@ -292,8 +292,13 @@ class Search:
         walk.conclude()
         self._iterations += walk.iterations
 
-    def _descend(self, values: FloatArray, level: int, holds: Sequence[Hold]) -> Descent:
-        """Lower a level on what is held until it stands still or the iterations run out."""
+    def _descend(
+        self, values: FloatArray, level: int, holds: Sequence[Hold], wanted: float | None = None
+    ) -> Descent:
+        """Lower a level on what is held until it stands still or the iterations run out.
+
+        Or until it has become plain that it will not come to what is wanted, |r| [1].
+        """
         options = self._options
         descent = Descent(
             self._objective,
@@ -310,6 +315,8 @@ class Search:
             self._iterations += 1
             if self._callback is not None and self._callback(self._iterations, descent.point.values[0]):
                 self._cancelled = True
+            if wanted is not None and not descent.may_come_to(wanted):
+                break
         descent.conclude()
         return descent
 
@@ -333,8 +340,9 @@ class Search:
             own: list[Hold] = []
             for number in range(level):
                 own.append(self._descend(above, number, own).hold())
-            other = self._descend(above, level, own)
-            if other.task_norms[0, level] < RESTART_GAIN * missing:
+            wanted = RESTART_GAIN * float(missing)
+            other = self._descend(above, level, own, wanted)
+            if other.task_norms[0, level] < wanted:
                 best, holds[:] = other, own
         return best
 
