@@ -31,6 +31,8 @@ References, cited by their keys:
 - [NocedalWright2006] J. Nocedal, S. J. Wright: Numerical optimization, 2nd edition, 2006.
 - [MoreSorensen1983] J. J. Moré, D. C. Sorensen: Computing a trust region step, SIAM Journal on Scientific and
   Statistical Computing 4(3), 1983.
+- [TranstrumSethna2012] M. K. Transtrum, J. P. Sethna: Improvements to the Levenberg-Marquardt algorithm for
+  nonlinear least-squares minimization, arXiv:1201.5885, 2012.
 - [DauphinEtAl2014] Y. N. Dauphin et al.: Identifying and attacking the saddle point problem in
   high-dimensional non-convex optimization, Advances in Neural Information Processing Systems 27, 2014.
 - [EscandeMansardWieber2014] A. Escande, N. Mansard, P.-B. Wieber: Hierarchical quadratic programming: fast

@@ -6,7 +6,7 @@ has left them (`hierarchy`), and with it the least of a quadratic model of the l
 
 **The model** is that of Gauss and Newton, damped in proportion to the error, λ² = μ|r|² [Sugihara2011], as
 long as the residual falls well; for a level that cannot be met, and for the preferred pose, the curvature of
-the Lagrangian is added.
+the Lagrangian is added, for a level with the residual that the step will leave (`steps.lasting`).
 
 **Return.** The directions along the holds are straight, the holds are not: so before a step is judged the
 pose goes back to them by Newton's steps of the levels above alone. A step is taken when the cost, there, has
@@ -26,7 +26,7 @@ import numpy as np
 from .arrays import BoolArray, FloatArray
 from .hierarchy import Footing, Hold, Place
 from .objective import Objective, Point
-from .steps import TangentStep, tangent_step
+from .steps import TangentStep, lasting, put_back, tangent_step
 
 DAMPING: Final = 1e-2
 """μ of λ² = μ|r|² [1]."""
@@ -40,17 +40,16 @@ FAIR, POOR, GOOD = 0.05, 0.25, 0.7
 SMALLEST_RADIUS: Final = 1e-9
 """Trust radius [rad] below which nothing gets better any more."""
 
+STRAIGHTENINGS: Final = 2
+"""How often what a step has bent is put back."""
 STEEP: Final = 20.0
-"""Curvature across a valley by the fall of a step along it and the square of its length [1]."""
+"""Least curvature of a valley's sides [1], in falls of a step along it by the square of its length."""
+LEAST_STEEP: Final = 1e-9
+"""Likewise as it is [1]."""
 WORTH: Final = 0.01
 """Part of the fall of a step [1] that to put back what it has bent must bring."""
 BENT_AWAY: Final = 0.5
-"""The most of that, as a part of the step [1]."""
-
-STRAIGHTENINGS: Final = 2
-SMALLEST_SIDE: Final = 1e-9
-
-LASTING: Final = 1.0
+"""Most of what is put back, as a part of the step [1]."""
 
 RETURNS: Final = 8
 """Most Newton steps back to the holds, each one forward kinematics with derivatives."""
@@ -221,7 +220,8 @@ class Descent:
         elif self._is_wish:
             hessian += footing.curvature(level, gradient)
         else:
-            hessian += footing.pull_curvature(level, self._lasting_force(jacobian))
+            force = lasting(jacobian @ footing.along, self._place.forces[level])
+            hessian += footing.pull_curvature(level, force)
         back = self._part_of_way_back
         down, up = (bound[0] for bound in self._objective.room(self.point.values))
         curvature = footing.projected(hessian)
@@ -234,19 +234,6 @@ class Descent:
             self._radius,
             max(scale, float(np.linalg.norm(hessian))),
         )
-
-    def _lasting_force(self, jacobian: FloatArray) -> FloatArray:
-        """The part of the level's residual (m,) that a step will not take away.
-
-        Beside the floor of a valley what leads back to it would bend the model along the valley as well, one
-        way or the other; that bend is gone with the step. Likewise multipliers are taken from the conditions
-        that the step will fulfil [NocedalWright2006 §18.1].
-        """
-        force = self._place.forces[self._level]
-        sides = jacobian @ self._footing.along
-        square = sides @ sides.T
-        lasting = LASTING * float(np.linalg.norm(force)) + 1e-12
-        return lasting * np.linalg.solve(square + lasting * np.eye(len(square)), force)
 
     def _adapt_radius(self, ratio: float, cut: bool, size: float) -> None:
         """Adapt the trust radius to what part of its promise a step has kept."""
@@ -328,27 +315,22 @@ class Descent:
 
         A level that cannot be met often lies in a valley that winds, its floor thousands of times flatter
         than its sides: a straight step along it ends high on a side, and is undone by the next. What the
-        linear model of the residuals has missed is taken away across the valley, where it is far steeper
-        than along the step (the geodesic acceleration of [TranstrumSethna2012]; a second-order correction).
+        linear model of the residuals has missed is taken away across the valley (`steps.put_back`).
         """
         level, place = self._level, self._place
         size = float(np.linalg.norm(step.change))
         if self._is_wish or size <= self._step_tolerance:
             return trial, left
-        sides = place.jacobians[level] @ step.free
-        promised = place.residuals[level] + place.jacobians[level] @ change
-        square = sides @ sides.T
-        square += np.eye(len(square)) * max(STEEP * step.fall / size**2, SMALLEST_SIDE)
+        jacobian = place.jacobians[level]
+        promised = place.residuals[level] + jacobian @ change
+        sides = jacobian @ step.free
+        steepness = max(STEEP * step.fall / size**2, LEAST_STEEP)
         most = BENT_AWAY * float(np.abs(step.change).max(initial=0.0))
-        down, up = (bound[0] for bound in self._objective.room(place.point.values))
         for _ in range(STRAIGHTENINGS):
             missed = trial.residuals[level] + trial.jacobians[level] @ left - promised
-            back = -sides.T @ np.linalg.solve(square, missed)
-            along = sides @ back
-            if -float(along @ (missed + 0.5 * along)) <= WORTH * step.fall:
-                break
-            back = step.free @ back
-            if float(np.abs(back).max(initial=0.0)) > most:
+            part, fall = put_back(sides, missed, steepness)
+            back = step.free @ part
+            if fall <= WORTH * step.fall or float(np.abs(back).max(initial=0.0)) > most:
                 break
             down, up = (bound[0] for bound in self._objective.room(trial.point.values))
             returned = self._returned(self._moved(trial, np.clip(back, down, up)), step)

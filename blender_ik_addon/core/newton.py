@@ -53,6 +53,9 @@ PATIENCE: Final = 6
 """Iterations over which an attempt must show progress."""
 HOPEFUL: Final = 0.7
 """Part of its residual [1] that it may keep over that time."""
+STALLED: Final = (2, 0.95)
+"""Steps one after the other, and the part of the residual [1] that each keeps and has promised to keep, with
+which an attempt is at the nearest that it comes."""
 
 GOOD: Final = 0.5
 """Part of its residual [1] that a good step leaves at most."""
@@ -241,6 +244,11 @@ class _Walk:
         """Where the preferred pose counts: not where it stands in the way to far targets, (F,)."""
         self._resisting = np.zeros(frames, dtype=np.bool_)
         """Where even the linear model of a step leaves most of the residual, (F,)."""
+        self._stalls = np.zeros(frames, dtype=np.int64)
+        """How many of the last steps have kept nearly all of the residual, as their model had said, each
+        shorter than that before: from a saddle they grow, (F,)."""
+        self._length: FloatArray = self._penalty + np.inf
+        """Largest change of the last step, taken or not, (F,)."""
         self._standing = np.zeros(stand.values.shape, dtype=np.bool_)
         """Channels that a limit holds where they are, (F, nv)."""
         self._size = self._expected = self._penalty + np.inf
@@ -259,6 +267,7 @@ class _Walk:
         some._trust = self._trust[:, index]
         some._penalty, some._standing = self._penalty[index], self._standing[index]
         some._wishing, some._resisting = self._wishing[index], self._resisting[index]
+        some._stalls, some._length = self._stalls[index], self._length[index]
         some._size, some._expected, some._past = (
             self._size[index],
             self._expected[index],
@@ -292,6 +301,7 @@ class _Walk:
     def hopeless(self) -> BoolArray:
         """Which frames come no nearer, (F,)."""
         stuck: BoolArray = self._trust[1] * self._goal.max_angle < SMALLEST_RADIUS
+        stuck |= (self._stalls >= STALLED[0]) & (self.stand.norm > self._goal.slack)
         if len(self._past) == PATIENCE:
             norm = self.stand.norm
             slow = (norm > HOPEFUL * self._past[0]) & (norm > self._goal.slack)
@@ -325,9 +335,14 @@ class _Walk:
             self._penalty = np.maximum(PENALTY_FADE * self._penalty, needed)
         better = (self._merit(there, step) < self._merit(here, step)) | (taken <= FINE)
         self._past = [*self._past[-PATIENCE + 1 :], here.norm]
-        if len(self._past) == PATIENCE:
-            promised = here.residual + (conditions.jacobian @ change[..., None])[..., 0]
-            self._resisting = lengths(promised) > HOPEFUL * here.norm
+        stalled = np.where(better, norm, here.norm) > STALLED[1] * here.norm
+        stalled &= taken <= self._length
+        self._length = taken
+        if len(self._past) == PATIENCE or stalled.any():
+            promised = lengths(here.residual + (conditions.jacobian @ change[..., None])[..., 0])
+            self._resisting = promised > HOPEFUL * here.norm
+            stalled &= promised > STALLED[1] * here.norm
+        self._stalls = np.where(stalled, self._stalls + 1, 0)
         good = better & (norm <= np.maximum(GOOD * here.norm, NEAR))
         if not better.all():
             self._trust[1] = np.where(better, radius, np.minimum(radius, taken)) / self._goal.max_angle

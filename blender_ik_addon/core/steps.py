@@ -29,6 +29,10 @@ SHIFT, MOST_SHIFT = 0.1, 1e-2
 """Added to K, as a part of the slope [1], and the most of it, as a part of the curvature. Along a whole set
 of minimisers the cost bends by what the slope across them makes of it, one way or the other."""
 
+LASTING: Final = 1.0
+"""Square of a derivative [1] at which half of the residual along it lasts, as a part of the residual: so
+strongly it may bend."""
+
 SHIFTS: Final = 24
 """How many μ are tried at once."""
 REFINEMENTS: Final = 2
@@ -122,6 +126,43 @@ def tangent_step(
     fall = -float(slope @ t + 0.5 * t @ curvature @ t)
     free = along @ _null_space(along[stopped]) if stopped.any() else along
     return TangentStep(at - start, stopped, cut, fall, free)
+
+
+def lasting(sides: FloatArray, force: FloatArray) -> FloatArray:
+    """The part of a residual (m,) that a step will not take away.
+
+    A level that cannot be met often lies in a valley that winds, its floor thousands of times flatter than
+    its sides. Beside the floor what leads back to it bends the model along the valley as well, one way or the
+    other; that bend is gone with the step. So multipliers are taken from the conditions that a step will
+    fulfil, not from where it starts [NocedalWright2006 §18.1]; here those are residuals.
+
+    Args:
+        sides: Derivative of the residual along the step's directions, (m, d).
+        force: The residual, (m,).
+    """
+    damping = LASTING * float(np.linalg.norm(force)) + TINY
+    square = sides @ sides.T + damping * np.eye(len(force))
+    return damping * np.asarray(np.linalg.solve(square, force), np.float64)
+
+
+def put_back(sides: FloatArray, missed: FloatArray, steepness: float) -> tuple[FloatArray, float]:
+    """What takes away the part of a residual that the linear model of a step has missed, and what that brings.
+
+    Where sides are steep that is the geodesic acceleration of [TranstrumSethna2012], with the residual of the
+    trial in place of its second derivative; along the valley, flatter than the steepness, nothing changes.
+
+    Args:
+        sides: Derivative of the residual along the step's directions, (m, d).
+        missed: Residual of the trial beyond that of the model, (m,).
+        steepness: Curvature [1] from which a side is steep.
+
+    Returns:
+        The change along the directions, (d,), and the fall of ½|r|².
+    """
+    square = sides @ sides.T + steepness * np.eye(len(missed))
+    change = -sides.T @ np.asarray(np.linalg.solve(square, missed), np.float64)
+    taken = sides @ change
+    return change, -float(taken @ (missed + 0.5 * taken))
 
 
 def _let_go(
