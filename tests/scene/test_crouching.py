@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A crouched figure whose head, hips or hand is moved farther than it can follow: solved in few iterations."""
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Vector
+
+from blender_ik_addon.scene import posing
+
+from .builders import basic_human_metarig
+
+CROUCH = 0.35
+"""[m] How far the hips are lowered first."""
+STANDS_STILL = 1e-6
+"""Entry of a bone's matrix [1, m] that one more solve may change."""
+
+
+def matrices(figure: bpy.types.Object) -> np.ndarray:
+    return np.array([bone.matrix_basis for bone in figure.pose.bones])
+
+
+@pytest.mark.parametrize(
+    ("name", "way", "most"),
+    [
+        ("head", (0.0, -0.5, 0.0), 72),
+        ("head", (0.0, 0.5, 0.0), 76),
+        ("head", (0.5, 0.0, 0.0), 72),
+        ("hips", (0.0, -0.15, 0.0), 98),
+        ("hips", (0.0, -0.5, 0.0), 104),
+        ("hand.L", (0.5, 0.0, 0.0), 96),
+    ],
+)
+def test_a_crouched_figure_comes_to_rest(name: str, way: tuple[float, ...], most: int) -> None:
+    figure = basic_human_metarig()
+    posing.setup_character(figure)
+    targets = {entry.name: entry.target for entry in figure.poise.effectors}
+    targets["hips"].location.z -= CROUCH
+    assert posing.solve_pose(figure).reached
+    targets[name].location += Vector(way)
+    report = posing.solve_pose(figure)
+    assert report.status == 'SETTLED'
+    assert report.iterations <= most
+    before = matrices(figure)
+    posing.solve_pose(figure)
+    np.testing.assert_allclose(matrices(figure), before, rtol=0.0, atol=STANDS_STILL)
