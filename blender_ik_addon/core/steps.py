@@ -146,7 +146,7 @@ def lasting(sides: FloatArray, force: FloatArray) -> FloatArray:
 
 
 def put_back(sides: FloatArray, missed: FloatArray, steepness: float) -> tuple[FloatArray, float]:
-    """What takes away the part of a residual that the linear model of a step has missed, and what that brings.
+    """What takes away that part of a residual that the linear model of a step has missed; what that brings.
 
     Where sides are steep that is the geodesic acceleration of [TranstrumSethna2012], with the residual of the
     trial in place of its second derivative; along the valley, flatter than the steepness, nothing changes.

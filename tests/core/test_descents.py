@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How many iterations a solve may take where targets cannot all be met, and that its end is an end.
 
-Arms at full stretch are the hard case: what is left to gain lies in valleys that wind, flat along their floor.
+Arms at full stretch are the hard case: what is left to gain lies in winding valleys, flat along their floor.
 """
 
 from functools import cache

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A crouched figure whose head, hips or hand is moved farther than it can follow: solved in few iterations."""
+"""A crouched figure whose head, hips or hand is moved farther than it can follow comes to rest soon."""
 
 import bpy
 import numpy as np
