@@ -335,14 +335,16 @@ class _Walk:
             self._penalty = np.maximum(PENALTY_FADE * self._penalty, needed)
         better = (self._merit(there, step) < self._merit(here, step)) | (taken <= FINE)
         self._past = [*self._past[-PATIENCE + 1 :], here.norm]
-        stalled = np.where(better, norm, here.norm) > STALLED[1] * here.norm
-        stalled &= taken <= self._length
+        if len(self._past) == PATIENCE:
+            self._resisting = self._promised(conditions, change) > HOPEFUL * here.norm
+        stalled = (norm > STALLED[1] * here.norm) | ~better
+        if stalled.any():
+            stalled &= taken <= self._length
+            stalled &= self._promised(conditions, change) > STALLED[1] * here.norm
+            self._stalls = np.where(stalled, self._stalls + 1, 0)
+        else:
+            self._stalls.fill(0)
         self._length = taken
-        if len(self._past) == PATIENCE or stalled.any():
-            promised = lengths(here.residual + (conditions.jacobian @ change[..., None])[..., 0])
-            self._resisting = promised > HOPEFUL * here.norm
-            stalled &= promised > STALLED[1] * here.norm
-        self._stalls = np.where(stalled, self._stalls + 1, 0)
         good = better & (norm <= np.maximum(GOOD * here.norm, NEAR))
         if not better.all():
             self._trust[1] = np.where(better, radius, np.minimum(radius, taken)) / self._goal.max_angle
@@ -359,6 +361,10 @@ class _Walk:
         if objective.limited and held.any():
             held &= objective.on_limit(self.stand.values)
         self._standing = held
+
+    def _promised(self, conditions: Conditions, change: FloatArray) -> FloatArray:
+        """|r| as the linear model has it after a change (F, nv), (F,)."""
+        return lengths(self.stand.residual + (conditions.jacobian @ change[..., None])[..., 0])
 
     def _corrected(self, step: Step, there: Stand, taken: FloatArray, done: BoolArray | None) -> Stand:
         """Where a step leads once what its motion has bent is put back, if that helps."""
