@@ -383,17 +383,15 @@ def euler_within(
     both = np.stack([first, second])
     both -= _whole_turns(both - reference)
     limited = np.isfinite(lower) & np.isfinite(upper)
-    centre = np.where(
-        limited, 0.5 * (np.where(limited, lower, 0.0) + np.where(limited, upper, 0.0)), reference
-    )
-    central = both - _whole_turns(both - centre)
-    both = np.where(outside(central) < outside(both), central, both)
+    span = np.where(limited, lower, 0.0), np.where(limited, upper, 0.0)
+    central = both - _whole_turns(both - np.where(limited, 0.5 * (span[0] + span[1]), reference))
+    np.copyto(both, central, where=outside(central) < outside(both))
     broken = outside(both).sum(axis=-1)
     away = np.square(both - reference).sum(axis=-1)
-    less = broken[1] < broken[0] - LIMIT_NOISE
     alike = np.abs(broken[1] - broken[0]) <= LIMIT_NOISE
-    taken: FloatArray = np.where((less | (alike & (away[1] < away[0])))[..., None], both[1], both[0])
-    return taken
+    second_fits = np.where(alike, away[1] < away[0], broken[1] < broken[0])
+    np.copyto(both[0], both[1], where=second_fits[..., None])
+    return both[0]
 
 
 def _whole_turns(angle: FloatArray) -> FloatArray:

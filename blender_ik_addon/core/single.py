@@ -10,7 +10,7 @@ rules and to the same answers, take less than half of the time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import sqrt
+from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -112,11 +112,15 @@ class _Way:
         """|r| before the last iterations, the oldest first."""
         self._resisting = False
         """Whether even the linear model of a step leaves most of the residual."""
+        self._stalls, self._length = 0, inf
+        """How many of the last steps have stalled, and the largest change of the last one; see `newton`."""
 
     @property
     def hopeless(self) -> bool:
         """Whether it comes no nearer."""
         if self._share * self._goal.max_angle < newton.SMALLEST_RADIUS:
+            return True
+        if self._stalls >= newton.STALLED[0] and self.here.norm > self._goal.slack:
             return True
         if len(self._past) < newton.PATIENCE or not self._resisting:
             return False
@@ -138,8 +142,11 @@ class _Way:
         good = better and there.norm <= max(newton.GOOD * here.norm, newton.NEAR)
         self._past = [*self._past[-newton.PATIENCE + 1 :], here.norm]
         if len(self._past) == newton.PATIENCE:
-            promised = here.residual + jacobian @ step.change
-            self._resisting = _length(promised) > newton.HOPEFUL * here.norm
+            self._resisting = _promised(here, jacobian, step) > newton.HOPEFUL * here.norm
+        kept = newton.STALLED[1] * here.norm
+        stalls = (there.norm > kept or not better) and step.size <= self._length
+        self._stalls = self._stalls + 1 if stalls and _promised(here, jacobian, step) > kept else 0
+        self._length = step.size
         if not better:
             self._share = min(radius, step.size) / goal.max_angle
         more_damping, more_share = _FACTORS[better + good]
@@ -221,6 +228,11 @@ class _Way:
             change *= radius / size
             size = radius
         return _Step(change, size, multipliers, jacobian, square)
+
+
+def _promised(here: _Place, jacobian: FloatArray, step: _Step) -> float:
+    """|r| as the linear model has it after a step."""
+    return _length(here.residual + jacobian @ step.change)
 
 
 def _length(vector: FloatArray) -> float:
