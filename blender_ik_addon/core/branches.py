@@ -14,8 +14,8 @@ would lead from such a frame to those beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -23,11 +23,12 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray
 from .continuity import JUMP, NEIGHBOURS, NO_JUMP, OTHER_NAME, grouped, renamed, sudden, usual_steps
 from .course import AGREE, Course
+from .lockstep import Asked, Asking, answered, finished
 from .motion import step_sizes
 from .newton import Attempt, Goal
 from .solution import Solution
 
-BLOCKS: Final = (2, 6, 24, 32, 64, 128)
+BLOCKS: Final = (2, 6, 8, 16, 32, 64, 128)
 """Frames through which a branch is followed at once, one block after the other."""
 
 JOININGS: Final = 3
@@ -51,6 +52,23 @@ MISSED: Final = 1e6
 """What a missed frame costs, against the same: more than any pose."""
 
 
+@dataclass(frozen=True)
+class Branch:
+    """A branch that was followed from a frame."""
+
+    frames: IntArray
+    """Those that are not on the stored motion, one after the other or back, (f,)."""
+    found: Attempt
+    """What was found for them."""
+    all_the_way: bool
+    """Whether it goes on to the stored motion, to the end of the motion, or to a leap of the targets."""
+
+    def first(self, count: int) -> Branch:
+        """No more of it than some frames."""
+        some = np.arange(count)
+        return Branch(self.frames[some], self.found.select(some), self.all_the_way)
+
+
 class Branches:
     """The branches of a motion that is solved."""
 
@@ -59,6 +77,8 @@ class Branches:
         self._course = course
         self._borders: set[int] = set()
         """Frames with which other answers begin than those found from coarse to fine, or end."""
+        self._placed: set[int] = set()
+        """Frames at which two branches meet where that costs least."""
         self._known_leaps: IntArray | None = None
         """`_leaping`, until an answer changes."""
 
@@ -66,13 +86,10 @@ class Branches:
         """Follow the branches at jumps until there is nothing new; gives control back now and then."""
         seen: set[tuple[int, int]] = set()
         for _ in range(JOININGS):
-            news = [jump for jump in self.jumps() if jump not in seen]
+            news = [jump for jump in self.jumps() if jump not in seen and not self._placed.issuperset(jump)]
             if not news:
                 break
-            for first, last in news:
-                self._join(first, last)
-                yield
-            seen.update(news)
+            seen.update((yield from self._join(news)))
 
     def enter(self) -> Iterator[None]:
         """Look for branches on which frames are met that are missed; gives control back now and then."""
@@ -82,8 +99,7 @@ class Branches:
         self._begin_anew(self._leaping)
         for first, last in _runs(~course.met):
             if last + 1 < len(course.values) and last + 1 not in self._leaping:
-                frames, found, _ = self._follow(last + 1, -1)
-                self._go_over_best(frames, found)
+                self._go_over_best(self._followed(last + 1, -1))
                 yield
             left = np.arange(first, last + 1)
             left = left[~course.met[left] & ~course.beyond[left]]
@@ -126,8 +142,7 @@ class Branches:
     def _follow_seed(self, first: int, last: int | None = None) -> None:
         """Follow to both sides what was found for some frames by themselves."""
         for frame, direction in ((first if last is None else last, +1), (first, -1)):
-            frames, found, _ = self._follow(frame, direction, alone=True)
-            self._go_over_best(frames, found)
+            self._go_over_best(self._followed(frame, direction, alone=True))
 
     def jumps(self) -> list[tuple[int, int]]:
         """Jumps of the motion, without those of the targets themselves."""
@@ -184,40 +199,66 @@ class Branches:
             if after is not None:
                 course.values[frame:] = after
 
-    def _join(self, first: int, last: int) -> None:
-        """Follow the branches on both sides of a jump and go over where it costs least."""
-        course = self._course
-        before, after = course.wishes(course.values[np.array([first - 1, last])])
-        whole: list[tuple[float, IntArray, Attempt]] = []
-        parts: list[tuple[float, IntArray, Attempt]] = []
-        for frame, direction in ((first - 1, +1), (last, -1)):
-            if direction < 0 and (not course.goal.wish or (whole and before < DEARER * after)):
-                continue
-            frames, found, all_the_way = self._follow(frame, direction)
-            if not len(frames):
-                continue
-            costs = self._costs(frames, found)
-            if all_the_way:
-                whole.append((float(costs[-1]), frames, found))
-                continue
-            energy = costs + self._gaps(frames, found)
-            best = int(energy.argmin())
-            some = np.arange(best + 1)
-            parts.append((float(energy[best]), frames[some], found.select(some)))
-        for choices, most in ((whole, np.inf), (parts, self._gap(first, last))):
-            energy, frames, found = min(choices, key=lambda choice: choice[0], default=(np.inf, None, None))
-            if frames is not None and found is not None and energy < most:
-                self._take(frames, found)
-                return
+    def _join(self, jumps: list[tuple[int, int]]) -> Generator[None, None, list[tuple[int, int]]]:
+        """Follow the branches on both sides of jumps and go over where it costs least.
 
-    def _go_over_best(self, frames: IntArray, found: Attempt) -> None:
+        All at once: those whose frames another has changed meanwhile are left; returns the others.
+        """
+        course = self._course
+        onward = yield from answered(course, [self._follow(first - 1, +1) for first, _ in jumps])
+        back: list[Branch | None] = [None] * len(jumps)
+        asked = [number for number, jump in enumerate(jumps) if self._wants_back(jump, onward[number])]
+        ways = yield from answered(course, [self._follow(jumps[number][1], -1) for number in asked])
+        for number, way in zip(asked, ways, strict=True):
+            back[number] = way
+        changed = np.zeros(len(course.values) + 1, dtype=np.bool_)
+        done: list[tuple[int, int]] = []
+        for (first, last), *ways in zip(jumps, onward, back, strict=True):
+            branches = [way for way in ways if way is not None and len(way.frames)]
+            ends = np.concatenate([[first, last], *(way.frames for way in branches)])
+            if changed[ends.min() - 1 : ends.max() + 2].any():
+                continue
+            done.append((first, last))
+            taken = self._best_of(first, last, branches)
+            if taken is not None:
+                self._take(taken.frames, taken.found)
+                changed[taken.frames] = True
+        return done
+
+    def _wants_back(self, jump: tuple[int, int], onward: Branch) -> bool:
+        """Whether the branch behind a jump is followed back: not if the one before it goes on as cheaply."""
+        first, last = jump
+        if not self._course.goal.wish:
+            return False
+        before, after = self._course.wishes(self._course.values[np.array([first - 1, last])])
+        return not (len(onward.frames) and onward.all_the_way and before < DEARER * after)
+
+    def _best_of(self, first: int, last: int, branches: Sequence[Branch]) -> Branch | None:
+        """The branch at a jump that costs least, as far as it is taken: all the way if one goes so far."""
+        whole = [branch for branch in branches if branch.all_the_way]
+        if whole:
+            return min(whole, key=lambda branch: float(self._costs(branch)[-1]))
+        best, least = None, self._gap(first, last)
+        for branch in branches:
+            energy = self._costs(branch) + self._gaps(branch)
+            end = int(energy.argmin())
+            if energy[end] < least:
+                best, least = branch.first(end + 1), float(energy[end])
+        if best is not None:
+            # Nothing new is found from where the same two branches now meet.
+            end = int(best.frames[-1])
+            self._placed.add(end + 1 if end >= first else end)
+        return best
+
+    def _go_over_best(self, branch: Branch) -> None:
         """Take a branch as far as that costs least, if it is met where the motion is not, or far cheaper."""
-        if not len(frames):
+        if not len(branch.frames):
             return
-        energy = self._costs(frames, found) + self._gaps(frames, found)
-        some = np.arange(int(energy.argmin()) + 1)
-        if energy[some[-1]] < 0.0:
-            self._take(frames[some], found.select(some))
+        energy = self._costs(branch) + self._gaps(branch)
+        end = int(energy.argmin())
+        if energy[end] < 0.0:
+            best = branch.first(end + 1)
+            self._take(best.frames, best.found)
 
     def _take(self, frames: IntArray, found: Attempt) -> None:
         """Take answers to frames, in order or back in it, and remember where they begin and end."""
@@ -232,32 +273,34 @@ class Branches:
         self._known_leaps = None
         self._borders.update((frame, frame + 1))
 
-    def _costs(self, frames: IntArray, found: Attempt) -> FloatArray:
-        """What a branch costs more than the motion, if it is taken up to each of some frames, (f,)."""
-        course = self._course
+    def _costs(self, branch: Branch) -> FloatArray:
+        """What a branch costs more than the motion, if it is taken up to each of its frames, (f,)."""
+        course, frames = self._course, branch.frames
         stored = np.where(course.met[frames], course.wishes(course.values[frames]), MISSED)
-        return np.cumsum(course.wishes(found.values) - stored)
+        return np.cumsum(course.wishes(branch.found.values) - stored)
 
-    def _gaps(self, frames: IntArray, found: Attempt) -> FloatArray:
-        """What it costs to go over from each of these frames, (f,)."""
-        return APART * np.abs(found.values - self._course.values[frames]).max(axis=1, initial=0.0) ** 2
+    def _gaps(self, branch: Branch) -> FloatArray:
+        """What it costs to go over from each of its frames, (f,)."""
+        change = branch.found.values - self._course.values[branch.frames]
+        return APART * np.abs(change).max(axis=1, initial=0.0) ** 2
 
     def _gap(self, first: int, last: int) -> float:
         """What the jump costs that is there."""
         change = self._course.values[last] - self._course.values[first - 1]
         return APART * float(np.abs(change).max(initial=0.0)) ** 2
 
-    def _follow(self, frame: int, direction: int, *, alone: bool = False) -> tuple[IntArray, Attempt, bool]:
+    def _followed(self, frame: int, direction: int, *, alone: bool = False) -> Branch:
+        """`_follow` by itself."""
+        (branch,) = finished(answered(self._course, [self._follow(frame, direction, alone=alone)]))
+        return branch
+
+    def _follow(self, frame: int, direction: int, *, alone: bool = False) -> Asking[Branch]:
         """Follow the branch of a frame forward (+1) or back (−1).
 
         Args:
             frame: Where to begin.
             direction: Where to go.
             alone: Whether the frame is not of one branch with any beside it.
-
-        Returns:
-            Frames (f,) that are not on the stored motion, what is found for them, and whether the branch goes
-            on to the stored motion, to the end of the motion, or to a leap of the targets.
         """
         course = self._course
         quick = replace(course.goal, max_iterations=min(FOLLOWING, course.goal.max_iterations))
@@ -266,26 +309,30 @@ class Branches:
         at, value, end = frame, course.values[frame], self._end(frame, direction)
         slope = np.zeros_like(value) if alone else self._slope(frame, -direction)
         beside = float(usual_steps(course.values.steps(), np.array([max(frame - 1, 0)]))[0]) if alone else 0.0
-        size, block = 0, BLOCKS[0]
-        while at != end and block:
-            these = at + direction * np.arange(1, min(block, abs(end - at)) + 1)
+        size, closely = 0, False
+        while at != end and size < len(BLOCKS):
             usual = max(float(np.abs(slope).max(initial=0.0)), beside, NO_JUMP)
-            starts = value + direction * (these - at)[:, None] * slope
-            found, agrees, goes_on = self._step(these, value, starts, quick, JUMP * usual)
-            if not goes_on[0] and (alone or usual > FAST or self._is_dearer(int(these[0]), value)):
-                # Targets that move far in a frame lead elsewhere than straight on.
-                these, size = these[:1], 0
-                found, agrees, goes_on = self._step(these, value, value[None], course.goal, JUMP * usual)
-            ends = bool((agrees | ~goes_on).any())
-            stop = int((agrees | ~goes_on).argmax()) if ends else len(these)
-            frames.append(these[:stop])
-            parts.append(found.select(np.arange(stop)))
-            if ends:
-                return np.concatenate(frames), Attempt.joined(parts), bool(goes_on[stop])
-            slope = found.values[-1] - (found.values[-2] if len(these) > 1 else value)
-            at, value, size = int(these[-1]), found.values[-1], size + 1
-            block = BLOCKS[size] if size < len(BLOCKS) else 0
-        return np.concatenate(frames), Attempt.joined(parts), at == end
+            these = at + direction * np.arange(1, 2 if closely else min(BLOCKS[size], abs(end - at)) + 1)
+            # Targets that move far in a frame lead elsewhere than straight on.
+            ahead = np.zeros(1) if closely else direction * (these - at)
+            starts, goal = value + ahead[:, None] * slope, course.goal if closely else quick
+            found, agrees, goes_on = yield from self._step(these, value, starts, goal, JUMP * usual)
+            stops = agrees | ~goes_on
+            count = int(stops.argmax()) if stops.any() else len(these)
+            frames.append(these[:count])
+            parts.append(found.select(np.arange(count)))
+            if count < len(these) and goes_on[count]:
+                return Branch(np.concatenate(frames), Attempt.joined(parts), all_the_way=True)
+            if count:
+                slope = found.values[count - 1] - (found.values[count - 2] if count > 1 else value)
+                at, value = int(these[count - 1]), found.values[count - 1]
+            if count == len(these):
+                size, closely = size + 1, False
+            elif closely or not (alone or usual > FAST or self._is_dearer(at + direction, value)):
+                break
+            else:
+                size, closely = 0, True
+        return Branch(np.concatenate(frames), Attempt.joined(parts), all_the_way=at == end)
 
     def _is_dearer(self, frame: int, value: FloatArray) -> bool:
         """Whether the motion is far dearer at a frame than a pose beside it."""
@@ -294,9 +341,9 @@ class Branches:
 
     def _step(
         self, frames: IntArray, before: FloatArray, starts: FloatArray, goal: Goal, most: float
-    ) -> tuple[Attempt, BoolArray, BoolArray]:
+    ) -> Asking[tuple[Attempt, BoolArray, BoolArray]]:
         """Attempts for frames one after the other; where they agree with the motion; where they go on."""
-        found = self._course.attempt(frames, self._course.objective.clipped(starts), goal)
+        found = yield Asked(frames, self._course.objective.clipped(starts), goal)
         goes_on = found.met & (step_sizes(np.concatenate([before[None], found.values])) <= most)
         agrees = np.abs(found.values - self._course.values[frames]).max(axis=1, initial=0.0) <= AGREE
         return found, agrees, goes_on
