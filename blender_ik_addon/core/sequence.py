@@ -51,6 +51,8 @@ STRIDES: Final = (16, 4, 1)
 
 ROUGH: Final = 100.0
 """How many times the tolerances [1] a coarse frame may be off when the next is started from it."""
+ROUGH_STEP: Final = 1e-3
+"""The same where there is a preferred pose: largest change [rad] that may be left to do."""
 FAR: Final = 2.0
 """Largest change of a channel [rad] from one known frame to the next between which is interpolated."""
 
@@ -295,18 +297,17 @@ class SequenceJob:
             else:
                 yield from self._solve(left, self._course.values[left], options)
             return
-        neighbours = np.concatenate([[before], frames[:-1]])
-        self._course.take(frames, self._course.attempt(frames, starts))
-        check = np.arange(1, len(frames))
-        while len(check):
-            some = self._course.attempt(frames[check], self._course.values[neighbours[check]])
-            differs = (
-                np.abs(some.values - self._course.values[frames[check]]).max(axis=1, initial=0.0) > AGREE
-            )
-            better = some.met & (differs | ~self._course.met[frames[check]])
-            self._course.take(frames[check[better]], some.select(better))
-            check = check[better] + 1
-            check = check[check < len(frames)]
+        goal = self._course.goal
+        rough = replace(goal, step_tolerance=max(ROUGH_STEP, goal.step_tolerance))
+        start, posed, values = starts[:1], None, np.array(starts)
+        for number, frame in enumerate(frames):
+            found = self._course.attempt(np.array([frame]), start, rough, posed)
+            self._course.iterations[frame] += found.iterations[0]
+            if found.met[0]:
+                start, posed = found.values, found.posed
+                values[number] = start[0]
+        # Those that the one before does not lead to begin before the chunk once more.
+        self._course.take(frames, self._course.attempt(frames, values))
 
     def _solve(self, frames: IntArray, starts: FloatArray, options: SolverOptions) -> Iterator[float]:
         """Solve frames from given starts, (f, nv): all in one attempt, what it does not meet one by one."""
