@@ -152,17 +152,20 @@ class Branches:
     def changes(self) -> Iterator[int]:
         """Frames to which the motion goes over without a jump: poses of which none leads to the other."""
         course = self._course
-        for frame in sorted(self._borders.difference(sudden(course.values.steps()).tolist())):
-            both = np.array([frame - 1, frame])
-            if frame in (0, len(course.values)) or not course.met[both].all():
-                continue
-            values = course.values[both]
-            if float(np.abs(values[1] - values[0]).max(initial=0.0)) <= NO_JUMP or self.leaps(both[1:])[0]:
-                continue
-            found = course.attempt(both, values[::-1])
-            agrees = np.abs(found.values - values).max(axis=1, initial=0.0) <= AGREE
-            if found.met.any() and not (found.met & agrees).any():
-                yield frame
+        inside = (frame for frame in self._borders if 0 < frame < len(course.values))
+        frames = np.array(sorted(set(inside).difference(sudden(course.values.steps()).tolist())), np.int64)
+        before, after = course.values[frames - 1], course.values[frames]
+        far = np.abs(after - before).max(axis=1, initial=0.0) > NO_JUMP
+        frames = frames[far & course.met[frames - 1] & course.met[frames]]
+        frames = frames[~self.leaps(frames)]
+        if not len(frames):
+            return
+        both = np.concatenate([frames - 1, frames])
+        values = course.values[both]
+        found = course.attempt(both, np.roll(values, len(frames), axis=0))
+        agrees = np.abs(found.values - values).max(axis=1, initial=0.0) <= AGREE
+        met, led = found.met.reshape(2, -1), (found.met & agrees).reshape(2, -1)
+        yield from frames[met.any(axis=0) & ~led.any(axis=0)].tolist()
 
     @property
     def _leaping(self) -> IntArray:

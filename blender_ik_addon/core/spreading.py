@@ -37,6 +37,9 @@ EVENING: Final = 0.75
 EVEN: Final = 0.9
 """Part of the largest step [1] that is left when that brings little more."""
 
+SMOOTH: Final = 1e-3
+"""Largest change [rad] that may be left to do on the way to a smooth pose: there is nothing exact about it."""
+
 SNAP: Final = 2.0
 """As JUMP [1], where a target goes out of reach or comes back: there a limb stretches infinitely fast."""
 
@@ -94,7 +97,12 @@ class Spreading:
         inner = np.arange(1, 1 + len(frames))
         worst = self._course.errors[around].max(axis=0)
         room = list(self._room(frames, missed[frames]))
-        goal = replace(self._course.goal, wish=True, tolerance=SLACK * self._course.tolerance)
+        goal = replace(
+            self._course.goal,
+            wish=True,
+            tolerance=SLACK * self._course.tolerance,
+            step_tolerance=max(SMOOTH, self._course.goal.step_tolerance),
+        )
         system = self._course.system.select(frames)
         after = self._course.values[around]
         best, last_step = None, np.inf
