@@ -48,6 +48,8 @@ FLAT: Final = 1e-4
 """Curvature along a direction [1] that still bends upward."""
 FACTORED: Final = 100
 """Channels [1] up to which the matrix of H is solved (measured)."""
+TOGETHER: Final = 16
+"""Matrices factored at once: of more, most would be factored again where one of them is not definite."""
 LEAST_SLIDE: Final = 0.25
 """Part of the radius [1] that is kept for the way along the tasks, however far these are."""
 
@@ -244,11 +246,14 @@ class Conditions(NamedTuple):
             return self._slide(gradient, null, radius)
         # Across the tasks, and in channels that are not free, the identity: nothing is asked for there.
         curvature = np.eye(size) + null.projected_matrix(self.bend.matrix() - np.eye(size))
-        upward = _definite(curvature - FLAT * np.eye(size))
-        change = np.zeros_like(gradient)
-        change[upward] = _solved(curvature[upward], null.projected(gradient)[upward])
-        change = -null.projected(change)
-        short = upward & (np.abs(change).max(axis=1, initial=0.0) <= radius)
+        asked = null.projected(gradient)
+        change = -null.projected(_solved_or_nothing(curvature, asked))
+        # Whether it bends upward has to be told only where its solution would be taken, if it does.
+        short = np.abs(change).max(axis=1, initial=0.0) <= radius
+        short &= np.einsum("fv,fv->f", asked, change) <= 0.0
+        (index,) = short.nonzero()
+        short[index] = _definite(curvature[index] - FLAT * np.eye(size)) if len(index) else True
+        change[~short] = 0.0
         product = self.bend.times(change)
         uncut = np.ones(frames, dtype=np.bool_)
         (rest,) = np.nonzero(~short)
@@ -365,15 +370,31 @@ def _solved(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(matrices, vectors[..., None]), np.float64)[..., 0]
 
 
-def _definite(matrices: FloatArray) -> BoolArray:
-    """Which symmetric matrices (F, n, n) bend upward in every direction, (F,)."""
+def _solved_or_nothing(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """`_solved`, and zero where a matrix is singular."""
     try:
-        np.linalg.cholesky(matrices)
+        return _solved(matrices, vectors)
     except np.linalg.LinAlgError:
         if len(matrices) > 1:
-            return np.concatenate([_definite(half) for half in np.array_split(matrices, 2)])
-        return np.zeros(1, dtype=np.bool_)
-    return np.ones(len(matrices), dtype=np.bool_)
+            halves = zip(np.array_split(matrices, 2), np.array_split(vectors, 2), strict=True)
+            return np.concatenate([_solved_or_nothing(*half) for half in halves])
+        return np.zeros_like(vectors)
+
+
+def _definite(matrices: FloatArray) -> BoolArray:
+    """Which symmetric matrices (F, n, n) bend upward in every direction, (F,)."""
+    if len(matrices) > TOGETHER:
+        parts = np.array_split(matrices, -(-len(matrices) // TOGETHER))
+    else:
+        try:
+            np.linalg.cholesky(matrices)
+        except np.linalg.LinAlgError:  # of one of them, it is not told of which
+            if len(matrices) == 1:
+                return np.zeros(1, dtype=np.bool_)
+            parts = np.array_split(matrices, min(4, len(matrices)))
+        else:
+            return np.ones(len(matrices), dtype=np.bool_)
+    return np.concatenate([_definite(part) for part in parts])
 
 
 def _squared(vectors: FloatArray) -> FloatArray:

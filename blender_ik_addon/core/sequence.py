@@ -53,6 +53,9 @@ ROUGH: Final = 100.0
 """How many times the tolerances [1] a coarse frame may be off when the next is started from it."""
 ROUGH_STEP: Final = 1e-3
 """The same where there is a preferred pose: largest change [rad] that may be left to do."""
+BETWEEN: Final = 12
+"""Most iterations from a start between known frames towards a preferred pose: where more are needed they
+lie on different branches, and the frame before leads on better."""
 FAR: Final = 2.0
 """Largest change of a channel [rad] from one known frame to the next between which is interpolated."""
 
@@ -224,8 +227,13 @@ class SequenceJob:
         yield from self._coarse_to_fine(chunk, options)
         # A pose that misses targets lies on one of more branches than one that meets them: on that of the
         # frame before it.
-        for frame in chunk[~self._course.solved[chunk]]:
-            self._course.search(int(frame), self._course.values[frame - 1][None], options)
+        course = self._course
+        for frame in chunk[~course.solved[chunk]]:
+            start = course.values[frame - 1][None]
+            if course.goal.wish and course.met[frame - 1]:
+                course.take(frame[None], course.attempt(frame[None], start))
+            if not course.met[frame]:
+                course.search(int(frame), start, options)
             yield self._part
 
     def _solve_choosing(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
@@ -254,6 +262,9 @@ class SequenceJob:
     def _coarse_to_fine(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
         """Try to meet all tasks in frames that follow one another."""
         before = int(chunk[0]) - 1
+        between = self._course.goal
+        if between.wish:
+            between = replace(between, max_iterations=min(BETWEEN, between.max_iterations))
         oldest, left = max(before - 1, 0), chunk
         for stride in STRIDES:
             now = (left % stride == 0) | (left == chunk[-1])
@@ -265,7 +276,7 @@ class SequenceJob:
                 yield from self._solve_coarse(before, frames, starts, options)
             else:
                 known = oldest + np.flatnonzero(self._course.solved[oldest : chunk[-1] + 1])
-                self._course.take(frames, self._course.attempt(frames, self._between(known, frames)))
+                self._course.take(frames, self._course.attempt(frames, self._between(known, frames), between))
             yield self._part
 
     def _solve_coarse(
