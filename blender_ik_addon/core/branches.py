@@ -40,7 +40,7 @@ APART: Final = 10.0
 SAME_TARGETS: Final = 0.02
 """Way of the targets in a frame [1], in scaled units, that is no leap in any case."""
 
-FOLLOWING: Final = 12
+FOLLOWING: Final = 8
 """Most iterations for that: on a branch that goes on few are needed."""
 
 
