@@ -53,7 +53,7 @@ ROUGH: Final = 100.0
 """How many times the tolerances [1] a coarse frame may be off when the next is started from it."""
 ROUGH_STEP: Final = 1e-3
 """The same where there is a preferred pose: largest change [rad] that may be left to do."""
-BETWEEN: Final = 12
+BETWEEN: Final = 20
 """Most iterations from a start between known frames towards a preferred pose: where more are needed they
 lie on different branches, and the frame before leads on better."""
 FAR: Final = 2.0
