@@ -46,6 +46,12 @@ FOLLOWING: Final = 8
 
 FAST: Final = 0.15
 """Largest change of a channel [rad] in a frame from which a pose need not lead straight on."""
+STEEP: Final = 2.0
+"""How many times as much as is usual around it a pose changes by the way of its targets, to be looked at [1]."""
+STRAIGHT: Final = 20
+"""Most iterations in which a pose leads straight to that of the next frame."""
+ON_ITS_WAY: Final = 0.25
+"""Part of a step [1] that may be left where an attempt to go it has not ended."""
 DEARER: Final = 2.0
 """How many times as far from the preferred pose, by ½|w|² [1], a branch is that is left for another."""
 MISSED: Final = 1e6
@@ -150,22 +156,48 @@ class Branches:
         return grouped(frames[~self.leaps(frames)])
 
     def changes(self) -> Iterator[int]:
-        """Frames to which the motion goes over without a jump: poses of which none leads to the other."""
+        """Frames to which the motion goes over without a jump: from poses of which none leads to the other."""
         course = self._course
-        inside = (frame for frame in self._borders if 0 < frame < len(course.values))
-        frames = np.array(sorted(set(inside).difference(sudden(course.values.steps()).tolist())), np.int64)
-        before, after = course.values[frames - 1], course.values[frames]
-        far = np.abs(after - before).max(axis=1, initial=0.0) > NO_JUMP
-        frames = frames[far & course.met[frames - 1] & course.met[frames]]
-        frames = frames[~self.leaps(frames)]
+        borders = [frame for frame in self._borders if 0 < frame < len(course.values)]
+        frames = np.unique(np.concatenate([np.array(borders, np.int64), self._steep()]))
+        frames = np.setdiff1d(frames, sudden(course.values.steps()))
+        frames = frames[course.met[frames - 1] & course.met[frames]]
+        sizes = course.values.steps()[frames - 1]
+        far = sizes > NO_JUMP
+        frames, sizes = frames[far], sizes[far]
+        stays = ~self.leaps(frames)
+        frames, sizes = frames[stays], np.tile(sizes[stays], 2)
         if not len(frames):
             return
         both = np.concatenate([frames - 1, frames])
         values = course.values[both]
         found = course.attempt(both, np.roll(values, len(frames), axis=0))
-        agrees = np.abs(found.values - values).max(axis=1, initial=0.0) <= AGREE
-        met, led = found.met.reshape(2, -1), (found.met & agrees).reshape(2, -1)
-        yield from frames[met.any(axis=0) & ~led.any(axis=0)].tolist()
+        off = np.abs(found.values - values).max(axis=1, initial=0.0)
+        # Where the minimum ends on the way a pose falls to the next one, if it gets there.
+        straight = (off <= AGREE) & (found.iterations <= STRAIGHT)
+        leads = np.where(found.met, straight, off <= ON_ITS_WAY * sizes).reshape(2, -1)
+        yield from frames[~leads.any(axis=0)].tolist()
+
+    def _steep(self) -> IntArray:
+        """Frames to which the motion goes far, as its targets do not, by what is usual around them, (f,)."""
+        steps = self._course.values.steps()
+        fast = np.flatnonzero(steps > FAST) + 1
+        if not len(fast):
+            return fast
+        around = np.unique(fast[:, None] + np.arange(-NEIGHBOURS, NEIGHBOURS + 1))
+        around = around[(around > 0) & (around <= len(steps))]
+        gains = np.zeros(len(steps))
+        gains[around - 1] = steps[around - 1] / (self._target_steps(around) + SAME_TARGETS)
+        return fast[gains[fast - 1] > STEEP * usual_steps(gains, fast - 1)]
+
+    def _target_steps(self, frames: IntArray) -> FloatArray:
+        """Way of the targets to each of some frames, in scaled units, (f,)."""
+        # From the same pose: where targets are missed it would move on although they do not.
+        before = self._course.values[frames - 1]
+        here, there = (
+            self._course.objective.select(some).stand(before).residual for some in (frames, frames - 1)
+        )
+        return np.linalg.norm(here - there, axis=1)
 
     @property
     def _leaping(self) -> IntArray:
@@ -182,12 +214,7 @@ class Branches:
             around = np.arange(
                 max(first - NEIGHBOURS, 1), min(last + NEIGHBOURS + 1, len(self._course.values))
             )
-            before = self._course.values[around - 1]
-            # From the same pose: where targets are missed it would move on although they do not.
-            residuals = [
-                self._course.objective.select(some).stand(before).residual for some in (around, around - 1)
-            ]
-            moves = np.linalg.norm(residuals[0] - residuals[1], axis=1)
+            moves = self._target_steps(around)
             there: BoolArray = np.isin(around, frames)
             usual = float(np.median(moves[~there])) if not there.all() else 0.0
             leap |= np.isin(frames, around[there & (moves > JUMP * usual + SAME_TARGETS)])
