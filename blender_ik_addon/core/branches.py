@@ -47,7 +47,7 @@ FOLLOWING: Final = 8
 FAST: Final = 0.15
 """Largest change of a channel [rad] in a frame from which a pose need not lead straight on."""
 STEEP: Final = 2.0
-"""How many times as much as is usual around it a pose changes by the way of its targets, to be looked at [1]."""
+"""How many times as far as is usual around it a pose goes, by the way of its targets, to be looked at [1]."""
 STRAIGHT: Final = 20
 """Most iterations in which a pose leads straight to that of the next frame."""
 ON_ITS_WAY: Final = 0.25
@@ -156,7 +156,7 @@ class Branches:
         return grouped(frames[~self.leaps(frames)])
 
     def changes(self) -> Iterator[int]:
-        """Frames to which the motion goes over without a jump: from poses of which none leads to the other."""
+        """Frames to which the motion goes over without a jump: none of the two poses leads to the other."""
         course = self._course
         borders = [frame for frame in self._borders if 0 < frame < len(course.values)]
         frames = np.unique(np.concatenate([np.array(borders, np.int64), self._steep()]))
@@ -175,8 +175,8 @@ class Branches:
         off = np.abs(found.values - values).max(axis=1, initial=0.0)
         # Where the minimum ends on the way a pose falls to the next one, if it gets there.
         straight = (off <= AGREE) & (found.iterations <= STRAIGHT)
-        leads = np.where(found.met, straight, off <= ON_ITS_WAY * sizes).reshape(2, -1)
-        yield from frames[~leads.any(axis=0)].tolist()
+        leads = np.logical_or(found.met & straight, ~found.met & (off <= ON_ITS_WAY * sizes))
+        yield from frames[~(leads[: len(frames)] | leads[len(frames) :])].tolist()
 
     def _steep(self) -> IntArray:
         """Frames to which the motion goes far, as its targets do not, by what is usual around them, (f,)."""

@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 
 from .arrays import FloatArray, IntArray
 from .branches import Branches
-from .course import AGREE, Course
+from .course import Course
 from .motion import step_sizes
+from .newton import Goal
 from .options import SolverOptions, with_overrides
 from .problem import Problem
 from .skeleton import Pose
@@ -53,9 +54,9 @@ ROUGH: Final = 100.0
 """How many times the tolerances [1] a coarse frame may be off when the next is started from it."""
 ROUGH_STEP: Final = 1e-3
 """The same where there is a preferred pose: largest change [rad] that may be left to do."""
-BETWEEN: Final = 20
-"""Most iterations from a start between known frames towards a preferred pose: where more are needed they
-lie on different branches, and the frame before leads on better."""
+NEAR: Final = 20
+"""Most iterations from a pose beside the answer towards a preferred one. Where more are needed between known
+frames these lie on different branches, and the frame before leads on better."""
 FAR: Final = 2.0
 """Largest change of a channel [rad] from one known frame to the next between which is interpolated."""
 
@@ -231,7 +232,7 @@ class SequenceJob:
         for frame in chunk[~course.solved[chunk]]:
             start = course.values[frame - 1][None]
             if course.goal.wish and course.met[frame - 1]:
-                course.take(frame[None], course.attempt(frame[None], start))
+                course.take(frame[None], course.attempt(frame[None], start, self._near_goal))
             if not course.met[frame]:
                 course.search(int(frame), start, options)
             yield self._part
@@ -259,12 +260,15 @@ class SequenceJob:
             begin += 1
             yield self._part
 
+    @property
+    def _near_goal(self) -> Goal:
+        """The goal of attempts from poses beside their answers."""
+        goal = self._course.goal
+        return replace(goal, max_iterations=min(NEAR, goal.max_iterations)) if goal.wish else goal
+
     def _coarse_to_fine(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
         """Try to meet all tasks in frames that follow one another."""
         before = int(chunk[0]) - 1
-        between = self._course.goal
-        if between.wish:
-            between = replace(between, max_iterations=min(BETWEEN, between.max_iterations))
         oldest, left = max(before - 1, 0), chunk
         for stride in STRIDES:
             now = (left % stride == 0) | (left == chunk[-1])
@@ -276,7 +280,9 @@ class SequenceJob:
                 yield from self._solve_coarse(before, frames, starts, options)
             else:
                 known = oldest + np.flatnonzero(self._course.solved[oldest : chunk[-1] + 1])
-                self._course.take(frames, self._course.attempt(frames, self._between(known, frames), between))
+                self._course.take(
+                    frames, self._course.attempt(frames, self._between(known, frames), self._near_goal)
+                )
             yield self._part
 
     def _solve_coarse(

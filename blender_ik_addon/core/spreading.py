@@ -38,7 +38,7 @@ EVEN: Final = 0.9
 """Part of the largest step [1] that is left when that brings little more."""
 
 SMOOTH: Final = 1e-3
-"""Largest change [rad] that may be left to do on the way to a smooth pose: there is nothing exact about it."""
+"""Largest change [rad] that may be left to do on the way to a smooth pose: nothing about it is exact."""
 
 SNAP: Final = 2.0
 """As JUMP [1], where a target goes out of reach or comes back: there a limb stretches infinitely fast."""
