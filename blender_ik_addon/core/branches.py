@@ -10,6 +10,9 @@ A branch can also end where targets cannot be met on it any more, although they 
 that are missed are tried from the pose after them, and as single poses are, from where the motion started;
 from what is found the branch is followed to both sides. That asks for a preferred pose: without one nothing
 would lead from such a frame to those beside it.
+
+Branches at all jumps are followed in step (`lockstep`). Where two of them meet at the least cost is not looked
+at again: that would find what has been found.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray
 from .continuity import JUMP, NEIGHBOURS, NO_JUMP, OTHER_NAME, grouped, renamed, sudden, usual_steps
 from .course import AGREE, Course
+from .falling import falls
 from .lockstep import Asked, Asking, answered, finished
 from .motion import step_sizes
 from .newton import Attempt, Goal
@@ -50,8 +54,6 @@ STEEP: Final = 2.0
 """How many times as far as is usual around it a pose goes, by the way of its targets, to be looked at [1]."""
 STRAIGHT: Final = 20
 """Most iterations in which a pose leads straight to that of the next frame."""
-ON_ITS_WAY: Final = 0.25
-"""Part of a step [1] that may be left where an attempt to go it has not ended."""
 DEARER: Final = 2.0
 """How many times as far from the preferred pose, by ½|w|² [1], a branch is that is left for another."""
 MISSED: Final = 1e6
@@ -156,27 +158,26 @@ class Branches:
         return grouped(frames[~self.leaps(frames)])
 
     def changes(self) -> Iterator[int]:
-        """Frames to which the motion goes over without a jump: none of the two poses leads to the other."""
+        """Frames to which the motion goes over without a jump: by poses that do not lead there, or in a fall."""
         course = self._course
-        borders = [frame for frame in self._borders if 0 < frame < len(course.values)]
-        frames = np.unique(np.concatenate([np.array(borders, np.int64), self._steep()]))
+        borders = np.array([frame for frame in self._borders if 0 < frame < len(course.values)], np.int64)
+        frames = np.unique(np.concatenate([borders, self._steep()]))
         frames = np.setdiff1d(frames, sudden(course.values.steps()))
         frames = frames[course.met[frames - 1] & course.met[frames]]
-        sizes = course.values.steps()[frames - 1]
-        far = sizes > NO_JUMP
-        frames, sizes = frames[far], sizes[far]
-        stays = ~self.leaps(frames)
-        frames, sizes = frames[stays], np.tile(sizes[stays], 2)
+        frames = frames[course.values.steps()[frames - 1] > NO_JUMP]
+        frames = frames[~self.leaps(frames)]
         if not len(frames):
             return
         both = np.concatenate([frames - 1, frames])
         values = course.values[both]
         found = course.attempt(both, np.roll(values, len(frames), axis=0))
-        off = np.abs(found.values - values).max(axis=1, initial=0.0)
-        # Where the minimum ends on the way a pose falls to the next one, if it gets there.
-        straight = (off <= AGREE) & (found.iterations <= STRAIGHT)
-        leads = np.logical_or(found.met & straight, ~found.met & (off <= ON_ITS_WAY * sizes))
-        yield from frames[~(leads[: len(frames)] | leads[len(frames) :])].tolist()
+        agrees = np.abs(found.values - values).max(axis=1, initial=0.0) <= AGREE
+        met, led = (some.reshape(2, -1) for some in (found.met, found.met & agrees))
+        straight = (led & (found.iterations.reshape(2, -1) <= STRAIGHT)).any(axis=0)
+        apart = np.isin(frames, borders) & met.any(axis=0) & ~led.any(axis=0)
+        for frame in frames[apart | ~straight].tolist():
+            if apart[frames == frame].any() or (not course.system.alternatives and falls(course, frame)):
+                yield frame
 
     def _steep(self) -> IntArray:
         """Frames to which the motion goes far, as its targets do not, by what is usual around them, (f,)."""

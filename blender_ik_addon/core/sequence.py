@@ -7,8 +7,8 @@ cubic through these: on a smooth motion the last start is nearly the answer. Wha
 (`newton`) does not meet, out of reach or blocked by limits, is searched for in the end, each frame from the
 one before it.
 
-**One branch.** Targets can be met by more than one pose, and a motion should not jump between them. A coarse
-frame is solved again from the one before it until both agree. Where a step is out of proportion all the same
+**One branch.** Targets can be met by more than one pose, and a motion should not jump between them. So coarse
+frames lead on one after the other, and only what is left to make them exact is done for all at once. Where a step is out of proportion all the same
 its branches are followed (`branches`). What is left of the jump is spread over frames around it, in the room
 that the tasks leave (`spreading`), and told.
 
