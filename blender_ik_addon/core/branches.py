@@ -11,8 +11,8 @@ that are missed are tried from the pose after them, and as single poses are, fro
 from what is found the branch is followed to both sides. That asks for a preferred pose: without one nothing
 would lead from such a frame to those beside it.
 
-Branches at all jumps are followed in step (`lockstep`). Where two of them meet at the least cost is not looked
-at again: that would find what has been found.
+Branches at all jumps are followed in step (`lockstep`). Where two of them meet at the least cost is not
+looked at again: that would find what has been found.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Branches:
         return grouped(frames[~self.leaps(frames)])
 
     def changes(self) -> Iterator[int]:
-        """Frames to which the motion goes over without a jump: by poses that do not lead there, or in a fall."""
+        """Frames to which the motion goes over without a jump: to where no pose leads, or in a fall."""
         course = self._course
         borders = np.array([frame for frame in self._borders if 0 < frame < len(course.values)], np.int64)
         frames = np.unique(np.concatenate([borders, self._steep()]))

@@ -2,15 +2,15 @@
 """Many frames: solved together where that serves, by operations on arrays over the frame axis.
 
 **From coarse to fine.** The first frame is searched for like a single pose. Then, chunk by chunk, every 16th
-frame is solved from the pose before the chunk, every 4th from a cubic through those, and the rest from a
-cubic through these: on a smooth motion the last start is nearly the answer. What one attempt for all frames
-(`newton`) does not meet, out of reach or blocked by limits, is searched for in the end, each frame from the
-one before it.
+frame is solved from the one before it, every 4th from a cubic through those, and the rest from a cubic
+through these: on a smooth motion the last start is nearly the answer. What one attempt for all frames
+(`newton`) does not meet is attempted once more from the frame before it, and what is not met so either, out
+of reach or blocked by limits, is searched for from there.
 
 **One branch.** Targets can be met by more than one pose, and a motion should not jump between them. So coarse
-frames lead on one after the other, and only what is left to make them exact is done for all at once. Where a step is out of proportion all the same
-its branches are followed (`branches`). What is left of the jump is spread over frames around it, in the room
-that the tasks leave (`spreading`), and told.
+frames lead on one after the other, and what is left to make them exact is done for all at once. Where a step
+is out of proportion all the same its branches are followed (`branches`). What is left of the jump is spread
+over frames around it, in the room that the tasks leave (`spreading`), and told.
 
 With a preferred pose the answer to a frame is a function of its targets and of the branch alone, apart from
 frames over which a jump is spread: neither direction nor the size of chunks shows. Without, what is left free
