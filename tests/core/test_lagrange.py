@@ -324,6 +324,21 @@ def test_where_the_cost_bends_down_it_goes_down_to_the_radius(rng: np.random.Gen
     assert (model < 0.0).all()
 
 
+def test_where_a_channel_does_not_bend_at_all_the_other_frames_are_solved_as_before(
+    rng: np.random.Generator,
+) -> None:
+    """The matrix of one frame is singular to the last digit."""
+    conditions = random_conditions(rng, missing=0.0, wish=1.0)
+    before, _, _ = solved(conditions, no_box(conditions))
+    assert conditions.away is not None
+    conditions.jacobian[3, :, 7] = conditions.away[3, 7] = 0.0
+    hessians(conditions)[3, 7, :] = hessians(conditions)[3, :, 7] = 0.0
+    step, _, _ = solved(conditions, no_box(conditions))
+    others = np.arange(FRAMES) != 3
+    assert_allclose(step.change[others], before.change[others], rtol=1e-9)
+    assert np.isfinite(step.change).all() and step.change[3, 7] == 0.0
+
+
 @each_seed
 def test_whatever_the_curvature_it_descends_and_is_newtons_unless_it_ends_at_the_radius(seed: int) -> None:
     rng = np.random.default_rng(seed)
