@@ -37,7 +37,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import FloatArray, IntArray, frozen
+from .arrays import BoolArray, FloatArray, IntArray, frozen
 from .errors import IKError
 
 EULER_ORDERS = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
@@ -389,7 +389,7 @@ def euler_within(
     broken = outside(both).sum(axis=-1)
     away = np.square(both - reference).sum(axis=-1)
     alike = np.abs(broken[1] - broken[0]) <= LIMIT_NOISE
-    second_fits = np.where(alike, away[1] < away[0], broken[1] < broken[0])
+    second_fits: BoolArray = (broken[1] < broken[0]) & ~alike | (away[1] < away[0]) & alike
     np.copyto(both[0], both[1], where=second_fits[..., None])
     return both[0]
 
