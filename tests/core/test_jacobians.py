@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from blender_ik_addon import core
 from blender_ik_addon.core import (
@@ -292,6 +292,8 @@ def assert_jacobian(system: System, values: Array, directions: Array | None = No
     """Jacobians of all levels along all channels or some directions (k, nv)."""
     along = np.eye(system.size) if directions is None else directions
     levels = system.linearize(placed(system, values))
+    stacked = system.stacked_jacobian(placed(system, values))
+    assert_array_equal(stacked, np.concatenate([level.jacobian for level in levels], axis=1))
     residuals = system.residuals(placed(system, nudged(values, along)))
     for level, residual, now in zip(levels, residuals, system.residuals(placed(system, values)), strict=True):
         assert_allclose(level.residual, now, atol=1e-13)

@@ -75,15 +75,15 @@ class CarriedRows(PointRows):
             self._missed = posed, self._points(posed) - targets
         return self._missed[1]
 
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Residual and Jacobian."""
+    def jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """How the points move against the places that are carried, weighted, (F, m, nv)."""
         jacobian = posed.point_jacobian(self._anchors, self._points(posed))
         jacobian = jacobian - posed.point_jacobian(self._carriers, self._carried(posed))
-        return self.residual(posed), self._rows(jacobian if self._plain else self._weights @ jacobian)
+        return self._rows(jacobian if self._plain else self._weights @ jacobian)
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """That of the points: targets that move have no other."""
-        return self.linearize(posed)[1]
+        return self.jacobian(posed)
 
     def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
         """Exact, from the second derivatives of the points."""
