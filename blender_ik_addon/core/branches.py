@@ -110,9 +110,8 @@ class Branches:
                 self._go_over_best(self._followed(last + 1, -1))
                 yield
             left = np.arange(first, last + 1)
-            left = left[~course.met[left] & ~course.beyond[left]]
-            if len(left):
-                self._seed(left)
+            # What one frame leads to need not be all: as long as another is met, go on with those left.
+            while len(left := left[~course.met[left] & ~course.beyond[left]]) and self._seed(left):
                 yield
 
     def _begin_anew(self, leaps: IntArray) -> None:
@@ -126,8 +125,12 @@ class Branches:
                 self._put(frame, found)
                 self._follow_seed(frame)
 
-    def _seed(self, missed: IntArray) -> None:
-        """Try some of the frames of a missed stretch, (f,), as single poses are, and follow what is found."""
+    def _seed(self, missed: IntArray) -> bool:
+        """Try some of the frames of a missed stretch, (f,), as single poses are, and follow what is found.
+
+        Returns:
+            Whether any of them is met.
+        """
         course = self._course
         starts = np.broadcast_to(course.start, (len(missed), course.system.size))
         found = course.attempt(missed, starts)
@@ -140,12 +143,13 @@ class Branches:
             start = course.values[after] if course.met[after] else course.start
             single = course.solution(frame, start[None], course.options)
             if not single.reached:
-                return
+                return False
             self._put(frame, single)
         met = np.zeros(len(course.values), dtype=np.bool_)
         met[missed] = course.met[missed]
         for first, last in _runs(met):
             self._follow_seed(first, last)
+        return True
 
     def _follow_seed(self, first: int, last: int | None = None) -> None:
         """Follow to both sides what was found for some frames by themselves."""
