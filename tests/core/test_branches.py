@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Branches of a motion: how they are followed, and which changes are told."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -60,6 +61,31 @@ def test_a_branch_is_followed_closely_where_the_motion_is_far_dearer(
     for _ in Branches(course).join():
         pass
     assert_allclose(course.values[np.arange(FRAMES)], cheap, atol=1e-5)
+
+
+def test_frames_of_a_missed_stretch_are_tried_as_long_as_they_are_met() -> None:
+    """Also where neither an attempt for all of them helps nor what one of them leads to."""
+    course, _, _ = bent_arm()
+    missed = np.arange(3, 8)
+    course.met[missed] = False
+    attempt = course.attempt
+
+    def in_vain(*args, **options) -> Attempt:
+        found = attempt(*args, **options)
+        return replace(found, met=np.zeros_like(found.met))
+
+    course.attempt = in_vain  # type: ignore[method-assign]
+    tried: list[int] = []
+    solution = course.solution
+
+    def counted(frame: int, *args, **options):
+        tried.append(frame)
+        return solution(frame, *args, **options)
+
+    course.solution = counted  # type: ignore[method-assign]
+    for _ in Branches(course).enter():
+        pass
+    assert course.met.all() and sorted(tried) == missed.tolist()
 
 
 def test_pieces_of_work_in_step_find_what_each_finds_alone() -> None:
