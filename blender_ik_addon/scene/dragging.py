@@ -36,7 +36,7 @@ from .carried_targets import bring_target, carried_task, carriers, coming_along
 from .drag_reports import DragError, DragReport, told
 from .effector_properties import PINNABLE
 from .effectors import Effector, orientations
-from .grabbing import movable_for, read_effectors
+from .grabbing import movable_for, read_tasks
 from .holding import Held, first_holds, limbs_and_hips
 from .keying import auto_key
 from .outcome import DRAGGED, measured_report, show
@@ -93,7 +93,7 @@ class Drag:
         depsgraph.update()
         self._uid = armature_object.session_uid
         self._bone = bone
-        rig, self._effectors, groups = read_effectors(armature_object, depsgraph)
+        rig, self._effectors, groups = read_tasks(armature_object, depsgraph)
         if rig is not None:
             self._armature = rig.armature
         else:

@@ -15,7 +15,7 @@ from .reports import listed
 from .rig import Rig
 
 
-def read_effectors(
+def read_tasks(
     armature_object: Object, depsgraph: Depsgraph
 ) -> tuple[Rig | None, tuple[Effector, ...], list[tuple[Task, ...]]]:
     """Read the enabled effectors, and the tasks of each that take part; no rig where there are none."""
