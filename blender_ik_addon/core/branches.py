@@ -98,6 +98,10 @@ class Branches:
             if not news:
                 break
             seen.update((yield from self._join(news)))
+        for frame in self._strayed():
+            self._go_over_best(self._followed(frame - 1, +1))
+            self._go_over_best(self._followed(frame, -1))
+            yield
 
     def enter(self) -> Iterator[None]:
         """Look for branches on which frames are met that are missed; gives control back now and then."""
@@ -182,6 +186,24 @@ class Branches:
         for frame in frames[apart | ~straight].tolist():
             if apart[frames == frame].any() or (not course.system.alternatives and falls(course, frame)):
                 yield frame
+
+    def _strayed(self) -> list[int]:
+        """Frames to which the motion goes far in proportion, where a pose beside leads to a nearer one."""
+        course = self._course
+        if not course.goal.wish or course.system.alternatives:
+            return []
+        frames = np.setdiff1d(self._steep(), sudden(course.values.steps()))
+        frames = frames[course.met[frames - 1] & course.met[frames]]
+        frames = frames[~self.leaps(frames)]
+        if not len(frames):
+            return []
+        both = np.concatenate([frames - 1, frames])
+        values = course.values[both]
+        beside = np.roll(values, len(frames), axis=0)
+        found = course.attempt(both, beside)
+        nearer = np.abs(found.values - beside).max(axis=1) + AGREE < np.abs(values - beside).max(axis=1)
+        strayed = (found.met & nearer).reshape(2, -1).any(axis=0)
+        return [int(frame) for frame in frames[strayed]]
 
     def _steep(self) -> IntArray:
         """Frames to which the motion goes far, as its targets do not, by what is usual around them, (f,)."""
@@ -289,7 +311,10 @@ class Branches:
         """Take a branch as far as that costs least, if it is met where the motion is not, or far cheaper."""
         if not len(branch.frames):
             return
-        energy = self._costs(branch) + self._gaps(branch)
+        costs = self._costs(branch)
+        energy = costs + self._gaps(branch)
+        if branch.all_the_way:  # there the motion goes on from it
+            energy[-1] = costs[-1]
         end = int(energy.argmin())
         if energy[end] < 0.0:
             best = branch.first(end + 1)

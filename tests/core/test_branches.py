@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from blender_ik_addon.core import Pose, Problem, ReachPoint, SolverOptions, Tracker, branches, solve_sequence
+from blender_ik_addon.core import (
+    Pose,
+    Problem,
+    ReachPoint,
+    SolverOptions,
+    Tracker,
+    branches,
+    continuity,
+    solve_sequence,
+)
 from blender_ik_addon.core.branches import Branches
 from blender_ik_addon.core.course import Course
 from blender_ik_addon.core.lockstep import Asked, Asking, answered, finished
@@ -58,6 +67,19 @@ def test_a_branch_is_followed_closely_where_the_motion_is_far_dearer(
     assert (2.0 * course.wishes(cheap) < course.wishes(dear)).all()
     course.values[:5] = cheap[:5]
     monkeypatch.setattr(branches, "FOLLOWING", iterations)
+    for _ in Branches(course).join():
+        pass
+    assert_allclose(course.values[np.arange(FRAMES)], cheap, atol=1e-5)
+
+
+def test_frames_that_stray_are_brought_back_where_no_step_is_out_of_proportion(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    course, cheap, dear = bent_arm()
+    for number in range(FRAMES):
+        course.values[number] = dear[number] if 4 <= number < 7 else cheap[number]
+    monkeypatch.setattr(continuity, "JUMP", np.inf)
+    assert not Branches(course).jumps()
     for _ in Branches(course).join():
         pass
     assert_allclose(course.values[np.arange(FRAMES)], cheap, atol=1e-5)
