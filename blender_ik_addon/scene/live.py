@@ -12,6 +12,7 @@ mended.
 """
 
 import logging
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -21,7 +22,7 @@ from bpy.app.handlers import persistent
 from bpy.types import Depsgraph, Object, Scene, ViewLayer
 
 from ..core import IKError
-from . import following
+from . import fields, following
 from .following import Occasion
 from .properties import settings_of
 
@@ -51,6 +52,8 @@ class _Again:
     """Whether it is being done: then the handlers have nothing to do."""
     restless: bool = False
     """Whether the bodies that were looked at last are to be looked at again."""
+    field_is_held: bool = False
+    """Whether a number field may still be dragged: nobody tells when it is let go."""
 
 
 _AGAIN: Final = _Again()
@@ -74,8 +77,14 @@ def problem_of(armature_object: Object) -> str:
 @persistent
 def _after_update(scene: Scene, depsgraph: Depsgraph) -> None:
     """Follow what the user, a script or undo has moved."""
-    if not _AGAIN.running:
-        _follow_all(depsgraph, _user_occasion(again=bpy.app.timers.is_registered(_look_again)))
+    if _AGAIN.running:
+        return
+    # Scripts that update the scene get what a solve gives, whatever is under the mouse.
+    if fields.is_called_by_blender(sys._getframe()) and _field_is_edited(depsgraph):
+        _AGAIN.field_is_held = True
+        _follow_all(depsgraph, Occasion.GESTURE)
+    else:
+        _follow_all(depsgraph, _user_occasion(again=_will_look_again()))
 
 
 @persistent
@@ -90,7 +99,16 @@ def _forget(*_: object) -> None:
 
     Before undo and not after it, because Blender updates the scene in between.
     """
+    _AGAIN.field_is_held = False
     following.forget()
+
+
+@persistent
+def _after_load(*_: object) -> None:
+    """Look at bodies that were saved on their way, or whose targets were moved where nobody looked."""
+    _forget()
+    if not bpy.app.background and not bpy.app.timers.is_registered(_look_first):
+        bpy.app.timers.register(_look_first, first_interval=0.0)
 
 
 def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
@@ -121,7 +139,7 @@ def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
         scene: Any = depsgraph.scene
         _AGAIN.places.add((scene.name, view_layer.name))
         # Without a window there are no timers: there another look is the next update.
-        if not bpy.app.background and not bpy.app.timers.is_registered(_look_again):
+        if not bpy.app.background and not _will_look_again():
             bpy.app.timers.register(_look_again, first_interval=0.0)
 
 
@@ -148,7 +166,7 @@ def _look_again() -> float | None:
     something waits is noted in the file: where this look is lost, the next update solves at once.
     """
     if _AGAIN.occasion is not Occasion.FRAME:
-        _AGAIN.occasion = _user_occasion(again=True)
+        _AGAIN.occasion = Occasion.GESTURE if _AGAIN.field_is_held else _user_occasion(again=True)
     found = [
         bpy.data.scenes[scene].view_layers.get(layer)
         for scene, layer in _AGAIN.places
@@ -169,19 +187,27 @@ def _look_again() -> float | None:
         _AGAIN.running = False
     lives = [found for view_layer in view_layers for found in live_armatures(view_layer)]
     if _AGAIN.occasion is Occasion.GESTURE and any(_waits_for_the_tool(found) for found in lives):
-        return TOOL_PAUSE if all(following.is_settled(found) for found in lives) else STEP_PAUSE
+        if not all(following.is_settled(found) or problem_of(found) for found in lives):
+            return STEP_PAUSE
+        _AGAIN.field_is_held = False  # or it is held still: dragged on, it is noticed again
+        return TOOL_PAUSE
     if _AGAIN.occasion is Occasion.ENDING and any(_goes_on(found) for found in lives):
         return STEP_PAUSE
     _AGAIN.places.clear()
+    _AGAIN.field_is_held = False
     return None
 
 
-def _look_first() -> None:
-    """Let bodies follow what was moved while nobody looked: before the extension was enabled."""
+def _look_first() -> float | None:
+    """Let bodies follow what was moved while nobody looked: before the extension was enabled, or elsewhere."""
     for window in bpy.context.window_manager.windows:
         _AGAIN.places.add((window.scene.name, window.view_layer.name))
     _AGAIN.occasion = Occasion.USER
-    _look_again()
+    return _look_again()
+
+
+def _will_look_again() -> bool:
+    return any(bpy.app.timers.is_registered(look) for look in (_look_again, _look_first))
 
 
 def _goes_on(armature_object: Object) -> bool:
@@ -220,11 +246,23 @@ def _user_occasion(*, again: bool) -> Occasion:
 def _gesture_is_running() -> bool:
     """Whether a tool moves things under the mouse; while an animation plays each frame is final."""
     windows: Any = bpy.context.window_manager.windows
-    if any(window.screen.is_animation_playing for window in windows):
-        return False
-    return any(
+    return not _is_playing() and any(
         operator.bl_idname.startswith(GESTURES) for window in windows for operator in window.modal_operators
     )
+
+
+def _field_is_edited(depsgraph: Depsgraph) -> bool:
+    """Whether the user has just changed something with a button, as a number field that is dragged."""
+    # Without anybody live this is not looked for: it takes longer than all the rest.
+    view_layer: Any = depsgraph.view_layer
+    lives = any(True for _ in live_armatures(view_layer))
+    return (
+        lives and not bpy.app.background and not _is_playing() and fields.edited_block(depsgraph) is not None
+    )
+
+
+def _is_playing() -> bool:
+    return any(window.screen.is_animation_playing for window in bpy.context.window_manager.windows)
 
 
 def _redraw() -> None:
@@ -240,7 +278,7 @@ _HANDLERS: Final = (
     ("frame_change_post", _after_frame_change),
     ("undo_pre", _forget),
     ("redo_pre", _forget),
-    ("load_post", _forget),
+    ("load_post", _after_load),
 )
 
 
@@ -263,4 +301,5 @@ def unregister() -> None:
         if bpy.app.timers.is_registered(look):
             bpy.app.timers.unregister(look)
     _AGAIN.places.clear()
+    _AGAIN.field_is_held = False
     following.forget()

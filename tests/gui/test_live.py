@@ -17,6 +17,9 @@ STEPS = 30
 
 LARGEST_TURN = 15.0
 """By how much a bone may turn between two updates on that way [degrees]; the spine turns by 10."""
+FIELD_WAY = 8
+"""By how much a number field is dragged to where no arm gets [pixels]: the field says how far that is."""
+
 LARGEST_TURN_AT_REST = 6.0
 """The same once the tool has ended, on the way to the strict answer [degrees]."""
 
@@ -82,6 +85,62 @@ class Live(InWindow):
         self.window.settle(20)
         self.assertEqual(self.value("list(target('hand.L').location)"), there)
         self.assertEqual(self.value("bits()"), before)
+
+    def field(self) -> tuple[float, float]:
+        """The middle of the number field for how far left the selected object is, in the sidebar."""
+        self.run_in_blender("area.spaces.active.show_region_ui = True")
+        self.run_in_blender("sidebar.active_panel_category = 'Item'")
+        self.window.settle()
+        x, y, width, height = self.value("[sidebar.x, sidebar.y, sidebar.width, sidebar.height]")
+        found = []
+        for down in range(10, height, 7):
+            place = (x + 0.45 * width, y + height - down)
+            self.window.move(place)
+            self.window.run(
+                "with bpy.context.temp_override(window=window, area=area, region=sidebar):\n"
+                "    under = bpy.context.property"
+            )
+            if self.value("under and [under[1], under[2]]") == ["location", 0]:
+                found.append(place)
+            elif found:
+                break
+        self.assertTrue(found, "the sidebar has no field for the location")
+        return found[len(found) // 2]
+
+    def drag_field(self, place: tuple[float, float]) -> None:
+        """Drag a number field, finely, and do not let go."""
+        self.window.move(place)
+        self.window.press()
+        self.window.key("shift", how="keydown")
+        self.window.drag(place, (place[0] + FIELD_WAY, place[1]), steps=FIELD_WAY)
+        self.window.key("shift", how="keyup")
+        self.assertEqual(self.value("running()"), [])
+
+    def test_a_number_field_out_of_reach_is_dragged_without_jumps(self) -> None:
+        self.run_in_blender("take('hand.L')")
+        field = self.field()
+        before, there = self.value("bits()"), self.value("list(target('hand.L').location)")
+        self.run_in_blender(WATCH)
+        try:
+            self.drag_field(field)
+            self.assertGreater(self.value("away('hand.L')"), 0.05)
+            self.assertGreater(self.value("sum(turned)"), 30.0)
+            self.assertLess(self.value("max(turned)"), LARGEST_TURN)
+            self.window.key("Escape")
+            self.window.release()
+            self.assertEqual(self.value("list(target('hand.L').location)"), there)
+            self.assertEqual(self.value("bits()"), before)
+            self.run_in_blender("turned.clear()")
+            self.drag_field(field)
+            self.window.release()
+            self.wait_while("underway()")
+            self.assertLess(self.value("max(turned)"), LARGEST_TURN)
+        finally:
+            self.window.run("bpy.app.handlers.depsgraph_update_post.remove(watch)")
+        away = self.value("away('hand.L')")
+        self.assertGreater(away, 0.05)
+        self.run_in_blender("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.solve_pose()")
+        self.assertAlmostEqual(self.value("away('hand.L')"), away, delta=HALF_MILLIMETRE)
 
     def test_the_whole_character_goes_with_its_object_and_comes_back(self) -> None:
         places = "[list(posed().matrix_world @ b.head) for b in posed().pose.bones]"

@@ -14,7 +14,7 @@ import blender_ik_addon
 from blender_ik_addon.core import IKError
 from blender_ik_addon.core.pursuit import MOST_LOOKS, Pursuit
 from blender_ik_addon.core.tracking import Tracker
-from blender_ik_addon.scene import following, live, posing
+from blender_ik_addon.scene import fields, following, live, posing
 from blender_ik_addon.scene.answering import MOST_SOLVES
 from blender_ik_addon.scene.following import Occasion
 
@@ -1336,6 +1336,91 @@ def test_a_problem_ends_the_looks_at_what_is_on_its_way(gesture: list[bool]):
     update()
     gesture.clear()
     armature.pose.bones[-1].name = "renamed"
+    assert live._look_again() is None
+    assert armature.poise.live_problem
+
+
+def test_a_file_that_was_saved_on_the_way_goes_on_when_it_is_loaded(gesture: list[bool], tmp_path: Path):
+    armature = arm()
+    gesture.append(True)
+    target(armature).location = (0.6, 0.9, -0.4)
+    update()
+    gesture.clear()
+    path = str(tmp_path / "shot.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    looks = ("load_post", live._after_load)  # which lets a timer look, where there is a window
+    assert looks in live._HANDLERS
+    bpy.ops.wm.open_mainfile(filepath=path)
+    armature = bpy.data.objects["arm"]
+    assert live._look_first() == live.STEP_PAUSE and following.is_underway(armature)
+    for _ in range(4 * MOST_LOOKS):
+        if live._look_first() is None:
+            break
+    assert not following.is_underway(armature)
+    stands = channels(armature)
+    posing.solve_pose(armature)
+    np.testing.assert_allclose(channels(armature), stands, atol=1e-5)
+
+
+@pytest.fixture
+def field(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Not empty while a number field that moves things is to be dragged."""
+    edited: list[bool] = []
+    monkeypatch.setattr(live, "_field_is_edited", lambda depsgraph: bool(edited))
+    monkeypatch.setattr(fields, "is_called_by_blender", lambda frame: bool(edited))
+    yield edited
+
+
+@pytest.mark.usefixtures("auto_key")
+def test_a_number_field_is_a_tool_until_the_body_has_come_to_rest(field: list[bool], solves: Counts):
+    armature = arm()
+    before, there = channels(armature), target(armature).location.copy()
+    field.append(True)
+    for z in (0.3, 0.0, -0.2, -0.4):
+        target(armature).location = (0.6, 0.9, z)
+        was = channels(armature)
+        update()
+        assert following.is_underway(armature) and turn(was, channels(armature)) < 0.25
+    target(armature).location = there
+    update()
+    np.testing.assert_array_equal(channels(armature), before)  # it was cancelled
+    target(armature).location = (0.6, 0.9, -0.4)
+    update()
+    field.clear()
+    pauses = [live._look_again()]
+    while pauses[-1] == live.STEP_PAUSE and not following.is_settled(armature):
+        pauses.append(live._look_again())
+    assert pauses[-1] == live.TOOL_PAUSE  # it may still be held, but for the time being this is it
+    assert following.is_underway(armature) and armature.animation_data is None
+    for _ in range(4 * MOST_LOOKS):
+        if live._look_again() is None:
+            break
+    assert not following.is_underway(armature) and keyed_frames(armature) == {1.0}
+    stands = channels(armature)
+    posing.solve_pose(armature)
+    np.testing.assert_allclose(channels(armature), stands, atol=1e-5)
+
+
+def test_a_script_that_updates_the_scene_gets_the_answer_whatever_is_under_the_mouse(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(live, "_field_is_edited", lambda depsgraph: True)
+    armature = arm()
+    target(armature).location = (0.6, 0.9, -0.4)
+    update()
+    assert not following.is_underway(armature)
+
+
+def test_a_problem_ends_the_looks_at_what_a_number_field_has_left(field: list[bool]):
+    armature = arm()
+    field.append(True)
+    target(armature).location = (0.6, 0.9, -0.4)
+    update()
+    field.clear()
+    armature.pose.bones[-1].name = "renamed"
+    for _ in range(3):
+        if live._look_again() is None:
+            break
     assert live._look_again() is None
     assert armature.poise.live_problem
 
