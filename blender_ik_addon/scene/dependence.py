@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether a target depends on the armature that follows it: then no pose could ever reach it."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +15,9 @@ _USES_GEOMETRY: Final = frozenset({'CLAMP_TO', 'FOLLOW_PATH', 'GEOMETRY_ATTRIBUT
 
 _PLACING: Final = ("location", "rotation", "scale", "delta_", "constraints[")
 """How paths of channels begin that move an object; those of its bones and of add-ons begin otherwise."""
+
+_CUSTOM_PROPERTY: Final = re.compile(r'(.*\["[^"]+"\])(?:\[\d+\])?', re.DOTALL)
+"""Paths of custom properties of objects, bones and modifiers; a component may follow."""
 
 
 class _Use(NamedTuple):
@@ -128,7 +132,18 @@ def _driving(block: ID, beginnings: tuple[str, ...] = ("",)) -> Iterator[_Use]:
         if curve.mute or curve.driver is None or not curve.data_path.startswith(beginnings):
             continue
         for variable in curve.driver.variables:
-            yield from (_Use("driven by", used.id) for used in variable.targets if used.id is not None)
+            for used in variable.targets:
+                plain = variable.type == 'SINGLE_PROP' and _is_plain(used.id, used.data_path)
+                if used.id is not None and not plain:
+                    yield _Use("driven by", used.id)
+
+
+def _is_plain(block: Any, path: str) -> bool:
+    """Whether a path leads to a number that is only kept with a data-block: a slider, which no pose moves."""
+    found = _CUSTOM_PROPERTY.fullmatch(path)
+    animation = getattr(block, "animation_data", None)
+    drivers = animation.drivers if animation is not None else ()
+    return found is not None and all(curve.data_path != found[1] for curve in drivers)
 
 
 def _parent(block: Object, shape: bool) -> Iterator[_Use]:

@@ -199,7 +199,7 @@ def _look_again() -> float | None:
 
 
 def _look_first() -> float | None:
-    """Let bodies follow what was moved while nobody looked: before the extension was enabled, or elsewhere."""
+    """Let bodies follow what was moved while nobody looked: before it was enabled, or elsewhere."""
     for window in bpy.context.window_manager.windows:
         _AGAIN.places.add((window.scene.name, window.view_layer.name))
     _AGAIN.occasion = Occasion.USER

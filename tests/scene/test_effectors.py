@@ -111,6 +111,19 @@ def number_of(data: Any, obj: Any) -> None:
     variable.targets[0].data_path = '["height"]'
 
 
+def driven_property(rig: Any, path: str, bone: str) -> None:
+    variable = rig.driver_add(path).driver.variables.new()
+    variable.type = 'TRANSFORMS'
+    variable.targets[0].id, variable.targets[0].bone_target = rig, bone
+
+
+def slider(obj: Any, owner: Any, path: str, prop: str = "height") -> None:
+    """Let a custom property of the rig, or of a bone of it, drive an object."""
+    owner[prop] = 1.0
+    variable = obj.driver_add("location", 2).driver.variables.new()
+    variable.targets[0].id, variable.targets[0].data_path = owner.id_data, path
+
+
 def parented(obj: Any, parent: Any, bone: str = "", kind: str = 'OBJECT') -> Any:
     obj.parent = parent
     obj.parent_type = 'BONE' if bone else kind
@@ -170,6 +183,13 @@ DEPENDENT: dict[str, tuple[Callable[[Any, Any], object], str]] = {
         "(parented to 'between', constrained (COPY_LOCATION) to 'humanoid')",
     ),
     "driven by a bone": (lambda rig, goal: driven(goal, rig, bone="head"), "(driven by 'humanoid')"),
+    "driven by a slider that a bone drives": (
+        lambda rig, goal: (
+            slider(goal, rig, '["height"]'),
+            driven_property(rig, '["height"]', bone="head"),
+        ),
+        "(driven by 'humanoid')",
+    ),
     "driven by a child": (
         lambda rig, goal: driven(goal, parented(builders.empty("between"), rig, bone="head")),
         "(driven by 'between', parented to bone 'head' of 'humanoid')",
@@ -235,6 +255,10 @@ INDEPENDENT: dict[str, Callable[[Any, Any], object]] = {
         constrained(rig.pose.bones["hand.R"], parented(builders.empty("between"), rig, bone="head")),
     ),
     "a number that is kept with the bones": lambda rig, goal: number_of(rig.data, goal),
+    "a slider of the rig": lambda rig, goal: slider(goal, rig, '["height"]'),
+    "a slider of a bone": lambda rig, goal: slider(
+        goal, rig.pose.bones["head"], 'pose.bones["head"]["height"]'
+    ),
     "child of a skin that is a child: its place is not what the armature deforms": lambda rig, goal: parented(
         goal, parented(skin(rig), rig, kind='ARMATURE')
     ),
