@@ -162,6 +162,10 @@ class Pursuit:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
+        return self._followed(targets, MOVING_TURN)
+
+    def _followed(self, targets: Sequence[FloatArray], most_turn: float) -> Pursued:
+        """Go after targets; where they have moved no angle changes by more than a bound [rad]."""
         rests = self._rests(targets)
         self._system = self._system.aimed(targets)
         objective = self._objective.on(self._system)
@@ -179,7 +183,8 @@ class Pursuit:
             self._looks, self._tightness = 0, max(1.0, LOOSER * self._tightness)
         elif self._balance is not None and not self._balance.stopped:
             self._looks, self._tightness = self._looks + 1, min(TIGHTEST, TIGHTER * self._tightness)
-        balance = self._balanced(objective, rests)
+        turn, steps = (RESTING_TURN, RESTING_STEPS) if rests else (most_turn, BALANCE_STEPS)
+        balance = self._balanced(objective, turn, steps)
         iterations += balance.iterations
         self._patience = max(0, self._patience - 1)
         if not (fresh or balance.gives_way or (self._patience and not rests)):
@@ -207,7 +212,7 @@ class Pursuit:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
         if self._arrival is None or not self._rests(targets):
-            found = self.follow(targets)
+            found = self._followed(targets, RESTING_TURN)
             return found if found.final else self._departed(found)
         arrival, answer = self._arrival
         balance = arrival.go_on(RESTING_TURN, RESTING_STEPS)
@@ -263,7 +268,7 @@ class Pursuit:
         )
         return Pursued(self._pose, errors, iterations, Status.REACHED, final=True)
 
-    def _balanced(self, objective: Objective, rests: bool) -> Equilibrium:
+    def _balanced(self, objective: Objective, most_turn: float, most_steps: int) -> Equilibrium:
         """Go on to where all levels balance."""
         balance = Equilibrium(
             objective,
@@ -271,11 +276,11 @@ class Pursuit:
             self._strengths(),
             SOFTNESS,
             self._balance,
-            RESTING_TURN if rests else MOVING_TURN,
+            most_turn,
             groups=self._groups,
             margins=False,
         )
-        balance.relax(RESTING_STEPS if rests else BALANCE_STEPS)
+        balance.relax(most_steps)
         self._balance, self._values, self._placed = balance, balance.stand.values, balance.stand.posed
         return balance
 
