@@ -43,6 +43,9 @@ _MOVED_BY_V: Final = frozen(np.concatenate([np.zeros((3, 3)), np.eye(3)], axis=1
 """A point p moves by ω × p + v, which is (ω, v) times the matrix (3, 6) with the elements p @ _MOVED +
 _MOVED_BY_V."""
 
+_CROSSED: Final = frozen(3 * RIGHT + LEFT, np.int64)
+"""Where the elements of u × p are in the matrix p uᵀ, the first three less the others, (6,)."""
+
 ARMATURE: Final = 0
 """Slot of the armature's own frame; kept joint k has slot k + 1."""
 
@@ -289,6 +292,11 @@ class Mechanism:
             ancestors = ancestors[ancestors]
         self.moving: FloatArray = self.moves.astype(np.float64)
         """`moves` as factors."""
+        # What turns a channel's axis: of a translation what turns the joint's parent, its own turns do not.
+        carrier = np.where(self.rotates, self.kept_of + 1, self.parents[self.kept_of])
+        earlier = np.triu(np.ones((nv, nv)), 1)
+        self.turning: FloatArray = frozen(2.0 * self.turns[carrier].T * earlier + np.eye(nv))
+        """2 where a channel turns another, 1 where it is the same, (nv, nv): what goes into each axis."""
 
     @property
     def size(self) -> int:
@@ -441,6 +449,19 @@ class PosedMechanism:
         jacobian = (moved @ self.twists).reshape(frames, count, 3, mechanism.size)
         jacobian *= moves
         return jacobian
+
+    def point_acceleration(self, jacobian: FloatArray, rates: FloatArray) -> FloatArray:
+        """d²point/dt² of points with a Jacobian (F, E, 3, nv) at constant rates (F, nv), (F, E, 3) [m].
+
+        Σ_ij ∂²p/∂q_i∂q_j d_i d_j = Σ_j u_j × ∂p/∂q_j with u_j = d_j (d_j omega_j + 2 Σ_i d_i omega_i), the
+        sum over those i that turn the axis of j: centripetal and Coriolis terms, as two products of matrices.
+        """
+        frames, count = jacobian.shape[:2]
+        turning = (self.omega * rates[:, None]) @ self.mechanism.turning
+        turning *= rates[:, None]
+        products = jacobian.reshape(frames, 3 * count, -1) @ turning.swapaxes(1, 2)
+        products = products.reshape(frames, count, 9).take(_CROSSED, axis=2)
+        return products[..., :3] - products[..., 3:]
 
     def angular_jacobian(self, anchors: IntArray) -> FloatArray:
         """Angular velocity of slots (E,) per channel, (F, E, 3, nv) [1]."""

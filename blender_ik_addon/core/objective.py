@@ -279,6 +279,11 @@ class Objective:
         """Derivative of those by u, (F, m, nv)."""
         return self.system.stacked_jacobian(posed) * self._jacobian_scale
 
+    def acceleration(self, posed: PosedMechanism, change: FloatArray) -> FloatArray | None:
+        """d²r/dt² (F, m) while u changes at a constant rate (F, nv); None where no row tells it."""
+        bent = self.system.acceleration(posed, change / self.weight)
+        return None if bent is None else bent * self._stacked_scale
+
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The same with targets in place of points [Buss2009 §2]."""
         return np.concatenate(self.system.alternate_jacobians(posed), axis=1) * self._jacobian_scale

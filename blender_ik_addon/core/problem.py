@@ -365,6 +365,22 @@ class System:
         parts = [rows.jacobian(posed) for level in self._levels for rows in level]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
+    def acceleration(self, posed: PosedMechanism, rates: FloatArray) -> FloatArray | None:
+        """How the residuals accelerate at constant rates (F, nv), (F, m), 0 where rows do not tell.
+
+        None where none does.
+        """
+        stacks = [rows for level in self._levels for rows in level]
+        parts = [rows.acceleration(posed, rates) for rows in stacks]
+        if len(parts) == 1:
+            return parts[0]
+        if all(part is None for part in parts):
+            return None
+        nothing = [np.zeros((len(rates), sum(rows.row_counts))) for rows in stacks]
+        return np.concatenate(
+            [none if part is None else part for part, none in zip(parts, nothing, strict=True)], axis=1
+        )
+
     def alternate_jacobians(self, posed: PosedMechanism) -> list[FloatArray]:
         """Jacobian of each level with targets in place of points [Buss2009 §2], (F, m, nv) each."""
         return [

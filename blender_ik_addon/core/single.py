@@ -104,7 +104,7 @@ class _Way:
         self._objective, self._goal = objective, goal
         self.here = self._place(values) if posed is None else self._at(objective.system.settled(posed))
         """Where it is."""
-        self._damping, self._share = newton.TRUST_START.ravel().tolist()
+        self._damping, self._share = newton.TRUST_START_BENT.ravel().tolist()
         """μ, and the trust radius as a part of the largest change."""
         self._standing: BoolArray | None = None
         """Channels that a limit holds where they are, (nv,); None for none."""
@@ -132,11 +132,12 @@ class _Way:
         radius = self._share * goal.max_angle
         jacobian = self._objective.stacked_jacobian(here.posed)[0]
         step = self._solved(jacobian, radius)
-        there = self._moved(here, step.change)
+        bend = self._bend(step)
+        there = self._moved(here, step.change if bend is None else step.change + bend)
         if there.met:
             self.here = there
             return
-        there = self._corrected(step, there)
+        there = self._corrected(step, there, bend is not None)
 
         better = there.norm < here.norm or step.size <= newton.FINE
         good = better and there.norm <= max(newton.GOOD * here.norm, newton.NEAR)
@@ -144,7 +145,7 @@ class _Way:
         if len(self._past) == newton.PATIENCE:
             self._resisting = _promised(here, jacobian, step) > newton.HOPEFUL * here.norm
         kept = newton.STALLED[1] * here.norm
-        stalls = (there.norm > kept or not better) and step.size <= self._length
+        stalls = (there.norm > kept or not better) and step.size <= self._length + newton.ROUNDING
         self._stalls = self._stalls + 1 if stalls and _promised(here, jacobian, step) > kept else 0
         self._length = step.size
         if not better:
@@ -172,13 +173,27 @@ class _Way:
         """Where a change (nv,) leads."""
         return self._place(self._objective.moved(place.posed.values, change))
 
-    def _corrected(self, step: _Step, there: _Place) -> _Place:
+    def _corrected(self, step: _Step, there: _Place, bent: bool) -> _Place:
         """Where a step leads once what its motion has bent is put back, if that helps."""
-        worth = there.norm < newton.CORRECTED * self.here.norm or step.size < newton.CORRECTED
+        if bent:
+            worth = there.norm < newton.ARRIVING
+        else:
+            worth = there.norm < newton.CORRECTED * self.here.norm or step.size < newton.CORRECTED
         if not worth or there.norm <= self._goal.slack:
             return there
         corrected = self._moved(there, step.correction(there.residual))
         return corrected if corrected.norm <= there.norm else there
+
+    def _bend(self, step: _Step) -> FloatArray | None:
+        """What bends a step, ½ a (nv,); None in small ones, or where no task tells."""
+        if step.size < newton.BENT:
+            return None
+        acceleration = self._objective.acceleration(self.here.posed, step.change[None])
+        if acceleration is None:
+            return None
+        bend = 0.5 * step.correction(acceleration[0])
+        most, size = newton.MOST_BENT * _length(step.change), _length(bend)
+        return bend if size <= most else bend * (most / size)
 
     def _solved(self, jacobian: FloatArray, radius: float) -> _Step:
         """The damped step inside the limits, and within a radius those that no limit stops."""

@@ -529,6 +529,40 @@ def test_bends_times_changes_are_how_the_pull_of_multipliers_changes(
     assert_allclose(got, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))
 
 
+@each_tree
+def test_accelerations_are_how_residuals_bend_at_constant_rates(
+    kind_of_tree: str, rng: np.random.Generator
+) -> None:
+    """Of places on two levels, one of them along chosen axes alone, between tasks that do not tell."""
+    skeleton, pose, deepest = posed_tree(rng, kind_of_tree)
+    joints = deepest, skeleton.names[int(rng.integers(len(skeleton)))]
+    tasks: list[Task] = [CASES[ReachPoint][name](rng, skeleton, pose, joint)
+                         for joint in joints for name in CASES[ReachPoint]]  # fmt: skip
+    silent = CASES[KeepDistance]["from a place"](rng, skeleton, pose, deepest)
+    for number, task in enumerate([*tasks, silent]):
+        object.__setattr__(task, "priority", number % 2)
+    system, values = assembled(skeleton, pose, [*tasks, silent])
+    assert system.mechanism.has_levers == (kind_of_tree != "tree")
+    system.stiffness = rng.uniform(0.0, 0.9, system.size)
+    objective = Objective(system, merged=False, clamp_distance=None)
+    around = values + rng.normal(size=(3, system.size))
+    change = rng.normal(size=around.shape)  # of u
+
+    def forward_rate(values: Array) -> Array:
+        return np.einsum("fmv,fv->fm", objective.stacked_jacobian(system.place(values)), change)
+
+    step = 1e-5 * change / objective.weight
+    expected = (forward_rate(around + step) - forward_rate(around - step)) / 2e-5
+    got = objective.acceleration(system.place(around), change)
+    assert got is not None
+    told = ~(got == 0.0).all(axis=0)
+    assert np.count_nonzero(~told) == 1
+    scale = float(np.abs(expected).max())
+    assert_allclose(got[:, told], expected[:, told], atol=RELATIVE * scale)
+    nobody, _ = assembled(skeleton, pose, [silent])
+    assert nobody.acceleration(nobody.place(values), change) is None
+
+
 @pytest.mark.parametrize("dense", [(0.0, 0.0, 1.0), (1e9, 0.0, 1.0)], ids=["products", "matrices"])
 @each_tree
 def test_bend_of_an_objective_is_in_its_units(

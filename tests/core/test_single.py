@@ -101,7 +101,7 @@ def test_a_mechanism_that_is_placed_already_saves_placing_it() -> None:
 
 def test_the_callback_is_told_of_every_iteration_and_stops_it() -> None:
     skeleton = humanoid()
-    objective, start, goal = prepared(skeleton, tasks_at(skeleton, np.random.default_rng(7), LIMIT, 1.0))
+    objective, start, goal = prepared(skeleton, tasks_at(skeleton, np.random.default_rng(7), 2 * LIMIT, 1.0))
     told: list[int] = []
 
     def callback(iteration: int, values: Array) -> bool:

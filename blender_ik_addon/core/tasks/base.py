@@ -220,6 +220,10 @@ class Rows(ABC):
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
         """The curvature for multipliers (F, m) as an operator; None where it is nothing."""
 
+    def acceleration(self, posed: PosedMechanism, rates: FloatArray) -> FloatArray | None:
+        """d²r/dt² (F, m) while the channels change at constant rates (F, nv); None where that is not told."""
+        return None
+
     @abstractmethod
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each task, (F, tasks) [m] or [rad]."""
