@@ -46,6 +46,9 @@ _MOVED_BY_V."""
 _CROSSED: Final = frozen(3 * RIGHT + LEFT, np.int64)
 """Where the elements of u × p are in the matrix p uᵀ, the first three less the others, (6,)."""
 
+MUTUAL: Final = 256
+"""Channels [1] up to which a matrix of all pairs of them is worth its size."""
+
 ARMATURE: Final = 0
 """Slot of the armature's own frame; kept joint k has slot k + 1."""
 
@@ -292,11 +295,13 @@ class Mechanism:
             ancestors = ancestors[ancestors]
         self.moving: FloatArray = self.moves.astype(np.float64)
         """`moves` as factors."""
-        # What turns a channel's axis: of a translation what turns the joint's parent, its own turns do not.
-        carrier = np.where(self.rotates, self.kept_of + 1, self.parents[self.kept_of])
-        earlier = np.triu(np.ones((nv, nv)), 1)
-        self.turning: FloatArray = frozen(2.0 * self.turns[carrier].T * earlier + np.eye(nv))
-        """2 where a channel turns another, 1 where it is the same, (nv, nv): what goes into each axis."""
+        self.turning: FloatArray | None = None
+        """2 where a channel turns another one, 1 where it is the same, (nv, nv); None of many channels."""
+        if nv <= MUTUAL:
+            # An axis along which a joint slides is turned by what turns its parent, not by the joint's own.
+            carrier = np.where(self.rotates, self.kept_of + 1, self.parents[self.kept_of])
+            earlier = np.triu(np.ones((nv, nv)), 1)
+            self.turning = frozen(2.0 * self.turns[carrier].T * earlier + np.eye(nv))
 
     @property
     def size(self) -> int:
@@ -450,12 +455,16 @@ class PosedMechanism:
         jacobian *= moves
         return jacobian
 
-    def point_acceleration(self, jacobian: FloatArray, rates: FloatArray) -> FloatArray:
+    def point_acceleration(self, jacobian: FloatArray, rates: FloatArray) -> FloatArray | None:
         """d²point/dt² of points with a Jacobian (F, E, 3, nv) at constant rates (F, nv), (F, E, 3) [m].
+
+        None where there are too many channels to keep which of them turns which.
 
         Σ_ij ∂²p/∂q_i∂q_j d_i d_j = Σ_j u_j × ∂p/∂q_j with u_j = d_j (d_j omega_j + 2 Σ_i d_i omega_i), the
         sum over those i that turn the axis of j: centripetal and Coriolis terms, as two products of matrices.
         """
+        if self.mechanism.turning is None:
+            return None
         frames, count = jacobian.shape[:2]
         turning = (self.omega * rates[:, None]) @ self.mechanism.turning
         turning *= rates[:, None]

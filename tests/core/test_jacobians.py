@@ -561,6 +561,8 @@ def test_accelerations_are_how_residuals_bend_at_constant_rates(
     assert_allclose(got[:, told], expected[:, told], atol=RELATIVE * scale)
     nobody, _ = assembled(skeleton, pose, [silent])
     assert nobody.acceleration(nobody.place(values), change) is None
+    system.mechanism.turning = None  # as with many channels
+    assert objective.acceleration(system.place(around), change) is None
 
 
 @pytest.mark.parametrize("dense", [(0.0, 0.0, 1.0), (1e9, 0.0, 1.0)], ids=["products", "matrices"])

@@ -130,9 +130,11 @@ class PointRows(AxisRows):
         jacobian = self._motion(posed)
         return self._rows(jacobian if self._plain else self._weights @ jacobian)
 
-    def acceleration(self, posed: PosedMechanism, rates: FloatArray) -> FloatArray:
+    def acceleration(self, posed: PosedMechanism, rates: FloatArray) -> FloatArray | None:
         """How the points accelerate along each axis, weighted, (F, m)."""
         bent = posed.point_acceleration(self._motion(posed), rates)
+        if bent is None:
+            return None
         return self._rows(bent if self._plain else (self._weights @ bent[..., None])[..., 0])
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
