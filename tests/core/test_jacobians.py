@@ -362,6 +362,8 @@ def test_jacobian_and_curvature(kind: type[Task], name: str, kind_of_tree: str) 
     for level, around, now in zip(levels, ahead_and_back, system.residuals(posed), strict=True):
         assert_allclose(level.residual, now, atol=1e-13)
         assert_rows_agree(level.jacobian[0], difference(around.residual).T)
+    stacked = np.concatenate([level.jacobian for level in levels], axis=1)
+    assert_allclose(system.stacked_jacobian(posed), stacked, atol=1e-13)
 
     # What the Hessian of Σ ½ |r|² has beyond Gauss and Newton's.
     hessian = difference(gradients(ahead_and_back))
@@ -533,11 +535,11 @@ def test_bends_times_changes_are_how_the_pull_of_multipliers_changes(
 def test_accelerations_are_how_residuals_bend_at_constant_rates(
     kind_of_tree: str, rng: np.random.Generator
 ) -> None:
-    """Of places on two levels, one of them along chosen axes alone, between tasks that do not tell."""
+    """Of places, also carried and along chosen axes alone, on two levels, and of a task that does not tell."""
     skeleton, pose, deepest = posed_tree(rng, kind_of_tree)
     joints = deepest, skeleton.names[int(rng.integers(len(skeleton)))]
-    tasks: list[Task] = [CASES[ReachPoint][name](rng, skeleton, pose, joint)
-                         for joint in joints for name in CASES[ReachPoint]]  # fmt: skip
+    tasks = [CASES[kind][name](rng, skeleton, pose, joint)
+             for joint in joints for kind in (ReachPoint, ReachCarried) for name in CASES[kind]]  # fmt: skip
     silent = CASES[KeepDistance]["from a place"](rng, skeleton, pose, deepest)
     for number, task in enumerate([*tasks, silent]):
         object.__setattr__(task, "priority", number % 2)

@@ -75,15 +75,16 @@ class CarriedRows(PointRows):
             self._missed = posed, self._points(posed) - targets
         return self._missed[1]
 
-    def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """How the points move against the places that are carried, weighted, (F, m, nv)."""
-        jacobian = posed.point_jacobian(self._anchors, self._points(posed))
-        jacobian = jacobian - posed.point_jacobian(self._carriers, self._carried(posed))
-        return self._rows(jacobian if self._plain else self._weights @ jacobian)
+    def _motion(self, posed: PosedMechanism) -> FloatArray:
+        """The derivative of the points less that of the carriers' points, (F, E, 3, nv)."""
+        if self._moving is None or self._moving[0] is not posed:
+            carried = posed.point_jacobian(self._carriers, self._carried(posed))
+            self._moving = posed, posed.point_jacobian(self._anchors, self._points(posed)) - carried
+        return self._moving[1]
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """That of the points: targets that move have no other."""
-        return self.jacobian(posed)
+        return self.linearize(posed)[1]
 
     def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
         """Exact, from the second derivatives of the points."""
