@@ -52,12 +52,12 @@ NEAR: Final = 1e-3
 CORRECTED: Final = 0.3
 """Part of the residual [1] to which a step must have brought it to be worth a correction."""
 
-BENT: Final = 0.03
+BENT_FROM: Final = 0.03
 """Largest change [rad] of a step from which it pays to bend it; smaller ones a correction serves as well."""
+BENT_WITHIN: Final = 1.0
+"""Residual [1], in scaled units, up to which it does: from farther away damping makes the step."""
 MOST_BENT: Final = 0.375
 """By how much a step is bent at most, as a part of its length [1]: α/2 of [TranstrumSethna2012]."""
-ARRIVING: Final = 0.01
-"""Residual [1], in scaled units, up to which a bent step is worth a correction: it is the last then."""
 
 FEW: Final = 0.5
 """Part of the frames [1] up to which it pays to take them out for that."""
@@ -338,14 +338,14 @@ class _Walk:
         if self._wishes:
             still = (taken <= self._goal.step_tolerance) & signs_right
             change = change * ~still[:, None] if still.any() else change
-        bend = None if self._wishes else self._bend(step, taken)
+        bend = self._bend(step, taken) if still is None else None
         there = objective.stand(objective.moved(here.values, change if bend is None else change + bend))
         if still is None:
             done = self._within(there)
             if done.all():
                 self.stand, self._met = there, done
                 return
-        there = self._corrected(step, there, self._worth(there, taken, bend is not None), done)
+        there = self._corrected(step, there, taken, done)
         norm = there.norm
 
         if self._wishes:
@@ -385,29 +385,26 @@ class _Walk:
         return lengths(self.stand.residual + (conditions.jacobian @ change[..., None])[..., 0])
 
     def _bend(self, step: Step, taken: FloatArray) -> FloatArray | None:
-        """What bends a step, ½ a (F, nv), 0 in small ones; None where all are, or no task tells."""
-        large = taken >= BENT
-        if not large.any():
+        """What bends a step, ½ a (F, nv), 0 where it does not pay; None if nowhere, or if no task tells."""
+        pays = (taken >= BENT_FROM) & (self.stand.norm <= BENT_WITHIN)
+        if not pays.any():
             return None
         acceleration = self._objective.acceleration(self.stand.posed, step.change)
         if acceleration is None:
             return None
         bend = 0.5 * step.correction(np.arange(len(taken)), acceleration)
-        most = MOST_BENT * lengths(step.change) * large
+        most = MOST_BENT * lengths(step.change) * pays
         bend *= np.minimum(1.0, most / np.maximum(lengths(bend), TINY))[:, None]
         return bend
 
-    def _worth(self, there: Stand, taken: FloatArray, bends: bool) -> BoolArray:
-        """Which frames are worth a correction of where a step leads, (F,)."""
-        worth = (there.norm < CORRECTED * self.stand.norm) | (taken < CORRECTED)
-        if bends:
-            worth = np.where(taken >= BENT, there.norm < ARRIVING, worth)
-        return worth & (there.norm > self._goal.slack)
-
-    def _corrected(self, step: Step, there: Stand, worth: BoolArray, done: BoolArray | None) -> Stand:
-        """Where a step leads once what its motion has bent is put back in frames that are worth it."""
-        if done is not None:
-            worth &= ~done
+    def _corrected(self, step: Step, there: Stand, taken: FloatArray, done: BoolArray | None) -> Stand:
+        """Where a step leads once what its motion has bent is put back, if that helps."""
+        worth, norm = there.norm > self._goal.slack, self.stand.norm
+        if done is None:
+            worth &= (there.norm < CORRECTED * norm) | (taken < CORRECTED)
+        else:
+            # What a correction leaves is to what it takes away as that is to what the step has taken away.
+            worth &= (there.norm**2 <= self._goal.slack * norm) & ~done
         (index,) = worth.nonzero()
         if not len(index):
             return there

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf, sqrt
 from typing import Final
 
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, alike
+from .lagrange import OUTSIDE
 from .mechanism import PosedMechanism
 from .problem import Level, System
 from .rotation import nearest_euler
@@ -219,12 +221,19 @@ class Objective:
         if self.limited:
             self._lowest = system.lower + np.where(limits[0], HAIR * (1.0 + np.abs(system.lower)), 0.0)
             self._highest = system.upper - np.where(limits[1], HAIR * (1.0 + np.abs(system.upper)), 0.0)
+        self._box = system.lower * self.weight - OUTSIDE, system.upper * self.weight + OUTSIDE
+        """Limits of u, (nv,) each, beyond which a change of it is outside."""
         wish = ~np.isnan(system.preferred)
         self._wish = wish.astype(np.float64)
         self._preferred = np.where(wish, system.preferred, 0.0) * self.weight
 
         self._stacked_scale = np.concatenate(scales) if scales else np.zeros(0)
         self._jacobian_scale = self._stacked_scale[:, None] / self.weight
+        self._error_scale: FloatArray | None = None
+        """|r| of each task for an error of 1, (T,); None where that is not the same everywhere."""
+        if (rows := system.error_rows) is not None:
+            weights, first = rows
+            self._error_scale = weights * self._stacked_scale[first]
         self._level_starts = np.cumsum([0, *(len(scale) for scale in self._row_scales)])[:-1]
         self.wishes = bool(wish.any())
         """Whether any channel has a preferred value."""
@@ -288,6 +297,16 @@ class Objective:
         """The same with targets in place of points [Buss2009 §2]."""
         return np.concatenate(self.system.alternate_jacobians(posed), axis=1) * self._jacobian_scale
 
+    def norm_within(self, tolerance: FloatArray) -> float:
+        """The largest |r| at which every task may be within its tolerance, (T,); infinite if not known.
+
+        Of a residual that is larger nobody needs the errors.
+        """
+        if self._error_scale is None:
+            return inf
+        most = self._error_scale * tolerance
+        return (1.0 + HAIR) * sqrt(float(most @ most))
+
     @property
     def row_scale(self) -> FloatArray:
         """By what the rows of the tasks are multiplied, (m,)."""
@@ -315,6 +334,13 @@ class Objective:
         if not stacked.shape[1]:
             return np.zeros((len(stacked), self.levels))
         return np.sqrt(np.add.reduceat(stacked**2, self._level_starts, axis=1))
+
+    def inside(self, scaled: FloatArray) -> bool:
+        """Whether values of u (nv,) are inside the limits, but for rounding."""
+        if not self.limited:
+            return True
+        least, most = self._box
+        return not np.logical_or.reduce((scaled < least) | (scaled > most))
 
     def on_limit(self, values: FloatArray) -> BoolArray:
         """Which channels stand on a limit, (F, nv)."""

@@ -433,6 +433,18 @@ class System:
         return bends
 
     @property
+    def error_rows(self) -> tuple[FloatArray, IntArray] | None:
+        """Length of the residual of each of `tasks` for an error of 1, and its first row, (T,) each.
+
+        None where some rows are about something else than errors.
+        """
+        if not all(rows.plain_errors for level in self._levels for rows in level):
+            return None
+        first = np.empty(len(self._tasks), dtype=np.int64)
+        first[self._task_of_error] = np.cumsum([0, *self.row_counts[:-1]])[: len(first)]
+        return np.array([task.weight for task in self._tasks]), first
+
+    @property
     def angular_rows(self) -> list[BoolArray]:
         """Which rows of each level are angles rather than lengths, (m,) each."""
         return [np.concatenate([rows.angular for rows in level]) for level in self._levels]

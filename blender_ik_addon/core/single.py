@@ -46,9 +46,9 @@ def attempt(
         iterations += 1
         if callback is not None and callback(iterations, way.here.posed.values):
             break
-    posed, met = way.here.posed, np.array([way.here.met])
-    history = _history(objective, visited)
-    return Attempt(posed.values, way.here.errors, met, np.array([iterations]), history, posed)
+    posed, met, errors = way.here.posed, np.array([way.here.met]), way.here.errors
+    errors = objective.system.errors(posed) if errors is None else errors
+    return Attempt(posed.values, errors, met, np.array([iterations]), _history(objective, visited), posed)
 
 
 class _Place(NamedTuple):
@@ -59,8 +59,8 @@ class _Place(NamedTuple):
     """Of all levels, one above the other, (m,), in scaled units."""
     norm: float
     """|r|."""
-    errors: FloatArray
-    """Unweighted error of each task, (1, T) [m] or [rad]."""
+    errors: FloatArray | None
+    """Unweighted error of each task, (1, T) [m] or [rad]; None where the residual tells that one is missed."""
     met: bool
     """Whether every task is within its tolerance."""
 
@@ -102,6 +102,8 @@ class _Way:
         self, objective: Objective, values: FloatArray, goal: Goal, posed: PosedMechanism | None
     ) -> None:
         self._objective, self._goal = objective, goal
+        self._within = objective.norm_within(goal.tolerance)
+        """|r| from which on some task is missed."""
         self.here = self._place(values) if posed is None else self._at(objective.system.settled(posed))
         """Where it is."""
         self._damping, self._share = newton.TRUST_START_BENT.ravel().tolist()
@@ -137,7 +139,7 @@ class _Way:
         if there.met:
             self.here = there
             return
-        there = self._corrected(step, there, bend is not None)
+        there = self._corrected(step, there)
 
         better = there.norm < here.norm or step.size <= newton.FINE
         good = better and there.norm <= max(newton.GOOD * here.norm, newton.NEAR)
@@ -155,9 +157,10 @@ class _Way:
         self._share = min(max(self._share * more_share, _LEAST[1]), _MOST[1])
         if better:
             self.here = there
-        self._standing = step.held
+        self._standing = None
         if step.held is not None:
-            self._standing = step.held & self._objective.on_limit(self.here.posed.values)[0]
+            standing = step.held & self._objective.on_limit(self.here.posed.values)[0]
+            self._standing = standing if standing.any() else None
 
     def _place(self, values: FloatArray) -> _Place:
         """Forward kinematics and residuals at values inside the limits, (1, nv)."""
@@ -165,28 +168,28 @@ class _Way:
 
     def _at(self, posed: PosedMechanism) -> _Place:
         residual = self._objective.residual(posed)[0]
+        norm = _length(residual)
+        if norm > self._within:
+            return _Place(posed, residual, norm, None, False)
         errors = self._objective.system.errors(posed)
         met = bool(np.logical_and.reduce(errors <= self._goal.tolerance, axis=None))
-        return _Place(posed, residual, _length(residual), errors, met)
+        return _Place(posed, residual, norm, errors, met)
 
     def _moved(self, place: _Place, change: FloatArray) -> _Place:
         """Where a change (nv,) leads."""
         return self._place(self._objective.moved(place.posed.values, change))
 
-    def _corrected(self, step: _Step, there: _Place, bent: bool) -> _Place:
-        """Where a step leads once what its motion has bent is put back, if that helps."""
-        if bent:
-            worth = there.norm < newton.ARRIVING
-        else:
-            worth = there.norm < newton.CORRECTED * self.here.norm or step.size < newton.CORRECTED
-        if not worth or there.norm <= self._goal.slack:
+    def _corrected(self, step: _Step, there: _Place) -> _Place:
+        """Where a step leads once what its motion has bent is put back, if that is likely to be enough."""
+        slack = self._goal.slack
+        if there.norm <= slack or there.norm**2 > slack * self.here.norm:
             return there
         corrected = self._moved(there, step.correction(there.residual))
         return corrected if corrected.norm <= there.norm else there
 
     def _bend(self, step: _Step) -> FloatArray | None:
-        """What bends a step, ½ a (nv,); None in small ones, or where no task tells."""
-        if step.size < newton.BENT:
+        """What bends a step, ½ a (nv,); None where it does not pay, or no task tells."""
+        if step.size < newton.BENT_FROM or self.here.norm > newton.BENT_WITHIN:
             return None
         acceleration = self._objective.acceleration(self.here.posed, step.change[None])
         if acceleration is None:
@@ -197,14 +200,16 @@ class _Way:
 
     def _solved(self, jacobian: FloatArray, radius: float) -> _Step:
         """The damped step inside the limits, and within a radius those that no limit stops."""
-        if not self._objective.limited:
-            return self._found(jacobian, self.here.residual, radius)
-        (down,), (up,) = self._objective.room(self.here.posed.values)
+        here, free, stopped = self.here, None, None
+        if self._standing is None:
+            step = self._found(jacobian, here.residual, radius)
+            if self._objective.inside(here.posed.values[0] * self._objective.weight + step.change):
+                return step  # four of five: nothing else has to be known of limits
+        else:
+            free, stopped = ~self._standing, np.zeros(len(self._standing))
+            step = self._freed(jacobian, free, stopped, radius)
+        (down,), (up,) = self._objective.room(here.posed.values)
         least, most = down - OUTSIDE, up + OUTSIDE
-        free = stopped = None
-        if self._standing is not None and self._standing.any():
-            free, stopped = ~self._standing, np.zeros(len(down))
-        step = self._freed(jacobian, free, stopped, radius)
         for _ in range(BOUND_ROUNDS):
             outside = (step.change < least) | (step.change > most)
             if free is not None:

@@ -535,7 +535,7 @@ def test_bends_times_changes_are_how_the_pull_of_multipliers_changes(
 def test_accelerations_are_how_residuals_bend_at_constant_rates(
     kind_of_tree: str, rng: np.random.Generator
 ) -> None:
-    """Of places, also carried and along chosen axes alone, on two levels, and of a task that does not tell."""
+    """Of places, also carried and along chosen axes alone, on two levels, and one that does not tell."""
     skeleton, pose, deepest = posed_tree(rng, kind_of_tree)
     joints = deepest, skeleton.names[int(rng.integers(len(skeleton)))]
     tasks = [CASES[kind][name](rng, skeleton, pose, joint)

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, Protocol, Self
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, alike, frozen
+from ..arrays import BoolArray, FloatArray, IntArray, alike, finite, frozen
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import Skeleton
@@ -166,6 +166,8 @@ class Rows(ABC):
     """Rows of each task."""
     angular: BoolArray
     """Which rows are angles [rad] rather than lengths [m], (m,)."""
+    plain_errors: ClassVar[bool] = False
+    """Whether the residual of each task is as long as its error times its weight."""
     clears: bool = False
     """Whether there are clearances of one-sided planes among its channels."""
     by_frame: ClassVar[tuple[str, ...]]
@@ -256,7 +258,7 @@ def checked_vector(
     if array.shape[-1:] != (3,) or array.ndim > 1 + by_frame:
         wanted = "(3,) or (F, 3)" if by_frame else "(3,)"
         raise IKError(f"{label}: {name} has shape {array.shape}, wanted {wanted}")
-    if not np.isfinite(array).all():
+    if not finite(array):
         raise IKError(f"{label}: {name} is not finite")
     if not direction:
         return array
@@ -293,7 +295,7 @@ def stack_targets(targets: Sequence[FloatArray], tail: tuple[int, ...]) -> Float
     if stacked.shape[1:] != tail:
         shapes = ", ".join(str(np.shape(target)) for target in targets)
         raise IKError(f"targets have the shapes {shapes}, wanted {tail} each")
-    if not np.isfinite(stacked).all():
+    if not finite(stacked):
         raise IKError("a target is not finite")
     return stacked[None]
 

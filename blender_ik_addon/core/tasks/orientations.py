@@ -63,6 +63,7 @@ class OrientationRows(AxisRows):
     along it, and successive turns i, j add ½ r · (ω_i × ω_j).
     """
 
+    plain_errors = True
     by_frame: ClassVar[tuple[str, ...]] = ("_rotation", "_target")
 
     def __init__(self, tasks: Sequence[MatchOrientation], mechanism: Mechanism) -> None:

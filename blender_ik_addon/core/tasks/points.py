@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, frozen
+from ..arrays import FloatArray, finite, frozen
 from ..bends import PointBend
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
@@ -49,7 +49,7 @@ class ReachPoint(JointTask):
             array = frozen(given)
             if array.shape[array.ndim - len(tail) :] != tail or array.ndim > len(tail) + (key != "point"):
                 raise IKError(f"{self.label}: {key} has shape {array.shape}, wanted {tail}")
-            if not np.isfinite(array).all():
+            if not finite(array):
                 raise IKError(f"{self.label}: {key} is not finite")
             object.__setattr__(self, key, array)
         self._check_frames()
@@ -68,6 +68,7 @@ class ReachPoint(JointTask):
 class PointRows(AxisRows):
     """Places of points: r = W (p − target), J = W ∂p/∂q, W the weight along the chosen axes."""
 
+    plain_errors = True
     by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_axes", "_weights")
 
     def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
