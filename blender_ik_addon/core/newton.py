@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final
 
 import numpy as np
@@ -56,6 +57,8 @@ BENT_FROM: Final = 0.03
 """Largest change [rad] of a step from which it pays to bend it; smaller ones a correction serves as well."""
 BENT_WITHIN: Final = 1.0
 """Residual [1], in scaled units, up to which it does: from farther away damping makes the step."""
+BENT_BEYOND: Final = 3.0
+"""And from how many times the residual that is met: from nearer the step arrives as it is."""
 MOST_BENT: Final = 0.375
 """By how much a step is bent at most, as a part of its length [1]: α/2 of [TranstrumSethna2012]."""
 
@@ -193,6 +196,11 @@ def attempt(
     return report.attempt(walk, arrived)
 
 
+def bent_beyond(within: float) -> float:
+    """|r| from which on it pays to bend steps, by that up to which tasks may be met: 0 if that is infinite."""
+    return BENT_BEYOND * within if isfinite(within) else 0.0
+
+
 class _Report:
     """What an attempt has found, of all frames, also of those that are no longer on their way."""
 
@@ -256,6 +264,8 @@ class _Walk:
         start = TRUST_START if self._wishes else TRUST_START_BENT
         self._trust: FloatArray = start.repeat(frames, axis=1)
         """μ, and the trust radius as a part of the largest change, (2, F)."""
+        self._bent_beyond = bent_beyond(objective.norm_within(goal.tolerance))
+        """|r| from which on it pays to bend steps."""
         self._penalty: FloatArray = np.zeros(frames)
         self._wishing: BoolArray = self._penalty == 0.0
         """Where the preferred pose counts: not where it stands in the way to far targets, (F,)."""
@@ -386,7 +396,8 @@ class _Walk:
 
     def _bend(self, step: Step, taken: FloatArray) -> FloatArray | None:
         """What bends a step, ½ a (F, nv), 0 where it does not pay; None if nowhere, or if no task tells."""
-        pays = (taken >= BENT_FROM) & (self.stand.norm <= BENT_WITHIN)
+        norm = self.stand.norm
+        pays = (taken >= BENT_FROM) & (norm <= BENT_WITHIN) & (norm > self._bent_beyond)
         if not pays.any():
             return None
         acceleration = self._objective.acceleration(self.stand.posed, step.change)

@@ -168,7 +168,7 @@ class EulerElements:
         np.subtract(share, 1.0, out=table[:, count:])
         if batches <= FEW:
             gathered = table.take(self._together, axis=1)
-            x, y, z, v, w = (gathered[:, part] for part in self._parts)
+            x, y, z, v, w = [gathered[:, part] for part in self._parts]  # faster than a generator
             elements: FloatArray = x * y
             matrices = elements[:, : z.shape[1]]
             matrices *= z

@@ -60,7 +60,7 @@ class _Place(NamedTuple):
     norm: float
     """|r|."""
     errors: FloatArray | None
-    """Unweighted error of each task, (1, T) [m] or [rad]; None where the residual tells that one is missed."""
+    """Unweighted error of each task, (1, T) [m] or [rad]; None where |r| tells that one is missed."""
     met: bool
     """Whether every task is within its tolerance."""
 
@@ -104,6 +104,8 @@ class _Way:
         self._objective, self._goal = objective, goal
         self._within = objective.norm_within(goal.tolerance)
         """|r| from which on some task is missed."""
+        self._bent_beyond = newton.bent_beyond(self._within)
+        """|r| from which on it pays to bend steps."""
         self.here = self._place(values) if posed is None else self._at(objective.system.settled(posed))
         """Where it is."""
         self._damping, self._share = newton.TRUST_START_BENT.ravel().tolist()
@@ -189,7 +191,7 @@ class _Way:
 
     def _bend(self, step: _Step) -> FloatArray | None:
         """What bends a step, ½ a (nv,); None where it does not pay, or no task tells."""
-        if step.size < newton.BENT_FROM or self.here.norm > newton.BENT_WITHIN:
+        if step.size < newton.BENT_FROM or not self._bent_beyond < self.here.norm <= newton.BENT_WITHIN:
             return None
         acceleration = self._objective.acceleration(self.here.posed, step.change[None])
         if acceleration is None:
@@ -239,7 +241,7 @@ class _Way:
         """The damped step towards a residual (m,), shortened to a radius."""
         square = jacobian @ jacobian.T
         diagonal = square.ravel()[:: len(square) + 1]
-        floor = SINGULAR * max(float(np.maximum.reduce(diagonal, initial=0.0)), SMALLEST)
+        floor = SINGULAR * max(SMALLEST, *diagonal.tolist())
         diagonal += self._damping * self.here.norm**2 + newton.DAMPING_FLOOR + floor
         multipliers = np.asarray(np.linalg.solve(square, residual), np.float64)
         change = -(multipliers @ jacobian)

@@ -334,7 +334,7 @@ class JointTask(Task):
             return None
         target = next(iter(self.varying))
         fields = [
-            field.tobytes() if isinstance(field, np.ndarray) else field
+            field.tobytes() if type(field) is np.ndarray else field
             for name, field in vars(self).items()
             if name != target
         ]
