@@ -51,7 +51,7 @@ NEAR: Final = 1e-3
 """Residual [1], in scaled units, at which a pose slides along the tasks rather than towards them."""
 
 CORRECTED: Final = 0.3
-"""Part of the residual [1] to which a step must have brought it to be worth a correction."""
+"""Part of the residual [1] to which a step must have brought it to be worth a correction, with a wish."""
 
 BENT_FROM: Final = 0.03
 """Largest change [rad] of a step from which it pays to bend it; smaller ones a correction serves as well."""
@@ -197,7 +197,7 @@ def attempt(
 
 
 def bent_beyond(within: float) -> float:
-    """|r| from which on it pays to bend steps, by that up to which tasks may be met: 0 if that is infinite."""
+    """|r| from which on it pays to bend steps, by that up to which tasks may be met; 0 if it is infinite."""
     return BENT_BEYOND * within if isfinite(within) else 0.0
 
 

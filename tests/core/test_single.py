@@ -76,6 +76,23 @@ def test_one_frame_goes_the_way_that_it_goes_among_many(limit: float | None, str
     assert all(met) if stretch == 1.0 else not all(met)
 
 
+def test_by_the_residual_alone_tasks_are_known_to_be_missed() -> None:
+    """If all errors were as large as tolerated |r| would be the largest that is; planes do not tell."""
+    rng = np.random.default_rng(7)
+    skeleton = humanoid()
+    *tasks, plane = tasks_at(skeleton, rng, LIMIT, 1.0)
+    weighted = [replace(task, weight=rng.uniform(0.5, 3.0), priority=number % 2)
+                for number, task in enumerate(tasks)]  # fmt: skip
+    some_axes = replace(weighted[1], axes=(True, False, True))  # type: ignore[call-arg]
+    objective, start, _ = prepared(skeleton, [*weighted, some_axes])
+    for values in start + rng.normal(size=(5, 1, start.shape[1])):
+        stand = objective.stand(values)
+        assert_allclose(objective.norm_within(stand.errors[0]), stand.norm[0], rtol=1e-8)
+        assert objective.norm_within(stand.errors[0]) >= stand.norm[0]
+    objective, _, goal = prepared(skeleton, [*weighted, plane])
+    assert objective.norm_within(goal.tolerance) == np.inf
+
+
 def test_with_a_wish_or_with_more_frames_it_is_newtons_way() -> None:
     skeleton = humanoid(limit=LIMIT)
     tasks = tasks_at(skeleton, np.random.default_rng(7), LIMIT, 1.0)
