@@ -36,7 +36,7 @@ from .objective import Objective, Stand, lengths
 TRUST_START: Final = frozen([[0.1], [1.0]])
 """First μ of λ² = μ|r|² [1]; first trust radius, as a part of the largest change of a channel [1]."""
 TRUST_START_BENT: Final = frozen([[0.05], [1.0]])
-"""The same without a wish, where steps are bent and may be longer."""
+"""The same where steps are bent and may be longer."""
 TRUST_RANGE: Final = frozen([[1e-6], [0.0]]), frozen([[1e4], [1.0]])
 """Least and most of both."""
 DAMPING_FLOOR: Final = 1e-13
@@ -51,7 +51,7 @@ NEAR: Final = 1e-3
 """Residual [1], in scaled units, at which a pose slides along the tasks rather than towards them."""
 
 CORRECTED: Final = 0.3
-"""Part of the residual [1] to which a step must have brought it to be worth a correction, with a wish."""
+"""Part of the residual [1] to which a step that is not bent must have brought it to be worth a correction."""
 
 BENT_FROM: Final = 0.03
 """Largest change [rad] of a step from which it pays to bend it; smaller ones a correction serves as well."""
@@ -261,7 +261,9 @@ class _Walk:
         self._wishes = goal.wish and objective.wishes
         self.stand = stand
         """Where the frames are."""
-        start = TRUST_START if self._wishes else TRUST_START_BENT
+        self._bends = not self._wishes and objective.system.accelerates
+        """Whether steps are bent."""
+        start = TRUST_START_BENT if self._bends else TRUST_START
         self._trust: FloatArray = start.repeat(frames, axis=1)
         """μ, and the trust radius as a part of the largest change, (2, F)."""
         self._bent_beyond = bent_beyond(objective.norm_within(goal.tolerance))
@@ -348,7 +350,7 @@ class _Walk:
         if self._wishes:
             still = (taken <= self._goal.step_tolerance) & signs_right
             change = change * ~still[:, None] if still.any() else change
-        bend = self._bend(step, taken) if still is None else None
+        bend = self._bend(step, taken) if self._bends else None
         there = objective.stand(objective.moved(here.values, change if bend is None else change + bend))
         if still is None:
             done = self._within(there)
@@ -411,11 +413,13 @@ class _Walk:
     def _corrected(self, step: Step, there: Stand, taken: FloatArray, done: BoolArray | None) -> Stand:
         """Where a step leads once what its motion has bent is put back, if that helps."""
         worth, norm = there.norm > self._goal.slack, self.stand.norm
-        if done is None:
-            worth &= (there.norm < CORRECTED * norm) | (taken < CORRECTED)
-        else:
+        if self._bends:
             # What a correction leaves is to what it takes away as that is to what the step has taken away.
-            worth &= (there.norm**2 <= self._goal.slack * norm) & ~done
+            worth &= there.norm**2 <= self._goal.slack * norm
+        else:
+            worth &= (there.norm < CORRECTED * norm) | (taken < CORRECTED)
+        if done is not None:
+            worth &= ~done
         (index,) = worth.nonzero()
         if not len(index):
             return there

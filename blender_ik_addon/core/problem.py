@@ -365,6 +365,12 @@ class System:
         parts = [rows.jacobian(posed) for level in self._levels for rows in level]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
+    @property
+    def accelerates(self) -> bool:
+        """Whether some rows tell how their residuals accelerate."""
+        told = any(rows.accelerates for level in self._levels for rows in level)
+        return told and self.mechanism.turning is not None
+
     def acceleration(self, posed: PosedMechanism, rates: FloatArray) -> FloatArray | None:
         """How the residuals accelerate at constant rates (F, nv), (F, m), 0 where rows do not tell.
 

@@ -108,7 +108,10 @@ class _Way:
         """|r| from which on it pays to bend steps."""
         self.here = self._place(values) if posed is None else self._at(objective.system.settled(posed))
         """Where it is."""
-        self._damping, self._share = newton.TRUST_START_BENT.ravel().tolist()
+        self._bends = objective.system.accelerates
+        """Whether steps are bent."""
+        start = newton.TRUST_START_BENT if self._bends else newton.TRUST_START
+        self._damping, self._share = start.ravel().tolist()
         """μ, and the trust radius as a part of the largest change."""
         self._standing: BoolArray | None = None
         """Channels that a limit holds where they are, (nv,); None for none."""
@@ -136,7 +139,7 @@ class _Way:
         radius = self._share * goal.max_angle
         jacobian = self._objective.stacked_jacobian(here.posed)[0]
         step = self._solved(jacobian, radius)
-        bend = self._bend(step)
+        bend = self._bend(step) if self._bends else None
         there = self._moved(here, step.change if bend is None else step.change + bend)
         if there.met:
             self.here = there
@@ -182,9 +185,13 @@ class _Way:
         return self._place(self._objective.moved(place.posed.values, change))
 
     def _corrected(self, step: _Step, there: _Place) -> _Place:
-        """Where a step leads once what its motion has bent is put back, if that is likely to be enough."""
-        slack = self._goal.slack
-        if there.norm <= slack or there.norm**2 > slack * self.here.norm:
+        """Where a step leads once what its motion has bent is put back, if that helps."""
+        slack, norm = self._goal.slack, self.here.norm
+        if self._bends:
+            worth = there.norm**2 <= slack * norm
+        else:
+            worth = there.norm < newton.CORRECTED * norm or step.size < newton.CORRECTED
+        if not worth or there.norm <= slack:
             return there
         corrected = self._moved(there, step.correction(there.residual))
         return corrected if corrected.norm <= there.norm else there

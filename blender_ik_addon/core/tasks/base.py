@@ -166,6 +166,8 @@ class Rows(ABC):
     """Rows of each task."""
     angular: BoolArray
     """Which rows are angles [rad] rather than lengths [m], (m,)."""
+    accelerates: ClassVar[bool] = False
+    """Whether it tells how its residual accelerates."""
     plain_errors: ClassVar[bool] = False
     """Whether the residual of each task is as long as its error times its weight."""
     clears: bool = False

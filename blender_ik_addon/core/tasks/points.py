@@ -68,7 +68,7 @@ class ReachPoint(JointTask):
 class PointRows(AxisRows):
     """Places of points: r = W (p − target), J = W ∂p/∂q, W the weight along the chosen axes."""
 
-    plain_errors = True
+    accelerates = plain_errors = True
     by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_axes", "_weights")
 
     def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
