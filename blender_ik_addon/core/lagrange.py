@@ -340,9 +340,9 @@ class _NullSpace:
 
 
 def multipliers_of(
-    jacobian: FloatArray, gradient: FloatArray, damping: float = MULTIPLIER_DAMPING
+    jacobian: FloatArray, gradient: FloatArray, damping: FloatArray | float = MULTIPLIER_DAMPING
 ) -> FloatArray:
-    """Multipliers that come nearest to Jᵀy = −gradient and stay moderate, (F, m)."""
+    """Multipliers that come nearest to Jᵀy = −gradient and stay moderate, (F, m); the damping is (F, 1)."""
     square = jacobian @ np.swapaxes(jacobian, -1, -2)
     add_diagonal(square, damping)
     return -_solved(square, times(jacobian, gradient))

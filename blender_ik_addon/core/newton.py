@@ -29,7 +29,7 @@ from typing import Final
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, alike, frozen
-from .lagrange import TINY, Box, Conditions, Step, multipliers_of
+from .lagrange import MULTIPLIER_DAMPING, TINY, Box, Conditions, Step, multipliers_of
 from .mechanism import PosedMechanism
 from .objective import Objective, Stand, lengths
 
@@ -41,6 +41,14 @@ TRUST_RANGE: Final = frozen([[1e-6], [0.0]]), frozen([[1e4], [1.0]])
 """Least and most of both."""
 DAMPING_FLOOR: Final = 1e-13
 """λ² [1], in scaled units, that keeps tasks which ask for the same thing from being singular."""
+UNSURE: Final = (1e-12, 3e-5, MULTIPLIER_DAMPING)
+"""Damping of the multipliers of H [1]: with |r| = 0, its gain by |r|, and its most. On the way to a limb that
+is nearly straight singular values tell little as long as their squares are below |r|."""
+FIRM: Final = 1e4
+"""Size of multipliers [1] from which tasks that are nearly met stay as they are. Where only a straight limb
+meets them there are none that balance the wish: they grow without end while the limb straightens."""
+NEARLY_MET: Final = 0.5
+"""Part of the slack [1] within which tasks are nearly met."""
 
 TRUST_FACTORS: Final = frozen([[8.0, 1.0, 0.2], [0.25, 1.0, 2.0]])
 """Change of μ and of the trust radius after a step that was not taken, one that was, and a good one [1]."""
@@ -455,14 +463,35 @@ class _Walk:
         """Lagrange's conditions where the frames are."""
         objective, here = self._objective, self.stand
         jacobian = objective.stacked_jacobian(here.posed)
-        away = bend = None
+        residual, away, bend = here.residual, None, None
         if self._wishes and self._wishing.any():
             away = objective.away(here.values) * self._wishing[:, None]
             free = ~objective.on_limit(here.values)
-            multipliers = multipliers_of(jacobian * free[:, None, :], away)
+            multipliers = self._multipliers(jacobian * free[:, None, :], away)
+            residual = self._wanting(multipliers)
             bend = objective.lagrangian_bend(here.posed, multipliers, self._wishing)
         damping = self._trust[0] * here.norm**2 + DAMPING_FLOOR
-        return Conditions(jacobian, here.residual, damping, away, bend)
+        return Conditions(jacobian, residual, damping, away, bend)
+
+    def _multipliers(self, jacobian: FloatArray, away: FloatArray) -> FloatArray:
+        """Those of the tasks where the frames are, by which the tasks bend, (F, m).
+
+        They have to be exact in the end: with a limb that is nearly straight they are some hundreds, and a
+        damping that takes a part of them makes steps along the tasks too long by as much.
+        """
+        least, slope, most = UNSURE
+        damping = np.minimum(least + slope * self.stand.norm, most)
+        return multipliers_of(jacobian, away, damping[:, None])
+
+    def _wanting(self, multipliers: FloatArray) -> FloatArray:
+        """What steps have to take away: the residual, without what is left as it is, (F, m)."""
+        residual, size = self.stand.residual, lengths(multipliers)
+        firm = (size > FIRM) & (self.stand.norm <= NEARLY_MET * self._goal.slack)
+        if not firm.any():
+            return residual
+        unit = multipliers / np.maximum(size, TINY)[:, None]
+        kept = np.where(firm, np.einsum("fm,fm->f", unit, residual), 0.0)
+        return residual - kept[:, None] * unit
 
     def _merit(self, stand: Stand, step: Step) -> FloatArray:
         """Exact penalty function, (F,).

@@ -475,6 +475,17 @@ def test_multipliers_balance_a_gradient_and_stay_moderate(rng: np.random.Generat
     assert np.abs(multipliers_of(jacobian, rng.normal(size=(FRAMES, 8)))).max() < 1e4
 
 
+def test_multipliers_are_damped_in_each_frame_by_itself(rng: np.random.Generator) -> None:
+    jacobian, gradient = rng.normal(size=(FRAMES, 3, 8)), rng.normal(size=(FRAMES, 8))
+    damping = np.linspace(0.0, 5.0, FRAMES)
+    found = multipliers_of(jacobian, gradient, damping[:, None])
+    for frame, value in enumerate(damping.tolist()):
+        alone = multipliers_of(jacobian[[frame]], gradient[[frame]], value)[0]
+        assert_allclose(found[frame], alone, rtol=1e-12)
+        square = jacobian[frame] @ jacobian[frame].T + value * np.eye(3)
+        assert_allclose(square @ alone, -jacobian[frame] @ gradient[frame], atol=1e-12)
+
+
 def test_add_diagonal_adds_to_diagonals_only(rng: np.random.Generator) -> None:
     matrices = rng.normal(size=(3, 4, 4))
     expected = matrices + np.array([1.0, 2.0, 3.0])[:, None, None] * np.eye(4)

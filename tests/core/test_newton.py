@@ -97,6 +97,38 @@ def arm(targets: Any, **options: Any) -> Prepared:
     return prepared(skeleton, [task], Pose.rest(skeleton, (len(places),)), **options)
 
 
+def limb(joints: int, gaps: Sequence[float]) -> Prepared:
+    """The end of a chain that prefers to be bent, at places that leave it shorter than straight by gaps."""
+    preferred = np.zeros((joints, 6))
+    preferred[:, 3:] = 0.3, 0.15, -0.21
+    skeleton = replace(chain(joints), preferred=preferred)
+    places = (joints - np.array(gaps))[:, None] * np.array([0.6, 0.0, 0.8])
+    task = ReachPoint(joint=f"joint.{joints - 1}", target=places, point=tip())
+    starts = random_pose(np.random.default_rng(2), skeleton, angle=0.4, frames=(len(places),), only_free=True)
+    return prepared(skeleton, [task], starts)
+
+
+def column(joints: int, bend: float, frames: int = 10) -> Prepared:
+    """Straight, held at both ends and turned in the middle, although it prefers to be bent [rad]."""
+    rng = np.random.default_rng(0)
+    preferred = np.zeros((joints, 6))
+    preferred[:, 3:] = bend * rng.normal(size=(joints, 3))
+    skeleton = replace(chain(joints), preferred=preferred)
+    channels = np.zeros((frames, joints, 6))
+    channels[:, 0, 3:] = 0.5 * rng.normal(size=(frames, 3))
+    channels[:, 1:, 4] = 0.3 * rng.normal(size=(frames, joints - 1))
+    posed = forward_kinematics(skeleton, replace(Pose.rest(skeleton, (frames,)), channels=channels))
+    middle, end, aside = f"joint.{joints // 2}", f"joint.{joints - 1}", np.array([1.0, 0.5, 0.0])
+    tasks: list[Task] = [
+        MatchOrientation(joint=joint, target=posed.matrices[:, skeleton.index(joint), :3, :3])
+        for joint in ("joint.0", end)
+    ]
+    tasks.append(ReachPoint(joint=end, target=posed.point(end, tip()), point=tip()))
+    tasks.append(ReachPoint(joint=middle, target=posed.point(middle, aside), point=aside))
+    starts = random_pose(np.random.default_rng(2), skeleton, angle=0.4, frames=(frames,), only_free=True)
+    return prepared(skeleton, tasks, starts)
+
+
 SCENES: dict[str, Callable[[], Prepared]] = {"figure": figure, "animated constants": animated}
 each_scene = pytest.mark.parametrize("scene", SCENES)
 
@@ -385,6 +417,26 @@ def test_a_straight_arm_bends_for_a_target_on_its_line(aside: float, y: float) -
     assert solution.reached
     if aside == 1e-2 and y >= 0.0:
         assert found.met[0]
+
+
+@pytest.mark.parametrize("joints", [2, 3, 4])
+def test_a_limb_that_is_nearly_straight_is_where_it_wishes_in_few_iterations(joints: int) -> None:
+    """Its multipliers are large, and grow without end for the last gap, which only a straight limb closes."""
+    ready = limb(joints, [1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 0.0])
+    found = ready.attempted()
+    assert found.met.all()
+    assert found.iterations.max() <= 25
+    exact = replace(ready, goal=replace(ready.goal, step_tolerance=1e-10)).attempted(found.values)
+    assert_allclose(found.values[:4], exact.values[:4], rtol=0.0, atol=2e-6)
+
+
+@pytest.mark.parametrize(("joints", "bend", "most"), [(4, 0.6, 24), (5, 0.3, 24), (6, 0.3, 25)])
+def test_a_straight_column_comes_to_rest_although_it_prefers_to_be_bent(
+    joints: int, bend: float, most: int
+) -> None:
+    found = column(joints, bend).attempted()
+    assert found.met.all()
+    assert found.iterations.max() <= most
 
 
 def test_gimbal_lock_at_the_start_is_no_obstacle() -> None:
