@@ -270,7 +270,11 @@ class Descent:
         if not stands.any():
             return footing
         if not footing.whole:
-            return self._footing_with(place, self._pressed)
+            # What holds keep where it is must not be fixed as well: too few channels would be left for them.
+            stands &= self._footing_with(place, self._pressed).moves
+            footing = self._footing_with(place, self._pressed | stands)
+            if not (stands.any() and footing.whole):
+                return self._footing_with(place, self._pressed)
         presses = stands & (self._pressure(footing) > -LOOSE)
         if (presses == stands).all():
             return footing

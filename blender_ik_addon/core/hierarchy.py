@@ -36,6 +36,8 @@ from .objective import Objective, Point
 
 SINGULAR: Final = 1e-5
 """Size of a row on what is left, as a part of the row [1], that holds nothing."""
+STILL: Final = 1e-3
+"""Change of a channel along the holds, as a part of a direction of length 1 [1], that is none."""
 CLOSE: Final = 1e-2
 """Way back to a hold [rad] up to which that to the next is looked at: rows of second order can be weak."""
 DIFFERENCE: Final = 1e-4
@@ -216,6 +218,11 @@ class Footing:
             else hold
             for hold in holds
         )
+
+    @property
+    def moves(self) -> BoolArray:
+        """Channels that change along the holds, (nv,)."""
+        return np.asarray(np.linalg.norm(self.along, axis=1) > STILL)
 
     def projected(self, matrix: FloatArray) -> FloatArray:
         """ZᵀMZ of a symmetric matrix (nv, nv) on the directions along the holds, (d, d)."""

@@ -13,7 +13,7 @@ from blender_ik_addon.core.arrays import BoolArray
 from blender_ik_addon.core.descent import Descent
 from blender_ik_addon.core.hierarchy import Footing, Hold, Place
 from blender_ik_addon.core.objective import Objective
-from tests.core.builders import Array, chain, random_pose, random_rotations, tip, torso, upper_body
+from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso, upper_body
 from tests.core.in_turn import in_turn
 
 SLACK = 1e-6
@@ -181,6 +181,29 @@ def test_channels_that_are_fixed_stay_and_holds_that_need_them_say_so() -> None:
     assert Footing(place, lowered.holds, np.zeros(9, dtype=np.bool_)).whole
     fixed[:8] = True  # one channel for two rows
     assert not Footing(place, lowered.holds, fixed).whole
+
+
+def test_a_limit_on_which_a_channel_is_held_anyway_does_not_let_go_of_the_others() -> None:
+    """The first hinge is held at its limit by the first level, the last is pressed by the second."""
+    upper = np.full((3, 6), np.inf)
+    upper[0, 5], upper[2, 5] = 0.0, 0.3
+    skeleton = planar(3, upper=upper)
+    tasks = [
+        ReachPoint(joint=0, point=tip(), target=tip()),
+        ReachPoint(joint=2, point=tip(), target=np.array([-0.4, 1.2, 0.0]), priority=1),
+    ]
+    lowered = Lowered(skeleton, tasks, 2)
+    assert_allclose(lowered.values[0, [0, 2]], [0.0, 0.3], atol=1e-12)
+    first, second = lowered.holds
+    assert not first.pressed.any()
+    assert second.pressed.tolist() == [False, False, True]
+
+
+def test_channels_move_that_change_along_the_holds() -> None:
+    below = ReachPoint(joint=2, point=tip(), target=np.ones(3), priority=1)
+    lowered = Lowered(planar(3), [ReachPoint(joint=0, point=tip(), target=tip()), below], 1)
+    footing = lowered.footing(lowered.place(lowered.values))
+    assert footing.moves.tolist() == [False, True, True]
 
 
 def test_a_level_in_conflict_with_itself_is_held_by_its_rows() -> None:

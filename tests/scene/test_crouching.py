@@ -24,12 +24,12 @@ def matrices(figure: bpy.types.Object) -> np.ndarray:
     return np.array([bone.matrix_basis for bone in figure.pose.bones])
 
 
-def crouched() -> tuple[bpy.types.Object, dict[str, bpy.types.Object]]:
-    """A figure with its hips lowered, and its targets by the names of their effectors."""
+def crouched(depth: float = CROUCH) -> tuple[bpy.types.Object, dict[str, bpy.types.Object]]:
+    """A figure with its hips lowered [m], and its targets by the names of their effectors."""
     figure = basic_human_metarig()
     posing.setup_character(figure)
     targets = {entry.name: entry.target for entry in figure.poise.effectors}
-    targets["hips"].location.z -= CROUCH
+    targets["hips"].location.z -= depth
     assert posing.solve_pose(figure).reached
     return figure, targets
 
@@ -61,6 +61,17 @@ def test_a_crouched_figure_comes_to_rest(name: str, way: tuple[float, ...], most
     report = posing.solve_pose(figure)
     assert report.status == 'SETTLED'
     assert report.iterations <= most
+    before = matrices(figure)
+    posing.solve_pose(figure)
+    np.testing.assert_allclose(matrices(figure), before, rtol=0.0, atol=STANDS_STILL)
+
+
+def test_limits_on_which_a_figure_is_held_anyway_do_not_let_go_of_the_others() -> None:
+    figure, targets = crouched(0.2)
+    targets["hips"].location += Vector((0.12, -0.24, 0.28))
+    report = posing.solve_pose(figure)
+    assert report.status == 'SETTLED'
+    assert report.iterations <= 80
     before = matrices(figure)
     posing.solve_pose(figure)
     np.testing.assert_allclose(matrices(figure), before, rtol=0.0, atol=STANDS_STILL)
