@@ -41,7 +41,7 @@ TRUST_RANGE: Final = frozen([[1e-6], [0.0]]), frozen([[1e4], [1.0]])
 """Least and most of both."""
 DAMPING_FLOOR: Final = 1e-13
 """λ² [1], in scaled units, that keeps tasks which ask for the same thing from being singular."""
-UNSURE: Final = (1e-12, 3e-5, MULTIPLIER_DAMPING)
+UNSURE: Final = (1e-12, 1e-4, MULTIPLIER_DAMPING)
 """Damping of the multipliers of H [1]: with |r| = 0, its gain by |r|, and its most. On the way to a limb that
 is nearly straight singular values tell little as long as their squares are below |r|."""
 FIRM: Final = 1e4
