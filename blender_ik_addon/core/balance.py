@@ -47,6 +47,8 @@ where levels above are put back last, others end up to 1e-4 short of their limit
 
 RANK: Final = 1e-7
 """Size of a singular value against the largest [1], from which rows hold a direction."""
+ROUNDING: Final = 1e-14
+"""Entry of a matrix, as a part of its largest [1], that is none."""
 
 CURVED: Final = 1e-3
 """Curvature against that of a full pull [1], from which it counts."""
@@ -258,7 +260,12 @@ def _space(rows: FloatArray) -> FloatArray:
     """Orthonormal columns that span rows (m, nv), (nv, r)."""
     if not rows.size:
         return np.zeros((rows.shape[1], 0))
-    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    try:
+        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    except np.linalg.LinAlgError:
+        # LAPACK may give up on matrices of low rank with entries far below rounding, which count for nothing.
+        rows = np.where(np.abs(rows) < ROUNDING * np.abs(rows).max(), 0.0, rows)
+        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
     return np.asarray(directions[sizes > RANK * max(sizes[0], RANK)].T, dtype=np.float64)
 
 
