@@ -102,7 +102,7 @@ class Course:
 
         For one frame `posed` is its start as another frame has placed it, where that is at hand.
         """
-        if not self.attempts:
+        if not (self.attempts and len(frames)):
             return Attempt.none(starts, self.errors[frames])
         found: list[Attempt] = []
         for at in range(0, len(frames), self._block):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import compress
 from typing import NamedTuple
 
@@ -36,12 +37,12 @@ class Problem:
         object.__setattr__(self, "tasks", tuple(self.tasks))
         for task in self.tasks:
             task.check(self.skeleton)
-        counts = [(task.label, task.frames) for task in self.tasks if task.frames is not None]
-        if len({count for _, count in counts} - {1}) > 1:
-            listed = ", ".join(f"{label}: {count}" for label, count in counts)
+        moving = [task for task in self.tasks if task.frames is not None]
+        if len({task.frames for task in moving} - {1}) > 1:
+            listed = ", ".join(f"{task.label}: {task.frames}" for task in moving)
             raise IKError(f"targets have different numbers of frames ({listed})")
 
-    @property
+    @cached_property
     def frames(self) -> int | None:
         """Number of frames of the targets, None when they are the same in all."""
         counts = [task.frames for task in self.tasks if task.frames is not None]

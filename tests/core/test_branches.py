@@ -58,6 +58,13 @@ def bent_arm() -> tuple[Course, Array, Array]:
     return course, sides[0], sides[1]
 
 
+def test_an_attempt_for_no_frames_is_empty() -> None:
+    """As where the first coarse frame of a stretch is missed that keeps to what was chosen before it."""
+    course, cheap, _ = bent_arm()
+    none = course.attempt(np.zeros(0, dtype=np.int64), cheap[:0])
+    assert none.values.shape == (0, 2) and none.met.shape == (0,)
+
+
 @pytest.mark.parametrize("iterations", [1, branches.FOLLOWING])
 def test_a_branch_is_followed_closely_where_the_motion_is_far_dearer(
     iterations: int, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isfinite
 from typing import ClassVar, Final, Protocol, Self
 
@@ -120,7 +121,7 @@ class Task(ABC):
                     f"{self.label}: {counts[0][0]} has {counts[0][1]} frames, but {name} has {count}"
                 )
 
-    @property
+    @cached_property
     def frames(self) -> int | None:
         """Number of frames of a target that differs by frame, else None."""
         counts = self._frame_counts()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -71,7 +72,7 @@ class OneOf(Task):
         """Those of all alternatives."""
         return [joint for other in self.alternatives for joint in other.joints(skeleton)]
 
-    @property
+    @cached_property
     def frames(self) -> int | None:
         """Number of frames of the alternatives, None when they are the same in all."""
         counts = [other.frames for other in self.alternatives if other.frames is not None]
