@@ -25,7 +25,7 @@ ROUNDING: Final = 1e-13
 """Slope that is none, as a part of the curvature before it was projected [1]."""
 FLAT: Final = 1e-9
 """Curvature that is none, likewise [1]."""
-SHIFT, MOST_SHIFT = 0.1, 1e-2
+SHIFT, MOST_SHIFT = 0.3, 1e-2
 """Added to K, as a part of the slope [1], and the most of it, as a part of the curvature. Along a whole set
 of minimisers the cost bends by what the slope across them makes of it, one way or the other."""
 

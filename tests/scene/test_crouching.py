@@ -50,7 +50,6 @@ def test_a_crouched_figure_that_follows_stands_still(name: str, way: tuple[float
         ("head", (0.0, -0.5, 0.0), 72),
         ("head", (0.0, 0.5, 0.0), 76),
         ("head", (0.5, 0.0, 0.0), 72),
-        ("hips", (0.0, -0.15, 0.0), 98),
         ("hips", (0.0, -0.5, 0.0), 104),
         ("hand.L", (0.5, 0.0, 0.0), 96),
     ],
