@@ -43,9 +43,9 @@ class Arrival:
             objective: The tasks.
             balance: The balanced pose.
             answer: Free channels of the answer, (1, nv).
-            strengths: F of `equilibrium` with which the pose was balanced, (T,).
+            strengths: F of `equilibrium` with which the pose was balanced, one for each group.
             softness: δ of `equilibrium`.
-            groups: How many of the stacked rows pull together, (T,).
+            groups: How many of the stacked rows pull together, level by level.
         """
         self._objective = objective.towards(answer)
         self._balance, self._answer = balance, answer

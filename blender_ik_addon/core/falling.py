@@ -17,7 +17,6 @@ from .arrays import FloatArray
 from .course import Course
 from .newton import attempt
 from .rotation import matrix_from_rotvec, rotvec_from_matrix
-from .tasks import Task
 
 SMALL_STEPS: Final = 16
 """Steps in which the targets are led from a frame to the next."""
@@ -32,17 +31,12 @@ def falls(course: Course, frame: int) -> bool:
     first, last = course.values[frame - 1], course.values[frame]
     value, largest = first[None], 0.0
     for share in np.arange(1, SMALL_STEPS + 1) / SMALL_STEPS:
-        targets = [_between(_target(a), _target(b), float(share)) for a, b in zip(before, after, strict=True)]
+        targets = [_between(a.aim, b.aim, float(share)) for a, b in zip(before, after, strict=True)]
         found = attempt(objective.on(objective.system.aimed(targets)), value, course.goal)
         course.iterations[frame] += found.iterations[0]
         largest = max(largest, float(np.abs(found.values - value).max(initial=0.0)))
         value = found.values
     return largest > FALL * float(np.abs(last - first).max(initial=0.0))
-
-
-def _target(task: Task) -> FloatArray:
-    """The target of a task of one frame."""
-    return np.asarray(getattr(task, next(iter(task.varying))), dtype=np.float64)
 
 
 def _between(before: FloatArray, after: FloatArray, share: float) -> FloatArray:
