@@ -102,7 +102,7 @@ class Prepared:
         start = system.mechanism.values(pose.as_batch())
         return cls(pose, options, objective, Criteria.of(objective, options), start)
 
-    def to_keep(self, forms: Forms) -> Prepared:
+    def to_keep(self, forms: Forms | None = None) -> Prepared:
         """The same for tasks of some forms, with the start placed and how points move there."""
         placed = None
         if self.options.attempts and np.array_equal(self.objective.clipped(self.start), self.start):

@@ -218,14 +218,15 @@ class _Way:
             free, stopped = ~self._standing, np.zeros(len(self._standing))
             step = self._freed(jacobian, free, stopped, radius)
         (down,), (up,) = self._objective.room(here.posed.values)
-        least, most = down - OUTSIDE, up + OUTSIDE
         for _ in range(BOUND_ROUNDS):
-            outside = (step.change < least) | (step.change > most)
+            inside = np.minimum(np.maximum(step.change, down), up)
+            outside = np.abs(step.change - inside) > OUTSIDE
             if free is not None:
                 outside &= free
-            if not outside.any():
+            if not np.logical_or.reduce(outside):
                 break
-            stopped = np.where(outside, np.clip(step.change, down, up), 0.0 if stopped is None else stopped)
+            at_limits = inside * outside
+            stopped = at_limits if stopped is None else stopped + at_limits
             free = ~outside if free is None else free & ~outside
             step = self._freed(jacobian, free, stopped, radius)
         if free is None:

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 
 from .arrays import FloatArray, IntArray
 from .errors import IKError
-from .mechanism import PosedMechanism
 from .options import SolverOptions, with_overrides
-from .preparing import Criteria, objective_of
+from .preparing import Prepared
 from .problem import Problem, System
 from .skeleton import Pose
 from .solution import Solution
@@ -24,7 +23,8 @@ from .threads import one_thread
 class Tracker:
     """A problem whose targets move.
 
-    Each solve starts from the answer to the one before and gives the same as `solve` would from there.
+    Each solve starts from the answer to the one before, or after `restart` from the first pose, and gives the
+    same as `solve` would from there.
     """
 
     def __init__(
@@ -45,13 +45,15 @@ class Tracker:
             raise IKError(f"a tracker starts from one pose, got leading axes {pose.frames}")
         if problem.frames not in (None, 1):
             raise IKError(f"a tracker takes one frame at a time; the targets have {problem.frames}")
-        self._options = with_overrides(options, overrides)
-        self._system = problem.assemble(pose.as_batch())
-        self._objective = objective_of(self._system, self._options)
-        self._criteria = Criteria.of(self._objective, self._options)
-        self._pose = pose
-        self._values: FloatArray = self._system.mechanism.values(pose.as_batch())
-        self._placed: PosedMechanism | None = None
+        options = with_overrides(options, overrides)
+        self._home = Prepared.of(problem.assemble(pose.as_batch()), pose, options)
+        """What a solve from the first pose begins with."""
+        self._follow_from(self._home)
+
+    def _follow_from(self, ready: Prepared) -> None:
+        """Let the next solve begin with what is prepared."""
+        self._system = ready.objective.system
+        self._pose, self._values, self._placed = ready.pose, ready.start, ready.placed
         self._taken: IntArray | None = None
         """Alternatives that were taken last, (1, C)."""
 
@@ -59,6 +61,16 @@ class Tracker:
     def pose(self) -> Pose:
         """Where the body is now."""
         return self._pose
+
+    def restart(self) -> None:
+        """Go back to the pose it was made with, whatever it has followed since.
+
+        Of many targets that have nothing to do with one another this is the fast way: nothing is prepared
+        twice, and where the body stands at first, and how it moves there, is known.
+        """
+        if self._home.placed is None:
+            self._home = self._home.to_keep()
+        self._follow_from(self._home)
 
     @one_thread
     def solve(
@@ -75,11 +87,11 @@ class Tracker:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
-        system = self._system.aimed(targets)
+        ready, system = self._home, self._system.aimed(targets)
         self._system = system  # which knows what it has found of the pose it was asked for last
         if system.alternatives:
             return self._chosen(system, callback)
-        search = Search(self._objective.on(system), self._options, self._criteria, callback)
+        search = Search(ready.objective.on(system), ready.options, ready.criteria, callback)
         search.run(self._values, self._placed)
         solution = search.solution(self._pose)
         self._pose, self._placed = solution.pose, search.placed
@@ -90,7 +102,7 @@ class Tracker:
 
     def _chosen(self, system: System, callback: Callable[[int, FloatArray], bool] | None) -> Solution:
         """Follow targets of which some are alternatives: those taken before are kept within their margins."""
-        solution = solve_system(system, self._pose, self._options, callback, kept=self._taken)
+        solution = solve_system(system, self._pose, self._home.options, callback, kept=self._taken)
         self._pose = solution.pose
         self._taken = system.nearest(system.place(system.mechanism.values(self._pose)[None]))
         return solution

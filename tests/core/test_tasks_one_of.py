@@ -156,6 +156,10 @@ def test_what_comes_near_takes_no_goal_away_within_the_margin(margin: float, exp
     for frame in (0, 1):
         taken = tracker.solve([np.stack([moving.target[frame], standing.target])]).errors[0].taken
     assert taken == expected
+    tracker.restart()  # and nothing is taken yet
+    afresh = solve(Problem(CHAIN, (replace(choice, alternatives=(moving.at_frame(1), standing)),)), BENT)
+    again = tracker.solve([np.stack([moving.target[1], standing.target])])
+    assert again.errors[0].taken == afresh.errors[0].taken == "standing"
 
 
 @pytest.mark.parametrize(("margin", "preferred"), [(0.0, True), (0.1, True), (0.3, True), (0.1, False)])

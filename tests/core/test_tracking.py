@@ -108,6 +108,55 @@ def test_what_is_placed_already_is_not_placed_again(monkeypatch: pytest.MonkeyPa
     assert_array_equal(tracker.pose.channels, before.channels)
 
 
+@pytest.mark.parametrize("wish", [True, False])
+@pytest.mark.parametrize("near", [True, False])
+def test_after_a_restart_it_gives_what_solve_gives_from_the_first_pose(wish: bool, near: bool) -> None:
+    problem = figure(near=near)
+    outside = np.array(Pose.rest(problem.skeleton).channels)
+    outside[3, 4] = 2.0  # beyond its limit, so that it is not where a solve begins
+    for pose in (Pose.rest(problem.skeleton), Pose.from_channels(outside)):
+        tracker = Tracker(problem, pose, preferred_pose=wish)
+        for far, *rest in way(problem, 4)[1:]:
+            targets = [far, *rest][: len(problem.weighty_tasks)]
+            pairs = zip(problem.weighty_tasks, targets, strict=True)
+            alone = solve(
+                Problem(problem.skeleton, tuple(task.moved(target) for task, target in pairs)),
+                pose,
+                preferred_pose=wish,
+            )
+            tracker.restart()
+            assert tracker.pose is pose
+            found = tracker.solve(targets)
+            assert found.message == alone.message and found.iterations == alone.iterations > 0
+            assert_array_equal(found.pose.channels, alone.pose.channels)
+
+
+def test_a_restart_places_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = figure(near=False)
+    tracker = Tracker(problem, Pose.rest(problem.skeleton), preferred_pose=False)
+    targets = [targets[:2] for targets in way(problem, 3)]
+    calls = 0
+    place = Mechanism.place
+
+    def counted(mechanism: Mechanism, values: FloatArray):  # type: ignore[no-untyped-def]
+        nonlocal calls
+        calls += 1
+        return place(mechanism, values)
+
+    monkeypatch.setattr(Mechanism, "place", counted)
+    needed: list[int] = []
+    for some in (targets[2], targets[1], targets[2]):
+        tracker.restart()
+        before = calls
+        tracker.solve(some)
+        needed.append(calls - before)
+    assert needed[0] == needed[2]
+    tracker.restart()
+    before = calls
+    assert tracker.solve(targets[0]).iterations == 0  # where they stand at rest
+    assert calls == before
+
+
 @pytest.mark.parametrize(
     ("number", "wrong", "message"),
     [
