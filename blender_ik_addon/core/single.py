@@ -221,8 +221,6 @@ class _Way:
         for _ in range(BOUND_ROUNDS):
             inside = np.minimum(np.maximum(step.change, down), up)
             outside = np.abs(step.change - inside) > OUTSIDE
-            if free is not None:
-                outside &= free
             if not np.logical_or.reduce(outside):
                 break
             at_limits = inside * outside
