@@ -25,6 +25,7 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core import explanation as module
+from blender_ik_addon.core.balance import Balance
 from blender_ik_addon.core.explanation import explain
 from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso
 from tests.core.in_turn import in_turn
@@ -287,6 +288,29 @@ def test_a_level_that_is_missed_holds_by_its_curvature():
     )
     assert why(solution, 0).reason is Reason.OUT_OF_REACH
     assert (why(solution, 1).reason, why(solution, 1).outranked_by) == (Reason.PRECEDENCE, ("far",))
+
+
+def test_entries_below_rounding_on_which_lapack_gives_up_change_no_reason(monkeypatch: pytest.MonkeyPatch):
+    tasks = (*conflict(priority=2), reach("joint.1", [-2, 1.5, 0], name="third", priority=3))
+    before = [error.note for error in solved(planar(3), *tasks).errors]
+    svd, given_up = np.linalg.svd, []
+
+    def choosy(matrix: Array, *args: Any, **options: Any) -> Any:
+        sizes = np.abs(matrix)
+        if ((sizes > 0.0) & (sizes < 1e-20)).any():
+            given_up.append(matrix)
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return svd(matrix, *args, **options)
+
+    holding = Balance.holding  # rows with such entries, as a limb that is nearly straight has them
+    monkeypatch.setattr(
+        Balance,
+        "holding",
+        lambda *args: [(task, np.where(rows == 0.0, 1e-25, rows)) for task, rows in holding(*args)],
+    )
+    monkeypatch.setattr(np.linalg, "svd", choosy)
+    assert [error.note for error in solved(planar(3), *tasks).errors] == before
+    assert given_up
 
 
 def test_place_and_orientation_of_one_effector_are_told_apart():
