@@ -29,8 +29,8 @@ import numpy.typing as npt
 from .arrays import FloatArray, IntArray, frozen
 from .errors import IKError
 from .mechanism import PosedMechanism
-from .problem import System
 from .skeleton import Pose
+from .system import System
 
 DIFFERENCE_STEP: Final = 1e-3
 """[rad] Central differences of the fourth order: truncation about its fourth power, rounding about 1e-16 by

@@ -31,7 +31,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .mechanism import ARMATURE, PosedMechanism
-from .problem import System
+from .system import System
 from .tasks import ReachPoint, Task
 
 BALANCED: Final = 1e-3

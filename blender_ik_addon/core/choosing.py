@@ -17,8 +17,8 @@ from dataclasses import replace
 import numpy as np
 
 from .arrays import FloatArray, IntArray
-from .problem import System
 from .solution import Solution
+from .system import System
 
 
 def solved_choice(

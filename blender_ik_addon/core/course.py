@@ -26,6 +26,7 @@ from .single import attempt
 from .skeleton import Pose
 from .solution import Solution, Status
 from .solver import solve_system
+from .system import assemble
 
 BLOCK_BYTES: Final = 64e6
 """Memory that the matrices of frames solved at once may take [bytes]."""
@@ -64,7 +65,7 @@ class Course:
             raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
         np.empty(RESERVE, dtype=np.uint8)
         self._poses, self.options = poses, options
-        self.system = problem.assemble(poses)
+        self.system = assemble(problem, poses)
         self.objective = objective_of(self.system, options)
         criteria = Criteria.of(self.objective, options)
         self.goal, self.tolerance = criteria.goal, criteria.tolerance

@@ -25,6 +25,7 @@ from .mechanism import ARMATURE, PosedMechanism
 from .problem import Problem
 from .rotation import skew
 from .skeleton import CHANNELS, Pose
+from .system import assemble
 from .tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, StayNear, Task
 
 LOST: Final = 1e-6
@@ -171,7 +172,7 @@ def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
         raise IKError(
             f"a diagnosis is of one pose, got poses {pose.frames} and targets of {problem.frames} frames"
         )
-    system = problem.assemble(pose.as_batch())
+    system = assemble(problem, pose.as_batch())
     posed = system.place(system.mechanism.values(pose.as_batch()))
     system = system.taking(system.nearest(posed))
     mechanism, skeleton = system.mechanism, system.problem.skeleton

@@ -28,8 +28,8 @@ import numpy as np
 from .arrays import BoolArray, FloatArray
 from .balance import BALANCED, CURVED, SHARE, Balance, Holding, Linearized, Pull, convex, lowest
 from .mechanism import PosedMechanism
-from .problem import System
 from .skeleton import CHANNELS
+from .system import System
 from .tasks import JointTask, Task
 
 CONVERGED: Final = 1e-5

@@ -21,8 +21,8 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray, alike
 from .lagrange import OUTSIDE
 from .mechanism import PosedMechanism
-from .problem import Level, System
 from .rotation import nearest_euler
+from .system import Level, System
 from .tasks import Bend
 
 UNBENT: Final = 1e-3

@@ -35,6 +35,7 @@ from .rotation import matrix_from_rotvec, rotvec_from_matrix
 from .skeleton import Pose, Skeleton
 from .solution import Solution
 from .solver import solve
+from .system import assemble
 from .tasks import MatchOrientation, ReachPoint, Task
 
 OPPOSITE: Final = 1e-7
@@ -215,7 +216,7 @@ def chain_origin(skeleton: Skeleton, pose: Pose, joint: str | int) -> FloatArray
 
 def _turns(problem: Problem, pose: Pose, task: MatchOrientation, points: int) -> FloatArray:
     """Orientations between the present one and that of a task, evenly, (points, 3, 3)."""
-    system = Problem(problem.skeleton, (replace(task, weight=1.0),)).assemble(pose.as_batch())
+    system = assemble(Problem(problem.skeleton, (replace(task, weight=1.0),)), pose.as_batch())
     current, target = system.turns(system.place(system.mechanism.values(pose.as_batch())))
     turn = rotvec_from_matrix(current[0].T @ target[0])
     part = (np.arange(1, points + 1) / (points + 1.0))[:, None]

@@ -18,8 +18,9 @@ from .mechanism import PosedMechanism
 from .newton import Goal
 from .objective import Objective
 from .options import SolverOptions
-from .problem import Forms, Problem, System
+from .problem import Forms, Problem
 from .skeleton import Pose
+from .system import System, assemble
 
 SLACK: Final = 0.1
 """Part of the tolerances [1] by which the residual of a level may rise without counting as worse."""
@@ -122,7 +123,7 @@ def prepared(problem: Problem, pose: Pose, options: SolverOptions) -> Prepared:
         if isinstance(last, Prepared) and last.answers(forms, pose, options):
             objective = last.objective
             return replace(last, objective=objective.on(objective.system.of(problem)))
-    new = Prepared.of(problem.assemble(pose.as_batch()), pose, options)
+    new = Prepared.of(assemble(problem, pose.as_batch()), pose, options)
     if forms:
         new = new.to_keep(forms)
         kept[:] = [new]

@@ -16,8 +16,8 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray
 from .explanation import Explanation, Limit, Reason
-from .problem import System
 from .skeleton import CHANNELS
+from .system import System
 
 PULLS: Final = 0.02
 """Part of the force that it could have [1] from which a missed task pulls at anything: a straight limb does

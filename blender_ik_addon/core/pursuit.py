@@ -40,10 +40,11 @@ from .mechanism import PosedMechanism
 from .newton import Attempt, attempt
 from .objective import Objective
 from .options import SolverOptions
-from .problem import Problem, System
+from .problem import Problem
 from .skeleton import Pose
 from .solution import Solution, Status, TaskError
 from .solver import Criteria, Search, objective_of
+from .system import System, assemble
 from .threads import one_thread
 
 STRENGTH: Final = 30.0
@@ -124,7 +125,7 @@ class Pursuit:
         if not pursues(options):
             raise IKError(f"a pursuit needs the method PRIORITY without a clamp, got {options.method}")
         self._options = options
-        self._system = problem.assemble(pose.as_batch())
+        self._system = assemble(problem, pose.as_batch())
         if self._system.alternatives:
             raise IKError("a pursuit cannot choose between targets: use `Tracker`")
         self._objective = objective_of(self._system, options)

@@ -35,11 +35,12 @@ from .newton import Attempt
 from .objective import Objective
 from .options import SolverOptions, with_overrides
 from .preparing import Criteria, Prepared, objective_of, prepared
-from .problem import Problem, System
+from .problem import Problem
 from .single import attempt
 from .skeleton import CHANNELS, Pose
 from .solution import Solution, Status, TaskError, result_message
 from .starts import other_starts
+from .system import System
 from .threads import one_thread
 
 AFAR: Final = 1.0

@@ -15,9 +15,9 @@ import numpy as np
 
 from .arrays import FloatArray
 from .mechanism import ARMATURE
-from .problem import System
 from .rotation import euler_from_matrix_near
 from .skeleton import CHANNELS
+from .system import System
 
 LEVER: Final = 0.35
 """Distance in units of the reach [1] at which a wrong turn of an effector counts like a wrong place."""

@@ -13,10 +13,11 @@ from .arrays import FloatArray, IntArray
 from .errors import IKError
 from .options import SolverOptions, with_overrides
 from .preparing import Prepared
-from .problem import Problem, System
+from .problem import Problem
 from .skeleton import Pose
 from .solution import Solution
 from .solver import Search, solve_system
+from .system import System, assemble
 from .threads import one_thread
 
 
@@ -46,7 +47,7 @@ class Tracker:
         if problem.frames not in (None, 1):
             raise IKError(f"a tracker takes one frame at a time; the targets have {problem.frames}")
         options = with_overrides(options, overrides)
-        self._home = Prepared.of(problem.assemble(pose.as_batch()), pose, options)
+        self._home = Prepared.of(assemble(problem, pose.as_batch()), pose, options)
         """What a solve from the first pose begins with."""
         self._follow_from(self._home)
 

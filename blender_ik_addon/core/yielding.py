@@ -26,9 +26,10 @@ from .equilibrium import Equilibrium
 from .errors import IKError
 from .objective import Objective
 from .options import SolverOptions
-from .problem import Problem, System
+from .problem import Problem
 from .skeleton import Pose, Skeleton
 from .solution import TaskError
+from .system import System, assemble
 from .tasks import MatchOrientation, ReachPoint, Task
 from .threads import one_thread
 
@@ -174,7 +175,7 @@ class Follower:
                 return objective.on(objective.system.aimed([_target_of(task) for task in tasks]))
         plain = tuple(replace(task, priority=0, weight=1.0) for task in tasks)
         problem = Problem(self._skeleton, plain)
-        system = self._choosing(problem.assemble(self._pose.as_batch()))
+        system = self._choosing(assemble(problem, self._pose.as_batch()))
         objective = Objective(system, merged=True, clamp_distance=None)
         self._known = tuple(tasks), objective
         return objective

@@ -18,6 +18,7 @@ from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.explanation import explain
 from ..core.preparing import tolerances as task_tolerances
 from ..core.sequence import SequenceJob, SequenceSolution
+from ..core.system import assemble
 from .animation import Channel, check_keyable
 from .effectors import reasons
 from .following import held
@@ -323,7 +324,7 @@ def _reasons(
     for row in np.unique(worst[missed]).tolist():
         reading, pose = readings[row], solved.frame(row).as_batch()
         plan = rig.plan([reading])
-        system = Problem(plan.skeleton, plan.tasks).assemble(pose)
+        system = assemble(Problem(plan.skeleton, plan.tasks), pose)
         posed = system.place(system.mechanism.values(pose))
         met = system.errors(posed) <= task_tolerances(system, options)
         whys = explain(system, posed, met, merged=options.merged)[0]

@@ -31,6 +31,7 @@ from blender_ik_addon.core.analysis import (
     weighted_inverse,
 )
 from blender_ik_addon.core.diagnosis import diagnose
+from blender_ik_addon.core.system import assemble
 from tests.core.builders import Array, chain, humanoid, planar, tip
 from tests.core.in_turn import in_turn
 
@@ -90,7 +91,7 @@ REACH = ReachPoint(joint="joint.2", point=tip(), target=np.zeros(3), axes=(True,
 
 def derivatives(values: Array) -> tuple[Array, Array]:
     """J (2, 3) and its derivative (2, 3, 3) of the planar arm."""
-    system = Problem(ARM, (REACH,)).assemble(Pose.rest(ARM, (1,)))
+    system = assemble(Problem(ARM, (REACH,)), Pose.rest(ARM, (1,)))
     posed = system.place(values[None])
     return system.linearize(posed)[0].jacobian[0], second_derivatives(system, posed)[0][0]
 

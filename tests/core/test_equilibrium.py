@@ -14,6 +14,7 @@ from blender_ik_addon.core import IKError, Pose, Problem, ReachPoint, Reason, Sk
 from blender_ik_addon.core.equilibrium import Equilibrium
 from blender_ik_addon.core.objective import Objective, Stand
 from blender_ik_addon.core.pulls import Pulls
+from blender_ik_addon.core.system import assemble
 from blender_ik_addon.core.yielding import Follower
 
 from . import builders
@@ -38,7 +39,7 @@ def arms(limit: float | None = None) -> Skeleton:
 
 def equilibrium(skeleton: Skeleton, *tasks: ReachPoint, strength: float = 100.0) -> Equilibrium:
     """All pulls of one strength, from rest, not relaxed yet."""
-    system = Problem(skeleton, tasks).assemble(Pose.rest(skeleton).as_batch())
+    system = assemble(Problem(skeleton, tasks), Pose.rest(skeleton).as_batch())
     objective = Objective(system, merged=True, clamp_distance=None)
     values = system.mechanism.values(Pose.rest(skeleton).as_batch())
     return Equilibrium(objective, values, np.full(len(tasks), strength), SOFTNESS)
@@ -145,7 +146,7 @@ def test_a_step_that_raises_the_energy_is_not_taken(seed: int):
     start = builders.random_pose(rng, skeleton, angle=2.5, offset=0.5, only_free=True).as_batch()
     places = rng.uniform([-1.0, -1.0, 0.2], [1.0, 1.0, 2.2], (2, 3))
     tasks = tuple(reaching(joint, place) for joint, place in zip(("hand.L", "hand.R"), places, strict=True))
-    system = Problem(skeleton, tasks).assemble(start)
+    system = assemble(Problem(skeleton, tasks), start)
     objective = Objective(system, merged=True, clamp_distance=None)
     rest = Watched(objective, system.mechanism.values(start), np.full(2, 3000.0), SOFTNESS)
     rest.relax(25)
@@ -171,7 +172,7 @@ def test_a_group_is_missed_as_squares_are_and_single_tasks_by_their_lengths():
     # Three of one kind of pull, one of them far: by lengths two are met, by squares all share the miss.
     skeleton = builders.torso()
     tasks = (*FAR, reaching("hips", (0.0, 0.0, 1.0)))
-    system = Problem(skeleton, tasks).assemble(Pose.rest(skeleton).as_batch())
+    system = assemble(Problem(skeleton, tasks), Pose.rest(skeleton).as_batch())
     objective = Objective(system, merged=True, clamp_distance=None)
     values = system.mechanism.values(Pose.rest(skeleton).as_batch())
     together = Equilibrium(objective, values, np.array([1e4]), SOFTNESS, groups=[9], margins=False)
@@ -188,7 +189,7 @@ def test_a_group_is_missed_as_squares_are_and_single_tasks_by_their_lengths():
 
 def test_limits_without_margins_are_pressed_no_further():
     skeleton = arms(0.4)
-    system = Problem(skeleton, FAR).assemble(Pose.rest(skeleton).as_batch())
+    system = assemble(Problem(skeleton, FAR), Pose.rest(skeleton).as_batch())
     objective = Objective(system, merged=True, clamp_distance=None)
     values = system.mechanism.values(Pose.rest(skeleton).as_batch())
     rest = Equilibrium(objective, values, np.full(2, 100.0), SOFTNESS, margins=False)

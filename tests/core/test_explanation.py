@@ -27,6 +27,7 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core import explanation as module
 from blender_ik_addon.core.balance import Balance
 from blender_ik_addon.core.explanation import explain
+from blender_ik_addon.core.system import assemble
 from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso
 from tests.core.in_turn import in_turn
 
@@ -441,7 +442,7 @@ def test_many_frames_are_explained_as_each_alone():
         for task in problem.tasks
     ]
     together = Pose.from_channels(np.stack([pose.channels for pose in poses]))
-    system = problem.assemble(together)
+    system = assemble(problem, together)
     posed = system.place(system.mechanism.values(together))
     reached = system.errors(posed) < 1e-4
     assert reached.ravel().tolist() == [True, False, False]

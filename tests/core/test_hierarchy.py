@@ -13,6 +13,7 @@ from blender_ik_addon.core.arrays import BoolArray
 from blender_ik_addon.core.descent import Descent
 from blender_ik_addon.core.hierarchy import Footing, Hold, Place
 from blender_ik_addon.core.objective import Objective
+from blender_ik_addon.core.system import assemble
 from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso, upper_body
 from tests.core.in_turn import in_turn
 
@@ -26,7 +27,7 @@ class Lowered:
         self, skeleton: Skeleton, tasks: Sequence[Task], count: int, start: Pose | None = None
     ) -> None:
         start = Pose.rest(skeleton) if start is None else start
-        system = Problem(skeleton, tuple(tasks)).assemble(start.as_batch())
+        system = assemble(Problem(skeleton, tuple(tasks)), start.as_batch())
         self.objective = Objective(system, merged=False, clamp_distance=None)
         self.holds: list[Hold] = []
         self.values: Array = system.mechanism.values(start.as_batch())

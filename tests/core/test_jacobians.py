@@ -34,7 +34,7 @@ from blender_ik_addon.core.bends import AngularBend, PointBend
 from blender_ik_addon.core.kinematics import orthogonalized
 from blender_ik_addon.core.mechanism import Mechanism, PosedMechanism
 from blender_ik_addon.core.objective import Objective
-from blender_ik_addon.core.problem import Level, System
+from blender_ik_addon.core.system import Level, System, assemble
 from blender_ik_addon.core.tasks.aims import ALONG_BONE
 from blender_ik_addon.core.tasks.base import ORIGIN, SummedBend
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tree
@@ -259,7 +259,7 @@ def assembled(skeleton: Skeleton, pose: Pose, tasks: Sequence[Task]) -> tuple[Sy
         deepest = int(skeleton.depths.argmax())
         other = StayNear(channels=pose.channels, over=(deepest,), weight=1e-6, priority=tasks[-1].priority)
         tasks = [*tasks, other]
-    system = Problem(skeleton, tuple(tasks)).assemble(batch)
+    system = assemble(Problem(skeleton, tuple(tasks)), batch)
     return system, system.mechanism.values(batch)
 
 
@@ -445,7 +445,7 @@ def test_tasks_with_a_frame_axis_are_the_tasks_of_each_frame(rng: np.random.Gene
             )
         ),
     ]
-    together = Problem(skeleton, tuple(tasks)).assemble(poses)
+    together = assemble(Problem(skeleton, tuple(tasks)), poses)
     posed = together.place(together.mechanism.values(poses))
     (level,), errors = together.linearize(posed), together.errors(posed)
     curvature = together.force_curvature(posed, [level.residual])
@@ -649,7 +649,7 @@ def test_some_frames_of_a_system_are_those_of_the_whole(constants: str, rng: np.
         MatchOrientation(joint="joint.6", target=random_rotations(rng, 1)[0], priority=1),
         StayNear(channels=rng.normal(size=(frames, n, 6)), weight=0.2, over=("joint.5",)),
     ]
-    whole = Objective(Problem(skeleton, tuple(tasks)).assemble(poses), merged=False, clamp_distance=None)
+    whole = Objective(assemble(Problem(skeleton, tuple(tasks)), poses), merged=False, clamp_distance=None)
     assert (len(whole.system.mechanism.pre) > 1) == (constants != "the same")
     values = whole.system.mechanism.values(poses)
     posed = whole.system.place(values)
@@ -690,7 +690,7 @@ def test_a_pose_that_differs_in_what_is_held_is_folded_anew(rng: np.random.Gener
     batches.append(Pose.from_channels(mixed))
     for batch in (*batches, *batches[::-1], batches[2], batches[0]):  # the last two differ in scale only
         mechanism = Mechanism.of(skeleton, batch, [7])
-        system = Problem(skeleton, (task,)).assemble(batch)
+        system = assemble(Problem(skeleton, (task,)), batch)
         assert system.mechanism is mechanism
         posed = system.place(mechanism.values(batch))
         places = forward_kinematics(skeleton, batch).point("joint.7", task.point)

@@ -32,6 +32,7 @@ from blender_ik_addon.core.mechanism import Mechanism
 from blender_ik_addon.core.options import USED_BY
 from blender_ik_addon.core.preparing import objective_of
 from blender_ik_addon.core.rules import planar_elements
+from blender_ik_addon.core.system import assemble
 from tests.core.builders import Array, chain, planar, random_pose, tip, torso, tree, upper_body
 from tests.core.in_turn import in_turn
 
@@ -347,7 +348,7 @@ def test_several_frames_at_once_are_each_as_alone(method: str) -> None:
     target = np.stack([each.point("hand.L") for each in posed])
     problem = Problem(skeleton, (ReachPoint(joint="hand.L", target=target),))
     starts = Pose.rest(skeleton, (3,))
-    system = problem.assemble(starts)
+    system = assemble(problem, starts)
     options = SolverOptions(method=method)
     objective = objective_of(system, options)
 
@@ -406,7 +407,7 @@ def test_after_a_jump_what_came_nearer_is_added_to_the_clamp_distance() -> None:
     )
     problem = Problem(skeleton, (reach(3, [-2.0, 1.5, 0.0]),))
     start = pose_of(skeleton, [0.1, 0.2, 0.3]).as_batch()
-    system = problem.assemble(start)
+    system = assemble(problem, start)
     walk = RuleIteration(objective_of(system, options), system.mechanism.values(start), options, 1e-9)
     for number in range(3):
         before = system.errors(walk.point.posed)[0, 0]
@@ -437,7 +438,7 @@ def test_the_jacobian_of_a_target_turns_it_about_the_joints() -> None:
     skeleton, target = planar(3), np.array([1.5, 1.0, 0.0])
     pose = pose_of(skeleton, [0.3, -0.4, 0.5]).as_batch()
     turn = MatchOrientation(joint=2, target=np.eye(3))
-    system = Problem(skeleton, (reach(3, target, weight=2.0), turn)).assemble(pose)
+    system = assemble(Problem(skeleton, (reach(3, target, weight=2.0), turn)), pose)
     posed = system.place(system.mechanism.values(pose))
     (jacobian,) = system.alternate_jacobians(posed)
     places = forward_kinematics(skeleton, pose).matrices[0, :, :3, 3]

@@ -24,6 +24,7 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.newton import Attempt, Goal, attempt
 from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.preparing import Criteria
+from blender_ik_addon.core.system import assemble
 from tests.core.builders import Array, chain, random_pose, tip, tree, upper_body
 from tests.core.in_turn import in_turn
 
@@ -52,7 +53,7 @@ class Prepared:
 
 def prepared(skeleton: Skeleton, tasks: Sequence[Task], poses: Pose, **options: Any) -> Prepared:
     problem, settings = Problem(skeleton, tuple(tasks)), SolverOptions(**options)
-    system = problem.assemble(poses)
+    system = assemble(problem, poses)
     objective = Objective(system, merged=settings.method == "DLS", clamp_distance=None)
     return Prepared(
         problem, poses, objective, system.mechanism.values(poses), Criteria.of(objective, settings).goal

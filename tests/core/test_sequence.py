@@ -30,6 +30,7 @@ from blender_ik_addon.core.mechanism import PosedMechanism
 from blender_ik_addon.core.motion import Motion
 from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.sequence import SequenceJob
+from blender_ik_addon.core.system import assemble
 from scripts.examples import trees
 from tests.core.builders import Array, chain, planar, random_pose, tip, upper_body
 from tests.core.in_turn import in_turn
@@ -334,13 +335,13 @@ def test_what_is_wrong_is_said_before_the_first_frame() -> None:
 def test_constants_are_folded_again_only_where_they_change() -> None:
     skeleton = chain(3)
     problem = Problem(skeleton, (ReachPoint(joint="joint.2", target=np.array([0.5, 1.5, 0.2])),))
-    first = problem.assemble(Pose.rest(skeleton, (1,)))
+    first = assemble(problem, Pose.rest(skeleton, (1,)))
     bent = Pose.from_channels(np.full((1, 3, 6), 0.3) * skeleton.free)
-    assert problem.assemble(bent).mechanism is first.mechanism  # only free channels differ
+    assert assemble(problem, bent).mechanism is first.mechanism  # only free channels differ
     moved = Pose.from_channels(np.full((1, 3, 6), 0.3))
-    assert problem.assemble(moved).mechanism is not first.mechanism
+    assert assemble(problem, moved).mechanism is not first.mechanism
     elsewhere = Problem(skeleton, (ReachPoint(joint="joint.1", target=np.array([0.5, 1.5, 0.2])),))
-    assert elsewhere.assemble(bent).mechanism is not first.mechanism
+    assert assemble(elsewhere, bent).mechanism is not first.mechanism
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -481,7 +482,7 @@ def test_a_long_motion_without_preferred_pose_stays_on_its_branch() -> None:
 def test_steps_of_a_motion_are_those_of_its_values_of_now() -> None:
     skeleton = chain(2)
     pose = Pose.rest(skeleton, (4,))
-    system = Problem(skeleton, (ReachPoint(joint=1, target=np.zeros(3)),)).assemble(pose)
+    system = assemble(Problem(skeleton, (ReachPoint(joint=1, target=np.zeros(3)),)), pose)
     motion = Motion(system.mechanism, pose)
     assert_array_equal(motion.steps(), np.zeros(3))
     motion[2] = np.full(system.size, 0.5)

@@ -24,6 +24,7 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.newton import Goal
 from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.preparing import Criteria, objective_of
+from blender_ik_addon.core.system import assemble
 from tests.core.builders import Array, humanoid, random_pose
 
 LIMIT = 0.6
@@ -33,7 +34,7 @@ def prepared(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Objective, Arra
     """Objective, start at rest (1, nv) and goal."""
     settings = SolverOptions(preferred_pose=False)
     pose = Pose.rest(skeleton).as_batch()
-    objective = objective_of(Problem(skeleton, tuple(tasks)).assemble(pose), settings)
+    objective = objective_of(assemble(Problem(skeleton, tuple(tasks)), pose), settings)
     start = objective.system.mechanism.values(pose)
     return objective, start, Criteria.of(objective, settings).goal
 

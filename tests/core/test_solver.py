@@ -32,6 +32,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.preparing import objective_of
 from blender_ik_addon.core.rotation import rotvec_from_matrix
+from blender_ik_addon.core.system import assemble
 from tests.core import builders
 from tests.core.builders import (
     HANDS_AND_FEET,
@@ -427,7 +428,7 @@ def test_costs_end_with_those_of_the_pose() -> None:
     problem = Problem(skeleton, contrary())
     for most in (2, 3, 4, 5, 8):
         solution = solve(problem, Pose.rest(skeleton), max_iterations=most)
-        system = problem.assemble(solution.pose.as_batch())
+        system = assemble(problem, solution.pose.as_batch())
         point = objective_of(system, SolverOptions()).at(system.mechanism.values(solution.pose.as_batch()))
         assert_allclose(np.sqrt(2.0 * solution.costs[-1]), point.norms[0, :-1], rtol=0.0, atol=1e-9)
 
@@ -461,7 +462,7 @@ def test_limits_are_never_violated_not_even_during_the_run(method: str, seed: in
     skeleton = replace(bare, lower=middle - half, upper=middle + half)
     start = random_pose(rng, bare, angle=2.0)  # outside of them too
     problem = Problem(skeleton, tasks_of(skeleton, random_pose(rng, skeleton), ["hand.L", "hand.R", "head"]))
-    mechanism = problem.assemble(Pose(start.channels[None], start.scale[None])).mechanism
+    mechanism = assemble(problem, Pose(start.channels[None], start.scale[None])).mechanism
     lower, upper = mechanism.of_channels(skeleton.lower), mechanism.of_channels(skeleton.upper)
     seen: list[Array] = []
 
@@ -822,7 +823,7 @@ def test_errors_are_in_the_order_of_the_tasks_without_weight(method: str) -> Non
 
 def spring_gradient_left(problem: Problem, solution: Solution) -> Array:
     """Gradient of ½Σk(q − preferred)² that no task holds against, on the channels that are free, (nv,)."""
-    system = problem.assemble(Pose(solution.pose.channels[None], solution.pose.scale[None]))
+    system = assemble(problem, Pose(solution.pose.channels[None], solution.pose.scale[None]))
     values = system.mechanism.values(solution.pose)
     (jacobian,) = (level.jacobian[0] for level in system.linearize(system.place(values[None])))
     inside = (values > system.lower) & (values < system.upper)

@@ -17,6 +17,7 @@ from blender_ik_addon.core import (
     forward_kinematics,
     solve,
 )
+from blender_ik_addon.core.system import assemble
 from blender_ik_addon.core.tasks import aims
 from tests.core.builders import Array, chain, humanoid, planar
 
@@ -85,7 +86,7 @@ def test_the_error_is_the_angle_and_the_residual_is_its_size_times_the_weight() 
     for angle in (0.0, 1e-9, 1e-4, 0.31, 0.33, 1.0, 3.0, np.pi - 1e-6, np.pi):
         target = 2.0 * np.array([np.sin(angle), np.cos(angle), 0.0])
         aim = AimAt(joint="joint.0", target=target, weight=3.0)
-        system = Problem(skeleton, (aim,)).assemble(Pose.rest(skeleton, (1,)))
+        system = assemble(Problem(skeleton, (aim,)), Pose.rest(skeleton, (1,)))
         posed = system.place(np.zeros((1, system.size)))
         assert_allclose(system.errors(posed)[0, 0], angle, atol=1e-15, rtol=1e-12)
         (level,) = system.linearize(posed)
@@ -123,7 +124,7 @@ def test_the_series_of_small_angles_joins_the_formula() -> None:
     for x in (aims.SERIES * (1.0 - 1e-9), aims.SERIES * (1.0 + 1e-9)):
         angle = float(np.arccos(1.0 - x))
         aim = AimAt(joint="joint.0", target=np.array([np.sin(angle), np.cos(angle), 0.0]))
-        system = Problem(skeleton, (aim,)).assemble(Pose.rest(skeleton, (1,)))
+        system = assemble(Problem(skeleton, (aim,)), Pose.rest(skeleton, (1,)))
         posed = system.place(np.zeros((1, system.size)))
         (level,) = system.linearize(posed)
         bent = system.force_curvature(posed, [level.residual])

@@ -21,6 +21,7 @@ from blender_ik_addon.core import (
     solve,
     solve_sequence,
 )
+from blender_ik_addon.core.system import assemble
 from tests.core.builders import Array, planar, tip
 
 CHAIN = planar(3)
@@ -183,13 +184,13 @@ def test_a_motion_changes_over_at_the_frame_at_which_a_tracker_does(margin: floa
 
 def test_the_margin_keeps_what_was_taken_before() -> None:
     problem = Problem(CHAIN, (OneOf(alternatives=(place(0.4, 2.9), place(-0.5, 2.9)), margin=0.2),))
-    system = problem.assemble(Pose.rest(CHAIN, (1,)))
+    system = assemble(problem, Pose.rest(CHAIN, (1,)))
     posed = system.place(np.zeros((1, system.size)))
     second = np.array([[1]])
     assert system.nearest(posed).tolist() == [[0]]
     assert system.nearest(posed, second).tolist() == [[1]]
     narrow = Problem(CHAIN, (OneOf(alternatives=(place(0.4, 2.9), place(-0.5, 2.9)), margin=0.01),))
-    system = narrow.assemble(Pose.rest(CHAIN, (1,)))
+    system = assemble(narrow, Pose.rest(CHAIN, (1,)))
     assert system.nearest(system.place(np.zeros((1, system.size))), second).tolist() == [[0]]
 
 

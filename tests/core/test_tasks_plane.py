@@ -20,6 +20,7 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.objective import Objective
+from blender_ik_addon.core.system import assemble
 from blender_ik_addon.core.tasks.planes import CLEARANCE_UNIT
 from tests.core.builders import Array, chain, humanoid, planar, random_pose, tip, tree
 
@@ -91,7 +92,7 @@ def test_from_the_start_feet_in_the_air_ask_for_nothing() -> None:
     pose = Pose.from_channels(channels[None])
     raised = heights(skeleton, pose)[0]
     assert (raised > 0.05).all()
-    system = Problem(skeleton, tuple(floor())).assemble(pose)
+    system = assemble(Problem(skeleton, tuple(floor())), pose)
     values = system.mechanism.values(pose)
     (level,) = system.linearize(system.place(values))
     assert_allclose(level.residual, 0.0, atol=1e-15)
@@ -242,7 +243,7 @@ def test_places_are_the_nearest_on_the_planes_that_are_missed() -> None:
     pose = Pose.from_channels(channels[None])
     soles = heights(skeleton, pose)[0]
     assert soles.min() < 0.0 < soles.max()
-    system = Problem(skeleton, (*floor(), *floor("ON", height=0.5))).assemble(pose)
+    system = assemble(Problem(skeleton, (*floor(), *floor("ON", height=0.5))), pose)
     points, targets = system.places(system.place(system.mechanism.values(pose)))
     sunk = int(soles.argmin())
     placed = forward_kinematics(skeleton, pose.frame(0))

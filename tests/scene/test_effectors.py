@@ -10,6 +10,7 @@ import pytest
 from mathutils import Euler, Matrix, Quaternion, Vector
 
 from blender_ik_addon.core import IKError, Pose, Problem, Skeleton
+from blender_ik_addon.core.system import assemble
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature import read_armature, world_from_armature
 from blender_ik_addon.scene.dependence import dependence
@@ -504,7 +505,7 @@ def test_the_errors_of_core_are_those_that_blender_shows(
     goals = make_goals(effectors, of_stage)
     problem = Problem(description.skeleton, make_plan(effectors, of_stage, prefers=True).tasks)
     pose = Pose(present.channels[None], present.scale[None])
-    system = problem.assemble(pose)
+    system = assemble(problem, pose)
     errors = system.errors(system.place(system.mechanism.values(pose)))
     of_core = {
         (task.name, task.angular): error * (1.0 if task.angular else unit)

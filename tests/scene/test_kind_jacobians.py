@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core import Pose, Problem
+from blender_ik_addon.core.system import assemble
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.effector_properties import PINNABLE
 from blender_ik_addon.scene.kinds import KINDS
@@ -65,7 +66,7 @@ def test_jacobian(kind: str, variant: str):
     reading = rig.read_frame(armature, depsgraph)
     plan = rig.plan([reading])
     batch = Pose(reading.pose.channels[None], reading.pose.scale[None])
-    system = Problem(plan.skeleton, plan.tasks).assemble(batch)
+    system = assemble(Problem(plan.skeleton, plan.tasks), batch)
     values = system.mechanism.values(batch)
     depth = settings.get("chain_depth", 0)
     if depth and kind not in {'BALANCE', 'STAY', 'POLE'}:

@@ -1,0 +1,468 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A problem on given poses, stacked into rows by priority level.
+
+Constants are folded and tasks stacked, so that residuals and Jacobians of all levels are functions of the
+free channels alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, compress
+from typing import NamedTuple
+
+import numpy as np
+
+from .arrays import BoolArray, FloatArray, IntArray, alike
+from .clearance import ClearedMechanism, with_clearances, with_joints
+from .errors import IKError
+from .mechanism import Mechanism, PosedMechanism
+from .problem import Problem
+from .skeleton import CHANNELS, Pose
+from .tasks import Bend, ChoiceRows, OneOf, Rows, Task
+
+
+def assemble(problem: Problem, pose: Pose) -> System:
+    """Fold the constants of a pose with one leading frame axis, (F, n, 6).
+
+    Raises:
+        IKError: The pose is not of the problem's skeleton, or its frames are not those of the targets.
+    """
+    n = len(problem.skeleton)
+    if len(pose.frames) != 1 or pose.channels.shape[-2] != n:
+        raise IKError(f"the pose has shape {pose.channels.shape}, wanted (frames, {n}, 6)")
+    if problem.frames not in (None, 1) and pose.frames[0] != problem.frames:
+        raise IKError(f"the targets have {problem.frames} frames, the pose {pose.frames[0]}")
+    skeleton, tasks = with_clearances(problem.skeleton, problem.tasks)
+    if skeleton is problem.skeleton:
+        return System(problem, pose)
+    return System(Problem(skeleton, tasks), with_joints(pose, len(skeleton)))
+
+
+class Level(NamedTuple):
+    """One priority level at a pose."""
+
+    residual: FloatArray
+    """Weighted residual of all its tasks, (F, m)."""
+    jacobian: FloatArray
+    """Its derivative by the free channels, (F, m, nv)."""
+
+
+class System:
+    """A problem on given poses, as functions of the free channels (F, nv)."""
+
+    def __init__(self, problem: Problem, pose: Pose) -> None:
+        self.problem = problem
+        self._tasks = problem.weighty_tasks
+        self.labels = tuple(task.label for task in self._tasks)
+        """What messages call the tasks that take part, (T,)."""
+        self.angular = tuple(task.angular for task in self._tasks)
+        """Whether their errors are angles, (T,)."""
+        self._targets: Sequence[FloatArray] | None = None
+        """Targets that have taken the place of those of the tasks, (T,)."""
+        self._frames = np.arange(pose.frames[0])
+        """Which frames of the problem these are."""
+        skeleton = problem.skeleton
+        joints = {joint for task in self._tasks for joint in task.joints(skeleton)}
+        kind_of_mechanism = Mechanism if skeleton.posed_joints == len(skeleton) else ClearedMechanism
+        self.mechanism = kind_of_mechanism.of(skeleton, pose, joints)
+        self.priorities = tuple(sorted({task.priority for task in self._tasks}))
+        self._levels: list[list[Rows]] = []
+        self._numbers: list[list[list[int]]] = []
+        """Positions in `tasks` of those that are stacked in each of the rows of each level."""
+        for priority in self.priorities:
+            kinds: dict[type[Task], list[int]] = {}
+            for number, task in enumerate(self._tasks):
+                if task.priority == priority:
+                    kinds.setdefault(type(task), []).append(number)
+            self._levels.append(
+                [
+                    kind.rows([self._tasks[number] for number in own], self.mechanism)
+                    for kind, own in kinds.items()
+                ]
+            )
+            self._numbers.append(list(kinds.values()))
+        self._note_kinds()
+        self.lower, self.upper = self.mechanism.lower, self.mechanism.upper
+        """Limits of the free channels, (nv,)."""
+        self.preferred, self.stiffness = self.mechanism.preferred, self.mechanism.stiffness
+        """Their preferred values and stiffness, (nv,)."""
+
+    def _note_kinds(self) -> None:
+        """Keep what follows from which tasks are stacked where."""
+        self._clears = any(rows.clears for rows in self._stacks)
+        self._chooses = any(isinstance(rows, ChoiceRows) for rows in self._stacks)
+        self._task_of_error = [number for level in self._numbers for own in level for number in own]
+        """Position in `tasks` of each column of the stacked errors."""
+
+    @property
+    def _stacks(self) -> Iterator[Rows]:
+        """The rows of all levels, one kind after the other."""
+        return chain.from_iterable(self._levels)
+
+    def select(self, frames: IntArray) -> System:
+        """The same system for some of its frames."""
+        some = alike(self)
+        some._frames = self._frames[frames]
+        some.mechanism = self.mechanism.select(frames)
+        some._levels = [[rows.select(frames) for rows in level] for level in self._levels]
+        return some
+
+    def aimed(self, targets: Sequence[FloatArray]) -> System:
+        """The same system of one frame with other targets, one for each of its tasks.
+
+        Raises:
+            IKError: Their number or the shape of one is wrong, or one is not finite.
+        """
+        if len(targets) != len(self._tasks):
+            raise IKError(f"{len(targets)} targets for {len(self._tasks)} tasks ({', '.join(self.labels)})")
+        some = alike(self)
+        some._targets = targets
+        some._levels = [
+            [
+                rows.aimed(targets if len(own) == len(targets) else [targets[number] for number in own])
+                for rows, own in zip(level, numbers, strict=True)
+            ]
+            for level, numbers in zip(self._levels, self._numbers, strict=True)
+        ]
+        return some
+
+    def of(self, problem: Problem) -> System:
+        """The same system of one frame for a problem whose tasks have the same forms."""
+        tasks = problem.weighty_tasks
+        some = self.aimed([task.aim for task in tasks])
+        some.problem, some._tasks, some._targets = problem, tasks, None
+        return some
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks that take part, (T,); those of a single frame with its targets."""
+        if self._targets is not None:
+            return tuple(task.moved(target) for task, target in zip(self._tasks, self._targets, strict=True))
+        if len(self._frames) != 1:
+            return self._tasks
+        frame = int(self._frames[0])
+        return tuple(task if task.frames is None else task.at_frame(frame) for task in self._tasks)
+
+    def first_levels(self, count: int) -> System:
+        """The same system with its first levels alone, on the same mechanism."""
+        some = alike(self)
+        some.priorities = self.priorities[:count]
+        kept = sorted(number for level in self._numbers[:count] for own in level for number in own)
+        some._tasks = tuple(self._tasks[number] for number in kept)
+        some.labels = tuple(self.labels[number] for number in kept)
+        some.angular = tuple(self.angular[number] for number in kept)
+        some._targets = None if self._targets is None else [self._targets[number] for number in kept]
+        some._levels = self._levels[:count]
+        some._numbers = [
+            [[kept.index(number) for number in own] for own in level] for level in self._numbers[:count]
+        ]
+        some._note_kinds()
+        return some
+
+    def keeping(self, kept: BoolArray) -> System:
+        """The same system of all frames of its problem with some of its tasks alone, (T,), none a choice."""
+        some = alike(self)
+        numbers = np.cumsum(kept) - 1
+        levels = [[[n for n in own if kept[n]] for own in level] for level in self._numbers]
+        left = [number for number, level in enumerate(levels) if any(level)]
+        some.priorities = tuple(self.priorities[number] for number in left)
+        some._tasks, some.labels, some.angular = (
+            tuple(compress(of, kept)) for of in (self._tasks, self.labels, self.angular)
+        )
+        some._levels = [
+            [
+                self._tasks[own[0]].rows([self._tasks[n] for n in own], self.mechanism)
+                for own in levels[number]
+                if own
+            ]
+            for number in left
+        ]
+        some._numbers = [[[int(numbers[n]) for n in own] for own in levels[number] if own] for number in left]
+        some._note_kinds()
+        return some
+
+    @property
+    def heaviest_weights(self) -> list[float]:
+        """Largest weight in each level."""
+        return [max(self._weights(priority)) for priority in self.priorities]
+
+    @property
+    def lightest_weights(self) -> list[float]:
+        """Smallest weight in each level."""
+        return [min(self._weights(priority)) for priority in self.priorities]
+
+    def _weights(self, priority: int) -> list[float]:
+        return [task.weight for task in self._tasks if task.priority == priority]
+
+    @property
+    def size(self) -> int:
+        """Number of free channels nv."""
+        return self.mechanism.size
+
+    @property
+    def rotates(self) -> BoolArray:
+        """Which free channels are angles, (nv,)."""
+        return self.mechanism.rotates
+
+    def place(self, values: FloatArray) -> PosedMechanism:
+        """Forward kinematics for the free channels (F, nv)."""
+        return self.settled(self.mechanism.place(values))
+
+    def settled(self, posed: PosedMechanism) -> PosedMechanism:
+        """The same with the clearances over one-sided planes at their best."""
+        if not self._clears:
+            return posed
+        values = posed.values
+        for rows in (rows for rows in self._stacks if rows.clears):
+            values = rows.settled(posed, values)
+        return replace(posed, values=values)
+
+    # Choices between alternatives
+
+    @property
+    def _choices(self) -> list[ChoiceRows]:
+        return [rows for rows in self._stacks if isinstance(rows, ChoiceRows)]
+
+    @property
+    def alternatives(self) -> tuple[int, ...]:
+        """How many alternatives there are in each choice, (C,)."""
+        if not self._chooses:
+            return ()
+        return tuple(count for rows in self._choices for count in rows.alternatives)
+
+    @property
+    def margins(self) -> tuple[float, ...]:
+        """How much further down another alternative of each must bring the residual, scaled, (C,) [1]."""
+        return tuple(margin for rows in self._choices for margin in rows.margins)
+
+    @property
+    def taken(self) -> IntArray:
+        """Which alternative of each choice is taken, (F or 1, C)."""
+        parts = [rows.taken for rows in self._choices]
+        frames = max((len(part) for part in parts), default=1)
+        parts = [np.broadcast_to(part, (frames, part.shape[1])) for part in parts]
+        return np.concatenate([np.zeros((frames, 0), dtype=np.int64), *parts], axis=1)
+
+    def nearest(self, posed: PosedMechanism, kept: IntArray | None = None) -> IntArray:
+        """The alternatives with the least errors at a pose, (F, C).
+
+        Args:
+            posed: Where.
+            kept: Those that stay while they are within their margins, (F or 1, C).
+        """
+        found, start = [np.zeros((len(posed.values), 0), dtype=np.int64)], 0
+        for rows in self._choices:
+            end = start + len(rows.alternatives)
+            found.append(rows.nearest(posed, None if kept is None else kept[:, start:end]))
+            start = end
+        return np.concatenate(found, axis=1)
+
+    def choice_errors(self, posed: PosedMechanism) -> list[FloatArray]:
+        """Errors of the alternatives of each choice, (F, alternatives) each [m] or [rad]."""
+        return [errors for rows in self._choices for errors in rows.every_error(posed)]
+
+    def taking(self, taken: IntArray) -> System:
+        """The same system with given alternatives, (F or 1, C)."""
+        some, start = alike(self), 0
+        some._levels = [list(level) for level in self._levels]
+        for level in some._levels:
+            for place, rows in enumerate(level):
+                if isinstance(rows, ChoiceRows):
+                    end = start + len(rows.alternatives)
+                    level[place] = rows.taking(taken[:, start:end])
+                    start = end
+        return some
+
+    def rows_of(self, number: int) -> Rows:
+        """The rows of one of `tasks` alone, with what it has taken."""
+        task = self.tasks[number]
+        rows = task.rows([task], self.mechanism)
+        if isinstance(rows, ChoiceRows):
+            before = sum(isinstance(self._tasks[other], OneOf) for other in self._order_of(number))
+            return rows.taking(self.taken[:, before : before + 1])
+        return rows
+
+    def taken_label(self, number: int) -> str:
+        """Label of what one of `tasks` has taken of its alternatives; empty where it has none."""
+        return self.chosen(number).label if isinstance(self._tasks[number], OneOf) else ""
+
+    @property
+    def own(self) -> BoolArray:
+        """Which free channels are those of poses, not clearances, (nv,)."""
+        return self.mechanism.channels < self.problem.skeleton.posed_joints * CHANNELS
+
+    def chosen(self, number: int, frame: int = 0) -> Task:
+        """One of `tasks`, or in its place what it has taken of its alternatives in a frame."""
+        task = self.tasks[number]
+        if not isinstance(task, OneOf):
+            return task
+        before = sum(isinstance(self._tasks[other], OneOf) for other in self._order_of(number))
+        taken = self.taken[:, before]
+        return task.alternatives[int(taken[frame if len(taken) > 1 else 0])]
+
+    def _order_of(self, number: int) -> list[int]:
+        """The tasks that are stacked before one of them."""
+        return self._task_of_error[: self._task_of_error.index(number)]
+
+    def residuals(self, posed: PosedMechanism) -> list[FloatArray]:
+        """Weighted residual of each level, (F, m) each."""
+        return [
+            level[0].residual(posed)
+            if len(level) == 1
+            else np.concatenate([rows.residual(posed) for rows in level], axis=1)
+            for level in self._levels
+        ]
+
+    def stacked_residual(self, posed: PosedMechanism) -> FloatArray:
+        """Weighted residuals of all levels, one above the other, (F, m)."""
+        levels = self.residuals(posed)
+        return levels[0] if len(levels) == 1 else np.concatenate(levels, axis=1)
+
+    def stacked_jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """Their Jacobian, (F, m, nv)."""
+        parts = [rows.jacobian(posed) for rows in self._stacks]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    @property
+    def accelerates(self) -> bool:
+        """Whether some rows tell how their residuals accelerate."""
+        told = any(rows.accelerates for rows in self._stacks)
+        return told and self.mechanism.turning is not None
+
+    def acceleration(self, posed: PosedMechanism, rates: FloatArray) -> FloatArray | None:
+        """How the residuals accelerate at constant rates (F, nv), (F, m), 0 where rows do not tell.
+
+        None where none does.
+        """
+        stacks = list(self._stacks)
+        parts = [rows.acceleration(posed, rates) for rows in stacks]
+        if len(parts) == 1:
+            return parts[0]
+        if all(part is None for part in parts):
+            return None
+        nothing = [np.zeros((len(rates), sum(rows.row_counts))) for rows in stacks]
+        return np.concatenate(
+            [none if part is None else part for part, none in zip(parts, nothing, strict=True)], axis=1
+        )
+
+    def alternate_jacobians(self, posed: PosedMechanism) -> list[FloatArray]:
+        """Jacobian of each level with targets in place of points [Buss2009 §2], (F, m, nv) each."""
+        return [
+            np.concatenate([rows.alternate_jacobian(posed) for rows in level], axis=1)
+            for level in self._levels
+        ]
+
+    def linearize(self, posed: PosedMechanism) -> list[Level]:
+        """Residual and Jacobian of each level."""
+        levels: list[Level] = []
+        for groups in self._levels:
+            parts = [rows.linearize(posed) for rows in groups]
+            if len(parts) == 1:
+                levels.append(Level(*parts[0]))
+            else:
+                residuals, jacobians = zip(*parts, strict=True)
+                levels.append(Level(np.concatenate(residuals, axis=1), np.concatenate(jacobians, axis=1)))
+        return levels
+
+    def constraint_curvature(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> FloatArray:
+        """Σ_k μ_k ∂²r_k/∂q∂q over the rows of the first levels, (F, nv, nv), with (F, m) multipliers each."""
+        total = np.zeros((len(posed.values), self.size, self.size))
+        for bend in self.bends(posed, multipliers):
+            total += bend.matrix()
+        return total
+
+    def force_curvature(self, posed: PosedMechanism, forces: Sequence[FloatArray]) -> FloatArray:
+        """The same, exact also for orientations that are not met."""
+        total = np.zeros((len(posed.values), self.size, self.size))
+        for level, own in zip(self._levels, forces, strict=False):
+            start = 0
+            for rows in level:
+                end = start + sum(rows.row_counts)
+                if own[:, start:end].any():
+                    total += rows.curvature(posed, own[:, start:end])
+                start = end
+        return total
+
+    def bends(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> list[Bend]:
+        """What that is the sum of, as operators."""
+        bends: list[Bend] = []
+        for level, forces in zip(self._levels, multipliers, strict=False):
+            start = 0
+            for rows in level:
+                end = start + sum(rows.row_counts)
+                bend = rows.bend(posed, forces[:, start:end])
+                if bend is not None:
+                    bends.append(bend)
+                start = end
+        return bends
+
+    @property
+    def error_rows(self) -> tuple[FloatArray, IntArray] | None:
+        """Length of the residual of each of `tasks` for an error of 1, and its first row, (T,) each.
+
+        None where some rows are about something else than errors.
+        """
+        if not all(rows.plain_errors for rows in self._stacks):
+            return None
+        first = np.empty(len(self._tasks), dtype=np.int64)
+        first[self._task_of_error] = np.cumsum([0, *self.row_counts[:-1]])[: len(first)]
+        return np.array([task.weight for task in self._tasks]), first
+
+    @property
+    def angular_rows(self) -> list[BoolArray]:
+        """Which rows of each level are angles rather than lengths, (m,) each."""
+        return [np.concatenate([rows.angular for rows in level]) for level in self._levels]
+
+    @property
+    def row_counts(self) -> list[int]:
+        """Number of rows of each task, in the order in which all levels are stacked, (T,)."""
+        return [count for rows in self._stacks for count in rows.row_counts]
+
+    def clamped(self, residuals: Sequence[FloatArray], distance: float) -> list[FloatArray]:
+        """Residuals of lengths shortened to `distance` [m], ClampMag of [Buss2009 §6]; angles as they are."""
+        clamped: list[FloatArray] = []
+        for level, residual, angular in zip(self._levels, residuals, self.angular_rows, strict=True):
+            result, start = np.array(residual), 0
+            for count in (count for rows in level for count in rows.row_counts):
+                lengths = start + np.flatnonzero(~angular[start : start + count])
+                part = result[:, lengths]
+                size = np.sqrt(np.einsum("fm,fm->f", part, part))
+                result[:, lengths] *= np.minimum(1.0, distance / np.where(size > 0.0, size, 1.0))[:, None]
+                start += count
+            clamped.append(result)
+        return clamped
+
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """Unweighted error of each of `tasks`, (F, T) [m] or [rad]."""
+        stacked = [rows.errors(posed) for rows in self._stacks]
+        if len(stacked) == 1:
+            return stacked[0]  # tasks of one level and kind are stacked in their order
+        errors = np.zeros((len(posed.values), len(self._tasks)))
+        if stacked:
+            errors[:, self._task_of_error] = np.concatenate(stacked, axis=1)
+        return errors
+
+    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Points and their targets in the first frame, (E, 3) each [m]."""
+        pairs = [rows.places(posed) for rows in self._stacks]
+        points, targets = (np.concatenate([pair[side][0] for pair in pairs]) for side in (0, 1))
+        return points, targets
+
+    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Orientations and their targets in the first frame, (E, 3, 3) each."""
+        pairs = [rows.turns(posed) for rows in self._stacks]
+        current, targets = (np.concatenate([pair[side][0] for pair in pairs]) for side in (0, 1))
+        return current, targets
+
+    def merged(self, levels: Sequence[Level]) -> list[Level]:
+        """All levels as one, as methods without priorities see them."""
+        if len(levels) < 2:
+            return list(levels)
+        return [
+            Level(
+                np.concatenate([level.residual for level in levels], axis=1),
+                np.concatenate([level.jacobian for level in levels], axis=1),
+            )
+        ]
