@@ -28,10 +28,10 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, alike, frozen
+from .arrays import BoolArray, FloatArray, IntArray, alike, frozen, lengths
 from .lagrange import MULTIPLIER_DAMPING, TINY, Box, Conditions, Step, multipliers_of
 from .mechanism import PosedMechanism
-from .objective import Objective, Stand, lengths
+from .objective import Objective, Stand
 
 TRUST_START: Final = frozen([[0.1], [1.0]])
 """First μ of λ² = μ|r|² [1]; first trust radius, as a part of the largest change of a channel [1]."""

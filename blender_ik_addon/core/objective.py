@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, alike
+from .arrays import BoolArray, FloatArray, IntArray, alike, lengths
 from .lagrange import OUTSIDE
 from .mechanism import PosedMechanism
 from .rotation import nearest_euler
@@ -444,11 +444,6 @@ class Objective:
     def away(self, values: FloatArray) -> FloatArray:
         """Residual of the wish, u − preferred where there is a preference and else 0, (F, nv)."""
         return (values * self.weight - self._preferred) * self._wish
-
-
-def lengths(vectors: FloatArray) -> FloatArray:
-    """Euclidean length, (F, m) -> (F,)."""
-    return np.sqrt(np.einsum("fm,fm->f", vectors, vectors))
 
 
 def norms_of(residuals: Sequence[FloatArray]) -> FloatArray:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, alike
+from .arrays import BoolArray, FloatArray, IntArray, alike, lengths
 from .clearance import ClearedMechanism, with_clearances, with_joints
 from .errors import IKError
 from .mechanism import Mechanism, PosedMechanism
@@ -426,10 +426,10 @@ class System:
         for level, residual, angular in zip(self._levels, residuals, self.angular_rows, strict=True):
             result, start = np.array(residual), 0
             for count in (count for rows in level for count in rows.row_counts):
-                lengths = start + np.flatnonzero(~angular[start : start + count])
-                part = result[:, lengths]
-                size = np.sqrt(np.einsum("fm,fm->f", part, part))
-                result[:, lengths] *= np.minimum(1.0, distance / np.where(size > 0.0, size, 1.0))[:, None]
+                of_lengths = start + np.flatnonzero(~angular[start : start + count])
+                part = result[:, of_lengths]
+                size = lengths(part)
+                result[:, of_lengths] *= np.minimum(1.0, distance / np.where(size > 0.0, size, 1.0))[:, None]
                 start += count
             clamped.append(result)
         return clamped

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Protocol, Self
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, alike, finite, frozen
+from ..arrays import BoolArray, FloatArray, IntArray, alike, finite, frozen, lengths
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import Skeleton
@@ -269,11 +269,6 @@ def checked_vector(
     if (length == 0.0).any():
         raise IKError(f"{label}: {name} is zero, it must have a direction")
     return frozen(array / length[..., None])
-
-
-def lengths(vectors: FloatArray) -> FloatArray:
-    """Euclidean lengths, (..., k) -> (...); faster than numpy's where vectors are few."""
-    return np.sqrt(np.einsum("...k,...k->...", vectors, vectors))
 
 
 def stack_frames(arrays: Sequence[FloatArray], dimensions: int) -> FloatArray:

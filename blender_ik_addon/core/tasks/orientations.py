@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, alike, frozen
+from ..arrays import FloatArray, alike, frozen, lengths
 from ..bends import AngularBend
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
@@ -136,7 +136,7 @@ class OrientationRows(AxisRows):
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles about the chosen axes, (F, tasks) [rad]."""
         turn = self._turn(posed) * self._axes
-        return np.sqrt(np.einsum("fek,fek->fe", turn, turn))
+        return lengths(turn)
 
 
 def _are_rotations(matrices: FloatArray) -> bool:

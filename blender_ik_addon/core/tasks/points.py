@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, finite, frozen
+from ..arrays import FloatArray, finite, frozen, lengths
 from ..bends import PointBend
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
@@ -163,4 +163,4 @@ class PointRows(AxisRows):
         """Distances along the chosen axes, (F, tasks) [m]."""
         away = self._away(posed)
         masked = away if self._used is None else (self._axes @ away[..., None])[..., 0]
-        return np.sqrt(np.einsum("fek,fek->fe", masked, masked))
+        return lengths(masked)

@@ -9,12 +9,12 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, lengths
 from ..bends import cross
 from ..errors import IKError
 from ..mechanism import Mechanism, PosedMechanism
 from ..skeleton import Skeleton
-from .base import Rows, Task, checked_vector, lengths, stack_frames
+from .base import Rows, Task, checked_vector, stack_frames
 from .functions import PointFunctionRows
 
 STRAIGHT: Final = 0.05
