@@ -28,23 +28,17 @@ from typing import Final
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, alike, frozen
-from .bends import LEFT, RIGHT, AngularBend, PointBend, cross
+from .bends import LEFT, RIGHT
 from .errors import IKError
+from .euler import EULER_ORDERS, FEW, EulerElements
 from .kinematics import orthogonalized, parent_transform
-from .rotation import EULER_ORDERS, FEW, EulerElements, matrix_from_euler, skew
+from .posed import PosedMechanism
+from .rotation import matrix_from_euler
 from .skeleton import CHANNELS, Pose, Skeleton
 
 SHEAR_TOLERANCE: Final = 5e-4
 """Largest deviation of BᵀB from a multiple of the identity [1] for B to count as rotation and even scale.
 Rest matrices of Blender are off by up to 1e-4 where a bone points against its parent."""
-
-_MOVED: Final = frozen(np.concatenate([-skew(np.eye(3)), np.zeros((3, 3, 3))], axis=-1).reshape(3, 18))
-_MOVED_BY_V: Final = frozen(np.concatenate([np.zeros((3, 3)), np.eye(3)], axis=1).ravel())
-"""A point p moves by ω × p + v, which is (ω, v) times the matrix (3, 6) with the elements p @ _MOVED +
-_MOVED_BY_V."""
-
-_CROSSED: Final = frozen(3 * RIGHT + LEFT, np.int64)
-"""Where the elements of u × p are in the matrix p uᵀ, the first three less the others, (6,)."""
 
 MUTUAL: Final = 256
 """Channels [1] up to which a matrix of all pairs of them is worth its size."""
@@ -57,6 +51,8 @@ ARMATURE: Final = 0
 class _Level:
     """Kept joints at the same depth, placed at once."""
 
+    joints: slice
+    """Which of the kept joints they are."""
     slots: slice
     parents: slice | IntArray
     turners: IntArray | None
@@ -241,6 +237,8 @@ class Mechanism:
         axis, place = 9 * slots + numbers % 3, 16 * (slots + 1) + 3
         self.omega_in: IntArray = np.concatenate([axis + 3 * k for k in (0, 1, 2, *RIGHT)])
         """Angular velocities by channel, then their elements in the order of `RIGHT`, (9 nv,)."""
+        self.axis_in: IntArray = numbers % 3 * len(self.joints) + slots
+        """Where a channel's axis is in the columns of all joints, (3, m), (nv,)."""
         self.place_in: IntArray = np.concatenate([place + 4 * k for k in LEFT])
         """Places of the joints by channel, in the order of `LEFT`, (6 nv,)."""
         self.slide_channels = _as_slice(np.flatnonzero(~rotates))
@@ -285,7 +283,9 @@ class Mechanism:
             first, end = int(slots[0]), int(slots[-1]) + 1
             parents, turners = self.parents[first - 1 : end - 1], self.turns_with[first - 1 : end - 1]
             turned = None if (parents == turners).all() else turners
-            self._levels.append(_Level(slice(first, end), _as_slice(parents), turned))
+            self._levels.append(
+                _Level(slice(first - 1, end - 1), slice(first, end), _as_slice(parents), turned)
+            )
         ancestors = np.concatenate([[ARMATURE], self.parents])
         self._doublings: list[IntArray] = []
         """Slots by whose matrices those of all slots are multiplied, so that these reach up the tree twice as
@@ -358,140 +358,49 @@ class Mechanism:
         if self._fixed.shape[1]:
             fixed = np.broadcast_to(self._fixed, (frames, self._fixed.shape[1]))
             rows = np.concatenate([values, fixed], axis=1)
+        if frames <= FEW and self._doublings:
+            return self._place_few(values, rows)
+        rotations, axes = self._rotations.across(rows)  # (3, 3, m, F) each
+        m = len(self.joints)
+        matrices = np.zeros((4, 4, m + 1, frames))
+        matrices.reshape(16, m + 1, frames)[::5, ARMATURE] = matrices[3, 3] = 1.0
+        local = np.empty((3, 4, m, frames))
+        if self._turned:
+            np.einsum("fmik,kjmf->ijmf", self.pre, rotations, out=local[:, :3])
+        else:
+            local[:, :3] = rotations
+        local[:, 3] = self._still[:, 1:, :3, 3].T
+        if len(self._slide_columns):
+            local[:, 3, self.sliding] += self._slid(values).T
+        for level in self._levels:
+            own, placed = local[:, :, level.joints], matrices[:3, :, level.slots]
+            parents = matrices[:3, :, level.parents]
+            np.einsum("iknf,kjnf->ijnf", parents[:, :3], own, out=placed)
+            placed[:, 3] += parents[:, 3]
+            if level.turners is not None:
+                turners = matrices[:3, :3, level.turners]
+                np.einsum("iknf,kjnf->ijnf", turners, own[:, :3], out=placed[:, :3])
+        return PosedMechanism.of_many(self, values, matrices, axes)
+
+    def _place_few(self, values: FloatArray, rows: FloatArray) -> PosedMechanism:
+        """The same of so few frames that the number of operations counts."""
         rotations, axes = self._rotations.of(rows).swapaxes(0, 1)  # (F, m, 3, 3) each
+        frames = len(values)
         local = self._still.copy() if frames == len(self._still) else self._still.repeat(frames, axis=0)
         if self._turned:
             np.matmul(self.pre, rotations, out=local[:, 1:, :3, :3])
         else:
             local[:, 1:, :3, :3] = rotations
         if len(self._slide_columns):
-            slid = values.take(self._slide_columns, axis=1)
             places = local[:, 1:, :3, 3]
-            places[:, self.sliding] += (self.slides @ slid[..., None])[..., 0]
-        if frames <= FEW and self._doublings:
-            for ancestors in self._doublings:
-                local = local.take(ancestors, axis=1) @ local
-            return PosedMechanism(self, values, local, axes)
-        matrices = np.empty_like(local)
-        matrices[:, ARMATURE] = local[:, ARMATURE]
-        for level in self._levels:
-            own = local[:, level.slots]
-            np.matmul(matrices[:, level.parents], own, out=matrices[:, level.slots])
-            if level.turners is not None:
-                matrices[:, level.slots, :3, :3] = matrices[:, level.turners, :3, :3] @ own[..., :3, :3]
-        return PosedMechanism(self, values, matrices, axes)
+            places[:, self.sliding] += self._slid(values)
+        for ancestors in self._doublings:
+            local = local.take(ancestors, axis=1) @ local
+        return PosedMechanism(self, values, local, axes)
 
-
-@dataclass(frozen=True)
-class PosedMechanism:
-    """A mechanism on which forward kinematics has been run."""
-
-    mechanism: Mechanism
-    values: FloatArray
-    """The free channels, (F, nv) [m, rad]."""
-    matrices: FloatArray
-    """armature_from_slot, rigid, (F, m + 1, 4, 4) [m]."""
-    axes: FloatArray
-    """Axes of the Euler channels in the joint's own frame, in columns, (F, m, 3, 3)."""
-
-    def select(self, mechanism: Mechanism, frames: IntArray) -> PosedMechanism:
-        """Some of the frames, for the mechanism of those frames."""
-        return PosedMechanism(mechanism, self.values[frames], self.matrices[frames], self.axes[frames])
-
-    def replaced(self, frames: BoolArray, others: PosedMechanism) -> PosedMechanism:
-        """The same with some frames from elsewhere."""
-        values, matrices, axes = self.values.copy(), self.matrices.copy(), self.axes.copy()
-        values[frames], matrices[frames], axes[frames] = others.values, others.matrices, others.axes
-        return PosedMechanism(self.mechanism, values, matrices, axes)
-
-    @cached_property
-    def twists(self) -> FloatArray:
-        """Angular velocity ω and velocity v of the armature's origin by each free channel, (F, 6, nv)."""
-        mechanism = self.mechanism
-        frames, m = self.axes.shape[:2]
-        matrices = self.matrices
-        turning = matrices[:, 1:, :3, :3] @ self.axes  # (F, m, 3, 3), in columns
-        omega = turning.reshape(frames, 9 * m).take(mechanism.omega_in, axis=1).reshape(frames, 9, -1)
-        places = matrices.reshape(frames, 16 * (m + 1)).take(mechanism.place_in, axis=1)
-        products = places.reshape(frames, 6, -1) * omega[:, 3:]
-        np.subtract(products[:, :3], products[:, 3:], out=omega[:, 3:6])
-        twists = omega[:, :6]  # the same array, of which nobody needs the rest
-        if mechanism.slides.shape[1]:
-            carriers = matrices.take(mechanism.carriers, axis=1)[..., :3, :3]
-            sliding = (carriers @ mechanism.slides).swapaxes(1, 2).reshape(frames, 3, -1)
-            twists[:, :3, mechanism.slide_channels] = 0.0
-            twists[:, 3:, mechanism.slide_channels] = sliding[..., mechanism.slide_in]
-        return twists
-
-    @property
-    def omega(self) -> FloatArray:
-        """Angular velocity by each free channel, (F, 3, nv)."""
-        return self.twists[:, :3]
-
-    def points(self, anchors: IntArray, points_anchor: FloatArray) -> FloatArray:
-        """Points fixed to slots (E,), given in their frames, in armature space (F, E, 3).
-
-        They are (F or 1, E, 3), or (F or 1, E, 4) with a 1 at the end of each, which is less work.
-        """
-        matrices = self.matrices.take(anchors, axis=1)
-        if points_anchor.shape[-1] == 4:
-            return (matrices @ points_anchor[..., None])[..., :3, 0]
-        return (matrices[..., :3, :3] @ points_anchor[..., None])[..., 0] + matrices[..., :3, 3]
-
-    def point_jacobian(self, anchors: IntArray, points: FloatArray) -> FloatArray:
-        """∂point/∂channel of points in armature space (F, E, 3) on slots (E,): (F, E, 3, nv) [m/rad, 1]."""
-        mechanism = self.mechanism
-        moves = mechanism.moving.take(anchors, axis=0)[:, None, :]
-        if mechanism.has_levers:
-            omega, v = np.swapaxes(self.omega, -1, -2), np.swapaxes(self.twists[:, 3:], -1, -2)
-            lever = mechanism.lever[anchors]  # (E, nv)
-            origins = self.matrices[:, :, :3, 3][:, np.maximum(lever, 0)]  # (F, E, nv, 3)
-            arms = np.where((lever >= 0)[..., None], origins, points[:, :, None, :])
-            turned = cross(np.broadcast_to(omega[:, None], arms.shape), arms)
-            return np.swapaxes(v[:, None] + turned, -1, -2) * moves
-        frames, count = points.shape[:2]
-        moved = (points @ _MOVED + _MOVED_BY_V).reshape(frames, count * 3, 6)
-        jacobian = (moved @ self.twists).reshape(frames, count, 3, mechanism.size)
-        jacobian *= moves
-        return jacobian
-
-    def point_acceleration(self, jacobian: FloatArray, rates: FloatArray) -> FloatArray | None:
-        """d²point/dt² of points with a Jacobian (F, E, 3, nv) at constant rates (F, nv), (F, E, 3) [m].
-
-        None where there are too many channels to keep which of them turns which.
-
-        Σ_ij ∂²p/∂q_i∂q_j d_i d_j = Σ_j u_j × ∂p/∂q_j with u_j = d_j (d_j omega_j + 2 Σ_i d_i omega_i), the
-        sum over those i that turn the axis of j: centripetal and Coriolis terms, as two products of matrices.
-        """
-        if self.mechanism.turning is None:
-            return None
-        frames, count = jacobian.shape[:2]
-        turning = (self.omega * rates[:, None]) @ self.mechanism.turning
-        turning *= rates[:, None]
-        products = jacobian.reshape(frames, 3 * count, -1) @ turning.swapaxes(1, 2)
-        products = products.reshape(frames, count, 9).take(_CROSSED, axis=2)
-        return products[..., :3] - products[..., 3:]
-
-    def angular_jacobian(self, anchors: IntArray) -> FloatArray:
-        """Angular velocity of slots (E,) per channel, (F, E, 3, nv) [1]."""
-        return self.omega[:, None] * self.mechanism.turns[anchors][:, None, :]
-
-    def point_bend(self, anchors: IntArray, forces: FloatArray, jacobian: FloatArray) -> PointBend:
-        """Σ_e force_e · ∂²point_e/∂q∂q for forces (F, E, 3) and the points' Jacobian (F, E, 3, nv)."""
-        mechanism = self.mechanism
-        moves = mechanism.moves[anchors]  # (E, nv)
-        omega = np.swapaxes(self.omega, -1, -2)
-        torque = cross(forces[:, :, None, :], omega[:, None]) * moves[..., None]  # (F, E, nv, 3)
-        together = None
-        if mechanism.has_levers:
-            # Channels on two sides of a joint that does not inherit rotation do not act on each other.
-            lever = mechanism.lever[anchors]
-            together = lever[:, :, None] == lever[:, None, :]  # (E, nv, nv)
-        return PointBend(torque, jacobian, together)
-
-    def angular_bend(self, anchors: IntArray, torques: FloatArray) -> AngularBend:
-        """Σ_e torque_e · ½ omega_i × omega_j for i < j, symmetric: how turns compose; torques (F, E, 3)."""
-        return AngularBend(torques, self.angular_jacobian(anchors))
+    def _slid(self, values: FloatArray) -> FloatArray:
+        """How far the joints that slide are from where they would be, (F, s, 3)."""
+        return (self.slides @ values.take(self._slide_columns, axis=1)[..., None])[..., 0]
 
 
 def _is_kept(skeleton: Skeleton, joint: int) -> bool:

@@ -408,12 +408,21 @@ class _Walk:
         """What bends a step, ½ a (F, nv), 0 where it does not pay; None if nowhere, or if no task tells."""
         norm = self.stand.norm
         pays = (taken >= BENT_FROM) & (norm <= BENT_WITHIN) & (norm > self._bent_beyond)
-        if not pays.any():
+        (index,) = pays.nonzero()
+        if not len(index):
             return None
-        acceleration = self._objective.acceleration(self.stand.posed, step.change)
+        objective, posed = self._objective, self.stand.posed
+        if len(index) > FEW * len(pays):
+            index = np.arange(len(pays))
+        else:
+            objective = objective.select(index)
+            posed = posed.select(objective.system.mechanism, index)
+        change = step.change[index]
+        acceleration = objective.acceleration(posed, change)
         if acceleration is None:
             return None
-        bend = 0.5 * step.correction(np.arange(len(taken)), acceleration)
+        bend = np.zeros_like(step.change)
+        bend[index] = 0.5 * step.correction(index, acceleration)
         most = MOST_BENT * lengths(step.change) * pays
         bend *= np.minimum(1.0, most / np.maximum(lengths(bend), TINY))[:, None]
         return bend

@@ -4,23 +4,9 @@
 Every function takes leading batch axes. Rotations are active and act on column vectors, angles are in
 radians, quaternions are wxyz.
 
-**Euler angles** are stored by axis (x, y, z) whatever the order, as Blender stores them. Order "XYZ" turns
-about X first: R = Rz Ry Rx. In general, for an order that turns about the axes i, j, k by a, b, c one after
-the other,
-
-    R = Rk(c) Rj(b) Ri(a) = P Rz(s c) Ry(s b) Rx(s a) P^T,
-
-where P is the permutation with P ex = ei, P ey = ej, P ez = ek and s = det P = +1 or -1. So all six orders
-share one closed form, that of M = Rz Ry Rx, and differ only in where its elements are placed: joints of
-different orders are computed together, by one gather, without a loop. With sa = sin a and so on,
-
-    M = | cb cc   sa sb cc - ca sc   ca sb cc + sa sc |
-        | cb sc   sa sb sc + ca cc   ca sb sc - sa cc |
-        | -sb     sa cb              ca cb            |
-
-and the axes about which M turns when a, b or c grows, in the frame in which M acts, are
-
-    Rz Ry ex = (cb cc, cb sc, -sb),   Rz ey = (-sc, cc, 0),   ez = (0, 0, 1).
+**Euler angles** are stored by axis (x, y, z) whatever the order, as Blender stores them. What they are in all
+six orders, and their matrices, is in `euler`; here M = P^T R P, so that all orders share the closed form of
+M = Rz Ry Rx, and a, b, c are the angles in the order in which they turn.
 
 The second solution for the same rotation is (a + pi, pi - b, c + pi). Where cos b = 0 (gimbal lock) the
 rotation fixes only a - c (sin b = 1) or a + c (sin b = -1).
@@ -32,15 +18,13 @@ near pi; the inverse of the left Jacobian is [Sola2018] eq. 146 written with the
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from .arrays import BoolArray, FloatArray, IntArray, frozen
 from .errors import IKError
-
-EULER_ORDERS = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
+from .euler import ANGLES_IN, EULER_ORDERS, PERMUTATION, SIGN, EulerElements
 
 GIMBAL_COSINE = 1e-6
 """[1] A cosine of the middle angle below this is gimbal lock. In Blender's single precision a right angle is
@@ -49,9 +33,6 @@ noise. Choosing it anew here changes the rotation by at most twice this, in radi
 
 LIMIT_NOISE = 1e-5
 """[rad] By how much angles on their limits may be outside of them when read in Blender's single precision."""
-
-FEW = 3
-"""Batches [1] up to which it is the number of operations that costs, not their size (measured)."""
 
 _SERIES_ANGLE = 1e-2
 """[rad] Below this the coefficient of the inverse left Jacobian is taken from its series: the closed form
@@ -66,42 +47,8 @@ _CACHED_ORDERS = 4096
 # Canonical arrays are (B, rows, m) with the joints innermost, so that the arithmetic runs over contiguous
 # memory: angles in the rows a, c, b.
 
-# Each element of M and of its axes is a product of three and one of two entries of a table: x y z + v w. The
-# table has the sines of a, c, b, -a, -c, -b of all joints, that of an angle 0, then all their cosines.
-_SINES = ("sa", "sc", "sb", "-sa", "-sc", "-sb", "0")
-_ENTRIES = (*_SINES, "ca", "cc", "cb", "ca", "cc", "cb", "1")
-_ELEMENTS = (
-    "cb cc 1 0 0",  # m00
-    "sa sb cc ca -sc",
-    "ca sb cc sa sc",
-    "cb sc 1 0 0",  # m10
-    "sa sb sc ca cc",
-    "ca sb sc -sa cc",
-    "-sb 1 1 0 0",  # m20
-    "sa cb 1 0 0",
-    "ca cb 1 0 0",
-    "1 1 1 0 0",  # the axes, in columns, in the frame in which M acts
-    "0 0 0 0 0",
-    "-sb 1 1 0 0",
-    "0 0 0 0 0",
-    "ca 1 1 0 0",
-    "sa cb 1 0 0",
-    "0 0 0 0 0",
-    "-sa 1 1 0 0",
-    "ca cb 1 0 0",
-)
-_FACTORS = np.array([[_ENTRIES.index(name) for name in element.split()] for element in _ELEMENTS])  # (18, 5)
-
-# What each order, (6, ...), takes from where. i, j, k of each order:
-_PERMUTATION = frozen([["XYZ".index(axis) for axis in name] for name in EULER_ORDERS], np.int64)
-_INVERSE = np.argsort(_PERMUTATION, axis=1)
-_SIGN = frozen([1.0, -1.0, -1.0, 1.0, 1.0, -1.0])
-_ANGLES_IN = frozen(_PERMUTATION[:, [0, 2, 1]], np.int64)
-_ANGLES_OUT = frozen(np.argsort(_ANGLES_IN, axis=1), np.int64)
-_MATRIX_IN = frozen((3 * _PERMUTATION[:, :, None] + _PERMUTATION[:, None, :]).reshape(6, 9), np.int64)
-_MATRIX_OUT = (3 * _INVERSE[:, :, None] + _INVERSE[:, None, :]).reshape(6, 9)
-_FACTORS_OUT = _FACTORS[np.concatenate([_MATRIX_OUT, 9 + _MATRIX_OUT], axis=1)]  # (6, 18, 5)
-
+_ANGLES_OUT = frozen(np.argsort(ANGLES_IN, axis=1), np.int64)
+_MATRIX_IN = frozen((3 * PERMUTATION[:, :, None] + PERMUTATION[:, None, :]).reshape(6, 9), np.int64)
 
 _LEVI_CIVITA = frozen(
     [[0, 0, 0, 0, 0, -1, 0, 1, 0], [0, 0, 1, 0, 0, 0, -1, 0, 0], [0, -1, 0, 1, 0, 0, 0, 0, 0]]
@@ -114,75 +61,6 @@ def order_index(order: str) -> int:
     if order not in EULER_ORDERS:
         raise IKError(f"unknown Euler order {order!r}; the orders are {', '.join(EULER_ORDERS)}")
     return EULER_ORDERS.index(order)
-
-
-class EulerElements:
-    """Rotation matrices of joints of given orders, as a function of rows of numbers with their angles.
-
-    With t = tan(x/2), sin x = 2t / (1 + t^2) and cos x = 2 / (1 + t^2) - 1, also where t is huge. That is one
-    function instead of two, and numpy's tangent is the fastest of the three.
-    """
-
-    def __init__(self, orders: IntArray, columns: IntArray, *, axes: bool) -> None:
-        """Prepare the tables.
-
-        Args:
-            orders: Of the joints, (m,).
-            columns: Where the angles x, y, z of each are, (m, 3).
-            axes: Whether the axes are wanted as well.
-        """
-        joints, sines = len(orders), len(_SINES) - 1
-        count = joints * sines + 1
-        signs = 0.5 * _SIGN[orders]
-        angles = np.take_along_axis(columns, _ANGLES_IN[orders], axis=1).T.ravel()
-        self._shape = (2, joints, 3, 3) if axes else (joints, 3, 3)
-        self._columns = np.concatenate([angles, angles, angles[:1]])
-        self._halves = np.concatenate([np.tile(signs, 3), np.tile(-signs, 3), np.zeros(min(joints, 1))])
-        """By what angles are multiplied: half their sign, its opposite, 0, (6 m + 1,)."""
-        factors = _FACTORS_OUT[orders].reshape(joints, 2, 9, 5)[:, : 1 + axes]
-        half, row = np.divmod(factors, len(_SINES))
-        own = np.arange(joints)[:, None, None, None]
-        entries = half * count + row * joints + np.where(row < sines, own, 0)
-        by_factor = np.moveaxis(entries, (3, 1), (0, 1)).reshape(5, (1 + axes) * 9 * joints)
-        self._factors: tuple[IntArray, ...] = (
-            *(np.ascontiguousarray(entries) for entries in by_factor[:2]),
-            *(np.ascontiguousarray(entries) for entries in by_factor[2:, : 9 * joints]),
-        )
-        """Entries of x and y, of matrices and then axes, and of z, v, w, which axes do not have."""
-        ends = np.cumsum([0, *(len(entries) for entries in self._factors)]).tolist()
-        self._parts = [slice(first, end) for first, end in pairwise(ends)]
-        self._together: IntArray = np.concatenate(self._factors)
-        """All of them, and where each is in it."""
-
-    def of(self, rows: FloatArray) -> FloatArray:
-        """Matrices (B, m, 3, 3) of rows (B, w); with axes both as (B, 2, m, 3, 3)."""
-        tangent = rows.take(self._columns, axis=1)
-        tangent *= self._halves
-        np.tan(tangent, out=tangent)
-        share = np.square(tangent)
-        share += 1.0
-        np.divide(2.0, share, out=share)
-        batches, count = tangent.shape
-        table = np.empty((batches, 2 * count))
-        np.multiply(share, tangent, out=table[:, :count])
-        np.subtract(share, 1.0, out=table[:, count:])
-        if batches <= FEW:
-            gathered = table.take(self._together, axis=1)
-            x, y, z, v, w = [gathered[:, part] for part in self._parts]  # faster than a generator
-            elements: FloatArray = x * y
-            matrices = elements[:, : z.shape[1]]
-            matrices *= z
-            matrices += v * w
-            return elements.reshape(batches, *self._shape)
-        of_x, of_y, of_z, of_v, of_w = self._factors
-        elements = table.take(of_x, axis=1)
-        elements *= table.take(of_y, axis=1)
-        matrices = elements[:, : len(of_z)]
-        matrices *= table.take(of_z, axis=1)
-        pairs = table.take(of_v, axis=1)
-        pairs *= table.take(of_w, axis=1)
-        matrices += pairs
-        return elements.reshape(batches, *self._shape)
 
 
 @dataclass(frozen=True)
@@ -234,8 +112,8 @@ def _build_layout(orders: IntArray) -> _Layout:
     return _Layout(
         joints=orders.size,
         orders=frozen(orders, np.int64),
-        sign=frozen(_SIGN[orders]),
-        angles_in=rows(_ANGLES_IN),
+        sign=frozen(SIGN[orders]),
+        angles_in=rows(ANGLES_IN),
         angles_out=place(_ANGLES_OUT),
         matrix_in=rows(_MATRIX_IN),
     )
@@ -378,7 +256,7 @@ def euler_within(
 
     first = euler_from_matrix_near(matrix, order, reference)
     second = first + math.pi
-    middle = _PERMUTATION[np.broadcast_to(np.asarray(order, dtype=np.int64), first.shape[:-1]), 1][..., None]
+    middle = PERMUTATION[np.broadcast_to(np.asarray(order, dtype=np.int64), first.shape[:-1]), 1][..., None]
     np.put_along_axis(second, middle, math.pi - np.take_along_axis(first, middle, axis=-1), axis=-1)
     both = np.stack([first, second])
     both -= _whole_turns(both - reference)

@@ -61,3 +61,23 @@ def test_cross_products_are_those_of_numpy() -> None:
     a, b = np.random.default_rng(1).normal(size=(2, 5, 4, 3))
     assert_allclose(cross(a, b), np.cross(a, b), atol=1e-15)
     assert_allclose(cross(a[:, :1], b), np.cross(a[:, :1], b), atol=1e-15)
+
+
+@in_turn("hinges", [False, True])
+@in_turn("seed", range(3))
+def test_some_of_many_placed_frames_are_as_placed_alone(seed: int, hinges: bool) -> None:
+    """Many or few of them; and the rest replaced by others."""
+    moving, pose = mechanism(seed, same=True, hinges=hinges)
+    values = moving.values(pose)
+    together = moving.place(values)
+    for some in (np.arange(1, FRAMES, 2), np.array([2])):
+        selected, alone = together.select(moving, some), moving.place(values[some])
+        others = np.zeros(FRAMES, dtype=np.bool_)
+        others[some] = True
+        mixed = moving.place(values[::-1]).replaced(others, alone)
+        expected = moving.place(np.where(others[:, None], values, values[::-1]))
+        for found, wanted in ((selected, alone), (mixed, expected)):
+            assert_allclose(found.values, wanted.values)
+            assert_allclose(found.matrices, wanted.matrices, atol=1e-12)
+            assert_allclose(found.axes, wanted.axes, atol=1e-12)
+            assert_allclose(found.twists, wanted.twists, atol=1e-12)

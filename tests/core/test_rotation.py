@@ -15,6 +15,7 @@ from scipy.spatial.transform import Rotation
 from blender_ik_addon.core import rotation
 from blender_ik_addon.core.arrays import frozen
 from blender_ik_addon.core.errors import IKError
+from blender_ik_addon.core.euler import EULER_ORDERS, FEW, EulerElements
 from tests.core.in_turn import in_turn
 from tests.core.strategies import (
     ORDER_NAMES,
@@ -147,6 +148,19 @@ def test_euler_axes_against_differences(drawn: Array) -> None:
         ahead, behind = (rotation.matrix_from_euler(angles + sign * steps, order) for sign in (1.0, -1.0))
         for axis, difference in zip(axes.T, ahead - behind, strict=True):
             assert_allclose(matrix @ rotation.skew(axis), difference / (2.0 * STEP), atol=1e-9)
+
+
+def test_many_rows_are_as_each_alone(rng: np.random.Generator) -> None:
+    """Few rows are gathered from a table, many are worked off with the batch last."""
+    orders = np.arange(len(EULER_ORDERS))
+    columns = rng.permutation(3 * len(orders)).reshape(-1, 3)
+    rows = rng.normal(scale=2.0, size=(4 * FEW, columns.size))
+    for axes in (False, True):
+        elements = EulerElements(orders, columns, axes=axes)
+        alone = np.concatenate([elements.of(row[None]) for row in rows])
+        assert_allclose(elements.of(rows), alone, atol=1e-15)
+        assert elements.across(rows).shape == (1 + axes, 3, 3, len(orders), len(rows))
+    assert_allclose(alone[:, 0], rotation.matrix_from_euler(rows[:, columns], orders), atol=1e-15)
 
 
 def test_joints_of_different_orders_are_as_each_alone(rng: np.random.Generator) -> None:

@@ -102,6 +102,30 @@ def test_it_goes_that_way_also_for_tasks_of_hardly_any_weight(
     goes_the_same_way(*prepared(skeleton, tasks))
 
 
+@pytest.mark.parametrize("limit", [None, LIMIT], ids=["free", "limited"])
+def test_each_of_many_frames_goes_the_way_that_it_goes_alone(limit: float | None) -> None:
+    """Also where it pays to bend the steps of but a few of them, or to correct them."""
+    rng = np.random.default_rng(7)
+    skeleton = humanoid(limit=limit)
+    by_frame = [tasks_at(skeleton, rng, angle, 1.0)[:3] for angle in (*[0.02] * 5, *[LIMIT] * 3, 1.2)]
+    settings = SolverOptions(preferred_pose=False)
+    tasks = [
+        replace(own[0], target=np.array([task.aim for task in own]))  # type: ignore[call-arg]
+        for own in zip(*by_frame, strict=True)
+    ]
+    pose = Pose.rest(skeleton, (len(by_frame),))
+    objective = objective_of(assemble(Problem(skeleton, tuple(tasks)), pose), settings)
+    start, goal = objective.system.mechanism.values(pose), Criteria.of(objective, settings).goal
+    together = newton.attempt(objective, start, goal)
+    assert len(set(together.iterations.tolist())) > 2
+    for frame in range(len(by_frame)):
+        one = np.array([frame])
+        alone = single.attempt(objective.select(one), start[one], goal)
+        assert alone.iterations[0] == together.iterations[frame]
+        assert alone.met[0] == together.met[frame]
+        assert_allclose(alone.values[0], together.values[frame], atol=1e-9)
+
+
 def test_by_the_residual_alone_tasks_are_known_to_be_missed() -> None:
     """If all errors were as large as tolerated |r| would be the largest that is; planes do not tell."""
     rng = np.random.default_rng(7)
