@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Many frames: solved together where that serves, by operations on arrays over the frame axis.
 
-**From coarse to fine.** The first frame is searched for like a single pose. Then, chunk by chunk, every 16th
-frame is solved from the one before it, every 4th from a cubic through those, and the rest from a cubic
-through these: on a smooth motion the last start is nearly the answer. What one attempt for all frames
-(`newton`) does not meet is attempted once more from the frame before it, and what is not met so either, out
-of reach or blocked by limits, is searched for from there.
+**From coarse to fine.** The first frame is searched for like a single pose. Then, chunk by chunk, some frames
+far apart are led to, each by the one before it, some between them start from a polynomial through those, and
+the rest from one through all of these: on a smooth motion the last start is nearly the answer. What one
+attempt for all frames (`newton`) does not meet is attempted once more from the frame before it, and what is
+not met so either, out of reach or blocked by limits, is searched for from there.
 
 **One branch.** Targets can be met by more than one pose, and a motion should not jump between them. So coarse
 frames lead on one after the other, and what is left to make them exact is done for all at once. Where a step
@@ -19,7 +19,7 @@ goes smoothly from the first frame on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, TypeVar
@@ -42,16 +42,27 @@ from .threads import one_thread
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 CHUNK: Final = 256
-"""Frames solved together; a multiple of the first stride, so that chunks share their coarse frames."""
+"""Frames solved together; a multiple of the strides with a preferred pose, so that chunks share their coarse
+frames."""
 
 CHOOSING: Final = 64
 """The same where there are alternatives: what is solved behind another choice is solved in vain."""
 
-STRIDES: Final = (16, 4, 1)
-"""Every how many frames there is one of the first, second, ... pass."""
+STRIDE: Final = 20
+"""Frames [1] from one coarse frame to the next, at most."""
+FARTHEST: Final = (0.3, 0.6)
+"""Largest changes of a channel on the way from one to the next [rad]: less, and the next may be farther away;
+more, and it should be nearer."""
+PARTS: Final = 4
+"""Into how many parts [1] frames that are solved before the rest divide the ways between coarse ones."""
+WISH_STRIDES: Final = (16, 4)
+"""With a preferred pose, to which frames are not led: every how many there is a coarse one, and one of those
+that are solved before the rest. Steps towards it cost more, and nearer starts save some."""
+KNOTS: Final = 4
+"""Known frames [1] next to a frame through which its start is interpolated."""
 
-ROUGH: Final = 100.0
-"""How many times the tolerances [1] a coarse frame may be off when the next is started from it."""
+ROUGH: Final = 25.0
+"""How many times the tolerances [1] a coarse frame may be off when others are started from it."""
 ROUGH_STEP: Final = 1e-3
 """The same where there is a preferred pose: largest change [rad] that may be left to do."""
 NEAR: Final = 20
@@ -197,19 +208,19 @@ class SequenceJob:
     def solution(self) -> SequenceSolution:
         """The first frames, as far as they are done."""
         count, frames = self._finished, len(self._course.values)
-        met = Status.REACHED, reached_message(len(self._course.system.labels))
-        told = (
-            [self._course.told.get(frame, met) for frame in range(count)]
-            if self._course.told
-            else [met] * count
-        )
+        statuses = [Status.REACHED] * count
+        messages = [reached_message(len(self._course.system.labels))] * count
+        for frame, (status, message) in self._course.told.items():
+            if frame < count:
+                statuses[frame], messages[frame] = status, message
+        missed = any(status is not Status.REACHED for status, _ in self._course.told.values())
         return SequenceSolution(
             pose=self._course.values.pose(count),
-            statuses=tuple(status for status, _ in told),
-            messages=tuple(message for _, message in told),
+            statuses=tuple(statuses),
+            messages=tuple(messages),
             iterations=_first(self._course.iterations, count),
             errors=_first(self._course.errors, count),
-            reached=count == frames and all(status is Status.REACHED for status, _ in told),
+            reached=count == frames and not missed,
             cancelled=count < frames,
             branches=tuple(sorted(self._branches)),
         )
@@ -268,63 +279,93 @@ class SequenceJob:
 
     def _coarse_to_fine(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
         """Try to meet all tasks in frames that follow one another."""
-        before = int(chunk[0]) - 1
-        oldest, left = max(before - 1, 0), chunk
-        for stride in STRIDES:
-            now = (left % stride == 0) | (left == chunk[-1])
-            frames, left = left[now], left[~now]
-            if not len(frames):
-                continue
-            if stride == STRIDES[0]:
-                starts = np.broadcast_to(self._course.values[before], (len(frames), self._course.system.size))
-                yield from self._solve_coarse(before, frames, starts, options)
-            else:
-                known = oldest + np.flatnonzero(self._course.solved[oldest : chunk[-1] + 1])
-                self._course.take(
-                    frames, self._course.attempt(frames, self._between(known, frames), self._near_goal)
-                )
+        course, before = self._course, int(chunk[0]) - 1
+        # Of those before it some as far apart as the others: polynomials through neighbours, each off by what
+        # the tolerances allow, would swing.
+        apart = WISH_STRIDES[1] if course.goal.wish else STRIDE // PARTS
+        lasting = np.arange(before, -1, -apart)[KNOTS // 2 - 1 :: -1]
+        if course.goal.wish:
+            coarse = chunk[(chunk % WISH_STRIDES[0] == 0) | (chunk == chunk[-1])]
+            self._solve_coarse(before, coarse)
             yield self._part
+            middle = np.setdiff1d(chunk[chunk % WISH_STRIDES[1] == 0], coarse)
+            self._solve_between(np.concatenate([lasting, chunk]), middle)
+        else:
+            coarse = yield from self._lead(before, int(chunk[-1]), options)
+            ends = np.concatenate([[before], coarse])
+            parts = ends[:-1, None] + np.diff(ends)[:, None] * np.arange(1, PARTS) // PARTS
+            middle = np.setdiff1d(parts, ends)
+            left = coarse[~course.solved[coarse]]
+            # Made exact together with those between them, whose starts need not be better than theirs.
+            starts = course.values[left], self._between(np.concatenate([lasting, coarse]), middle)
+            both = np.concatenate([left, middle])
+            course.take(both, course.attempt(both, np.concatenate(starts)))
+            for frame in left[~course.met[left]] if not course.keeps else ():
+                course.search(int(frame), course.values[frame][None], options)
+                yield self._part
+        yield self._part
+        fine = np.setdiff1d(chunk, np.concatenate([coarse, middle]))
+        self._solve_between(np.concatenate([lasting, chunk]), fine)
+        yield self._part
 
-    def _solve_coarse(
-        self, before: int, frames: IntArray, starts: FloatArray, options: SolverOptions
-    ) -> Iterator[float]:
-        """Solve far frames so that each is what the one before it leads to."""
-        if not self._course.goal.wish:
-            # What the tasks leave free stays where it is: only the frame before leads to the next, which
-            # need not be met exactly for that.
-            rough, posed = replace(self._course.goal, tolerance=ROUGH * self._course.goal.tolerance), None
-            start = starts[:1]
-            for frame in frames:
-                one = np.array([frame])
-                found = self._course.attempt(one, start, rough, posed)
-                self._course.values[one] = found.values
-                self._course.iterations[one] += found.iterations
-                if found.met[0]:
-                    start, posed = found.values, found.posed
-                elif self._course.keeps:
-                    frames = frames[frames < frame]
-                    break
-                else:
-                    self._course.search(int(frame), start, options)
-                    start, posed = self._course.values[one], None
-                    yield self._part
-            left = frames[~self._course.solved[frames]]
-            if self._course.keeps:
-                self._course.take(left, self._course.attempt(left, self._course.values[left]))
+    def _lead(self, before: int, end: int, options: SolverOptions) -> Generator[float, None, IntArray]:
+        """Bring far frames near to their targets, each from the one before it, the first from a known one.
+
+        What the tasks leave free stays where it is: so only the frame before leads to the next, and need not
+        be met exactly for that. How far apart they are depends on how far that leads.
+
+        Returns:
+            The frames that came there, (f,), the last of them the end.
+        """
+        course, stride = self._course, STRIDE
+        rough = replace(course.goal, tolerance=ROUGH * course.goal.tolerance)
+        led: list[int] = []
+        last = before
+        start, posed = course.values[before][None], None
+        while last < end:
+            frame = min(last + stride, end)
+            one = np.array([frame])
+            found = course.attempt(one, start, rough, posed)
+            course.iterations[one] += found.iterations
+            change = float(np.abs(found.values - start).max(initial=0.0))
+            if change > FARTHEST[1] and frame > last + 1:
+                stride = (frame - last) // 2
+                continue
+            if change < FARTHEST[0]:
+                stride = min(2 * stride, STRIDE)
+            course.values[one] = found.values
+            if found.met[0]:
+                start, posed = found.values, found.posed
+            elif course.keeps:
+                break
             else:
-                yield from self._solve(left, self._course.values[left], options)
-            return
-        goal = self._course.goal
+                course.search(frame, start, options)
+                start, posed = course.values[one], None
+                yield self._part
+            led.append(frame)
+            last = frame
+        return np.array(led, dtype=np.int64)
+
+    def _solve_coarse(self, before: int, frames: IntArray) -> None:
+        """Solve far frames, with a preferred pose, so that each is what the one before it leads to."""
+        course, goal = self._course, self._course.goal
         rough = replace(goal, step_tolerance=max(ROUGH_STEP, goal.step_tolerance))
-        start, posed, values = starts[:1], None, np.array(starts)
+        values = np.repeat(course.values[before][None], len(frames), axis=0)
+        start, posed = values[:1], None
         for number, frame in enumerate(frames):
-            found = self._course.attempt(np.array([frame]), start, rough, posed)
-            self._course.iterations[frame] += found.iterations[0]
+            found = course.attempt(frames[number : number + 1], start, rough, posed)
+            course.iterations[frame] += found.iterations[0]
             if found.met[0]:
                 start, posed = found.values, found.posed
                 values[number] = start[0]
         # Those that the one before does not lead to begin before the chunk once more.
-        self._course.take(frames, self._course.attempt(frames, values))
+        course.take(frames, course.attempt(frames, values))
+
+    def _solve_between(self, others: IntArray, frames: IntArray) -> None:
+        """Attempt frames from what lies between those of the others that are solved."""
+        known = others[self._course.solved[others]]
+        starts = self._between(known, frames)
+        self._course.take(frames, self._course.attempt(frames, starts, self._near_goal))
 
     def _solve(self, frames: IntArray, starts: FloatArray, options: SolverOptions) -> Iterator[float]:
         """Solve frames from given starts, (f, nv): all in one attempt, what it does not meet one by one."""
@@ -335,21 +376,25 @@ class SequenceJob:
                 yield self._part
 
     def _between(self, known: IntArray, frames: IntArray) -> FloatArray:
-        """Values on a cubic through the four known frames next to each frame, (f, nv)."""
-        width = min(4, len(known))
-        first = np.clip(np.searchsorted(known, frames) - width // 2, 0, len(known) - width)
-        knots = known[first[:, None] + np.arange(width)]  # (f, width)
-        away = (frames[:, None] - knots).astype(np.float64)
-        apart = (knots[:, :, None] - knots[:, None, :]).astype(np.float64)
-        others = ~np.eye(width, dtype=np.bool_)
-        # Lagrange's polynomials.
-        shares = np.where(others, away[:, None, :] / np.where(others, apart, 1.0), 1.0).prod(axis=2)
+        """Values of other frames on polynomials through the known frames next to each, (f, nv)."""
+        width = min(KNOTS, len(known))
+        runs = np.arange(len(known) - width + 1)[:, None] + np.arange(width)
+        knots = known[runs]
+        # Lagrange's polynomials: a knot's share is its weight by its distance, all of them 1 together.
+        weights = 1.0 / (knots[:, :, None] - knots[:, None, :] + np.eye(width)).prod(axis=2)
+        first = np.searchsorted(known, frames) - width // 2
+        first = np.minimum(np.maximum(first, 0), len(known) - width)
+        away = frames[:, None] - knots[first]  # (f, width)
+        shares = weights[first] / away
+        shares /= shares.sum(axis=1, keepdims=True)
+        by_known = np.zeros((len(frames), len(known)))
+        by_known[np.arange(len(frames))[:, None], runs[first]] = shares
         values = self._course.values[known]  # (K, nv)
-        between = np.einsum("fk,fkv->fv", shares, values[first[:, None] + np.arange(width)])
+        between = by_known @ values
         # Where two of them are far apart nothing lies between them.
-        apart = step_sizes(values) > FAR
-        if apart.any():
-            far = np.logical_or.reduce([apart[first + k] for k in range(width - 1)])
+        jumps = step_sizes(values) > FAR
+        if jumps.any():
+            far = np.logical_or.reduce([jumps[first + k] for k in range(width - 1)])
             nearest = first + np.abs(away).argmin(axis=1)
             between = np.where(far[:, None], values[nearest], between)
         return between

@@ -479,6 +479,21 @@ def test_a_long_motion_without_preferred_pose_stays_on_its_branch() -> None:
     assert np.abs(np.diff(found.pose.channels, axis=0)).max() < 0.1
 
 
+def test_in_a_fast_motion_coarse_frames_are_nearer_to_each_other() -> None:
+    """At three times the speed, with as many frames between them, the motion jumped eight times."""
+    figure = trees.human_tree()
+    targets = trees.track_targets(figure, 900, np.random.default_rng(27))[::3]
+    skeleton = figure.skeleton()
+    found = solve_sequence(
+        Problem(skeleton, figure.tasks(targets)),
+        Pose.rest(skeleton, (len(targets),)),
+        tolerance_position=1e-3,
+        preferred_pose=False,
+    )
+    assert found.reached and found.branches == ()
+    assert np.abs(np.diff(found.pose.channels, axis=0)).max() < 0.3
+
+
 def test_steps_of_a_motion_are_those_of_its_values_of_now() -> None:
     skeleton = chain(2)
     pose = Pose.rest(skeleton, (4,))
