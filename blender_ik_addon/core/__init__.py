@@ -15,6 +15,7 @@ References, cited by their keys:
 - [Sugihara2011] T. Sugihara: Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method,
   IEEE Transactions on Robotics 27(5), 2011.
 - [Sola2018] J. Solà, J. Deray, D. Atchuthan: A micro Lie theory for state estimation in robotics, 2018.
+- [Bellman1957] R. Bellman: Dynamic programming, 1957.
 - [StarkParker1995] P. B. Stark, R. L. Parker: Bounded-variable least-squares: an algorithm and applications,
   Computational Statistics 10, 1995.
 - [ByrdLuNocedalZhu1995] R. H. Byrd, P. Lu, J. Nocedal, C. Zhu: A limited memory algorithm for bound

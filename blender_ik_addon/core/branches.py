@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Final
 
 import numpy as np
@@ -31,6 +32,7 @@ from .lockstep import Asked, Asking, answered, finished
 from .motion import step_sizes
 from .newton import Attempt, Goal
 from .solution import Solution
+from .weaving import Seed, Weaving
 
 BLOCKS: Final = (2, 6, 8, 16, 32, 64, 128)
 """Frames through which a branch is followed at once, one block after the other."""
@@ -92,6 +94,9 @@ class Branches:
 
     def join(self) -> Iterator[None]:
         """Follow the branches at jumps until there is nothing new; gives control back now and then."""
+        if self._course.goal.wish and not self._course.system.alternatives:
+            yield from self._weave()
+            return
         seen: set[tuple[int, int]] = set()
         for _ in range(JOININGS):
             news = [jump for jump in self.jumps() if jump not in seen and not self._placed.issuperset(jump)]
@@ -102,6 +107,24 @@ class Branches:
             self._go_over_best(self._followed(frame - 1, +1))
             self._go_over_best(self._followed(frame, -1))
             yield
+
+    def _weave(self) -> Iterator[None]:
+        """Take the best of all ways through the answers that branches at jumps and beside them give."""
+        course = self._course
+        values, end = course.values, len(course.values) - 1
+        weaving = Weaving(course, self._leaping)
+        # A frame between two jumps may be the only one that there is of its branch.
+        apart = [frame for first, last in self.jumps() for frame in range(first, last + 1)] + self._strayed()
+        sides = [side for frame in apart for side in (frame - 1, frame)]
+        tried = np.unique([frame for frame in (*sides, end) if course.met[frame]]).astype(np.int64)
+        seeds = [Seed(frame, values[frame], way) for frame, way in zip(sides, cycle((+1, -1)), strict=False)]
+        yield from weaving.explore(seeds + weaving.tried(tried))
+        frames, best = weaving.best()
+        if not len(frames):
+            return
+        errors = course.system.select(frames).errors(course.system.select(frames).place(best))
+        count = np.zeros(len(frames), dtype=np.int64)
+        self._take(frames, Attempt(best, errors, np.ones(len(frames), dtype=np.bool_), count, ()))
 
     def enter(self) -> Iterator[None]:
         """Look for branches on which frames are met that are missed; gives control back now and then."""

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A motion woven from branches: of all ways through the answers that are known, the one that costs least.
+
+With a preferred pose the answers to a frame are isolated, one for each branch that has one there. Which of
+them a motion takes must not depend on where the solving began. So where it jumps, its branches are followed
+to both sides, also through where they end: there a pose falls to another branch, which is followed in turn.
+That gives some answers a_fi to each frame f, and of all ways i(f) through them is taken that which
+
+    minimises  Σ_f ½|w(a_f)|²  +  APART Σ_f |a_f − a_(f−1)|∞²,
+
+w the distance from the preferred pose: by dynamic programming from the first frame to the last [Bellman1957].
+Both sums are the same read backward, and neither knows of chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from .arrays import FloatArray, IntArray
+from .continuity import JUMP, NO_JUMP, usual_steps
+from .course import AGREE, Course
+from .lockstep import Asked, Asking, answered
+from .motion import step_sizes
+
+APART: Final = 100.0
+"""What the square of a step [rad²] costs, against ½|w|² of a frame: an animator sees a jump before a posture."""
+
+BLOCKS: Final = (2, 6, 8, 16, 32, 64, 128)
+"""Frames through which a branch is followed at once, one block after the other."""
+
+FOLLOWING: Final = 8
+"""Most iterations for that: on a branch that goes on few are needed."""
+
+MISSED: Final = 1e6
+"""What a missed frame costs, against the same: more than any pose."""
+
+MOST: Final = 12
+"""Answers to a frame that are looked for; more would cost time without end where targets are noise."""
+
+
+@dataclass(frozen=True)
+class Seed:
+    """An answer to a frame from which its branch is to be followed."""
+
+    frame: int
+    value: FloatArray
+    """The free channels, (nv,)."""
+    direction: int
+    """Forward (+1) or back (−1)."""
+
+
+class Weaving:
+    """The answers that are known to the frames of a motion, and the best way through them."""
+
+    def __init__(self, course: Course, leaps: IntArray) -> None:
+        """Begin with the motion as it is.
+
+        Args:
+            course: A motion of which each frame has an answer, with a preferred pose.
+            leaps: Frames to which the targets leap: there the motion begins anew.
+        """
+        self._course, self._leaps = course, leaps
+        self._steps = course.values.steps()
+        self._others: dict[int, list[FloatArray]] = {}
+        """Answers to frames besides those of the motion."""
+
+    def tried(self, frames: IntArray) -> list[Seed]:
+        """What single poses would be in some frames, (f,), where that is another answer."""
+        course = self._course
+        found = course.attempt(frames, np.broadcast_to(course.start, (len(frames), course.system.size)))
+        course.iterations[frames] += found.iterations
+        return [
+            Seed(frame, value, direction)
+            for frame, value in zip(frames[found.met].tolist(), found.values[found.met], strict=True)
+            if self._learn(frame, value)
+            for direction in (+1, -1)
+        ]
+
+    def explore(self, seeds: Sequence[Seed]) -> Iterator[None]:
+        """Follow branches until nothing new is found; gives control back now and then."""
+        while seeds:
+            fallen = yield from answered(self._course, [self._follow(seed) for seed in seeds])
+            seeds = [seed for some in fallen for seed in some]
+
+    def best(self) -> tuple[IntArray, FloatArray]:
+        """Frames to which the best way through takes another answer than the motion, (f,), and it, (f, nv)."""
+        course = self._course
+        frames = np.array(sorted(self._others), dtype=np.int64)
+        # Through a frame with but one answer all ways go: each stretch without one is by itself.
+        stretches = np.split(frames, 1 + np.flatnonzero(np.diff(frames) > 1))
+        ways = [self._way(stretch) for stretch in stretches if len(stretch)]
+        changed = [frame for way in ways for frame in way]
+        values = [value for way in ways for value in way.values()]
+        return np.array(changed, dtype=np.int64), np.array(values).reshape(len(changed), course.system.size)
+
+    def _way(self, stretch: IntArray) -> dict[int, FloatArray]:
+        """The best way through frames that follow one another, as far as it is not that of the motion."""
+        course = self._course
+        first, last = max(int(stretch[0]) - 1, 0), min(int(stretch[-1]) + 1, len(course.values) - 1)
+        frames = range(first, last + 1)
+        answers = [np.stack([course.values[frame], *self._others.get(frame, ())]) for frame in frames]
+        costs = [course.wishes(some) for some in answers]
+        for frame, cost in zip(frames, costs, strict=True):
+            cost[0] = cost[0] if course.met[frame] else MISSED
+        least, before = costs[0], list[IntArray]()
+        for number, frame in enumerate(frames[1:], start=1):
+            steps = np.abs(answers[number][:, None] - answers[number - 1]).max(axis=2, initial=0.0)
+            apart = 0.0 if frame in self._leaps else APART
+            ways = least + apart * steps**2
+            before.append(ways.argmin(axis=1))
+            least = ways.min(axis=1) + costs[number]
+        way: dict[int, FloatArray] = {}
+        taken = int(least.argmin())
+        for number, frame in reversed(list(enumerate(frames))):
+            if taken:
+                way[frame] = answers[number][taken]
+            taken = int(before[number - 1][taken]) if number else 0
+        return way
+
+    def _follow(self, seed: Seed) -> Asking[list[Seed]]:
+        """Learn the answers of a branch in one direction, and on through those to which it falls.
+
+        Returns:
+            Where it falls: those other branches may also go the other way.
+        """
+        course, direction = self._course, seed.direction
+        quick = replace(course.goal, max_iterations=min(FOLLOWING, course.goal.max_iterations))
+        at, value, end = seed.frame, seed.value, self._end(seed.frame, direction)
+        slope, size, closely = np.zeros_like(value), 0, False
+        fallen: list[Seed] = []
+        while at != end:
+            count = 1 if closely else min(BLOCKS[min(size, len(BLOCKS) - 1)], abs(end - at))
+            frames = at + direction * np.arange(1, count + 1)
+            # Targets that move far in a frame lead elsewhere than straight on.
+            ahead = np.zeros(1) if closely else np.arange(1.0, count + 1.0)
+            starts = course.objective.clipped(value + ahead[:, None] * slope)
+            found = yield Asked(frames, starts, course.goal if closely else quick)
+            course.iterations[frames] += found.iterations
+            usual = usual_steps(self._steps, np.array([min(at, at + direction)]))[0]
+            usual = max(float(np.abs(slope).max(initial=0.0)), float(usual), NO_JUMP)
+            steps = step_sizes(np.concatenate([value[None], found.values]))
+            good = found.met & ((steps <= JUMP * usual) | closely)
+            for number in range(count if good.all() else int(good.argmin())):
+                slope, at, value = found.values[number] - value, int(frames[number]), found.values[number]
+                if not self._learn(at, value):
+                    return fallen
+            if not found.met[0] and closely:
+                break
+            if closely and steps[0] > JUMP * usual:
+                fallen.append(Seed(at, value, -direction))
+                slope = np.zeros_like(value)
+            size, closely = (size + 1, False) if good.all() else (0, True)
+        return fallen
+
+    def _learn(self, frame: int, value: FloatArray) -> bool:
+        """Take note of an answer to a frame, unless it is known; whether it was not."""
+        others = self._others.get(frame, [])
+        known = np.stack([self._course.values[frame], *others])
+        if len(others) >= MOST or (np.abs(known - value).max(axis=1, initial=0.0) <= AGREE).any():
+            return False
+        self._others.setdefault(frame, others).append(value)
+        return True
+
+    def _end(self, frame: int, direction: int) -> int:
+        """The last frame in a direction before the motion ends or its targets leap."""
+        if direction > 0:
+            return int((self._leaps[self._leaps > frame] - 1).min(initial=len(self._course.values) - 1))
+        return int(self._leaps[self._leaps <= frame].max(initial=0))
