@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle
 from typing import Final
 
 import numpy as np
@@ -32,7 +31,7 @@ from .lockstep import Asked, Asking, answered, finished
 from .motion import step_sizes
 from .newton import Attempt, Goal
 from .solution import Solution
-from .weaving import Seed, Weaving
+from .weaving import Weaving
 
 BLOCKS: Final = (2, 6, 8, 16, 32, 64, 128)
 """Frames through which a branch is followed at once, one block after the other."""
@@ -110,21 +109,15 @@ class Branches:
 
     def _weave(self) -> Iterator[None]:
         """Take the best of all ways through the answers that branches at jumps and beside them give."""
-        course = self._course
-        values, end = course.values, len(course.values) - 1
-        weaving = Weaving(course, self._leaping)
+        course, weaving = self._course, Weaving(self._course, self._leaping)
         # A frame between two jumps may be the only one that there is of its branch.
-        apart = [frame for first, last in self.jumps() for frame in range(first, last + 1)] + self._strayed()
-        sides = [side for frame in apart for side in (frame - 1, frame)]
-        tried = np.unique([frame for frame in (*sides, end) if course.met[frame]]).astype(np.int64)
-        seeds = [Seed(frame, values[frame], way) for frame, way in zip(sides, cycle((+1, -1)), strict=False)]
-        yield from weaving.explore(seeds + weaving.tried(tried))
+        jumps = [frame for first, last in self.jumps() for frame in range(first, last + 1)]
+        yield from weaving.explore(jumps + self._strayed())
         frames, best = weaving.best()
-        if not len(frames):
-            return
-        errors = course.system.select(frames).errors(course.system.select(frames).place(best))
-        count = np.zeros(len(frames), dtype=np.int64)
-        self._take(frames, Attempt(best, errors, np.ones(len(frames), dtype=np.bool_), count, ()))
+        if len(frames):
+            system, count = course.system.select(frames), np.zeros(len(frames), dtype=np.int64)
+            met = np.ones(len(frames), dtype=np.bool_)
+            self._take(frames, Attempt(best, system.errors(system.place(best)), met, count, ()))
 
     def enter(self) -> Iterator[None]:
         """Look for branches on which frames are met that are missed; gives control back now and then."""

@@ -10,6 +10,8 @@ before are as good as any.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -92,8 +94,20 @@ def renamed(
     return after if changed else None
 
 
-def spread(values: Motion, first: int, last: int, movable: BoolArray) -> tuple[IntArray, FloatArray]:
-    """Frames round a jump, and poses that lead smoothly from one side of it to the other.
+@dataclass(frozen=True)
+class Passage:
+    """A jump, and frames over which it can be spread."""
+
+    first: int
+    """Frame to which the motion jumps."""
+    last: int
+    """The last such frame, where there are several one after the other."""
+    frames: IntArray
+    """Frames that follow one another, neither the first nor the last of all, (f,)."""
+
+
+def passage(values: Motion, first: int, last: int, movable: BoolArray) -> Passage | None:
+    """Frames round a jump over which it can be spread.
 
     Args:
         values: The motion.
@@ -103,24 +117,49 @@ def spread(values: Motion, first: int, last: int, movable: BoolArray) -> tuple[I
             them on the other.
 
     Returns:
-        The frames (f,), and for each a pose (f, nv) between the two sides; on it tasks are not met.
+        None where no frame may be changed.
     """
     steps = values.steps()
     usual = max(float(np.median(usual_steps(steps, np.arange(first - 1, last)))), NO_JUMP / JUMP)
     fixed = np.flatnonzero(~movable)
-    # The last one before the jump that stays, and the first one after; the first frame of all stays, too.
+    # The last one before the jump that stays, and the first one after; both ends of the motion stay, too.
     begin = int(max(fixed[fixed < first].max(initial=0), 0)) + 1
-    end = int(fixed[fixed >= first].min(initial=len(values)))
+    end = int(fixed[fixed >= first].min(initial=len(values) - 1))
     last = min(last, end)
-    if begin >= end or last == len(values):
-        return np.zeros(0, np.int64), values[:0]
-    before, after = values[first - 1], values[last]
-    distance = float(np.abs(after - before).max(initial=0.0))
+    if begin >= end:
+        return None
+    distance = float(np.abs(values[last] - values[first - 1]).max(initial=0.0))
     half = int(np.clip(np.ceil(0.75 * distance / usual), 2, LONGEST)) // 2 + 1
     more = max(half - (first - begin), 0), max(half - (end - last), 0)
-    frames = np.arange(max(first - half - more[1], begin), min(last + half + more[0], end))
-    share = (frames - (frames[0] - 1.0)) / (frames[-1] + 1.0 - (frames[0] - 1.0))
-    share = share**2 * (3.0 - 2.0 * share)
-    near_side = np.where((frames < first)[:, None], values[frames], before)
-    far_side = np.where((frames > last)[:, None], values[frames], after)
-    return frames, near_side + share[:, None] * (far_side - near_side)
+    return Passage(
+        first, last, np.arange(max(first - half - more[1], begin), min(last + half + more[0], end))
+    )
+
+
+def spread(values: Motion, passages: Sequence[Passage]) -> tuple[IntArray, FloatArray]:
+    """Poses that lead smoothly over jumps of which the frames touch, in their order.
+
+    Each goes over from what is before it to what is behind it with a share s of its own from 0 to 1. So a
+    frame has passed k of them with the probability that k of as many throws succeed, and is so much of what
+    lies between the k-th and the next: the same read backward.
+
+    Returns:
+        All their frames (f,), and for each a pose (f, nv); on it tasks are not met.
+    """
+    frames = np.arange(
+        min(some.frames[0] for some in passages), max(some.frames[-1] for some in passages) + 1
+    )
+    weights = np.ones((1, len(frames)))  # of each part of the motion
+    for some in passages:
+        begin, end = some.frames[0] - 1.0, some.frames[-1] + 1.0
+        share = np.clip((frames - begin) / (end - begin), 0.0, 1.0)
+        share = share**2 * (3.0 - 2.0 * share)
+        none = np.zeros((1, len(frames)))
+        weights = np.concatenate([(1.0 - share) * weights, none]) + np.concatenate([none, share * weights])
+    # Each goes on from its ends as it stands there.
+    begins = [int(frames[0]) - 1, *(some.last for some in passages)]
+    ends = [*(some.first - 1 for some in passages), int(frames[-1]) + 1]
+    parts = (values[np.clip(frames, begin, end)] for begin, end in zip(begins, ends, strict=True))
+    return frames, sum(
+        (weight[:, None] * part for weight, part in zip(weights, parts, strict=True)), np.zeros(())
+    )

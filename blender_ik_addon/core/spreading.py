@@ -9,15 +9,15 @@ there, if it is of the lowest level, so that no level depends on those below it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray
 from .branches import Branches
-from .continuity import NO_JUMP, spread, usual_steps
+from .continuity import NO_JUMP, Passage, passage, spread, usual_steps
 from .course import Course
 from .motion import step_sizes
 from .newton import attempt
@@ -65,13 +65,31 @@ class Spreading:
 
     def run(self) -> Iterator[None]:
         """Spread what there is; gives control back now and then."""
-        for first, last in self._branches.jumps():
-            self.gone_over.add(first)
-            self._spread(first, last)
-            yield
-        for frame in self._snaps():
-            self._spread(frame, frame)
-            yield
+        jumps = self._branches.jumps()
+        self.gone_over.update(first for first, _ in jumps)
+        for found in (jumps, [(frame, frame) for frame in self._snaps()]):
+            for passages in self._passages(found):
+                self._spread(*spread(self._course.values, passages))
+                yield
+
+    def _passages(self, jumps: Sequence[tuple[int, int]]) -> list[list[Passage]]:
+        """The frames over which jumps are spread, those together that touch.
+
+        One after the other they would not come out the same from the other end of the motion.
+        """
+        missed: BoolArray = self._course.errors > self._course.tolerance
+        stays: BoolArray = np.logical_or.reduce(missed & ~self._gives_way, axis=1)
+        found: list[list[Passage]] = []
+        end = -1
+        for first, last in jumps:
+            this = passage(self._course.values, first, last, ~stays)
+            if this is None:
+                continue
+            if this.frames[0] > end + 1:
+                found.append([])
+            found[-1].append(this)
+            end = max(end, int(this.frames[-1]))
+        return found
 
     def _snaps(self) -> Iterator[int]:
         """Frames to which the motion moves fast because a target goes out of reach or comes back into it."""
@@ -86,14 +104,15 @@ class Spreading:
             ):
                 yield frame
 
-    def _spread(self, first: int, last: int) -> None:
-        """Go over from one pose to another in several frames, in the room that the tasks leave there."""
+    def _spread(self, frames: IntArray, values: FloatArray) -> None:
+        """Go over from one pose to another in several frames, in the room that the tasks leave there.
+
+        Args:
+            frames: Those that follow one another there, neither the first nor the last of all, (f,).
+            values: For each what it should be like, (f, nv).
+        """
         missed: BoolArray = self._course.errors > self._course.tolerance
-        stays: BoolArray = np.logical_or.reduce(missed & ~self._gives_way, axis=1)
-        frames, values = spread(self._course.values, first, last, ~stays)
-        if not len(frames):
-            return
-        around: IntArray = np.arange(int(frames[0]) - 1, min(int(frames[-1]) + 2, len(self._course.values)))
+        around: IntArray = np.arange(int(frames[0]) - 1, int(frames[-1]) + 2)
         inner = np.arange(1, 1 + len(frames))
         worst = self._course.errors[around].max(axis=0)
         room = list(self._room(frames, missed[frames]))
@@ -126,9 +145,7 @@ class Spreading:
             elif best is not None or step > max(least, EVEN * last_step):
                 break
             last_step = step
-            # At the end of the motion there is nothing behind.
-            sides = after[: len(frames)], after[np.minimum(inner + 1, len(after) - 1)]
-            values = EVENING * 0.5 * (sides[0] + sides[1]) + (1.0 - EVENING) * after[inner]
+            values = EVENING * 0.5 * (after[:-2] + after[2:]) + (1.0 - EVENING) * after[inner]
         if best is not None:
             self._course.values[frames], self._course.errors[frames] = best
             self._course.note(frames)

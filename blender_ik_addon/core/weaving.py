@@ -6,10 +6,12 @@ them a motion takes must not depend on where the solving began. So where it jump
 to both sides, also through where they end: there a pose falls to another branch, which is followed in turn.
 That gives some answers a_fi to each frame f, and of all ways i(f) through them is taken that which
 
-    minimises  Σ_f ½|w(a_f)|²  +  APART Σ_f |a_f − a_(f−1)|∞²,
+    minimises  Σ_f ½|w(a_f)|²  +  n Σ_f |a_f − a_(f−1)|∞²,
 
-w the distance from the preferred pose: by dynamic programming from the first frame to the last [Bellman1957].
-Both sums are the same read backward, and neither knows of chunks.
+w the distance from the preferred pose and n the number of frames among whose answers there is a choice: by
+dynamic programming from the first of them to the last [Bellman1957]. Both sums are the same read backward,
+and neither knows of chunks. With n a jump counts against the mean of the postures: however long a motion is
+that winds up slowly, it is not made to jump back.
 """
 
 from __future__ import annotations
@@ -26,14 +28,18 @@ from .course import AGREE, Course
 from .lockstep import Asked, Asking, answered
 from .motion import step_sizes
 
-APART: Final = 100.0
-"""What the square of a step [rad²] costs, against ½|w|² of a frame: an animator sees a jump before a posture."""
+FEWEST: Final = 100
+"""What n is at least [1]: an animator sees a jump before a posture."""
 
 BLOCKS: Final = (2, 6, 8, 16, 32, 64, 128)
 """Frames through which a branch is followed at once, one block after the other."""
 
 FOLLOWING: Final = 8
 """Most iterations for that: on a branch that goes on few are needed."""
+
+TRIED: Final = (0, 4, 8, 16, 24, 32)
+"""How many frames from a jump, to both sides, single poses are looked for: on one side a motion may have met
+a branch that from the other side nothing leads to."""
 
 MISSED: Final = 1e6
 """What a missed frame costs, against the same: more than any pose."""
@@ -68,9 +74,30 @@ class Weaving:
         self._others: dict[int, list[FloatArray]] = {}
         """Answers to frames besides those of the motion."""
 
-    def tried(self, frames: IntArray) -> list[Seed]:
-        """What single poses would be in some frames, (f,), where that is another answer."""
-        course = self._course
+    def explore(self, jumps: Sequence[int]) -> Iterator[None]:
+        """Follow branches until nothing new is found; gives control back now and then.
+
+        Args:
+            jumps: Frames to which the motion jumps.
+        """
+        values = self._course.values
+        seeds = [Seed(frame - 1, values[frame - 1], +1) for frame in jumps]
+        seeds += [Seed(frame, values[frame], -1) for frame in jumps]
+        seeds += self._tried(jumps)
+        while seeds:
+            fallen = yield from answered(self._course, [self._follow(seed) for seed in seeds])
+            seeds = [seed for some in fallen for seed in some]
+
+    def _tried(self, jumps: Sequence[int]) -> list[Seed]:
+        """What single poses would be beside jumps, and at the end, where that is another answer.
+
+        The first frame has been solved like that. With the last one both ends of a motion are alike.
+        """
+        course, end = self._course, len(self._course.values) - 1
+        beside = [side for frame in jumps for away in TRIED for side in (frame - 1 - away, frame + away)]
+        frames = np.unique(np.array([*beside, end], dtype=np.int64))
+        frames = frames[(frames >= 0) & (frames <= end)]
+        frames = frames[course.met[frames]]
         found = course.attempt(frames, np.broadcast_to(course.start, (len(frames), course.system.size)))
         course.iterations[frames] += found.iterations
         return [
@@ -80,14 +107,8 @@ class Weaving:
             for direction in (+1, -1)
         ]
 
-    def explore(self, seeds: Sequence[Seed]) -> Iterator[None]:
-        """Follow branches until nothing new is found; gives control back now and then."""
-        while seeds:
-            fallen = yield from answered(self._course, [self._follow(seed) for seed in seeds])
-            seeds = [seed for some in fallen for seed in some]
-
     def best(self) -> tuple[IntArray, FloatArray]:
-        """Frames to which the best way through takes another answer than the motion, (f,), and it, (f, nv)."""
+        """Frames to which the best way takes another answer than the motion, (f,), and it, (f, nv)."""
         course = self._course
         frames = np.array(sorted(self._others), dtype=np.int64)
         # Through a frame with but one answer all ways go: each stretch without one is by itself.
@@ -106,11 +127,11 @@ class Weaving:
         costs = [course.wishes(some) for some in answers]
         for frame, cost in zip(frames, costs, strict=True):
             cost[0] = cost[0] if course.met[frame] else MISSED
+        apart = float(max(len(stretch), FEWEST))
         least, before = costs[0], list[IntArray]()
         for number, frame in enumerate(frames[1:], start=1):
             steps = np.abs(answers[number][:, None] - answers[number - 1]).max(axis=2, initial=0.0)
-            apart = 0.0 if frame in self._leaps else APART
-            ways = least + apart * steps**2
+            ways = least + (0.0 if frame in self._leaps else apart) * steps**2
             before.append(ways.argmin(axis=1))
             least = ways.min(axis=1) + costs[number]
         way: dict[int, FloatArray] = {}
