@@ -2,17 +2,14 @@
 """Branches of a motion: entered where frames are missed, followed from both sides of a jump.
 
 Targets can be met by more than one pose, and a motion should not jump between them. Where a step is out of
-proportion the frames are solved on from its near side; where that side ends, or is far dearer, the branch on
-the far side is followed back, to the start of the motion if it goes so far, else to where the two come
-nearest. Where the targets themselves leap a motion begins anew.
+proportion the branches on both sides are followed, and of what is known the best is taken (`weaving`).
+Without a preferred pose the frames are solved on from the near side, and the branch is taken as far as that
+costs least. Where the targets themselves leap a motion begins anew.
 
 A branch can also end where targets cannot be met on it any more, although they can be on another. So frames
 that are missed are tried from the pose after them, and as single poses are, from where the motion started;
 from what is found the branch is followed to both sides. That asks for a preferred pose: without one nothing
 would lead from such a frame to those beside it.
-
-Branches at all jumps are followed in step (`lockstep`). Where two of them meet at the least cost is not
-looked at again: that would find what has been found.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ from .lockstep import Asked, Asking, answered, finished
 from .motion import step_sizes
 from .newton import Attempt, Goal
 from .solution import Solution
-from .weaving import Weaving
+from .weaving import Weaving, end_of
 
 BLOCKS: Final = (2, 6, 8, 16, 32, 64, 128)
 """Frames through which a branch is followed at once, one block after the other."""
@@ -110,11 +107,19 @@ class Branches:
     def _weave(self) -> Iterator[None]:
         """Take the best of all ways through the answers that branches at jumps and beside them give."""
         course, weaving = self._course, Weaving(self._course, self._leaping)
-        # A frame between two jumps may be the only one that there is of its branch.
-        jumps = [frame for first, last in self.jumps() for frame in range(first, last + 1)]
-        yield from weaving.explore(jumps + self._strayed())
-        frames, best = weaving.best()
-        if len(frames):
+        seen: set[int] = set()
+        strayed = self._strayed()
+        for _ in range(JOININGS):
+            # A frame between two jumps may be the only one that there is of its branch.
+            jumps = {frame for first, last in self.jumps() for frame in range(first, last + 1)}
+            news = sorted(jumps.union(strayed) - seen)
+            if seen and not news:
+                break
+            seen.update(news)
+            yield from weaving.explore(news)
+            frames, best = weaving.best()
+            if not len(frames):
+                break
             system, count = course.system.select(frames), np.zeros(len(frames), dtype=np.int64)
             met = np.ones(len(frames), dtype=np.bool_)
             self._take(frames, Attempt(best, system.errors(system.place(best)), met, count, ()))
@@ -382,7 +387,11 @@ class Branches:
         quick = replace(course.goal, max_iterations=min(FOLLOWING, course.goal.max_iterations))
         frames = [np.zeros(0, dtype=np.int64)]
         parts = [Attempt.none(course.values[:0], course.errors[:0])]
-        at, value, end = frame, course.values[frame], self._end(frame, direction)
+        at, value, end = (
+            frame,
+            course.values[frame],
+            end_of(frame, direction, self._leaping, len(course.values)),
+        )
         slope = np.zeros_like(value) if alone else self._slope(frame, -direction)
         beside = float(usual_steps(course.values.steps(), np.array([max(frame - 1, 0)]))[0]) if alone else 0.0
         size, closely = 0, False
@@ -423,13 +432,6 @@ class Branches:
         goes_on = found.met & (step_sizes(np.concatenate([before[None], found.values])) <= most)
         agrees = np.abs(found.values - self._course.values[frames]).max(axis=1, initial=0.0) <= AGREE
         return found, agrees, goes_on
-
-    def _end(self, frame: int, direction: int) -> int:
-        """The last frame in a direction before the motion ends or its targets leap."""
-        leaps = self._leaping
-        if direction > 0:
-            return int((leaps[leaps > frame] - 1).min(initial=len(self._course.values) - 1))
-        return int(leaps[leaps <= frame].max(initial=0))
 
     def _slope(self, frame: int, direction: int) -> FloatArray:
         """Change of the values from the frame at one side to this one, (nv,)."""

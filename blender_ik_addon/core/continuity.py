@@ -146,20 +146,20 @@ def spread(values: Motion, passages: Sequence[Passage]) -> tuple[IntArray, Float
     Returns:
         All their frames (f,), and for each a pose (f, nv); on it tasks are not met.
     """
-    frames = np.arange(
-        min(some.frames[0] for some in passages), max(some.frames[-1] for some in passages) + 1
-    )
+    start = min(int(some.frames[0]) for some in passages)
+    stop = max(int(some.frames[-1]) for some in passages) + 1
+    frames = np.arange(start, stop)
     weights = np.ones((1, len(frames)))  # of each part of the motion
+    none = np.zeros((1, len(frames)))
     for some in passages:
-        begin, end = some.frames[0] - 1.0, some.frames[-1] + 1.0
-        share = np.clip((frames - begin) / (end - begin), 0.0, 1.0)
+        begin, end = int(some.frames[0]) - 1, int(some.frames[-1]) + 1
+        share: FloatArray = np.clip((frames - begin) / (end - begin), 0.0, 1.0)
         share = share**2 * (3.0 - 2.0 * share)
-        none = np.zeros((1, len(frames)))
         weights = np.concatenate([(1.0 - share) * weights, none]) + np.concatenate([none, share * weights])
-    # Each goes on from its ends as it stands there.
-    begins = [int(frames[0]) - 1, *(some.last for some in passages)]
-    ends = [*(some.first - 1 for some in passages), int(frames[-1]) + 1]
-    parts = (values[np.clip(frames, begin, end)] for begin, end in zip(begins, ends, strict=True))
-    return frames, sum(
-        (weight[:, None] * part for weight, part in zip(weights, parts, strict=True)), np.zeros(())
-    )
+    # Each part goes on from its ends as it stands there.
+    begins = [start - 1, *(some.last for some in passages)]
+    ends = [*(some.first - 1 for some in passages), stop]
+    poses = np.zeros_like(values[frames])
+    for weight, begin, end in zip(weights, begins, ends, strict=True):
+        poses += weight[:, None] * values[np.clip(frames, begin, end)]
+    return frames, poses

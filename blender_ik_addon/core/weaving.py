@@ -73,6 +73,8 @@ class Weaving:
         self._steps = course.values.steps()
         self._others: dict[int, list[FloatArray]] = {}
         """Answers to frames besides those of the motion."""
+        self._looked_at = np.zeros(len(course.values), dtype=np.bool_)
+        """Frames of which it is known what single poses would be, (F,)."""
 
     def explore(self, jumps: Sequence[int]) -> Iterator[None]:
         """Follow branches until nothing new is found; gives control back now and then.
@@ -97,18 +99,23 @@ class Weaving:
         beside = [side for frame in jumps for away in TRIED for side in (frame - 1 - away, frame + away)]
         frames = np.unique(np.array([*beside, end], dtype=np.int64))
         frames = frames[(frames >= 0) & (frames <= end)]
-        frames = frames[course.met[frames]]
-        found = course.attempt(frames, np.broadcast_to(course.start, (len(frames), course.system.size)))
+        frames = frames[course.met[frames] & ~self._looked_at[frames]]
+        self._looked_at[frames] = True
+        starts = np.broadcast_to(course.start, (len(frames), course.system.size))
+        found = course.attempt(frames, starts)
         course.iterations[frames] += found.iterations
         return [
             Seed(frame, value, direction)
             for frame, value in zip(frames[found.met].tolist(), found.values[found.met], strict=True)
-            if self._learn(frame, value)
+            if self.learn(frame, value)
             for direction in (+1, -1)
         ]
 
     def best(self) -> tuple[IntArray, FloatArray]:
-        """Frames to which the best way takes another answer than the motion, (f,), and it, (f, nv)."""
+        """Frames to which the best way takes another answer than the motion, (f,), and it, (f, nv).
+
+        It counts as that of the motion from then on.
+        """
         course = self._course
         frames = np.array(sorted(self._others), dtype=np.int64)
         # Through a frame with but one answer all ways go: each stretch without one is by itself.
@@ -139,6 +146,9 @@ class Weaving:
         for number, frame in reversed(list(enumerate(frames))):
             if taken:
                 way[frame] = answers[number][taken]
+                self._others[frame].pop(taken - 1)
+                if course.met[frame]:
+                    self._others[frame].append(answers[number][0])
             taken = int(before[number - 1][taken]) if number else 0
         return way
 
@@ -150,7 +160,11 @@ class Weaving:
         """
         course, direction = self._course, seed.direction
         quick = replace(course.goal, max_iterations=min(FOLLOWING, course.goal.max_iterations))
-        at, value, end = seed.frame, seed.value, self._end(seed.frame, direction)
+        at, value, end = (
+            seed.frame,
+            seed.value,
+            end_of(seed.frame, direction, self._leaps, len(course.values)),
+        )
         slope, size, closely = np.zeros_like(value), 0, False
         fallen: list[Seed] = []
         while at != end:
@@ -167,7 +181,7 @@ class Weaving:
             good = found.met & ((steps <= JUMP * usual) | closely)
             for number in range(count if good.all() else int(good.argmin())):
                 slope, at, value = found.values[number] - value, int(frames[number]), found.values[number]
-                if not self._learn(at, value):
+                if not self.learn(at, value):
                     return fallen
             if not found.met[0] and closely:
                 break
@@ -177,7 +191,7 @@ class Weaving:
             size, closely = (size + 1, False) if good.all() else (0, True)
         return fallen
 
-    def _learn(self, frame: int, value: FloatArray) -> bool:
+    def learn(self, frame: int, value: FloatArray) -> bool:
         """Take note of an answer to a frame, unless it is known; whether it was not."""
         others = self._others.get(frame, [])
         known = np.stack([self._course.values[frame], *others])
@@ -186,8 +200,9 @@ class Weaving:
         self._others.setdefault(frame, others).append(value)
         return True
 
-    def _end(self, frame: int, direction: int) -> int:
-        """The last frame in a direction before the motion ends or its targets leap."""
-        if direction > 0:
-            return int((self._leaps[self._leaps > frame] - 1).min(initial=len(self._course.values) - 1))
-        return int(self._leaps[self._leaps <= frame].max(initial=0))
+
+def end_of(frame: int, direction: int, leaps: IntArray, count: int) -> int:
+    """The last frame in a direction before a motion of some frames ends or its targets leap."""
+    if direction > 0:
+        return int((leaps[leaps > frame] - 1).min(initial=count - 1))
+    return int(leaps[leaps <= frame].max(initial=0))

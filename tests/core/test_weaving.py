@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Motions woven from branches: the same from both ends, in any chunks, and never dearer than another way."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from blender_ik_addon.core import (
+    Pose,
+    Problem,
+    ReachPoint,
+    SequenceSolution,
+    SolverOptions,
+    forward_kinematics,
+    sequence,
+    solve_sequence,
+    weaving,
+)
+from blender_ik_addon.core.continuity import Passage, spread
+from blender_ik_addon.core.course import Course
+from blender_ik_addon.core.weaving import Weaving
+from tests.core.builders import Array, chain, planar, tip
+
+FRAMES = 60
+
+
+def wandering(joints: int, seed: int) -> tuple[Problem, Pose]:
+    """A chain whose middle and end follow a smooth motion far from rest, made with other poses."""
+    rng = np.random.default_rng(seed)
+    keys = rng.normal(0.0, 0.8, (5, joints, 3))
+    place = np.linspace(0.0, 4.0, FRAMES)
+    before = np.minimum(place.astype(int), 3)
+    share = (place - before)[:, None, None]
+    share = share * share * (3.0 - 2.0 * share)
+    skeleton = chain(joints)
+    channels = np.zeros((FRAMES, joints, 6))
+    channels[:, :, 3:] = keys[before] + share * (keys[before + 1] - keys[before])
+    rest = Pose.rest(skeleton, (FRAMES,))
+    posed = forward_kinematics(skeleton, Pose(channels, rest.scale))
+    tasks = [
+        ReachPoint(joint=joint, point=tip(), target=posed.point(joint, tip()))
+        for joint in (joints - 1, joints // 2)
+    ]
+    return Problem(skeleton, tuple(tasks)), rest
+
+
+def backward(problem: Problem, poses: Pose) -> SequenceSolution:
+    """The same motion read from its end."""
+    tasks = []
+    for task in problem.tasks:
+        assert isinstance(task, ReachPoint)
+        tasks.append(replace(task, target=np.asarray(task.target)[::-1]))
+    return solve_sequence(Problem(problem.skeleton, tuple(tasks)), poses)
+
+
+# Motions with up to five changes of branch. Each was different backward before it was woven.
+@pytest.mark.parametrize(("joints", "seed"), [(3, 1), (4, 1), (4, 3)])
+def test_a_motion_is_the_same_backward_and_in_chunks(
+    joints: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, poses = wandering(joints, seed)
+    forward = solve_sequence(problem, poses)
+    assert forward.reached and forward.branches
+    assert_allclose(backward(problem, poses).pose.channels[::-1], forward.pose.channels, atol=1e-4)
+    monkeypatch.setattr(sequence, "CHUNK", 16)
+    assert_allclose(solve_sequence(problem, poses).pose.channels, forward.pose.channels, atol=1e-4)
+
+
+def test_a_motion_without_jumps_does_not_hang_on_which_end_is_begun_with() -> None:
+    """The last frame is looked for like the first: what it leads to may be cheaper all the way."""
+    skeleton = planar(3, preferred=wished([0.3, 0.5, 0.4]))
+    # The elbow bends to the dearer side where the first frame is begun with.
+    angles = np.linspace(-2.4, -0.2, 40)[:, None] * [0.0, 1.0, 0.6] + [0.8, 0.0, 0.0]
+    channels = np.zeros((len(angles), 3, 6))
+    channels[:, :, 5] = angles
+    rest = Pose.rest(skeleton, (len(angles),))
+    target = forward_kinematics(skeleton, Pose(channels, rest.scale)).point(2, tip())
+    problem = Problem(skeleton, (ReachPoint(joint=2, point=tip(), target=target),))
+    forward = solve_sequence(problem, rest)
+    assert_allclose(backward(problem, rest).pose.channels[::-1], forward.pose.channels, atol=1e-4)
+
+
+def wished(angles: list[float]) -> Array:
+    """A preferred pose of a planar chain."""
+    channels = np.zeros((len(angles), 6))
+    channels[:, 5] = angles
+    return channels
+
+
+@pytest.mark.parametrize("frames", [120, 1200])
+def test_a_motion_that_winds_up_is_not_made_to_jump_back(frames: int) -> None:
+    """Twice round: at the end a pose by itself would be two turns nearer to the preferred one."""
+    skeleton = planar(3)
+    round_ = np.linspace(0.0, 4.0 * np.pi, frames)
+    target = 2.2 * np.stack([-np.sin(round_), np.cos(round_), np.zeros(frames)], axis=1)
+    task = ReachPoint(joint=2, point=tip(), target=target)
+    solution = solve_sequence(Problem(skeleton, (task,)), Pose.rest(skeleton, (frames,)))
+    assert solution.reached and solution.branches == ()
+    assert np.abs(np.diff(solution.pose.channels, axis=0)).max() < 3.0 * 4.0 * np.pi / frames
+
+
+def test_no_way_through_what_is_known_costs_less() -> None:
+    count, answers = 5, 3
+    skeleton = planar(2)
+    target = np.stack([np.linspace(1.0, 1.2, count), np.ones(count), np.zeros(count)], axis=1)
+    task = ReachPoint(joint=1, point=tip(), target=target)
+    course = Course(Problem(skeleton, (task,)), Pose.rest(skeleton, (count,)), SolverOptions())
+    rng = np.random.default_rng(3)
+    known = rng.normal(0.0, 0.4, (count, answers, 2))
+    for missed in (None, 2):
+        course.met[:] = np.arange(count) != missed
+        course.values[:] = known[:, 0]
+        woven = Weaving(course, np.array([4]))
+        for frame in range(count):
+            assert all(woven.learn(frame, value) for value in known[frame, 1:])
+        frames, best = woven.best()
+        taken = known[:, 0].copy()
+        taken[frames] = best
+
+        def cost(way: Array, missed: int | None = missed) -> float:
+            steps = np.abs(np.diff(way, axis=0)).max(axis=1)
+            steps[3] = 0.0  # to frame 4 the targets leap
+            posture = course.wishes(way)
+            if missed is not None and (way[missed] == known[missed, 0]).all():
+                posture[missed] = weaving.MISSED
+            return float(posture.sum() + weaving.FEWEST * (steps**2).sum())
+
+        ways = [known[np.arange(count), list(way)] for way in product(range(answers), repeat=count)]
+        assert 0 < len(frames) < count or missed is not None
+        assert_allclose(cost(taken), min(cost(way) for way in ways), rtol=1e-12)
+        # What was the motion's own is known still, unless it was missed.
+        course.values[frames], course.met[frames] = best, True
+        assert not len(woven.best()[0])
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Jumps near each other
+
+
+def test_jumps_that_touch_are_spread_the_same_from_both_ends() -> None:
+    rng = np.random.default_rng(0)
+    motion = np.cumsum(rng.normal(0.0, 0.1, (30, 3)), axis=0)
+    passages = [
+        Passage(8, 8, np.arange(3, 12)),
+        Passage(11, 13, np.arange(9, 17)),
+        Passage(18, 18, np.arange(14, 24)),
+    ]
+    end = len(motion) - 1
+    turned = [
+        Passage(end - some.last + 1, end - some.first + 1, end - some.frames[::-1]) for some in passages[::-1]
+    ]
+    frames, poses = spread(motion, passages)  # type: ignore[arg-type]
+    others, turned_poses = spread(motion[::-1], turned)  # type: ignore[arg-type]
+    assert (frames == np.arange(3, 24)).all() and (others == end - frames[::-1]).all()
+    assert_allclose(turned_poses[::-1], poses, atol=1e-14)
+
+
+def test_what_lies_between_two_jumps_stays_where_both_are_far() -> None:
+    """And a motion without a jump stays as it is where nothing moves."""
+    motion = np.repeat([[0.0], [1.0], [3.0]], 10, axis=0)
+    passages = [Passage(10, 10, np.arange(7, 13)), Passage(20, 20, np.arange(14, 26))]
+    frames, poses = spread(motion, passages)  # type: ignore[arg-type]
+    assert_allclose(poses[frames == 13], 1.0)
+    assert (np.diff(poses[:, 0]) >= 0.0).all() and poses.min() > 0.0 and poses.max() < 3.0
+    still, unmoved = spread(np.ones((30, 2)), passages)  # type: ignore[arg-type]
+    assert_allclose(unmoved, np.ones((len(still), 2)))
