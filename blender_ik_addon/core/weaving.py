@@ -3,7 +3,7 @@
 
 With a preferred pose the answers to a frame are isolated, one for each branch that has one there. Which of
 them a motion takes must not depend on where the solving began. So where it jumps, its branches are followed
-to both sides, also through where they end: there a pose falls to another branch, which is followed in turn.
+to both sides, also through where they end: there a pose falls to another branch, which is followed on.
 That gives some answers a_fi to each frame f, and of all ways i(f) through them is taken that which
 
     minimises  Σ_f ½|w(a_f)|²  +  n Σ_f |a_f − a_(f−1)|∞²,
@@ -77,7 +77,7 @@ class Weaving:
         """Frames of which it is known what single poses would be, (F,)."""
 
     def explore(self, jumps: Sequence[int]) -> Iterator[None]:
-        """Follow branches until nothing new is found; gives control back now and then.
+        """Follow branches until they lead to what is known; gives control back now and then.
 
         Args:
             jumps: Frames to which the motion jumps.
@@ -86,9 +86,7 @@ class Weaving:
         seeds = [Seed(frame - 1, values[frame - 1], +1) for frame in jumps]
         seeds += [Seed(frame, values[frame], -1) for frame in jumps]
         seeds += self._tried(jumps)
-        while seeds:
-            fallen = yield from answered(self._course, [self._follow(seed) for seed in seeds])
-            seeds = [seed for some in fallen for seed in some]
+        yield from answered(self._course, [self._follow(seed) for seed in seeds])
 
     def _tried(self, jumps: Sequence[int]) -> list[Seed]:
         """What single poses would be beside jumps, and at the end, where that is another answer.
@@ -152,12 +150,8 @@ class Weaving:
             taken = int(before[number - 1][taken]) if number else 0
         return way
 
-    def _follow(self, seed: Seed) -> Asking[list[Seed]]:
-        """Learn the answers of a branch in one direction, and on through those to which it falls.
-
-        Returns:
-            Where it falls: those other branches may also go the other way.
-        """
+    def _follow(self, seed: Seed) -> Asking[None]:
+        """Learn the answers of a branch in one direction, and on through those to which it falls."""
         course, direction = self._course, seed.direction
         quick = replace(course.goal, max_iterations=min(FOLLOWING, course.goal.max_iterations))
         at, value, end = (
@@ -166,7 +160,6 @@ class Weaving:
             end_of(seed.frame, direction, self._leaps, len(course.values)),
         )
         slope, size, closely = np.zeros_like(value), 0, False
-        fallen: list[Seed] = []
         while at != end:
             count = 1 if closely else min(BLOCKS[min(size, len(BLOCKS) - 1)], abs(end - at))
             frames = at + direction * np.arange(1, count + 1)
@@ -182,14 +175,12 @@ class Weaving:
             for number in range(count if good.all() else int(good.argmin())):
                 slope, at, value = found.values[number] - value, int(frames[number]), found.values[number]
                 if not self.learn(at, value):
-                    return fallen
-            if not found.met[0] and closely:
-                break
+                    return
+            if closely and not found.met[0]:
+                return
             if closely and steps[0] > JUMP * usual:
-                fallen.append(Seed(at, value, -direction))
-                slope = np.zeros_like(value)
+                slope = np.zeros_like(value)  # nothing goes on from a fall
             size, closely = (size + 1, False) if good.all() else (0, True)
-        return fallen
 
     def learn(self, frame: int, value: FloatArray) -> bool:
         """Take note of an answer to a frame, unless it is known; whether it was not."""
