@@ -109,14 +109,14 @@ class Branches:
         course, weaving = self._course, Weaving(self._course, self._leaping)
         seen: set[int] = set()
         strayed = self._strayed()
-        for _ in range(JOININGS):
+        for number in range(JOININGS):
             # A frame between two jumps may be the only one that there is of its branch.
             jumps = {frame for first, last in self.jumps() for frame in range(first, last + 1)}
             news = sorted(jumps.union(strayed) - seen)
-            if seen and not news:
+            if number and not news:
                 break
             seen.update(news)
-            yield from weaving.explore(news)
+            yield from weaving.explore(news, alone=not number)
             frames, best = weaving.best()
             if not len(frames):
                 break

@@ -73,19 +73,19 @@ class Weaving:
         self._steps = course.values.steps()
         self._others: dict[int, list[FloatArray]] = {}
         """Answers to frames besides those of the motion."""
-        self._looked_at = np.zeros(len(course.values), dtype=np.bool_)
-        """Frames of which it is known what single poses would be, (F,)."""
 
-    def explore(self, jumps: Sequence[int]) -> Iterator[None]:
+    def explore(self, jumps: Sequence[int], *, alone: bool) -> Iterator[None]:
         """Follow branches until they lead to what is known; gives control back now and then.
 
         Args:
             jumps: Frames to which the motion jumps.
+            alone: Whether also from what single poses would be beside them.
         """
         values = self._course.values
         seeds = [Seed(frame - 1, values[frame - 1], +1) for frame in jumps]
         seeds += [Seed(frame, values[frame], -1) for frame in jumps]
-        seeds += self._tried(jumps)
+        if alone:
+            seeds += self._tried(jumps)
         yield from answered(self._course, [self._follow(seed) for seed in seeds])
 
     def _tried(self, jumps: Sequence[int]) -> list[Seed]:
@@ -97,8 +97,7 @@ class Weaving:
         beside = [side for frame in jumps for away in TRIED for side in (frame - 1 - away, frame + away)]
         frames = np.unique(np.array([*beside, end], dtype=np.int64))
         frames = frames[(frames >= 0) & (frames <= end)]
-        frames = frames[course.met[frames] & ~self._looked_at[frames]]
-        self._looked_at[frames] = True
+        frames = frames[course.met[frames]]
         starts = np.broadcast_to(course.start, (len(frames), course.system.size))
         found = course.attempt(frames, starts)
         course.iterations[frames] += found.iterations
