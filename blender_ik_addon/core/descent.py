@@ -403,9 +403,12 @@ class Descent:
         left, sizes, right = np.linalg.svd(jacobian @ footing.along)
         kept = left[:, : int((sizes > HELD * size).sum())]
         nothing = np.zeros((len(pressed), 0))
-        hold = Hold(level, place.residuals[level], kept, None, nothing, pressed)
+        met = place.norm(level) <= self._slack
+        # What counts as nothing is held as nothing: else each solve would add to what the last has used up.
+        held = np.zeros_like(place.residuals[level]) if met else place.residuals[level]
+        hold = Hold(level, held, kept, None, nothing, pressed)
         along = footing.along @ right[kept.shape[1] :].T
-        if place.norm(level) <= self._slack or not along.shape[1]:
+        if met or not along.shape[1]:
             return hold
         force = place.forces[level]
         pull = force / float(np.linalg.norm(force))

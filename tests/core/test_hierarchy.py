@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from blender_ik_addon.core import MatchOrientation, Pose, Problem, ReachPoint, Skeleton, Status, Task, solve
+from blender_ik_addon.core import (
+    MatchOrientation,
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    Status,
+    Task,
+    forward_kinematics,
+    solve,
+)
 from blender_ik_addon.core.arrays import BoolArray
 from blender_ik_addon.core.descent import Descent
 from blender_ik_addon.core.hierarchy import Footing, Hold, Place
@@ -238,6 +248,26 @@ def test_a_level_that_is_stopped_on_its_way_is_held_by_its_rows_where_it_is(
     assert_allclose(place.jacobians[0] @ along, 0.0, atol=1e-12)
     moved = lowered.objective.moved(descent.point.values, 0.2 * along[:, 0][None])
     assert_allclose(lowered.returned(moved).place.residuals[0], place.residuals[0], atol=1e-9)
+
+
+def test_what_counts_as_nothing_is_held_as_nothing() -> None:
+    """Held where it is it would grow: each solve would begin with what the last one has used up."""
+    skeleton = planar(3)
+    channels = np.zeros((3, 6))
+    channels[:, 5] = 0.3, 0.5, -0.4
+    start = Pose(channels, Pose.rest(skeleton).scale)
+    off = np.array([0.9 * SLACK, 0.0, 0.0])
+    target = forward_kinematics(skeleton, start).point(2, tip()) + off
+    below = ReachPoint(joint=0, point=tip(), target=np.array([-0.5, 0.9, 0.0]), priority=1)
+    tasks = [ReachPoint(joint=2, point=tip(), target=target), below]
+    lowered = Lowered(skeleton, tasks, 0, start)
+    lowered.holds.append(lowered.descent(0).hold())
+    descent = lowered.descent(1)
+    while not descent.finished and descent.iterations < 100:
+        descent.iterate()
+    descent.conclude()
+    assert np.abs(descent.point.values - lowered.values).max() > 0.1
+    assert lowered.place(descent.point.values).norm(0) < 0.01 * SLACK
 
 
 @in_turn(("slack", "at_its_best"), [(1e-10, False), (1e-3, True)])
