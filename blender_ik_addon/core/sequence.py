@@ -9,8 +9,9 @@ not met so either, out of reach or blocked by limits, is searched for from there
 
 **One branch.** Targets can be met by more than one pose, and a motion should not jump between them. So coarse
 frames lead on one after the other, and what is left to make them exact is done for all at once. Where a step
-is out of proportion all the same its branches are followed (`branches`). What is left of the jump is spread
-over frames around it, in the room that the tasks leave (`spreading`), and told.
+is out of proportion all the same its branches are followed (`branches`), and of all ways through them that
+is taken which costs least (`weaving`). What is left of the jump is spread over frames around it, in the room
+that the tasks leave (`spreading`), and told.
 
 With a preferred pose the answer to a frame is a function of its targets and of the branch alone, apart from
 frames over which a jump is spread: neither direction nor the size of chunks shows. Without, what is left free
