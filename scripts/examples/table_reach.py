@@ -358,13 +358,14 @@ def page(text: str, *, far: bool) -> str:
     where, command = ("out of reach", "scripts/demo --far") if far else ("in reach", "scripts/demo")
     name = "demo-far" if far else "demo"
     why = (
-        "\nThe feet come first, then the hands, the hips last: while the table is out of reach the body leans "
-        "after the hands as far as the feet let it, and the hips leave their target behind.\n"
+        "\nThe feet come first, then the hands, the hips last: while the table is out of reach the body "
+        "leans after the hands as far as the feet let it, and the hips leave their target behind.\n"
     )
     return (
         f"# The demo, with the table {where}\n\nMade by `{command} --markdown docs/{name}.md` with Blender "
         f"{bpy.app.version_string}: Rigify's basic human, {scenario.FRAMES} frames, six effectors. Errors "
-        f"are read back from Blender's evaluated matrices after the bake.\n{why * far}\n```text\n{text}\n```\n"
+        f"are read back from Blender's evaluated matrices after the bake.\n{why * far}\n"
+        f"```text\n{text}\n```\n"
     )
 
 
