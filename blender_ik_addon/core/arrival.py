@@ -48,14 +48,19 @@ class Arrival:
             groups: How many of the stacked rows pull together, level by level.
         """
         self._objective = objective.towards(answer)
-        self._balance, self._answer = balance, answer
+        self._balance, self.answer = balance, answer
         self._strengths, self._softness, self._groups = strengths, softness, groups
 
     @property
     def left(self) -> float:
         """The largest difference of an angle from that of the answer [rad]."""
-        away = np.abs(self._answer - self._balance.stand.values)[0]
+        away = np.abs(self.answer - self._balance.stand.values)[0]
         return float(away[self._objective.system.rotates].max(initial=0.0))
+
+    def among(self, objective: Objective) -> Arrival:
+        """The rest of the way with the same tasks among fixed channels that have changed."""
+        own = self._balance, self.answer, self._strengths, self._softness, self._groups
+        return Arrival(objective, *own)
 
     def go_on(self, most_turn: float, most_steps: int) -> Equilibrium:
         """Go nearer to the answer.

@@ -180,19 +180,20 @@ def orthogonalized(linear: FloatArray, *, normalize: bool) -> FloatArray:
     length_z = np.sqrt(np.einsum("...i,...i->...", z, z))[..., None]
     unit_x, unit_z = x / nonzero(length_x), z / nonzero(length_z)
     cosine = np.einsum("...i,...i->...", unit_x, unit_z)[..., None]
-    sheared = (np.abs(cosine) > SHEAR_COSINE) & (np.abs(cosine) < DEGENERATE_COSINE)
-    angle = np.arccos(np.clip(cosine, -1.0, 1.0))
-    half = angle + (0.5 * np.pi - angle) / 2.0  # angle that x is brought to from the old z
-    across = unit_x - unit_z * cosine
-    across /= nonzero(np.sqrt(np.einsum("...i,...i->...", across, across)))[..., None]
-    new_x = across * np.sin(half) + unit_z * np.cos(half)
-    new_z = np.cross(np.cross(new_x, unit_z), new_x)
-    new_z /= nonzero(np.sqrt(np.einsum("...i,...i->...", new_z, new_z)))[..., None]
-    area = np.sqrt(np.sin(angle))
+    sheared = ((np.abs(cosine) > SHEAR_COSINE) & (np.abs(cosine) < DEGENERATE_COSINE))[..., 0]
     if normalize:
         x, z = unit_x, unit_z
-        area = length_x = length_z = np.ones_like(angle)
-    sheared = sheared[..., 0]
-    x[sheared] = (new_x * length_x * area)[sheared]
-    z[sheared] = (new_z * length_z * area)[sheared]
+    if sheared.any():  # hardly ever: what follows takes longer than all the rest
+        angle = np.arccos(np.clip(cosine, -1.0, 1.0))
+        half = angle + (0.5 * np.pi - angle) / 2.0  # angle that x is brought to from the old z
+        across = unit_x - unit_z * cosine
+        across /= nonzero(np.sqrt(np.einsum("...i,...i->...", across, across)))[..., None]
+        new_x = across * np.sin(half) + unit_z * np.cos(half)
+        new_z = np.cross(np.cross(new_x, unit_z), new_x)
+        new_z /= nonzero(np.sqrt(np.einsum("...i,...i->...", new_z, new_z)))[..., None]
+        area = np.ones_like(angle) if normalize else np.sqrt(np.sin(angle))
+        if normalize:
+            length_x = length_z = area
+        x[sheared] = (new_x * length_x * area)[sheared]
+        z[sheared] = (new_z * length_z * area)[sheared]
     return np.stack([x, y, z], axis=-1)

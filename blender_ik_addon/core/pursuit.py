@@ -82,6 +82,9 @@ MOVING_TURN: Final = 0.1
 """Most by which an angle changes for one movement out of reach [rad]: 6 degrees."""
 RESTING_TURN: Final = 0.045
 """The same for one look at targets that stand still [rad]: more would be seen as a jump."""
+MOST_DEPARTURES: Final = 3
+"""Most solves on the way to an answer, where bones that something else decides move with the body: what is
+found among them as they are is the answer only once they stand still."""
 
 
 @dataclass(frozen=True)
@@ -147,11 +150,38 @@ class Pursuit:
         """Movements until all tasks are attempted again."""
         self._arrival: tuple[Arrival, Solution] | None = None
         """The way to an answer, and that."""
+        self._departures = 0
+        """How often such a way has begun since targets stand still."""
+        self._moved = False
+        """Whether what else decides bones has moved since."""
 
     @property
     def pose(self) -> Pose:
         """Where the body is now."""
         return self._pose
+
+    def among(self, problem: Problem, pose: Pose) -> Pursuit:
+        """The same pursuit where channels that are fixed, or scales, have changed: something else decides them.
+
+        A new one would know nothing of the looks before: it would never come to rest among bones that answer
+        to each look, nor arrive.
+
+        Args:
+            problem: The same but for its targets.
+            pose: Where the body is.
+
+        Raises:
+            IKError: As for a new one.
+        """
+        new = Pursuit(problem, pose, self._options)
+        new._targets, new._balance = self._targets, self._balance
+        new._tightness, new._looks, new._patience = self._tightness, self._looks, self._patience
+        if self._arrival is not None:
+            arrival, answer = self._arrival
+            pose = new._system.mechanism.with_values(pose, arrival.answer[0])
+            new._arrival = arrival.among(new._objective), replace(answer, pose=pose)
+            new._departures, new._moved = self._departures, True
+        return new
 
     @one_thread
     def follow(self, targets: Sequence[FloatArray]) -> Pursued:
@@ -213,20 +243,24 @@ class Pursuit:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
         if self._arrival is None or not self._rests(targets):
+            self._departures = 0
             found = self._followed(targets, RESTING_TURN)
             return found if found.final else self._departed(found)
         arrival, answer = self._arrival
         balance = arrival.go_on(RESTING_TURN, RESTING_STEPS)
         self._balance, self._values, self._placed = balance, balance.stand.values, balance.stand.posed
-        if arrival.left <= RESTING_TURN:
+        arrives = arrival.left <= RESTING_TURN
+        if arrives and not (self._moved and self._departures < MOST_DEPARTURES):
             return self._arrived(answer, balance.iterations)
         self._pose = self._system.mechanism.with_values(self._pose, self._values[0])
         errors = self._errors(balance)
-        return Pursued(self._pose, errors, balance.iterations, Status.MAX_ITERATIONS, final=False)
+        found = Pursued(self._pose, errors, balance.iterations, Status.MAX_ITERATIONS, final=False)
+        return self._departed(found) if arrives else found
 
     def _departed(self, found: Pursued) -> Pursued:
         """Solve from a balanced pose, and take the answer if it is near, else begin the way there."""
         assert self._balance is not None and self._placed is not None
+        self._departures, self._moved = self._departures + 1, False
         objective = self._objective.on(self._system)
         search = Search(objective, self._options, self._criteria, None)
         search.run(self._values, self._placed)

@@ -63,20 +63,24 @@ def steady_bones(armature_object: "Object") -> frozenset[str]:
     return frozenset(
         bone.name
         for bone in bones
-        if any(_holds(constraint, armature_object) for constraint in bone.constraints)
+        if any(_holds(bone, constraint, armature_object) for constraint in bone.constraints)
     )
 
 
-def _holds(constraint: Any, armature_object: "Object") -> bool:
-    """Return whether a constraint holds the orientation of its bone against something outside of the body."""
+def _holds(bone: "PoseBone", constraint: Any, armature_object: "Object") -> bool:
+    """Return whether a constraint holds the orientation of its bone against what hardly turns.
+
+    That is what lies outside of the body, and what the bone hangs on further up: a head that stays upright
+    by the torso (Rigify) turns with that, and not with the spine between them.
+    """
     if not constraint.is_valid or constraint.mute or constraint.influence < 0.5:
         return False
-    targets = [
-        getattr(constraint, "target", None),
-        *(own.target for own in getattr(constraint, "targets", ())),
-    ]
-    if armature_object in targets:  # a bone of the same body, which moves itself
-        return False
+    own = [constraint, *getattr(constraint, "targets", ())]
+    inside = [target.subtarget for target in own if getattr(target, "target", None) == armature_object]
+    if inside:
+        further_up = {ancestor.name for ancestor in bone.parent_recursive[1:]}
+        if not further_up.issuperset(inside):  # it moves itself
+            return False
     if constraint.type in _HELD_IN_SPACE:
         axes = [getattr(constraint, f"use_{axis}", True) for axis in "xyz"]
         return (

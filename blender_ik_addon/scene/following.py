@@ -89,6 +89,8 @@ class _Known:
     """Of the bones of the chains that something else decides; None where there are none."""
     matrices: FloatArray | None = None
     """All bones when these were looked at last, (n, 4, 4) [m]."""
+    found: FloatArray | None = None
+    """Where `answers` have been found in this look, (k, 9) [m, rad, 1]."""
     resting: "_Resting | None" = None
     """How it was before the tool was started that is running now."""
     underway: bool = False
@@ -343,13 +345,15 @@ def _found(rig: Rig, matrices: FloatArray, near: FloatArray) -> FloatArray:
 def _have_answered(armature_object: Object, known: _Known, depsgraph: Depsgraph) -> bool:
     """Whether bones that something else decides are elsewhere than the last solve took them to be."""
     answers, rig = known.answers, known.rig
+    known.found = None
     if answers is None or not _has_bones(armature_object, rig):
         return False
     matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
     if known.matrices is not None and answers.at_rest and np.array_equal(matrices, known.matrices):
         return False
     known.matrices = matrices
-    moved = answers.moved(_found(rig, matrices, answers.taken[:, 3:6]))
+    known.found = _found(rig, matrices, answers.taken[:, 3:6])
+    moved = answers.moved(known.found)
     if answers.given_up and not moved:
         answers.given_up = False  # it is told once
         origin = Origin.of(armature_object, rig.armature)
@@ -369,8 +373,10 @@ def _as_taken(
 ) -> Reading:
     """The reading with what something else decides where it is to be taken to be."""
     rig, joints = known.rig, _decided(known.rig)
-    matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-    found = _found(rig, matrices, answers.taken[:, 3:6])
+    found = known.found
+    if found is None:
+        matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
+        found = _found(rig, matrices, answers.taken[:, 3:6])
     taken = answers.follow(found) if only_answered else answers.begin(found)
     channels, scale = reading.pose.channels.copy(), reading.pose.scale.copy()
     channels[joints], scale[joints] = taken[:, :6], taken[:, 6:]

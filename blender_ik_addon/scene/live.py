@@ -128,9 +128,9 @@ def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
         closely = scene_changed or not changed.isdisjoint((armature_object.session_uid, data.session_uid))
         closely = closely or bool(problem_of(armature_object))
         moved = _follow(armature_object, depsgraph, occasion, closely)
-        # Who is on the way is looked at again in any case, after a while.
-        led = moved and len(lives) > 1 and not following.is_underway(armature_object)
-        restless |= led or following.is_restless(armature_object)
+        # Who is on the way is looked at again in any case, after a while: in between the window is drawn.
+        if not following.is_underway(armature_object):
+            restless |= (moved and len(lives) > 1) or following.is_restless(armature_object)
         owing |= occasion is not Occasion.FRAME and _waits_for_the_tool(armature_object)
     if _AGAIN.running:
         _AGAIN.restless |= restless
@@ -187,7 +187,7 @@ def _look_again() -> float | None:
         _AGAIN.running = False
     lives = [found for view_layer in view_layers for found in live_armatures(view_layer)]
     if _AGAIN.occasion is Occasion.GESTURE and any(_waits_for_the_tool(found) for found in lives):
-        if not all(following.is_settled(found) or problem_of(found) for found in lives):
+        if not all(_is_still(found) or problem_of(found) for found in lives):
             return STEP_PAUSE
         _AGAIN.field_is_held = False  # or it is held still: dragged on, it is noticed again
         return TOOL_PAUSE
@@ -208,6 +208,11 @@ def _look_first() -> float | None:
 
 def _will_look_again() -> bool:
     return any(bpy.app.timers.is_registered(look) for look in (_look_again, _look_first))
+
+
+def _is_still(armature_object: Object) -> bool:
+    """Whether another look would find it as it is, for as long as the tool is held still."""
+    return following.is_settled(armature_object) and not following.is_restless(armature_object)
 
 
 def _goes_on(armature_object: Object) -> bool:

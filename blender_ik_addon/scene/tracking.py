@@ -87,10 +87,14 @@ class Tracked:
         if kind is Tracker and manner is Manner.MOVING_ON:
             options = replace(options, restarts=0)
         same_kind = before is not None and isinstance(before.tracker, kind)
-        if before is not None and same_kind and before._fits(plan, tasks, options, reading):
+        goes_on = before is not None and same_kind and before._fits(plan, tasks, options)
+        if before is not None and goes_on and before._stands(reading):
             return replace(before, tasks=tasks)
         problem = Problem(plan.skeleton, tasks)
-        tracker = kind(problem, reading.pose, options)
+        if before is not None and goes_on and isinstance(before.tracker, Pursuit):
+            tracker = before.tracker.among(problem, reading.pose)
+        else:
+            tracker = kind(problem, reading.pose, options)
         return cls(tracker, tasks, plan, options, tuple(problem.moving_joints))
 
     def follow(self, manner: Manner) -> Followed:
@@ -117,14 +121,18 @@ class Tracked:
             final=True,
         )
 
-    def _fits(self, plan: Plan, tasks: Sequence[Task], options: SolverOptions, reading: Reading) -> bool:
+    def _fits(self, plan: Plan, tasks: Sequence[Task], options: SolverOptions) -> bool:
         """Whether another problem differs in nothing but where targets are."""
-        free, pose = plan.skeleton.free, self.tracker.pose
         return (
             plan.skeleton is self.plan.skeleton
             and options == self.options
             and len(tasks) == len(self.tasks)
             and all(same_but_for_aim(one, other) for one, other in zip(tasks, self.tasks, strict=True))
-            and np.array_equal(pose.channels[~free], reading.pose.channels[~free])
-            and np.array_equal(pose.scale, reading.pose.scale)
+        )
+
+    def _stands(self, reading: Reading) -> bool:
+        """Whether what is not solved is where it was: fixed channels, and scales."""
+        free, pose = self.plan.skeleton.free, self.tracker.pose
+        return np.array_equal(pose.channels[~free], reading.pose.channels[~free]) and np.array_equal(
+            pose.scale, reading.pose.scale
         )
