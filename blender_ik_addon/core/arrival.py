@@ -49,7 +49,7 @@ class Arrival:
         """
         self._objective = objective.towards(answer)
         self._balance, self.answer = balance, answer
-        self._strengths, self._softness, self._groups = strengths, softness, groups
+        self.strengths, self._softness, self._groups = strengths, softness, groups
 
     @property
     def left(self) -> float:
@@ -59,7 +59,7 @@ class Arrival:
 
     def among(self, objective: Objective) -> Arrival:
         """The rest of the way with the same tasks among fixed channels that have changed."""
-        own = self._balance, self.answer, self._strengths, self._softness, self._groups
+        own = self._balance, self.answer, self.strengths, self._softness, self._groups
         return Arrival(objective, *own)
 
     def go_on(self, most_turn: float, most_steps: int) -> Equilibrium:
@@ -73,7 +73,7 @@ class Arrival:
         self._balance = Equilibrium(
             self._objective,
             self._balance.stand.values,
-            self._strengths,
+            self.strengths,
             self._softness,
             self._balance,
             most_turn,
@@ -82,5 +82,5 @@ class Arrival:
         )
         self._balance.relax(most_steps)
         if before - self.left < PROGRESS * most_turn:
-            self._strengths = WEAKER * self._strengths
+            self.strengths = WEAKER * self.strengths
         return self._balance

@@ -161,7 +161,7 @@ class Pursuit:
         return self._pose
 
     def among(self, problem: Problem, pose: Pose) -> Pursuit:
-        """The same pursuit where channels that are fixed, or scales, have changed: something else decides them.
+        """The same pursuit where fixed channels or scales have changed, which something else decides.
 
         A new one would know nothing of the looks before: it would never come to rest among bones that answer
         to each look, nor arrive.
@@ -267,7 +267,8 @@ class Pursuit:
         answer = search.solution(self._pose)
         iterations = found.iterations + answer.iterations
         values = self._system.mechanism.values(answer.pose.as_batch())
-        strengths = self._strengths()
+        # What has grown weak on the way before stays so, or it would draw the body back.
+        strengths = self._strengths() if self._arrival is None else self._arrival[0].strengths
         arrival = Arrival(objective, self._balance, values, strengths, SOFTNESS, self._groups)
         if arrival.left <= RESTING_TURN:
             return self._arrived(answer, iterations)

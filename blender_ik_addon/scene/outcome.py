@@ -19,6 +19,9 @@ from .rig import Reading, Rig
 RESTLESS: Final = "constraints or drivers answer to each solve with another pose"
 """Why an effector is missed whose chain does not come to rest."""
 
+ANSWERED: Final = "constraints or drivers answered with another pose, Solve again"
+"""Why an effector is missed whose target one solve has met with bones as they stood before."""
+
 DRAGGED: Final = "a bone was dragged, Solve goes back to the targets"
 """Why an effector is missed after a drag."""
 

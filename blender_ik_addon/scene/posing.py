@@ -33,7 +33,7 @@ from .keying import key_pose
 from .limits import RigLimits, own_limits, read_limits, remove_limits
 from .masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
 from .mirror import MirrorReport, mirror
-from .outcome import effector_errors, reached_text, show
+from .outcome import ANSWERED, effector_errors, reached_text, show
 from .poses import write_pose
 from .preset_files import preset_names, preset_path
 from .presets import PresetReport, load_preset, save_preset
@@ -119,6 +119,8 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     within = rig.tolerances(armature_object)
     explanations = [error.why for error in solution.errors]
     whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
+    if rig.armature.driven.intersection(rig.chains):  # the solver had met what it knows no reason for
+        whys = [why or ANSWERED for why in whys]
     errors = effector_errors(rig, within, distances, angles, whys, taken)
     message = _solve_message(within, solution, errors)
     status = measured_status(solution.status, all(error.reached for error in errors))

@@ -12,6 +12,7 @@ from bpy.types import Depsgraph, Object
 from ..core import IKError, Pose, Problem, Skeleton, SolverOptions, forward_kinematics
 from ..core.arrays import FloatArray
 from ..core.options import USED_BY
+from ..core.roles.names import read_name
 from .armature import Armature, check_armature, read_armature, world_from_armature
 from .effectors import Effector, read_effectors
 from .goals import Plan, joints_of, make_goals, make_plan, measure, needs_joints, needs_origin, wanders
@@ -21,13 +22,17 @@ from .masses import body_of
 from .memory import Origin
 from .poses import evaluated_matrices, read_pose, sheared_bones
 from .properties import method_settings, settings_of
-from .reports import Tolerances, listed
+from .reports import Tolerances, counted, listed
 from .rotation_modes import RotationLocks
 from .stage import Body, Goal, Posed, Stage
+from .switches import notes_on_switches
 from .targets import check_evaluated, read_amounts, world_from_targets
 
 SOLVE_MARGIN: Final = 0.5
 """Part of the user's tolerance [1] to which is solved: Blender holds poses in single precision."""
+
+MACHINERY: Final = frozenset({"MCH", "ORG", "DEF"})
+"""Layers of a generated control rig that are no controls, as `core.roles` names them."""
 
 REASONS_TOLD: Final = 3
 """How many reasons a sentence lists for which bones are not solved."""
@@ -318,9 +323,18 @@ def _check_movable(armature: Armature, effector: Effector) -> None:
 
 
 def notes_on_bones(armature_object: Object, armature: Armature, bones: Sequence[str]) -> tuple[str, ...]:
-    """Say which of some bones are not solved, and why."""
-    notes: list[str] = []
+    """Say which of some bones are not solved, and why; and which controls nothing follows."""
+    notes: list[str] = [*notes_on_switches(armature_object, set(bones) - armature.driven)]
     decided = [bone for bone in bones if bone in armature.driven_by]
+    # What a generated rig has between its controls is nobody's to mute.
+    within = [bone for bone in decided if read_name(bone).layer in MACHINERY]
+    if within and len(within) < len(bones):
+        decided = [bone for bone in decided if bone not in within]
+        notes.append(
+            f"{counted(len(within), 'bone')} between controls ({within[0]!r}"
+            f"{' and others' * (len(within) > 1)}) answer by constraints: live mode solves until they rest, "
+            "Solve does so once and may be pressed again"
+        )
     if decided:  # one sentence: a control rig has many bones of many such reasons
         reasons = list(dict.fromkeys(armature.driven_by[bone] for bone in decided))
         who = f"{' or '.join(reasons[:REASONS_TOLD])}{' or others' * (len(reasons) > REASONS_TOLD)}"

@@ -21,6 +21,7 @@ from ..core.revision import rows_of
 from ..core.roles import Character, Role
 from ..core.rotation import EULER_ORDERS, nearest_euler
 from ..core.skeleton import Skeleton
+from . import following
 from .armature import Armature, read_armature
 from .attachment import attach
 from .dependence import dependence
@@ -34,6 +35,7 @@ from .properties import settings_of
 from .reports import counted, listed, sentences
 from .rig import notes_on_bones
 from .role_table import read_character, write_table
+from .switches import switch_over
 from .targets import check_present
 
 LEAST_CONFIDENCE: Final = 0.5
@@ -93,7 +95,12 @@ class SetupReport:
 
 
 def setup_character(
-    armature_object: Object, *, use_table: bool = True, poles: bool = False, limits: bool = True
+    armature_object: Object,
+    *,
+    use_table: bool = True,
+    poles: bool = False,
+    limits: bool = True,
+    controls: bool = True,
 ) -> SetupReport:
     """Make an armature posable: roles, limits, and effectors with targets at the bones' present places.
 
@@ -102,6 +109,7 @@ def setup_character(
         use_table: Go by the table of roles if there is one; otherwise recognise anew.
         poles: Make targets also for elbows and knees.
         limits: Read limits from the rig, and assume those of a body where it has none.
+        controls: Let a control rig follow the controls that get targets.
 
     Raises:
         IKError: The armature cannot be posed, or the table of roles cannot be.
@@ -117,6 +125,10 @@ def setup_character(
     if not len(settings.roles):
         write_table(armature_object, rows_of(character))
     parts = body_parts(skeleton, character, poles=poles)
+    if controls:
+        above = {joint for part in parts for joint in skeleton.ancestors(part.joint)}
+        with following.held(armature_object):  # it is switched to and fro
+            notes += switch_over(armature_object, [skeleton.names[joint] for joint in sorted(above)])
     read: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     held: tuple[str, ...] = ()

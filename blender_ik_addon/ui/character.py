@@ -38,17 +38,27 @@ class POISE_OT_setup_character(ArmatureOperator):
         description="Read limits from the rig, and assume those of a body where it has none",
         default=True,
     )
+    controls: BoolProperty(
+        name="Switch Controls",
+        description="Let a control rig follow the controls that get targets: its limbs are switched to FK",
+        default=True,
+    )
 
     if TYPE_CHECKING:
         use_table: bool
         poles: bool
         limits: bool
+        controls: bool
 
     def execute(self, context: Context) -> set[str]:
         armature = require_armature(context)
         try:
             report = posing.setup_character(
-                armature, use_table=self.use_table, poles=self.poles, limits=self.limits
+                armature,
+                use_table=self.use_table,
+                poles=self.poles,
+                limits=self.limits,
+                controls=self.controls,
             )
         except IKError as error:
             return refuse(self, error)

@@ -106,9 +106,7 @@ def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
         tops = ", ".join(repr(skeleton.names[draft.tree.kept[0]]) for draft in drafts)
         notes.append(f"{len(figures)} figures in one armature, below {tops}: each has roles of its own")
     if kept.control_rig and drafts:
-        notes.append(
-            "a control rig: roles are given to the controls that are posed directly (FK); set its limbs to FK"
-        )
+        notes.append("a control rig: roles are given to the controls that are posed directly (FK)")
     notes += [note for draft in drafts for note in draft.notes]
     roles = {joint: (draft.number, *row) for draft in drafts for joint, row in draft.roles.items()}
     choices = tuple(

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Switches of control rigs: which of two sets of controls the bones follow that carry the mesh.
+
+In a generated rig a limb has controls that are posed directly (FK) and others that Blender's IK follows. A
+bone copies the one and then the other, and how much of which is an influence that a custom property drives
+(Rigify: `IK_FK`). A body whose limbs stand on the other side is solved, and nothing of it is seen.
+
+Nothing here goes by names: a switch is a custom property of a bone that alone drives an influence by which a
+bone follows a control or something else.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import bpy
+from bpy.types import Object
+
+from .animation import animated_channels, driven_channels
+from .reports import listed
+
+_SWITCH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\["((?:[^"\\]|\\.)*)"\]$')
+
+WHOLE: Final = 0.999
+"""Part [1] from which on a bone follows its control alone."""
+
+
+@dataclass(frozen=True, order=True)
+class Switch:
+    """A custom property of a bone that decides which controls are followed."""
+
+    bone: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Where it is, from the armature object."""
+        bone, name = (bpy.utils.escape_identifier(part) for part in (self.bone, self.name))
+        return f'pose.bones["{bone}"]["{name}"]'
+
+
+@dataclass(frozen=True)
+class _Follower:
+    """A bone that copies a control and then, or before, another one."""
+
+    bone: str
+    control: str
+    choosing: tuple[str, ...]
+    """Names of the constraints by which it does."""
+
+    def part(self, armature_object: Object) -> float:
+        """How much of it the control decides at present [1]."""
+        bones: Any = () if armature_object.pose is None else armature_object.pose.bones
+        part = 0.0
+        for constraint in bones[self.bone].constraints:
+            if constraint.name in self.choosing and not constraint.mute:
+                own = constraint.influence
+                part = part * (1.0 - own) + own * (constraint.subtarget == self.control)
+        return part
+
+
+def unfollowed(armature_object: Object, controls: Iterable[str]) -> dict[Switch, list[str]]:
+    """Return the switches that stand on the other side -> the controls that are not followed for that."""
+    found: dict[Switch, list[str]] = {}
+    lost = [own for own in _followers(armature_object, set(controls)) if own.part(armature_object) < WHOLE]
+    if lost:
+        switches = _switches(armature_object)
+        for own in lost:
+            for switch in {switches[key] for name in own.choosing if (key := (own.bone, name)) in switches}:
+                found.setdefault(switch, []).append(own.control)
+    return dict(sorted(found.items()))
+
+
+def notes_on_switches(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
+    """Say which switches stand on the other side."""
+    found = unfollowed(armature_object, controls)
+    if not found:
+        return ()
+    lost = list(dict.fromkeys(control for own in found.values() for control in own))
+    return (
+        f"nothing of this shows while the rig follows other controls (IK) than {listed(lost)}: switch "
+        f"{_named(found)} over",
+    )
+
+
+def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
+    """Turn the switches that stand on the other side, but those that are animated; what there is to say.
+
+    The scene is updated in between: see `following.held`.
+
+    Args:
+        armature_object: The original object.
+        controls: Bones that are to be followed.
+    """
+    found = unfollowed(armature_object, controls)
+    if not found:
+        return ()
+    keyed = {path for path, _ in animated_channels(armature_object) | driven_channels(armature_object)}
+    followers = _followers(armature_object, {control for own in found.values() for control in own})
+    done: list[Switch] = []
+    for switch in found:
+        own = [follower for follower in followers if follower.control in found[switch]]
+        if switch.path not in keyed and _turn(armature_object, switch, own):
+            done.append(switch)
+    left = [switch for switch in found if switch not in done]
+    notes = [f"switched over to these controls (FK): {_named(done)}"] if done else []
+    if left:
+        notes.append(
+            f"switch {_named(left)} over to them (FK): it is animated, or goes by itself, and nothing shows"
+        )
+    return tuple(notes)
+
+
+def _turn(armature_object: Object, switch: Switch, followers: Iterable[_Follower]) -> bool:
+    """Set a switch to the end of its range at which bones follow their controls, if there is one."""
+    pose: Any = armature_object.pose
+    bone = pose.bones[switch.bone]
+    before = bone[switch.name]
+    limits = bone.id_properties_ui(switch.name).as_dict()
+    for end in (limits.get("max", 1), limits.get("min", 0)):
+        bone[switch.name] = type(before)(end)
+        armature_object.update_tag()
+        bpy.context.view_layer.update()
+        if all(follower.part(armature_object) >= WHOLE for follower in followers):
+            return True
+    bone[switch.name] = before
+    armature_object.update_tag()
+    bpy.context.view_layer.update()
+    return False
+
+
+def _followers(armature_object: Object, controls: set[str]) -> list[_Follower]:
+    """Return the bones that choose between one of the controls and something else."""
+    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
+    found: list[_Follower] = []
+    for bone in bones:
+        if len(bone.constraints) < 2:
+            continue
+        copies = {
+            constraint.name: constraint.subtarget
+            for constraint in bone.constraints
+            if constraint.type == 'COPY_TRANSFORMS' and constraint.target == armature_object
+        }
+        others = set(copies.values())
+        found += [_Follower(bone.name, own, tuple(copies)) for own in others & controls if len(others) > 1]
+    return found
+
+
+def _switches(armature_object: Object) -> dict[tuple[str, str], Switch]:
+    """Return bone and constraint -> the custom property that alone drives its influence."""
+    found: dict[tuple[str, str], Switch] = {}
+    animation = armature_object.animation_data
+    for curve in () if animation is None else animation.drivers:
+        variables: Any = () if curve.driver is None else curve.driver.variables
+        if not curve.data_path.endswith(".influence") or len(variables) != 1:
+            continue
+        target = variables[0].targets[0]
+        driven, switch = _INFLUENCE.match(curve.data_path), _SWITCH.match(target.data_path)
+        if driven is not None and switch is not None and target.id == armature_object:
+            names = [bpy.utils.unescape_identifier(text) for text in (*driven.groups(), *switch.groups())]
+            found[names[0], names[1]] = Switch(names[2], names[3])
+    return found
+
+
+_INFLUENCE: Final = re.compile(
+    r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.constraints\["((?:[^"\\]|\\.)*)"\]\.influence$'
+)
+
+
+def _named(switches: Iterable[Switch]) -> str:
+    """Write switches: the property of which bones."""
+    by_name: dict[str, list[str]] = {}
+    for switch in switches:
+        by_name.setdefault(switch.name, []).append(switch.bone)
+    return " and ".join(f"{name!r} of {listed(bones)}" for name, bones in by_name.items())

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Generated control rigs: which controls they follow, and live mode among bones that answer to each look."""
+
+from typing import Any
+
+import bpy
+import pytest
+
+from blender_ik_addon.scene import following, posing
+from blender_ik_addon.scene.following import Occasion
+from blender_ik_addon.scene.outcome import ANSWERED
+
+from . import builders
+
+SWITCHES = ("thigh_parent.L", "thigh_parent.R", "upper_arm_parent.L", "upper_arm_parent.R")
+
+
+@pytest.fixture
+def rig() -> Any:
+    """Rigify's basic human, generated: 222 bones, limbs on IK."""
+    builders.basic_human_metarig()
+    bpy.ops.pose.rigify_generate()
+    made: Any = bpy.context.view_layer.objects.active
+    assert made.name == "rig" and len(made.pose.bones) > 200
+    return made
+
+
+def switches(rig: Any) -> list[float]:
+    return [rig.pose.bones[bone]["IK_FK"] for bone in SWITCHES]
+
+
+def moved(rig: Any, name: str, by: tuple[float, float, float]) -> None:
+    target = rig.poise.effectors[name].target
+    target.location = [a + b for a, b in zip(target.location, by, strict=True)]
+
+
+def gap(rig: Any, bone: str, name: str) -> float:
+    """How far what carries the mesh is from a target [m]."""
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    depsgraph.update()
+    evaluated = rig.evaluated_get(depsgraph)
+    place = evaluated.matrix_world @ evaluated.pose.bones[bone].head
+    return (place - rig.poise.effectors[name].target.matrix_world.translation).length
+
+
+def test_set_up_lets_the_mesh_follow_the_controls(rig: Any):
+    report = posing.setup_character(rig)
+    assert switches(rig) == [1.0] * 4
+    assert any("switched over" in note and "'thigh_parent.L'" in note for note in report.notes)
+    moved(rig, "hand.L", (0.0, -0.1, 0.2))
+    report = posing.solve_pose(rig)
+    assert gap(rig, "DEF-hand.L", "hand.L") < 0.001
+    assert not any("nothing of this shows" in note for note in report.notes)
+    while not report.reached:  # the neck answers
+        assert {e.why for e in report.effectors if not e.reached} == {ANSWERED}
+        report = posing.solve_pose(rig)
+
+
+def test_a_rig_that_follows_other_controls_is_told_of(rig: Any):
+    report = posing.setup_character(rig, controls=False)
+    assert switches(rig) == [0.0] * 4
+    (note,) = [note for note in report.notes if "nothing of this shows" in note]
+    assert "'hand_fk.L'" in note or "more" in note
+    assert "'IK_FK' of 'thigh_parent.L', 'thigh_parent.R'" in note
+    moved(rig, "hand.L", (0.0, -0.1, 0.2))
+    assert "nothing of this shows" in posing.solve_pose(rig).summary().lower()
+    assert gap(rig, "DEF-hand.L", "hand.L") > 0.1
+
+
+def test_a_switch_that_is_keyed_stays(rig: Any):
+    rig.pose.bones["thigh_parent.L"].keyframe_insert('["IK_FK"]', frame=1)
+    report = posing.setup_character(rig)
+    assert switches(rig) == [0.0, 1.0, 1.0, 1.0]
+    assert any("it is animated" in note and "'thigh_parent.L'" in note for note in report.notes)
+
+
+def test_a_body_comes_to_rest_and_arrives_among_bones_that_answer(rig: Any):
+    """Each look began anew once: a drag out of reach never ended, and Blender hung."""
+    posing.setup_character(rig)
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+
+    def look(occasion: Occasion) -> Any:
+        depsgraph.update()
+        return following.follow(rig, depsgraph, occasion)
+
+    look(Occasion.USER)
+    for _ in range(4):
+        moved(rig, "hand.L", (0.03, 0.03, 0.2))
+        look(Occasion.GESTURE)
+    looks = 0
+    while not following.is_settled(rig) or following.is_restless(rig):
+        look(Occasion.GESTURE)
+        looks += 1
+        assert looks < 40
+    assert following.is_underway(rig)  # some target is out of reach
+    assert look(Occasion.GESTURE) is None  # and the tool may be held still
+    looks = 0
+    while following.is_underway(rig) or following.is_restless(rig):
+        look(Occasion.ENDING)
+        looks += 1
+        assert looks < 60
+    assert look(Occasion.USER) is None
+
+
+def test_a_head_that_is_held_by_the_torso_is_solved_so(rig: Any):
+    """MCH-ROT-head copies the rotation of the torso, MCH-ROT-neck half of it: four looks."""
+    posing.setup_character(rig)
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    depsgraph.update()
+    following.follow(rig, depsgraph, Occasion.USER)
+    moved(rig, "hand.L", (0.0, -0.05, 0.1))
+    looks = 0
+    while True:
+        depsgraph.update()
+        if following.follow(rig, depsgraph, Occasion.GESTURE) is None:
+            break
+        looks += 1
+    assert looks <= 4  # 7 where the head was taken to turn with the neck
+    assert rig.poise.last_reached
