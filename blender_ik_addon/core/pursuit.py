@@ -148,8 +148,8 @@ class Pursuit:
         """At targets that have stood still."""
         self._patience = 0
         """Movements until all tasks are attempted again."""
-        self._arrival: tuple[Arrival, Solution] | None = None
-        """The way to an answer, and that."""
+        self._arrival: tuple[Arrival, Solution | None] | None = None
+        """The way to an answer, and that; None where it was known before."""
         self._departures = 0
         """How often such a way has begun since targets stand still."""
         self._moved = False
@@ -178,8 +178,10 @@ class Pursuit:
         new._tightness, new._looks, new._patience = self._tightness, self._looks, self._patience
         if self._arrival is not None:
             arrival, answer = self._arrival
-            pose = new._system.mechanism.with_values(pose, arrival.answer[0])
-            new._arrival = arrival.among(new._objective), replace(answer, pose=pose)
+            if answer is not None:
+                pose = new._system.mechanism.with_values(pose, arrival.answer[0])
+                answer = replace(answer, pose=pose)
+            new._arrival = arrival.among(new._objective), answer
             new._departures, new._moved = self._departures, True
         return new
 
@@ -242,11 +244,11 @@ class Pursuit:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
-        if self._arrival is None or not self._rests(targets):
+        arrival, answer = self._arrival or (None, None)
+        if arrival is None or answer is None or not self._rests(targets):
             self._departures = 0
             found = self._followed(targets, RESTING_TURN)
             return found if found.final else self._departed(found)
-        arrival, answer = self._arrival
         balance = arrival.go_on(RESTING_TURN, RESTING_STEPS)
         self._balance, self._values, self._placed = balance, balance.stand.values, balance.stand.posed
         arrives = arrival.left <= RESTING_TURN
@@ -256,6 +258,43 @@ class Pursuit:
         errors = self._errors(balance)
         found = Pursued(self._pose, errors, balance.iterations, Status.MAX_ITERATIONS, final=False)
         return self._departed(found) if arrives else found
+
+    @one_thread
+    def return_to(self, targets: Sequence[FloatArray], home: Pose) -> Pursued:
+        """Go to a pose that is known to belong to the targets, look by look; at the end it is that pose.
+
+        Args:
+            targets: As for `follow`.
+            home: The pose, without leading axes.
+
+        Raises:
+            IKError: A target is not one of its task's kind; the pose stays as it is.
+        """
+        values = self._system.mechanism.values(home.as_batch())
+        known = self._arrival is not None and np.array_equal(self._arrival[0].answer, values)
+        if self._arrival is None or not known or not self._rests(targets):
+            self._system = self._system.aimed(targets)
+            self._targets = [np.array(target) for target in targets]
+            way = self._way(self._objective.on(self._system), values)
+        else:
+            way = self._arrival[0]
+        self._arrival = way, None
+        balance = way.go_on(RESTING_TURN, RESTING_STEPS)
+        self._balance, self._values, self._placed = balance, balance.stand.values, balance.stand.posed
+        self._pose = self._system.mechanism.with_values(self._pose, self._values[0])
+        errors, is_there = self._errors(balance), way.left <= RESTING_TURN
+        status = Status.SETTLED if is_there else Status.MAX_ITERATIONS
+        if is_there:
+            self._pose, self._values, self._placed = home, values, None
+            self._balance, self._arrival, self._tightness, self._looks = None, None, 1.0, 0
+        return Pursued(self._pose, errors, balance.iterations, status, final=is_there)
+
+    def _way(self, objective: Objective, answer: FloatArray) -> Arrival:
+        """The way to an answer from where the body is."""
+        strengths = self._strengths()
+        last, groups = self._balance, self._groups
+        here = Equilibrium(objective, self._values, strengths, SOFTNESS, last, groups=groups, margins=False)
+        return Arrival(objective, here, answer, strengths, SOFTNESS, groups)
 
     def _departed(self, found: Pursued) -> Pursued:
         """Solve from a balanced pose, and take the answer if it is near, else begin the way there."""

@@ -18,7 +18,7 @@ for as long as somebody looks, and then is solved for.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
@@ -47,7 +47,7 @@ from .outcome import RESTLESS, SHOWN_DIGITS, measured_report, report_of, show
 from .poses import decided_channels, evaluated_matrices, read_pose, write_pose
 from .properties import settings_of
 from .reports import Report
-from .restoring import PoseSnapshot
+from .returning import Resting, Returning
 from .rig import Reading, Rig
 from .tracking import Manner, Tracked
 
@@ -61,11 +61,15 @@ class Occasion(Enum):
     """The user; auto-key is honoured."""
     GESTURE = "GESTURE"
     """The user, with a tool that is still running: it may be cancelled, so keys wait for its end."""
+    FIELD = "FIELD"
+    """The same with a number field, of which nobody says whether it is still dragged or was cancelled."""
     ENDING = "ENDING"
     """The user, and it will be looked again: what a tool has left on its way may go on for some looks."""
     FRAME = "FRAME"
     """A new frame; nothing is keyed."""
 
+
+GESTURES: Final = (Occasion.GESTURE, Occasion.FIELD)
 
 PART_AGAIN: Final = (
     "influences below 1 begin at the keys of the bones: where these are an answer already, Live goes part of "
@@ -91,48 +95,13 @@ class _Known:
     """All bones when these were looked at last, (n, 4, 4) [m]."""
     found: FloatArray | None = None
     """Where `answers` have been found in this look, (k, 9) [m, rad, 1]."""
-    resting: "_Resting | None" = None
-    """How it was before the tool was started that is running now."""
+    returning: Returning = field(default_factory=Returning)
     underway: bool = False
     """Whether the pose is on its way, as `Memory.aims` says too."""
 
     def is_of(self, effectors: Sequence[Effector], settings: tuple[object, ...]) -> bool:
         """Whether it was prepared for these."""
         return self.rig.effectors == tuple(effectors) and self.settings == settings
-
-
-@dataclass(frozen=True)
-class _Resting:
-    """A pose and what was solved for then.
-
-    A tool that is cancelled puts targets back: then the pose is put back too, bit by bit, and not solved for
-    again.
-    """
-
-    aims: Digest
-    pose: PoseSnapshot
-    report: tuple[str, bool]
-    """Message, and whether all was reached."""
-    errors: tuple[tuple[float, float, str], ...]
-    """What the panel shows of each entry."""
-
-    @classmethod
-    def of(cls, armature_object: Object, aims: Digest, bones: Sequence[str]) -> "_Resting":
-        settings = settings_of(armature_object)
-        return cls(
-            aims,
-            PoseSnapshot.take(armature_object, bones),
-            (settings.last_message, settings.last_reached),
-            tuple((entry.error_position, entry.error_rotation, entry.why) for entry in settings.effectors),
-        )
-
-    def restore(self, armature_object: Object) -> None:
-        """Put pose and panel back."""
-        self.pose.restore(armature_object)
-        settings = settings_of(armature_object)
-        settings.last_message, settings.last_reached = self.report
-        for entry, errors in zip(settings.effectors, self.errors, strict=True):
-            entry.error_position, entry.error_rotation, entry.why = errors
 
 
 _KNOWN: dict[int, _Known] = {}
@@ -211,7 +180,8 @@ def _follow_if_moved(
     channels = raw_channels(armature_object)
     posed = digest(channels.tobytes())
     memory, known = Memory.of(armature_object), _KNOWN.get(armature_object.session_uid)
-    gesture = occasion is Occasion.GESTURE
+    of_field = occasion is Occasion.FIELD
+    gesture = occasion in GESTURES
     going_on = occasion is Occasion.ENDING and (memory.aims, memory.posed) == (on_the_way(aims), posed)
     # What is on its way is good enough for as long as the tool runs.
     waits = gesture and memory.aims == on_the_way(aims) and is_settled(armature_object)
@@ -229,12 +199,18 @@ def _follow_if_moved(
             note_left(armature_object, channels)
         replayed = occasion is Occasion.FRAME and posed != memory.posed
         if replayed or answered or (wanted, bones) != (memory.aims, memory.bones):
-            if gesture and known.resting is None and memory.aims != NOTHING:
-                known.resting = _Resting.of(armature_object, memory.aims, known.rig.chains)
+            returning = known.returning
+            if posed != memory.posed or bones != memory.bones or not (gesture or going_on):
+                returning.fields.clear()  # another body by now
+            if gesture and returning.start is None and memory.aims != NOTHING:
+                present = read_pose(armature_object, known.rig.armature, depsgraph=depsgraph)
+                resting = Resting.of(armature_object, memory.aims, present, known.rig.chains)
+                returning.begin(resting, of_field=of_field)
             only_answered = not replayed and (wanted, bones) == (memory.aims, memory.bones)
-            resting = None if only_answered else _put_back(armature_object, known, aims)
-            if resting is not None:
-                wanted = resting
+            home = None if only_answered else returning.found(aims, of_field=of_field)
+            come_back = memory.aims not in (aims, on_the_way(aims))
+            if home is not None and come_back and occasion is not Occasion.GESTURE:  # it was cancelled
+                wanted = _put_back(armature_object, known, home)
             else:
                 missed = memory.aims != NOTHING and not settings_of(armature_object).last_reached
                 if gesture:
@@ -244,12 +220,15 @@ def _follow_if_moved(
                 if known.tracked is not None and known.tracked.posed != posed:
                     known.tracked = None
                 reading = _reading(armature_object, known, depsgraph, only_answered)
-                report, final = _solve(armature_object, known, reading, manner)
+                report, final = _solve(armature_object, known, reading, manner, home)
                 partly = (reading.influences > 0.0) & (reading.influences < 1.0)
                 if replayed and partly.any():
                     report = replace(report, notes=(*report.notes, PART_AGAIN))
                 show(armature_object, known.rig, report, unseen=SHOWN_DIGITS)
                 wanted = aims if final else on_the_way(aims)
+                returning.home = home
+                if final and home is not None:
+                    wanted = _put_back(armature_object, known, home)
             channels = raw_channels(armature_object)
             posed = digest(channels.tobytes())
             note_left(armature_object, channels)
@@ -260,32 +239,29 @@ def _follow_if_moved(
     if memory.keyed != memory.aims and not is_restless(armature_object):
         _settle_keys(armature_object, known, memory, occasion)
     if not gesture:
-        known.resting = None
+        known.returning.end(underway=known.underway)
     return report
 
 
-def _put_back(armature_object: Object, known: _Known, aims: Digest) -> Digest | None:
-    """Put the body back if targets are where they were before the tool that was running.
-
-    Returns:
-        For what it was solved then; None where targets are elsewhere.
-    """
-    if known.resting is None or known.resting.aims not in (aims, on_the_way(aims)):
-        return None
-    known.resting.restore(armature_object)
+def _put_back(armature_object: Object, known: _Known, home: Resting) -> Digest:
+    """Put the body back, bit by bit; for what it was solved then."""
+    home.restore(armature_object)
+    known.returning.home = None
     if known.answers is not None:
         known.answers.at_rest = True
-    return known.resting.aims
+    return home.aims
 
 
-def _solve(armature_object: Object, known: _Known, reading: Reading, manner: Manner) -> tuple[Report, bool]:
-    """Solve and write; also whether that is what a solve gives, and not a pose on its way."""
+def _solve(
+    armature_object: Object, known: _Known, reading: Reading, manner: Manner, home: Resting | None
+) -> tuple[Report, bool]:
+    """Solve and write, or go home; also whether that is where it was to go, and not a pose on its way."""
     rig = known.rig
     plan = rig.plan([reading])
     options = rig.solver_options(armature_object, reading.scale)
     tracked = Tracked.of(plan, options, reading, manner, known.tracked)
     known.tracked = None  # until all has gone well
-    found = tracked.follow(manner)
+    found = tracked.follow(manner, None if home is None else home.channels)
     write_pose(armature_object, rig.armature, found.pose, tracked.joints)
     posed = digest(raw_channels(armature_object).tobytes())
     known.tracked = replace(tracked, posed=posed, settled=found.settled)
@@ -394,8 +370,8 @@ def owes_keys(armature_object: Object) -> bool:
 
 def _settle_keys(armature_object: Object, known: _Known, memory: Memory, occasion: Occasion) -> None:
     """Key what has moved, now or after the tool that is running; or owe nothing."""
-    if occasion in (Occasion.USER, Occasion.GESTURE, Occasion.ENDING) and auto_keying():
-        if occasion is Occasion.GESTURE or known.underway:
+    if occasion in (Occasion.USER, Occasion.ENDING, *GESTURES) and auto_keying():
+        if occasion in GESTURES or known.underway:
             return
         skeleton = known.rig.armature.skeleton
         if known.tracked is not None:
@@ -422,7 +398,7 @@ def _read(
         return known
     before, known = known, _Known(rig, settings)
     if before is not None and before.rig.chains == rig.chains:
-        known.resting = before.resting
+        known.returning = before.returning
     decided = _decided(rig)
     if len(decided):
         known.answers = _kept_answers(before, rig)

@@ -82,7 +82,7 @@ def _after_update(scene: Scene, depsgraph: Depsgraph) -> None:
     # Scripts that update the scene get what a solve gives, whatever is under the mouse.
     if fields.is_called_by_blender(sys._getframe()) and _field_is_edited(depsgraph):
         _AGAIN.field_is_held = True
-        _follow_all(depsgraph, Occasion.GESTURE)
+        _follow_all(depsgraph, Occasion.FIELD)
     else:
         _follow_all(depsgraph, _user_occasion(again=_will_look_again()))
 
@@ -166,7 +166,7 @@ def _look_again() -> float | None:
     something waits is noted in the file: where this look is lost, the next update solves at once.
     """
     if _AGAIN.occasion is not Occasion.FRAME:
-        _AGAIN.occasion = Occasion.GESTURE if _AGAIN.field_is_held else _user_occasion(again=True)
+        _AGAIN.occasion = Occasion.FIELD if _AGAIN.field_is_held else _user_occasion(again=True)
     found = [
         bpy.data.scenes[scene].view_layers.get(layer)
         for scene, layer in _AGAIN.places
@@ -186,7 +186,7 @@ def _look_again() -> float | None:
     finally:
         _AGAIN.running = False
     lives = [found for view_layer in view_layers for found in live_armatures(view_layer)]
-    if _AGAIN.occasion is Occasion.GESTURE and any(_waits_for_the_tool(found) for found in lives):
+    if _AGAIN.occasion in following.GESTURES and any(_waits_for_the_tool(found) for found in lives):
         if not all(_is_still(found) or problem_of(found) for found in lives):
             return STEP_PAUSE
         _AGAIN.field_is_held = False  # or it is held still: dragged on, it is noticed again

@@ -97,12 +97,15 @@ class Tracked:
             tracker = kind(problem, reading.pose, options)
         return cls(tracker, tasks, plan, options, tuple(problem.moving_joints))
 
-    def follow(self, manner: Manner) -> Followed:
-        """Go after the targets of the tasks."""
+    def follow(self, manner: Manner, home: Pose | None = None) -> Followed:
+        """Go after the targets of the tasks, or step by step to a pose that is known to belong to them."""
         targets = [aim_of(task) for task in self.tasks]
         if isinstance(self.tracker, Pursuit):
-            go = self.tracker.arrive if manner is Manner.ARRIVING else self.tracker.follow
-            found = go(targets)
+            if home is not None:
+                found = self.tracker.return_to(targets, home)
+            else:
+                go = self.tracker.arrive if manner is Manner.ARRIVING else self.tracker.follow
+                found = go(targets)
             return Followed(
                 found.pose,
                 found.errors,

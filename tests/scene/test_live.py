@@ -1402,6 +1402,93 @@ def test_a_number_field_is_a_tool_until_the_body_has_come_to_rest(field: list[bo
     np.testing.assert_allclose(channels(armature), stands, atol=1e-5)
 
 
+def test_a_number_field_that_is_cancelled_late_gives_back_every_bit(field: list[bool]):
+    """Once the body had come to rest in the middle of the drag, it was solved for the place before."""
+    armature = arm()
+    armature.pose.bones["bone.003"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
+    update()
+    before, there = pose_record(armature), target(armature).location.copy()
+    for _ in range(2):  # dragged on after a rest
+        field.append(True)
+        target(armature).location = (0.6, 0.9, -0.4 * len(field))
+        update()
+        field.clear()
+        for _ in range(4 * MOST_LOOKS):
+            if live._look_again() is None:
+                break
+        assert not following.is_underway(armature) and pose_record(armature) != before
+    field.append(True)
+    target(armature).location = there
+    update()
+    assert pose_record(armature) == before
+    assert armature.poise.last_reached
+
+
+def test_a_field_gives_no_pose_back_that_others_have_changed_since(field: list[bool]):
+    armature = arm()
+    before, there = pose_record(armature), target(armature).location.copy()
+    field.append(True)
+    target(armature).location = (0.6, 0.9, -0.4)
+    update()
+    field.clear()
+    for _ in range(4 * MOST_LOOKS):
+        if live._look_again() is None:
+            break
+    armature.pose.bones["bone.000"].scale = (1.1, 1.1, 1.1)
+    update()
+    field.append(True)
+    target(armature).location = there
+    update()
+    assert pose_record(armature)["bone.000 scale"] != before["bone.000 scale"]
+
+
+def test_a_tool_that_comes_by_where_it_began_turns_nothing_by_a_jump(gesture: list[bool]):
+    """The body was put back at once, by 27 degrees on one rig."""
+    armature = arm()
+    armature.pose.bones["bone.003"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
+    update()
+    before, place = channels(armature), target(armature).location.copy()
+    gesture.append(True)
+    for step in range(1, 7):
+        target(armature).location = place + step * 0.5 * place
+        update()
+    assert not armature.poise.last_reached
+    assert turn(channels(armature), before) > np.radians(10.0)
+    target(armature).location = place
+    turns = []
+    for look in (update, *[live._look_again] * 100):
+        was = channels(armature)
+        look()
+        turns.append(turn(was, channels(armature)))
+        if not following.is_underway(armature):
+            break
+    assert max(turns) < np.radians(5.2)
+    np.testing.assert_array_equal(channels(armature), before)
+    gesture.clear()
+    update()
+    np.testing.assert_array_equal(channels(armature), before)
+
+
+def test_a_tool_that_ends_where_it_began_brings_the_body_back_step_by_step(gesture: list[bool]):
+    armature = arm()
+    before, place = channels(armature), target(armature).location.copy()
+    gesture.append(True)
+    for step in range(1, 7):
+        target(armature).location = place + step * 0.5 * place
+        update()
+    target(armature).location = place
+    update()
+    assert following.is_underway(armature)
+    gesture.clear()
+    for _ in range(100):
+        was = channels(armature)
+        if live._look_again() is None:
+            break
+        assert turn(was, channels(armature)) < np.radians(5.2)
+    assert not following.is_underway(armature)
+    np.testing.assert_array_equal(channels(armature), before)
+
+
 def test_a_script_that_updates_the_scene_gets_the_answer_whatever_is_under_the_mouse(
     monkeypatch: pytest.MonkeyPatch,
 ):
