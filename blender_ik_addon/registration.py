@@ -4,7 +4,7 @@
 from contextlib import ExitStack
 
 from . import cli
-from .scene import live, overrides, properties
+from .scene import live, naming, overrides, properties
 from .ui import (
     bake,
     character,
@@ -23,6 +23,7 @@ from .ui import (
 
 MODULES = (
     properties,
+    naming,
     overrides,
     preferences,
     shown,

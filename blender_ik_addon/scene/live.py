@@ -24,6 +24,7 @@ from bpy.types import Depsgraph, Object, Scene, ViewLayer
 from ..core import IKError
 from . import fields, following
 from .following import Occasion
+from .naming import follow_names
 from .properties import settings_of
 
 logger = logging.getLogger(__name__)
@@ -116,6 +117,8 @@ def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
     if depsgraph.mode != 'VIEWPORT' or bpy.app.is_job_running('RENDER'):
         return
     view_layer: Any = depsgraph.view_layer
+    if depsgraph.id_type_updated('ARMATURE'):
+        _follow_names(depsgraph)
     lives = list(live_armatures(view_layer))
     if not lives:
         return
@@ -141,6 +144,18 @@ def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
         # Without a window there are no timers: there another look is the next update.
         if not bpy.app.background and not _will_look_again():
             bpy.app.timers.register(_look_again, first_interval=0.0)
+
+
+def _follow_names(depsgraph: Depsgraph) -> None:
+    """Let what is held of bones follow these where some may have been renamed, live or not."""
+    updates: Any = depsgraph.updates
+    changed = {update.id.original.session_uid for update in updates}
+    view_layer: Any = depsgraph.view_layer
+    for candidate in view_layer.objects:
+        if candidate is None or candidate.type != 'ARMATURE':
+            continue
+        if candidate.data.session_uid in changed and len(settings_of(candidate).effectors):
+            follow_names(candidate)
 
 
 def _follow(armature_object: Object, depsgraph: Depsgraph, occasion: Occasion, look_closely: bool) -> bool:

@@ -20,6 +20,7 @@ from .kinds import CHOICES, KINDS
 from .limits import broken_limits
 from .masses import body_of
 from .memory import Origin
+from .naming import follow_names
 from .poses import evaluated_matrices, read_pose, sheared_bones
 from .properties import method_settings, settings_of
 from .reports import Tolerances, counted, listed
@@ -100,6 +101,7 @@ class Rig:
             IKError: Something is missing or cannot be posed.
         """
         check_armature(armature_object)
+        follow_names(armature_object)
         effectors = read_effectors(armature_object)
         armature = read_armature(armature_object, move_root=settings_of(armature_object).move_root)
         for effector in effectors:

@@ -29,6 +29,7 @@ from .effector_properties import POISE_PG_effector
 from .effectors import target_of
 from .entries import add_effector, collection_of, free_name, make_target, remove_effector
 from .limits import BoneLimits, entry_for, joint_entries, limits_of, own_limits, read_limits, store_limits
+from .naming import follow_names
 from .parts import COLOURS, FOLLOWING, SHAPES, Part, body_parts
 from .poses import read_pose
 from .properties import settings_of
@@ -115,6 +116,7 @@ def setup_character(
         IKError: The armature cannot be posed, or the table of roles cannot be.
     """
     check_present(armature_object)
+    follow_names(armature_object)
     settings = settings_of(armature_object)
     notes: list[str] = []
     skeleton = read_armature(armature_object).skeleton
@@ -140,6 +142,7 @@ def setup_character(
     added, kept, removed, said = _set_effectors(armature_object, armature, character, parts, poles=poles)
     notes += said
     notes += _notes_on_chains(armature_object, armature, parts)
+    follow_names(armature_object)
     unsure = [c.name for c in character.choices if c.confidence < LEAST_CONFIDENCE and c.role in _LIMB_ROLES]
     if unsure:
         notes.append(f"look at these rows of the table, they are a guess: {listed(unsure)}")

@@ -260,7 +260,11 @@ def test_an_armature_that_is_no_body_says_so_and_stays_as_it_is():
 def test_a_row_whose_bone_is_gone_is_told():
     armature = builders.humanoid()
     posing.setup_character(armature)
-    armature.data.bones["head"].name = "skull"
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='EDIT')
+    edit: Any = armature.data.edit_bones
+    edit.remove(edit["head"])
+    bpy.ops.object.mode_set(mode='OBJECT')
     report = posing.setup_character(armature)
     assert any("'head'" in note for note in report.notes)
 
@@ -333,3 +337,37 @@ def test_rigify_has_its_character():
     assert parts_of(armature)["head"].bone == "spine.006"
     assert len(report.limits_assumed) >= 20
     assert posing.solve_pose(armature).reached
+
+
+def test_bones_that_are_renamed_are_followed():
+    """As Blender's own constraints do; live mode waited for a bone of the old name."""
+    armature: Any = builders.humanoid()
+    posing.setup_character(armature)
+    posing.store_pose(armature, posing.add_effector(armature, "head", kind='STAY'))
+    armature.data.bones["hand.L"].name = "Left Hand"
+    armature.data.bones["upper_arm.L"].name = "Left Arm"
+    armature.data.bones["head"].name = "Head"
+    bpy.context.view_layer.update()
+    assert parts_of(armature)["hand.L"].bone == "Left Hand"
+    assert {"Left Hand", "Left Arm", "Head"} <= {row.bone for row in armature.poise.roles}
+    assert "Left Arm" in armature.poise.joints and "upper_arm.L" not in armature.poise.joints
+    assert "Head" in armature.poise.effectors[-1].stored
+    parts_of(armature)["hand.L"].target.location.z += 0.1
+    assert posing.solve_pose(armature).reached
+    armature.data.bones["Left Hand"].name = "hand.L"  # and once more
+    assert posing.solve_pose(armature).reached
+    assert parts_of(armature)["hand.L"].bone == "hand.L"
+
+
+def test_a_bone_that_is_gone_is_no_renamed_one():
+    armature: Any = builders.humanoid()
+    posing.setup_character(armature)
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='EDIT')
+    edit: Any = armature.data.edit_bones
+    edit.remove(edit["hand.L"])
+    edit.new("another").tail = (0.0, 0.0, 1.0)
+    bpy.ops.object.mode_set(mode='OBJECT')
+    with pytest.raises(IKError, match=r"hand\.L"):
+        posing.solve_pose(armature)
+    assert parts_of(armature)["hand.L"].bone == "hand.L"
