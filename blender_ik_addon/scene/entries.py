@@ -22,6 +22,7 @@ from .dependence import check_independence
 from .effector_properties import KIND_ITEMS, PINNABLE, POISE_PG_effector
 from .effectors import AXES, label_of, lacks_target, limb_bones, orientations, target_of, target_use, what_of
 from .masses import body_of
+from .naming import follow_names
 from .overrides import prepare_override
 from .poses import evaluated_matrices, read_pose
 from .properties import settings_of
@@ -102,6 +103,7 @@ def add_effector(
     except IKError:
         effectors.remove(index)
         raise
+    follow_names(armature_object)
     return index
 
 

@@ -335,7 +335,7 @@ def notes_on_bones(armature_object: Object, armature: Armature, bones: Sequence[
         notes.append(
             f"{counted(len(within), 'bone')} between controls ({within[0]!r}"
             f"{' and others' * (len(within) > 1)}) answer by constraints: live mode solves until they rest, "
-            "Solve does so once and may be pressed again"
+            "Solve and Bake take them as they stand"
         )
     if decided:  # one sentence: a control rig has many bones of many such reasons
         reasons = list(dict.fromkeys(armature.driven_by[bone] for bone in decided))

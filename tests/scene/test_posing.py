@@ -564,12 +564,20 @@ def drive(armature: Any) -> None:
     variable.targets[0].id, variable.targets[0].bone_target = armature, "bone.002"
 
 
+def without_its_last_bone(armature: Any) -> None:
+    """Remove the bone of the effector."""
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='EDIT')
+    armature.data.edit_bones.remove(armature.data.edit_bones["bone.003"])
+    bpy.ops.object.mode_set(mode='OBJECT')
+
+
 BAD_INPUT: dict[str, tuple[Callable[[Any], object], str]] = {
     "no effectors": (lambda a: a.poise.effectors.clear(), "'arm': there are no effectors: add one"),
     "all disabled": (settings(enabled=False), "'arm': all effectors are disabled: enable one"),
     "missing bone": (settings(bone="nose"), "effector 'bone.003' has no bone 'nose' (renamed?) in 'arm'"),
-    "renamed bone": (
-        lambda a: setattr(a.data.bones["bone.003"], "name", "tip"),
+    "removed bone": (
+        without_its_last_bone,
         "effector 'bone.003' has no bone 'bone.003' (renamed?) in 'arm': choose its bone, or disable it",
     ),
     "no bone": (settings(bone=""), "effector 'bone.003' has no bone chosen in 'arm'"),

@@ -359,6 +359,14 @@ def test_bones_that_are_renamed_are_followed():
     assert parts_of(armature)["hand.L"].bone == "hand.L"
 
 
+def test_a_new_effector_follows_its_bone():
+    armature: Any = builders.humanoid()
+    posing.add_effector(armature, "hand.L")
+    armature.data.bones["hand.L"].name = "Left Hand"
+    bpy.context.view_layer.update()
+    assert armature.poise.effectors[0].bone == "Left Hand"
+
+
 def test_a_bone_that_is_gone_is_no_renamed_one():
     armature: Any = builders.humanoid()
     posing.setup_character(armature)
