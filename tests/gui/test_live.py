@@ -142,6 +142,21 @@ class Live(InWindow):
         self.run_in_blender("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.solve_pose()")
         self.assertAlmostEqual(self.value("away('hand.L')"), away, delta=HALF_MILLIMETRE)
 
+    def test_escape_late_in_the_drag_of_a_number_field_puts_back_every_bit(self) -> None:
+        """Long after the body has come to rest: it was solved for the place before."""
+        self.run_in_blender("take('hand.L')")
+        field = self.field()
+        before, there = self.value("bits()"), self.value("list(target('hand.L').location)")
+        self.drag_field(field)
+        self.wait_while("underway()")
+        self.assertEqual(self.value("underway()"), False)
+        self.assertNotEqual(self.value("bits()"), before)
+        self.window.settle(20)
+        self.window.key("Escape")
+        self.window.release()
+        self.assertEqual(self.value("list(target('hand.L').location)"), there)
+        self.assertEqual(self.value("bits()"), before)
+
     def test_the_whole_character_goes_with_its_object_and_comes_back(self) -> None:
         places = "[list(posed().matrix_world @ b.head) for b in posed().pose.bones]"
         before, was, there = self.value("bits()"), self.value(places), self.value("list(figure().location)")
