@@ -385,12 +385,17 @@ def _names(tasks: Sequence[Task], asking: Task) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name(task) for task in tasks))
 
 
+LEAST_DEGREES: Final = 1e-3
+"""Angle [°] below which it is said to be 0: less is rounding."""
+
+
 def _metres(length: float) -> str:
     return f"{length:.3g} m"
 
 
 def _degrees(angle: float) -> str:
-    return f"{np.degrees(angle):.3g}°"
+    degrees = float(np.degrees(angle))
+    return f"{0.0 if abs(degrees) < LEAST_DEGREES else degrees:.3g}°"
 
 
 def limit_angle(angle: float) -> str:

@@ -35,6 +35,7 @@ from .masses import MassReport, MeshReport, measure_meshes, own_masses, remove_m
 from .mirror import MirrorReport, mirror
 from .outcome import ANSWERED, effector_errors, reached_text, show
 from .poses import write_pose
+from .preferring import prefer_present_pose
 from .preset_files import preset_names, preset_path
 from .presets import PresetReport, load_preset, save_preset
 from .properties import settings_of
@@ -71,6 +72,7 @@ __all__ = [
     "own_limits",
     "own_masses",
     "pin",
+    "prefer_present_pose",
     "preset_names",
     "preset_path",
     "read_limits",

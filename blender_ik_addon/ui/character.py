@@ -161,11 +161,11 @@ class _BoneEntries(ArmatureOperator):
 
 
 class POISE_OT_edit_limits(_BoneEntries):
-    """Give the selected bones limits of their own, or let them have those of the rig again"""
+    """Give the selected bones limits of their own, those of the rig again, or their pose to go back to"""
 
     bl_idname = "poise.edit_limits"
     bl_label = "Edit Limits"
-    acts: ClassVar = {'OWN': _own_limits, 'RIG': posing.remove_limits}
+    acts: ClassVar = {'OWN': _own_limits, 'RIG': posing.remove_limits, 'PREFER': posing.prefer_present_pose}
 
     action: EnumProperty(
         name="Action",
@@ -173,6 +173,7 @@ class POISE_OT_edit_limits(_BoneEntries):
         items=(
             ('OWN', "Own", "Begin with those that the bone has, to be edited"),
             ('RIG', "From Rig", "Take the entry away: the bone's IK limits count again"),
+            ('PREFER', "Prefer Pose", "Make the present angles those that the bone has when nothing asks"),
         ),
         default='OWN',
     )

@@ -103,6 +103,7 @@ class POISE_PT_limits(_ArmaturePanel):
         entry = next((e for e in settings_of(armature).joints if e.name == bone), None)
         row = layout.row(align=True)
         row.label(text=bone, icon='BONE_DATA')
+        layout.operator("poise.edit_limits", text="Prefer Pose").action = 'PREFER'
         if entry is None:
             row.operator("poise.edit_limits", text="Edit").action = 'OWN'
             return

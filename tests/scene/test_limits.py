@@ -264,3 +264,34 @@ def test_a_held_bone_keeps_its_pose_and_one_that_may_move_leaves_its_place():
     skeleton = read_armature(armature).skeleton
     assert skeleton.free[skeleton.index("shoulder.L"), :3].all()
     assert not skeleton.free[skeleton.index("shoulder.R"), :3].any()
+
+
+def test_a_pose_that_is_preferred_stays_when_live_is_switched_on():
+    """After set-up arms turned by degrees although all targets stood where the bones were."""
+    armature: Any = builders.humanoid()
+    posing.setup_character(armature)
+
+    def turned() -> float:
+        before = {bone.name: bone.matrix_basis.to_quaternion() for bone in armature.pose.bones}
+        posing.switch_live(armature, on=True)
+        bpy.context.view_layer.update()
+        posing.switch_live(armature, on=False)
+        now = {bone.name: bone.matrix_basis.to_quaternion() for bone in armature.pose.bones}
+        return max(float(np.degrees(now[name].rotation_difference(before[name]).angle)) for name in before)
+
+    assert turned() > 1.0
+    armature.pose.bones["upper_arm.L"].rotation_quaternion = (0.995, 0.05, 0.08, 0.0)
+    bpy.context.view_layer.update()
+    changed = posing.prefer_present_pose(armature, [bone.name for bone in armature.pose.bones])
+    assert "upper_arm.L" in changed
+    posing.setup_character(armature)
+    hand = armature.poise.effectors["hand.L"].target
+    hand.matrix_world = armature.matrix_world @ armature.pose.bones["hand.L"].matrix
+    bpy.context.view_layer.update()
+    assert turned() < 0.1
+
+
+def test_a_bone_that_is_not_there_has_no_preferred_pose():
+    armature = builders.humanoid()
+    with pytest.raises(IKError, match="nose"):
+        posing.prefer_present_pose(armature, ["nose"])
