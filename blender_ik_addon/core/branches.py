@@ -21,12 +21,12 @@ from typing import Final
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
+from .attempts import Attempt, Goal
 from .continuity import JUMP, NEIGHBOURS, NO_JUMP, OTHER_NAME, grouped, renamed, sudden, usual_steps
 from .course import AGREE, Course
 from .falling import falls
 from .lockstep import Asked, Asking, answered, finished
 from .motion import step_sizes
-from .newton import Attempt, Goal
 from .solution import Solution
 from .weaving import Weaving, end_of
 

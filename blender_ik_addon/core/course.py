@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray, IntArray
+from .attempts import Attempt, Goal
 from .errors import IKError
 from .mechanism import PosedMechanism
 from .motion import Motion
-from .newton import Attempt, Goal
 from .objective import Objective
 from .options import SolverOptions
 from .preparing import Criteria, objective_of

@@ -14,8 +14,8 @@ from typing import TypeVar
 import numpy as np
 
 from .arrays import FloatArray, IntArray
+from .attempts import Attempt, Goal
 from .course import Course
-from .newton import Attempt, Goal
 
 _T = TypeVar("_T")
 

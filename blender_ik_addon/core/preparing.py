@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray
+from .attempts import Goal
 from .mechanism import PosedMechanism
-from .newton import Goal
 from .objective import Objective
 from .options import SolverOptions
 from .problem import Forms, Problem

@@ -34,10 +34,11 @@ import numpy as np
 
 from .arrays import FloatArray
 from .arrival import Arrival
+from .attempts import Attempt
 from .equilibrium import Equilibrium
 from .errors import IKError
 from .mechanism import PosedMechanism
-from .newton import Attempt, attempt
+from .newton import attempt
 from .objective import Objective
 from .options import SolverOptions
 from .problem import Problem

@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import FloatArray, IntArray
+from .attempts import Goal
 from .branches import Branches
 from .course import Course
 from .motion import step_sizes
-from .newton import Goal
 from .options import SolverOptions, with_overrides
 from .problem import Problem
 from .skeleton import Pose

@@ -17,9 +17,9 @@ import numpy as np
 
 from . import newton
 from .arrays import BoolArray, FloatArray
+from .attempts import Attempt, Goal
 from .lagrange import BOUND_ROUNDS, OUTSIDE, PRESSED, SINGULAR, SMALLEST
 from .mechanism import PosedMechanism
-from .newton import Attempt, Goal
 from .objective import Objective
 
 _LEAST, _MOST = (tuple(bound.ravel().tolist()) for bound in newton.TRUST_RANGE)

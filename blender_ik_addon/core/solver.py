@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray, IntArray
+from .attempts import Attempt
 from .choosing import solved_choice
 from .continuity import renamed
 from .descent import DAMPING, Descent
@@ -31,7 +32,6 @@ from .hierarchy import Hold
 from .iterating import Iteration, RuleIteration
 from .mechanism import PosedMechanism
 from .minimizing import Minimization
-from .newton import Attempt
 from .objective import Objective
 from .options import SolverOptions, with_overrides
 from .preparing import Criteria, Prepared, objective_of, prepared

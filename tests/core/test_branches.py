@@ -18,10 +18,10 @@ from blender_ik_addon.core import (
     continuity,
     solve_sequence,
 )
+from blender_ik_addon.core.attempts import Attempt
 from blender_ik_addon.core.branches import Branches
 from blender_ik_addon.core.course import Course
 from blender_ik_addon.core.lockstep import Asked, Asking, answered, finished
-from blender_ik_addon.core.newton import Attempt
 from tests.core.builders import Array, planar, tip
 
 FRAMES = 12

@@ -21,7 +21,8 @@ from blender_ik_addon.core import (
     solve,
     solve_each,
 )
-from blender_ik_addon.core.newton import Attempt, Goal, attempt
+from blender_ik_addon.core.attempts import Attempt, Goal
+from blender_ik_addon.core.newton import attempt
 from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.preparing import Criteria
 from blender_ik_addon.core.system import assemble

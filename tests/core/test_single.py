@@ -21,7 +21,7 @@ from blender_ik_addon.core import (
     newton,
     single,
 )
-from blender_ik_addon.core.newton import Goal
+from blender_ik_addon.core.attempts import Goal
 from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.preparing import Criteria, objective_of
 from blender_ik_addon.core.system import assemble
