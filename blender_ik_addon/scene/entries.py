@@ -22,7 +22,7 @@ from .dependence import check_independence
 from .effector_properties import KIND_ITEMS, PINNABLE, POISE_PG_effector
 from .effectors import AXES, label_of, lacks_target, limb_bones, orientations, target_of, target_use, what_of
 from .masses import body_of
-from .naming import follow_names
+from .naming import follow_names, note_name
 from .overrides import prepare_override
 from .poses import evaluated_matrices, read_pose
 from .properties import settings_of
@@ -85,6 +85,7 @@ def add_effector(
     if target is not None:
         check_independence(bone_name, target, armature_object)
     prepare_override(armature_object)  # an autosave asks no handler
+    note_name(armature_object, bone_name)
     effectors = settings_of(armature_object).effectors
     name = free_name(effectors, bone_name)
     last = max((entry.priority for entry in effectors), default=0)
@@ -302,6 +303,7 @@ def store_pose(armature_object: Object, index: int) -> int:
     quaternions = quat_from_matrix(matrix_from_euler(pose.rotation[joints], skeleton.orders[joints]))
     entry.stored.clear()
     for joint, quaternion in zip(joints, quaternions.tolist(), strict=True):
+        note_name(armature_object, skeleton.names[joint])
         bone: Any = entry.stored.add()
         bone.name, bone.location = skeleton.names[joint], pose.translation[joint].tolist()
         bone.rotation = quaternion

@@ -20,6 +20,7 @@ from ..core.errors import IKError
 from ..core.movements import COMFORTABLE
 from ..core.rotation import EULER_ORDERS, order_index
 from .joint_properties import STIFFEST, POISE_PG_joint
+from .naming import note_name
 from .reports import counted, sentences
 
 if TYPE_CHECKING:
@@ -295,6 +296,7 @@ def entry_for(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
     for entry in entries:
         if entry.name == bone_name:
             return entry
+    note_name(armature_object, bone_name)
     entry = entries.add()
     entry.name = bone_name
     return entry

@@ -148,13 +148,9 @@ def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
 
 def _follow_names(depsgraph: Depsgraph) -> None:
     """Let what is held of bones follow these where some may have been renamed, live or not."""
-    updates: Any = depsgraph.updates
-    changed = {update.id.original.session_uid for update in updates}
     view_layer: Any = depsgraph.view_layer
-    for candidate in view_layer.objects:
-        if candidate is None or candidate.type != 'ARMATURE':
-            continue
-        if candidate.data.session_uid in changed and len(settings_of(candidate).effectors):
+    for candidate in view_layer.objects:  # all of them: bones of others may be targets
+        if candidate is not None and candidate.type == 'ARMATURE':
             follow_names(candidate)
 
 

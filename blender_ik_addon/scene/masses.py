@@ -22,6 +22,7 @@ from ..core.skeleton import Skeleton
 from ..core.volumes import bone_volumes
 from .armature import check_armature, read_armature, world_from_armature
 from .joint_properties import POISE_PG_mass
+from .naming import note_name
 from .properties import settings_of
 from .reports import counted, listed
 from .role_table import table_of
@@ -95,6 +96,7 @@ def measure_meshes(armature_object: Object) -> MeshReport:
     settings = settings_of(armature_object)
     settings.mesh_masses.clear()
     for joint in np.flatnonzero(made.shares):
+        note_name(armature_object, skeleton.names[joint])
         entry: Any = settings.mesh_masses.add()
         entry.name = skeleton.names[joint]
         entry.share = float(made.shares[joint])
@@ -197,6 +199,7 @@ def set_bone_masses(armature_object: Object, masses: Mapping[str, float]) -> Non
     for name, mass in masses.items():
         entry: Any = mass_entries(armature_object).get(name)
         if entry is None:
+            note_name(armature_object, name)
             entry = collection.add()
             entry.name = name
         entry.mass = mass

@@ -13,6 +13,7 @@ from ..core.skeleton import Skeleton
 from .armature import check_armature, read_armature
 from .driven import driven_bones
 from .joint_properties import SIDES
+from .naming import note_name
 from .properties import settings_of
 from .reports import listed
 
@@ -67,6 +68,7 @@ def write_table(armature_object: Object, rows: Sequence[RoleRow]) -> None:
         return
     settings.roles.clear()
     for given in rows:
+        note_name(armature_object, given.joint)
         row: Any = settings.roles.add()
         row.name, row.bone, row.figure = given.found, given.joint, given.figure
         row.role = 'NONE' if given.role is None else given.role.name

@@ -13,6 +13,7 @@ from bpy.types import Context, Object
 
 from ..core.errors import IKError
 from ..scene import posing
+from ..scene.naming import note_name
 from ..scene.properties import settings_of
 from .acting import ArmatureOperator, active_bone, refuse, require_armature, selected_bones
 
@@ -103,12 +104,14 @@ class POISE_OT_edit_roles(ArmatureOperator):
         action: Literal['ADD', 'REMOVE']
 
     def execute(self, context: Context) -> set[str]:
-        settings = settings_of(require_armature(context))
+        armature = require_armature(context)
+        settings = settings_of(armature)
         if self.action == 'ADD':
             bone = active_bone(context)
             if not bone:
                 self.report({'ERROR'}, "Make the bone active that is to have a role, in Pose Mode")
                 return {'CANCELLED'}
+            note_name(armature, bone)
             row: Any = settings.roles.add()
             row.bone, row.reason = bone, "chosen by hand"
             settings.active_role = len(settings.roles) - 1

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bones that get another name: exchanged, copied, in Edit Mode, and entries made since."""
+
+from typing import Any
+
+import bpy
+import pytest
+
+from blender_ik_addon.scene import posing
+
+from . import builders
+
+HANDS = ("hand.L", "hand.R")
+
+
+@pytest.fixture
+def armature() -> Any:
+    """A figure with effectors on both hands, active."""
+    made: Any = builders.humanoid()
+    for hand in HANDS:
+        posing.add_effector(made, hand)
+    bpy.context.view_layer.objects.active = made
+    return made
+
+
+def followed(armature: Any) -> tuple[str, ...]:
+    return tuple(entry.bone for entry in armature.poise.effectors)
+
+
+def in_edit_mode(*operators: Any) -> None:
+    """Select all bones in Edit Mode, call operators, and leave it."""
+    bpy.ops.object.mode_set(mode='EDIT')
+    bpy.ops.armature.select_all(action='SELECT')
+    for operator in operators:
+        operator()
+    bpy.ops.object.mode_set(mode='OBJECT')
+    bpy.context.view_layer.update()
+
+
+def test_names_that_are_exchanged(armature: Any):
+    posing.own_limits(armature, "hand.L").is_held = True
+    in_edit_mode(bpy.ops.armature.flip_names)
+    assert followed(armature) == ("hand.R", "hand.L")
+    assert [entry.name for entry in armature.poise.joints] == ["hand.R"]
+    in_edit_mode(bpy.ops.armature.flip_names)
+    assert followed(armature) == HANDS
+
+
+def test_a_name_that_another_bone_has_taken_before_anybody_looked(armature: Any):
+    """As scripts do that count bones anew."""
+    armature.data.bones["hand.L"].name = "paw"
+    armature.data.bones["head"].name = "hand.L"
+    posing.solve_pose(armature)
+    assert followed(armature) == ("paw", "hand.R")
+
+
+def test_in_edit_mode_names_are_followed_when_it_is_left(armature: Any):
+    """Its own undo gives the bone its name back, and nobody else."""
+    bpy.ops.object.mode_set(mode='EDIT')
+    armature.data.edit_bones["hand.L"].name = "paw"
+    bpy.context.view_layer.update()
+    assert followed(armature) == HANDS
+    bpy.ops.object.mode_set(mode='OBJECT')
+    bpy.context.view_layer.update()
+    assert followed(armature) == ("paw", "hand.R")
+
+
+def test_a_bone_of_which_there_is_a_copy(armature: Any):
+    in_edit_mode(bpy.ops.armature.duplicate)
+    assert "hand.L.001" in armature.pose.bones
+    armature.data.bones["hand.L"].name = "paw"
+    bpy.context.view_layer.update()
+    assert followed(armature) == ("paw", "hand.R")
+
+
+def test_a_copy_of_a_bone_that_is_removed_is_another_bone(armature: Any):
+    in_edit_mode(bpy.ops.armature.duplicate)
+    in_edit_mode(lambda: armature.data.edit_bones.remove(armature.data.edit_bones["hand.L"]))
+    assert followed(armature) == HANDS
+    assert "hand.L" not in armature.pose.bones
+
+
+def test_limits_are_followed_before_anything_is_solved():
+    armature: Any = builders.humanoid()
+    posing.own_limits(armature, "hand.L")
+    armature.data.bones["hand.L"].name = "paw"
+    bpy.context.view_layer.update()
+    assert [entry.name for entry in armature.poise.joints] == ["paw"]
+
+
+def test_an_entry_is_of_the_bone_that_has_the_name_now(armature: Any):
+    """The bone that was called so once, when an effector was there, is not meant."""
+    posing.remove_effector(armature, 0)
+    armature.data.bones["hand.L"].name = "paw"
+    armature.data.bones["head"].name = "hand.L"
+    posing.add_effector(armature, "hand.L")
+    assert followed(armature) == ("hand.R", "hand.L")
+
+
+def test_an_entry_for_a_bone_that_has_just_been_renamed(armature: Any):
+    armature.data.bones["hand.L"].name = "paw"
+    posing.own_limits(armature, "paw")
+    assert followed(armature) == ("paw", "hand.R")
+
+
+def test_two_objects_of_one_armature_both_follow(armature: Any):
+    other: Any = armature.copy()
+    bpy.context.scene.collection.objects.link(other)
+    bpy.context.view_layer.update()
+    armature.data.bones["hand.L"].name = "paw"
+    bpy.context.view_layer.update()
+    assert followed(armature) == followed(other) == ("paw", "hand.R")
+
+
+def test_a_target_bone_of_another_armature(armature: Any):
+    other: Any = builders.humanoid()
+    posing.add_effector(armature, "head", target=other)
+    armature.poise.effectors[-1].target_bone = "head"
+    posing.solve_pose(armature)
+    other.data.bones["head"].name = "skull"
+    bpy.context.view_layer.update()
+    assert armature.poise.effectors[-1].target_bone == "skull"
