@@ -21,6 +21,12 @@ from .animation import animated_channels, driven_channels
 from .reports import listed
 
 _SWITCH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\["((?:[^"\\]|\\.)*)"\]$')
+_INFLUENCE: Final = re.compile(
+    r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.constraints\["((?:[^"\\]|\\.)*)"\]\.influence$'
+)
+
+WIDEST: Final = 1e3
+"""Largest end [1] of a range that somebody has given; without one it reaches as far as numbers do."""
 
 WHOLE: Final = 0.999
 """Part [1] from which on a bone follows its control alone."""
@@ -85,7 +91,7 @@ def notes_on_switches(armature_object: Object, controls: Iterable[str]) -> tuple
 
 
 def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
-    """Turn the switches that stand on the other side, but those that are animated; what there is to say.
+    """Turn the switches that stand on the other side and may be set; what there is to say.
 
     The scene is updated in between: see `following.held`.
 
@@ -97,19 +103,29 @@ def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, 
     if not found:
         return ()
     keyed = {path for path, _ in animated_channels(armature_object) | driven_channels(armature_object)}
+    may_turn = [own for own in found if own.path not in keyed and _may_set(armature_object, own)]
     followers = _followers(armature_object, {control for own in found.values() for control in own})
     done: list[Switch] = []
-    for switch in found:
+    for switch in may_turn:
         own = [follower for follower in followers if follower.control in found[switch]]
-        if switch.path not in keyed and _turn(armature_object, switch, own):
+        if _turn(armature_object, switch, own):
             done.append(switch)
     left = [switch for switch in found if switch not in done]
     notes = [f"switched over to these controls (FK): {_named(done)}"] if done else []
     if left:
         notes.append(
-            f"switch {_named(left)} over to them (FK): it is animated, or goes by itself, and nothing shows"
+            f"{_named(left)} stays as it is: it is animated, goes by itself, or belongs to the library alone"
         )
     return tuple(notes)
+
+
+def _may_set(armature_object: Object, switch: Switch) -> bool:
+    """Whether a switch keeps what it is set to when the file is saved."""
+    if armature_object.override_library is None:
+        return True
+    pose: Any = armature_object.pose
+    name = bpy.utils.escape_identifier(switch.name)
+    return pose.bones[switch.bone].is_property_overridable_library(f'["{name}"]')
 
 
 def _turn(armature_object: Object, switch: Switch, followers: Iterable[_Follower]) -> bool:
@@ -118,7 +134,8 @@ def _turn(armature_object: Object, switch: Switch, followers: Iterable[_Follower
     bone = pose.bones[switch.bone]
     before = bone[switch.name]
     limits = bone.id_properties_ui(switch.name).as_dict()
-    for end in (limits.get("max", 1), limits.get("min", 0)):
+    ends = limits.get("max", 1), limits.get("min", 0)
+    for end in ends if max(map(abs, ends)) <= WIDEST else (1, 0):
         bone[switch.name] = type(before)(end)
         armature_object.update_tag()
         bpy.context.view_layer.update()
@@ -150,6 +167,7 @@ def _followers(armature_object: Object, controls: set[str]) -> list[_Follower]:
 def _switches(armature_object: Object) -> dict[tuple[str, str], Switch]:
     """Return bone and constraint -> the custom property that alone drives its influence."""
     found: dict[tuple[str, str], Switch] = {}
+    bones: Any = {} if armature_object.pose is None else armature_object.pose.bones
     animation = armature_object.animation_data
     for curve in () if animation is None else animation.drivers:
         variables: Any = () if curve.driver is None else curve.driver.variables
@@ -159,13 +177,10 @@ def _switches(armature_object: Object) -> dict[tuple[str, str], Switch]:
         driven, switch = _INFLUENCE.match(curve.data_path), _SWITCH.match(target.data_path)
         if driven is not None and switch is not None and target.id == armature_object:
             names = [bpy.utils.unescape_identifier(text) for text in (*driven.groups(), *switch.groups())]
-            found[names[0], names[1]] = Switch(names[2], names[3])
+            bone = bones.get(names[2])
+            if bone is not None and isinstance(bone.get(names[3]), int | float):  # it is there still
+                found[names[0], names[1]] = Switch(names[2], names[3])
     return found
-
-
-_INFLUENCE: Final = re.compile(
-    r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.constraints\["((?:[^"\\]|\\.)*)"\]\.influence$'
-)
 
 
 def _named(switches: Iterable[Switch]) -> str:

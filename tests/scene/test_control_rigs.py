@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Generated control rigs: which controls they follow, and live mode among bones that answer to each look."""
 
+from pathlib import Path
 from typing import Any
 
 import bpy
@@ -72,6 +73,66 @@ def test_a_switch_that_is_keyed_stays(rig: Any):
     report = posing.setup_character(rig)
     assert switches(rig) == [0.0, 1.0, 1.0, 1.0]
     assert any("it is animated" in note and "'thigh_parent.L'" in note for note in report.notes)
+
+
+def test_a_switch_that_a_driver_sets_stays(rig: Any):
+    rig.pose.bones["thigh_parent.L"].driver_add('["IK_FK"]').driver.expression = "0.0"
+    report = posing.setup_character(rig)
+    assert switches(rig) == [0.0, 1.0, 1.0, 1.0]
+    assert any("goes by itself" in note and "'thigh_parent.L'" in note for note in report.notes)
+
+
+def test_a_switch_that_is_gone_is_none(rig: Any):
+    """Its driver is left."""
+    del rig.pose.bones["thigh_parent.L"]["IK_FK"]
+    posing.setup_character(rig)
+    assert [rig.pose.bones[bone]["IK_FK"] for bone in SWITCHES[1:]] == [1.0] * 3
+
+
+def test_a_switch_without_a_range_goes_from_0_to_1(rig: Any):
+    bone = rig.pose.bones["thigh_parent.L"]
+    del bone["IK_FK"]
+    bone["IK_FK"] = 0.0
+    posing.setup_character(rig)
+    assert bone["IK_FK"] == 1.0
+
+
+def test_undo_gives_switches_back_in_one_step(rig: Any):
+    bpy.ops.ed.undo_push(message="before")
+    bpy.ops.poise.setup_character()
+    bpy.ops.ed.undo_push(message="after")
+    assert switches(bpy.data.objects["rig"]) == [1.0] * 4
+    bpy.ops.ed.undo()
+    before: Any = bpy.data.objects["rig"]
+    assert switches(before) == [0.0] * 4 and not len(before.poise.effectors)
+
+
+@pytest.mark.parametrize("overridable", [True, False])
+def test_switches_of_a_linked_rig_are_set_where_they_keep_it(rig: Any, overridable: bool, tmp_path: Path):
+    for bone in SWITCHES:
+        rig.pose.bones[bone].property_overridable_library_set('["IK_FK"]', overridable)
+    scene: Any = bpy.context.scene
+    figure = bpy.data.collections.new("figure")
+    scene.collection.children.link(figure)
+    figure.objects.link(rig)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "library.blend"))
+    bpy.ops.wm.read_homefile(use_empty=True)
+    loading: Any = bpy.data.libraries.load(str(tmp_path / "library.blend"), link=True)
+    with loading as (_, into):
+        into.collections = ["figure"]
+    bpy.data.collections["figure"].override_hierarchy_create(
+        bpy.context.scene, bpy.context.view_layer, do_fully_editable=True
+    )
+    report = posing.setup_character(overriding())
+    assert any("belongs to the library" in note for note in report.notes) != overridable
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    assert switches(overriding()) == [float(overridable)] * 4
+
+
+def overriding() -> Any:
+    """The library override of the rig."""
+    return next(o for o in bpy.data.objects if o.type == 'ARMATURE' and o.override_library is not None)
 
 
 def test_a_body_comes_to_rest_and_arrives_among_bones_that_answer(rig: Any):
