@@ -9,7 +9,7 @@ Nobody tells when a number field is let go, nor that Escape has ended its drag, 
 body has come to rest. So its poses are kept for longer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,8 +34,8 @@ class Resting:
     pose: PoseSnapshot
     report: tuple[str, bool]
     """Message, and whether all was reached."""
-    errors: tuple[tuple[float, float, str], ...]
-    """What the panel shows of each entry."""
+    errors: Mapping[str, tuple[float, float, str]]
+    """What the panel shows of each entry, by its name: entries that are not used come and go."""
 
     @classmethod
     def of(cls, armature_object: Object, aims: Digest, channels: Pose, bones: Sequence[str]) -> "Resting":
@@ -46,7 +46,10 @@ class Resting:
             channels,
             PoseSnapshot.take(armature_object, bones),
             (settings.last_message, settings.last_reached),
-            tuple((entry.error_position, entry.error_rotation, entry.why) for entry in settings.effectors),
+            {
+                entry.name: (entry.error_position, entry.error_rotation, entry.why)
+                for entry in settings.effectors
+            },
         )
 
     def restore(self, armature_object: Object) -> None:
@@ -54,8 +57,9 @@ class Resting:
         self.pose.restore(armature_object)
         settings = settings_of(armature_object)
         settings.last_message, settings.last_reached = self.report
-        for entry, errors in zip(settings.effectors, self.errors, strict=True):
-            entry.error_position, entry.error_rotation, entry.why = errors
+        for entry in settings.effectors:
+            if entry.name in self.errors:
+                entry.error_position, entry.error_rotation, entry.why = self.errors[entry.name]
 
     def is_of(self, aims: Digest) -> bool:
         """Whether targets were there."""

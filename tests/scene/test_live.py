@@ -1422,6 +1422,28 @@ def test_a_number_field_that_is_cancelled_late_gives_back_every_bit(field: list[
     assert armature.poise.last_reached
 
 
+def test_a_field_gives_the_pose_back_though_an_effector_that_was_not_used_is_gone(field: list[bool]):
+    armature = arm()
+    posing.add_effector(armature, "bone.002")
+    armature.poise.effectors[1].enabled = False
+    update()
+    before, there = pose_record(armature), target(armature).location.copy()
+    field.append(True)
+    target(armature).location = (0.6, 0.9, -0.4)
+    update()
+    field.clear()
+    for _ in range(4 * MOST_LOOKS):
+        if live._look_again() is None:
+            break
+    posing.remove_effector(armature, 1)
+    update()
+    field.append(True)
+    target(armature).location = there
+    update()
+    assert armature.poise.live_problem == ""
+    assert pose_record(armature) == before
+
+
 def test_a_field_gives_no_pose_back_that_others_have_changed_since(field: list[bool]):
     armature = arm()
     before, there = pose_record(armature), target(armature).location.copy()
