@@ -28,9 +28,7 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
         IKError: The armature cannot be posed, or has no such bone.
     """
     skeleton = read_armature(armature_object).skeleton
-    turning = [
-        name for name in bones if name not in skeleton.names or skeleton.free[skeleton.index(name), 3:].any()
-    ]
+    turning = [name for name in bones if skeleton.free[skeleton.index(name), 3:].any()]
     for name in turning:
         own_limits(armature_object, name)
     armature = read_armature(armature_object)  # whose orders of rotation are those of the limits now
