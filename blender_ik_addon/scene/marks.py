@@ -128,7 +128,7 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
     if not any(entry.enabled for entry in settings_of(armature_object).effectors):
         return Marks()
     try:
-        rig = Rig.read(armature_object, depsgraph)
+        rig = Rig.read(armature_object, depsgraph, drawing=True)
         # In live mode influences begin where others have left the bones, not at what was solved already.
         live = settings_of(armature_object).live
         origin = Origin.of(armature_object, rig.armature) if live else None

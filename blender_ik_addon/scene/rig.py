@@ -90,18 +90,20 @@ class Rig:
     """Those of the last plans, by the effectors that take part."""
 
     @classmethod
-    def read(cls, armature_object: Object, depsgraph: Depsgraph) -> "Rig":
+    def read(cls, armature_object: Object, depsgraph: Depsgraph, *, drawing: bool = False) -> "Rig":
         """Read and check an armature object and its effectors.
 
         Args:
             armature_object: The original object.
             depsgraph: Up to date.
+            drawing: Whether nothing may be changed, such as names of bones.
 
         Raises:
             IKError: Something is missing or cannot be posed.
         """
         check_armature(armature_object)
-        follow_names(armature_object)
+        if not drawing:
+            follow_names(armature_object)
         effectors = read_effectors(armature_object)
         armature = read_armature(armature_object, move_root=settings_of(armature_object).move_root)
         for effector in effectors:

@@ -7,6 +7,7 @@ import bpy
 import pytest
 
 from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.marks import marks_of
 
 from . import builders
 
@@ -120,3 +121,11 @@ def test_a_target_bone_of_another_armature(armature: Any):
     other.data.bones["head"].name = "skull"
     bpy.context.view_layer.update()
     assert armature.poise.effectors[-1].target_bone == "skull"
+
+
+def test_marks_are_drawn_without_changing_anything(armature: Any):
+    armature.poise.effectors[0].bone = "head"
+    assert marks_of(armature, bpy.context.evaluated_depsgraph_get())
+    assert armature.pose.bones["head"].poise_name == ""
+    posing.solve_pose(armature)
+    assert armature.pose.bones["head"].poise_name == "head"
