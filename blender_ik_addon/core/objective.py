@@ -22,7 +22,7 @@ from .arrays import BoolArray, FloatArray, IntArray, alike, lengths
 from .lagrange import OUTSIDE
 from .mechanism import PosedMechanism
 from .rotation import nearest_euler
-from .system import Level, System
+from .system import Level, System, merged
 from .tasks import Bend
 
 UNBENT: Final = 1e-3
@@ -295,7 +295,7 @@ class Objective:
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The same with targets in place of points [Buss2009 §2]."""
-        return np.concatenate(self.system.alternate_jacobians(posed), axis=1) * self._jacobian_scale
+        return self.system.alternate_jacobian(posed) * self._jacobian_scale
 
     def norm_within(self, tolerance: FloatArray) -> float:
         """The largest |r| at which every task may be within its tolerance, (T,); infinite if not known.
@@ -356,7 +356,7 @@ class Objective:
         """Residual and Jacobian by u of every level, the wish last."""
         levels = self.system.linearize(point.posed)
         if self._merged:
-            levels = self.system.merged(levels)
+            levels = [merged(levels)]
         scaled = [
             Level(residual, level.jacobian * scale[:, None] / self.weight)
             for residual, level, scale in zip(point.residuals, levels, self._row_scales, strict=False)

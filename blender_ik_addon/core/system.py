@@ -49,6 +49,16 @@ class Level(NamedTuple):
     """Its derivative by the free channels, (F, m, nv)."""
 
 
+def merged(levels: Sequence[Level]) -> Level:
+    """Levels as one, as methods without priorities see them."""
+    return Level(_joined([level.residual for level in levels]), _joined([level.jacobian for level in levels]))
+
+
+def _joined(parts: Sequence[FloatArray]) -> FloatArray:
+    """Rows one after the other, (F, m, ...) of the (F, ..., ...) of parts; a part alone is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
 class System:
     """A problem on given poses, as functions of the free channels (F, nv)."""
 
@@ -308,22 +318,19 @@ class System:
 
     def residuals(self, posed: PosedMechanism) -> list[FloatArray]:
         """Weighted residual of each level, (F, m) each."""
-        return [
-            level[0].residual(posed)
-            if len(level) == 1
-            else np.concatenate([rows.residual(posed) for rows in level], axis=1)
-            for level in self._levels
-        ]
+        return [_joined([rows.residual(posed) for rows in level]) for level in self._levels]
 
     def stacked_residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted residuals of all levels, one above the other, (F, m)."""
-        levels = self.residuals(posed)
-        return levels[0] if len(levels) == 1 else np.concatenate(levels, axis=1)
+        return _joined(self.residuals(posed))
 
     def stacked_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Their Jacobian, (F, m, nv)."""
-        parts = [rows.jacobian(posed) for rows in self._stacks]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        return _joined([rows.jacobian(posed) for rows in self._stacks])
+
+    def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """The same with targets in place of points [Buss2009 §2], (F, m, nv)."""
+        return _joined([rows.alternate_jacobian(posed) for rows in self._stacks])
 
     @property
     def accelerates(self) -> bool:
@@ -347,24 +354,9 @@ class System:
             [none if part is None else part for part, none in zip(parts, nothing, strict=True)], axis=1
         )
 
-    def alternate_jacobians(self, posed: PosedMechanism) -> list[FloatArray]:
-        """Jacobian of each level with targets in place of points [Buss2009 §2], (F, m, nv) each."""
-        return [
-            np.concatenate([rows.alternate_jacobian(posed) for rows in level], axis=1)
-            for level in self._levels
-        ]
-
     def linearize(self, posed: PosedMechanism) -> list[Level]:
         """Residual and Jacobian of each level."""
-        levels: list[Level] = []
-        for groups in self._levels:
-            parts = [rows.linearize(posed) for rows in groups]
-            if len(parts) == 1:
-                levels.append(Level(*parts[0]))
-            else:
-                residuals, jacobians = zip(*parts, strict=True)
-                levels.append(Level(np.concatenate(residuals, axis=1), np.concatenate(jacobians, axis=1)))
-        return levels
+        return [merged([Level(*rows.linearize(posed)) for rows in level]) for level in self._levels]
 
     def constraint_curvature(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> FloatArray:
         """Σ_k μ_k ∂²r_k/∂q∂q over the rows of the first levels, (F, nv, nv), with (F, m) multipliers each."""
@@ -455,14 +447,3 @@ class System:
         pairs = [rows.turns(posed) for rows in self._stacks]
         current, targets = (np.concatenate([pair[side][0] for pair in pairs]) for side in (0, 1))
         return current, targets
-
-    def merged(self, levels: Sequence[Level]) -> list[Level]:
-        """All levels as one, as methods without priorities see them."""
-        if len(levels) < 2:
-            return list(levels)
-        return [
-            Level(
-                np.concatenate([level.residual for level in levels], axis=1),
-                np.concatenate([level.jacobian for level in levels], axis=1),
-            )
-        ]

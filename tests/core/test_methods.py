@@ -440,7 +440,7 @@ def test_the_jacobian_of_a_target_turns_it_about_the_joints() -> None:
     turn = MatchOrientation(joint=2, target=np.eye(3))
     system = assemble(Problem(skeleton, (reach(3, target, weight=2.0), turn)), pose)
     posed = system.place(system.mechanism.values(pose))
-    (jacobian,) = system.alternate_jacobians(posed)
+    jacobian = system.alternate_jacobian(posed)
     places = forward_kinematics(skeleton, pose).matrices[0, :, :3, 3]
     expected = 2.0 * np.cross([0.0, 0.0, 1.0], target - places).T  # v × (t − p), [Buss2009 §2]
     assert_allclose(jacobian[0, :3], expected, atol=1e-12)
