@@ -25,6 +25,7 @@ from itertools import pairwise
 import numpy as np
 
 from .arrays import FloatArray, IntArray, frozen
+from .errors import IKError
 
 EULER_ORDERS = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
 
@@ -69,6 +70,13 @@ _FACTORS_OUT = _FACTORS[_OUT]  # (6, 18, 5)
 _CANONICAL = np.array([*range(9), 10, 9, 6, 9, 11, 7, 9, 12, 8])
 """Where `EulerElements.across` has these elements: M, then 0, 1, ca and -sa, (18,)."""
 _CANONICAL_OUT = _CANONICAL[_OUT]  # (6, 18)
+
+
+def order_index(order: str) -> int:
+    """Return the index of an order's name in EULER_ORDERS."""
+    if order not in EULER_ORDERS:
+        raise IKError(f"unknown Euler order {order!r}; the orders are {', '.join(EULER_ORDERS)}")
+    return EULER_ORDERS.index(order)
 
 
 class EulerElements:

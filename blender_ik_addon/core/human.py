@@ -36,10 +36,10 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, frozen
 from .digits import Digit, digits
 from .errors import IKError
+from .euler import EULER_ORDERS
 from .movements import SLACK, SNAP, JointFrame, Movement, best_box, path_angles, snapped
 from .roles import Bend, Body, Character, Figure, Limb, LimbKind, Role, Side
 from .roles.structure import TINY
-from .rotation import EULER_ORDERS
 from .skeleton import Skeleton
 
 FOREARM_TWIST, SHIN_TWIST = float(np.radians(80.0)), float(np.radians(30.0))

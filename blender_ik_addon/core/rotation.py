@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from .arrays import BoolArray, FloatArray, IntArray, frozen
 from .errors import IKError
-from .euler import ANGLES_IN, EULER_ORDERS, PERMUTATION, SIGN, EulerElements
+from .euler import ANGLES_IN, PERMUTATION, SIGN, EulerElements
 
 GIMBAL_COSINE = 1e-6
 """[1] A cosine of the middle angle below this is gimbal lock. In Blender's single precision a right angle is
@@ -54,13 +54,6 @@ _LEVI_CIVITA = frozen(
     [[0, 0, 0, 0, 0, -1, 0, 1, 0], [0, 0, 1, 0, 0, 0, -1, 0, 0], [0, -1, 0, 1, 0, 0, 0, 0, 0]]
 )
 """Row k holds the matrix that takes u to the cross product of axis k and u, (3, 9)."""
-
-
-def order_index(order: str) -> int:
-    """Return the index of an order's name in EULER_ORDERS."""
-    if order not in EULER_ORDERS:
-        raise IKError(f"unknown Euler order {order!r}; the orders are {', '.join(EULER_ORDERS)}")
-    return EULER_ORDERS.index(order)
 
 
 @dataclass(frozen=True)
@@ -98,7 +91,7 @@ class _Layout:
 
 
 def _build_layout(orders: IntArray) -> _Layout:
-    count = len(EULER_ORDERS)
+    count = len(SIGN)
     if orders.size and (orders.min() < 0 or orders.max() >= count):
         raise IKError(f"Euler orders are indices 0 to {count - 1}, got {orders.min()} to {orders.max()}")
     joints = np.arange(orders.size)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from .arrays import BoolArray, FloatArray, IntArray, alike, frozen
 from .errors import IKError
-from .rotation import order_index
+from .euler import order_index
 
 CHANNELS: Final = 6
 """Channels of a joint: translation x, y, z [m], then rotation x, y, z [rad]."""

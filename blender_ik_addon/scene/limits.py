@@ -17,8 +17,8 @@ import numpy as np
 
 from ..core.arrays import BoolArray, FloatArray, frozen
 from ..core.errors import IKError
+from ..core.euler import EULER_ORDERS, order_index
 from ..core.movements import COMFORTABLE
-from ..core.rotation import EULER_ORDERS, order_index
 from .joint_properties import STIFFEST, POISE_PG_joint
 from .naming import note_name
 from .reports import counted, sentences

@@ -7,13 +7,12 @@ from typing import Any, Final
 import numpy as np
 
 from ..core.arrays import FloatArray
+from ..core.euler import EULER_ORDERS, order_index
 from ..core.rotation import (
-    EULER_ORDERS,
     axis_angle_from_quat,
     euler_from_matrix_near,
     matrix_from_euler,
     matrix_from_quat,
-    order_index,
     quat_from_axis_angle,
     quat_from_matrix,
 )

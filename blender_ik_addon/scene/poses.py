@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import IKError
+from ..core.euler import EULER_ORDERS
 from ..core.kinematics import orthogonalized, parent_transform
-from ..core.rotation import EULER_ORDERS, euler_within, matrix_from_euler
+from ..core.rotation import euler_within, matrix_from_euler
 from ..core.skeleton import CHANNELS, Pose, Skeleton
 from .animation import ChannelKeys, bone_keys, rotation_channel
 from .armature import NO_SCALE, Armature, check_armature

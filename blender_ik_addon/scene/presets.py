@@ -28,9 +28,9 @@ from bpy.types import Object
 
 from ..core.arrays import FloatArray
 from ..core.errors import IKError
+from ..core.euler import EULER_ORDERS, order_index
 from ..core.roles import Bend, Character, Role
 from ..core.roles.structure import TINY
-from ..core.rotation import EULER_ORDERS, order_index
 from ..core.skeleton import Skeleton
 from .armature import check_armature, read_armature
 from .effector_properties import FURTHER_BONES, POISE_PG_effector, plain

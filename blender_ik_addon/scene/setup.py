@@ -16,10 +16,11 @@ import numpy as np
 from bpy.types import Collection, Object
 
 from ..core.errors import IKError
+from ..core.euler import EULER_ORDERS
 from ..core.human import ACROSS, joint_defaults
 from ..core.revision import rows_of
 from ..core.roles import Character, Role
-from ..core.rotation import EULER_ORDERS, nearest_euler
+from ..core.rotation import nearest_euler
 from ..core.skeleton import Skeleton
 from . import following
 from .armature import Armature, read_armature

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from blender_ik_addon.core import rotation
 from blender_ik_addon.core.arrays import frozen
 from blender_ik_addon.core.errors import IKError
-from blender_ik_addon.core.euler import EULER_ORDERS, FEW, EulerElements
+from blender_ik_addon.core.euler import EULER_ORDERS, FEW, EulerElements, order_index
 from tests.core.in_turn import in_turn
 from tests.core.strategies import (
     ORDER_NAMES,
@@ -65,13 +65,13 @@ def assert_rotation(matrix: Array) -> None:
 
 
 def test_orders_are_blenders() -> None:
-    assert rotation.EULER_ORDERS == ORDER_NAMES
-    assert [rotation.order_index(name) for name in ORDER_NAMES] == list(range(6))
+    assert EULER_ORDERS == ORDER_NAMES
+    assert [order_index(name) for name in ORDER_NAMES] == list(range(6))
 
 
 def test_unknown_order_names_the_six() -> None:
     with pytest.raises(IKError, match=r"'XYX'.*XYZ, XZY, YXZ, YZX, ZXY, ZYX"):
-        rotation.order_index("XYX")
+        order_index("XYX")
 
 
 @in_turn("index", [-1, 6])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.rotation import EULER_ORDERS, matrix_from_rotvec
+from blender_ik_addon.core.euler import EULER_ORDERS
+from blender_ik_addon.core.rotation import matrix_from_rotvec
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation import own_curves
 
