@@ -263,6 +263,48 @@ def test_a_movement_on_the_way_to_the_answer_ends_that():
     assert again.final and not all(error.reached for error in again.errors)
 
 
+def among_what_moves(amount: float, most: int) -> tuple[int, Pursued, Problem]:
+    """Looks at a hand out of reach, until the pose is final, while something else turns the spine.
+
+    Args:
+        amount: By how much it turns in each look [rad].
+        most: In how many of them.
+
+    Returns:
+        The number of looks, the last, and what was asked for.
+    """
+    spine = SKELETON.index("spine")
+    free = np.array(SKELETON.free)
+    free[spine] = False
+    skeleton = replace(SKELETON, free=free)
+    chase, tasks = pursuit(skeleton)
+    for step in range(1, 9):
+        targets = moved(tasks, "hand.L", 0.125 * step * np.array([0.8, 0.5, 0.0]))
+        chase.follow(targets)
+    problem = Problem(skeleton, tuple(t.moved(place) for t, place in zip(tasks, targets, strict=True)))
+    for look in range(100):
+        if look < most:
+            channels = np.array(chase.pose.channels)
+            channels[spine, 3] += amount
+            chase = chase.among(problem, Pose(channels, chase.pose.scale))
+        found = chase.arrive(targets)
+        if found.final:
+            return look + 1, found, problem
+    raise AssertionError("it has never arrived")
+
+
+def test_among_bones_that_come_to_rest_it_arrives_at_the_answer_among_them_as_they_are():
+    _, found, problem = among_what_moves(0.05, 4)
+    again = solve(problem, found.pose, OPTIONS)
+    assert turned(found.pose, again.pose, problem.skeleton) < 1e-6
+    assert errors(found) == pytest.approx({error.name: error.error for error in again.errors}, abs=1e-8)
+
+
+def test_among_bones_that_never_rest_it_arrives_all_the_same():
+    looks, _, _ = among_what_moves(0.02, 100)
+    assert looks <= 30  # 34 where pulls grow strong again at each departure, 55 where these are not counted
+
+
 def test_it_says_who_has_precedence_who_shares_and_which_limits():
     chase, tasks = pursuit()
     found = resting(chase, moved(tasks, "hips", (0.0, 0.0, 0.3)))

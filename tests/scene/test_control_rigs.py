@@ -48,6 +48,8 @@ def test_set_up_lets_the_mesh_follow_the_controls(rig: Any):
     report = posing.setup_character(rig)
     assert switches(rig) == [1.0] * 4
     assert any("switched over" in note and "'thigh_parent.L'" in note for note in report.notes)
+    (machinery,) = [note for note in report.notes if "answer by constraints" in note]
+    assert "'MCH-" in machinery and not any("decides" in note for note in report.notes)
     moved(rig, "hand.L", (0.0, -0.1, 0.2))
     report = posing.solve_pose(rig)
     assert gap(rig, "DEF-hand.L", "hand.L") < 0.001
@@ -133,6 +135,27 @@ def test_switches_of_a_linked_rig_are_set_where_they_keep_it(rig: Any, overridab
 def overriding() -> Any:
     """The library override of the rig."""
     return next(o for o in bpy.data.objects if o.type == 'ARMATURE' and o.override_library is not None)
+
+
+def test_a_live_body_does_not_follow_while_it_is_switched(rig: Any, monkeypatch: pytest.MonkeyPatch):
+    posing.setup_character(rig)
+    posing.switch_live(rig, True)
+    bpy.context.view_layer.update()
+    for bone in SWITCHES:
+        rig.pose.bones[bone]["IK_FK"] = 0.0
+    rig.update_tag()
+    bpy.context.view_layer.update()
+    seen: list[list[float]] = []
+    follow_if_moved = following._follow_if_moved
+
+    def noted(*args: Any) -> Any:
+        seen.append(switches(rig))
+        return follow_if_moved(*args)
+
+    monkeypatch.setattr(following, "_follow_if_moved", noted)
+    posing.setup_character(rig)
+    bpy.context.view_layer.update()
+    assert seen and all(now == [1.0] * 4 for now in seen)
 
 
 def test_a_body_comes_to_rest_and_arrives_among_bones_that_answer(rig: Any):
