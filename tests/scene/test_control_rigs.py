@@ -7,7 +7,7 @@ from typing import Any
 import bpy
 import pytest
 
-from blender_ik_addon.scene import following, posing
+from blender_ik_addon.scene import following, live, posing
 from blender_ik_addon.scene.following import Occasion
 from blender_ik_addon.scene.outcome import ANSWERED
 
@@ -184,6 +184,24 @@ def test_a_body_comes_to_rest_and_arrives_among_bones_that_answer(rig: Any):
         looks += 1
         assert looks < 60
     assert look(Occasion.USER) is None
+
+
+def test_live_looks_on_until_bones_have_answered_to_a_tool_that_is_held_still(
+    rig: Any, monkeypatch: pytest.MonkeyPatch
+):
+    posing.setup_character(rig)
+    posing.switch_live(rig, True)
+    monkeypatch.setattr(live, "_gesture_is_running", lambda: True)
+    pauses: list[float | None] = []
+    for _ in range(4):
+        moved(rig, "hand.L", (0.03, 0.03, 0.2))
+        bpy.context.view_layer.update()
+        for _ in range(40):
+            pauses.append(live._look_again())
+            if pauses[-1] != live.STEP_PAUSE:
+                break
+        assert not following.is_restless(rig)
+    assert pauses[-1] == live.TOOL_PAUSE and live.STEP_PAUSE in pauses
 
 
 def test_a_head_that_is_held_by_the_torso_is_solved_so(rig: Any):
