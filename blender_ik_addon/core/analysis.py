@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from .arrays import FloatArray, IntArray, frozen
 from .errors import IKError
-from .mechanism import PosedMechanism
+from .posed import PosedMechanism
 from .skeleton import Pose
 from .system import System
 

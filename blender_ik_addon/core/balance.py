@@ -30,7 +30,8 @@ from typing import Final
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
-from .mechanism import ARMATURE, PosedMechanism
+from .mechanism import ARMATURE
+from .posed import PosedMechanism
 from .system import System
 from .tasks import ReachPoint, Task
 

@@ -16,10 +16,10 @@ import numpy as np
 from .arrays import FloatArray, IntArray
 from .attempts import Attempt, Goal
 from .errors import IKError
-from .mechanism import PosedMechanism
 from .motion import Motion
 from .objective import Objective
 from .options import SolverOptions
+from .posed import PosedMechanism
 from .preparing import Criteria, objective_of
 from .problem import Problem
 from .single import attempt

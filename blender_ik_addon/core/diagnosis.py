@@ -21,7 +21,8 @@ import numpy as np
 from .analysis import damped_condition_number, manipulability, residual_bounds, singular_values
 from .arrays import BoolArray, FloatArray, frozen
 from .errors import IKError
-from .mechanism import ARMATURE, PosedMechanism
+from .mechanism import ARMATURE
+from .posed import PosedMechanism
 from .problem import Problem
 from .rotation import skew
 from .skeleton import CHANNELS, Pose

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray
-from .mechanism import PosedMechanism
+from .posed import PosedMechanism
 
 SHORTEST: Final = 1e-3
 """Length of a segment as a part of the longest [1] that is taken where it is shorter: joints that lie in one

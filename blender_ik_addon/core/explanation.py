@@ -27,7 +27,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray
 from .balance import BALANCED, CURVED, SHARE, Balance, Holding, Linearized, Pull, convex, lowest
-from .mechanism import PosedMechanism
+from .posed import PosedMechanism
 from .skeleton import CHANNELS
 from .system import System
 from .tasks import JointTask, Task

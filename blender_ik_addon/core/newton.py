@@ -30,8 +30,8 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray, alike, frozen, lengths
 from .attempts import Attempt, Goal
 from .lagrange import MULTIPLIER_DAMPING, TINY, Box, Conditions, Step, multipliers_of
-from .mechanism import PosedMechanism
 from .objective import Objective, Stand
+from .posed import PosedMechanism
 
 TRUST_START: Final = frozen([[0.1], [1.0]])
 """First μ of λ² = μ|r|² [1]; first trust radius, as a part of the largest change of a channel [1]."""

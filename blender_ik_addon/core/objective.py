@@ -20,7 +20,7 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, alike, lengths
 from .lagrange import OUTSIDE
-from .mechanism import PosedMechanism
+from .posed import PosedMechanism
 from .rotation import nearest_euler
 from .system import Level, System, merged
 from .tasks import Bend

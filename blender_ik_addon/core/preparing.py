@@ -15,9 +15,9 @@ import numpy as np
 
 from .arrays import FloatArray
 from .attempts import Goal
-from .mechanism import PosedMechanism
 from .objective import Objective
 from .options import SolverOptions
+from .posed import PosedMechanism
 from .problem import Forms, Problem
 from .skeleton import Pose
 from .system import System, assemble

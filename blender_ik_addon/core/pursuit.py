@@ -37,10 +37,10 @@ from .arrival import Arrival
 from .attempts import Attempt
 from .equilibrium import Equilibrium
 from .errors import IKError
-from .mechanism import PosedMechanism
 from .newton import attempt
 from .objective import Objective
 from .options import SolverOptions
+from .posed import PosedMechanism
 from .problem import Problem
 from .skeleton import Pose
 from .solution import Solution, Status, TaskError

@@ -19,8 +19,8 @@ from . import newton
 from .arrays import BoolArray, FloatArray
 from .attempts import Attempt, Goal
 from .lagrange import BOUND_ROUNDS, OUTSIDE, PRESSED, SINGULAR, SMALLEST
-from .mechanism import PosedMechanism
 from .objective import Objective
+from .posed import PosedMechanism
 
 _LEAST, _MOST = (tuple(bound.ravel().tolist()) for bound in newton.TRUST_RANGE)
 _FACTORS = tuple(zip(*newton.TRUST_FACTORS.tolist(), strict=True))

@@ -30,10 +30,10 @@ from .errors import IKError
 from .explanation import Explanation, explain
 from .hierarchy import Hold
 from .iterating import Iteration, RuleIteration
-from .mechanism import PosedMechanism
 from .minimizing import Minimization
 from .objective import Objective
 from .options import SolverOptions, with_overrides
+from .posed import PosedMechanism
 from .preparing import Criteria, Prepared, objective_of, prepared
 from .problem import Problem
 from .single import attempt

@@ -17,7 +17,8 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray, alike, lengths
 from .clearance import ClearedMechanism, with_clearances, with_joints
 from .errors import IKError
-from .mechanism import Mechanism, PosedMechanism
+from .mechanism import Mechanism
+from .posed import PosedMechanism
 from .problem import Problem
 from .skeleton import CHANNELS, Pose
 from .tasks import Bend, ChoiceRows, OneOf, Rows, Task

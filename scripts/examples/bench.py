@@ -50,7 +50,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.kinematics import PosedSkeleton
-from blender_ik_addon.core.mechanism import PosedMechanism
+from blender_ik_addon.core.posed import PosedMechanism
 from blender_ik_addon.core.rotation import matrix_from_rotvec
 from blender_ik_addon.core.system import System
 from scripts.examples import peers, trees

@@ -32,8 +32,9 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core import objective as objective_module
 from blender_ik_addon.core.bends import AngularBend, PointBend
 from blender_ik_addon.core.kinematics import orthogonalized
-from blender_ik_addon.core.mechanism import Mechanism, PosedMechanism
+from blender_ik_addon.core.mechanism import Mechanism
 from blender_ik_addon.core.objective import Objective
+from blender_ik_addon.core.posed import PosedMechanism
 from blender_ik_addon.core.system import Level, System, assemble
 from blender_ik_addon.core.tasks.aims import ALONG_BONE
 from blender_ik_addon.core.tasks.base import ORIGIN, SummedBend

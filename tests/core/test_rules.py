@@ -14,7 +14,8 @@ from scipy.optimize import lsq_linear
 from blender_ik_addon.core import IKError, Pose, Skeleton
 from blender_ik_addon.core.arrays import IntArray
 from blender_ik_addon.core.inverses import null_space_projection, pseudo_inverse, weighted_inverse
-from blender_ik_addon.core.mechanism import Mechanism, PosedMechanism
+from blender_ik_addon.core.mechanism import Mechanism
+from blender_ik_addon.core.posed import PosedMechanism
 from blender_ik_addon.core.rules import (
     baillieul_step,
     bounded_least_squares_step,

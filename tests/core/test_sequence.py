@@ -26,9 +26,9 @@ from blender_ik_addon.core import (
     solve_each,
     solve_sequence,
 )
-from blender_ik_addon.core.mechanism import PosedMechanism
 from blender_ik_addon.core.motion import Motion
 from blender_ik_addon.core.objective import Objective
+from blender_ik_addon.core.posed import PosedMechanism
 from blender_ik_addon.core.sequence import SequenceJob
 from blender_ik_addon.core.system import assemble
 from scripts.examples import trees

@@ -12,7 +12,8 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..bends import PointBend, cross
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from ..rotation import skew
 from ..skeleton import Skeleton
 from .base import (

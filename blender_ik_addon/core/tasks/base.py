@@ -14,7 +14,8 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, finite, frozen, lengths
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from ..skeleton import Skeleton
 
 ALL_AXES: Final = (True, True, True)

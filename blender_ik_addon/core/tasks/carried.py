@@ -11,7 +11,8 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from ..skeleton import Skeleton
 from .base import ORIGIN, Rows, SummedBend, Task, checked_vector
 from .points import PointRows, ReachPoint

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, alike, frozen
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from ..skeleton import CHANNELS, Skeleton
 from .base import Rows, Task, stack_targets
 

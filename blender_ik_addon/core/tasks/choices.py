@@ -12,7 +12,8 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, alike
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from ..skeleton import Skeleton
 from .base import Bend, Rows, SummedBend, Task
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..arrays import FloatArray, frozen
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from ..skeleton import Skeleton
 from .base import ORIGIN, Rows, Task, checked_vector, stack_frames
 from .functions import PointFunctionRows

@@ -19,7 +19,8 @@ from typing import ClassVar, Final
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from .base import Rows, SummedBend
 from .forms import FormBend
 

@@ -12,7 +12,8 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, frozen
 from ..bends import PointBend
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from ..skeleton import Skeleton
 from .base import PLAIN_AXES, Rows, Task, stack_frames
 

@@ -12,7 +12,8 @@ import numpy as np
 from ..arrays import FloatArray, alike, frozen, lengths
 from ..bends import AngularBend
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from ..rotation import left_jacobian_inverse, rotvec_from_matrix
 from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, stack_frames, stack_targets
 from .forms import FormBend

@@ -13,7 +13,8 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, alike
 from ..bends import PointBend
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from ..skeleton import CHANNELS, Skeleton
 from .base import ORIGIN, Rows, Task, checked_vector, stack_frames, stack_targets
 

@@ -12,7 +12,8 @@ import numpy as np
 from ..arrays import FloatArray, finite, frozen, lengths
 from ..bends import PointBend
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from .base import (
     ALL_AXES,
     ORIGIN,

@@ -12,7 +12,8 @@ import numpy as np
 from ..arrays import FloatArray, lengths
 from ..bends import cross
 from ..errors import IKError
-from ..mechanism import Mechanism, PosedMechanism
+from ..mechanism import Mechanism
+from ..posed import PosedMechanism
 from ..skeleton import Skeleton
 from .base import Rows, Task, checked_vector, stack_frames
 from .functions import PointFunctionRows
