@@ -39,18 +39,21 @@ def answered(course: Course, pieces: Sequence[Asking[_T]]) -> Generator[None, No
     """Do some pieces of work; gives control back after each attempt, returns what comes of each."""
     results: dict[int, _T] = {}
     found: dict[int, Attempt | None] = dict.fromkeys(range(len(pieces)))
+    asked: dict[int, Asked] = {}
     while found:
-        asked: dict[int, Asked] = {}
         for number, answer in found.items():
             try:
                 asked[number] = next(pieces[number]) if answer is None else pieces[number].send(answer)
             except StopIteration as end:
                 results[number] = end.value
         found = {}
-        # The goals of a course differ in this alone.
-        for most in sorted({one.goal.max_iterations for one in asked.values()}):
-            some = {number: one for number, one in asked.items() if one.goal.max_iterations == most}
-            found.update(_attempted(course, some))
+        if asked:
+            # The goals of a course differ in this alone. Who asks for more of it waits for the others: what
+            # takes long is then made for more of them at once.
+            least = min(one.goal.max_iterations for one in asked.values())
+            now = {number: one for number, one in asked.items() if one.goal.max_iterations == least}
+            asked = {number: one for number, one in asked.items() if number not in now}
+            found.update(_attempted(course, now))
             yield
     return [results[number] for number in range(len(pieces))]
 

@@ -73,6 +73,8 @@ class Weaving:
         self._steps = course.values.steps()
         self._others: dict[int, list[FloatArray]] = {}
         """Answers to frames besides those of the motion."""
+        self._led: dict[tuple[int, int], list[FloatArray]] = {}
+        """Answers from which branches have been followed, or to which, by frame and direction."""
 
     def explore(self, jumps: Sequence[int], *, alone: bool) -> Iterator[None]:
         """Follow branches until they lead to what is known; gives control back now and then.
@@ -84,11 +86,14 @@ class Weaving:
         values = self._course.values
         seeds = [Seed(frame - 1, values[frame - 1], +1) for frame in jumps]
         seeds += [Seed(frame, values[frame], -1) for frame in jumps]
-        if alone:
-            seeds += self._tried(jumps)
+        tried = self._tried(jumps) if alone else []
+        seeds += [Seed(frame, value, +1) for frame, value in tried]
+        yield from answered(self._course, [self._follow(seed) for seed in seeds])
+        # Those that others have come to from there are left.
+        seeds = [Seed(frame, value, -1) for frame, value in tried]
         yield from answered(self._course, [self._follow(seed) for seed in seeds])
 
-    def _tried(self, jumps: Sequence[int]) -> list[Seed]:
+    def _tried(self, jumps: Sequence[int]) -> list[tuple[int, FloatArray]]:
         """What single poses would be beside jumps, and at the end, where that is another answer.
 
         The first frame has been solved like that. With the last one both ends of a motion are alike.
@@ -102,10 +107,9 @@ class Weaving:
         found = course.attempt(frames, starts)
         course.iterations[frames] += found.iterations
         return [
-            Seed(frame, value, direction)
+            (frame, value)
             for frame, value in zip(frames[found.met].tolist(), found.values[found.met], strict=True)
             if self.learn(frame, value)
-            for direction in (+1, -1)
         ]
 
     def best(self) -> tuple[IntArray, FloatArray]:
@@ -159,6 +163,8 @@ class Weaving:
             end_of(seed.frame, direction, self._leaps, len(course.values)),
         )
         slope, size, closely = np.zeros_like(value), 0, False
+        if self._has_led(at, value, direction):
+            return
         while at != end:
             count = 1 if closely else min(BLOCKS[min(size, len(BLOCKS) - 1)], abs(end - at))
             frames = at + direction * np.arange(1, count + 1)
@@ -173,13 +179,23 @@ class Weaving:
             good = found.met & ((steps <= JUMP * usual) | closely)
             for number in range(count if good.all() else int(good.argmin())):
                 slope, at, value = found.values[number] - value, int(frames[number]), found.values[number]
-                if not self.learn(at, value):
+                if not closely or steps[0] <= JUMP * usual:
+                    self._has_led(at, value, -direction)
+                if not self.learn(at, value) or self._has_led(at, value, direction):
                     return
             if closely and not found.met[0]:
                 return
             if closely and steps[0] > JUMP * usual:
                 slope = np.zeros_like(value)  # nothing goes on from a fall
             size, closely = (size + 1, False) if good.all() else (0, True)
+
+    def _has_led(self, frame: int, value: FloatArray, direction: int) -> bool:
+        """Whether the branch of an answer has been followed from there; from now on it has."""
+        known = self._led.setdefault((frame, direction), [])
+        if known and (np.abs(np.stack(known) - value).max(axis=1, initial=0.0) <= AGREE).any():
+            return True
+        known.append(value)
+        return False
 
     def learn(self, frame: int, value: FloatArray) -> bool:
         """Take note of an answer to a frame, unless it is known; whether it was not."""
