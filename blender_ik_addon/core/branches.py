@@ -120,9 +120,14 @@ class Branches:
             frames, best = weaving.best()
             if not len(frames):
                 break
-            system, count = course.system.select(frames), np.zeros(len(frames), dtype=np.int64)
-            met = np.ones(len(frames), dtype=np.bool_)
-            self._take(frames, Attempt(best, system.errors(system.place(best)), met, count, ()))
+            # They are finished only once they are taken; one that goes elsewhere stays as it is.
+            found = course.attempt(frames, best)
+            goes: BoolArray = np.abs(found.values - best).max(axis=1, initial=0.0) <= AGREE
+            met = goes & found.met
+            best = np.where(met[:, None], found.values, best)
+            errors = course.system.select(frames)
+            errors = errors.errors(errors.place(best))
+            self._take(frames, Attempt(best, errors, np.ones_like(met), found.iterations, ()))
 
     def enter(self) -> Iterator[None]:
         """Look for branches on which frames are met that are missed; gives control back now and then."""

@@ -34,8 +34,11 @@ FEWEST: Final = 100
 BLOCKS: Final = (2, 6, 8, 16, 32, 64, 128)
 """Frames through which a branch is followed at once, one block after the other."""
 
-FOLLOWING: Final = 8
+FOLLOWING: Final = 5
 """Most iterations for that: on a branch that goes on few are needed."""
+
+ROUGH: Final = 0.1 * AGREE
+"""Largest change [rad] that may be left to do in an answer of which it is not known whether it is taken."""
 
 TRIED: Final = (0, 4, 8, 16, 24, 32)
 """How many frames from a jump, to both sides, single poses are looked for: on one side a motion may have met
@@ -71,6 +74,7 @@ class Weaving:
         """
         self._course, self._leaps = course, leaps
         self._steps = course.values.steps()
+        self._goal = replace(course.goal, step_tolerance=max(ROUGH, course.goal.step_tolerance))
         self._others: dict[int, list[FloatArray]] = {}
         """Answers to frames besides those of the motion."""
         self._led: dict[tuple[int, int], list[FloatArray]] = {}
@@ -88,10 +92,14 @@ class Weaving:
         seeds += [Seed(frame, values[frame], -1) for frame in jumps]
         tried = self._tried(jumps) if alone else []
         seeds += [Seed(frame, value, +1) for frame, value in tried]
-        yield from answered(self._course, [self._follow(seed) for seed in seeds])
-        # Those that others have come to from there are left.
-        seeds = [Seed(frame, value, -1) for frame, value in tried]
-        yield from answered(self._course, [self._follow(seed) for seed in seeds])
+        last: list[Seed] = []
+        for number, (frame, value) in enumerate(tried):
+            # Where the one before it seems to lead to it, that is waited for.
+            both = np.stack([tried[max(number - 1, 0)][1], values[frame]])
+            before, own = np.abs(both - value).max(axis=1, initial=0.0)
+            (last if number and before < own else seeds).append(Seed(frame, value, -1))
+        for some in (seeds, last):
+            yield from answered(self._course, [self._follow(seed) for seed in some])
 
     def _tried(self, jumps: Sequence[int]) -> list[tuple[int, FloatArray]]:
         """What single poses would be beside jumps, and at the end, where that is another answer.
@@ -104,7 +112,7 @@ class Weaving:
         frames = frames[(frames >= 0) & (frames <= end)]
         frames = frames[course.met[frames]]
         starts = np.broadcast_to(course.start, (len(frames), course.system.size))
-        found = course.attempt(frames, starts)
+        found = course.attempt(frames, starts, self._goal)
         course.iterations[frames] += found.iterations
         return [
             (frame, value)
@@ -156,7 +164,7 @@ class Weaving:
     def _follow(self, seed: Seed) -> Asking[None]:
         """Learn the answers of a branch in one direction, and on through those to which it falls."""
         course, direction = self._course, seed.direction
-        quick = replace(course.goal, max_iterations=min(FOLLOWING, course.goal.max_iterations))
+        quick = replace(self._goal, max_iterations=min(FOLLOWING, self._goal.max_iterations))
         at, value, end = (
             seed.frame,
             seed.value,
@@ -171,7 +179,7 @@ class Weaving:
             # Targets that move far in a frame lead elsewhere than straight on.
             ahead = np.zeros(1) if closely else np.arange(1.0, count + 1.0)
             starts = course.objective.clipped(value + ahead[:, None] * slope)
-            found = yield Asked(frames, starts, course.goal if closely else quick)
+            found = yield Asked(frames, starts, self._goal if closely else quick)
             course.iterations[frames] += found.iterations
             usual = usual_steps(self._steps, np.array([min(at, at + direction)]))[0]
             usual = max(float(np.abs(slope).max(initial=0.0)), float(usual), NO_JUMP)
