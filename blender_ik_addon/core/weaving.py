@@ -60,6 +60,8 @@ class Seed:
     """The free channels, (nv,)."""
     direction: int
     """Forward (+1) or back (−1)."""
+    late: bool = False
+    """Whether others seem to come to it: then they go first."""
 
 
 class Weaving:
@@ -91,15 +93,11 @@ class Weaving:
         seeds = [Seed(frame - 1, values[frame - 1], +1) for frame in jumps]
         seeds += [Seed(frame, values[frame], -1) for frame in jumps]
         tried = self._tried(jumps) if alone else []
-        seeds += [Seed(frame, value, +1) for frame, value in tried]
-        last: list[Seed] = []
         for number, (frame, value) in enumerate(tried):
-            # Where the one before it seems to lead to it, that is waited for.
             both = np.stack([tried[max(number - 1, 0)][1], values[frame]])
             before, own = np.abs(both - value).max(axis=1, initial=0.0)
-            (last if number and before < own else seeds).append(Seed(frame, value, -1))
-        for some in (seeds, last):
-            yield from answered(self._course, [self._follow(seed) for seed in some])
+            seeds += [Seed(frame, value, +1), Seed(frame, value, -1, late=number > 0 and bool(before < own))]
+        yield from answered(self._course, [self._follow(seed) for seed in seeds])
 
     def _tried(self, jumps: Sequence[int]) -> list[tuple[int, FloatArray]]:
         """What single poses would be beside jumps, and at the end, where that is another answer.
@@ -171,6 +169,9 @@ class Weaving:
             end_of(seed.frame, direction, self._leaps, len(course.values)),
         )
         slope, size, closely = np.zeros_like(value), 0, False
+        if seed.late:  # to ask for nothing, but for a little more, is to wait
+            later = replace(quick, max_iterations=quick.max_iterations + 1)
+            yield Asked(np.zeros(0, dtype=np.int64), np.zeros((0, len(value))), later)
         if self._has_led(at, value, direction):
             return
         while at != end:
@@ -186,8 +187,9 @@ class Weaving:
             steps = step_sizes(np.concatenate([value[None], found.values]))
             good = found.met & ((steps <= JUMP * usual) | closely)
             for number in range(count if good.all() else int(good.argmin())):
-                slope, at, value = found.values[number] - value, int(frames[number]), found.values[number]
-                if not closely or steps[0] <= JUMP * usual:
+                before, slope = slope, found.values[number] - value
+                at, value = int(frames[number]), found.values[number]
+                if np.abs(slope - before).max(initial=0.0) <= NO_JUMP:  # the same way leads back
                     self._has_led(at, value, -direction)
                 if not self.learn(at, value) or self._has_led(at, value, direction):
                     return
