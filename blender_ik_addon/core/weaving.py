@@ -34,7 +34,7 @@ FEWEST: Final = 100
 BLOCKS: Final = (2, 6, 8, 16, 32, 64, 128)
 """Frames through which a branch is followed at once, one block after the other."""
 
-FOLLOWING: Final = 5
+FOLLOWING: Final = 4
 """Most iterations for that: on a branch that goes on few are needed."""
 
 ROUGH: Final = 0.1 * AGREE
