@@ -31,7 +31,7 @@ from .motion import step_sizes
 FEWEST: Final = 100
 """What n is at least [1]: an animator sees a jump before a posture."""
 
-BLOCKS: Final = (2, 6, 8, 16, 32, 64, 128)
+BLOCKS: Final = (2, 6, 8, 16)
 """Frames through which a branch is followed at once, one block after the other."""
 
 FOLLOWING: Final = 4
