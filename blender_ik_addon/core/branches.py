@@ -120,14 +120,12 @@ class Branches:
             frames, best = weaving.best()
             if not len(frames):
                 break
-            # They are finished only once they are taken; one that goes elsewhere stays as it is.
+            # They are finished only now that they are taken; one that would go elsewhere stays as it is.
             found = course.attempt(frames, best)
-            goes: BoolArray = np.abs(found.values - best).max(axis=1, initial=0.0) <= AGREE
-            met = goes & found.met
-            best = np.where(met[:, None], found.values, best)
-            errors = course.system.select(frames)
-            errors = errors.errors(errors.place(best))
-            self._take(frames, Attempt(best, errors, np.ones_like(met), found.iterations, ()))
+            goes: BoolArray = found.met & (np.abs(found.values - best).max(axis=1, initial=0.0) <= AGREE)
+            best, system = np.where(goes[:, None], found.values, best), course.system.select(frames)
+            errors, met = system.errors(system.place(best)), np.ones(len(frames), dtype=np.bool_)
+            self._take(frames, Attempt(best, errors, met, found.iterations, ()))
 
     def enter(self) -> Iterator[None]:
         """Look for branches on which frames are met that are missed; gives control back now and then."""

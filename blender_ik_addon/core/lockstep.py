@@ -48,8 +48,8 @@ def answered(course: Course, pieces: Sequence[Asking[_T]]) -> Generator[None, No
                 results[number] = end.value
         found = {}
         if asked:
-            # The goals of a course differ in this alone. Who asks for more of it waits for the others: what
-            # takes long is then made for more of them at once.
+            # Goals differ in this alone. Who asks for more of it waits for the others: what takes long is
+            # then done for more of them at once.
             least = min(one.goal.max_iterations for one in asked.values())
             now = {number: one for number, one in asked.items() if one.goal.max_iterations == least}
             asked = {number: one for number, one in asked.items() if number not in now}

@@ -61,7 +61,7 @@ class Seed:
     direction: int
     """Forward (+1) or back (−1)."""
     late: bool = False
-    """Whether others seem to come to it: then they go first."""
+    """Whether another branch probably comes to it: then it waits for those."""
 
 
 class Weaving:
@@ -80,7 +80,7 @@ class Weaving:
         self._others: dict[int, list[FloatArray]] = {}
         """Answers to frames besides those of the motion."""
         self._led: dict[tuple[int, int], list[FloatArray]] = {}
-        """Answers from which branches have been followed, or to which, by frame and direction."""
+        """Answers from which it is known where their branch leads, by frame and direction."""
 
     def explore(self, jumps: Sequence[int], *, alone: bool) -> Iterator[None]:
         """Follow branches until they lead to what is known; gives control back now and then.
@@ -93,6 +93,8 @@ class Weaving:
         seeds = [Seed(frame - 1, values[frame - 1], +1) for frame in jumps]
         seeds += [Seed(frame, values[frame], -1) for frame in jumps]
         tried = self._tried(jumps) if alone else []
+        # Single poses lie on few branches: one that is nearer to the one before it than to the motion is
+        # probably come to from there, and need not be followed back.
         for number, (frame, value) in enumerate(tried):
             both = np.stack([tried[max(number - 1, 0)][1], values[frame]])
             before, own = np.abs(both - value).max(axis=1, initial=0.0)
@@ -160,7 +162,10 @@ class Weaving:
         return way
 
     def _follow(self, seed: Seed) -> Asking[None]:
-        """Learn the answers of a branch in one direction, and on through those to which it falls."""
+        """Learn the answers of a branch in one direction, and on through those to which it falls.
+
+        A fall takes many iterations. Those who ask for them wait for the others, so that it is done for all.
+        """
         course, direction = self._course, seed.direction
         quick = replace(self._goal, max_iterations=min(FOLLOWING, self._goal.max_iterations))
         at, value, end = (
@@ -189,7 +194,8 @@ class Weaving:
             for number in range(count if good.all() else int(good.argmin())):
                 before, slope = slope, found.values[number] - value
                 at, value = int(frames[number]), found.values[number]
-                if np.abs(slope - before).max(initial=0.0) <= NO_JUMP:  # the same way leads back
+                # The same way leads back; after a bend it need not, where two branches meet.
+                if np.abs(slope - before).max(initial=0.0) <= NO_JUMP:
                     self._has_led(at, value, -direction)
                 if not self.learn(at, value) or self._has_led(at, value, direction):
                     return
@@ -200,7 +206,7 @@ class Weaving:
             size, closely = (size + 1, False) if good.all() else (0, True)
 
     def _has_led(self, frame: int, value: FloatArray, direction: int) -> bool:
-        """Whether the branch of an answer has been followed from there; from now on it has."""
+        """Whether it is known where the branch of an answer leads; from now on it is."""
         known = self._led.setdefault((frame, direction), [])
         if known and (np.abs(np.stack(known) - value).max(axis=1, initial=0.0) <= AGREE).any():
             return True

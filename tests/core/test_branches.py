@@ -128,10 +128,10 @@ def test_pieces_of_work_in_step_find_what_each_finds_alone() -> None:
 
     course.attempt = counted  # type: ignore[method-assign]
 
-    def walk(frame: int, steps: int) -> Asking[Array]:
-        value = cheap[frame]
+    def walk(frame: int, steps: int, more: int = 0) -> Asking[Array]:
+        value, goal = cheap[frame], replace(course.goal, max_iterations=course.goal.max_iterations + more)
         for number in range(frame + 1, frame + 1 + steps):
-            found = yield Asked(np.array([number]), value[None], course.goal)
+            found = yield Asked(np.array([number]), value[None], goal)
             value = found.values[0]
         return value
 
@@ -140,6 +140,10 @@ def test_pieces_of_work_in_step_find_what_each_finds_alone() -> None:
     calls.clear()
     together = finished(answered(course, [walk(0, 3), walk(5, 1), walk(6, 2)]))
     assert calls == [3, 2, 1]
+    assert_allclose(together, np.concatenate(alone), atol=1e-12)
+    calls.clear()
+    together = finished(answered(course, [walk(0, 3), walk(5, 1, more=1), walk(6, 2, more=1)]))
+    assert calls == [1, 1, 1, 2, 1]  # those who ask for more wait until no other asks
     assert_allclose(together, np.concatenate(alone), atol=1e-12)
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Motions woven from branches: the same from both ends, in any chunks, and never dearer than another way."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +21,10 @@ from blender_ik_addon.core import (
     solve_sequence,
     weaving,
 )
+from blender_ik_addon.core.arrays import IntArray
 from blender_ik_addon.core.continuity import Passage, spread
 from blender_ik_addon.core.course import Course
+from blender_ik_addon.core.newton import Attempt
 from blender_ik_addon.core.weaving import Weaving
 from tests.core.builders import Array, chain, planar, tip
 
@@ -56,17 +60,47 @@ def backward(problem: Problem, poses: Pose) -> SequenceSolution:
     return solve_sequence(Problem(problem.skeleton, tuple(tasks)), poses)
 
 
-# Motions with up to five changes of branch. Each was different backward before it was woven.
-@pytest.mark.parametrize(("joints", "seed"), [(3, 1), (4, 3), (5, 8)])
+# Motions with up to five changes of branch. Each was different backward before it was woven. The iterations
+# are a twentieth more than they are, and less than they were while ways were followed twice.
+@pytest.mark.parametrize(("joints", "seed", "most"), [(3, 1, 1290), (4, 3, 730), (5, 8, 2000)])
 def test_a_motion_is_the_same_backward_and_in_chunks(
-    joints: int, seed: int, monkeypatch: pytest.MonkeyPatch
+    joints: int, seed: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem, poses = wandering(joints, seed)
     forward = solve_sequence(problem, poses)
     assert forward.reached and forward.branches
-    assert_allclose(backward(problem, poses).pose.channels[::-1], forward.pose.channels, atol=1e-4)
+    assert forward.iterations.sum() <= most
     monkeypatch.setattr(sequence, "CHUNK", 16)
-    assert_allclose(solve_sequence(problem, poses).pose.channels, forward.pose.channels, atol=1e-4)
+    assert_allclose(backward(problem, poses).pose.channels[::-1], forward.pose.channels, atol=1e-4)
+
+
+def test_no_way_is_followed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    explored: list[bool] = []
+    explore, attempt = Weaving.explore, Course.attempt
+
+    def counted(self: Course, frames: IntArray, *rest: Any) -> Attempt:
+        tried.extend(frames.tolist())
+        return attempt(self, frames, *rest)
+
+    def twice(self: Weaving, jumps: Sequence[int], *, alone: bool) -> Iterator[None]:
+        yield from explore(self, jumps, alone=alone)
+        once = len(tried)
+        list(explore(self, jumps, alone=False))
+        explored.append(len(tried) == once)
+
+    monkeypatch.setattr(Course, "attempt", counted)
+    monkeypatch.setattr(Weaving, "explore", twice)
+    solve_sequence(*wandering(4, 3))
+    assert explored and all(explored)
+
+
+def test_only_what_is_taken_is_finished_but_that_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = solve_sequence(*wandering(4, 3))
+    monkeypatch.setattr(weaving, "ROUGH", 1e-3)
+    rough = solve_sequence(*wandering(4, 3))
+    assert_allclose(rough.pose.channels, exact.pose.channels, atol=1e-6)
+    assert rough.iterations.sum() < exact.iterations.sum()
 
 
 def test_the_end_that_is_begun_with_does_not_decide_on_which_side_an_elbow_bends() -> None:
