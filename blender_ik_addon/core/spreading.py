@@ -67,10 +67,14 @@ class Spreading:
         """Spread what there is; gives control back now and then."""
         jumps = self._branches.jumps()
         self.gone_over.update(first for first, _ in jumps)
-        for found in (jumps, [(frame, frame) for frame in self._snaps()]):
-            for passages in self._passages(found):
-                self._spread(*spread(self._course.values, passages))
-                yield
+        yield from self._spread_over(jumps)
+        # Only now: what has been spread is no snap any more.
+        yield from self._spread_over([(frame, frame) for frame in self._snaps()])
+
+    def _spread_over(self, jumps: Sequence[tuple[int, int]]) -> Iterator[None]:
+        for passages in self._passages(jumps):
+            self._spread(*spread(self._course.values, passages))
+            yield
 
     def _passages(self, jumps: Sequence[tuple[int, int]]) -> list[list[Passage]]:
         """The frames over which jumps are spread, those together that touch.
