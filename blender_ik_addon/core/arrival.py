@@ -54,7 +54,11 @@ class Arrival:
     @property
     def left(self) -> float:
         """The largest difference of an angle from that of the answer [rad]."""
-        away = np.abs(self.answer - self._balance.stand.values)[0]
+        return self.left_from(self._balance.stand.values)
+
+    def left_from(self, values: FloatArray) -> float:
+        """The same from elsewhere, (1, nv)."""
+        away = np.abs(self.answer - values)[0]
         return float(away[self._objective.system.rotates].max(initial=0.0))
 
     def among(self, objective: Objective) -> Arrival:

@@ -30,10 +30,10 @@ from .system import assemble
 
 BLOCK_BYTES: Final = 64e6
 """Memory that the matrices of frames solved at once may take [bytes]."""
-RESERVE: Final = 16_000_000
-"""Memory [bytes] that is asked for and given back before the work begins. Some C libraries give every large
-array back to the system and fault the next one in page by page, until one as large as this has been freed:
-that took up to half of the time of a pass."""
+RESERVE: Final = 33_000_000
+"""Memory [bytes] that is asked for and given back before the work begins, nearly the most that counts. Some C
+libraries give every large array back to the system and fault the next one in page by page, until one as large
+as this has been freed, and the heap as soon as twice as much is free: that took up to half of the time."""
 MATRICES: Final = 8
 """How many matrices of nv × nv a frame with a preferred pose takes meanwhile."""
 MOST_AT_ONCE: Final = 256

@@ -81,7 +81,7 @@ SNAP: Final = 0.1
 
 MOVING_TURN: Final = 0.1
 """Most by which an angle changes for one movement out of reach [rad]: 6 degrees."""
-RESTING_TURN: Final = 0.045
+RESTING_TURN: Final = 0.043
 """The same for one look at targets that stand still [rad]: more would be seen as a jump."""
 MOST_DEPARTURES: Final = 3
 """Most solves on the way to an answer, where bones that something else decides move with the body: what is
@@ -245,20 +245,21 @@ class Pursuit:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
-        arrival, answer = self._arrival or (None, None)
+        (arrival, answer), before = self._arrival or (None, None), self._values
         if arrival is None or answer is None or not self._rests(targets):
             self._departures = 0
             found = self._followed(targets, RESTING_TURN)
-            return found if found.final else self._departed(found)
+            return found if found.final else self._departed(found, before)
+        # Asked before the body moves: both together would be more than one look may turn it.
+        arrives = arrival.left <= RESTING_TURN
         balance = arrival.go_on(RESTING_TURN, RESTING_STEPS)
         self._balance, self._values, self._placed = balance, balance.stand.values, balance.stand.posed
-        arrives = arrival.left <= RESTING_TURN
         if arrives and not (self._moved and self._departures < MOST_DEPARTURES):
             return self._arrived(answer, balance.iterations)
         self._pose = self._system.mechanism.with_values(self._pose, self._values[0])
         errors = self._errors(balance)
         found = Pursued(self._pose, errors, balance.iterations, Status.MAX_ITERATIONS, final=False)
-        return self._departed(found) if arrives else found
+        return self._departed(found, before) if arrives else found
 
     @one_thread
     def return_to(self, targets: Sequence[FloatArray], home: Pose) -> Pursued:
@@ -280,10 +281,11 @@ class Pursuit:
         else:
             way = self._arrival[0]
         self._arrival = way, None
+        is_there = way.left <= RESTING_TURN
         balance = way.go_on(RESTING_TURN, RESTING_STEPS)
         self._balance, self._values, self._placed = balance, balance.stand.values, balance.stand.posed
         self._pose = self._system.mechanism.with_values(self._pose, self._values[0])
-        errors, is_there = self._errors(balance), way.left <= RESTING_TURN
+        errors = self._errors(balance)
         status = Status.SETTLED if is_there else Status.MAX_ITERATIONS
         if is_there:
             self._pose, self._values, self._placed = home, values, None
@@ -297,8 +299,11 @@ class Pursuit:
         here = Equilibrium(objective, self._values, strengths, SOFTNESS, last, groups=groups, margins=False)
         return Arrival(objective, here, answer, strengths, SOFTNESS, groups)
 
-    def _departed(self, found: Pursued) -> Pursued:
-        """Solve from a balanced pose, and take the answer if it is near, else begin the way there."""
+    def _departed(self, found: Pursued, before: FloatArray) -> Pursued:
+        """Solve from a balanced pose, and take the answer if it is near, else begin the way there.
+
+        Near is to where the body was before this look, (1, nv).
+        """
         assert self._balance is not None and self._placed is not None
         self._departures, self._moved = self._departures + 1, False
         objective = self._objective.on(self._system)
@@ -310,7 +315,7 @@ class Pursuit:
         # What has grown weak on the way before stays so, or it would draw the body back.
         strengths = self._strengths() if self._arrival is None else self._arrival[0].strengths
         arrival = Arrival(objective, self._balance, values, strengths, SOFTNESS, self._groups)
-        if arrival.left <= RESTING_TURN:
+        if arrival.left_from(before) <= RESTING_TURN:
             return self._arrived(answer, iterations)
         self._arrival = arrival, answer
         return replace(found, iterations=iterations, status=Status.MAX_ITERATIONS)

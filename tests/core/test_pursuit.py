@@ -302,7 +302,7 @@ def test_among_bones_that_come_to_rest_it_arrives_at_the_answer_among_them_as_th
 
 def test_among_bones_that_never_rest_it_arrives_all_the_same():
     looks, _, _ = among_what_moves(0.02, 100)
-    assert looks <= 30  # 34 where pulls grow strong again at each departure, 55 where these are not counted
+    assert looks <= 38  # 46 where pulls grow strong again at each departure, 69 where these are not counted
 
 
 def test_it_says_who_has_precedence_who_shares_and_which_limits():
