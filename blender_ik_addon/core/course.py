@@ -30,12 +30,15 @@ from .system import assemble
 
 BLOCK_BYTES: Final = 64e6
 """Memory that the matrices of frames solved at once may take [bytes]."""
-RESERVE: Final = 33_000_000
-"""Memory [bytes] that is asked for and given back before the work begins, nearly the most that counts. Some C
-libraries give every large array back to the system and fault the next one in page by page, until one as large
-as this has been freed, and the heap as soon as twice as much is free: that took up to half of the time."""
+RESERVE: Final = 16_000_000, 33_000_000
+"""Least and most memory [bytes] that is asked for and given back before the work begins; between them what a
+pass takes. Some C libraries give every large array back to the system and fault the next one in page by page,
+until one as large as this has been freed, and the heap as soon as twice as much is free: that took up to half
+of the time."""
 MATRICES: Final = 8
 """How many matrices of nv × nv a frame with a preferred pose takes meanwhile."""
+JACOBIANS, PLACES = 4, 100
+"""How many of m × nv one without takes, and how many numbers for each of its joints."""
 MOST_AT_ONCE: Final = 256
 """Frames that are solved at once in any case."""
 
@@ -63,7 +66,6 @@ class Course:
         frames = poses.frames[0]
         if problem.frames not in (None, 1, frames):
             raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
-        np.empty(RESERVE, dtype=np.uint8)
         self._poses, self.options = poses, options
         self.system = assemble(problem, poses)
         self.objective = objective_of(self.system, options)
@@ -87,10 +89,17 @@ class Course:
         """Of all attempts and searches, (F,)."""
         self.told: dict[int, tuple[Status, str]] = {}
         """Status and message of frames that were searched for."""
-        matrices = MATRICES * 8 * self.system.size**2 if self.goal.wish else 0
+        size = self.system.size
+        if self.goal.wish:
+            each = 8 * MATRICES * size**2
+            self._block = int(np.clip(BLOCK_BYTES // max(each, 1), 1, MOST_AT_ONCE))
+        else:
+            joints = len(self.system.mechanism.parents)
+            each = 8 * (JACOBIANS * len(self.objective.row_scale) * size + PLACES * joints)
+            self._block = MOST_AT_ONCE
+        np.empty(int(np.clip(each * min(frames, self._block), *RESERVE)), dtype=np.uint8)
         self._held: IntArray | None = None
         """Alternatives that attempts keep to, (1, C)."""
-        self._block = int(np.clip(BLOCK_BYTES // max(matrices, 1), 1, MOST_AT_ONCE))
 
     def attempt(
         self,

@@ -259,14 +259,18 @@ class Mechanism:
         """Which channels move each slot, (m + 1, nv)."""
         self.turns: BoolArray = np.zeros((m + 1, nv), dtype=np.bool_)
         """Which channels turn each slot, (m + 1, nv)."""
-        self.lever: IntArray = np.full((m + 1, nv), -1, dtype=np.int64)
+        hinged = bool((self.turns_with != self.parents).any())
+        self.lever: IntArray = np.full((m + 1 if hinged else 0, nv), -1, dtype=np.int64)
         """Slot at whose origin a channel moves each slot, (m + 1, nv); -1: at the point itself. A channel
-        above a joint that does not inherit rotation moves all below that joint as it moves the joint."""
+        above a joint that does not inherit rotation moves all below that joint as it moves the joint. Empty
+        where every joint turns with its parent."""
         for slot in range(1, m + 1):
             own = self.kept_of == slot - 1
             parent, turner = self.parents[slot - 1], self.turns_with[slot - 1]
             self.moves[slot] = self.moves[parent] | own
             self.turns[slot] = self.turns[turner] | (own & self.rotates)
+            if not hinged:
+                continue
             self.lever[slot] = self.lever[parent]
             if turner != parent:
                 # Its own translation is along axes that its parent turns, so it is carried like the parent's.
@@ -293,8 +297,6 @@ class Mechanism:
         while (ancestors != ARMATURE).any() and not any(level.turners is not None for level in self._levels):
             self._doublings.append(ancestors)
             ancestors = ancestors[ancestors]
-        self.moving: FloatArray = self.moves.astype(np.float64)
-        """`moves` as factors."""
         self.turning: FloatArray | None = None
         """2 where a channel turns another one, 1 where it is the same, (nv, nv); None of many channels."""
         if nv <= MUTUAL:

@@ -136,7 +136,7 @@ class PosedMechanism:
     def point_jacobian(self, anchors: IntArray, points: FloatArray) -> FloatArray:
         """∂point/∂channel of points in armature space (F, E, 3) on slots (E,): (F, E, 3, nv) [m/rad, 1]."""
         mechanism = self.mechanism
-        moves = mechanism.moving.take(anchors, axis=0)[:, None, :]
+        moves = mechanism.moves.take(anchors, axis=0)[:, None, :].astype(np.float64)
         if mechanism.has_levers:
             omega, v = np.swapaxes(self.omega, -1, -2), np.swapaxes(self.twists[:, 3:], -1, -2)
             lever = mechanism.lever[anchors]  # (E, nv)
