@@ -209,16 +209,16 @@ class SequenceJob:
     def solution(self) -> SequenceSolution:
         """The first frames, as far as they are done."""
         count, frames = self._finished, len(self._course.values)
-        statuses = [Status.REACHED] * count
-        messages = [reached_message(len(self._course.system.labels))] * count
-        for frame, (status, message) in self._course.told.items():
-            if frame < count:
-                statuses[frame], messages[frame] = status, message
+        met = Status.REACHED, reached_message(len(self._course.system.labels))
+        statuses, messages = (met[0],) * count, (met[1],) * count
+        if any(frame < count for frame in self._course.told):
+            told = (self._course.told.get(frame, met) for frame in range(count))
+            statuses, messages = zip(*told, strict=True)
         missed = any(status is not Status.REACHED for status, _ in self._course.told.values())
         return SequenceSolution(
             pose=self._course.values.pose(count),
-            statuses=tuple(statuses),
-            messages=tuple(messages),
+            statuses=statuses,
+            messages=messages,
             iterations=_first(self._course.iterations, count),
             errors=_first(self._course.errors, count),
             reached=count == frames and not missed,
