@@ -28,7 +28,7 @@ from .falling import falls
 from .lockstep import Asked, Asking, answered, finished
 from .motion import step_sizes
 from .solution import Solution
-from .weaving import Weaving, end_of
+from .weaving import MISSED, Weaving, end_of
 
 BLOCKS: Final = (2, 6, 8, 16, 32, 64, 128)
 """Frames through which a branch is followed at once, one block after the other."""
@@ -54,8 +54,6 @@ STRAIGHT: Final = 20
 """Most iterations in which a pose leads straight to that of the next frame."""
 DEARER: Final = 2.0
 """How many times as far from the preferred pose, by ½|w|² [1], a branch is that is left for another."""
-MISSED: Final = 1e6
-"""What a missed frame costs, against the same: more than any pose."""
 
 
 @dataclass(frozen=True)

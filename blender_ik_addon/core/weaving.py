@@ -45,7 +45,7 @@ TRIED: Final = (0, 4, 8, 16, 24, 32)
 a branch that from the other side nothing leads to."""
 
 MISSED: Final = 1e6
-"""What a missed frame costs, against the same: more than any pose."""
+"""What a missed frame costs, against ½|w|² of others [1]: more than any pose."""
 
 MOST: Final = 12
 """Answers to a frame that are looked for; more would cost time without end where targets are noise."""

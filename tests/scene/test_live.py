@@ -1422,12 +1422,8 @@ def test_a_number_field_that_is_cancelled_late_gives_back_every_bit(field: list[
     assert armature.poise.last_reached
 
 
-def test_a_field_gives_the_pose_back_though_an_effector_that_was_not_used_is_gone(field: list[bool]):
-    armature = arm()
-    posing.add_effector(armature, "bone.002")
-    armature.poise.effectors[1].enabled = False
-    update()
-    before, there = pose_record(armature), target(armature).location.copy()
+def pull_by_a_field(armature: Any, field: list[bool]) -> None:
+    """Drag the target out of reach by a number field, let go, and wait until the body rests."""
     field.append(True)
     target(armature).location = (0.6, 0.9, -0.4)
     update()
@@ -1435,6 +1431,15 @@ def test_a_field_gives_the_pose_back_though_an_effector_that_was_not_used_is_gon
     for _ in range(4 * MOST_LOOKS):
         if live._look_again() is None:
             break
+
+
+def test_a_field_gives_the_pose_back_though_an_effector_that_was_not_used_is_gone(field: list[bool]):
+    armature = arm()
+    posing.add_effector(armature, "bone.002")
+    armature.poise.effectors[1].enabled = False
+    update()
+    before, there = pose_record(armature), target(armature).location.copy()
+    pull_by_a_field(armature, field)
     posing.remove_effector(armature, 1)
     update()
     field.append(True)
@@ -1447,13 +1452,7 @@ def test_a_field_gives_the_pose_back_though_an_effector_that_was_not_used_is_gon
 def test_a_field_gives_no_pose_back_that_others_have_changed_since(field: list[bool]):
     armature = arm()
     before, there = pose_record(armature), target(armature).location.copy()
-    field.append(True)
-    target(armature).location = (0.6, 0.9, -0.4)
-    update()
-    field.clear()
-    for _ in range(4 * MOST_LOOKS):
-        if live._look_again() is None:
-            break
+    pull_by_a_field(armature, field)
     armature.pose.bones["bone.000"].scale = (1.1, 1.1, 1.1)
     update()
     field.append(True)
