@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, settings
 HANGS_SECONDS = 900
 """[s] A test that goes on for so long hangs. The slowest takes 20 s on a machine without other work."""
 
-# The same examples on every run and machine, so that a red test is red for everyone; nothing goes by the clock,
-# as machines are slow at times. A test that costs more per example asks for fewer with its own @settings.
+# The same examples on every run and machine, so that a red test is red for everyone; nothing goes by the
+# clock, as machines are slow at times. A test that costs more per example asks for fewer, with @settings.
 settings.register_profile(
     "poise",
     max_examples=12,
