@@ -461,10 +461,10 @@ def test_each_frame_is_solved_as_if_alone(wish: float, standing: bool, rng: np.r
         alone, held_alone, right_alone = solved(
             part, Box(box.down[[frame]], box.up[[frame]], box.radius[[frame]]), stands[[frame]]
         )
-        for name in ("change", "slope", "jacobian", "square"):
-            assert_allclose(getattr(step, name)[frame], getattr(alone, name)[0], rtol=1e-7, atol=1e-9)
-        # Where rows are nearly the same they are differences of large numbers, known no better than this.
-        assert_allclose(step.multipliers[frame], alone.multipliers[0], rtol=1e-7, atol=1e-4)
+        # Where it says that signs are not right conditions may be all but singular, and rounding decides.
+        close = 1e-9 if right_alone[0] else 1e-3
+        for name in ("change", "multipliers", "slope", "jacobian", "square"):
+            assert_allclose(getattr(step, name)[frame], getattr(alone, name)[0], rtol=1e-7, atol=close)
         assert step.newton[frame] == alone.newton[0] and signs_right[frame] == right_alone[0]
         assert_array_equal(held[frame], held_alone[0])
 
