@@ -78,7 +78,7 @@ def settings_of(armature_object: Object) -> "POISE_PG_armature":
     except AttributeError:
         if hasattr(Object, "poise"):
             raise
-        package = __package__.rpartition(".")[0]
+        package = __name__.removesuffix(".scene.properties")
         raise IKError(
             f"Poise is not registered in this Blender, so {armature_object.name!r} has no settings of it: "
             f"call {package}.register() once, before anything else of Poise"

@@ -95,7 +95,7 @@ def test_settings_survive_disabling():
         posing.recognise_roles,
         lambda rig: posing.bake(rig, [1, 2]),
         lambda rig: posing.add_effector(rig, "hand.L"),
-        lambda rig: posing.pin(rig, ["hand.L"]),
+        lambda rig: posing.pin(rig, 0),
         lambda rig: posing.switch_live(rig, True),
         lambda rig: posing.own_limits(rig, "hand.L"),
     ],
