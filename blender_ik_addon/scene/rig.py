@@ -13,8 +13,8 @@ from ..core import IKError, Pose, Problem, Skeleton, SolverOptions, forward_kine
 from ..core.arrays import FloatArray
 from ..core.options import USED_BY
 from ..core.roles.names import read_name
-from .armature import Armature, check_armature, read_armature, world_from_armature
-from .effectors import Effector, orientations, read_effectors
+from .armature import NO_SCALE, Armature, check_armature, read_armature, world_from_armature
+from .effectors import Effector, read_effectors
 from .goals import Plan, joints_of, make_goals, make_plan, measure, needs_joints, needs_origin, wanders
 from .kinds import CHOICES, KINDS
 from .limits import broken_limits
@@ -300,7 +300,7 @@ class Rig:
         """Return whether at present the mesh does not follow some control, or a bone is nowhere."""
         posed: Any = armature_object.evaluated_get(depsgraph)
         bones = np.array([posed.pose.bones[effector.bone].matrix for effector in self.effectors])
-        known = np.isfinite(bones).all() and np.isfinite(orientations(bones)).all()
+        known = np.isfinite(bones).all() and (np.linalg.norm(bones[:, :3, :3], axis=1) > NO_SCALE).all()
         return not (known and all(own.follows(posed) for own in self.carried))
 
     def _astray(self, posed: Object, bones: FloatArray) -> dict[str, str]:
