@@ -147,10 +147,11 @@ def report_of(
         for _ in range(count):
             error = next(one_by_one)
             taken[row] = error.taken
+            amount = np.inf if np.isnan(error.error) else error.error  # nan is what is not asked for
             if error.angular:
-                angles[row] = error.error
+                angles[row] = amount
             else:
-                distances[row] = error.error * reading.scale
+                distances[row] = amount * reading.scale
     within = rig.tolerances(armature_object)
     lost: list[Lost | None] = [None] * len(rig.effectors)
     if before is not None:
@@ -241,5 +242,5 @@ def _shown_errors(settings: Any, rig: Rig, report: Report | BakeReport) -> list[
     for effector, distance, angle in zip(rig.effectors, distances, angles, strict=True):
         for name, error in (("error_position", distance), ("error_rotation", angle)):
             if not np.isnan(error):
-                shown[effector.index][name] = min(float(error), MOST_SHOWN)
+                shown[effector.index][name] = float(np.float32(min(error, MOST_SHOWN)))  # as it is held
     return shown

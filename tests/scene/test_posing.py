@@ -13,9 +13,11 @@ from mathutils import Matrix, Quaternion, Vector
 
 from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
-from blender_ik_addon.scene import baking, posing
+from blender_ik_addon.core.yielding import Followed
+from blender_ik_addon.scene import baking, drag_reports, posing
 from blender_ik_addon.scene.armature import read_armature
 from blender_ik_addon.scene.goals import make_goals, measure
+from blender_ik_addon.scene.outcome import report_of
 from blender_ik_addon.scene.poses import read_pose
 from blender_ik_addon.scene.rig import Rig, solver_options
 from blender_ik_addon.scene.stage import Posed
@@ -81,6 +83,24 @@ def test_an_error_that_is_not_a_number_is_missed(kind: str):
     errors = np.array(measure(rig.effectors, make_goals(rig.effectors, stage), stage.influences, posed))
     within = rig.tolerances(armature)
     assert within.missed(*errors).all() and np.isinf(np.fmax.reduce(errors[:, 0])).all()
+
+
+def test_a_task_whose_error_is_not_a_number_is_missed_in_the_report():
+    armature = figure("hand.L")
+    armature.poise.effectors[0].kind = 'POSITION'
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    depsgraph.update()
+    rig = Rig.read(armature, depsgraph)
+    reading = rig.read_frame(armature, depsgraph)
+    error = core.TaskError("hand.L", np.nan, angular=False, reached=False)
+    report = report_of(
+        armature, rig, rig.plan([reading]), reading, [error], status=core.Status.SETTLED, iterations=1
+    )
+    assert not report.reached and report.effectors[0].why
+    firm = (error._replace(error=0.0, reached=True), error)
+    moved = Followed(reading.pose, firm, loose=(), yielding=False, iterations=0, settled=True)
+    drag = drag_reports.told(moved, [("hand.L", True)] * 2, 1.0, (1e-3, 1e-3))
+    assert not drag.dragged.reached
 
 
 @pytest.mark.parametrize("place", ["location", "rotation_euler", "scale"])
