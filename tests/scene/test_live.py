@@ -322,6 +322,10 @@ def test_the_tick_goes_where_a_bone_is_posed_by_hand_and_comes_back_with_it(solv
 def test_what_solve_says_stays_while_a_body_is_live(place: tuple[float, float, float]):
     armature = arm()
     target(armature).location = place
+    update()
+    armature.pose.bones["bone.002"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
+    update()
+    assert "posed by hand" in armature.poise.effectors[0].why
     report = posing.solve_pose(armature)
     update()
     assert armature.poise.last_message == report.summary()
