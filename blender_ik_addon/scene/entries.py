@@ -106,9 +106,9 @@ def add_effector(
     except BaseException:
         for row in range(len(effectors) - 1, index - 1, -1):
             added = effectors[row]
-            made = {added.target, *(other.target for other in added.others)} - {target, None}
+            targets = [added.target, *(other.target for other in added.others)]
             effectors.remove(row)
-            bpy.data.batch_remove(made)
+            bpy.data.batch_remove([made for made in targets if made is not None and made != target])
         pose.bones[bone_name].poise_name = known
         raise
     return index

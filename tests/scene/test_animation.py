@@ -455,8 +455,11 @@ def test_38000_keys_take_one_call_per_attribute_and_curve() -> None:
 
 
 def test_the_work_in_python_does_not_grow_with_the_frames() -> None:
-    few, many = (lines_run(full_bake(chain(38, name=str(frames)), frames)) for frames in (2, 250))
-    assert few == many
+    lines: list[int] = []
+    for frames in (2, 250):  # each in a file of its own: how many objects there are counts
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+        lines.append(lines_run(full_bake(chain(38), frames)))
+    assert lines[0] == lines[1]
 
 
 # Others that play the same slot
@@ -538,7 +541,8 @@ def test_others_that_play_the_same_slot_are_told(way: str):
         constraint.action, constraint.action_slot = animation.action, animation.action_slot
     else:
         track = other.animation_data_create().nla_tracks.new()
-        strip = track.strips.new("strip", 1, animation.action)
+        action: Any = animation.action
+        strip: Any = track.strips.new("strip", 1, action)
         strip.action_slot = animation.action_slot
     written = write_keys(obj, [1, 2], [location_keys([0.0, 1.0])])
     assert written.notes == ("the same action slot also moves other",)
