@@ -63,7 +63,7 @@ def fault(array: FloatArray) -> str:
     """What makes numbers unusable, to be said after the name of what has them."""
     if not np.isfinite(array).all():
         return "is not finite"
-    return f"has the number {np.abs(array).max():.3g}, the largest that can be solved is {LARGEST:.0e}"
+    return f"has the number {np.abs(array).max():.3g}, at most {LARGEST:.0e} can be solved: make it smaller"
 
 
 def is_whole(value: Any) -> bool:
