@@ -50,8 +50,11 @@ def pytest_sessionfinish(exitstatus: int) -> None:
 def pytest_unconfigure() -> None:
     """End the process here, when all is told, if Rigify has generated a rig in it.
 
-    The bpy module of Blender 4.5 hangs at exit after `bpy.ops.pose.rigify_generate()`, in the destructors of
-    its static variables. That is Blender's own fault: it hangs also where Poise has not been imported.
+    After `bpy.ops.pose.rigify_generate()` the bpy module of Blender 4.5 hangs at exit, also where Poise has
+    not been imported: its sound thread has not been ended, and the destructor of a static variable waits for
+    it. A handler that is left behind does the same, and so does a driver that Python has evaluated. One
+    process with all other tests was seen to hang there too, processes with some of them were not; the clock
+    in tests/conftest.py ends that.
     """
     if _status and builders.generated and bpy.app.version < (5, 0):
         sys.stdout.flush()
