@@ -7,7 +7,7 @@ import sys
 def main() -> int:
     """Enable the add-on in this process and do what the command line asks for; its exit code."""
     try:
-        import bpy  # noqa: F401
+        import bpy
     except ImportError:
         print(
             "poise: ERROR: this Python has no bpy. Use one that has it (pip install bpy), or Blender itself: "
@@ -22,6 +22,8 @@ def main() -> int:
         return cli.run(sys.argv[1:])
     finally:
         unregister()
+        # Blender 4.5 as a module does not exit where a driver that Python evaluates has been read.
+        bpy.app.driver_namespace.clear()
 
 
 def main_or_interrupted() -> int:

@@ -377,6 +377,17 @@ def test_as_a_python_module(shot: Path, tmp_path: Path):
     assert json.loads(report.read_text())["frames"] == list(range(1, 11))
 
 
+def test_as_a_python_module_it_ends_where_python_evaluates_a_driver(tmp_path: Path):
+    """Blender 4.5 as a module did not exit then."""
+    armature = figure()
+    armature.driver_add("location", 0).driver.expression = "[0, 1][0]"
+    path = tmp_path / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    command = [sys.executable, "-m", "blender_ik_addon", "solve", str(path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
+
+
 def test_a_module_that_is_interrupted_ends_with_130(tmp_path: Path):
     figure()
     bpy.context.scene.frame_end = 2000
