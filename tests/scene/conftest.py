@@ -16,7 +16,8 @@ from . import builders  # noqa: E402
 def addon() -> Iterator[None]:
     """Register the add-on for the session, and always unregister it.
 
-    A handler that is left in `bpy.app.handlers` at exit hangs the bpy module of Blender 4.5.
+    A handler that is left in `bpy.app.handlers` at exit hangs the bpy module of Blender 4.5, and so does a
+    driver that Python has evaluated, until the names that drivers know are cleared.
     """
     import blender_ik_addon
 
@@ -26,6 +27,7 @@ def addon() -> Iterator[None]:
     finally:
         builders.disable_rigify()
         blender_ik_addon.unregister()
+        bpy.app.driver_namespace.clear()
 
 
 @pytest.fixture(autouse=True)
@@ -52,9 +54,7 @@ def pytest_unconfigure() -> None:
 
     After `bpy.ops.pose.rigify_generate()` the bpy module of Blender 4.5 hangs at exit, also where Poise has
     not been imported: its sound thread has not been ended, and the destructor of a static variable waits for
-    it. A handler that is left behind does the same, and so does a driver that Python has evaluated. One
-    process with all other tests was seen to hang there too, processes with some of them were not; the clock
-    in tests/conftest.py ends that.
+    it. What else may hang there the clock in tests/conftest.py ends.
     """
     if _status and builders.generated and bpy.app.version < (5, 0):
         sys.stdout.flush()
