@@ -61,6 +61,10 @@ References, cited by their keys:
   SIAM Journal on Numerical Analysis 20(3), 1983.
 - [Anderson1965] D. G. Anderson: Iterative procedures for nonlinear integral equations, Journal of the ACM
   12(4), 1965.
+- [WitkinKass1988] A. Witkin, M. Kass: Spacetime constraints, Computer Graphics (SIGGRAPH) 22(4), 1988.
+- [GolubVanLoan] G. H. Golub, C. F. Van Loan: Matrix computations, 4th edition, 2013.
+- [HintermuellerItoKunisch2002] M. Hintermüller, K. Ito, K. Kunisch: The primal-dual active set strategy as a
+  semismooth Newton method, SIAM Journal on Optimization 13(3), 2002.
 - [WalkerNi2011] H. F. Walker, P. Ni: Anderson acceleration for fixed-point iterations, SIAM Journal on
   Numerical Analysis 49(4), 2011.
 """

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The energy of a pose, its derivatives, and the multipliers of its tasks.
+
+In scaled channels u = W q, with translations divided by the reach of the skeleton and stiff channels counting
+more [ChungChoi1994: Whitney's weighted inverse], the energy of one frame is
+
+    E(q) = Σ_k σ_k ‖r_k(q)‖_δ + ½ |u − p|²,      ‖r‖_δ = √(|r|² + δ²) − δ,
+
+r_k the residuals of priority level k (lengths divided by the reach, angles in rad, weights inside) and p the
+preferred pose. ‖·‖ is an exact penalty [NocedalWright2006 §17.2]: a level that can be met with a force of
+less than σ_k is met, one that cannot pulls with σ_k and no more. Strengths σ_0 ≫ σ_1 ≫ … are the priorities;
+δ rounds off the point of the norm and is far below any tolerance.
+
+**Multipliers.** Both a level that is met and one that is missed act on the pose by a force y_k with |y_k| ≤
+σ_k. It is estimated at each pose from the dual of the problem with linear residuals,
+
+    (J Jᵀ + D) y = r − J (u − p),      D_k = ‖r_k‖/σ_k,
+
+which gives Lagrange's multipliers where targets can be met and σ_k r_k/|r_k| at the minimum where they
+cannot. So the second derivatives have the right forces in both cases, and no state is carried from step to
+step [ChanGolubMulet1999 derive the same Hessian with y as a variable of its own]:
+
+    H = 1 + Σ_k σ_k/z_k Jᵀ (1 − sym(y rᵀ)/(σ_k z_k)) J + Σ_k y_k ∂²r_k/∂u∂u,      z_k = √(|r_k|² + δ²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray, alike
+from ..posed import PosedMechanism
+from ..rotation import nearest_euler
+from ..system import System
+
+LAST_STRENGTH: Final = 1e4
+"""σ of the last level [1]: a force that moves a joint by far more than a turn."""
+STRENGTH_RATIO: Final = 1e2
+"""σ of a level by that of the next one [1]."""
+ROUNDING_OFF: Final = 1e-6
+"""δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
+IDLE: Final = 1e-3
+"""Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
+
+HAIR: Final = 1e-9
+"""Distance from a limit [rad, m] that is none: a step that stops on it ends so far away by rounding."""
+UNWOUND: Final = 1.5
+"""Distance of an angle from the preferred one [rad] from which other angles may be nearer."""
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """How hard the levels pull."""
+
+    last: float = LAST_STRENGTH
+    """σ of the last level [1]."""
+    ratio: float = STRENGTH_RATIO
+    """σ of a level by that of the next one [1]."""
+
+    def of(self, levels: int) -> FloatArray:
+        """σ of each level, the first is the strongest, (K,)."""
+        return self.last * self.ratio ** np.arange(levels - 1, -1, -1.0)
+
+
+@dataclass(frozen=True)
+class State:
+    """Where frames are, with what the energy needs of it."""
+
+    values: FloatArray
+    """The free channels, (N, nv) [m, rad], inside the limits."""
+    posed: PosedMechanism
+    """The mechanism there."""
+    residual: FloatArray
+    """Of all levels, one above the other, scaled, (N, m)."""
+    norms: FloatArray
+    """z of each level, (N, K)."""
+    away: FloatArray
+    """u − p, (N, nv)."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The energy about a state, to second order."""
+
+    jacobian: FloatArray
+    """Of the residual by u, (N, m, nv)."""
+    gradient: FloatArray
+    """Of the energy and of what stands beside it by u, (N, nv)."""
+    hessian: FloatArray
+    """Without the posture's own 1, (N, nv, nv)."""
+    curvature: FloatArray
+    """Σ_k y_k ∂²r_k/∂u∂u, the part of it by which residuals bend, (N, nv, nv)."""
+    row_weights: FloatArray
+    """σ_k/z_k of each row, (N, m)."""
+    forces: FloatArray
+    """|y_k|, (N, K)."""
+
+
+class Energy:
+    """The energy of N frames, each on its own."""
+
+    def __init__(
+        self, system: System, values: FloatArray, *, posture: bool = True, merged: bool = False
+    ) -> None:
+        """Prepare.
+
+        Args:
+            system: The tasks on given poses.
+            values: Where the frames start, (N, nv) [m, rad]: preferred by channels that prefer nothing else.
+            posture: Whether channels prefer what the skeleton says.
+            merged: Whether all levels count as one.
+        """
+        self.system = system
+        length = system.problem.skeleton.reach
+        self.weight: FloatArray = np.sqrt(1.0 / (1.0 - system.stiffness)) / np.where(
+            system.rotates, 1.0, length
+        )
+        """W of the free channels, (nv,) [1/m, 1]."""
+        heaviest = system.heaviest_weights
+        if merged:
+            heaviest = [max(heaviest, default=1.0)] * len(heaviest)
+        scales = [
+            np.where(angular, 1.0, 1.0 / length) / most
+            for angular, most in zip(system.angular_rows, heaviest, strict=True)
+        ]
+        self.row_scale: FloatArray = np.concatenate(scales) if scales else np.zeros(0)
+        """By what the rows of the residual are multiplied, (m,)."""
+        counts = [len(scale) for scale in scales]
+        ends = np.cumsum(counts)
+        self._slices = [slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True)]
+        """Rows of each level of the system."""
+        self._levels = [slice(0, int(ends[-1]))] if merged and counts else self._slices
+        self._starts = np.array([rows.start for rows in self._levels], dtype=np.int64)
+        self.levels = len(self._levels)
+        """K."""
+        self.level_of_row: IntArray = np.repeat(
+            np.arange(self.levels), [rows.stop - rows.start for rows in self._levels]
+        )
+        """Of each row of the residual, (m,)."""
+        prefers = ~np.isnan(system.preferred) & posture
+        self.preferred: FloatArray = np.where(prefers, system.preferred, values) * self.weight
+        """p in scaled channels, (N, nv)."""
+        self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
+        """Of the posture term for each channel, (nv,) [1]."""
+        self.lower, self.upper = system.lower, system.upper
+        """Limits of the free channels, (nv,) or (N, nv) [m, rad]."""
+        self.strengths: FloatArray = np.tile(Strengths().of(self.levels), (len(values), 1))
+        """σ of each level in each frame, (N, K)."""
+
+    def select(self, frames: IntArray) -> Energy:
+        """The same for some of the frames."""
+        some = alike(self)
+        some.system = self.system.select(frames)
+        some.preferred, some.strengths = self.preferred[frames], self.strengths[frames]
+        if self.lower.ndim > 1:
+            some.lower, some.upper = self.lower[frames], self.upper[frames]
+        return some
+
+    def within(self, lower: FloatArray, upper: FloatArray) -> Energy:
+        """The same inside a further box, (N, nv) each."""
+        some = alike(self)
+        some.lower, some.upper = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
+        return some
+
+    def with_posture(self, part: float) -> Energy:
+        """The same with a posture that counts by as much of the last level's strength [1]."""
+        some = alike(self)
+        some.stiffness = self.stiffness * (part * LAST_STRENGTH)
+        return some
+
+    def with_strengths(self, strengths: Strengths) -> Energy:
+        """The same with levels that pull otherwise, none harder than here."""
+        some = alike(self)
+        some.strengths = np.minimum(strengths.of(self.levels), self.strengths)
+        return some
+
+    def strengthened(self, levels: BoolArray) -> Energy:
+        """The same with full strength for some levels, (N, K), and as it is for the others."""
+        some = alike(self)
+        some.strengths = np.where(levels, Strengths().of(self.levels), self.strengths)
+        return some
+
+    def at(self, values: FloatArray) -> State:
+        """Evaluate at values (N, nv), brought inside the limits and onto those that are a hair away."""
+        values = np.where(values <= self.lower + HAIR, self.lower, values)
+        posed = self.system.place(np.where(values >= self.upper - HAIR, self.upper, values))
+        residual = np.zeros((len(values), 0))
+        if self.levels:
+            residual = self.system.stacked_residual(posed) * self.row_scale
+        values = posed.values
+        return State(values, posed, residual, self.norms(residual), values * self.weight - self.preferred)
+
+    def unwound(self, values: FloatArray) -> FloatArray:
+        """The same poses (N, nv) with the angles that are nearest to the preferred ones, inside the limits.
+
+        A joint that turns freely has its rotation under many angles, whole turns apart and by two solutions;
+        the preferred pose would draw each to another place.
+        """
+        columns, orders = self.system.mechanism.balls
+        preferred = self.preferred / self.weight
+        if not len(columns) or not (np.abs(values - preferred)[:, columns] > UNWOUND).any():
+            return values
+        angles = nearest_euler(values[:, columns], orders, preferred[:, columns])  # (N, J, 3)
+        scale = self.weight[columns]
+        nearer = np.square((angles - preferred[:, columns]) * scale).sum(2) < np.square(
+            (values - preferred)[:, columns] * scale
+        ).sum(2)
+        inside = ((angles >= self.lower[columns]) & (angles <= self.upper[columns])).all(axis=2)
+        frames, joints = np.nonzero(nearer & inside)
+        result = np.array(values)
+        result[frames[:, None], columns[joints]] = angles[frames, joints]
+        return result
+
+    def norms(self, residual: FloatArray) -> FloatArray:
+        """Norm z of each level for residuals (N, m), (N, K) [1]."""
+        if not self.levels:
+            return np.zeros((len(residual), 0))
+        return np.sqrt(np.add.reduceat(residual * residual, self._starts, axis=1) + ROUNDING_OFF**2)
+
+    def pull(self, norms: FloatArray, strengths: FloatArray | None = None) -> FloatArray:
+        """Σ_k σ_k ‖r_k‖_δ for z (N, K), (N,); with weaker strengths if given, (N, K).
+
+        δ shrinks with the strengths, so that residuals of targets that are met have the same stiffness σ/δ.
+        """
+        strengths = self.strengths if strengths is None else strengths
+        rounding = ROUNDING_OFF * strengths / self.strengths
+        squares = (norms - ROUNDING_OFF) * (norms + ROUNDING_OFF)
+        return (strengths * (np.sqrt(squares + rounding * rounding) - rounding)).sum(axis=1)
+
+    def posture(self, away: FloatArray) -> FloatArray:
+        """Posture term ½ |u − p|² of each frame for u − p (N, nv), (N,) [1]."""
+        return 0.5 * np.einsum("nv,v,nv->n", away, self.stiffness, away)
+
+    def model(self, state: State, beside: FloatArray | None = None) -> Model:
+        """The energy about a state; `beside` is a gradient (N, nv) that other terms add to it."""
+        jacobian = self.system.stacked_jacobian(state.posed) * (self.row_scale[:, None] / self.weight)
+        z, r = state.norms[:, self.level_of_row], state.residual
+        row_weights = self.strengths[:, self.level_of_row] / z
+        gradient = self.stiffness * state.away + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
+        towards = state.away
+        if beside is not None:
+            gradient += beside
+            towards = towards + beside / self.stiffness
+        resting = self._pressed(state.values, gradient)
+        forces, sizes = self._forces(jacobian, state.residual, towards, row_weights, resting)
+        stacked = np.sqrt(row_weights)[:, :, None] * jacobian
+        hessian = stacked.swapaxes(1, 2) @ stacked
+        for level, rows in enumerate(self._levels):
+            by_force = (forces[:, None, rows] @ jacobian[:, rows])[:, 0]
+            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / state.norms[:, level] ** 2)[
+                :, None
+            ]
+            product = by_force[:, :, None] * by_residual[:, None, :]
+            hessian -= product
+            hessian -= product.swapaxes(1, 2)
+        scaled = forces * self.row_scale
+        curved = self.system.force_curvature(state.posed, [scaled[:, rows] for rows in self._slices])
+        curved /= self.weight[:, None] * self.weight
+        hessian += curved
+        return Model(jacobian, gradient, hessian, curved, row_weights, sizes)
+
+    def _pressed(self, values: FloatArray, gradient: FloatArray) -> BoolArray:
+        """Channels on a limit against which the energy presses them, (N, nv)."""
+        return ((values <= self.lower) & (gradient > 0.0)) | ((values >= self.upper) & (gradient < 0.0))
+
+    def _forces(
+        self,
+        jacobian: FloatArray,
+        residual: FloatArray,
+        towards: FloatArray,
+        row_weights: FloatArray,
+        resting: BoolArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Multipliers y of the rows, (N, m), and their length by level, (N, K)."""
+        moving = jacobian * ~resting[:, None, :]
+        gram = (moving / self.stiffness) @ moving.swapaxes(1, 2)
+        diagonal = np.einsum("nmm->nm", gram)
+        diagonal += 1.0 / row_weights
+        wanted = residual - (moving @ towards[..., None])[..., 0]
+        forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
+        sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
+        forces *= np.minimum(1.0, self.strengths / np.maximum(sizes, self.strengths))[:, self.level_of_row]
+        return forces, np.minimum(sizes, self.strengths)

@@ -1,0 +1,632 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The minimiser: Newton's method on the energy, inside the limits, for poses and for motions.
+
+Frames come in groups that are solved together: the frames of a motion, which terms over time tie together, or
+one frame alone. Many groups are worked on at once by operations on arrays, each group with its own
+acceptance.
+
+An iteration:
+
+1. **Model**: gradient and Hessian of each frame. Where a Hessian bends down its eigenvalues are taken by
+   their absolute value [DauphinEtAl2014], so that a step leads away from saddles, such as straight limbs.
+2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds
+   stay; those that would pass theirs are stopped there and the step is found again for the others.
+3. **Correction**: what the motion along the step has bent is taken back by the same matrices
+   [NocedalWright2006 §18.3], a few times: the chord method on levels that are met.
+4. **Acceptance** by one merit: the energy with strengths that are as high as the forces need (an exact
+   penalty is exact from |y| on), and no higher than σ. μ follows how well the model told the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..posed import PosedMechanism
+from .coupling import BandFactors, Coupling
+from .energy import Energy, Model, State, Strengths
+
+DAMPING: Final = (1e-3, 1e-9, 1e8)
+"""μ at the start, least and most [1]."""
+SHRINK: Final = 0.2
+"""Factor of μ after a step that the model told well [1]."""
+GROW: Final = 5.0
+"""Factor of μ after a step that was not taken [1]."""
+RAISED: Final = 1e-2
+"""Least μ after such a step [1]."""
+TRUSTED: Final = 0.3
+DOUBTED: Final = 0.7
+"""Error of the model's change, as a part of it, up to which μ shrinks and from which it grows [1]."""
+FLAT: Final = 1e-2
+"""Least curvature of a direction that bent down [1]."""
+CORRECTIONS: Final = 4
+"""Most corrections of a step."""
+BOX_ROUNDS: Final = 8
+"""How often a step is found again because channels reached their limits."""
+BOX_COUPLED: Final = 3
+"""How often the system of a motion is factorised for it."""
+KEPT: Final = 0.5
+"""Part of the promise of an uncut step that is left after channels were stopped frame by frame [1]."""
+FORCE_MARGIN: Final = (2.0, 1.0)
+"""Strengths of the merit: this many times the force, and this much more [1]."""
+FADE: Final = 0.5
+"""Part of the last merit's strengths that is kept [1]."""
+FINE: Final = 1e-3
+"""Largest change [rad] of a step that is taken without asking the merit: rounding would decide it."""
+SOFTER: Final = (Strengths(30.0, 1.0), Strengths(100.0, 10.0))
+"""Strengths before the full ones: they lead past local minima, and where all can be met they lead to the same
+pose."""
+ROUGH: Final = 1e-2
+"""Largest change of a channel [rad] at which the next strengths are taken."""
+PUSH: Final = 0.1
+"""Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """What has been found, for each frame or group."""
+
+    values: FloatArray
+    """(N, nv) [m, rad]."""
+    posed: PosedMechanism
+    """The mechanism there."""
+    energies: FloatArray
+    """Of each group, terms over time included, with the full strengths, (G,)."""
+    iterations: IntArray
+    """(G,)."""
+    settled: BoolArray
+    """Whether a group has come to rest, (G,)."""
+    cancelled: bool
+    """Whether the callback asked to stop."""
+    history: tuple[FloatArray, ...]
+    """Of one frame alone, z of each level before each iteration and at the end, (1, K) each; else nothing."""
+
+
+def minimise(
+    energy: Energy,
+    values: FloatArray,
+    *,
+    step_tolerance: float,
+    max_iterations: int,
+    max_angle: float,
+    far: bool = True,
+    coupling: Coupling | None = None,
+    callback: Callable[[int, FloatArray], bool] | None = None,
+) -> Minimum:
+    """Lower the energy from given values.
+
+    Args:
+        energy: Of N = G F frames, group by group.
+        values: Where to start, (N, nv) [m, rad].
+        step_tolerance: Largest change of a channel [rad] at which a group is at rest.
+        max_iterations: Most iterations of a group.
+        max_angle: Largest change of an angle in an iteration [rad].
+        far: Whether the minimum may be far away: soft strengths first. Not so for poses that follow.
+        coupling: What ties the F frames of a group together; None: every frame is a group.
+        callback: Called after each iteration with its number and the first frame's channels; True stops.
+    """
+    frames = 1 if coupling is None else len(coupling.shares)
+    groups = len(values) // frames
+    found = np.minimum(np.maximum(values, energy.lower), energy.upper)
+    iterations = np.zeros(groups, dtype=np.int64)
+    settled = np.full(groups, energy.system.size == 0 or not energy.levels)
+    history: list[FloatArray] = []
+    count, cancelled = 0, False
+    softer = SOFTER if far and energy.levels else ()
+    for stage in [*(energy.with_strengths(strengths) for strengths in softer), energy]:
+        active = np.flatnonzero(~settled)
+        if not len(active) or cancelled:
+            break
+        run = _Run(stage, found, frames, coupling, max_angle)
+        if len(active) < groups:
+            run.keep(active)
+        while len(active) and not cancelled:
+            if groups == frames == 1:
+                history.append(run.state.norms)
+            tolerance = step_tolerance if stage is energy else max(ROUGH, step_tolerance)
+            rest = run.iterate(tolerance, step_tolerance)
+            iterations[active] += 1
+            count += 1
+            found.reshape(groups, frames, -1)[active] = run.state.values.reshape(len(active), frames, -1)
+            cancelled = callback is not None and bool(callback(count, found[0]))
+            if stage is energy:
+                settled[active[rest & ~run.stuck]] = True
+            going = ~(rest | run.stuck | (iterations[active] >= max_iterations))
+            if not going.all():
+                active = active[going]
+                if len(active):
+                    run.keep(np.flatnonzero(going))
+    last = _Run(energy, found, frames, coupling, max_angle)
+    found = last.state.values
+    if groups == frames == 1:
+        history.append(last.state.norms)
+    return Minimum(found, last.state.posed, last.energies(), iterations, settled, cancelled, tuple(history))
+
+
+class _Run:
+    """Groups on their way at one set of strengths."""
+
+    def __init__(
+        self, energy: Energy, values: FloatArray, frames: int, coupling: Coupling | None, max_angle: float
+    ) -> None:
+        self.energy, self.frames, self.coupling, self.max_angle = energy, frames, coupling, max_angle
+        self.state = energy.at(values)
+        count = len(values)
+        self.damping = np.full(count, DAMPING[0])
+        self.merit_strengths = np.zeros((count, energy.levels))
+        self.last_step = np.zeros(count // frames)
+        self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
+        """Channels that the last step has left on a limit, (N, nv)."""
+        self.stuck: BoolArray = np.zeros(count // frames, dtype=np.bool_)
+        """Groups that nothing lowers, (G,)."""
+
+    def keep(self, groups: IntArray) -> None:
+        """Go on with some of the groups."""
+        index = self.frames_of(groups)
+        self.energy = self.energy.select(index)
+        self.state = _selected(self.energy, self.state, index)
+        self.damping, self.merit_strengths = self.damping[index], self.merit_strengths[index]
+        self.last_step, self.stuck = self.last_step[groups], self.stuck[groups]
+        self.held = self.held[index]
+
+    def frames_of(self, groups: IntArray) -> IntArray:
+        """Indices of the frames of some groups, (g F,)."""
+        return (groups[:, None] * self.frames + np.arange(self.frames)).ravel()
+
+    def by_group(self, per_frame: FloatArray) -> FloatArray:
+        """(N, ...) -> (G, F, ...)."""
+        return per_frame.reshape(len(per_frame) // self.frames, self.frames, *per_frame.shape[1:])
+
+    def energies(self) -> FloatArray:
+        """Of the groups, (G,)."""
+        return self.merit(self.state, self.energy.strengths).sum(1)
+
+    def merit(self, state: State, strengths: FloatArray, energy: Energy | None = None) -> FloatArray:
+        """Of each frame, with the terms over time, (G, F); of some groups with their own energy."""
+        energy = self.energy if energy is None else energy
+        own = self.by_group(energy.pull(state.norms, strengths) + energy.posture(state.away))
+        if self.coupling is None:
+            return own
+        away = self.by_group(state.away)
+        over_time = np.einsum("gfv,v,gfv->gf", away, energy.stiffness, self.coupling.times(away))
+        return self.coupling.shares * own + 0.5 * over_time
+
+    def iterate(self, tolerance: float, precision: float) -> BoolArray:
+        """One iteration; which groups are at rest, (G,).
+
+        Args:
+            tolerance: Largest change of a channel [rad] at which a group is at rest at these strengths.
+            precision: The same at the last ones.
+        """
+        energy, here = self.energy, self.state
+        beside = None
+        if self.coupling is not None:
+            # What the terms over time pull with, for a frame whose own energy has the weight 1.
+            by_time = self.coupling.times(self.by_group(here.away)) / self.coupling.shares[:, None]
+            beside = (by_time * energy.stiffness).reshape(here.away.shape)
+        model = energy.model(here, beside)
+        needed = FORCE_MARGIN[0] * model.forces + FORCE_MARGIN[1]
+        self.merit_strengths = np.minimum(energy.strengths, np.maximum(needed, FADE * self.merit_strengths))
+        step = _Step(self, model)
+        count = len(here.values) // self.frames
+        sizes, rest = np.zeros(count), np.zeros(count, dtype=np.bool_)
+        pending = np.arange(count)
+        while len(pending):
+            outcome = step.attempt(pending, self.damping, self.max_angle)
+            still = outcome.taken & (outcome.sizes <= tolerance)
+            taken = pending[outcome.taken & ~still]
+            rest[pending[still]] = True
+            self.damping = outcome.damping
+            if len(taken):
+                rows = self.frames_of(taken)
+                mask = np.zeros(len(here.values), dtype=np.bool_)
+                mask[rows] = True
+                inner = self.frames_of(np.flatnonzero(outcome.taken & ~still))
+                self.state = _merged(energy, self.state, mask, outcome.state, inner)
+                self.held[rows] = outcome.held[inner]
+                sizes[taken] = outcome.sizes[outcome.taken & ~still]
+            # What promises less than the precision of all channels is rounding, or the work of limits.
+            least = precision**2 * here.values.shape[1] * self.frames
+            little = ~outcome.taken & (np.abs(outcome.promised) <= least)
+            rest[pending[little]] = True
+            pending = pending[~outcome.taken & ~little]
+            hopeless = self.by_group(self.damping)[pending].max(axis=1, initial=0.0) > DAMPING[2]
+            self.stuck[pending[hopeless]] = True
+            pending = pending[~hopeless]
+        # Steps shrink at least as they have done: the next one is no larger than this.
+        following = sizes * np.minimum(1.0, sizes / np.maximum(self.last_step, 1e-300))
+        rest |= (sizes <= tolerance) | (following <= tolerance)
+        self.last_step = sizes
+        return rest
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What came of attempts at a step of some groups."""
+
+    taken: BoolArray
+    """(g,)."""
+    state: State
+    """Where the steps lead, (g F, nv)."""
+    sizes: FloatArray
+    """Largest change of a channel, (g,)."""
+    damping: FloatArray
+    """μ of all frames, (N,)."""
+    promised: FloatArray
+    """By how much the model says that the merit falls, (g,)."""
+    held: BoolArray
+    """Channels that stay on their limits for the next step, (g F, nv)."""
+
+
+class _Step:
+    """A step from one model, tried with more damping until it is taken."""
+
+    def __init__(self, run: _Run, model: Model) -> None:
+        self._run, self._model = run, model
+        energy, here = run.energy, run.state
+        self._energy, self._here = energy, here
+        frames = run.frames
+        self._frames, self._coupling = frames, run.coupling
+        n = here.values.shape[1]
+        gradient, hessian = model.gradient.copy(), model.hessian
+        diagonal = np.broadcast_to(energy.stiffness, here.values.shape).copy()
+        if self._coupling is not None:
+            shares = np.tile(self._coupling.shares, len(gradient) // frames)[:, None]
+            gradient *= shares
+            hessian *= shares[:, :, None]
+            diagonal *= shares
+        self._low = (energy.lower - here.values) * energy.weight
+        self._high = (energy.upper - here.values) * energy.weight
+        self._pressed = ((self._low >= -1e-12) & (gradient > 0.0)) | (
+            (self._high <= 1e-12) & (gradient < 0.0)
+        )
+        self._pressed |= run.held & ((self._low >= -1e-12) | (self._high <= 1e-12))
+        step = np.arange(n, dtype=np.int64)
+        hessian[:, step, step] += diagonal
+        self._gradient, self._hessian = gradient, hessian
+        if self._coupling is None:
+            self._straighten()
+        self._merit = run.merit(here, run.merit_strengths)
+        self._full = run.merit(here, energy.strengths)
+
+    def _straighten(self) -> None:
+        """Take what bends down in the Hessian of a frame by its absolute value."""
+        free = ~self._pressed
+        masked = self._hessian * (free[:, :, None] & free[:, None, :])
+        step = np.arange(free.shape[1], dtype=np.int64)
+        masked[:, step, step] += self._pressed
+        for frame in _bending_down(masked - FLAT * np.eye(len(step))):
+            self._gradient[frame] += _straighten(
+                self._hessian[frame], masked[frame], self._gradient[frame], free[frame]
+            )
+
+    def _linear(self, index: IntArray, damping: FloatArray) -> _Linear:
+        """The system of some frames."""
+        return _Linear(
+            self._hessian[index], damping[index], self._coupling, self._energy.stiffness, self._frames
+        )
+
+    def attempt(self, groups: IntArray, damping: FloatArray, max_angle: float) -> _Outcome:
+        """Try the step of some groups with the damping of all frames."""
+        run, energy, here = self._run, self._energy, self._here
+        index = run.frames_of(groups)
+        everything = len(index) == len(here.values)
+        some = energy if everything else energy.select(index)
+        low, high = self._low[index], self._high[index]
+        if self._coupling is None:
+            linear, gradient = self._linear(index, damping), self._gradient[index]
+            change, uncut, held = _boxed(linear, gradient, low, high, self._pressed[index])
+        else:
+            while True:
+                try:
+                    linear, gradient = self._linear(index, damping), self._gradient[index]
+                    change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
+                    break
+                except np.linalg.LinAlgError:
+                    # Terms over time hold up what bends down in one frame, but not here.
+                    self._straighten()
+                    damping = np.maximum(damping * GROW, DAMPING[0])
+            uncut = change
+        largest = np.abs(change).max(axis=1, initial=0.0)
+        # Frames that terms over time tie together are cut off alike: else they would be torn apart.
+        largest = np.repeat(largest.reshape(-1, self._frames).max(axis=1), self._frames)
+        short = np.minimum(1.0, max_angle / np.maximum(largest, max_angle))[:, None]
+        slope = gradient + linear.times(change)
+        wrong = held & np.where(high < -low, slope > 0.0, slope < 0.0)
+        change, uncut = change * short, uncut * short
+        jacobian, row_weights = self._model.jacobian[index], self._model.row_weights[index]
+        strengths = run.merit_strengths[index]
+        start = here.values[index]
+
+        predicted = here.residual[index] + (jacobian @ uncut[..., None])[..., 0]
+        promised = self._promised(some, index, predicted, change, strengths)
+        there = some.at(start + change / energy.weight)
+        merit = run.merit(there, strengths, some)
+        size = np.abs(change).reshape(len(groups), -1).max(axis=1)
+        live = np.ones(len(groups), dtype=np.bool_)
+        for _ in range(CORRECTIONS):
+            bent = there.residual - predicted
+            live &= np.abs(bent).reshape(len(groups), -1).max(axis=1, initial=0.0) > 1e-10
+            if not live.any():
+                break
+            fixed = held | (change <= low) | (change >= high)
+            moving = jacobian * ~fixed[:, None, :]
+            gram = (moving / energy.stiffness) @ moving.swapaxes(1, 2)
+            np.einsum("nmm->nm", gram)[...] += 1.0 / row_weights
+            forces = np.linalg.solve(gram, bent[..., None])[..., 0]
+            back = -(forces[:, None, :] @ moving)[:, 0] / energy.stiffness
+            corrected = np.minimum(np.maximum(change + back, low), high)
+            other = some.at(start + corrected / energy.weight)
+            other_merit = run.merit(other, strengths, some)
+            moved = np.abs(back).reshape(len(groups), -1).max(axis=1)
+            live &= (other_merit.sum(1) < merit.sum(1)) & (moved <= 0.5 * size)
+            if not live.any():
+                break
+            mask = np.repeat(live, self._frames)
+            there = other if live.all() else _merged(some, there, mask, other, np.flatnonzero(mask))
+            merit = np.where(live[:, None], other_merit, merit)
+            change = np.where(mask[:, None], corrected, change)
+        before = self._merit[groups]
+        # Terms over time are exact in the model; only what frames do on their own is not.
+        gained, wanted = before.sum(1) - merit.sum(1), before.sum(1) - promised.sum(1)
+        full = some.strengths
+        lower = run.merit(there, full, some).sum(1) < self._full[groups].sum(1)
+        taken = (gained > 0.0) | lower | (size <= FINE)
+        error = np.abs(merit - promised)
+        scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / self._frames
+        part = error / np.maximum(scale, 1e-300)
+        factor = np.where(part < TRUSTED, SHRINK, np.where(part < DOUBTED, 1.0, 2.0))
+        factor = np.where((size <= FINE)[:, None], SHRINK, factor)
+        old = damping[index].reshape(len(groups), self._frames)
+        worse = part >= np.minimum(DOUBTED, part.max(axis=1, keepdims=True))
+        refused = np.where(worse, np.maximum(old * GROW, RAISED), old)
+        new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
+        damping = damping.copy()
+        damping[index] = new.ravel()
+        sizes = np.abs((there.values - start) * energy.weight).reshape(len(groups), -1).max(axis=1)
+        return _Outcome(taken, there, sizes, damping, wanted, held & ~wrong)
+
+    def _promised(
+        self,
+        energy: Energy,
+        index: IntArray,
+        predicted: FloatArray,
+        change: FloatArray,
+        strengths: FloatArray,
+    ) -> FloatArray:
+        """The merit of each of some frames as the linear model of the residual has it, (g, F)."""
+        here = self._here
+        away = here.away[index] + change
+        own = energy.pull(energy.norms(predicted), strengths) + energy.posture(away)
+        # What a correction of the bent residual changes in the posture, to second order.
+        own += 0.5 * ((self._model.curvature[index] @ change[..., None])[..., 0] * change).sum(axis=1)
+        own = own.reshape(-1, self._frames)
+        if self._coupling is None:
+            return own
+        grouped = away.reshape(-1, self._frames, away.shape[1])
+        over_time = np.einsum("gfv,v,gfv->gf", grouped, energy.stiffness, self._coupling.times(grouped))
+        return self._coupling.shares * own + 0.5 * over_time
+
+
+class _Linear:
+    """The damped systems of some groups, for several right sides."""
+
+    def __init__(
+        self,
+        hessian: FloatArray,
+        damping: FloatArray,
+        coupling: Coupling | None,
+        stiffness: FloatArray,
+        frames: int,
+    ) -> None:
+        self._hessian = hessian.copy()
+        step = np.arange(hessian.shape[1], dtype=np.int64)
+        self._hessian[:, step, step] += damping[:, None]
+        if coupling is not None:
+            self._hessian[:, step, step] += (
+                np.tile(coupling.diagonal, len(hessian) // frames)[:, None] * stiffness
+            )
+        self._coupling, self._stiffness, self._frames = coupling, stiffness, frames
+        self._held: BoolArray | None = None
+        self._factors: list[BandFactors] = []
+        self._masked: FloatArray
+
+    def _hold(self, held: BoolArray) -> None:
+        """Take channels (N, nv) out of the systems."""
+        if self._held is not None and np.array_equal(held, self._held):
+            return
+        self._held = held.copy()
+        free = ~held
+        step = np.arange(held.shape[1], dtype=np.int64)
+        self._masked = self._hessian * (free[:, :, None] & free[:, None, :])
+        self._masked[:, step, step] += held
+        if self._coupling is not None:
+            self._factors = []
+            for start in range(0, len(held), self._frames):
+                moving = free[start : start + self._frames]
+                first = self._coupling.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
+                second = self._coupling.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
+                self._factors.append(BandFactors(self._masked[start : start + self._frames], first, second))
+
+    def solve(self, right: FloatArray, held: BoolArray) -> FloatArray:
+        """The solution for right sides (N, nv), 0 in the channels that are held."""
+        self._hold(held)
+        right = np.where(held, 0.0, right)
+        if self._coupling is None:
+            return np.asarray(np.linalg.solve(self._masked, right[..., None])[..., 0], dtype=np.float64)
+        parts = [
+            factors.solve(right[number * self._frames : (number + 1) * self._frames])
+            for number, factors in enumerate(self._factors)
+        ]
+        return np.concatenate(parts)
+
+    def blocks(self, rows: IntArray) -> FloatArray:
+        """The blocks of some frames, (n, nv, nv)."""
+        return self._hessian[rows]
+
+    def model(self, gradient: FloatArray, change: FloatArray) -> float:
+        """What changes (N, nv) add to the energy of all frames."""
+        return float(((gradient + 0.5 * self.times(change)) * change).sum())
+
+    def times(self, change: FloatArray) -> FloatArray:
+        """The whole matrices by changes (N, nv)."""
+        product = (self._hessian @ change[..., None])[..., 0]
+        if self._coupling is None:
+            return product
+        grouped = change.reshape(-1, self._frames, change.shape[1])
+        coupled = self._coupling.times(grouped) - self._coupling.diagonal[:, None] * grouped
+        return product + (coupled * self._stiffness).reshape(product.shape)
+
+
+def _boxed(
+    linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """The step inside the box and before it was cut off, (N, nv), and which channels are held."""
+    held, change = held.copy(), np.zeros_like(gradient)
+    uncut = change
+    for _ in range(BOX_ROUNDS):
+        right = -(gradient + linear.times(change * held)) if change.any() else -gradient
+        uncut = np.where(held, change, linear.solve(right, held))
+        outside = ((uncut < low) | (uncut > high)) & ~held
+        change = np.minimum(np.maximum(uncut, low), high)
+        if not outside.any():
+            break
+        held |= outside
+    return change, uncut, held
+
+
+def _boxed_in_time(
+    linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
+) -> tuple[FloatArray, BoolArray]:
+    """The step of motions inside the box (N, nv), and the channels that are held or stopped.
+
+    One factorisation of the whole system is enough where stopping channels frame by frame leaves most of what
+    the uncut step promises. Else the whole is solved again with these channels stopped.
+    """
+    inside = np.zeros_like(gradient)
+    for _ in range(BOX_COUPLED):
+        stopped = np.where(held, inside, 0.0)
+        right = -(gradient + linear.times(stopped)) if stopped.any() else -gradient
+        change = np.where(held, stopped, linear.solve(right, held))
+        inside, held = _stopped(linear, gradient, change, low, high, held)
+        if inside is change or linear.model(gradient, inside) <= KEPT * linear.model(gradient, change):
+            break
+    return inside, held
+
+
+def _stopped(
+    linear: _Linear,
+    gradient: FloatArray,
+    change: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    held: BoolArray,
+) -> tuple[FloatArray, BoolArray]:
+    """Changes (N, nv) brought inside the box, and the channels that are held or stopped.
+
+    Frames in which a channel would pass a limit are solved on their own, with the changes of their neighbours
+    as they are, by a primal-dual active set [HintermuellerItoKunisch2002].
+    """
+    rows = np.flatnonzero(((change < low) | (change > high)).any(axis=1))
+    if not len(rows):
+        return change, held
+    held = held.copy()
+    inside = np.minimum(np.maximum(change, low), high)
+    hessian, low, high = linear.blocks(rows), low[rows], high[rows]
+    # What neighbours do to a frame: the whole product without the frame's own block.
+    beside = linear.times(inside)[rows] - (hessian @ inside[rows][..., None])[..., 0]
+    right = -gradient[rows] - beside
+    value = change[rows]
+    at_low = held[rows] & (value <= low + 1e-12)
+    at_high = held[rows] & ~at_low
+    step = np.arange(hessian.shape[1], dtype=np.int64)
+    for number in range(BOX_ROUNDS):
+        below, above = (value < low) & ~at_low & ~at_high, (value > high) & ~at_low & ~at_high
+        open_frames = (below | above).any(axis=1)
+        if number:
+            slope = (hessian @ value[..., None])[..., 0] - right
+            loose = (at_low & (slope < 0.0)) | (at_high & (slope > 0.0))
+            open_frames |= loose.any(axis=1)
+            at_low &= ~loose
+            at_high &= ~loose
+        if not open_frames.any():
+            break
+        at_low |= below
+        at_high |= above
+        some = np.flatnonzero(open_frames)
+        stopped = at_low[some] | at_high[some]
+        value[some] = np.where(at_low[some], low[some], np.where(at_high[some], high[some], 0.0))
+        free = ~stopped
+        wanted = np.where(free, right[some] - (hessian[some] @ value[some][..., None])[..., 0], 0.0)
+        masked = hessian[some] * (free[:, :, None] & free[:, None, :])
+        masked[:, step, step] += stopped
+        value[some] += np.linalg.solve(masked, wanted[..., None])[..., 0]
+    inside[rows] = np.minimum(np.maximum(value, low), high)
+    held[rows] = at_low | at_high
+    return inside, held
+
+
+def _bending_down(matrices: FloatArray) -> list[int]:
+    """Which of symmetric matrices (N, n, n) are not positive definite."""
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        pass
+    else:
+        return []
+    found: list[int] = []
+    for number, matrix in enumerate(matrices):
+        try:
+            np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            found.append(number)
+    return found
+
+
+def _straighten(hessian: FloatArray, masked: FloatArray, gradient: FloatArray, free: BoolArray) -> FloatArray:
+    """Take the eigenvalues of a Hessian (n, n) by their absolute value, in place.
+
+    Returns:
+        What to add to the gradient, (n,), so that the step leaves a saddle on which it has no slope.
+    """
+    values, vectors = np.linalg.eigh(masked)
+    upward = np.maximum(np.abs(values), FLAT)
+    hessian[:] = (vectors * upward) @ vectors.T
+    least = int(values.argmin())
+    slope = vectors[:, least] @ np.where(free, gradient, 0.0)
+    push = PUSH * upward[least] * (1.0 if slope >= 0.0 else -1.0)
+    if values[least] < -FLAT and abs(slope) < abs(push):
+        return vectors[:, least] * (push - slope)
+    return np.zeros_like(gradient)
+
+
+def _selected(energy: Energy, state: State, index: IntArray) -> State:
+    """Some of the frames, with the energy of those frames."""
+    return State(
+        state.values[index],
+        state.posed.select(energy.system.mechanism, index),
+        state.residual[index],
+        state.norms[index],
+        state.away[index],
+    )
+
+
+def _merged(energy: Energy, state: State, mask: BoolArray, other: State, rows: IntArray) -> State:
+    """A state with some frames (mask) from `rows` of another."""
+    if mask.all() and len(rows) == len(other.values):
+        return other
+    values, residual, norms, away = (
+        a.copy() for a in (state.values, state.residual, state.norms, state.away)
+    )
+    values[mask], residual[mask], norms[mask], away[mask] = (
+        other.values[rows],
+        other.residual[rows],
+        other.norms[rows],
+        other.away[rows],
+    )
+    posed = state.posed.replaced(mask, other.posed.select(energy.system.mechanism, rows))
+    return State(values, posed, residual, norms, away)
