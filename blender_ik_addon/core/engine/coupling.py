@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ties the frames of a motion together, and the linear systems of frames, tied together or not.
+
+With d_f = u_f − p_f the terms over time are
+
+    ½ Σ_f τ²/h_f |d_{f+1} − d_f|² + ½ Σ_f (τ/2)⁴ ... |second differences|²,
+
+squared speed and acceleration of the difference from the preferred pose, so that a recording that is its own preferred
+pose stays as it is. As matrices they are T ⊗ S, T a symmetric band of three diagonals on either side over the frames
+and S the diagonal of stiffnesses. So in Newton's system the blocks beside the diagonal are diagonal matrices, and a
+block factorisation [GolubVanLoan §4.3] takes one inverse and two products for each frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray
+
+ACCELERATION: Final = 0.5
+"""Time of accelerations by that of speeds [1]."""
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """T of a motion of F frames: terms over time as a symmetric band matrix, and the share of each frame."""
+
+    shares: FloatArray
+    """Weight of each frame's own energy, (F,): its part of the time."""
+    diagonal: FloatArray
+    """T_ff, (F,)."""
+    first: FloatArray
+    """T_{f,f+1}, (F − 1,)."""
+    second: FloatArray
+    """T_{f,f+2}, (F − 2,)."""
+
+    @classmethod
+    def of(cls, times: FloatArray, smoothness: float) -> Coupling:
+        """Terms over time for frames at given times.
+
+        Args:
+            times: Rising, (F,) [s].
+            smoothness: τ [s], above 0.
+        """
+        frames = len(times)
+        steps = np.diff(times)
+        middle = np.median(steps) if len(steps) else 1.0
+        shares = np.full(frames, 0.5)
+        if frames > 1:
+            shares = 0.5 * (np.append(steps, middle) + np.insert(steps, 0, middle)) / middle
+        diagonal, first, second = np.zeros(frames), np.zeros(max(frames - 1, 0)), np.zeros(max(frames - 2, 0))
+        pull = smoothness**2 / (steps * middle)
+        diagonal[:-1] += pull
+        diagonal[1:] += pull
+        first -= pull
+        if frames > 2:
+            # Second difference by divided differences: (d2 − d1)/h2 − (d1 − d0)/h1, over the mean step.
+            before, after = 1.0 / steps[:-1], 1.0 / steps[1:]
+            weight = (ACCELERATION * smoothness) ** 4 / (0.5 * (steps[:-1] + steps[1:]) * middle)
+            a, b, c = before, -(before + after), after
+            diagonal[:-2] += weight * a * a
+            diagonal[1:-1] += weight * b * b
+            diagonal[2:] += weight * c * c
+            first[:-1] += weight * a * b
+            first[1:] += weight * b * c
+            second += weight * a * c
+        return cls(shares, diagonal, first, second)
+
+    def times(self, away: FloatArray) -> FloatArray:
+        """T applied to d (G, F, nv)."""
+        result = self.diagonal[:, None] * away
+        result[:, :-1] += self.first[:, None] * away[:, 1:]
+        result[:, 1:] += self.first[:, None] * away[:, :-1]
+        result[:, :-2] += self.second[:, None] * away[:, 2:]
+        result[:, 2:] += self.second[:, None] * away[:, :-2]
+        return result
+
+
+class BandFactors:
+    """L D Lᵀ of block matrices with two diagonal matrices beside each block, for one motion."""
+
+    def __init__(self, blocks: FloatArray, first: FloatArray, second: FloatArray) -> None:
+        """Factorise.
+
+        Args:
+            blocks: On the diagonal, (F, n, n).
+            first: Diagonals of the blocks next to them, (F − 1, n).
+            second: Of those after them, (F − 2, n).
+        """
+        frames = len(blocks)
+        self._inverse = np.empty_like(blocks)
+        self._lower = np.empty_like(blocks[1:])
+        """L_{f+1,f}."""
+        self._second = second
+        n = blocks.shape[-1]
+        inverse, lower = self._inverse, self._lower
+        step = np.arange(n)
+        for f in range(frames):
+            block = blocks[f]
+            if f:
+                beside = np.zeros((n, n))
+                beside[step, step] = first[f - 1]
+                if f > 1:
+                    beside -= second[f - 2][:, None] * lower[f - 2].T
+                lower[f - 1] = beside @ inverse[f - 1]
+                block = block - lower[f - 1] @ beside.T
+                if f > 1:
+                    block -= second[f - 2][:, None] * inverse[f - 2] * second[f - 2]
+            inverse[f] = np.linalg.inv(block)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """The solution for a right side, (F, n)."""
+        inverse, lower, second = self._inverse, self._lower, self._second
+        y = right.copy()
+        scaled = np.empty_like(y)
+        for f in range(len(y)):
+            if f:
+                y[f] -= lower[f - 1] @ y[f - 1]
+            if f > 1:
+                y[f] -= second[f - 2] * scaled[f - 2]
+            scaled[f] = inverse[f] @ y[f]
+        x = scaled
+        for f in range(len(y) - 2, -1, -1):
+            x[f] -= lower[f].T @ x[f + 1]
+            if f + 2 < len(y):
+                x[f] -= inverse[f] @ (second[f] * x[f + 2])
+        return x

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The energy of a pose, its derivatives, and the multipliers of its tasks.
+
+In scaled channels u = W q, with translations divided by the reach of the skeleton and stiff channels counting more
+[ChungChoi1994: Whitney's weighted inverse], the energy of one frame is
+
+    E(q) = Σ_k σ_k ‖r_k(q)‖_δ + ½ |u − p|²,      ‖r‖_δ = √(|r|² + δ²) − δ,
+
+r_k the residuals of priority level k (lengths divided by the reach, angles in rad, weights inside) and p the
+preferred pose. ‖·‖ is an exact penalty [NocedalWright2006 §17.2]: a level that can be met with a force of less than
+σ_k is met, one that cannot pulls with σ_k and no more. Strengths σ_0 ≫ σ_1 ≫ … are the priorities; δ rounds off the
+point of the norm and is far below any tolerance.
+
+**Multipliers.** Both a level that is met and one that is missed act on the pose by a force y_k with |y_k| ≤ σ_k. It is
+estimated at each pose from the dual of the problem with linear residuals,
+
+    (J Jᵀ + D) y = r − J (u − p),      D_k = ‖r_k‖/σ_k,
+
+which gives Lagrange's multipliers where targets can be met and σ_k r_k/|r_k| at the minimum where they cannot. So the
+second derivatives have the right forces in both cases, and no state is carried from step to step
+[ChanGolubMulet1999 derive the same Hessian with y as a variable of its own]:
+
+    H = 1 + Σ_k σ_k/z_k Jᵀ (1 − sym(y rᵀ)/(σ_k z_k)) J + Σ_k y_k ∂²r_k/∂u∂u,      z_k = √(|r_k|² + δ²).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray, alike
+from ..posed import PosedMechanism
+from ..system import System
+
+LAST_STRENGTH: Final = 1e3
+"""σ of the last level [1]: a force that moves a joint by far more than a turn."""
+STRENGTH_RATIO: Final = 1e2
+"""σ of a level by that of the next one [1]."""
+ROUNDING_OFF: Final = 1e-6
+"""δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
+IDLE: Final = 1e-3
+"""Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """How hard the levels pull."""
+
+    last: float = LAST_STRENGTH
+    ratio: float = STRENGTH_RATIO
+
+    def of(self, levels: int) -> FloatArray:
+        """σ of each level, the first is the strongest, (K,)."""
+        return self.last * self.ratio ** np.arange(levels - 1, -1, -1.0)
+
+
+@dataclass(frozen=True)
+class State:
+    """Where frames are, with what the energy needs of it."""
+
+    values: FloatArray
+    """The free channels, (N, nv) [m, rad], inside the limits."""
+    posed: PosedMechanism
+    residual: FloatArray
+    """Of all levels, one above the other, scaled, (N, m)."""
+    norms: FloatArray
+    """z of each level, (N, K)."""
+    away: FloatArray
+    """u − p, (N, nv)."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The energy about a state, to second order."""
+
+    jacobian: FloatArray
+    """Of the residual by u, (N, m, nv)."""
+    gradient: FloatArray
+    """Of the energy by u, (N, nv)."""
+    hessian: FloatArray
+    """Without the posture's own 1, (N, nv, nv)."""
+    row_weights: FloatArray
+    """σ_k/z_k of each row, (N, m)."""
+    forces: FloatArray
+    """|y_k|, (N, K)."""
+
+
+class Energy:
+    """The energy of frames, each on its own."""
+
+    def __init__(self, system: System, weight: FloatArray, row_scale: FloatArray, preferred: FloatArray) -> None:
+        """Prepare.
+
+        Args:
+            system: The tasks on given poses.
+            weight: W of the free channels, (nv,) [1/m, 1].
+            row_scale: By what the rows of the residual are multiplied, (m,).
+            preferred: p for each frame, (N or 1, nv) [m, rad].
+        """
+        self.system, self.weight, self.row_scale = system, weight, row_scale
+        counts = [len(angular) for angular in system.angular_rows]
+        self.levels = len(counts)
+        self._starts = np.cumsum([0, *counts])[:-1]
+        self.level_of_row: IntArray = np.repeat(np.arange(self.levels), counts)
+        self._level_slices = [slice(s, s + c) for s, c in zip(self._starts, counts, strict=True)]
+        self.preferred = preferred * weight
+        self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
+        self.lower, self.upper = system.lower, system.upper
+        self.strengths: FloatArray = Strengths().of(self.levels)
+
+    def select(self, frames: IntArray) -> Energy:
+        """The same for some of the frames."""
+        some = alike(self)
+        some.system = self.system.select(frames)
+        if len(self.preferred) > 1:
+            some.preferred = self.preferred[frames]
+        return some
+
+    def with_strengths(self, strengths: Strengths) -> Energy:
+        """The same with levels that pull otherwise."""
+        some = alike(self)
+        some.strengths = strengths.of(self.levels)
+        return some
+
+    def at(self, values: FloatArray) -> State:
+        """Evaluate at values (N, nv), which are brought inside the limits."""
+        posed = self.system.place(np.minimum(np.maximum(values, self.lower), self.upper))
+        residual = self.system.stacked_residual(posed) * self.row_scale
+        values = posed.values
+        return State(values, posed, residual, self.norms(residual), values * self.weight - self.preferred)
+
+    def norms(self, residual: FloatArray) -> FloatArray:
+        """z of each level for residuals (N, m), (N, K)."""
+        if not self.levels:
+            return np.zeros((len(residual), 0))
+        return np.sqrt(np.add.reduceat(residual * residual, self._starts, axis=1) + ROUNDING_OFF**2)
+
+    def pull(self, norms: FloatArray, strengths: FloatArray | None = None) -> FloatArray:
+        """Σ_k σ_k ‖r_k‖_δ for z (N, K), (N,); with other strengths if given, (N, K)."""
+        return ((self.strengths if strengths is None else strengths) * (norms - ROUNDING_OFF)).sum(axis=1)
+
+    def posture(self, away: FloatArray) -> FloatArray:
+        """½ |u − p|² (N,)."""
+        return 0.5 * np.einsum("nv,v,nv->n", away, self.stiffness, away)
+
+    def model(self, state: State, resting: BoolArray | None = None) -> Model:
+        """The energy about a state; `resting` channels, (N, nv), take no part in the estimate of the forces."""
+        jacobian = self.system.stacked_jacobian(state.posed) * (self.row_scale[:, None] / self.weight)
+        z, r = state.norms[:, self.level_of_row], state.residual
+        row_weights = self.strengths[self.level_of_row] / z
+        gradient = self.stiffness * state.away + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
+        resting = self._pressed(state.values, gradient) if resting is None else resting
+        forces, sizes = self._forces(jacobian, state, row_weights, resting)
+        stacked = np.sqrt(row_weights)[:, :, None] * jacobian
+        hessian = stacked.swapaxes(1, 2) @ stacked
+        for level, rows in enumerate(self._level_slices):
+            by_force = (forces[:, None, rows] @ jacobian[:, rows])[:, 0]
+            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / state.norms[:, level] ** 2)[:, None]
+            product = by_force[:, :, None] * by_residual[:, None, :]
+            hessian -= product
+            hessian -= product.swapaxes(1, 2)
+        scaled = forces * self.row_scale
+        curved = self.system.force_curvature(state.posed, [scaled[:, rows] for rows in self._level_slices])
+        hessian += curved / (self.weight[:, None] * self.weight)
+        return Model(jacobian, gradient, hessian, row_weights, sizes)
+
+    def _pressed(self, values: FloatArray, gradient: FloatArray) -> BoolArray:
+        """Channels on a limit against which the energy presses them, (N, nv)."""
+        return ((values <= self.lower) & (gradient > 0.0)) | ((values >= self.upper) & (gradient < 0.0))
+
+    def _forces(
+        self, jacobian: FloatArray, state: State, row_weights: FloatArray, resting: BoolArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """y (N, m) and its length by level (N, K)."""
+        moving = jacobian * ~resting[:, None, :]
+        gram = (moving / self.stiffness) @ moving.swapaxes(1, 2)
+        diagonal = np.einsum("nmm->nm", gram)
+        diagonal += 1.0 / row_weights
+        wanted = state.residual - (moving @ state.away[..., None])[..., 0]
+        forces = np.linalg.solve(gram, wanted[..., None])[..., 0]
+        sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
+        forces *= np.minimum(1.0, self.strengths / np.maximum(sizes, self.strengths))[:, self.level_of_row]
+        return forces, np.minimum(sizes, self.strengths)

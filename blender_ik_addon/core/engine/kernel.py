@@ -1,0 +1,479 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The minimiser: Newton's method on the energy, inside the limits, for poses and for motions.
+
+Frames come in groups that are solved together: the frames of a motion, which terms over time tie together, or one
+frame alone. Many groups are worked on at once by operations on arrays, each group with its own acceptance.
+
+An iteration:
+
+1. **Model**: gradient and Hessian of each frame. Where a Hessian bends down its eigenvalues are taken by their absolute
+   value [DauphinEtAl2014], so that a step leads away from saddles, such as straight limbs.
+2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds stay;
+   those that would pass theirs are stopped there and the step is found again for the others.
+3. **Correction**: what the motion along the step has bent is taken back by the same matrices [NocedalWright2006 §18.3],
+   a few times: the chord method on levels that are met.
+4. **Acceptance** by one merit: the energy with strengths that are as high as the forces need (an exact penalty is exact
+   from |y| on), and no higher than σ. μ follows how well the model told the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray, lengths
+from .coupling import BandFactors, Coupling
+from .energy import Energy, Model, State, Strengths
+
+DAMPING: Final = (1e-3, 1e-9, 1e8)
+"""μ at the start, least and most [1]."""
+SHRINK: Final = 0.2
+"""Factor of μ after a step that the model told well [1]."""
+GROW: Final = 5.0
+"""Factor of μ after a step that was not taken [1]."""
+RAISED: Final = 1e-2
+"""Least μ after such a step [1]."""
+TRUSTED: Final = 0.3
+DOUBTED: Final = 0.7
+"""Error of the model's change, as a part of it, up to which μ shrinks and from which it grows [1]."""
+FLAT: Final = 1e-2
+"""Least curvature of a direction that bent down [1]."""
+CORRECTIONS: Final = 4
+"""Most corrections of a step."""
+BOX_ROUNDS: Final = 8
+"""How often a step is found again because channels reached their limits."""
+BOX_COUPLED: Final = 3
+LOG = False
+FORCE_MARGIN: Final = (2.0, 1.0)
+"""Strengths of the merit: this many times the force, and this much more [1]."""
+FADE: Final = 0.5
+"""Part of the last merit's strengths that is kept [1]."""
+FINE: Final = 1e-3
+"""Largest change [rad] of a step that is taken without asking the merit: rounding would decide it."""
+STAGES: Final = ((Strengths(30.0, 1.0), 1e-2), (Strengths(100.0, 10.0), 1e-2), (Strengths(), None))
+"""Strengths one after the other, with the largest change [rad] at which to go on: soft ones lead past local minima,
+and where all can be met they lead to the same pose."""
+PUSH: Final = 0.1
+"""Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """What has been found, for each frame or group."""
+
+    values: FloatArray
+    """(N, nv) [m, rad]."""
+    energies: FloatArray
+    """Of each group, terms over time included, with the full strengths, (G,)."""
+    iterations: IntArray
+    """(G,)."""
+    settled: BoolArray
+    """Whether a group has come to rest, (G,)."""
+
+
+def minimise(
+    energy: Energy,
+    values: FloatArray,
+    *,
+    step_tolerance: float,
+    max_iterations: int,
+    max_angle: float,
+    coupling: Coupling | None = None,
+    callback: Callable[[int, FloatArray], bool] | None = None,
+) -> Minimum:
+    """Lower the energy from given values.
+
+    Args:
+        energy: Of N = G F frames, group by group.
+        values: Where to start, (N, nv) [m, rad].
+        step_tolerance: Largest change of a channel [rad] at which a group is at rest.
+        max_iterations: Most iterations of a group.
+        max_angle: Largest change of an angle in an iteration [rad].
+        coupling: What ties the F frames of a group together; None: every frame is a group.
+        callback: Called after each iteration with its number and the first frame's channels; True stops.
+    """
+    frames = 1 if coupling is None else len(coupling.shares)
+    groups = len(values) // frames
+    found = energy.at(values).values.copy()
+    energies, iterations = np.zeros(groups), np.zeros(groups, dtype=np.int64)
+    settled = np.full(groups, energy.system.size == 0 or energy.levels == 0 and coupling is None)
+    cancelled = False
+    count = 0
+    stages = STAGES if energy.levels else STAGES[-1:]
+    for strengths, tolerance in stages:
+        active = np.arange(groups)
+        of_stage = energy.with_strengths(strengths)
+        run = _Run(of_stage, found, frames, coupling, max_angle)
+        while len(active) and not cancelled:
+            rest = run.iterate(step_tolerance if tolerance is None else max(tolerance, step_tolerance))
+            iterations[active] += 1
+            count += 1
+            found.reshape(groups, frames, -1)[active] = run.state.values.reshape(len(active), frames, -1)
+            if callback is not None and callback(count, found[0]):
+                cancelled = True
+            if tolerance is None:
+                settled[active[rest & ~run.stuck]] = True
+                energies[active] = run.energies()
+            going = ~(rest | run.stuck | (iterations[active] >= max_iterations))
+            if not going.all():
+                active = active[going]
+                if len(active):
+                    run.keep(np.flatnonzero(going))
+        if cancelled:
+            break
+    return Minimum(found, energies, iterations, settled)
+
+
+class _Run:
+    """Groups on their way at one set of strengths."""
+
+    def __init__(
+        self, energy: Energy, values: FloatArray, frames: int, coupling: Coupling | None, max_angle: float
+    ) -> None:
+        self._energy, self._frames, self._coupling, self._max_angle = energy, frames, coupling, max_angle
+        self.state = energy.at(values)
+        count = len(values)
+        self._damping = np.full(count, DAMPING[0])
+        self._merit_strengths = np.zeros((count, energy.levels))
+        self._last_step = np.zeros(count // frames)
+        self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
+        """Channels that the last step has left on a limit, (N, nv)."""
+        self.stuck: BoolArray = np.zeros(count // frames, dtype=np.bool_)
+        """Groups that nothing lowers, (G,)."""
+
+    def keep(self, groups: IntArray) -> None:
+        """Go on with some of the groups."""
+        index = self._frames_of(groups)
+        self._energy = self._energy.select(index)
+        self.state = _selected(self._energy, self.state, index)
+        self._damping, self._merit_strengths = self._damping[index], self._merit_strengths[index]
+        self._last_step, self.stuck = self._last_step[groups], self.stuck[groups]
+        self.held = self.held[index]
+
+    def _frames_of(self, groups: IntArray) -> IntArray:
+        return (groups[:, None] * self._frames + np.arange(self._frames)).ravel()
+
+    def _by_group(self, per_frame: FloatArray) -> FloatArray:
+        """(N, ...) -> (G, F, ...)."""
+        return per_frame.reshape(-1, self._frames, *per_frame.shape[1:])
+
+    def energies(self) -> FloatArray:
+        """Of the groups, (G,)."""
+        return self._merit(self.state, np.broadcast_to(self._energy.strengths, self._merit_strengths.shape)).sum(1)
+
+    def _merit(self, state: State, strengths: FloatArray) -> FloatArray:
+        """Of each frame, with the terms over time, (G, F)."""
+        own = self._by_group(self._energy.pull(state.norms, strengths) + self._energy.posture(state.away))
+        if self._coupling is None:
+            return own
+        away = self._by_group(state.away)
+        over_time = np.einsum("gfv,v,gfv->gf", away, self._energy.stiffness, self._coupling.times(away))
+        return self._coupling.shares * own + 0.5 * over_time
+
+    def iterate(self, tolerance: float) -> BoolArray:
+        """One iteration; which groups are at rest, (G,)."""
+        energy, here = self._energy, self.state
+        model = energy.model(here)
+        needed = FORCE_MARGIN[0] * model.forces + FORCE_MARGIN[1]
+        self._merit_strengths = np.minimum(
+            energy.strengths, np.maximum(needed, FADE * self._merit_strengths)
+        )
+        step = _Step(self, model)
+        count = len(here.values) // self._frames
+        sizes, rest = np.zeros(count), np.zeros(count, dtype=np.bool_)
+        pending = np.arange(count)
+        while len(pending):
+            outcome = step.attempt(pending, self._damping, self._max_angle)
+            taken = pending[outcome.taken]
+            self._damping = outcome.damping
+            if len(taken):
+                rows = self._frames_of(taken)
+                mask = np.zeros(len(here.values), dtype=np.bool_)
+                mask[rows] = True
+                inner = self._frames_of(np.flatnonzero(outcome.taken))
+                self.state = _merged(energy, self.state, mask, outcome.state, inner)
+                self.held[rows] = outcome.held[inner]
+                sizes[taken] = outcome.sizes[outcome.taken]
+            pending = pending[~outcome.taken]
+            hopeless = self._by_group(self._damping)[pending].max(axis=1, initial=0.0) > DAMPING[2]
+            self.stuck[pending[hopeless]] = True
+            pending = pending[~hopeless]
+        # Steps shrink at least as they have done: the next one is no larger than this.
+        following = sizes * np.minimum(1.0, sizes / np.maximum(self._last_step, 1e-300))
+        if LOG: print('it', sizes[:3])
+        rest = (sizes <= tolerance) | (following <= tolerance)
+        self._last_step = sizes
+        return rest
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What came of attempts at a step of some groups."""
+
+    taken: BoolArray
+    """(g,)."""
+    state: State
+    """Where the steps lead, (g F, nv)."""
+    sizes: FloatArray
+    """Largest change of a channel, (g,)."""
+    damping: FloatArray
+    """μ of all frames, (N,)."""
+    held: BoolArray
+    """Channels that stay on their limits for the next step, (g F, nv)."""
+
+
+class _Step:
+    """A step from one model, tried with more damping until it is taken."""
+
+    def __init__(self, run: _Run, model: Model) -> None:
+        self._run, self._model = run, model
+        energy, here = run._energy, run.state
+        self._energy, self._here = energy, here
+        frames = run._frames
+        self._frames, self._coupling = frames, run._coupling
+        n = here.values.shape[1]
+        gradient, hessian = model.gradient.copy(), model.hessian
+        diagonal = np.broadcast_to(energy.stiffness, here.values.shape).copy()
+        if self._coupling is not None:
+            shares = np.tile(self._coupling.shares, len(gradient) // frames)[:, None]
+            gradient *= shares
+            hessian *= shares[:, :, None]
+            away = run._by_group(here.away)
+            gradient += (self._coupling.times(away) * energy.stiffness).reshape(gradient.shape)
+            diagonal *= shares
+        self._low = (energy.lower - here.values) * energy.weight
+        self._high = (energy.upper - here.values) * energy.weight
+        self._pressed = ((self._low >= -1e-12) & (gradient > 0.0)) | ((self._high <= 1e-12) & (gradient < 0.0))
+        self._pressed |= run.held & ((self._low >= -1e-12) | (self._high <= 1e-12))
+        step = np.arange(n)
+        hessian[:, step, step] += diagonal
+        free = ~self._pressed
+        masked = hessian * (free[:, :, None] & free[:, None, :])
+        masked[:, step, step] += self._pressed
+        for frame in _bending_down(masked):
+            gradient[frame] += _straighten(hessian[frame], masked[frame], gradient[frame], free[frame])
+        if self._coupling is not None:
+            hessian[:, step, step] += np.tile(self._coupling.diagonal, len(gradient) // frames)[:, None] * energy.stiffness
+        self._gradient, self._hessian = gradient, hessian
+        self._merit = run._merit(here, run._merit_strengths)
+
+    def attempt(self, groups: IntArray, damping: FloatArray, max_angle: float) -> _Outcome:
+        """Try the step of some groups with the damping of all frames."""
+        run, energy, here = self._run, self._energy, self._here
+        index = run._frames_of(groups)
+        everything = len(index) == len(here.values)
+        some = energy if everything else energy.select(index)
+        linear = _Linear(
+            self._hessian[index], damping[index], self._coupling, energy.stiffness, self._frames
+        )
+        gradient, low, high = self._gradient[index], self._low[index], self._high[index]
+        change, uncut, held = _boxed(linear, gradient, low, high, self._pressed[index])
+        largest = np.abs(change).max(axis=1, initial=0.0)
+        short = np.minimum(1.0, max_angle / np.maximum(largest, max_angle))[:, None]
+        slope = gradient + linear.times(change)
+        wrong = held & np.where(high < -low, slope > 0.0, slope < 0.0)
+        change, uncut = change * short, uncut * short
+        jacobian, row_weights = self._model.jacobian[index], self._model.row_weights[index]
+        strengths = run._merit_strengths[index]
+        start = here.values[index]
+
+        predicted = here.residual[index] + (jacobian @ uncut[..., None])[..., 0]
+        promised = self._promised(index, predicted, change, strengths)
+        there = some.at(start + change / energy.weight)
+        merit = run_merit(run, some, there, strengths)
+        size = np.abs(change).reshape(len(groups), -1).max(axis=1)
+        live = np.ones(len(groups), dtype=np.bool_)
+        shares = 1.0 if self._coupling is None else np.tile(self._coupling.shares, len(groups))[:, None]
+        for _ in range(CORRECTIONS):
+            bent = there.residual - predicted
+            live &= np.abs(bent).reshape(len(groups), -1).max(axis=1, initial=0.0) > 1e-10
+            if not live.any():
+                break
+            back = -linear.solve(shares * ((row_weights * bent)[:, None, :] @ jacobian)[:, 0], held)
+            corrected = np.minimum(np.maximum(change + back, low), high)
+            other = some.at(start + corrected / energy.weight)
+            other_merit = run_merit(run, some, other, strengths)
+            moved = np.abs(back).reshape(len(groups), -1).max(axis=1)
+            live &= (other_merit.sum(1) < merit.sum(1)) & (moved <= 0.5 * size)
+            if not live.any():
+                break
+            mask = np.repeat(live, self._frames)
+            there = other if live.all() else _merged(some, there, mask, other, np.flatnonzero(mask))
+            merit = np.where(live[:, None], other_merit, merit)
+            change = np.where(mask[:, None], corrected, change)
+        before = self._merit[groups]
+        # Terms over time are exact in the model; only what frames do on their own is not.
+        gained, wanted = before.sum(1) - merit.sum(1), before.sum(1) - promised.sum(1)
+        taken = (gained > 0.0) | (size <= FINE)
+        error = np.abs(merit - promised)
+        scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / self._frames
+        part = error / np.maximum(scale, 1e-300)
+        factor = np.where(part < TRUSTED, SHRINK, np.where(part < DOUBTED, 1.0, 2.0))
+        factor = np.where((size <= FINE)[:, None], SHRINK, factor)
+        old = damping[index].reshape(len(groups), self._frames)
+        worse = part >= np.minimum(DOUBTED, part.max(axis=1, keepdims=True))
+        refused = np.where(worse, np.maximum(old * GROW, RAISED), old)
+        new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
+        damping = damping.copy()
+        if LOG: print('   att', 'size', size[:2], 'before', before.sum(1)[:2], 'now', merit.sum(1)[:2], 'promised', promised.sum(1)[:2], 'taken', taken[:2], 'largest', largest.max(), 'bad frames', int((part>DOUBTED).sum()), 'mu', np.round(np.percentile(np.log10(old),[0,50,100]),1))
+        damping[index] = new.ravel()
+        sizes = np.abs((there.values - start) * energy.weight).reshape(len(groups), -1).max(axis=1)
+        return _Outcome(taken, there, sizes, damping, held & ~wrong)
+
+    def _promised(
+        self, index: IntArray, predicted: FloatArray, change: FloatArray, strengths: FloatArray
+    ) -> FloatArray:
+        """The merit of each frame as the linear model of the residual has it, (g, F)."""
+        energy, here = self._energy, self._here
+        away = here.away[index] + change
+        own = energy.pull(energy.norms(predicted), strengths) + energy.posture(away)
+        own = own.reshape(-1, self._frames)
+        if self._coupling is None:
+            return own
+        grouped = away.reshape(-1, self._frames, away.shape[1])
+        over_time = np.einsum("gfv,v,gfv->gf", grouped, energy.stiffness, self._coupling.times(grouped))
+        return self._coupling.shares * own + 0.5 * over_time
+
+
+def run_merit(run: _Run, energy: Energy, state: State, strengths: FloatArray) -> FloatArray:
+    """Of frames with an energy of their own, (g, F)."""
+    own = (energy.pull(state.norms, strengths) + energy.posture(state.away)).reshape(-1, run._frames)
+    if run._coupling is None:
+        return own
+    away = state.away.reshape(-1, run._frames, state.away.shape[1])
+    over_time = np.einsum("gfv,v,gfv->gf", away, energy.stiffness, run._coupling.times(away))
+    return run._coupling.shares * own + 0.5 * over_time
+
+
+class _Linear:
+    """The damped systems of some groups, for several right sides."""
+
+    def __init__(
+        self,
+        hessian: FloatArray,
+        damping: FloatArray,
+        coupling: Coupling | None,
+        stiffness: FloatArray,
+        frames: int,
+    ) -> None:
+        self._hessian = hessian.copy()
+        step = np.arange(hessian.shape[1])
+        self._hessian[:, step, step] += damping[:, None]
+        self._coupling, self._stiffness, self._frames = coupling, stiffness, frames
+        self._held: BoolArray | None = None
+        self._factors: list[BandFactors] = []
+        self._masked: FloatArray
+
+    def _hold(self, held: BoolArray) -> None:
+        """Take channels (N, nv) out of the systems."""
+        if self._held is not None and np.array_equal(held, self._held):
+            return
+        self._held = held.copy()
+        free = ~held
+        step = np.arange(held.shape[1])
+        self._masked = self._hessian * (free[:, :, None] & free[:, None, :])
+        self._masked[:, step, step] += held
+        if self._coupling is not None:
+            self._factors = []
+            for start in range(0, len(held), self._frames):
+                moving = free[start : start + self._frames]
+                first = self._coupling.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
+                second = self._coupling.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
+                self._factors.append(BandFactors(self._masked[start : start + self._frames], first, second))
+
+    def solve(self, right: FloatArray, held: BoolArray) -> FloatArray:
+        """The solution for right sides (N, nv), 0 in the channels that are held."""
+        self._hold(held)
+        right = np.where(held, 0.0, right)
+        if self._coupling is None:
+            return np.linalg.solve(self._masked, right[..., None])[..., 0]
+        parts = [
+            factors.solve(right[number * self._frames : (number + 1) * self._frames])
+            for number, factors in enumerate(self._factors)
+        ]
+        return np.concatenate(parts)
+
+    def times(self, change: FloatArray) -> FloatArray:
+        """The whole matrices by changes (N, nv)."""
+        product = (self._hessian @ change[..., None])[..., 0]
+        if self._coupling is None:
+            return product
+        grouped = change.reshape(-1, self._frames, change.shape[1])
+        coupled = self._coupling.times(grouped) - self._coupling.diagonal[:, None] * grouped
+        return product + (coupled * self._stiffness).reshape(product.shape)
+
+
+def _boxed(
+    linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """The step inside the box, the same before it was cut off, (N, nv), and the channels that are held or stopped."""
+    held, change = held.copy(), np.zeros_like(gradient)
+    for _ in range(BOX_ROUNDS if linear._coupling is None else BOX_COUPLED):
+        right = -(gradient + linear.times(change * held)) if change.any() else -gradient
+        uncut = np.where(held, change, linear.solve(right, held))
+        outside = ((uncut < low) | (uncut > high)) & ~held
+        change = np.minimum(np.maximum(uncut, low), high)
+        if not outside.any():
+            break
+        held |= outside
+    return change, uncut, held
+
+
+def _bending_down(matrices: FloatArray) -> list[int]:
+    """Which of symmetric matrices (N, n, n) are not positive definite."""
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        pass
+    else:
+        return []
+    found: list[int] = []
+    for number, matrix in enumerate(matrices):
+        try:
+            np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            found.append(number)
+    return found
+
+
+def _straighten(hessian: FloatArray, masked: FloatArray, gradient: FloatArray, free: BoolArray) -> FloatArray:
+    """Take the eigenvalues of a Hessian (n, n) by their absolute value, in place.
+
+    Returns:
+        What to add to the gradient, (n,), so that the step leaves a saddle on which it has no slope.
+    """
+    values, vectors = np.linalg.eigh(masked)
+    upward = np.maximum(np.abs(values), FLAT)
+    hessian[:] = (vectors * upward) @ vectors.T
+    least = int(values.argmin())
+    slope = vectors[:, least] @ np.where(free, gradient, 0.0)
+    push = PUSH * upward[least] * (1.0 if slope >= 0.0 else -1.0)
+    if values[least] < -FLAT and abs(slope) < abs(push):
+        return vectors[:, least] * (push - slope)
+    return np.zeros_like(gradient)
+
+
+def _selected(energy: Energy, state: State, index: IntArray) -> State:
+    """Some of the frames, with the energy of those frames."""
+    return State(
+        state.values[index],
+        state.posed.select(energy.system.mechanism, index),
+        state.residual[index],
+        state.norms[index],
+        state.away[index],
+    )
+
+
+def _merged(energy: Energy, state: State, mask: BoolArray, other: State, rows: IntArray) -> State:
+    """A state with some frames (mask) from `rows` of another."""
+    if mask.all() and len(rows) == len(other.values):
+        return other
+    values, residual, norms, away = (a.copy() for a in (state.values, state.residual, state.norms, state.away))
+    values[mask], residual[mask], norms[mask], away[mask] = (
+        other.values[rows], other.residual[rows], other.norms[rows], other.away[rows],
+    )
+    posed = state.posed.replaced(mask, other.posed.select(energy.system.mechanism, rows))
+    return State(values, posed, residual, norms, away)
