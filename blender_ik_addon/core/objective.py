@@ -19,11 +19,14 @@ from typing import Final
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, alike, lengths
-from .lagrange import OUTSIDE
+
 from .posed import PosedMechanism
 from .rotation import nearest_euler
 from .system import Level, System, merged
 from .tasks import Bend
+
+OUTSIDE: Final = 1e-12
+"""Way beyond a limit [1], in scaled units, that is rounding."""
 
 UNBENT: Final = 1e-3
 """Curvature [1] of channels without a preferred value, which have none: flat ground would be no end."""

@@ -43,7 +43,7 @@ class SolverOptions:
 
     method: str = "PRIORITY"
     """One of `METHODS`."""
-    max_iterations: int = 60
+    max_iterations: int = 100
     """Most iterations of one descent, at least 1; targets that cannot all be met take several descents."""
     tolerance_position: float = 1e-4
     """Error at which a place counts as reached [m], above 0."""
@@ -74,8 +74,11 @@ class SolverOptions:
     gamma: float = 0.03
     """γ of the distance to the preferred pose [KiSheen eq. 3.1], from 0, with errors in units of the reach. A
     smaller one comes nearer to it; it takes longer. The targets are met in any case."""
-    restarts: int = 2
-    """How often to start again from another pose when limits keep a target from being reached; 0: never."""
+    restarts: int = 8
+    """From how many other poses to start when a target is missed; 0: never."""
+    smoothness: float = 0.2
+    """Time over which a motion is smooth [s], from 0: frames further apart than this hardly know of each other. 0 solves
+    every frame of a motion alone."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -96,6 +99,8 @@ class SolverOptions:
             value = getattr(self, key)
             if not (isfinite(value) and value > 0.0):
                 raise IKError(f"{key} must be above 0 and finite, got {value}")
+        if not (isfinite(self.smoothness) and self.smoothness >= 0.0):
+            raise IKError(f"smoothness must be finite and not negative, got {self.smoothness}")
         if not (isfinite(self.gamma) and self.gamma >= 0.0):
             raise IKError(f"gamma must be finite and not negative, got {self.gamma}")
         if self.clamp_distance is not None and not self.clamp_distance > 0.0:

@@ -32,6 +32,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike
 from ..posed import PosedMechanism
+from ..rotation import nearest_euler
 from ..system import System
 
 LAST_STRENGTH: Final = 1e3
@@ -42,6 +43,9 @@ ROUNDING_OFF: Final = 1e-6
 """δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
+
+UNWOUND: Final = 1.5
+"""Distance of an angle from the preferred one [rad] from which other angles may be nearer."""
 
 
 @dataclass(frozen=True)
@@ -90,22 +94,41 @@ class Model:
 class Energy:
     """The energy of frames, each on its own."""
 
-    def __init__(self, system: System, weight: FloatArray, row_scale: FloatArray, preferred: FloatArray) -> None:
+    def __init__(self, system: System, values: FloatArray, *, posture: bool = True, merged: bool = False) -> None:
         """Prepare.
 
         Args:
             system: The tasks on given poses.
-            weight: W of the free channels, (nv,) [1/m, 1].
-            row_scale: By what the rows of the residual are multiplied, (m,).
-            preferred: p for each frame, (N or 1, nv) [m, rad].
+            values: Where the frames start, (N, nv) [m, rad]: preferred by channels that prefer nothing else.
+            posture: Whether channels prefer what the skeleton says.
+            merged: Whether all levels count as one.
         """
-        self.system, self.weight, self.row_scale = system, weight, row_scale
-        counts = [len(angular) for angular in system.angular_rows]
-        self.levels = len(counts)
-        self._starts = np.cumsum([0, *counts])[:-1]
-        self.level_of_row: IntArray = np.repeat(np.arange(self.levels), counts)
-        self._level_slices = [slice(s, s + c) for s, c in zip(self._starts, counts, strict=True)]
-        self.preferred = preferred * weight
+        self.system = system
+        length = system.problem.skeleton.reach
+        self.weight: FloatArray = np.sqrt(1.0 / (1.0 - system.stiffness)) / np.where(system.rotates, 1.0, length)
+        """W of the free channels, (nv,) [1/m, 1]."""
+        heaviest = system.heaviest_weights
+        if merged:
+            heaviest = [max(heaviest, default=1.0)] * len(heaviest)
+        scales = [
+            np.where(angular, 1.0, 1.0 / length) / most
+            for angular, most in zip(system.angular_rows, heaviest, strict=True)
+        ]
+        self.row_scale: FloatArray = np.concatenate(scales) if scales else np.zeros(0)
+        """By what the rows of the residual are multiplied, (m,)."""
+        counts = [len(scale) for scale in scales]
+        ends = np.cumsum(counts)
+        self._slices = [slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True)]
+        """Rows of each level of the system."""
+        self._levels = [slice(0, int(ends[-1]))] if merged and counts else self._slices
+        self._starts = np.array([rows.start for rows in self._levels], dtype=np.int64)
+        self.levels = len(self._levels)
+        self.level_of_row: IntArray = np.repeat(
+            np.arange(self.levels), [rows.stop - rows.start for rows in self._levels]
+        )
+        prefers = ~np.isnan(system.preferred) & posture
+        self.preferred: FloatArray = np.where(prefers, system.preferred, values) * self.weight
+        """p in scaled channels, (N, nv)."""
         self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
         self.lower, self.upper = system.lower, system.upper
         self.strengths: FloatArray = Strengths().of(self.levels)
@@ -114,8 +137,21 @@ class Energy:
         """The same for some of the frames."""
         some = alike(self)
         some.system = self.system.select(frames)
-        if len(self.preferred) > 1:
-            some.preferred = self.preferred[frames]
+        some.preferred = self.preferred[frames]
+        if self.lower.ndim > 1:
+            some.lower, some.upper = self.lower[frames], self.upper[frames]
+        return some
+
+    def within(self, lower: FloatArray, upper: FloatArray) -> Energy:
+        """The same inside a further box, (N, nv) each."""
+        some = alike(self)
+        some.lower, some.upper = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
+        return some
+
+    def with_posture(self, part: float) -> Energy:
+        """The same with a posture that counts by as much of the last level's strength [1]."""
+        some = alike(self)
+        some.stiffness = self.stiffness * (part * LAST_STRENGTH)
         return some
 
     def with_strengths(self, strengths: Strengths) -> Energy:
@@ -130,6 +166,27 @@ class Energy:
         residual = self.system.stacked_residual(posed) * self.row_scale
         values = posed.values
         return State(values, posed, residual, self.norms(residual), values * self.weight - self.preferred)
+
+    def unwound(self, values: FloatArray) -> FloatArray:
+        """The same poses (N, nv) with the angles that are nearest to the preferred ones, inside the limits.
+
+        A joint that turns freely has its rotation under many angles, whole turns apart and by two solutions; the
+        preferred pose would draw each to another place.
+        """
+        columns, orders = self.system.mechanism.balls
+        preferred = self.preferred / self.weight
+        if not len(columns) or not (np.abs(values - preferred)[:, columns] > UNWOUND).any():
+            return values
+        angles = nearest_euler(values[:, columns], orders, preferred[:, columns])  # (N, J, 3)
+        scale = self.weight[columns]
+        nearer = np.square((angles - preferred[:, columns]) * scale).sum(2) < np.square(
+            (values - preferred)[:, columns] * scale
+        ).sum(2)
+        inside = ((angles >= self.lower[columns]) & (angles <= self.upper[columns])).all(axis=2)
+        frames, joints = np.nonzero(nearer & inside)
+        result = np.array(values)
+        result[frames[:, None], columns[joints]] = angles[frames, joints]
+        return result
 
     def norms(self, residual: FloatArray) -> FloatArray:
         """z of each level for residuals (N, m), (N, K)."""
@@ -155,14 +212,14 @@ class Energy:
         forces, sizes = self._forces(jacobian, state, row_weights, resting)
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
-        for level, rows in enumerate(self._level_slices):
+        for level, rows in enumerate(self._levels):
             by_force = (forces[:, None, rows] @ jacobian[:, rows])[:, 0]
             by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / state.norms[:, level] ** 2)[:, None]
             product = by_force[:, :, None] * by_residual[:, None, :]
             hessian -= product
             hessian -= product.swapaxes(1, 2)
         scaled = forces * self.row_scale
-        curved = self.system.force_curvature(state.posed, [scaled[:, rows] for rows in self._level_slices])
+        curved = self.system.force_curvature(state.posed, [scaled[:, rows] for rows in self._slices])
         hessian += curved / (self.weight[:, None] * self.weight)
         return Model(jacobian, gradient, hessian, row_weights, sizes)
 

@@ -24,7 +24,8 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, lengths
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..posed import PosedMechanism
 from .coupling import BandFactors, Coupling
 from .energy import Energy, Model, State, Strengths
 
@@ -66,12 +67,18 @@ class Minimum:
 
     values: FloatArray
     """(N, nv) [m, rad]."""
+    posed: PosedMechanism
+    """The mechanism there."""
     energies: FloatArray
     """Of each group, terms over time included, with the full strengths, (G,)."""
     iterations: IntArray
     """(G,)."""
     settled: BoolArray
     """Whether a group has come to rest, (G,)."""
+    cancelled: bool
+    """Whether the callback asked to stop."""
+    history: tuple[FloatArray, ...]
+    """Of one frame alone, z of each level before each iteration and at the end, (1, K) each; else nothing."""
 
 
 def minimise(
@@ -81,6 +88,7 @@ def minimise(
     step_tolerance: float,
     max_iterations: int,
     max_angle: float,
+    far: bool = True,
     coupling: Coupling | None = None,
     callback: Callable[[int, FloatArray], bool] | None = None,
 ) -> Minimum:
@@ -92,39 +100,43 @@ def minimise(
         step_tolerance: Largest change of a channel [rad] at which a group is at rest.
         max_iterations: Most iterations of a group.
         max_angle: Largest change of an angle in an iteration [rad].
+        far: Whether the minimum may be far away: soft strengths first. Not so for poses that follow.
         coupling: What ties the F frames of a group together; None: every frame is a group.
         callback: Called after each iteration with its number and the first frame's channels; True stops.
     """
     frames = 1 if coupling is None else len(coupling.shares)
     groups = len(values) // frames
     found = energy.at(values).values.copy()
-    energies, iterations = np.zeros(groups), np.zeros(groups, dtype=np.int64)
-    settled = np.full(groups, energy.system.size == 0 or energy.levels == 0 and coupling is None)
-    cancelled = False
-    count = 0
-    stages = STAGES if energy.levels else STAGES[-1:]
-    for strengths, tolerance in stages:
-        active = np.arange(groups)
-        of_stage = energy.with_strengths(strengths)
-        run = _Run(of_stage, found, frames, coupling, max_angle)
+    iterations = np.zeros(groups, dtype=np.int64)
+    settled = np.full(groups, energy.system.size == 0 or not energy.levels)
+    history: list[FloatArray] = []
+    count, cancelled = 0, False
+    for strengths, tolerance in (STAGES if far and energy.levels else STAGES[-1:]):
+        active = np.flatnonzero(~settled)
+        if not len(active) or cancelled:
+            break
+        run = _Run(energy.with_strengths(strengths), found, frames, coupling, max_angle)
+        if len(active) < groups:
+            run.keep(active)
         while len(active) and not cancelled:
+            if groups == frames == 1:
+                history.append(run.state.norms)
             rest = run.iterate(step_tolerance if tolerance is None else max(tolerance, step_tolerance))
             iterations[active] += 1
             count += 1
             found.reshape(groups, frames, -1)[active] = run.state.values.reshape(len(active), frames, -1)
-            if callback is not None and callback(count, found[0]):
-                cancelled = True
+            cancelled = callback is not None and bool(callback(count, found[0]))
             if tolerance is None:
                 settled[active[rest & ~run.stuck]] = True
-                energies[active] = run.energies()
             going = ~(rest | run.stuck | (iterations[active] >= max_iterations))
             if not going.all():
                 active = active[going]
                 if len(active):
                     run.keep(np.flatnonzero(going))
-        if cancelled:
-            break
-    return Minimum(found, energies, iterations, settled)
+    last = _Run(energy, found, frames, coupling, max_angle)
+    if groups == frames == 1:
+        history.append(last.state.norms)
+    return Minimum(found, last.state.posed, last.energies(), iterations, settled, cancelled, tuple(history))
 
 
 class _Run:
@@ -259,6 +271,7 @@ class _Step:
             hessian[:, step, step] += np.tile(self._coupling.diagonal, len(gradient) // frames)[:, None] * energy.stiffness
         self._gradient, self._hessian = gradient, hessian
         self._merit = run._merit(here, run._merit_strengths)
+        self._full = run._merit(here, np.broadcast_to(energy.strengths, run._merit_strengths.shape))
 
     def attempt(self, groups: IntArray, damping: FloatArray, max_angle: float) -> _Outcome:
         """Try the step of some groups with the damping of all frames."""
@@ -307,7 +320,9 @@ class _Step:
         before = self._merit[groups]
         # Terms over time are exact in the model; only what frames do on their own is not.
         gained, wanted = before.sum(1) - merit.sum(1), before.sum(1) - promised.sum(1)
-        taken = (gained > 0.0) | (size <= FINE)
+        full = np.broadcast_to(energy.strengths, strengths.shape)
+        lower = run_merit(run, some, there, full).sum(1) < self._full[groups].sum(1)
+        taken = (gained > 0.0) | lower | (size <= FINE)
         error = np.abs(merit - promised)
         scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / self._frames
         part = error / np.maximum(scale, 1e-300)

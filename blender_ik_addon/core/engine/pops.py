@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Frames at which a joint turns out of proportion, as an animator sees it in the keys.
+
+A pop is a turn of a joint in its parent from one frame to the next that differs from the turns beside it: its change
+is above a bound in degrees and above three times the median change of the frames on either side.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray
+from ..rotation import matrix_from_euler
+from ..skeleton import Pose, Skeleton
+
+BOUND: Final = np.radians(3.0)
+"""Least change of a turn from frame to frame that is a pop [rad]."""
+TIMES: Final = 3.0
+"""By how many times the median change beside it is exceeded [1]."""
+BESIDE: Final = 12
+"""Frames on either side of which that is the median."""
+
+
+class Pop(NamedTuple):
+    """A joint that turns out of proportion."""
+
+    frame: int
+    """To which it turns, by position."""
+    joint: str
+    turn: float
+    """By how much [rad]."""
+
+
+def pops_of(skeleton: Skeleton, poses: Pose) -> tuple[Pop, ...]:
+    """The pops of a motion, poses with one frame axis, in the order of frames."""
+    joints = np.flatnonzero(skeleton.free[:, 3:].any(axis=1))
+    turns = _turns(matrix_from_euler(poses.rotation, skeleton.orders)[:, joints])
+    return tuple(
+        Pop(int(frame) + 1, skeleton.names[int(joints[column])], float(turns[frame, column]))
+        for frame, column in np.argwhere(_out_of_proportion(turns))
+    )
+
+
+def _turns(rotations: FloatArray) -> FloatArray:
+    """Turn from frame to frame of rotations (F, J, 3, 3), (F - 1, J) [rad]."""
+    relative = rotations[:-1].swapaxes(-1, -2) @ rotations[1:]
+    cosine = 0.5 * (np.einsum("fjaa->fj", relative) - 1.0)
+    # By sine and cosine: the cosine alone says little of small turns.
+    skew = relative - relative.swapaxes(-1, -2)
+    sine = 0.5 * np.sqrt(0.5 * np.einsum("fjab,fjab->fj", skew, skew))
+    return np.arctan2(sine, cosine)
+
+
+def _out_of_proportion(turns: FloatArray) -> BoolArray:
+    """Where a turn jumps out of those beside it, (F - 1, J)."""
+    frames = len(turns)
+    found = np.zeros(turns.shape, dtype=np.bool_)
+    if frames < 3:
+        return found
+    changes = np.abs(np.diff(turns, axis=0))  # (F - 2, J)
+    for frame in np.flatnonzero((changes > BOUND).any(axis=1)):
+        beside = np.r_[max(0, frame - BESIDE) : frame, frame + 1 : min(len(changes), frame + 1 + BESIDE)]
+        usual = np.median(changes[beside], axis=0) if len(beside) else np.zeros(turns.shape[1])
+        jumps = (changes[frame] > BOUND) & (changes[frame] > TIMES * usual)
+        # The larger of the two turns is the pop.
+        later = turns[frame + 1] >= turns[frame]
+        found[frame + 1] |= jumps & later
+        found[frame] |= jumps & ~later
+    return found
