@@ -36,6 +36,8 @@ MOVING_TURN: Final = 0.1
 """Most by which an angle changes in an update that misses a target [rad]: 6 degrees."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
+STILL: Final = 1e-4
+"""Largest change in an update [rad] of a body that rests."""
 DRAWN: Final = 1e-2
 """Part of the strength of the last level [1] with which a settling body is drawn along its way."""
 
@@ -125,9 +127,10 @@ class Follower:
         found = self._lowered(energy, self._values)
         if not self._met(found):
             found = self._lowered(self._within(energy, MOVING_TURN), self._values)
-        self._take(found.values)
         met = self._met(found)
-        status = Status.REACHED if met else Status.MAX_ITERATIONS
+        still = np.abs((found.values - self._values) * energy.weight).max(initial=0.0) <= STILL
+        self._take(found.values)
+        status = Status.REACHED if met else Status.SETTLED if still else Status.MAX_ITERATIONS
         return Followed(self._pose, self._errors(), int(found.iterations[0]), status, final=False)
 
     @one_thread

@@ -133,6 +133,7 @@ class SequenceJob:
         if problem.frames not in (None, 1, frames):
             raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
         self._poses, self._options, self._motion = poses, options, motion
+        self._skeleton = problem.skeleton
         self._system = assemble(problem, poses)
         self._start = self._system.mechanism.values(poses)
         self._values: FloatArray = self._start.copy()
@@ -246,10 +247,16 @@ class SequenceJob:
         messages = [reached_message(len(system.labels))] * count
         missed = np.flatnonzero(~reached.all(axis=1))
         if len(missed):
-            some = system.select(missed)
-            reasons = explain(some, some.place(self._values[missed]), reached[missed], merged=options.merged)
-            for frame, why in zip(missed.tolist(), reasons, strict=True):
-                rows = zip(system.labels, errors[frame].tolist(), system.angular, reached[frame].tolist(), why, strict=True)
+            reasons = explain(system, posed, reached, merged=options.merged)
+            for frame in missed.tolist():
+                rows = zip(
+                    system.labels,
+                    errors[frame].tolist(),
+                    system.angular,
+                    reached[frame].tolist(),
+                    reasons[frame],
+                    strict=True,
+                )
                 statuses[frame] = Status.SETTLED if self._settled[frame] else Status.MAX_ITERATIONS
                 tasks = tuple(TaskError(*row) for row in rows)
                 messages[frame] = result_message(statuses[frame], tasks, int(self._iterations[frame]))
@@ -263,5 +270,5 @@ class SequenceJob:
             errors=errors,
             reached=count == frames and not len(missed),
             cancelled=count < frames,
-            pops=pops_of(system.problem.skeleton, poses) if self._motion else (),
+            pops=pops_of(self._skeleton, poses) if self._motion else (),
         )

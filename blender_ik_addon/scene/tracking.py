@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import OneOf, Pose, Problem, SolverOptions, Status, Task
-from ..core.pursuit import Pursuit, pursues
+from ..core.follower import Follower, follows
 from ..core.solution import TaskError
 from ..core.tracking import Tracker
 from .changes import aim_of, same_but_for_aim
@@ -52,7 +52,7 @@ class Followed(NamedTuple):
 class Tracked:
     """A problem that is gone on with."""
 
-    tracker: Tracker | Pursuit
+    tracker: Tracker | Follower
     tasks: tuple[Task, ...]
     """Those with a weight, each of one frame."""
     plan: Plan
@@ -82,8 +82,8 @@ class Tracked:
         """
         weighty = [task for task in plan.tasks if task.weight > 0.0]
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
-        one_of = any(isinstance(task, OneOf) for task in tasks)  # a pursuit cannot choose
-        kind = Tracker if manner is Manner.SOLVING or one_of or not pursues(options) else Pursuit
+        one_of = any(isinstance(task, OneOf) for task in tasks)  # a follower cannot choose
+        kind = Tracker if manner is Manner.SOLVING or one_of or not follows(options) else Follower
         if kind is Tracker and manner is Manner.MOVING_ON:
             options = replace(options, restarts=0)
         same_kind = before is not None and isinstance(before.tracker, kind)
@@ -91,7 +91,7 @@ class Tracked:
         if before is not None and goes_on and before._stands(reading):
             return replace(before, tasks=tasks)
         problem = Problem(plan.skeleton, tasks)
-        if before is not None and goes_on and isinstance(before.tracker, Pursuit):
+        if before is not None and goes_on and isinstance(before.tracker, Follower):
             tracker = before.tracker.among(problem, reading.pose)
         else:
             tracker = kind(problem, reading.pose, options)
@@ -100,7 +100,7 @@ class Tracked:
     def follow(self, manner: Manner, home: Pose | None = None) -> Followed:
         """Go after the targets of the tasks, or step by step to a pose that is known to belong to them."""
         targets = [aim_of(task) for task in self.tasks]
-        if isinstance(self.tracker, Pursuit):
+        if isinstance(self.tracker, Follower):
             if home is not None:
                 found = self.tracker.return_to(targets, home)
             else:

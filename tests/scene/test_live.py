@@ -12,7 +12,7 @@ import pytest
 
 import blender_ik_addon
 from blender_ik_addon.core import IKError
-from blender_ik_addon.core.pursuit import MOST_LOOKS, Pursuit
+from blender_ik_addon.core.follower import Follower
 from blender_ik_addon.core.tracking import Tracker
 from blender_ik_addon.scene import fields, following, live, posing
 from blender_ik_addon.scene.answering import MOST_SOLVES
@@ -25,6 +25,9 @@ from .records import action_record, pose_record
 HALF_MILLIMETRE = 5e-4
 
 Counts = list[int]
+
+MOST_LOOKS = 16
+"""Updates in which a body with resting targets comes to rest, four times over."""
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +44,8 @@ def solves(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
         return does_and_counts
 
     monkeypatch.setattr(Tracker, "solve", counted(Tracker.solve))
-    monkeypatch.setattr(Pursuit, "follow", counted(Pursuit.follow))
-    monkeypatch.setattr(Pursuit, "arrive", counted(Pursuit.arrive))
+    monkeypatch.setattr(Follower, "follow", counted(Follower.follow))
+    monkeypatch.setattr(Follower, "arrive", counted(Follower.arrive))
     yield found
     following.forget()
 

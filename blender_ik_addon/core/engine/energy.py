@@ -163,7 +163,9 @@ class Energy:
     def at(self, values: FloatArray) -> State:
         """Evaluate at values (N, nv), which are brought inside the limits."""
         posed = self.system.place(np.minimum(np.maximum(values, self.lower), self.upper))
-        residual = self.system.stacked_residual(posed) * self.row_scale
+        residual = np.zeros((len(values), 0))
+        if self.levels:
+            residual = self.system.stacked_residual(posed) * self.row_scale
         values = posed.values
         return State(values, posed, residual, self.norms(residual), values * self.weight - self.preferred)
 

@@ -106,7 +106,7 @@ def minimise(
     """
     frames = 1 if coupling is None else len(coupling.shares)
     groups = len(values) // frames
-    found = energy.at(values).values.copy()
+    found = np.clip(values, energy.lower, energy.upper)
     iterations = np.zeros(groups, dtype=np.int64)
     settled = np.full(groups, energy.system.size == 0 or not energy.levels)
     history: list[FloatArray] = []
@@ -134,6 +134,7 @@ def minimise(
                 if len(active):
                     run.keep(np.flatnonzero(going))
     last = _Run(energy, found, frames, coupling, max_angle)
+    found = last.state.values
     if groups == frames == 1:
         history.append(last.state.norms)
     return Minimum(found, last.state.posed, last.energies(), iterations, settled, cancelled, tuple(history))
@@ -199,16 +200,18 @@ class _Run:
         pending = np.arange(count)
         while len(pending):
             outcome = step.attempt(pending, self._damping, self._max_angle)
-            taken = pending[outcome.taken]
+            still = outcome.taken & (outcome.sizes <= tolerance)
+            taken = pending[outcome.taken & ~still]
+            rest[pending[still]] = True
             self._damping = outcome.damping
             if len(taken):
                 rows = self._frames_of(taken)
                 mask = np.zeros(len(here.values), dtype=np.bool_)
                 mask[rows] = True
-                inner = self._frames_of(np.flatnonzero(outcome.taken))
+                inner = self._frames_of(np.flatnonzero(outcome.taken & ~still))
                 self.state = _merged(energy, self.state, mask, outcome.state, inner)
                 self.held[rows] = outcome.held[inner]
-                sizes[taken] = outcome.sizes[outcome.taken]
+                sizes[taken] = outcome.sizes[outcome.taken & ~still]
             pending = pending[~outcome.taken]
             hopeless = self._by_group(self._damping)[pending].max(axis=1, initial=0.0) > DAMPING[2]
             self.stuck[pending[hopeless]] = True
@@ -216,7 +219,7 @@ class _Run:
         # Steps shrink at least as they have done: the next one is no larger than this.
         following = sizes * np.minimum(1.0, sizes / np.maximum(self._last_step, 1e-300))
         if LOG: print('it', sizes[:3])
-        rest = (sizes <= tolerance) | (following <= tolerance)
+        rest |= (sizes <= tolerance) | (following <= tolerance)
         self._last_step = sizes
         return rest
 

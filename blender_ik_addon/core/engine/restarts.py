@@ -96,4 +96,4 @@ def random_starts(energy: Energy, count: int) -> FloatArray:
     room = np.where(energy.system.rotates, angle, part * energy.system.problem.skeleton.reach)
     lower = np.where(np.isfinite(energy.lower), energy.lower, np.minimum(preferred, energy.upper) - room)
     upper = np.where(np.isfinite(energy.upper), energy.upper, np.maximum(preferred, energy.lower) + room)
-    return np.random.default_rng(SEED).uniform(lower, upper, (count, len(lower)))
+    return lower + np.random.default_rng(SEED).random((count, len(lower))) * (upper - lower)
