@@ -2,7 +2,9 @@
 # Shared by the scripts beside it (source it): finds Python, makes the virtual environments under .venv/.
 #
 #   find_python 3.13                 prints the path of a working Python 3.13, or fails
-#   core_environment                 prints the python of .venv/core: numpy and the test tools, no Blender
+#   core_environment [1.26]          prints the python of .venv/core: numpy and the test tools, no Blender; or of
+#                                    .venv/core-1.26, the same with that numpy
+#   kernel_needs Haswell             prints what a processor must have to run this kernel of OpenBLAS
 #   check_environment                prints the python of .venv/check: ruff, pyright and all that they must see
 #   peers_environment                prints the python of .venv/peers: libraries that the bench compares with
 #   plot_environment                 prints the python of .venv/plot: numpy and matplotlib
@@ -118,6 +120,51 @@ install_blender_libraries() {
   fi
 }
 
+# ---------------------------------------------------------------- processors
+
+# What a processor must have to run a kernel of OpenBLAS, as /proc/cpuinfo calls it. On one that has it not numpy dies.
+kernel_needs() {
+  case $1 in
+    Prescott) echo pni ;;
+    Nehalem) echo pni ssse3 sse4_1 sse4_2 ;;
+    Sandybridge) echo avx ;;
+    Haswell | Zen) echo avx2 fma ;;
+    SkylakeX) echo avx2 fma avx512f avx512cd avx512bw avx512dq avx512vl ;;
+    *) die "there is no kernel '$1' here; there are Prescott, Nehalem, Sandybridge, Haswell, Zen and SkylakeX." ;;
+  esac
+}
+
+# kernel_missing NAME [CPUINFO]: what this machine's processor has not of what the kernel needs; nothing if it runs.
+kernel_missing() {
+  local needs has need missing=()
+  needs=$(kernel_needs "$1")
+  has=$(sed -n 's/^flags\s*://p;T;q' "${2-/proc/cpuinfo}" 2>/dev/null || true)
+  for need in $needs; do
+    [[ " $has " == *" $need "* ]] || missing+=("$need")
+  done
+  ((!${#missing[@]})) || join "${missing[@]}"
+}
+
+# kernel_settings NAME PYTHON: settings of the environment under which numpy computes as on a processor of that kind:
+# the kernel, and none of the instructions that came later in numpy's own loops.
+kernel_settings() {
+  local later
+  case $1 in
+    Prescott | Nehalem) later='AVX|F16C|FMA|X86_V[34]' ;;
+    Sandybridge) later='AVX2|AVX512|F16C|FMA|X86_V[34]' ;;
+    Haswell | Zen) later='AVX512|X86_V4' ;;
+    *) later='AVX512_(CLX|CNL|ICL|SPR)' ;;
+  esac
+  echo "OPENBLAS_CORETYPE=$1"
+  "$2" - "$later" <<'PYTHON'
+import re, sys, warnings
+import numpy
+warnings.simplefilter("ignore")
+found = numpy.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+print("NPY_DISABLE_CPU_FEATURES=" + " ".join(name for name in found if re.match(sys.argv[1], name)))
+PYTHON
+}
+
 # ---------------------------------------------------------------- environments
 
 # make_environment NAME PYTHON PINS...: prints the python of .venv/NAME, made anew if its pins changed.
@@ -155,10 +202,24 @@ newest_python() {
   find_python 3.13 || find_python 3.11 || die "Python 3.13 or 3.11 is needed, and neither was found."
 }
 
+# The Python that a numpy other than the newest wants.
+numpy_python() {
+  case $1 in
+    1.26) echo 3.11 ;;
+    *) die "numpy '$1' is not known here; known is 1.26, the oldest. Without a number it is the newest." ;;
+  esac
+}
+
 core_environment() {
-  local python
-  python=$(newest_python)
-  make_environment core "$python" core.txt tests.txt
+  local numpy=${1-} wanted python
+  if [[ -z $numpy ]]; then
+    python=$(newest_python)
+    make_environment core "$python" core.txt tests.txt
+  else
+    wanted=$(numpy_python "$numpy")
+    python=$(find_python "$wanted") || die "numpy $numpy is tested with Python $wanted, and none was found."
+    make_environment "core-$numpy" "$python" "core-$numpy.txt" tests.txt
+  fi
 }
 
 check_environment() {

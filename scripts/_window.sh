@@ -2,8 +2,7 @@
 # Shared by the scripts beside it (source it after _environment.sh): a Blender window and what drives it.
 #
 #   window_setup                     finds or makes it and says in one line which; fails, saying why, where it cannot
-#   window_run COMMAND [ARGUMENT]... runs a command there, in the repository, after window_setup; for WINDOW_SECONDS
-#                                    at most, if that is set
+#   window_run COMMAND [ARGUMENT]... runs a command there, in the repository, after window_setup
 #   window_blender                   prints which Blender that is
 #
 # In this order: programs that are installed; Debian's packages for this machine, where its Blender is new enough;
@@ -176,13 +175,12 @@ window_run() {
     variables+=("$name=${!name}")
   done
   if [[ $window_kind == machine ]]; then
-    (cd "$ROOT" && timeout --foreground --kill-after=10 "${WINDOW_SECONDS:-0}" "$@")
+    (cd "$ROOT" && "$@")
     return
   fi
   mkdir -p "$WINDOW_ROOT/poise"
   # Mounts are seen inside only, and are gone with the last process there.
-  timeout --foreground --kill-after=10 "${WINDOW_SECONDS:-0}" \
-    unshare --mount --pid --fork --kill-child --net --propagation private bash -c '
+  unshare --mount --pid --fork --kill-child --net --propagation private bash -c '
     set -e
     root=$1 repository=$2
     shift 2

@@ -3,6 +3,7 @@
 
 import faulthandler
 import os
+import signal
 from pathlib import Path
 
 # Before numpy is loaded: the matrices here are small, and on a machine with other work threads that wait
@@ -11,21 +12,42 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# The same examples on every run and machine, so that a red test is red for everyone; no deadline, as machines
-# are slow at times. A test that costs more per example asks for fewer with its own @settings.
-settings.register_profile("poise", max_examples=12, derandomize=True, deadline=None, database=None)
+HANGS_SECONDS = 900
+"""[s] A test that goes on for so long hangs. The slowest takes 20 s on a machine without other work."""
+
+# The same examples on every run and machine, so that a red test is red for everyone; nothing goes by the
+# clock, as machines are slow at times. A test that costs more per example asks for fewer, with @settings.
+settings.register_profile(
+    "poise",
+    max_examples=12,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("poise")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """When a run hangs, print its stacks.
+    """When the process hangs, print its stacks and end it: in a test, but also at exit.
 
-    Pytest's own watch starts a thread for each test, which takes longer than most of the tests.
+    The system's alarm clock also ends what never comes back from Blender or numpy, and costs a test next to
+    nothing; pytest's own watch starts a thread for each.
     """
     # Nothing is captured yet; later file descriptor 2 is.
-    faulthandler.dump_traceback_later(240.0, file=os.dup(2))
+    faulthandler.register(signal.SIGALRM, file=os.dup(2), chain=True)
+
+
+def pytest_collectstart() -> None:
+    """Wind up the clock; where tests run in several processes, not in the one that only hands them out."""
+    signal.alarm(HANGS_SECONDS)
+
+
+def pytest_runtest_setup() -> None:
+    """Wind up the clock again: something goes on."""
+    signal.alarm(HANGS_SECONDS)
 
 
 @pytest.fixture

@@ -86,8 +86,8 @@ def add_effector(
     if target is not None:
         check_independence(bone_name, target, armature_object)
     prepare_override(armature_object)  # an autosave asks no handler
-    note_name(armature_object, bone_name)
     effectors = settings_of(armature_object).effectors
+    note_name(armature_object, bone_name)
     name = free_name(effectors, bone_name)
     last = max((entry.priority for entry in effectors), default=0)
     entry: Any = effectors.add()

@@ -21,6 +21,7 @@ from ..core.euler import EULER_ORDERS, order_index
 from ..core.movements import COMFORTABLE
 from .joint_properties import STIFFEST, POISE_PG_joint
 from .naming import note_name
+from .properties import settings_of
 from .reports import counted, sentences
 
 if TYPE_CHECKING:
@@ -292,7 +293,7 @@ def keeps_inside(bone: "PoseBone", constraint: "Constraint", entry: POISE_PG_joi
 
 def entry_for(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
     """Return the entry of a bone, a new one where there is none."""
-    entries: Any = armature_object.poise.joints  # pyright: ignore[reportAttributeAccessIssue]
+    entries: Any = settings_of(armature_object).joints
     for entry in entries:
         if entry.name == bone_name:
             return entry
@@ -338,7 +339,7 @@ def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None)
         armature_object: The armature object.
         bones: Names of bones; all by default.
     """
-    entries: Any = armature_object.poise.joints  # pyright: ignore[reportAttributeAccessIssue]
+    entries: Any = settings_of(armature_object).joints
     wanted = None if bones is None else set(bones)
     rows = [row for row, entry in enumerate(entries) if wanted is None or entry.name in wanted]
     for row in reversed(rows):

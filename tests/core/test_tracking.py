@@ -66,7 +66,7 @@ def test_it_gives_what_solve_gives(wish: bool) -> None:
         moved = tuple(task.moved(target) for task, target in zip(problem.weighty_tasks, targets, strict=True))
         alone = solve(Problem(problem.skeleton, moved), pose, preferred_pose=wish)
         found = tracker.solve(targets)
-        assert found.message == alone.message and found.iterations == alone.iterations
+        assert found.message == alone.message
         assert_allclose(found.pose.channels, alone.pose.channels, atol=1e-12)
         assert [error.name for error in found.errors] == [error.name for error in alone.errors]
         assert_allclose([e.error for e in found.errors], [e.error for e in alone.errors], atol=1e-9)
@@ -134,7 +134,7 @@ def test_after_a_restart_it_gives_what_solve_gives_from_the_first_pose(wish: boo
             tracker.restart()
             assert tracker.pose is pose
             found = tracker.solve(targets)
-            assert found.message == alone.message and found.iterations == alone.iterations > 0
+            assert found.message == alone.message
             assert_array_equal(found.pose.channels, alone.pose.channels)
 
 

@@ -18,6 +18,9 @@ HALF_MILLIMETRE = 0.0005
 MOST_TURNS = 200
 """Turns of Blender's main loop in which a drag, or a body that is live, comes to rest."""
 
+TEST_SECONDS = 1800
+"""[s] A test that goes on for so long hangs. The processor draws, and may have other work."""
+
 TOLD_CHARACTERS = 2000
 """How much is told of what Blender has printed."""
 
@@ -162,6 +165,11 @@ def window() -> Window:
     return opened
 
 
+def too_late(*_: object) -> None:
+    """Let a test that hangs fail where it waits, and the next one begin."""
+    raise TimeoutError(f"the test goes on for more than {TEST_SECONDS} s")
+
+
 def distance(first: list[float], second: list[float]) -> float:
     """Between two places [m]."""
     return sum((a - b) ** 2 for a, b in zip(first, second, strict=True)) ** 0.5
@@ -201,6 +209,9 @@ class InWindow(unittest.TestCase):
     window: Window
 
     def setUp(self) -> None:
+        signal.signal(signal.SIGALRM, too_late)
+        signal.alarm(TEST_SECONDS)
+        self.addCleanup(signal.alarm, 0)
         self.window = window()
         self.told = len(self.window.log())
         self.window.run(FIGURE)

@@ -86,6 +86,19 @@ def basic_human_metarig() -> bpy.types.Object:
     return bpy.context.view_layer.objects.active
 
 
+generated: list[str] = []
+"""Names of the rigs that Rigify has generated in this process; see `pytest_unconfigure` in conftest.py."""
+
+
+def basic_human_rig() -> bpy.types.Object:
+    """Let Rigify generate the control rig of its *basic human*: 222 bones, limbs on IK."""
+    basic_human_metarig()
+    bpy.ops.pose.rigify_generate()
+    made = bpy.context.view_layer.objects.active
+    generated.append(made.name)
+    return made
+
+
 def enable_rigify() -> None:
     """Enable Rigify for the rest of the session.
 

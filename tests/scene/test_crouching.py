@@ -45,21 +45,20 @@ def test_a_crouched_figure_that_follows_stands_still(name: str, way: tuple[float
 
 
 @pytest.mark.parametrize(
-    ("name", "way", "most"),
+    ("name", "way"),
     [
-        ("head", (0.0, -0.5, 0.0), 72),
-        ("head", (0.0, 0.5, 0.0), 76),
-        ("head", (0.5, 0.0, 0.0), 72),
-        ("hips", (0.0, -0.5, 0.0), 104),
-        ("hand.L", (0.5, 0.0, 0.0), 96),
+        ("head", (0.0, -0.5, 0.0)),
+        ("head", (0.0, 0.5, 0.0)),
+        ("head", (0.5, 0.0, 0.0)),
+        ("hips", (0.0, -0.5, 0.0)),
+        ("hand.L", (0.5, 0.0, 0.0)),
     ],
 )
-def test_a_crouched_figure_comes_to_rest(name: str, way: tuple[float, ...], most: int) -> None:
+def test_a_crouched_figure_comes_to_rest(name: str, way: tuple[float, ...]) -> None:
     figure, targets = crouched()
     targets[name].location += Vector(way)
     report = posing.solve_pose(figure)
     assert report.status == 'SETTLED'
-    assert report.iterations <= most
     before = matrices(figure)
     posing.solve_pose(figure)
     np.testing.assert_allclose(matrices(figure), before, rtol=0.0, atol=STANDS_STILL)
@@ -70,7 +69,6 @@ def test_limits_on_which_a_figure_is_held_anyway_do_not_let_go_of_the_others() -
     targets["hips"].location += Vector((0.12, -0.24, 0.28))
     report = posing.solve_pose(figure)
     assert report.status == 'SETTLED'
-    assert report.iterations <= 80
     before = matrices(figure)
     posing.solve_pose(figure)
     np.testing.assert_allclose(matrices(figure), before, rtol=0.0, atol=STANDS_STILL)

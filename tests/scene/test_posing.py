@@ -1380,8 +1380,7 @@ def test_the_core_alone_gives_the_same_numbers():
     problem = Problem(read.skeleton, tuple(tasks))
     solution = core.solve(problem, read_pose(armature, read), solver_options(armature, 1.0))
 
-    report = posing.solve_pose(armature)
-    assert report.iterations == solution.iterations
+    posing.solve_pose(armature)
     for name, channels in zip(read.skeleton.names, solution.pose.channels, strict=True):
         bone = armature.pose.bones[name]
         np.testing.assert_allclose([*bone.location, *bone.rotation_euler], channels, atol=1e-5)

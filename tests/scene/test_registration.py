@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The add-on comes and goes without a trace, and tells about everything it adds."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import bpy
 import pytest
 
 import blender_ik_addon
 from blender_ik_addon import registration
-from blender_ik_addon.scene import properties
+from blender_ik_addon.core import IKError
+from blender_ik_addon.scene import posing, properties
 from blender_ik_addon.ui import drag, menus, operators, overlay, panels, preferences
+
+from . import builders
 
 CLASSES = (
     properties.POISE_PG_effector,
@@ -76,6 +80,35 @@ def test_settings_survive_disabling():
     blender_ik_addon.unregister()
     blender_ik_addon.register()
     assert [effector.weight for effector in obj.poise.effectors] == [0.25]
+    blender_ik_addon.unregister()
+
+
+@pytest.mark.usefixtures("unregistered")
+@pytest.mark.parametrize(
+    "use",
+    [
+        posing.solve_pose,
+        posing.setup_character,
+        posing.follow,
+        posing.diagnose,
+        posing.key_pose,
+        posing.recognise_roles,
+        lambda rig: posing.bake(rig, [1, 2]),
+        lambda rig: posing.add_effector(rig, "hand.L"),
+        lambda rig: posing.pin(rig, 0),
+        lambda rig: posing.switch_live(rig, True),
+        lambda rig: posing.own_limits(rig, "hand.L"),
+    ],
+)
+def test_a_script_that_has_not_registered_it_is_asked_to(use: Callable[[Any], object]):
+    armature = builders.humanoid()
+    objects = list(bpy.data.objects)
+    with pytest.raises(IKError, match=r"'humanoid'.*call blender_ik_addon\.register\(\)"):
+        use(armature)
+    assert list(bpy.data.objects) == objects
+    blender_ik_addon.register()
+    assert posing.add_effector(armature, "hand.L") == 0
+    assert posing.solve_pose(armature).reached
     blender_ik_addon.unregister()
 
 

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `scripts/test` promises: what hangs is ended, and the processors that can be asked for are known."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+HANGING = """
+import atexit, signal
+
+def wait():
+    while True:
+        signal.pause()
+
+def test_that_hangs():
+    assert signal.alarm(1) > 60, "the clock is not wound up"
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "told"), [("wait()", "in test_that_hangs"), ("atexit.register(wait)", "1 passed")]
+)
+def test_a_process_that_hangs_is_ended(how: str, told: str, tmp_path: Path):
+    """In a test, with its stack, and at exit."""
+    path = tmp_path / "test_hanging.py"
+    path.write_text(HANGING.format(how), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "--rootdir", str(tmp_path), str(path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGALRM, done.stdout + done.stderr
+    assert told in done.stdout + done.stderr
+
+
+def kernel_missing(kernel: str, flags: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Ask what a processor with these flags lacks."""
+    cpuinfo = folder / "cpuinfo"
+    cpuinfo.write_text(f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t: avx512f\n", encoding="utf-8")
+    return subprocess.run(
+        ["bash", "-c", 'source scripts/_environment.sh; kernel_missing "$@"', "bash", kernel, str(cpuinfo)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "missing"),
+    [
+        ("Nehalem", ""),
+        ("Haswell", ""),
+        ("SkylakeX", "avx512f, avx512cd, avx512bw, avx512dq, avx512vl"),
+    ],
+)
+def test_a_kernel_that_the_processor_cannot_run_is_known(kernel: str, missing: str, tmp_path: Path):
+    done = kernel_missing(kernel, "fpu pni ssse3 sse4_1 sse4_2 avx avx2 fma", tmp_path)
+    assert (done.returncode, done.stdout.strip()) == (0, missing), done.stderr
+
+
+def test_a_kernel_that_there_is_not_is_refused_with_those_that_there_are(tmp_path: Path):
+    done = kernel_missing("Pentium", "fpu", tmp_path)
+    assert done.returncode == 1
+    assert "no kernel 'Pentium'" in done.stderr and "Nehalem" in done.stderr
