@@ -196,7 +196,7 @@ class SequenceJob:
             pose = system.mechanism.with_values(self._pose_of(frame), values)
             solution = solve_system(system, pose, self._options, far=frame == 0, kept=kept)
             values = system.mechanism.values(solution.pose)
-            kept = system.nearest(system.place(values[None]), kept)
+            kept = system.nearest(system.place(values[None]))
             taken.append(kept)
             yield 0.5 * (frame + 1) / len(self._values)
         self._system = self._system.taking(np.concatenate(taken))

@@ -31,6 +31,7 @@ from .solution import Solution, Status, TaskError, result_message
 from .system import System, assemble
 from .threads import one_thread
 
+
 def solve(
     problem: Problem,
     pose: Pose,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from blender_ik_addon.core.motion import Motion
 from numpy.testing import assert_allclose, assert_array_equal
 
 from blender_ik_addon.core import (
@@ -26,7 +27,6 @@ from blender_ik_addon.core import (
     solve_each,
     solve_sequence,
 )
-from blender_ik_addon.core.motion import Motion
 from blender_ik_addon.core.objective import Objective
 from blender_ik_addon.core.posed import PosedMechanism
 from blender_ik_addon.core.sequence import SequenceJob

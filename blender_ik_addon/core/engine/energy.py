@@ -35,7 +35,7 @@ from ..posed import PosedMechanism
 from ..rotation import nearest_euler
 from ..system import System
 
-LAST_STRENGTH: Final = 1e3
+LAST_STRENGTH: Final = 1e4
 """σ of the last level [1]: a force that moves a joint by far more than a turn."""
 STRENGTH_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
@@ -94,7 +94,9 @@ class Model:
 class Energy:
     """The energy of frames, each on its own."""
 
-    def __init__(self, system: System, values: FloatArray, *, posture: bool = True, merged: bool = False) -> None:
+    def __init__(
+        self, system: System, values: FloatArray, *, posture: bool = True, merged: bool = False
+    ) -> None:
         """Prepare.
 
         Args:
@@ -105,7 +107,9 @@ class Energy:
         """
         self.system = system
         length = system.problem.skeleton.reach
-        self.weight: FloatArray = np.sqrt(1.0 / (1.0 - system.stiffness)) / np.where(system.rotates, 1.0, length)
+        self.weight: FloatArray = np.sqrt(1.0 / (1.0 - system.stiffness)) / np.where(
+            system.rotates, 1.0, length
+        )
         """W of the free channels, (nv,) [1/m, 1]."""
         heaviest = system.heaviest_weights
         if merged:
@@ -216,7 +220,9 @@ class Energy:
         hessian = stacked.swapaxes(1, 2) @ stacked
         for level, rows in enumerate(self._levels):
             by_force = (forces[:, None, rows] @ jacobian[:, rows])[:, 0]
-            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / state.norms[:, level] ** 2)[:, None]
+            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / state.norms[:, level] ** 2)[
+                :, None
+            ]
             product = by_force[:, :, None] * by_residual[:, None, :]
             hessian -= product
             hessian -= product.swapaxes(1, 2)

@@ -111,7 +111,7 @@ def minimise(
     settled = np.full(groups, energy.system.size == 0 or not energy.levels)
     history: list[FloatArray] = []
     count, cancelled = 0, False
-    for strengths, tolerance in (STAGES if far and energy.levels else STAGES[-1:]):
+    for strengths, tolerance in STAGES if far and energy.levels else STAGES[-1:]:
         active = np.flatnonzero(~settled)
         if not len(active) or cancelled:
             break
@@ -175,7 +175,9 @@ class _Run:
 
     def energies(self) -> FloatArray:
         """Of the groups, (G,)."""
-        return self._merit(self.state, np.broadcast_to(self._energy.strengths, self._merit_strengths.shape)).sum(1)
+        return self._merit(
+            self.state, np.broadcast_to(self._energy.strengths, self._merit_strengths.shape)
+        ).sum(1)
 
     def _merit(self, state: State, strengths: FloatArray) -> FloatArray:
         """Of each frame, with the terms over time, (G, F)."""
@@ -191,9 +193,7 @@ class _Run:
         energy, here = self._energy, self.state
         model = energy.model(here)
         needed = FORCE_MARGIN[0] * model.forces + FORCE_MARGIN[1]
-        self._merit_strengths = np.minimum(
-            energy.strengths, np.maximum(needed, FADE * self._merit_strengths)
-        )
+        self._merit_strengths = np.minimum(energy.strengths, np.maximum(needed, FADE * self._merit_strengths))
         step = _Step(self, model)
         count = len(here.values) // self._frames
         sizes, rest = np.zeros(count), np.zeros(count, dtype=np.bool_)
@@ -218,7 +218,8 @@ class _Run:
             pending = pending[~hopeless]
         # Steps shrink at least as they have done: the next one is no larger than this.
         following = sizes * np.minimum(1.0, sizes / np.maximum(self._last_step, 1e-300))
-        if LOG: print('it', sizes[:3])
+        if LOG:
+            print('it', sizes[:3])
         rest |= (sizes <= tolerance) | (following <= tolerance)
         self._last_step = sizes
         return rest
@@ -261,7 +262,9 @@ class _Step:
             diagonal *= shares
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
-        self._pressed = ((self._low >= -1e-12) & (gradient > 0.0)) | ((self._high <= 1e-12) & (gradient < 0.0))
+        self._pressed = ((self._low >= -1e-12) & (gradient > 0.0)) | (
+            (self._high <= 1e-12) & (gradient < 0.0)
+        )
         self._pressed |= run.held & ((self._low >= -1e-12) | (self._high <= 1e-12))
         step = np.arange(n)
         hessian[:, step, step] += diagonal
@@ -271,7 +274,9 @@ class _Step:
         for frame in _bending_down(masked):
             gradient[frame] += _straighten(hessian[frame], masked[frame], gradient[frame], free[frame])
         if self._coupling is not None:
-            hessian[:, step, step] += np.tile(self._coupling.diagonal, len(gradient) // frames)[:, None] * energy.stiffness
+            hessian[:, step, step] += (
+                np.tile(self._coupling.diagonal, len(gradient) // frames)[:, None] * energy.stiffness
+            )
         self._gradient, self._hessian = gradient, hessian
         self._merit = run._merit(here, run._merit_strengths)
         self._full = run._merit(here, np.broadcast_to(energy.strengths, run._merit_strengths.shape))
@@ -282,9 +287,7 @@ class _Step:
         index = run._frames_of(groups)
         everything = len(index) == len(here.values)
         some = energy if everything else energy.select(index)
-        linear = _Linear(
-            self._hessian[index], damping[index], self._coupling, energy.stiffness, self._frames
-        )
+        linear = _Linear(self._hessian[index], damping[index], self._coupling, energy.stiffness, self._frames)
         gradient, low, high = self._gradient[index], self._low[index], self._high[index]
         change, uncut, held = _boxed(linear, gradient, low, high, self._pressed[index])
         largest = np.abs(change).max(axis=1, initial=0.0)
@@ -336,7 +339,26 @@ class _Step:
         refused = np.where(worse, np.maximum(old * GROW, RAISED), old)
         new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
         damping = damping.copy()
-        if LOG: print('   att', 'size', size[:2], 'before', before.sum(1)[:2], 'now', merit.sum(1)[:2], 'promised', promised.sum(1)[:2], 'taken', taken[:2], 'largest', largest.max(), 'bad frames', int((part>DOUBTED).sum()), 'mu', np.round(np.percentile(np.log10(old),[0,50,100]),1))
+        if LOG:
+            print(
+                '   att',
+                'size',
+                size[:2],
+                'before',
+                before.sum(1)[:2],
+                'now',
+                merit.sum(1)[:2],
+                'promised',
+                promised.sum(1)[:2],
+                'taken',
+                taken[:2],
+                'largest',
+                largest.max(),
+                'bad frames',
+                int((part > DOUBTED).sum()),
+                'mu',
+                np.round(np.percentile(np.log10(old), [0, 50, 100]), 1),
+            )
         damping[index] = new.ravel()
         sizes = np.abs((there.values - start) * energy.weight).reshape(len(groups), -1).max(axis=1)
         return _Outcome(taken, there, sizes, damping, held & ~wrong)
@@ -489,9 +511,14 @@ def _merged(energy: Energy, state: State, mask: BoolArray, other: State, rows: I
     """A state with some frames (mask) from `rows` of another."""
     if mask.all() and len(rows) == len(other.values):
         return other
-    values, residual, norms, away = (a.copy() for a in (state.values, state.residual, state.norms, state.away))
+    values, residual, norms, away = (
+        a.copy() for a in (state.values, state.residual, state.norms, state.away)
+    )
     values[mask], residual[mask], norms[mask], away[mask] = (
-        other.values[rows], other.residual[rows], other.norms[rows], other.away[rows],
+        other.values[rows],
+        other.residual[rows],
+        other.norms[rows],
+        other.away[rows],
     )
     posed = state.posed.replaced(mask, other.posed.select(energy.system.mechanism, rows))
     return State(values, posed, residual, norms, away)

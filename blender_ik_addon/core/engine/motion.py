@@ -40,7 +40,9 @@ def minimise_motion(
         if spacing > 1 and frames < 2 * spacing:
             continue
         finer = np.unique(np.append(np.arange(0, frames, spacing), frames - 1))
-        difference = difference[finer] if index is None else _interpolated(times[index], difference, times[finer])
+        difference = (
+            difference[finer] if index is None else _interpolated(times[index], difference, times[finer])
+        )
         index = finer
         some = energy if spacing == 1 else energy.select(index)
         found = minimise(

@@ -55,7 +55,9 @@ def best_minimum(
     best, energies = found.values.copy(), found.energies.copy()
     settled, iterations = found.settled.copy(), found.iterations.copy()
     for block in np.array_split(frames, -(-len(frames) * count // AT_ONCE)):
-        starts = np.concatenate([random_starts(energy.select(block[i : i + 1]), count) for i in range(len(block))])
+        starts = np.concatenate(
+            [random_starts(energy.select(block[i : i + 1]), count) for i in range(len(block))]
+        )
         others = _minimum(energy.select(block.repeat(count)), starts, options, None, far=True)
         by_frame = others.energies.reshape(len(block), count)
         lowest = np.arange(len(block)) * count + by_frame.argmin(axis=1)
@@ -64,9 +66,16 @@ def best_minimum(
         taken, lowest = block[better], lowest[better]
         best[taken], energies[taken] = others.values[lowest], others.energies[lowest]
         settled[taken] = others.settled[lowest]
-    posed = energy.system.place(best)
+    end = energy.at(best)
+    history = (*found.history, end.norms) if found.history else ()
     return replace(
-        found, values=best, posed=posed, energies=energies, settled=settled, iterations=iterations
+        found,
+        values=best,
+        posed=end.posed,
+        energies=energies,
+        settled=settled,
+        iterations=iterations,
+        history=history,
     )
 
 
