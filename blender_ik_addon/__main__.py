@@ -24,5 +24,14 @@ def main() -> int:
         unregister()
 
 
+def main_or_interrupted() -> int:
+    """Do the same, and end in one sentence where it is interrupted before or after its work."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        print("poise: ERROR: interrupted", file=sys.stderr)
+        return 130
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main_or_interrupted())

@@ -2,15 +2,25 @@
 """The command line: `blender -b FILE --command poise ...`; with pip's bpy `python -m blender_ik_addon ...`.
 
 Exit codes: 0 if every effector met its tolerance or misses are allowed, 1 if one missed, 2 if nothing was
-done because something is wrong with the arguments, the file or the scene.
+done because something is wrong with the arguments, the file or the scene, 3 if the file or the report could
+not be written, 130 if Ctrl C (SIGINT) ended it.
+
+The file is written first, then the report. Each is written beside its place under another name and renamed
+when it is whole, so what was there before stays until then, and nothing half-written is left.
 """
 
 import argparse
 import json
 import math
+import os
 import re
+import shutil
+import signal
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,8 +37,17 @@ from .scene.properties import settings_of
 COMMAND: Final = "poise"
 """What follows `blender --command`."""
 
-REACHED, MISSED, REFUSED = range(3)
+REACHED, MISSED, REFUSED, UNWRITTEN = range(4)
 """Exit codes."""
+
+INTERRUPTED: Final = 130
+"""Exit code after SIGINT, as shells have it: 128 and the number of the signal."""
+
+ZSTD: Final = b"\x28\xb5\x2f\xfd"
+"""First bytes of a compressed blend file."""
+
+ZSTD_END: Final = b"\xb1\xea\x92\x8f"
+"""Last bytes of one: of its table of contents, which is written when all else is."""
 
 REPORT_VERSION: Final = 1
 """Of the form of a report; it grows when a field changes its meaning."""
@@ -47,30 +66,131 @@ def run(arguments: Sequence[str]) -> int:
         options = _parser().parse_args(list(arguments))
     except SystemExit as end:  # argparse has said what is wrong, or printed its help
         return REFUSED if end.code else REACHED
+    with _Interruption() as interruption:
+        try:
+            armature_object, report = _solved(options, interruption)
+            interruption.hold_back()
+        except (IKError, OSError) as error:
+            _say_error(str(error))
+            return REFUSED
+        except KeyboardInterrupt:
+            _say_error("interrupted, nothing was written")
+            return INTERRUPTED
+        return _write_results(armature_object, report, options, interruption)
+
+
+class _Interruption:
+    """SIGINT: ends the work at once, or at the next moment at which nothing is half done.
+
+    Python's own handler is not enough: Blender has its own in background mode, and what is raised while
+    Blender calls one of its handlers is lost.
+    """
+
+    _asked = False
+    _holds = False
+    _before: Any = signal.SIG_IGN
+
+    def __enter__(self) -> "_Interruption":
+        before = signal.getsignal(signal.SIGINT)
+        if before is not signal.SIG_IGN:  # who started this does not want it to end by that
+            signal.signal(signal.SIGINT, self._take)
+            self._before = signal.SIG_DFL if before is None else before
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _take(self, *_: object) -> None:
+        if not (self._asked or self._holds):  # once: what is put back after it is put back to the end
+            self._asked = True
+            raise KeyboardInterrupt
+        self._asked = True
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if it was asked for."""
+        if self._asked:
+            raise KeyboardInterrupt
+
+    def hold_back(self) -> None:
+        """Raise nothing from now on but in `check`."""
+        self._holds = True
+
+
+def _solved(
+    options: argparse.Namespace, interruption: _Interruption
+) -> tuple[Object, posing.Report | posing.BakeReport]:
+    """Open the file and solve or bake, after a look at where the result is to go.
+
+    Raises:
+        IKError: Something is wrong with the arguments, the file or the scene.
+    """
+    if options.file is not None and not options.file.is_file():
+        raise IKError(f"there is no file {str(options.file)!r}")
+    _check_places(options)  # before the work: a long bake must not be lost at its end
+    if options.file is not None:
+        _open(options.file)
+    else:
+        _check_opened(sys.argv)
+    armature_object = _armature(options.armature)
+    _apply_settings(armature_object, options)
+    if options.task == "bake":
+        report = _bake(armature_object, options, interruption)
+    else:
+        report = posing.solve_pose(armature_object)
+    interruption.check()
+    return armature_object, report
+
+
+def _write_results(
+    armature_object: Object,
+    report: posing.Report | posing.BakeReport,
+    options: argparse.Namespace,
+    interruption: _Interruption,
+) -> int:
+    """Write the file, then the report, and say what was written and what was not; the exit code."""
+    _say(report.summary())
+    lost: list[str] = []
+    written: list[str] = []
     try:
-        for path in (options.output, options.report):
-            if path is not None:
-                _check_folder(path)  # before the work: a long bake must not be lost at its end
-        if options.file is not None:
-            _open(options.file)
+        if options.output is None:
+            _say("the file was not saved; --output says where to")
         else:
-            _check_opened(sys.argv)
-        armature_object = _armature(options.armature)
-        _apply_settings(armature_object, options)
-        report = (
-            _bake(armature_object, options) if options.task == "bake" else posing.solve_pose(armature_object)
-        )
+            try:
+                _save(options.output, interruption)
+                written.append(f"saved {str(options.output)!r}")
+            except IKError as error:
+                lost.append(str(error))
         if options.report is not None:
-            _write(options.report, _as_json(armature_object, report))
-        if options.output is not None:
-            _save(options.output)
-    except (IKError, OSError) as error:
-        print(f"poise: ERROR: {error}", file=sys.stderr)
-        return REFUSED
-    print(f"poise: {report.summary()}")
-    if options.output is None:
-        print("poise: the file was not saved; --output says where to")
-    return REACHED if report.reached or options.allow_misses else MISSED
+            try:
+                _write(options.report, _as_json(armature_object, report, options.output, lost), interruption)
+                written.append(f"wrote the report {str(options.report)!r}")
+            except IKError as error:
+                lost.append(str(error))
+        ended = UNWRITTEN if lost else REACHED if report.reached or options.allow_misses else MISSED
+    except KeyboardInterrupt:
+        lost.append(f"interrupted, {'nothing else' if written else 'nothing'} was written")
+        ended = INTERRUPTED
+    for text in written:
+        _say(text)
+    for text in lost:
+        _say_error(text)
+    return ended
+
+
+def _say(text: str) -> None:
+    _print(f"poise: {text}", sys.stdout)
+
+
+def _say_error(text: str) -> None:
+    _print(f"poise: ERROR: {text}", sys.stderr)
+
+
+def _print(text: str, stream: Any) -> None:
+    """Print a line as far as the stream takes it: no bake is lost for one that nobody reads."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    with suppress(OSError, ValueError):  # it is closed
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -78,7 +198,8 @@ def _parser() -> argparse.ArgumentParser:
         prog=COMMAND,
         description="Full-body inverse kinematics: solve or bake the effectors of an armature.",
         epilog="Exit code 0: every effector met its tolerance, or misses are allowed; 1: one missed; "
-        "2: something is wrong with the arguments, the file or the scene.",
+        "2: something is wrong with the arguments, the file or the scene; 3: the file or the report could "
+        "not be written; 130: interrupted.",
     )
     tasks = parser.add_subparsers(dest="task", required=True, metavar="{bake,solve}")
     bake = tasks.add_parser("bake", help="solve a range of frames and key it", description=_bake.__doc__)
@@ -114,8 +235,6 @@ def _amount(text: str) -> float:
 
 
 def _open(path: Path) -> None:
-    if not path.is_file():
-        raise IKError(f"there is no file {str(path)!r}")
     try:
         bpy.ops.wm.open_mainfile(filepath=str(path.resolve()))
     except RuntimeError as error:
@@ -139,18 +258,6 @@ def _check_opened(arguments: Sequence[str]) -> None:
 def _is_blend(argument: str) -> bool:
     """Whether an argument of Blender looks like a file to be opened."""
     return not argument.startswith("-") and re.search(r"\.blend\d*$", argument.lower()) is not None
-
-
-def _check_folder(path: Path) -> None:
-    if not path.resolve().parent.is_dir():
-        raise IKError(f"{str(path)!r} cannot be saved: there is no such folder")
-
-
-def _save(path: Path) -> None:
-    try:
-        bpy.ops.wm.save_as_mainfile(filepath=str(path.resolve()), copy=True, check_existing=False)
-    except RuntimeError as error:
-        raise IKError(f"{str(path)!r} cannot be saved: {str(error).strip()}") from error
 
 
 def _armature(name: str | None) -> Object:
@@ -193,7 +300,9 @@ def _apply_settings(armature_object: Object, options: argparse.Namespace) -> Non
             setattr(settings, name, value)
 
 
-def _bake(armature_object: Object, options: argparse.Namespace) -> posing.BakeReport:
+def _bake(
+    armature_object: Object, options: argparse.Namespace, interruption: _Interruption
+) -> posing.BakeReport:
     """Solve a range of frames, key it in the armature's own action, and measure it in Blender."""
     if (options.start is None) != (options.end is None):
         raise IKError("give both --start and --end, or neither for the range in the file's settings")
@@ -202,20 +311,192 @@ def _bake(armature_object: Object, options: argparse.Namespace) -> posing.BakeRe
 
     def progress(part: float) -> None:
         nonlocal told
+        interruption.check()
         percent = int(10.0 * part) * 10
         if percent > told and not options.quiet:
             told = percent
-            print(f"poise: {percent} %", flush=True)
+            _say(f"{percent} %")
 
     return posing.bake(armature_object, frames, progress=progress)
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+# Writing
 
 
-def _as_json(armature_object: Object, report: posing.Report | posing.BakeReport) -> dict[str, Any]:
-    """What a report says, lengths in metres, angles in radians, null where there is no such error."""
+def _check_places(options: argparse.Namespace) -> None:
+    """Refuse places at which nothing can be written, as far as that is known beforehand.
+
+    Raises:
+        IKError: Something cannot be written.
+    """
+    read = options.file or (Path(bpy.data.filepath) if bpy.data.filepath else None)
+    size = read.stat().st_size if read is not None and read.is_file() else 0
+    places = [path.resolve() for path in (options.output, options.report) if path is not None]
+    if len(places) > len(set(places)):
+        raise IKError(f"--output and --report are both {str(options.output)!r}: give each its own name")
+    for path, needed in ((options.output, size), (options.report, 0)):
+        if path is not None:
+            try:
+                _check_place(path, needed)
+            except OSError as error:
+                raise _unsaved(path, error.strerror or str(error)) from error
+    if options.output is not None and options.output.exists() and not options.output.is_file():
+        raise _unsaved(options.output, "it is no file but a device or a pipe")
+
+
+def _check_place(path: Path, needed: int) -> None:
+    """Refuse a place at which nothing of so many bytes can be written.
+
+    Raises:
+        IKError: It cannot be.
+        OSError: Neither can anything else.
+    """
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise _unsaved(path, "it is a folder: give the name of a file")
+    if folder.exists() and not folder.is_dir():
+        raise _unsaved(path, f"{str(folder)!r} is a file and no folder")
+    if not folder.is_dir():
+        raise _unsaved(path, f"there is no such folder {str(folder)!r}: make it first")
+    if path.exists():
+        if not (path.stat().st_mode & stat.S_IWUSR and os.access(path, os.W_OK)):
+            raise _unsaved(path, "it is read-only: unlock it, or choose another name")
+        if not path.is_file():
+            return  # a device or a pipe, which is written to as it is
+    with suppress(FileNotFoundError):
+        path.lstat()  # a name that is too long
+    with _beside(path, "") as trial:
+        trial.write_bytes(b" ")
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise _unsaved(
+            path, f"{_size(free)} are free there, and the file that is read has {_size(needed)}: make room"
+        )
+
+
+def _unsaved(path: Path, why: str) -> IKError:
+    return IKError(f"{str(path)!r} cannot be saved: {why}")
+
+
+def _size(count: int) -> str:
+    """Write a number of bytes."""
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
+
+
+@contextmanager
+def _beside(path: Path, suffix: str) -> Iterator[Path]:
+    """Give a place in the same folder for what is renamed when it is whole; else nothing stays there."""
+    beside = path.resolve().with_name(f".poise-{os.getpid()}{suffix}")
+    try:
+        yield beside
+    finally:
+        for left in (beside, beside.with_name(f"{beside.name}@")):  # Blender's own, before it renames
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
+
+
+def _save(path: Path, interruption: _Interruption) -> None:
+    """Save the file, and keep the one that was there as Blender does.
+
+    Relative paths in it hold: it is saved into the folder where it is to be.
+
+    Raises:
+        IKError: It cannot be saved; what was there is there still.
+        KeyboardInterrupt: As well.
+    """
+    place = path.resolve()
+    try:
+        with _beside(path, ".blend") as beside:
+            bpy.ops.wm.save_as_mainfile(filepath=str(beside), copy=True, check_existing=False)
+            if not _is_whole(beside):
+                raise _unsaved(path, f"not all of it could be written, {_room(place)}")
+            interruption.check()
+            _keep_version(place)
+            os.replace(beside, place)
+    except OSError as error:
+        raise _unsaved(path, f"{error.strerror or error}, {_room(place)}") from error
+    except RuntimeError as error:
+        # What Blender says of a file that it could not write to its end is another error, or none.
+        said = str(error).removeprefix("Error:").strip()
+        why = said if said.startswith("Cannot") else "not all of it could be written"
+        raise _unsaved(path, f"{why}, {_room(place)}") from error
+
+
+def _room(place: Path) -> str:
+    """Say how much more can be written into a folder."""
+    with suppress(OSError):
+        return f"{_size(shutil.disk_usage(place.parent).free)} are free there"
+    return "the folder cannot be reached"
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a blend file is there to its end: on a full disk Blender cuts compressed ones, and is content.
+
+    Raises:
+        OSError: It cannot be written to the disk, or read.
+    """
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())  # a disk may say only now that it is full
+        start = file.read(4)
+        file.seek(max(0, path.stat().st_size - 32))
+        end = file.read()
+    return end.endswith(ZSTD_END) if start == ZSTD else b"ENDB" in end
+
+
+def _keep_version(place: Path) -> None:
+    """Keep the file that is at a place as .blend1, and older ones, as many as the preferences say."""
+    preferences: Any = bpy.context.preferences
+    kept: int = preferences.filepaths.save_version
+    if not (kept and place.is_file()):
+        return
+    names = [Path(f"{place}{number}") for number in range(1, kept + 1)]
+    for newer, older in reversed(list(pairwise(names))):
+        if newer.exists():
+            os.replace(newer, older)
+    names[0].unlink(missing_ok=True)
+    try:
+        os.link(place, names[0])  # so that there is a file at its place at any time
+    except OSError:  # not on every disk
+        os.replace(place, names[0])
+
+
+def _write(path: Path, content: dict[str, Any], interruption: _Interruption) -> None:
+    """Write a report.
+
+    Raises:
+        IKError: It cannot be written; what was there is there still.
+        KeyboardInterrupt: As well.
+    """
+    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+    try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
+            return
+        with _beside(path, ".json") as beside:
+            with beside.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            interruption.check()
+            os.replace(beside, path.resolve())
+    except OSError as error:
+        raise IKError(f"the report {str(path)!r} cannot be written: {error.strerror or error}") from error
+
+
+def _as_json(
+    armature_object: Object,
+    report: posing.Report | posing.BakeReport,
+    output: Path | None,
+    lost: Sequence[str],
+) -> dict[str, Any]:
+    """What a report says, lengths in metres, angles in radians, null where there is no such error.
+
+    Args:
+        armature_object: The armature object.
+        report: What came of it.
+        output: Where the file was to be saved.
+        lost: What could not be saved and why: what is not there has reached nothing.
+    """
     settings = settings_of(armature_object)
     common = {
         "report_version": REPORT_VERSION,
@@ -224,8 +505,10 @@ def _as_json(armature_object: Object, report: posing.Report | posing.BakeReport)
         "file": bpy.data.filepath,
         "armature": armature_object.name,
         "method": settings.method,
-        "reached": report.reached,
+        "reached": report.reached and not lost,
         "summary": report.summary(),
+        "output": None if output is None or lost else str(output.resolve()),
+        "error": " ".join(lost),
         "notes": list(report.notes),
         "tolerance_position": settings.tolerance_position,
         "tolerance_rotation": settings.tolerance_rotation,

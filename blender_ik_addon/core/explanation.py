@@ -140,7 +140,17 @@ class Explanation:
             parts.append(f"at its limits: {_listed([limit.text(metres) for limit in self.limits])}")
         if self.beyond > (1.0 - WHOLE) * self.error and not whole:
             parts.append(f"{_metres(self.beyond * metres)} of it beyond the longest reach of its chain")
-        return "; ".join(parts)
+        return "; ".join(parts) or _UNNAMED[self.reason]
+
+
+_UNNAMED: Final = {
+    Reason.OUT_OF_REACH: "out of reach",
+    Reason.LIMITS: "at its limits",
+    Reason.PRECEDENCE: "a higher level takes precedence",
+    Reason.SHARED: "shares its level with others",
+    Reason.NOT_CONVERGED: "not converged",
+}
+"""What is said where nothing is named that keeps a task from its target."""
 
 
 def explain(
@@ -359,6 +369,8 @@ class _Reasons:
                     gain=float(pressure[k]) * per_unit / (1.0 if channel >= 3 else balance.length),
                 )
             )
+        if reason is Reason.LIMITS and not limits:  # nothing but the plane below which it is
+            reason = Reason.OUT_OF_REACH
         return Explanation(
             task=task.label,
             error=self._errors[pull.number],

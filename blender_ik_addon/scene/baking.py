@@ -23,12 +23,12 @@ from .animation import Channel, check_keyable
 from .effectors import reasons
 from .following import held
 from .key_writing import write_keys
-from .outcome import show
+from .outcome import UNSETTLED, reasons_seen, show
 from .poses import channel_values, rotation_values
 from .properties import settings_of
 from .reports import BakeReport, measured_status, notes_on_branches
 from .restoring import ActionSnapshot, PoseSnapshot, block_with_uid, scene_state
-from .rig import Reading, Rig
+from .rig import Measured, Reading, Rig
 
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
@@ -156,22 +156,25 @@ class BakeJob:
         if not written.keys:
             raise IKError(f"nothing could be keyed: {'; '.join(written.notes)}")
 
-        distances, angles = np.empty((2, len(self.frames), len(rig.effectors)))
-        choices: list[tuple[str, ...]] = []
+        played: list[Measured] = []
         for row, frame in enumerate(self.frames):
             scene.frame_set(frame)
-            distances[row], angles[row] = rig.measure(
-                self._armature_object(), view_layer.depsgraph, readings[row]
-            )
-            choices.append(rig.taken(self._armature_object(), view_layer.depsgraph, readings[row]))
+            played.append(rig.measure(self._armature_object(), view_layer.depsgraph, readings[row]))
             yield third * (2.0 + (row + 1) / len(self.frames))
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         sheared = rig.notes_on_shear(self._armature_object(), view_layer.depsgraph)
+        distances = np.stack([measured.distances for measured in played])
+        angles = np.stack([measured.angles for measured in played])
         within = rig.tolerances(self._armature_object())
         missed = within.missed(distances, angles)
         worst = within.excess(distances, angles).argmax(axis=0)
-        whys = _reasons(rig, readings, solved.pose, options, worst, np.logical_or.reduce(missed, axis=0))
+        any_missed = np.logical_or.reduce(missed, axis=0)
+        known = _reasons(rig, readings, solved.pose, options, worst, any_missed)
+        whys = tuple(
+            reasons_seen(self._armature_object(), rig, played[worst[number]], known)[number] if miss else ""
+            for number, miss in enumerate(any_missed.tolist())
+        )
         branches = tuple(self.frames[row] for row in solved.branches)
         undo_keys.pop_all()
         self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
@@ -184,8 +187,8 @@ class BakeJob:
             rotation_errors=frozen(angles),
             tolerances=within,
             statuses=tuple(
-                measured_status(status, not any_missed)
-                for status, any_missed in zip(solved.statuses, np.any(missed, axis=1), strict=True)
+                measured_status(status, not miss)
+                for status, miss in zip(solved.statuses, np.any(missed, axis=1), strict=True)
             ),
             iterations=solved.iterations,
             branches=branches,
@@ -201,7 +204,7 @@ class BakeJob:
             keys=written.keys,
             keys_replaced=written.keys_replaced,
             kinds=tuple(effector.kind for effector in rig.effectors),
-            choices=tuple(choices),
+            choices=tuple(measured.taken for measured in played),
         )
         show(armature_object, rig, self._report)
 
@@ -321,6 +324,7 @@ def _reasons(
         missed: Which effectors are, (E,).
     """
     told = [""] * len(rig.effectors)
+    answering = bool(rig.armature.driven.intersection(rig.chains))
     for row in np.unique(worst[missed]).tolist():
         reading, pose = readings[row], solved.frame(row).as_batch()
         plan = rig.plan([reading])
@@ -330,7 +334,7 @@ def _reasons(
         whys = explain(system, posed, met, merged=options.merged)[0]
         texts = reasons(rig.effectors, reading.influences, plan.counts, whys, reading.scale)
         for effector in np.flatnonzero(missed & (worst == row)).tolist():
-            told[effector] = texts[effector]
+            told[effector] = texts[effector] or (UNSETTLED if answering else "")
     return tuple(told)
 
 

@@ -89,7 +89,7 @@ def _error(
 ) -> DragError:
     lengths = [error.error * scale for error in own if not error.angular]
     angles = [error.error for error in own if error.angular]
-    reached = max(lengths, default=0.0) <= within[0] and max(angles, default=0.0) <= within[1]
+    reached = all(length <= within[0] for length in lengths) and all(angle <= within[1] for angle in angles)
     whys = [error.why.why(scale) for error in own if error.why is not None]
     return DragError(
         name=name,

@@ -105,15 +105,27 @@ class Effector:
 # Reading entries
 
 
-def read_effectors(armature_object: Object) -> tuple[Effector, ...]:
+def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[Effector, ...]:
     """Read and check the enabled effectors of an armature object.
+
+    Args:
+        armature_object: The armature object.
+        drawing: Whether those of which something is missing are left out.
 
     Raises:
         IKError: There is none, a bone or target is missing, or a target depends on the armature.
     """
     entries = settings_of(armature_object).effectors
-    effectors = tuple(_read(armature_object, i, entry) for i, entry in enumerate(entries) if entry.enabled)
-    if not effectors:
+    found: list[Effector] = []
+    for index, entry in enumerate(entries):
+        if entry.enabled:
+            try:
+                found.append(_read(armature_object, index, entry))
+            except IKError:
+                if not drawing:
+                    raise
+    effectors = tuple(found)
+    if not any(entry.enabled for entry in entries):
         state = "all effectors are disabled: enable" if len(entries) else "there are no effectors: add"
         raise IKError(f"{armature_object.name!r}: {state} one in the sidebar, tab Poise")
     return effectors
@@ -370,11 +382,11 @@ def orientations(matrices: FloatArray) -> FloatArray:
     """Return rotations without scale, shear and mirroring, (..., 4, 4) -> (..., 3, 3).
 
     A mirrored matrix is turned inside out first, as Blender does when it shows a rotation. nan where an axis
-    has no length.
+    has no length, or one that is not a number.
     """
     linear = matrices[..., :3, :3]
     lengths = np.linalg.norm(linear, axis=-2, keepdims=True)
-    flat = (lengths <= NO_SCALE).any((-2, -1))[..., None, None]
+    flat = ~((lengths > NO_SCALE) & np.isfinite(lengths)).all((-2, -1))[..., None, None]
     unit = np.where(flat, np.eye(3), linear) / np.where(flat, 1.0, lengths)
     unit *= np.where(np.linalg.det(unit) < 0.0, -1.0, 1.0)[..., None, None]
     # The nearest rotation: of a sheared matrix no axis is more right than another.

@@ -43,12 +43,12 @@ from .memory import (
     raw_channels,
     renew_origin,
 )
-from .outcome import RESTLESS, SHOWN_DIGITS, measured_report, report_of, show
+from .outcome import POSED, RESTLESS, SHOWN_DIGITS, is_shown, measured_report, report_of, show
 from .poses import decided_channels, evaluated_matrices, read_pose, write_pose
 from .properties import settings_of
 from .reports import Report
 from .returning import Resting, Returning
-from .rig import Reading, Rig
+from .rig import Measured, Reading, Rig
 from .tracking import Manner, Tracked
 
 
@@ -220,7 +220,10 @@ def _follow_if_moved(
                 if known.tracked is not None and known.tracked.posed != posed:
                     known.tracked = None
                 reading = _reading(armature_object, known, depsgraph, only_answered)
-                report, final = _solve(armature_object, known, reading, manner, home)
+                before = None
+                if known.rig.is_astray(armature_object, depsgraph):
+                    before = known.rig.measure(armature_object, depsgraph, reading)
+                report, final = _solve(armature_object, known, reading, manner, home, before)
                 partly = (reading.influences > 0.0) & (reading.influences < 1.0)
                 if replayed and partly.any():
                     report = replace(report, notes=(*report.notes, PART_AGAIN))
@@ -232,6 +235,12 @@ def _follow_if_moved(
             channels = raw_channels(armature_object)
             posed = digest(channels.tobytes())
             note_left(armature_object, channels)
+        elif posed != memory.posed and memory.posed != NOTHING:
+            origin = Origin.of(armature_object, known.rig.armature)
+            reading = known.rig.read_frame(armature_object, depsgraph, origin=origin)
+            found = measured_report(armature_object, depsgraph, known.rig, reading, POSED)
+            if not is_shown(armature_object, known.rig, found):
+                show(armature_object, known.rig, found, unseen=SHOWN_DIGITS)
         fresh = memory.aims == NOTHING
         memory = Memory(wanted, posed, bones, keyed=wanted if fresh else memory.keyed)
         memory.store(armature_object)
@@ -253,7 +262,12 @@ def _put_back(armature_object: Object, known: _Known, home: Resting) -> Digest:
 
 
 def _solve(
-    armature_object: Object, known: _Known, reading: Reading, manner: Manner, home: Resting | None
+    armature_object: Object,
+    known: _Known,
+    reading: Reading,
+    manner: Manner,
+    home: Resting | None,
+    before: Measured | None,
 ) -> tuple[Report, bool]:
     """Solve and write, or go home; also whether that is where it was to go, and not a pose on its way."""
     rig = known.rig
@@ -265,7 +279,9 @@ def _solve(
     write_pose(armature_object, rig.armature, found.pose, tracked.joints)
     posed = digest(raw_channels(armature_object).tobytes())
     known.tracked = replace(tracked, posed=posed, settled=found.settled)
-    report = report_of(armature_object, rig, plan, reading, found.errors, found.status, found.iterations)
+    report = report_of(
+        armature_object, rig, plan, reading, found.errors, found.status, found.iterations, before
+    )
     return report, found.final
 
 

@@ -189,14 +189,15 @@ def measure(
 
     Returns:
         Distances [m] and angles [rad], (F, E); nan where an effector asks for no such thing or takes no part,
-        inf where a bone is scaled to nothing and has no orientation.
+        inf where a bone is scaled to nothing and has no orientation, or is nowhere.
     """
     distances, angles = np.full((2, *influences.shape), np.nan)
     for number, (effector, goal) in enumerate(zip(effectors, goals, strict=True)):
         found = KINDS[effector.kind].errors(effector, goal, posed)
         for errors, of_kind in zip((distances, angles), found, strict=True):
             if of_kind is not None:
-                errors[:, number] = np.where(influences[:, number] > 0.0, of_kind, np.nan)
+                known = np.where(np.isnan(of_kind), np.inf, of_kind)  # what is not a number is not met
+                errors[:, number] = np.where(influences[:, number] > 0.0, known, np.nan)
     return distances, angles
 
 

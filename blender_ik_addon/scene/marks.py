@@ -28,7 +28,7 @@ from .memory import Origin
 from .poses import evaluated_matrices
 from .properties import settings_of
 from .reports import angle_text, length_text
-from .rig import Reading, Rig
+from .rig import Measured, Reading, Rig, those_that
 from .stage import Goal, Posed, across, points_of
 
 ON_LIMIT: Final = 2e-3
@@ -117,7 +117,7 @@ class Wanted:
 
 
 def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | None = None) -> Marks:
-    """Return the marks of an armature object at its present pose; none where its effectors cannot be read.
+    """Return the marks of an armature object at its present pose; none of effectors that cannot be read.
 
     Args:
         armature_object: The original object.
@@ -132,10 +132,17 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
         # In live mode influences begin where others have left the bones, not at what was solved already.
         live = settings_of(armature_object).live
         origin = Origin.of(armature_object, rig.armature) if live else None
-        reading = rig.read_frame(armature_object, depsgraph, origin=origin)
+
+        def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, Reading, Measured]:
+            own = replace(rig, effectors=tuple(effectors))
+            reading = own.read_frame(armature_object, depsgraph, origin=origin)
+            return own, reading, own.measure(armature_object, depsgraph, reading)
+
+        if not (readable := those_that(measured_of, rig.effectors)):
+            return Marks()
+        rig, reading, measured = measured_of(readable)
         stage = rig.stage([reading])
         goals = make_goals(rig.effectors, stage)
-        distances, angles = rig.measure(armature_object, depsgraph, reading)
         body = body_of(armature_object, rig.armature.skeleton) if rig.body is None else rig.body
     except IKError:
         return Marks()  # what is wrong is said where the user asks for a solve
@@ -153,8 +160,10 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
     within = rig.tolerances(armature_object)
     marks = Marks()
     if wanted.targets or wanted.priorities:
-        excess = within.excess(distances, angles)
-        rows = zip(rig.effectors, goals, distances, angles, excess.tolist(), strict=True)
+        distances, angles = measured.distances, measured.angles
+        rows = zip(
+            rig.effectors, goals, distances, angles, within.excess(distances, angles).tolist(), strict=True
+        )
         for row, (effector, goal, distance, angle, much) in enumerate(rows):
             if reading.influences[row] > 0.0:
                 effector, goal = CHOICES.met(effector, goal, now)

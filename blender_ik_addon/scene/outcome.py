@@ -2,19 +2,19 @@
 """What came of a solve: as a report, and where the panel shows it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from bpy.types import Depsgraph, Object
 
 from ..core import Status, TaskError
-from ..core.arrays import FloatArray
 from .effector_properties import NOT_MEASURED
 from .effectors import reasons
 from .goals import Plan
 from .properties import settings_of
 from .reports import BakeReport, EffectorError, Report, Tolerances, all_reached, measured_status
-from .rig import Reading, Rig
+from .rig import Lost, Measured, Reading, Rig
 
 RESTLESS: Final = "constraints or drivers answer to each solve with another pose"
 """Why an effector is missed whose chain does not come to rest."""
@@ -22,30 +22,66 @@ RESTLESS: Final = "constraints or drivers answer to each solve with another pose
 ANSWERED: Final = "constraints or drivers answered with another pose, Solve again"
 """Why an effector is missed whose target one solve has met with bones as they stood before."""
 
+UNSETTLED: Final = "constraints or drivers answered with another pose: bake again, or mute them"
+"""The same after a bake."""
+
+UNSEEN: Final = (
+    "solved within its tolerance, but Blender shows it elsewhere: look at the constraints, drivers and "
+    "locked or muted keys of its chain"
+)
+"""Why an effector is missed where nothing else is known."""
+
+NOWHERE: Final = (
+    "its bone is scaled to nothing, or its place is not a number: look at the drivers, constraints and scale "
+    "of its chain"
+)
+"""Why an effector is missed whose error is not a number."""
+
+POSED: Final = "a bone was posed by hand, Solve goes back to the targets"
+"""Why an effector is missed after that, while the body follows its targets."""
+
 DRAGGED: Final = "a bone was dragged, Solve goes back to the targets"
 """Why an effector is missed after a drag."""
+
+MOST_SHOWN: Final = 1e30
+"""Error [m, rad] that stands for one that is not a number: Blender's properties end soon after."""
 
 SHOWN_DIGITS: Final = 1e-6
 """Change of an error [m, rad] that the panel would not show."""
 
 
+def reasons_seen(armature_object: Object, rig: Rig, measured: Measured, whys: Sequence[str]) -> list[str]:
+    """Return what keeps each effector from its target, (E,), nowhere empty; counts only where one is missed.
+
+    Args:
+        armature_object: The armature object.
+        rig: With E effectors.
+        measured: As Blender shows them.
+        whys: What is known from the solve, (E,).
+    """
+    texts: list[str] = []
+    amounts = zip(measured.distances.tolist(), measured.angles.tolist(), strict=True)
+    for (distance, angle), lost, why in zip(amounts, measured.lost, whys, strict=True):
+        if np.inf in (distance, angle):
+            texts.append(NOWHERE)
+        elif lost is not None:
+            text = rig.lost_text(armature_object, lost)
+            texts.append(text if lost.on_target or not why else f"{why}; {text}")
+        else:
+            texts.append(why or UNSEEN)
+    return texts
+
+
 def effector_errors(
-    rig: Rig,
-    within: Tolerances,
-    distances: FloatArray,
-    angles: FloatArray,
-    whys: Sequence[str],
-    taken: Sequence[str],
+    rig: Rig, within: Tolerances, measured: Measured, whys: Sequence[str]
 ) -> tuple[EffectorError, ...]:
     """Return how far each effector is off.
 
     Args:
         rig: With E effectors.
         within: What counts as reached for each.
-        distances: (E,) [m]; nan where no place is asked for.
-        angles: (E,) [rad]; nan where no orientation is.
+        measured: How far they are.
         whys: What keeps each from its target, (E,); counts only where one is missed.
-        taken: Which of several targets each took, (E,).
     """
     return tuple(
         EffectorError(
@@ -62,12 +98,12 @@ def effector_errors(
         )
         for effector, distance, angle, miss, tolerance, why, choice in zip(
             rig.effectors,
-            distances,
-            angles,
-            within.missed(distances, angles),
+            measured.distances,
+            measured.angles,
+            within.missed(measured.distances, measured.angles),
             within.own,
             whys,
-            taken,
+            measured.taken,
             strict=True,
         )
     )
@@ -87,8 +123,12 @@ def report_of(
     errors: Sequence[TaskError],
     status: Status,
     iterations: int,
+    before: Measured | None = None,
 ) -> Report:
     """Say how far effectors are off, by the solver's own account: Blender shows the pose only afterwards.
+
+    What does not follow that, as a mesh that goes with other controls, or a bone that is nowhere, is where it
+    was.
 
     Args:
         armature_object: The original object.
@@ -98,6 +138,7 @@ def report_of(
         errors: Of each task that has a weight.
         status: How the solve ended.
         iterations: How many it took.
+        before: How far the effectors were off before; needed where the rig is astray.
     """
     distances, angles = np.full((2, len(rig.effectors)), np.nan)
     taken = [""] * len(rig.effectors)
@@ -106,16 +147,25 @@ def report_of(
         for _ in range(count):
             error = next(one_by_one)
             taken[row] = error.taken
+            amount = np.inf if np.isnan(error.error) else error.error  # nan is what is not asked for
             if error.angular:
-                angles[row] = error.error
+                angles[row] = amount
             else:
-                distances[row] = error.error * reading.scale
+                distances[row] = amount * reading.scale
     within = rig.tolerances(armature_object)
+    lost: list[Lost | None] = [None] * len(rig.effectors)
+    if before is not None:
+        on_target = ~within.missed(distances, angles)
+        for row, own in enumerate(before.lost):
+            if own is not None:
+                lost[row] = replace(own, on_target=bool(on_target[row]))
+            if own is not None or np.inf in (before.distances[row], before.angles[row]):
+                distances[row], angles[row] = before.distances[row], before.angles[row]
+    measured = Measured(distances, angles, tuple(taken), tuple(lost))
     explanations = [error.why for error in errors]
     whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
-    return _report(
-        rig, within, effector_errors(rig, within, distances, angles, whys, taken), status, iterations
-    )
+    whys = reasons_seen(armature_object, rig, measured, whys)
+    return _report(rig, within, effector_errors(rig, within, measured, whys), status, iterations)
 
 
 def _report(
@@ -134,11 +184,10 @@ def measured_report(
     armature_object: Object, depsgraph: Depsgraph, rig: Rig, reading: Reading, why: str
 ) -> Report:
     """Say how far effectors are off, as Blender shows them, where no solve tells why."""
-    distances, angles = rig.measure(armature_object, depsgraph, reading)
-    taken = rig.taken(armature_object, depsgraph, reading)
+    measured = rig.measure(armature_object, depsgraph, reading)
     within = rig.tolerances(armature_object)
-    whys = [why] * len(rig.effectors)
-    return _report(rig, within, effector_errors(rig, within, distances, angles, whys, taken))
+    whys = reasons_seen(armature_object, rig, measured, [why] * len(rig.effectors))
+    return _report(rig, within, effector_errors(rig, within, measured, whys))
 
 
 def show(
@@ -164,12 +213,34 @@ def show(
 
     write(settings, "last_message", report.summary())
     write(settings, "last_reached", report.reached)
-    solved = {effector.index: row for row, effector in enumerate(rig.effectors)}
-    for index, entry in enumerate(settings.effectors):
-        row = solved.get(index)
-        for name, errors in zip(("error_position", "error_rotation"), report.worst_errors, strict=True):
-            shown = NOT_MEASURED if row is None or np.isnan(errors[row]) else float(errors[row])
+    rows = {effector.index: row for row, effector in enumerate(rig.effectors)}
+    for index, (entry, errors) in enumerate(
+        zip(settings.effectors, _shown_errors(settings, rig, report), strict=True)
+    ):
+        for name, shown in errors.items():
             if abs(getattr(entry, name) - shown) > unseen:
                 setattr(entry, name, shown)
+        row = rows.get(index)
         write(entry, "why", "" if row is None else report.whys[row])
         write(entry, "taken", "" if row is None else report.taken[row])
+
+
+def is_shown(armature_object: Object, rig: Rig, report: Report | BakeReport) -> bool:
+    """Return whether the panel shows the errors of a report already."""
+    settings = settings_of(armature_object)
+    return all(
+        abs(getattr(entry, name) - shown) <= SHOWN_DIGITS
+        for entry, errors in zip(settings.effectors, _shown_errors(settings, rig, report), strict=True)
+        for name, shown in errors.items()
+    )
+
+
+def _shown_errors(settings: Any, rig: Rig, report: Report | BakeReport) -> list[dict[str, float]]:
+    """Return what the panel is to show of the errors of each effector, by the names of its properties."""
+    distances, angles = report.worst_errors
+    shown = [{"error_position": NOT_MEASURED, "error_rotation": NOT_MEASURED} for _ in settings.effectors]
+    for effector, distance, angle in zip(rig.effectors, distances, angles, strict=True):
+        for name, error in (("error_position", distance), ("error_rotation", angle)):
+            if not np.isnan(error):
+                shown[effector.index][name] = float(np.float32(min(error, MOST_SHOWN)))  # as it is held
+    return shown

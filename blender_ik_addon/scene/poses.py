@@ -53,7 +53,7 @@ def read_pose(
         depsgraph: Where driven bones are evaluated; by default that of the context. Not used without any.
 
     Raises:
-        IKError: Bones or their rotation modes are not those of `armature` any more.
+        IKError: Bones or their rotation modes are not those of `armature` any more, or one is nowhere.
     """
     skeleton = armature.skeleton
     n = len(skeleton)
@@ -88,6 +88,13 @@ def read_pose(
         if reference is None:
             near = channels[:, 3:]
         channels[driven], scale[driven] = decided_channels(skeleton, matrices, driven, near[driven])
+    known = np.isfinite(channels).all(axis=1) & np.isfinite(scale).all(axis=1)
+    if not known.all():
+        nowhere = [skeleton.names[joint] for joint in np.flatnonzero(~known).tolist()]
+        raise IKError(
+            f"bones of {armature_object.name!r} have a location, rotation or scale that is not a number: "
+            f"{listed(nowhere)}. Look at their keys and drivers, or reset them (Alt G, Alt R, Alt S)"
+        )
     return Pose(channels, scale)
 
 

@@ -33,7 +33,7 @@ from .keying import key_pose
 from .limits import RigLimits, own_limits, read_limits, remove_limits
 from .masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
 from .mirror import MirrorReport, mirror
-from .outcome import ANSWERED, effector_errors, reached_text, show
+from .outcome import ANSWERED, effector_errors, reached_text, reasons_seen, show
 from .poses import write_pose
 from .preferring import prefer_present_pose
 from .preset_files import preset_names, preset_path
@@ -116,14 +116,14 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     with _pose_restored_on_error(armature_object):
         write_pose(armature_object, rig.armature, solution.pose, problem.moving_joints)
         depsgraph.update()
-        distances, angles = rig.measure(armature_object, depsgraph, reading)
-        taken = rig.taken(armature_object, depsgraph, reading)
+        measured = rig.measure(armature_object, depsgraph, reading)
     within = rig.tolerances(armature_object)
     explanations = [error.why for error in solution.errors]
     whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
     if rig.armature.driven.intersection(rig.chains):  # the solver had met what it knows no reason for
         whys = [why or ANSWERED for why in whys]
-    errors = effector_errors(rig, within, distances, angles, whys, taken)
+    whys = reasons_seen(armature_object, rig, measured, whys)
+    errors = effector_errors(rig, within, measured, whys)
     message = _solve_message(within, solution, errors)
     status = measured_status(solution.status, all(error.reached for error in errors))
     report = Report(status, message, solution.iterations, errors, notes)

@@ -33,6 +33,8 @@ FAR: Final = 10.0
 
 def length_text(length: float) -> str:
     """Write a length [m] in millimetres, to three digits; in metres if it is far."""
+    if not np.isfinite(length):
+        return "an unknown distance"
     if abs(length) >= FAR:
         return f"{length:.1f} m"
     return f"{_three_digits(1e3 * length)} mm"
@@ -40,6 +42,8 @@ def length_text(length: float) -> str:
 
 def angle_text(angle: float) -> str:
     """Write an angle [rad] in degrees, to three digits."""
+    if not np.isfinite(angle):
+        return "an unknown angle"
     return f"{_three_digits(float(np.degrees(angle)))}°"
 
 

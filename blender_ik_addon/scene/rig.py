@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An armature with its effectors: read and checked once per use, then read frame by frame, and measured."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
@@ -13,7 +13,7 @@ from ..core import IKError, Pose, Problem, Skeleton, SolverOptions, forward_kine
 from ..core.arrays import FloatArray
 from ..core.options import USED_BY
 from ..core.roles.names import read_name
-from .armature import Armature, check_armature, read_armature, world_from_armature
+from .armature import NO_SCALE, Armature, check_armature, read_armature, world_from_armature
 from .effectors import Effector, read_effectors
 from .goals import Plan, joints_of, make_goals, make_plan, measure, needs_joints, needs_origin, wanders
 from .kinds import CHOICES, KINDS
@@ -25,8 +25,8 @@ from .poses import evaluated_matrices, read_pose, sheared_bones
 from .properties import method_settings, settings_of
 from .reports import Tolerances, counted, listed
 from .rotation_modes import RotationLocks
-from .stage import Body, Goal, Posed, Stage
-from .switches import notes_on_switches
+from .stage import Body, Posed, Stage
+from .switches import Carried, carried_by, notes_on_switches, switch_hint
 from .targets import check_evaluated, read_amounts, world_from_targets
 
 SOLVE_MARGIN: Final = 0.5
@@ -72,6 +72,30 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Lost:
+    """A control that an effector is about, and the bone that carries the mesh and does not follow it."""
+
+    control: str
+    bone: str
+    on_target: bool
+    """Whether the control itself is where the effector asks."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How far bones that carry the mesh are from what their effectors ask for, in Blender's matrices."""
+
+    distances: FloatArray
+    """(E,) [m]; nan for none, inf where it is not a number."""
+    angles: FloatArray
+    """(E,) [rad]; likewise."""
+    taken: tuple[str, ...]
+    """Which of several targets each effector has taken, (E,); empty for those that have one."""
+    lost: tuple[Lost | None, ...]
+    """What does not follow, (E,); None where all does."""
+
+
+@dataclass(frozen=True)
 class Rig:
     """An armature and its enabled effectors, as plain data."""
 
@@ -86,6 +110,8 @@ class Rig:
     """What bones weigh; None where no effector asks."""
     prefers: bool = True
     """Whether the method knows a preferred pose."""
+    carried: tuple[Carried, ...] = ()
+    """Bones of the effectors that are controls: others carry the mesh."""
     _skeletons: dict[tuple[bool, ...], Skeleton] = field(default_factory=dict, compare=False)
     """Those of the last plans, by the effectors that take part."""
 
@@ -96,7 +122,8 @@ class Rig:
         Args:
             armature_object: The original object.
             depsgraph: Up to date.
-            drawing: Whether nothing may be changed, such as names of bones.
+            drawing: Whether nothing may be changed, such as names of bones, and effectors of which something
+                is missing are left out.
 
         Raises:
             IKError: Something is missing or cannot be posed.
@@ -104,17 +131,26 @@ class Rig:
         check_armature(armature_object)
         if not drawing:
             follow_names(armature_object)
-        effectors = read_effectors(armature_object)
+        effectors = read_effectors(armature_object, drawing=drawing)
         armature = read_armature(armature_object, move_root=settings_of(armature_object).move_root)
-        for effector in effectors:
-            _check_movable(armature, effector)
-        check_evaluated(armature_object, effectors, depsgraph)
+
+        def check(some: Sequence[Effector]) -> None:
+            for effector in some:
+                _check_movable(armature, effector)
+            check_evaluated(armature_object, some, depsgraph)
+
+        if drawing:
+            effectors = those_that(check, effectors)
+        check(effectors)
         chains = _chains(armature, effectors)
         notes = notes_on_bones(armature_object, armature, chains)
         balances = any(effector.kind == 'BALANCE' for effector in effectors)
         body = body_of(armature_object, armature.skeleton) if balances else None
         prefers = settings_of(armature_object).method in USED_BY["preferred_pose"]
-        return cls(armature, effectors, chains, notes, body, prefers)
+        carried = carried_by(
+            armature_object, [bone for effector in effectors for bone in _bones_of(effector)]
+        )
+        return cls(armature, effectors, chains, notes, body, prefers, carried)
 
     def check_evaluated(self, armature_object: Object, depsgraph: Depsgraph) -> None:
         """Refuse what is not up to date any more, as `read` does."""
@@ -218,48 +254,83 @@ class Rig:
         angles = np.stack([reading.pose.rotation[joints] for reading in readings])
         return broken_limits([skeleton.names[joint] for joint in joints], lower, upper, angles)
 
-    def measure(
-        self, armature_object: Object, depsgraph: Depsgraph, before: Reading
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return distances [m] and angles [rad] in Blender's evaluated matrices, (E,) each; nan for none.
+    def measure(self, armature_object: Object, depsgraph: Depsgraph, before: Reading) -> Measured:
+        """Measure in Blender's evaluated matrices; a control counts as being where the mesh goes with it.
 
         Args:
             armature_object: The original object.
             depsgraph: Up to date.
             before: What was solved from: where influences below 1 begin. Targets are read anew.
         """
-        goals, stage, now = self._present(armature_object, depsgraph, before)
-        distances, angles = measure(self.effectors, goals, stage.influences, now)
-        return distances[0], angles[0]
-
-    def taken(self, armature_object: Object, depsgraph: Depsgraph, before: Reading) -> tuple[str, ...]:
-        """Return which of several targets each effector has taken, (E,); empty for those that have one."""
-        if not any(effector.others for effector in self.effectors):
-            return ("",) * len(self.effectors)
-        goals, _, now = self._present(armature_object, depsgraph, before)
-        return tuple(
-            CHOICES.taken(effector, goal, now)[0] if effector.others and influence > 0.0 else ""
-            for effector, goal, influence in zip(self.effectors, goals, before.influences, strict=True)
-        )
-
-    def _present(
-        self, armature_object: Object, depsgraph: Depsgraph, before: Reading
-    ) -> tuple[tuple[Goal, ...], Stage, Posed]:
-        """Return what effectors ask for, from where, and where bones are in Blender's evaluated matrices."""
         posed = armature_object.evaluated_get(depsgraph)
         matrix = np.array(posed.matrix_world)
         targets = world_from_targets(armature_object, self.effectors, depsgraph)
         stage = self.stage([replace(before, world_from_target=targets)])
+        goals = make_goals(self.effectors, stage)
         stays = any(effector.kind == 'STAY' for effector in self.effectors)
         pose = read_pose(armature_object, self.armature, depsgraph=depsgraph) if stays else before.pose
+        bones = evaluated_matrices(posed, self.armature)
         now = Posed(
             skeleton=self.armature.skeleton,
-            world_from_joint=(matrix @ evaluated_matrices(posed, self.armature))[None],
+            world_from_joint=(matrix @ bones)[None],
             scale=stage.scale,
             channels=pose.channels[None],
             body=self.body,
         )
-        return make_goals(self.effectors, stage), stage, now
+        lost: tuple[Lost | None, ...] = (None,) * len(self.effectors)
+        if astray := self._astray(posed, bones):
+            distances, angles = measure(self.effectors, goals, stage.influences, now)
+            missed = self.tolerances(armature_object).missed(distances[0], angles[0])
+            lost = tuple(
+                next(
+                    (Lost(bone, astray[bone], not miss) for bone in _bones_of(effector) if bone in astray),
+                    None,
+                )
+                for effector, miss in zip(self.effectors, missed.tolist(), strict=True)
+            )
+            now = replace(now, world_from_joint=(matrix @ bones)[None])
+        distances, angles = measure(self.effectors, goals, stage.influences, now)
+        taken = tuple(
+            CHOICES.taken(effector, goal, now)[0] if effector.others and influence > 0.0 else ""
+            for effector, goal, influence in zip(self.effectors, goals, before.influences, strict=True)
+        )
+        return Measured(distances[0], angles[0], taken, lost)
+
+    def is_astray(self, armature_object: Object, depsgraph: Depsgraph) -> bool:
+        """Return whether at present the mesh does not follow some control, or a bone is nowhere."""
+        posed: Any = armature_object.evaluated_get(depsgraph)
+        bones = np.array([posed.pose.bones[effector.bone].matrix for effector in self.effectors])
+        known = np.isfinite(bones).all() and (np.linalg.norm(bones[:, :3, :3], axis=1) > NO_SCALE).all()
+        return not (known and all(own.follows(posed) for own in self.carried))
+
+    def _astray(self, posed: Object, bones: FloatArray) -> dict[str, str]:
+        """Put controls where the mesh is that does not follow them; these -> the bones that carry it.
+
+        Args:
+            posed: The evaluated armature object.
+            bones: Matrices of all joints, (n, 4, 4) [m]; those of such controls are changed.
+        """
+        skeleton = self.armature.skeleton
+        found: dict[str, str] = {}
+        for own in self.carried:
+            if not own.follows(posed):
+                named = {name: bones[skeleton.index(name)] for name in (own.control, *own.bones)}
+                found[own.control], bones[skeleton.index(own.control)] = own.shown(posed, named)
+        return found
+
+    def lost_text(self, armature_object: Object, lost: Lost | None) -> str:
+        """Say what does not follow, and which switch decides that; nothing where all does."""
+        if lost is None:
+            return ""
+        follows = f"{lost.bone} does not follow"
+        text = (
+            f"{lost.control} is on target, but {follows} it"
+            if lost.on_target
+            else f"{follows} {lost.control}"
+        )
+        carried = next(own for own in self.carried if own.control == lost.control)
+        hint = switch_hint(armature_object, carried)
+        return f"{text}: {hint}" if hint else text
 
     def tolerances(self, armature_object: Object) -> Tolerances:
         """Return what counts as reached for each effector."""
@@ -303,6 +374,27 @@ def _chains(armature: Armature, effectors: Sequence[Effector]) -> tuple[str, ...
     skeleton = armature.skeleton
     joints = {joint for effector in effectors for joint in KINDS[effector.kind].chain(effector, skeleton)}
     return tuple(skeleton.names[joint] for joint in sorted(joints))
+
+
+def those_that(
+    succeed: Callable[[Sequence[Effector]], object], effectors: Sequence[Effector]
+) -> tuple[Effector, ...]:
+    """Return the effectors with which something can be done: all, or those with which alone it can be."""
+
+    def can(some: Sequence[Effector]) -> bool:
+        try:
+            succeed(some)
+        except IKError:
+            return False
+        return True
+
+    return tuple(effectors) if can(effectors) else tuple(one for one in effectors if can([one]))
+
+
+def _bones_of(effector: Effector) -> list[str]:
+    """Return the bones that decide whether an effector is met."""
+    bones = (effector.bone, effector.other_bone, effector.root_bone, effector.tip_bone)
+    return [bone for bone in bones if bone]
 
 
 def _further_rows(effectors: Sequence[Effector]) -> tuple[int, ...]:

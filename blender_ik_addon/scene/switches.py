@@ -7,16 +7,23 @@ bone copies the one and then the other, and how much of which is an influence th
 
 Nothing here goes by names: a switch is a custom property of a bone that alone drives an influence by which a
 bone follows a control or something else.
+
+So a control that is solved may be on its target while the mesh is elsewhere. A bone that carries the mesh is
+meant to follow a control if it begins at the same place at rest and hangs on it by bones at that place, by
+parents or constraints, switched on or off. It does where the control alone leads it, by the influences of a
+frame, with whatever offset was posed in between (tweaks). Else the mesh is where that bone is.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import bpy
+import numpy as np
 from bpy.types import Object
 
+from ..core.arrays import FloatArray
 from .animation import animated_channels, driven_channels
 from .reports import listed
 
@@ -30,6 +37,15 @@ WIDEST: Final = 1e3
 
 WHOLE: Final = 0.999
 """Part [1] from which on a bone follows its control alone."""
+
+SAME_HEAD: Final = 1e-3
+"""How far apart bones begin at rest that are at the same place [lengths of the control]."""
+
+_LEADING: Final = frozenset({'COPY_TRANSFORMS', 'CHILD_OF', 'ARMATURE'})
+"""Types of constraints by which a bone goes wholly where another one goes."""
+
+_LEAVING: Final = frozenset({'STRETCH_TO', 'COPY_SCALE', 'LIMIT_SCALE', 'MAINTAIN_VOLUME'})
+"""Types that leave a bone with what leads it."""
 
 
 @dataclass(frozen=True, order=True)
@@ -64,6 +80,120 @@ class _Follower:
                 own = constraint.influence
                 part = part * (1.0 - own) + own * (constraint.subtarget == self.control)
         return part
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A control, and the bones that carry the mesh and are meant to follow it."""
+
+    control: str
+    bones: tuple[str, ...]
+    """Those that carry the mesh, at least one."""
+    together: frozenset[str]
+    """All bones that begin where it does."""
+
+    def follows(self, posed: Object) -> bool:
+        """Whether the control alone leads one of the bones at present.
+
+        Args:
+            posed: The evaluated armature object.
+        """
+        pose: Any = posed.pose
+        return any(self._part(pose.bones, name, frozenset()) >= WHOLE for name in self.bones)
+
+    def _part(self, bones: Any, name: str, seen: frozenset[str]) -> float:
+        """How much of a bone the control leads [1]."""
+        if name == self.control:
+            return 1.0
+        if name not in self.together or name in seen:
+            return 0.0
+        bone, seen = bones[name], seen | {name}
+        carrier = bone.parent if bone.bone.use_inherit_rotation else None
+        part = 0.0 if carrier is None else self._part(bones, carrier.name, seen)
+        for constraint in bone.constraints:
+            if constraint.mute or not constraint.is_valid or constraint.type in _LEAVING:
+                continue
+            leaders = _leaders(bone, constraint).items()
+            led = sum(weight * self._part(bones, leader, seen) for leader, weight in leaders)
+            mixed = part * (1.0 - constraint.influence) + constraint.influence * led
+            # What takes only some of the channels leads no more of the bone than was led before.
+            part = mixed if constraint.type in _LEADING else min(part, mixed)
+        return part
+
+    def shown(self, posed: Object, matrices: Mapping[str, FloatArray]) -> tuple[str, FloatArray]:
+        """Return the bone that is nearest to following, and where the control would be if it went with it.
+
+        Args:
+            posed: The evaluated armature object.
+            matrices: armature_from_bone of the control and of the bones, (4, 4) each [m].
+        """
+        data: Any = posed.data
+        rest = data.bones
+        own, length = matrices[self.control], max(rest[self.control].length, np.finfo(np.float64).tiny)
+        found: list[tuple[float, str, FloatArray]] = []
+        for name in self.bones:
+            bone_from_control = np.linalg.inv(rest[name].matrix_local) @ np.array(
+                rest[self.control].matrix_local
+            )
+            # By a copy bones that are turned otherwise at rest are the same in the pose.
+            for matrix in (matrices[name] @ bone_from_control, matrices[name]):
+                off = (matrix - own)[:3] / (1.0, 1.0, 1.0, length)
+                found.append((float(np.linalg.norm(off)), name, matrix))
+        _, name, matrix = min(found, key=lambda each: each[0])
+        return name, matrix
+
+
+def carried_by(armature_object: Object, controls: Iterable[str]) -> tuple[Carried, ...]:
+    """Return which of some bones are controls, with the bones that carry the mesh in their place."""
+    pose: Any = armature_object.pose
+    data: Any = armature_object.data
+    rest = data.bones
+    heads = np.empty((len(rest), 3), dtype=np.float32)
+    rest.foreach_get("head_local", heads.ravel())
+    found: list[Carried] = []
+    for control in dict.fromkeys(controls):
+        own = rest[control]
+        if own.use_deform:
+            continue
+        near = np.abs(heads - own.head_local).max(axis=1) <= SAME_HEAD * own.length
+        together = frozenset(rest[row].name for row in np.flatnonzero(near).tolist())
+        hanging = {name: _upstream(pose.bones[name]) for name in together}
+        reached, last = {control}, {control}
+        while last:
+            last = {name for name in together - reached if hanging[name] & last}
+            reached |= last
+        if bones := tuple(sorted(name for name in reached if rest[name].use_deform)):
+            found.append(Carried(control, bones, together))
+    return tuple(found)
+
+
+def _upstream(bone: Any) -> set[str]:
+    """Return the bones on which a bone hangs, or would if its constraints were switched on."""
+    parents = set() if bone.parent is None else {bone.parent.name}
+    return parents.union(*(_leaders(bone, constraint) for constraint in bone.constraints))
+
+
+def _leaders(bone: Any, constraint: Any) -> dict[str, float]:
+    """Return the bones of its own armature to which a constraint of a bone goes, and how much each counts."""
+    own = bone.id_data.original
+    targets = list(constraint.targets) if constraint.type == 'ARMATURE' else [constraint]
+    weights = [each.weight if constraint.type == 'ARMATURE' else 1.0 for each in targets]
+    whole = sum(weights) or 1.0
+    led: dict[str, float] = {}
+    for each, weight in zip(targets, weights, strict=True):
+        target = getattr(each, "target", None)
+        if target is not None and target.original == own and each.subtarget:
+            led[each.subtarget] = led.get(each.subtarget, 0.0) + weight / whole
+    return led
+
+
+def switch_hint(armature_object: Object, carried: Carried) -> str:
+    """Say which switch decides whether bones follow a control; nothing where none is found."""
+    switches = _switches(armature_object)
+    followers = _followers(armature_object, {carried.control})
+    choosing = {(own.bone, name) for own in followers for name in own.choosing}
+    deciding = sorted({switches[key] for key in choosing & switches.keys()})
+    return f"switch {_named(deciding)} over" if deciding else ""
 
 
 def unfollowed(armature_object: Object, controls: Iterable[str]) -> dict[Switch, list[str]]:

@@ -12,9 +12,11 @@ from bpy.types import Context, Object, Panel, Scene, UILayout, UIList
 
 from ..scene import posing
 from ..scene.effector_properties import PINNABLE, POISE_PG_effector
-from ..scene.effectors import lacks_target, target_use, what_of
+from ..scene.effectors import label_of, lacks_target, target_use, what_of
 from ..scene.live import problem_of
+from ..scene.outcome import MOST_SHOWN
 from ..scene.properties import POISE_PG_armature, method_settings, settings_of
+from ..scene.reports import in_a_row
 from ..scene.rig import FLOOR_TOLERANCE
 from .acting import context_armature, require_armature
 from .choices import draw_choices
@@ -35,6 +37,9 @@ NARROW = 250.0
 
 ERROR_WIDTH = 2.4
 """Width of the cell for a miss [widths of a button], so that names begin to be cut at the same length."""
+
+UNKNOWN = "unknown"
+"""What stands for an error that is not a number."""
 
 Icon = Literal['NONE', 'BLANK1', 'ARMATURE_DATA', 'CHECKMARK', 'DOT', 'ERROR', 'INFO']
 
@@ -77,16 +82,19 @@ def draw_axes(
 def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[str, bool], ...]:
     """Give the errors of the last solve as the panel shows them, and whether they are misses."""
     found: list[tuple[str, bool]] = []
+    if lacks_bone(item) or lacks_target(item):
+        return ()  # what was measured is so no longer
     if item.error_position >= 0.0:
         tolerance = min(data.tolerance_position, FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf)
         # What only stays near a pose cannot miss it.
         missed = item.error_position > tolerance and item.kind != 'STAY'
         far = item.error_position >= 1.0
         text = f"{item.error_position:.2f} m" if far else f"{rounded(1000.0 * item.error_position)} mm"
-        found.append((text, missed))
+        found.append((UNKNOWN if item.error_position >= MOST_SHOWN else text, missed))
     if item.error_rotation >= 0.0:
         missed = item.error_rotation > data.tolerance_rotation and item.kind != 'STAY'
-        found.append((f"{rounded(degrees(item.error_rotation))}°", missed))
+        text = f"{rounded(degrees(item.error_rotation))}°"
+        found.append((UNKNOWN if item.error_rotation >= MOST_SHOWN else text, missed))
     return tuple(found)
 
 
@@ -116,6 +124,21 @@ def lacks_bone(item: POISE_PG_effector) -> bool:
     """Whether the bone of an effector is not chosen, or is there no longer under this name."""
     armature: Any = item.id_data
     return item.bone not in armature.data.bones
+
+
+def state_of(armature: Object) -> tuple[str, Icon]:
+    """Give what the panel says below its buttons, and with which sign; no text for nothing."""
+    settings = settings_of(armature)
+    if settings.live and (problem := problem_of(armature)):
+        return f"Live waits: {problem}", 'ERROR'
+    lacking = [
+        f"{label_of(entry, index)} has no {'bone' if lacks_bone(entry) else 'target'}"
+        for index, entry in enumerate(settings.effectors)
+        if entry.enabled and (lacks_bone(entry) or lacks_target(entry))
+    ]
+    if lacking:
+        return f"{in_a_row(lacking)}: choose one, or disable the effector", 'ERROR'
+    return without_brackets(settings.last_message), 'CHECKMARK' if settings.last_reached else 'ERROR'
 
 
 class POISE_UL_effectors(UIList):
@@ -192,12 +215,9 @@ class POISE_PT_main(_SidebarPanel):
         row = column.row(align=True)
         row.operator("poise.drag", icon='VIEW_PAN')
         row.operator("poise.key_pose", icon='KEYINGSET')
-        problem = problem_of(armature) if settings.live else ""
-        if problem:
-            draw_words(layout.box(), context, f"Live waits: {problem}", 'ERROR')
-        elif settings.last_message:
-            icon = 'CHECKMARK' if settings.last_reached else 'ERROR'
-            draw_words(layout.box(), context, without_brackets(settings.last_message), icon)
+        text, icon = state_of(armature)
+        if text:
+            draw_words(layout.box(), context, text, icon)
 
 
 class _ArmaturePanel(_SidebarPanel):

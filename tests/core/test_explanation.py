@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from blender_ik_addon.core import (
     Explanation,
     MatchOrientation,
+    OnPlane,
     Pose,
     Problem,
     ReachPoint,
@@ -115,6 +116,20 @@ def test_axes_that_do_not_matter_do_not_count_for_the_reach():
     assert answer.reason is Reason.OUT_OF_REACH
     assert answer.error == pytest.approx(0.5, abs=1e-6) and answer.beyond == pytest.approx(0.5, abs=1e-9)
     assert solved(planar(2), replace(far_aside, target=np.array([9, 1.5, 0]))).reached
+
+
+def test_a_plane_that_cannot_be_come_above_is_out_of_reach():
+    """The clearance that it lacks is a limit of nobody's: nothing was named, and the reason was empty."""
+    skeleton = chain(3)
+    above = OnPlane(joint="joint.2", origin=np.array([0.0, 9.0, 0.0]), normal=np.array([0.0, 1.0, 0.0]))
+    for task in (above, replace(above, side="ABOVE")):
+        assert why(solved(skeleton, task)).why()
+    assert why(solved(skeleton, replace(above, side="ABOVE"))).reason is Reason.OUT_OF_REACH
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_a_reason_is_never_empty(reason: Reason):
+    assert Explanation(task="hand", error=0.1, angular=False, reason=reason).why()
 
 
 def test_an_orientation_about_an_axis_that_no_joint_has_is_out_of_reach():

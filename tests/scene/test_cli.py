@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The command line: what it does, what it writes, how it ends."""
 
+import io
 import json
+import os
+import resource
+import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +144,217 @@ def test_where_nothing_can_be_saved_it_is_said(shot: Path, capsys: pytest.Captur
         assert "%" not in told.out  # it is said before the bake
 
 
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_bake(
+    shot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    folder, locked = tmp_path / "folder", tmp_path / "locked"
+    folder.mkdir()
+    locked.write_text("mine")
+    locked.chmod(0o444)
+    there = names_in(tmp_path)
+
+    def said(*arguments: str) -> str:
+        assert cli.run(["bake", str(shot), *arguments]) == 2
+        told = capsys.readouterr()
+        assert "%" not in told.out
+        assert names_in(tmp_path) == there
+        return told.err
+
+    for option in ("--output", "--report"):
+        assert "it is a folder: give the name of a file" in said(option, str(folder))
+        assert "is a file and no folder" in said(option, str(shot / "out"))
+        assert "it is read-only" in said(option, str(locked))
+        assert "cannot be saved: " in said(option, str(tmp_path / ("x" * 300)))
+        assert "cannot be saved: " in said(option, "/proc/out")
+    assert locked.read_text() == "mine"
+    same = str(tmp_path / "same")
+    assert "are both" in said("--output", same, "--report", str(folder / ".." / "same"))
+    assert "a device or a pipe" in said("--output", os.devnull)
+    full = shutil.disk_usage(tmp_path)._replace(free=8192)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    assert "8 kB are free there" in said("--output", str(tmp_path / "out.blend"))
+
+
+def meanwhile(action: Callable[[], object], frame: int = 9) -> None:
+    """Do something when a bake comes to a frame for the first time; opening a file keeps no other handler."""
+    done: list[bool] = []
+
+    @bpy.app.handlers.persistent
+    def handler(scene: Any, *_: object) -> None:
+        if scene.frame_current == frame and not done:
+            done.append(True)
+            action()
+
+    bpy.app.handlers.frame_change_post.append(handler)
+
+
+@pytest.fixture(autouse=True)
+def no_handlers_left() -> Any:
+    lists = [getattr(bpy.app.handlers, name) for name in ("frame_change_post", "save_pre", "save_post")]
+    before = [list(handlers) for handlers in lists]
+    yield
+    for handlers, were in zip(lists, before, strict=True):
+        handlers[:] = were
+
+
+def test_a_report_that_cannot_be_written_loses_no_file(
+    shot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder, output = tmp_path / "reports", tmp_path / "out.blend"
+    folder.mkdir()
+    meanwhile(folder.rmdir)
+    arguments = ["bake", str(shot), "--output", str(output), "--report", str(folder / "report.json")]
+    assert cli.run(arguments) == 3
+    told = capsys.readouterr()
+    assert f"saved {str(output)!r}" in told.out
+    assert f"the report {str(folder / 'report.json')!r} cannot be written: No such file" in told.err
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    assert bpy.data.objects["humanoid"].animation_data is not None
+    assert names_in(tmp_path) == {"shot.blend", "out.blend"}
+
+
+def test_no_report_says_reached_of_a_file_that_is_not_there(
+    shot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder, report = tmp_path / "results", tmp_path / "report.json"
+    folder.mkdir()
+    meanwhile(folder.rmdir)
+    arguments = ["bake", str(shot), "--output", str(folder / "out.blend"), "--report", str(report)]
+    assert cli.run(arguments) == 3
+    told = capsys.readouterr()
+    assert f"{str(folder / 'out.blend')!r} cannot be saved: " in told.err
+    assert "saved" not in told.out and "wrote the report" in told.out
+    content = json.loads(report.read_text())
+    assert content["reached"] is False and content["output"] is None
+    assert content["error"] in told.err
+    assert all(effector["reached"] for effector in content["effectors"])
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_disk_that_is_full_is_told_in_words_and_what_was_there_stays(
+    compressed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Blender says "Success" or "No such file", and of a compressed file that it cuts off nothing at all."""
+    figure()
+    shot, output = tmp_path / "shot.blend", tmp_path / "out.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(shot), compress=compressed)
+    output.write_text("older")
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, most[1]))
+    try:
+        code = cli.run(["bake", str(shot), "--output", str(output)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+    assert code == 3
+    told = capsys.readouterr().err
+    assert f"{str(output)!r} cannot be saved: not all of it could be written, " in told
+    assert "are free there" in told and "Success" not in told
+    assert output.read_text() == "older"
+    assert names_in(tmp_path) == {"shot.blend", "out.blend"}
+
+
+def test_a_file_that_is_replaced_is_kept_as_blender_keeps_it(shot: Path, tmp_path: Path):
+    versions = bpy.context.preferences.filepaths
+    was = versions.save_version
+    try:
+        for kept, there in ((0, set()), (2, {"1"}), (2, {"1", "2"}), (2, {"1", "2"})):
+            versions.save_version = kept
+            before = shot.read_bytes()
+            assert cli.run(["solve", str(shot), "--output", str(shot)]) == 0
+            assert names_in(tmp_path) == {"shot.blend", *(f"shot.blend{number}" for number in there)}
+            if kept:
+                assert (tmp_path / "shot.blend1").read_bytes() == before
+    finally:
+        versions.save_version = was
+
+
+def test_relative_paths_hold_where_the_file_is_saved(tmp_path: Path):
+    figure()
+    made: Any = bpy.data.images.new("wall", 2, 2)
+    made.source, made.use_fake_user = 'FILE', True
+    made.filepath = "//textures/wall.png"
+    for folder in ("textures", "results"):
+        (tmp_path / folder).mkdir()
+    shot, output = tmp_path / "shot.blend", tmp_path / "results" / "out.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(shot))
+    assert cli.run(["solve", str(shot), "--output", str(output)]) == 0
+    assert names_in(output.parent) == {"out.blend"}
+    bpy.ops.wm.open_mainfile(filepath=str(output))
+    assert bpy.data.images["wall"].filepath == "//../textures/wall.png"
+
+
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interruption_ends_a_bake_with_130_and_writes_nothing(
+    shot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """What is raised in a handler that Blender calls, as here, is lost."""
+    meanwhile(interrupt, frame=5)
+    outputs = ["--output", str(tmp_path / "out.blend"), "--report", str(tmp_path / "report.json")]
+    assert cli.run(["bake", str(shot), *outputs]) == 130
+    told = capsys.readouterr()
+    assert "poise: ERROR: interrupted, nothing was written\n" in told.err
+    assert "100 %" not in told.out
+    assert names_in(tmp_path) == {"shot.blend"}
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("handlers", ["save_pre", "save_post"])
+def test_an_interruption_while_the_file_is_written_leaves_nothing_half_written(
+    handlers: str, shot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    @bpy.app.handlers.persistent
+    def handler(*_: object) -> None:
+        interrupt()
+
+    getattr(bpy.app.handlers, handlers).append(handler)
+    output = tmp_path / "out.blend"
+    output.write_text("older")
+    outputs = ["--output", str(output), "--report", str(tmp_path / "report.json")]
+    assert cli.run(["bake", str(shot), *outputs]) == 130
+    assert "interrupted, nothing was written" in capsys.readouterr().err
+    assert output.read_text() == "older"
+    assert names_in(tmp_path) == {"shot.blend", "out.blend"}
+
+
+def test_an_interruption_after_the_file_says_that_it_was_written(
+    shot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    replace = os.replace
+
+    def replaced(*arguments: Any) -> None:
+        replace(*arguments)
+        interrupt()
+
+    monkeypatch.setattr(os, "replace", replaced)
+    output = tmp_path / "out.blend"
+    outputs = ["--output", str(output), "--report", str(tmp_path / "report.json")]
+    assert cli.run(["bake", str(shot), *outputs]) == 130
+    told = capsys.readouterr()
+    assert f"saved {str(output)!r}" in told.out
+    assert "interrupted, nothing else was written" in told.err
+    assert names_in(tmp_path) == {"shot.blend", "out.blend"}
+
+
+def test_a_reader_of_the_progress_who_leaves_loses_no_bake(
+    shot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", Closed())
+        assert cli.run(["bake", str(shot), "--output", str(tmp_path / "out.blend")]) == 0
+    assert "out.blend" in names_in(tmp_path)
+
+
 def test_help_ends_with_0(capsys: pytest.CaptureFixture[str]):
     assert cli.run(["bake", "--help"]) == 0
     assert "--allow-misses" in capsys.readouterr().out
@@ -158,3 +375,23 @@ def test_as_a_python_module(shot: Path, tmp_path: Path):
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert json.loads(report.read_text())["frames"] == list(range(1, 11))
+
+
+def test_a_module_that_is_interrupted_ends_with_130(tmp_path: Path):
+    figure()
+    bpy.context.scene.frame_end = 2000
+    shot, output = tmp_path / "shot.blend", tmp_path / "out.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(shot))
+    command = [sys.executable, "-m", "blender_ik_addon", "bake", str(shot), "--output", str(output)]
+    run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert run.stdout is not None
+        while "0 %" not in (line := run.stdout.readline()):
+            assert line, run.communicate()[1]
+        run.send_signal(signal.SIGINT)
+        told = run.communicate()[1]
+    finally:
+        run.kill()
+    assert run.returncode == 130
+    assert told.splitlines()[-1] == "poise: ERROR: interrupted, nothing was written"
+    assert names_in(tmp_path) == {"shot.blend"}

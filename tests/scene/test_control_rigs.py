@@ -7,6 +7,7 @@ from typing import Any
 import bpy
 import pytest
 
+from blender_ik_addon import cli
 from blender_ik_addon.scene import following, live, posing
 from blender_ik_addon.scene.following import Occasion
 from blender_ik_addon.scene.outcome import ANSWERED
@@ -34,6 +35,14 @@ def switches(rig: Any) -> list[float]:
 def moved(rig: Any, name: str, by: tuple[float, float, float]) -> None:
     target = rig.poise.effectors[name].target
     target.location = [a + b for a, b in zip(target.location, by, strict=True)]
+
+
+def missed(rig: Any) -> dict[str, str]:
+    """What a solve misses and why, once the head has come to rest."""
+    while True:
+        whys = {effector.name: effector.why for effector in posing.solve_pose(rig).effectors if effector.why}
+        if ANSWERED not in whys.values():
+            return whys
 
 
 def gap(rig: Any, bone: str, name: str) -> float:
@@ -69,6 +78,152 @@ def test_a_rig_that_follows_other_controls_is_told_of(rig: Any):
     moved(rig, "hand.L", (0.0, -0.1, 0.2))
     assert "nothing of this shows" in posing.solve_pose(rig).summary().lower()
     assert gap(rig, "DEF-hand.L", "hand.L") > 0.1
+
+
+def test_what_the_mesh_does_not_follow_is_not_reached(rig: Any):
+    """Control and target once agreed, and reports, panel and exit code said so: the hand was 229 mm off."""
+    posing.setup_character(rig, controls=False)
+    moved(rig, "hand.L", (0.0, -0.1, 0.2))
+    why = "hand_fk.L is on target, but DEF-hand.L does not follow it"
+    why += ": switch 'IK_FK' of 'upper_arm_parent.L' over"
+    report = posing.solve_pose(rig)
+    hand = next(effector for effector in report.effectors if effector.name == "hand.L")
+    off = gap(rig, "DEF-hand.L", "hand.L")
+    assert off > 0.2 and gap(rig, "hand_fk.L", "hand.L") < 0.001
+    assert (hand.reached, hand.why) == (False, why) and hand.position == pytest.approx(off, abs=1e-6)
+    assert not report.reached and report.status != "REACHED"
+    entry = rig.poise.effectors["hand.L"]
+    assert not rig.poise.last_reached and entry.error_position == pytest.approx(off) and entry.why == why
+    posing.switch_live(rig, True)
+    moved(rig, "hand.L", (0.0, 0.0, 0.05))
+    bpy.context.view_layer.update()
+    assert not rig.poise.last_reached and entry.why == why
+    rig.poise.live = False
+    baked = posing.bake(rig, range(1, 4))
+    row = baked.names.index("hand.L")
+    off = gap(rig, "DEF-hand.L", "hand.L")
+    assert baked.position_errors[:, row] == pytest.approx([off] * 3, abs=1e-5)
+    assert not any(baked.reached_frames) and baked.reasons[row] == why
+    assert cli.run(["bake", "--start", "1", "--end", "3"]) == cli.MISSED
+
+
+def test_what_stands_where_it_should_is_reached_whatever_it_follows(rig: Any):
+    posing.setup_character(rig, controls=False)
+    assert missed(rig) == {}
+
+
+def test_a_tweak_on_top_of_a_control_that_is_followed_is_no_miss(rig: Any):
+    posing.setup_character(rig)
+    for bone in ("hand_tweak.L", "foot_tweak.L"):
+        rig.pose.bones[bone].location = (0.02, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    assert gap(rig, "DEF-hand.L", "hand.L") > 0.01
+    assert missed(rig) == {}
+
+
+def test_a_bake_asks_in_each_frame_what_is_followed(rig: Any):
+    posing.setup_character(rig)
+    for bone in SWITCHES:
+        for frame, value in ((1, 0.0), (4, 1.0)):
+            rig.pose.bones[bone]["IK_FK"] = value
+            rig.pose.bones[bone].keyframe_insert('["IK_FK"]', frame=frame)
+    action = rig.animation_data.action
+    for curve in action.layers[0].strips[0].channelbag(rig.animation_data.action_slot).fcurves:
+        for key in curve.keyframe_points:
+            key.interpolation = 'CONSTANT'
+    moved(rig, "hand.L", (0.0, -0.1, 0.2))
+    report = posing.bake(rig, range(1, 7))
+    row = report.names.index("hand.L")
+    missed = report.position_errors[:, row] > rig.poise.tolerance_position
+    assert missed.tolist() == [True] * 3 + [False] * 3
+    assert "DEF-hand.L does not follow it" in report.reasons[row] and report.worst_frames[row] <= 3
+
+
+# Small rigs
+
+
+def with_deform_hand(**copies: float) -> Any:
+    """A figure whose hand is a control; another bone carries the mesh, by constraints with influences."""
+    flipped = copies.pop("turned", 0.0)
+    head, tail = (0.67, 0.0, 1.36), (0.67, 0.0, 1.25) if flipped else (0.78, -0.01, 1.35)
+    bones = [*builders.HUMANOID_CENTRE]
+    centre = {name for name, *_ in bones}
+    bones += [
+        (f"{name}.L", parent if parent in centre else f"{parent}.L", begin, end)
+        for name, parent, begin, end in builders.HUMANOID_LEFT
+    ]
+    armature: Any = builders.armature("figure", [*bones, ("carrier", "forearm.L", head, tail)])
+    for bone in armature.data.bones:
+        bone.use_deform = bone.name == "carrier"
+    for kind, influence in copies.items():
+        constraint = armature.pose.bones["carrier"].constraints.new(kind)
+        constraint.target, constraint.subtarget, constraint.influence = armature, "hand.L", influence
+    bpy.context.view_layer.update()
+    index = posing.add_effector(armature, "hand.L")
+    armature.poise.effectors[index].kind = 'BOTH'
+    armature.poise.move_root = False  # or the whole body goes, and what hangs on it
+    target = armature.poise.effectors[index].target
+    target.location.z += 0.1
+    target.rotation_euler.x += 1.0
+    bpy.context.view_layer.update()
+    return armature
+
+
+@pytest.mark.parametrize(
+    "copies",
+    [
+        {"COPY_TRANSFORMS": 1.0},
+        {"COPY_TRANSFORMS": 1.0, "turned": 1.0},
+        {"COPY_LOCATION": 1.0, "COPY_ROTATION": 1.0},
+        {"COPY_ROTATION": 1.0},
+        {"CHILD_OF": 1.0, "turned": 1.0},
+    ],
+)
+def test_a_bone_that_copies_a_control_follows_it(copies: dict[str, float]):
+    armature = with_deform_hand(**copies)
+    if "CHILD_OF" in copies:
+        child: Any = armature.pose.bones["carrier"].constraints[0]
+        child.set_inverse_pending = True
+        bpy.context.view_layer.update()
+    report = posing.solve_pose(armature)
+    assert report.reached, report.message
+
+
+@pytest.mark.parametrize(
+    "copies", [{"COPY_TRANSFORMS": 0.0}, {"COPY_TRANSFORMS": 0.5}, {"COPY_ROTATION": 0.5}]
+)
+def test_a_bone_that_copies_a_control_in_part_does_not_follow_it(copies: dict[str, float]):
+    armature = with_deform_hand(**copies)
+    (hand,) = posing.solve_pose(armature).effectors
+    assert not hand.reached and hand.why == "hand.L is on target, but carrier does not follow it"
+
+
+def test_a_copy_that_is_muted_or_limited_is_not_followed():
+    armature = with_deform_hand(COPY_TRANSFORMS=1.0)
+    armature.pose.bones["carrier"].constraints[0].mute = True
+    assert not posing.solve_pose(armature).reached
+    armature.pose.bones["carrier"].constraints[0].mute = False
+    assert posing.solve_pose(armature).reached
+    limit: Any = armature.pose.bones["carrier"].constraints.new('LIMIT_ROTATION')
+    limit.use_limit_x = limit.use_limit_y = limit.use_limit_z = True
+    limit.owner_space = 'LOCAL'
+    assert not posing.solve_pose(armature).reached
+
+
+def test_a_control_that_is_missed_itself_keeps_its_reason():
+    armature = with_deform_hand(COPY_TRANSFORMS=0.0)
+    armature.poise.effectors[0].target.location.x += 9.0
+    (hand,) = posing.solve_pose(armature).effectors
+    assert "reach" in hand.why and hand.why.endswith("; carrier does not follow hand.L")
+
+
+def test_where_a_bone_carries_the_mesh_itself_nothing_else_has_to_follow():
+    armature = with_deform_hand(COPY_TRANSFORMS=0.5)  # as a twist bone does
+    armature.data.bones["hand.L"].use_deform = True
+    assert posing.solve_pose(armature).reached
+    for bone in armature.data.bones:
+        bone.use_deform = False
+    assert posing.solve_pose(armature).reached
 
 
 def test_a_switch_that_is_keyed_stays(rig: Any):

@@ -17,6 +17,7 @@ from blender_ik_addon.core.tracking import Tracker
 from blender_ik_addon.scene import fields, following, live, posing
 from blender_ik_addon.scene.answering import MOST_SOLVES
 from blender_ik_addon.scene.following import Occasion
+from blender_ik_addon.ui import panels
 
 from . import builders
 from .actions import channelbag_of, points
@@ -295,6 +296,43 @@ def test_a_bone_posed_by_hand_stays_until_the_target_moves(solves: Counts):
     target(armature).location.x -= 0.05
     update()
     assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
+
+
+def test_the_tick_goes_where_a_bone_is_posed_by_hand_and_comes_back_with_it(solves: Counts):
+    armature = arm()
+    entry, tip = armature.poise.effectors[0], armature.pose.bones["bone.003"]
+    middle = armature.pose.bones["bone.002"]
+    assert panels.state_of(armature)[1] == 'CHECKMARK'
+    solves.clear()
+    tip.rotation_quaternion = (0.9, 0.0, 0.0, 0.43)  # about the followed point
+    update()
+    assert panels.state_of(armature)[1] == 'CHECKMARK'
+    before = middle.rotation_quaternion[:]
+    middle.rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
+    update()
+    off = miss(armature)
+    text, icon = panels.state_of(armature)
+    assert icon == 'ERROR' and text.startswith("1 of 1 targets missed: bone.003 by")
+    assert entry.error_position == pytest.approx(off) and off > 0.01
+    assert entry.why == "a bone was posed by hand, Solve goes back to the targets"
+    assert panels.errors_of(armature.poise, entry) == ((f"{1000.0 * off:.0f} mm", True),)
+    middle.rotation_quaternion = before
+    update()
+    assert panels.state_of(armature)[1] == 'CHECKMARK' and entry.why == "" and solves == []
+
+
+@pytest.mark.parametrize("place", [(0.3, 0.3, 0.6), (2700.1, 0.3, 0.6)])
+def test_what_solve_says_stays_while_a_body_is_live(place: tuple[float, float, float]):
+    armature = arm()
+    target(armature).location = place
+    update()
+    armature.pose.bones["bone.002"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
+    update()
+    assert "posed by hand" in armature.poise.effectors[0].why
+    report = posing.solve_pose(armature)
+    update()
+    assert armature.poise.last_message == report.summary()
+    assert "iteration" in report.summary() or "beyond the longest reach" in report.summary()
 
 
 def test_a_bone_that_is_not_solved_counts_as_movement(solves: Counts):

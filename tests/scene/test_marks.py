@@ -177,6 +177,23 @@ def test_what_cannot_be_read_has_no_marks():
     assert not marks(armature, targets=True)
 
 
+@pytest.mark.parametrize("deleted", [True, False])
+def test_what_cannot_be_read_of_one_leaves_the_marks_of_the_others(deleted: bool):
+    armature = figure("hand.L", "hand.R", "head")
+    for entry in armature.poise.effectors:
+        entry.target.location.z += 0.3
+    if deleted:
+        bpy.data.objects.remove(armature.poise.effectors[0].target)
+    else:
+        armature.poise.effectors[0].target.location.x = np.nan
+    found = marks(armature, targets=True)
+    assert [text.text for text in found.texts] == ["hand.R: 300 mm", "head: 300 mm"]
+    assert [line.heat for line in found.lines] == [1.0, 1.0]
+    for entry in armature.poise.effectors:
+        entry.bone = "nose"
+    assert not marks(armature, targets=True, limits=True, balance=True)
+
+
 def test_a_drag_shows_what_it_holds_and_what_gives_way():
     armature = figure()
     bpy.ops.object.mode_set(mode='POSE')

@@ -81,6 +81,27 @@ def test_an_effector_whose_bone_was_renamed_lacks_it():
     assert panels.lacks_bone(entry)
 
 
+def test_what_was_reached_is_no_tick_where_a_target_was_deleted():
+    armature = builders.humanoid()
+    for bone in ("hand.L", "hand.R"):
+        posing.add_effector(armature, bone)
+    settings, (left, right) = armature.poise, armature.poise.effectors
+    posing.solve_pose(armature)
+    assert panels.state_of(armature)[1] == 'CHECKMARK'
+    assert [missed for _, missed in panels.errors_of(settings, left)] == [False, False]
+    bpy.data.objects.remove(left.target)
+    assert panels.state_of(armature) == (
+        "hand.L has no target: choose one, or disable the effector",
+        'ERROR',
+    )
+    assert panels.errors_of(settings, left) == ()
+    assert [missed for _, missed in panels.errors_of(settings, right)] == [False, False]
+    armature.data.bones["hand.R"].name = "paw.R"
+    assert panels.state_of(armature)[0].startswith("hand.L has no target, hand.R has no bone: ")
+    left.enabled = right.enabled = False
+    assert panels.state_of(armature)[1] == 'CHECKMARK'
+
+
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_lines_fit_the_sidebar(scale: float):
     # As counted in a window: what is longer ends in dots there.

@@ -13,10 +13,14 @@ from mathutils import Matrix, Quaternion, Vector
 
 from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
-from blender_ik_addon.scene import baking, posing
+from blender_ik_addon.core.yielding import Followed
+from blender_ik_addon.scene import baking, drag_reports, posing
 from blender_ik_addon.scene.armature import read_armature
+from blender_ik_addon.scene.goals import make_goals, measure
+from blender_ik_addon.scene.outcome import report_of
 from blender_ik_addon.scene.poses import read_pose
-from blender_ik_addon.scene.rig import solver_options
+from blender_ik_addon.scene.rig import Rig, solver_options
+from blender_ik_addon.scene.stage import Posed
 
 from . import builders
 from .actions import assign_slot
@@ -48,6 +52,124 @@ def arm(*, mode: str = 'QUATERNION') -> Any:
     goal = target(armature)
     goal.location, goal.rotation_euler = (0.45, 0.2, 0.5), (0.4, 1.2, -0.3)
     return armature
+
+
+def test_a_bone_that_is_nowhere_or_has_no_orientation_is_missed_with_the_reason():
+    armature = figure("hand.L", "hand.R")
+    armature.pose.bones["hand.L"].scale = (0.0, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    for report in (posing.solve_pose(armature), posing.follow(armature)):
+        assert report is not None and not report.reached
+        left, right = report.effectors
+        assert (left.reached, right.reached) == (False, True)
+        assert left.why.startswith("its bone is scaled to nothing, or its place is not a number")
+        assert "an unknown angle" in report.message
+    baked = posing.bake(armature, range(1, 3))
+    assert not baked.reached and baked.reasons[0] == left.why and baked.reasons[1] == ""
+    assert "inf" not in baked.summary()
+
+
+@pytest.mark.parametrize("kind", ['POSITION', 'ORIENTATION', 'BOTH', 'AIM', 'POLE', 'DISTANCE', 'PLANE'])
+def test_an_error_that_is_not_a_number_is_missed(kind: str):
+    """As Blender's matrices have it after the solve, whatever the solver says."""
+    armature = figure("spine.001", "forearm.L")
+    entry = armature.poise.effectors[1]
+    entry.kind = kind
+    bpy.context.view_layer.update()
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    rig = Rig.read(armature, depsgraph)
+    stage = rig.stage([rig.read_frame(armature, depsgraph)])
+    posed = Posed(rig.armature.skeleton, np.full((1, 20, 4, 4), np.nan), stage.scale, stage.channels)
+    errors = np.array(measure(rig.effectors, make_goals(rig.effectors, stage), stage.influences, posed))
+    within = rig.tolerances(armature)
+    assert within.missed(*errors).all() and np.isinf(np.fmax.reduce(errors[:, 0])).all()
+
+
+def test_a_task_whose_error_is_not_a_number_is_missed_in_the_report():
+    armature = figure("hand.L")
+    armature.poise.effectors[0].kind = 'POSITION'
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    depsgraph.update()
+    rig = Rig.read(armature, depsgraph)
+    reading = rig.read_frame(armature, depsgraph)
+    error = core.TaskError("hand.L", np.nan, angular=False, reached=False)
+    report = report_of(
+        armature, rig, rig.plan([reading]), reading, [error], status=core.Status.SETTLED, iterations=1
+    )
+    assert not report.reached and report.effectors[0].why
+    firm = (error._replace(error=0.0, reached=True), error)
+    moved = Followed(reading.pose, firm, loose=(), yielding=False, iterations=0, settled=True)
+    drag = drag_reports.told(moved, [("hand.L", True)] * 2, 1.0, (1e-3, 1e-3))
+    assert not drag.dragged.reached
+
+
+@pytest.mark.parametrize("place", ["location", "rotation_euler", "scale"])
+def test_a_target_or_bone_that_is_nowhere_is_refused_by_name(place: str):
+    armature = figure("hand.L")
+    setattr(target(armature), place, (0.1, np.nan, 0.1))
+    for use in (posing.solve_pose, posing.bake, posing.follow):
+        with pytest.raises(IKError, match=r"the place of its target 'humanoid hand\.L' is not a number"):
+            use(armature)
+    setattr(target(armature), place, (0.1, 0.1, 0.1))
+    armature.pose.bones["upper_arm.L"].rotation_mode = 'XYZ'
+    armature.pose.bones["upper_arm.L"].rotation_euler.y = np.nan
+    for use in (posing.solve_pose, posing.bake, posing.follow):
+        with pytest.raises(IKError, match=r"not a number: 'upper_arm\.L'\. Look at their keys"):
+            use(armature)
+
+
+def test_a_miss_that_the_solver_does_not_know_has_a_reason_too():
+    """The solve reaches its target, but keys that are locked keep the arm from it."""
+    armature = arm(mode='XYZ')
+    for bone in ("bone.001", "bone.002"):
+        armature.pose.bones[bone].keyframe_insert("rotation_euler", frame=1)
+    data = armature.animation_data
+    for curve in data.action.layers[0].strips[0].channelbag(data.action_slot).fcurves:
+        curve.lock = True
+    report = posing.bake(armature, range(1, 4))
+    assert not report.reached
+    assert report.reasons[0].startswith("solved within its tolerance, but Blender shows it elsewhere: ")
+    assert report.reasons[0] in report.summary()
+
+
+@pytest.mark.parametrize("edit", ["keyed", "by script", "keyed anew", "driven"])
+@pytest.mark.parametrize("present", [1, 3, 9])
+def test_influences_that_change_just_before_a_bake_count(edit: str, present: int):
+    """They are those of each frame, not those that were evaluated last."""
+    armature = arm()
+    entry = armature.poise.effectors[0]
+    bpy.context.scene.frame_set(present)
+    path = "poise.effectors[0].influence"
+    if edit == "driven":
+        armature.driver_add(path).driver.expression = "frame >= 3"
+    else:
+        for frame, value in ((1, 0.0), (2, 0.0), (3, 1.0)):
+            entry.influence = value if edit == "keyed" else 1.0 - value
+            entry.keyframe_insert("influence", frame=frame)
+    if edit in ("by script", "keyed anew"):
+        bpy.context.view_layer.update()  # Blender has evaluated the others
+        bpy.context.scene.frame_set(present)
+        data = armature.animation_data
+        curve = data.action.layers[0].strips[0].channelbag(data.action_slot).fcurves.find(path)
+        if edit == "by script":  # of which Blender is told nothing
+            curve.keyframe_points.foreach_set("co", [1.0, 0.0, 2.0, 0.0, 3.0, 1.0])
+        else:
+            for frame, value in ((1, 0.0), (2, 0.0), (3, 1.0)):
+                curve.keyframe_points.insert(frame, value, options={'FAST'})
+    entry.influence = 0.25  # nothing but keys and drivers counts
+    report = posing.bake(armature, range(1, 6))
+    asked = ~np.isnan(report.position_errors[:, 0])
+    assert asked.tolist() == [False, False, True, True, True] and report.reached
+    bpy.context.scene.frame_set(2)
+    assert miss(armature) > 0.1
+    bpy.context.scene.frame_set(3)
+    assert miss(armature) < MILLIMETRE
+
+
+def miss(armature: Any) -> float:
+    """Distance of the tip from its target [m], measured without the add-on."""
+    posed = evaluated(armature)
+    return (posed.pose.bones["bone.003"].head - evaluated(target(armature)).matrix_world.translation).length
 
 
 def target(armature: Any, index: int = 0) -> Any:
