@@ -44,6 +44,8 @@ ROUNDING_OFF: Final = 1e-6
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
 
+HAIR: Final = 1e-9
+"""Distance from a limit [rad, m] that is none: a step that stops on it ends so far away by rounding."""
 UNWOUND: Final = 1.5
 """Distance of an angle from the preferred one [rad] from which other angles may be nearer."""
 
@@ -159,14 +161,15 @@ class Energy:
         return some
 
     def with_strengths(self, strengths: Strengths) -> Energy:
-        """The same with levels that pull otherwise."""
+        """The same with levels that pull otherwise, none harder than here."""
         some = alike(self)
-        some.strengths = strengths.of(self.levels)
+        some.strengths = np.minimum(strengths.of(self.levels), self.strengths)
         return some
 
     def at(self, values: FloatArray) -> State:
-        """Evaluate at values (N, nv), which are brought inside the limits."""
-        posed = self.system.place(np.minimum(np.maximum(values, self.lower), self.upper))
+        """Evaluate at values (N, nv), which are brought inside the limits, and onto those that are a hair away."""
+        values = np.where(values <= self.lower + HAIR, self.lower, values)
+        posed = self.system.place(np.where(values >= self.upper - HAIR, self.upper, values))
         residual = np.zeros((len(values), 0))
         if self.levels:
             residual = self.system.stacked_residual(posed) * self.row_scale

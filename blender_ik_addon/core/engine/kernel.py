@@ -54,9 +54,10 @@ FADE: Final = 0.5
 """Part of the last merit's strengths that is kept [1]."""
 FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken without asking the merit: rounding would decide it."""
-STAGES: Final = ((Strengths(30.0, 1.0), 1e-2), (Strengths(100.0, 10.0), 1e-2), (Strengths(), None))
-"""Strengths one after the other, with the largest change [rad] at which to go on: soft ones lead past local minima,
-and where all can be met they lead to the same pose."""
+SOFTER: Final = (Strengths(30.0, 1.0), Strengths(100.0, 10.0))
+"""Strengths before the full ones: they lead past local minima, and where all can be met they lead to the same pose."""
+ROUGH: Final = 1e-2
+"""Largest change of a channel [rad] at which the next strengths are taken."""
 PUSH: Final = 0.1
 """Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
 
@@ -106,27 +107,28 @@ def minimise(
     """
     frames = 1 if coupling is None else len(coupling.shares)
     groups = len(values) // frames
-    found = np.clip(values, energy.lower, energy.upper)
+    found = np.minimum(np.maximum(values, energy.lower), energy.upper)
     iterations = np.zeros(groups, dtype=np.int64)
     settled = np.full(groups, energy.system.size == 0 or not energy.levels)
     history: list[FloatArray] = []
     count, cancelled = 0, False
-    for strengths, tolerance in STAGES if far and energy.levels else STAGES[-1:]:
+    softer = SOFTER if far and energy.levels else ()
+    for stage in [*(energy.with_strengths(strengths) for strengths in softer), energy]:
         active = np.flatnonzero(~settled)
         if not len(active) or cancelled:
             break
-        run = _Run(energy.with_strengths(strengths), found, frames, coupling, max_angle)
+        run = _Run(stage, found, frames, coupling, max_angle)
         if len(active) < groups:
             run.keep(active)
         while len(active) and not cancelled:
             if groups == frames == 1:
                 history.append(run.state.norms)
-            rest = run.iterate(step_tolerance if tolerance is None else max(tolerance, step_tolerance))
+            rest = run.iterate(step_tolerance if stage is energy else max(ROUGH, step_tolerance))
             iterations[active] += 1
             count += 1
             found.reshape(groups, frames, -1)[active] = run.state.values.reshape(len(active), frames, -1)
             cancelled = callback is not None and bool(callback(count, found[0]))
-            if tolerance is None:
+            if stage is energy:
                 settled[active[rest & ~run.stuck]] = True
             going = ~(rest | run.stuck | (iterations[active] >= max_iterations))
             if not going.all():

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The engine: the energy's derivatives, and what its minimum is."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from blender_ik_addon.core import MatchOrientation, Pose, Problem, ReachPoint, Skeleton, solve
+from blender_ik_addon.core.engine.energy import Energy, Strengths
+from blender_ik_addon.core.engine.kernel import minimise
+from blender_ik_addon.core.engine.restarts import random_starts
+from blender_ik_addon.core.kinematics import forward_kinematics
+from blender_ik_addon.core.system import assemble
+from tests.core.builders import humanoid, random_pose
+
+
+def figure_energy(
+    rng: np.random.Generator, *, limit: float | None = None, frames: int = 2
+) -> tuple[Energy, np.ndarray]:
+    """A figure with three levels of tasks, poses of it away from them, and its energy there."""
+    skeleton = humanoid(limit=limit)
+    aims = [forward_kinematics(skeleton, random_pose(rng, skeleton, only_free=True)) for _ in range(frames)]
+
+    def targets(joint: str) -> np.ndarray:
+        return np.stack([aim.matrices[skeleton.index(joint)] for aim in aims])
+
+    tasks = (
+        ReachPoint(joint="hand.L", target=targets("hand.L")[:, :3, 3]),
+        MatchOrientation(joint="head", target=targets("head")[:, :3, :3], priority=1, weight=0.5),
+        ReachPoint(joint="hand.R", target=targets("hand.R")[:, :3, 3] + 0.4, priority=2),
+        ReachPoint(joint="foot.R", target=targets("foot.R")[:, :3, 3], priority=2, weight=2.0),
+    )
+    poses = [random_pose(rng, skeleton, only_free=True, angle=0.4) for _ in range(frames)]
+    pose = Pose.from_channels(np.stack([pose.channels for pose in poses]))
+    system = assemble(Problem(skeleton, tasks), pose)
+    values = system.mechanism.values(pose)
+    return Energy(system, values).with_strengths(Strengths(20.0, 5.0)), values
+
+
+def total(energy: Energy, values: np.ndarray) -> np.ndarray:
+    """The energy of each frame, (F,)."""
+    state = energy.at(values)
+    return energy.pull(state.norms) + energy.posture(state.away)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gradient_is_that_of_the_energy(seed: int) -> None:
+    energy, values = figure_energy(np.random.default_rng(seed))
+    gradient = energy.model(energy.at(values)).gradient
+    step = 1e-6
+    for channel in range(values.shape[1]):
+        change = np.zeros(values.shape[1])
+        change[channel] = step / energy.weight[channel]
+        slope = (total(energy, values + change) - total(energy, values - change)) / (2.0 * step)
+        assert_allclose(gradient[:, channel], slope, atol=1e-5, rtol=1e-5)
+
+
+def test_at_a_minimum_the_hessian_is_that_of_the_energy() -> None:
+    """Away from it the forces are those of Lagrange's multipliers, not of the residual."""
+    skeleton = humanoid()
+    tasks = (
+        ReachPoint(joint="hand.L", target=np.array([3.0, -2.0, 4.0])),
+        ReachPoint(joint="foot.R", target=np.array([-3.0, 2.0, -1.0])),
+        ReachPoint(joint="hand.R", target=np.array([-4.0, 1.0, -2.0]), priority=1),
+        ReachPoint(joint="head", target=np.array([1.0, 5.0, 1.0]), priority=1),
+    )
+    pose = Pose.rest(skeleton).as_batch()
+    system = assemble(Problem(skeleton, tasks), pose)
+    energy = Energy(system, system.mechanism.values(pose)).with_strengths(Strengths(20.0, 5.0))
+    found = minimise(
+        energy,
+        system.mechanism.values(pose),
+        step_tolerance=1e-10,
+        max_iterations=300,
+        max_angle=0.8,
+        far=False,
+    )
+    model = energy.model(energy.at(found.values))
+    hessian = (model.hessian + np.diag(energy.stiffness))[0]
+    step = 1e-5
+    for channel in range(len(hessian)):
+        change = np.zeros(len(hessian))
+        change[channel] = step / energy.weight[channel]
+        ahead = energy.model(energy.at(found.values + change)).gradient
+        behind = energy.model(energy.at(found.values - change)).gradient
+        slope = (ahead - behind)[0] / (2.0 * step)
+        assert_allclose(hessian[channel], slope, atol=1e-4 * np.abs(hessian).max())
+
+
+def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
+    energy, values = figure_energy(np.random.default_rng(8), limit=0.2)
+    found = minimise(energy, values, step_tolerance=1e-9, max_iterations=300, max_angle=0.8, far=False)
+    assert found.settled.all()
+    gradient = energy.model(energy.at(found.values)).gradient
+    low, high = found.values <= energy.lower, found.values >= energy.upper
+    loose = np.where(low, np.minimum(gradient, 0.0), np.where(high, np.maximum(gradient, 0.0), gradient))
+    assert np.abs(loose).max() < 0.1  # of forces up to 500, where a step of 1e-9 against what is met counts 0.02
+    assert (low | high).any()
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**16), limit=st.sampled_from([0.2, 0.6, 1.2]))
+def test_no_channel_ever_leaves_its_limits(seed: int, limit: float) -> None:
+    energy, values = figure_energy(np.random.default_rng(seed), limit=limit)
+    seen: list[np.ndarray] = []
+
+    def look(_: int, values: np.ndarray) -> bool:
+        seen.append(values)
+        return False
+
+    found = minimise(
+        energy, values, step_tolerance=1e-6, max_iterations=40, max_angle=0.8, callback=look
+    )
+    for values in (*seen, found.values):
+        assert (values >= energy.lower).all() and (values <= energy.upper).all()
+
+
+def test_frames_are_found_together_as_each_alone() -> None:
+    energy, values = figure_energy(np.random.default_rng(5), frames=4)
+    settings = {"step_tolerance": 1e-8, "max_iterations": 200, "max_angle": 0.8}
+    together = minimise(energy, values, **settings)
+    for frame in range(4):
+        alone = minimise(energy.select(np.array([frame])), values[frame][None], **settings)
+        assert together.energies[frame] == pytest.approx(alone.energies[0], rel=1e-6)
+
+
+def straight_arm() -> Skeleton:
+    """Three joints in a line, the elbow at its limit."""
+    lower, upper = np.full((3, 6), -np.inf), np.full((3, 6), np.inf)
+    lower[1, 3:], upper[1, 3:] = [-1e-3, -1e-3, 0.0], [1e-3, 1e-3, 2.5]
+    return Skeleton.build(
+        ["upper", "lower", "hand"],
+        [None, "upper", "lower"],
+        offsets=[[0, 0, 0], [0.3, 0, 0], [0.3, 0, 0]],
+        lower=lower,
+        upper=upper,
+    )
+
+
+def test_a_straight_limb_bends_although_nothing_pulls_it_to_a_side() -> None:
+    arm = straight_arm()
+    task = ReachPoint(joint="hand", target=np.array([0.4, 0.0, 0.0]))
+    solution = solve(Problem(arm, (task,)), Pose.rest(arm), restarts=0)
+    assert solution.reached
+
+
+def test_what_the_present_pose_does_not_lead_to_is_found_from_another() -> None:
+    """The elbow turns to one side only: behind the back the arm must go round."""
+    arm = straight_arm()
+    rng = np.random.default_rng(0)
+    met: dict[int, int] = {0: 0, 8: 0}
+    for _ in range(20):
+        channels = np.zeros((3, 6))
+        channels[0, 3:] = rng.uniform(-2.5, 2.5, 3)
+        channels[1, 5] = rng.uniform(0.2, 2.4)
+        placed = forward_kinematics(arm, Pose.from_channels(channels))
+        tasks = (
+            ReachPoint(joint="hand", target=placed.point("hand", np.zeros(3))),
+            MatchOrientation(joint="lower", target=placed.matrices[1, :3, :3]),
+        )
+        for restarts in met:
+            met[restarts] += solve(Problem(arm, tasks), Pose.rest(arm), restarts=restarts).reached
+    assert met[8] == 20
+
+
+def test_starts_are_inside_the_limits_and_the_same_every_time() -> None:
+    energy, _ = figure_energy(np.random.default_rng(1), limit=0.7, frames=1)
+    starts = random_starts(energy, 16)
+    assert (starts >= energy.lower).all() and (starts <= energy.upper).all()
+    assert_array_equal(starts, random_starts(energy, 16))
+    assert len(np.unique(starts, axis=0)) == 16
+
+
+def test_a_pose_that_is_a_minimum_stays_exactly() -> None:
+    skeleton = humanoid()
+    rest = Pose.rest(skeleton)
+    place = forward_kinematics(skeleton, rest).matrices[skeleton.index("hand.L"), :3, 3]
+    solution = solve(Problem(skeleton, (ReachPoint(joint="hand.L", target=place),)), rest)
+    assert_array_equal(solution.pose.channels, rest.channels)
