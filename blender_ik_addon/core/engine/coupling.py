@@ -79,6 +79,19 @@ class Coupling:
         return result
 
 
+def _upward(block: FloatArray) -> FloatArray:
+    """A symmetric matrix with its eigenvalues by their absolute value, at least `FLAT`."""
+    try:
+        np.linalg.cholesky(block)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(block)
+        global BENT
+        BENT += 1
+        return (vectors * np.maximum(np.abs(values), 1.0)) @ vectors.T
+    return block
+BENT = 0
+
+
 class BandFactors:
     """L D Lᵀ of block matrices with two diagonal matrices beside each block, for one motion."""
 
@@ -109,7 +122,7 @@ class BandFactors:
                 block = block - lower[f - 1] @ beside.T
                 if f > 1:
                     block -= second[f - 2][:, None] * inverse[f - 2] * second[f - 2]
-            inverse[f] = np.linalg.inv(block)
+            inverse[f] = np.linalg.inv(_upward(block))
 
     def solve(self, right: FloatArray) -> FloatArray:
         """The solution for a right side, (F, n)."""

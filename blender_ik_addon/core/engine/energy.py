@@ -78,7 +78,7 @@ class Model:
     jacobian: FloatArray
     """Of the residual by u, (N, m, nv)."""
     gradient: FloatArray
-    """Of the energy by u, (N, nv)."""
+    """Of the energy and of what stands beside it by u, (N, nv)."""
     hessian: FloatArray
     """Without the posture's own 1, (N, nv, nv)."""
     row_weights: FloatArray
@@ -145,14 +145,18 @@ class Energy:
         """½ |u − p|² (N,)."""
         return 0.5 * np.einsum("nv,v,nv->n", away, self.stiffness, away)
 
-    def model(self, state: State, resting: BoolArray | None = None) -> Model:
-        """The energy about a state; `resting` channels, (N, nv), take no part in the estimate of the forces."""
+    def model(self, state: State, beside: FloatArray | None = None) -> Model:
+        """The energy about a state; `beside` is a gradient (N, nv) that other terms add to it."""
         jacobian = self.system.stacked_jacobian(state.posed) * (self.row_scale[:, None] / self.weight)
         z, r = state.norms[:, self.level_of_row], state.residual
         row_weights = self.strengths[self.level_of_row] / z
         gradient = self.stiffness * state.away + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
-        resting = self._pressed(state.values, gradient) if resting is None else resting
-        forces, sizes = self._forces(jacobian, state, row_weights, resting)
+        towards = state.away
+        if beside is not None:
+            gradient += beside
+            towards = towards + beside / self.stiffness
+        resting = self._pressed(state.values, gradient)
+        forces, sizes = self._forces(jacobian, state.residual, towards, row_weights, resting)
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
         for level, rows in enumerate(self._level_slices):
@@ -171,14 +175,19 @@ class Energy:
         return ((values <= self.lower) & (gradient > 0.0)) | ((values >= self.upper) & (gradient < 0.0))
 
     def _forces(
-        self, jacobian: FloatArray, state: State, row_weights: FloatArray, resting: BoolArray
+        self,
+        jacobian: FloatArray,
+        residual: FloatArray,
+        towards: FloatArray,
+        row_weights: FloatArray,
+        resting: BoolArray,
     ) -> tuple[FloatArray, FloatArray]:
         """y (N, m) and its length by level (N, K)."""
         moving = jacobian * ~resting[:, None, :]
         gram = (moving / self.stiffness) @ moving.swapaxes(1, 2)
         diagonal = np.einsum("nmm->nm", gram)
         diagonal += 1.0 / row_weights
-        wanted = state.residual - (moving @ state.away[..., None])[..., 0]
+        wanted = residual - (moving @ towards[..., None])[..., 0]
         forces = np.linalg.solve(gram, wanted[..., None])[..., 0]
         sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
         forces *= np.minimum(1.0, self.strengths / np.maximum(sizes, self.strengths))[:, self.level_of_row]
