@@ -79,19 +79,6 @@ class Coupling:
         return result
 
 
-def _upward(block: FloatArray) -> FloatArray:
-    """A symmetric matrix with its eigenvalues by their absolute value, at least `FLAT`."""
-    try:
-        np.linalg.cholesky(block)
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(block)
-        global BENT
-        BENT += 1
-        return (vectors * np.maximum(np.abs(values), 1.0)) @ vectors.T
-    return block
-BENT = 0
-
-
 class BandFactors:
     """L D Lᵀ of block matrices with two diagonal matrices beside each block, for one motion."""
 
@@ -102,6 +89,9 @@ class BandFactors:
             blocks: On the diagonal, (F, n, n).
             first: Diagonals of the blocks next to them, (F − 1, n).
             second: Of those after them, (F − 2, n).
+
+        Raises:
+            numpy.linalg.LinAlgError: The matrix is not positive definite.
         """
         frames = len(blocks)
         self._inverse = np.empty_like(blocks)
@@ -122,7 +112,10 @@ class BandFactors:
                 block = block - lower[f - 1] @ beside.T
                 if f > 1:
                     block -= second[f - 2][:, None] * inverse[f - 2] * second[f - 2]
-            inverse[f] = np.linalg.inv(_upward(block))
+            np.linalg.cholesky(block)
+            inverse[f] = np.linalg.inv(block)
+            # What is not symmetric grows from frame to frame.
+            inverse[f] = 0.5 * (inverse[f] + inverse[f].T)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """The solution for a right side, (F, n)."""

@@ -254,16 +254,25 @@ class _Step:
         self._pressed |= run.held & ((self._low >= -1e-12) | (self._high <= 1e-12))
         step = np.arange(n)
         hessian[:, step, step] += diagonal
-        if self._coupling is None:
-            free = ~self._pressed
-            masked = hessian * (free[:, :, None] & free[:, None, :])
-            masked[:, step, step] += self._pressed
-            for frame in _bending_down(masked):
-                gradient[frame] += _straighten(hessian[frame], masked[frame], gradient[frame], free[frame])
-        else:
-            hessian[:, step, step] += np.tile(self._coupling.diagonal, len(gradient) // frames)[:, None] * energy.stiffness
         self._gradient, self._hessian = gradient, hessian
+        if self._coupling is None:
+            self._straighten()
         self._merit = run._merit(here, run._merit_strengths)
+
+    def _straighten(self) -> None:
+        """Take what bends down in the Hessian of a frame by its absolute value."""
+        free = ~self._pressed
+        masked = self._hessian * (free[:, :, None] & free[:, None, :])
+        step = np.arange(free.shape[1])
+        masked[:, step, step] += self._pressed
+        for frame in _bending_down(masked - FLAT * np.eye(len(step))):
+            self._gradient[frame] += _straighten(
+                self._hessian[frame], masked[frame], self._gradient[frame], free[frame]
+            )
+
+    def _linear(self, index: IntArray, damping: FloatArray) -> _Linear:
+        """The system of some frames."""
+        return _Linear(self._hessian[index], damping[index], self._coupling, self._energy.stiffness, self._frames)
 
     def attempt(self, groups: IntArray, damping: FloatArray, max_angle: float) -> _Outcome:
         """Try the step of some groups with the damping of all frames."""
@@ -271,14 +280,18 @@ class _Step:
         index = run._frames_of(groups)
         everything = len(index) == len(here.values)
         some = energy if everything else energy.select(index)
-        linear = _Linear(
-            self._hessian[index], damping[index], self._coupling, energy.stiffness, self._frames
-        )
-        gradient, low, high = self._gradient[index], self._low[index], self._high[index]
+        low, high = self._low[index], self._high[index]
+        linear, gradient = self._linear(index, damping), self._gradient[index]
         if self._coupling is None:
             change, uncut, held = _boxed(linear, gradient, low, high, self._pressed[index])
         else:
-            change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
+            try:
+                change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
+            except np.linalg.LinAlgError:
+                # Terms over time hold up what bends down in one frame, but not here.
+                self._straighten()
+                linear, gradient = self._linear(index, damping), self._gradient[index]
+                change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
             uncut = change
         largest = np.abs(change).max(axis=1, initial=0.0)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
@@ -381,6 +394,8 @@ class _Linear:
         self._hessian = hessian.copy()
         step = np.arange(hessian.shape[1])
         self._hessian[:, step, step] += damping[:, None]
+        if coupling is not None:
+            self._hessian[:, step, step] += np.tile(coupling.diagonal, len(hessian) // frames)[:, None] * stiffness
         self._coupling, self._stiffness, self._frames = coupling, stiffness, frames
         self._held: BoolArray | None = None
         self._factors: list[BandFactors] = []
