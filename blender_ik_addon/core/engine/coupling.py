@@ -89,6 +89,9 @@ class BandFactors:
             blocks: On the diagonal, (F, n, n).
             first: Diagonals of the blocks next to them, (F − 1, n).
             second: Of those after them, (F − 2, n).
+
+        Raises:
+            numpy.linalg.LinAlgError: The matrix is not positive definite.
         """
         frames = len(blocks)
         self._inverse = np.empty_like(blocks)
@@ -109,7 +112,10 @@ class BandFactors:
                 block = block - lower[f - 1] @ beside.T
                 if f > 1:
                     block -= second[f - 2][:, None] * inverse[f - 2] * second[f - 2]
+            np.linalg.cholesky(block)
             inverse[f] = np.linalg.inv(block)
+            # What is not symmetric grows from frame to frame.
+            inverse[f] = 0.5 * (inverse[f] + inverse[f].T)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """The solution for a right side, (F, n)."""

@@ -39,7 +39,7 @@ LAST_STRENGTH: Final = 1e4
 """σ of the last level [1]: a force that moves a joint by far more than a turn."""
 STRENGTH_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
-ROUNDING_OFF: Final = 1e-6
+ROUNDING_OFF: Final = 1e-5
 """δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
@@ -84,7 +84,7 @@ class Model:
     jacobian: FloatArray
     """Of the residual by u, (N, m, nv)."""
     gradient: FloatArray
-    """Of the energy by u, (N, nv)."""
+    """Of the energy and of what stands beside it by u, (N, nv)."""
     hessian: FloatArray
     """Without the posture's own 1, (N, nv, nv)."""
     row_weights: FloatArray
@@ -211,14 +211,18 @@ class Energy:
         """½ |u − p|² (N,)."""
         return 0.5 * np.einsum("nv,v,nv->n", away, self.stiffness, away)
 
-    def model(self, state: State, resting: BoolArray | None = None) -> Model:
-        """The energy about a state; `resting` channels, (N, nv), take no part in the estimate of the forces."""
+    def model(self, state: State, beside: FloatArray | None = None) -> Model:
+        """The energy about a state; `beside` is a gradient (N, nv) that other terms add to it."""
         jacobian = self.system.stacked_jacobian(state.posed) * (self.row_scale[:, None] / self.weight)
         z, r = state.norms[:, self.level_of_row], state.residual
         row_weights = self.strengths[self.level_of_row] / z
         gradient = self.stiffness * state.away + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
-        resting = self._pressed(state.values, gradient) if resting is None else resting
-        forces, sizes = self._forces(jacobian, state, row_weights, resting)
+        towards = state.away
+        if beside is not None:
+            gradient += beside
+            towards = towards + beside / self.stiffness
+        resting = self._pressed(state.values, gradient)
+        forces, sizes = self._forces(jacobian, state.residual, towards, row_weights, resting)
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
         for level, rows in enumerate(self._levels):
@@ -239,14 +243,19 @@ class Energy:
         return ((values <= self.lower) & (gradient > 0.0)) | ((values >= self.upper) & (gradient < 0.0))
 
     def _forces(
-        self, jacobian: FloatArray, state: State, row_weights: FloatArray, resting: BoolArray
+        self,
+        jacobian: FloatArray,
+        residual: FloatArray,
+        towards: FloatArray,
+        row_weights: FloatArray,
+        resting: BoolArray,
     ) -> tuple[FloatArray, FloatArray]:
         """y (N, m) and its length by level (N, K)."""
         moving = jacobian * ~resting[:, None, :]
         gram = (moving / self.stiffness) @ moving.swapaxes(1, 2)
         diagonal = np.einsum("nmm->nm", gram)
         diagonal += 1.0 / row_weights
-        wanted = state.residual - (moving @ state.away[..., None])[..., 0]
+        wanted = residual - (moving @ towards[..., None])[..., 0]
         forces = np.linalg.solve(gram, wanted[..., None])[..., 0]
         sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
         forces *= np.minimum(1.0, self.strengths / np.maximum(sizes, self.strengths))[:, self.level_of_row]

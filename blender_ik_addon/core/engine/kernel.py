@@ -193,7 +193,12 @@ class _Run:
     def iterate(self, tolerance: float) -> BoolArray:
         """One iteration; which groups are at rest, (G,)."""
         energy, here = self._energy, self.state
-        model = energy.model(here)
+        beside = None
+        if self._coupling is not None:
+            # What the terms over time pull with, for a frame whose own energy has the weight 1.
+            by_time = self._coupling.times(self._by_group(here.away)) / self._coupling.shares[:, None]
+            beside = (by_time * energy.stiffness).reshape(here.away.shape)
+        model = energy.model(here, beside)
         needed = FORCE_MARGIN[0] * model.forces + FORCE_MARGIN[1]
         self._merit_strengths = np.minimum(energy.strengths, np.maximum(needed, FADE * self._merit_strengths))
         step = _Step(self, model)
@@ -259,8 +264,6 @@ class _Step:
             shares = np.tile(self._coupling.shares, len(gradient) // frames)[:, None]
             gradient *= shares
             hessian *= shares[:, :, None]
-            away = run._by_group(here.away)
-            gradient += (self._coupling.times(away) * energy.stiffness).reshape(gradient.shape)
             diagonal *= shares
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
@@ -270,18 +273,28 @@ class _Step:
         self._pressed |= run.held & ((self._low >= -1e-12) | (self._high <= 1e-12))
         step = np.arange(n)
         hessian[:, step, step] += diagonal
-        free = ~self._pressed
-        masked = hessian * (free[:, :, None] & free[:, None, :])
-        masked[:, step, step] += self._pressed
-        for frame in _bending_down(masked):
-            gradient[frame] += _straighten(hessian[frame], masked[frame], gradient[frame], free[frame])
-        if self._coupling is not None:
-            hessian[:, step, step] += (
-                np.tile(self._coupling.diagonal, len(gradient) // frames)[:, None] * energy.stiffness
-            )
         self._gradient, self._hessian = gradient, hessian
+        if self._coupling is None:
+            self._straighten()
         self._merit = run._merit(here, run._merit_strengths)
         self._full = run._merit(here, np.broadcast_to(energy.strengths, run._merit_strengths.shape))
+
+    def _straighten(self) -> None:
+        """Take what bends down in the Hessian of a frame by its absolute value."""
+        free = ~self._pressed
+        masked = self._hessian * (free[:, :, None] & free[:, None, :])
+        step = np.arange(free.shape[1])
+        masked[:, step, step] += self._pressed
+        for frame in _bending_down(masked - FLAT * np.eye(len(step))):
+            self._gradient[frame] += _straighten(
+                self._hessian[frame], masked[frame], self._gradient[frame], free[frame]
+            )
+
+    def _linear(self, index: IntArray, damping: FloatArray) -> _Linear:
+        """The system of some frames."""
+        return _Linear(
+            self._hessian[index], damping[index], self._coupling, self._energy.stiffness, self._frames
+        )
 
     def attempt(self, groups: IntArray, damping: FloatArray, max_angle: float) -> _Outcome:
         """Try the step of some groups with the damping of all frames."""
@@ -289,10 +302,22 @@ class _Step:
         index = run._frames_of(groups)
         everything = len(index) == len(here.values)
         some = energy if everything else energy.select(index)
-        linear = _Linear(self._hessian[index], damping[index], self._coupling, energy.stiffness, self._frames)
-        gradient, low, high = self._gradient[index], self._low[index], self._high[index]
-        change, uncut, held = _boxed(linear, gradient, low, high, self._pressed[index])
+        low, high = self._low[index], self._high[index]
+        linear, gradient = self._linear(index, damping), self._gradient[index]
+        if self._coupling is None:
+            change, uncut, held = _boxed(linear, gradient, low, high, self._pressed[index])
+        else:
+            try:
+                change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
+            except np.linalg.LinAlgError:
+                # Terms over time hold up what bends down in one frame, but not here.
+                self._straighten()
+                linear, gradient = self._linear(index, damping), self._gradient[index]
+                change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
+            uncut = change
         largest = np.abs(change).max(axis=1, initial=0.0)
+        # Frames that terms over time tie together are cut off alike: else they would be torn apart.
+        largest = np.repeat(largest.reshape(-1, self._frames).max(axis=1), self._frames)
         short = np.minimum(1.0, max_angle / np.maximum(largest, max_angle))[:, None]
         slope = gradient + linear.times(change)
         wrong = held & np.where(high < -low, slope > 0.0, slope < 0.0)
@@ -307,13 +332,17 @@ class _Step:
         merit = run_merit(run, some, there, strengths)
         size = np.abs(change).reshape(len(groups), -1).max(axis=1)
         live = np.ones(len(groups), dtype=np.bool_)
-        shares = 1.0 if self._coupling is None else np.tile(self._coupling.shares, len(groups))[:, None]
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
             live &= np.abs(bent).reshape(len(groups), -1).max(axis=1, initial=0.0) > 1e-10
             if not live.any():
                 break
-            back = -linear.solve(shares * ((row_weights * bent)[:, None, :] @ jacobian)[:, 0], held)
+            fixed = held | (change <= low) | (change >= high)
+            moving = jacobian * ~fixed[:, None, :]
+            gram = (moving / energy.stiffness) @ moving.swapaxes(1, 2)
+            np.einsum("nmm->nm", gram)[...] += 1.0 / row_weights
+            forces = np.linalg.solve(gram, bent[..., None])[..., 0]
+            back = -(forces[:, None, :] @ moving)[:, 0] / energy.stiffness
             corrected = np.minimum(np.maximum(change + back, low), high)
             other = some.at(start + corrected / energy.weight)
             other_merit = run_merit(run, some, other, strengths)
@@ -404,6 +433,10 @@ class _Linear:
         self._hessian = hessian.copy()
         step = np.arange(hessian.shape[1])
         self._hessian[:, step, step] += damping[:, None]
+        if coupling is not None:
+            self._hessian[:, step, step] += (
+                np.tile(coupling.diagonal, len(hessian) // frames)[:, None] * stiffness
+            )
         self._coupling, self._stiffness, self._frames = coupling, stiffness, frames
         self._held: BoolArray | None = None
         self._factors: list[BandFactors] = []
@@ -438,6 +471,10 @@ class _Linear:
         ]
         return np.concatenate(parts)
 
+    def blocks(self, rows: IntArray) -> FloatArray:
+        """The blocks of some frames, (n, nv, nv)."""
+        return self._hessian[rows]
+
     def times(self, change: FloatArray) -> FloatArray:
         """The whole matrices by changes (N, nv)."""
         product = (self._hessian @ change[..., None])[..., 0]
@@ -462,6 +499,56 @@ def _boxed(
             break
         held |= outside
     return change, uncut, held
+
+
+def _boxed_in_time(
+    linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
+) -> tuple[FloatArray, BoolArray]:
+    """The step of motions inside the box (N, nv), and the channels that are held or stopped.
+
+    One factorisation of the whole system. Frames in which a channel would pass a limit are then solved on their own,
+    with the changes of their neighbours as they are, by a primal-dual active set [HintermuellerItoKunisch2002].
+    """
+    change = linear.solve(-gradient, held)
+    held = held.copy()
+    rows = np.flatnonzero(((change < low) | (change > high)).any(axis=1))
+    if not len(rows):
+        return change, held
+    inside = np.minimum(np.maximum(change, low), high)
+    hessian, low, high = linear.blocks(rows), low[rows], high[rows]
+    # What neighbours do to a frame: the whole product without the frame's own block.
+    beside = linear.times(inside)[rows] - (hessian @ inside[rows][..., None])[..., 0]
+    right = -gradient[rows] - beside
+    at_low, at_high = held[rows] & (low >= -1e-12), held[rows] & (low < -1e-12)
+    value = change[rows]
+    step = np.arange(hessian.shape[1])
+    open_frames = np.ones(len(rows), dtype=np.bool_)
+    for number in range(BOX_ROUNDS):
+        below, above = (value < low) & ~at_low & ~at_high, (value > high) & ~at_low & ~at_high
+        open_frames = (below | above).any(axis=1)
+        if number:
+            slope = (hessian @ value[..., None])[..., 0] - right
+            loose = (at_low & (slope < 0.0)) | (at_high & (slope > 0.0))
+            open_frames |= loose.any(axis=1)
+            at_low &= ~loose
+            at_high &= ~loose
+        if not open_frames.any():
+            break
+        at_low |= below
+        at_high |= above
+        some = np.flatnonzero(open_frames)
+        stopped = at_low[some] | at_high[some]
+        value[some] = np.where(at_low[some], low[some], np.where(at_high[some], high[some], 0.0))
+        free = ~stopped
+        wanted = np.where(free, right[some] - (hessian[some] @ value[some][..., None])[..., 0], 0.0)
+        masked = hessian[some] * (free[:, :, None] & free[:, None, :])
+        masked[:, step, step] += stopped
+        value[some] += np.linalg.solve(masked, wanted[..., None])[..., 0]
+    if LOG:
+        print('     box rows', len(rows), 'rounds', number)
+    inside[rows] = np.minimum(np.maximum(value, low), high)
+    held[rows] = at_low | at_high
+    return inside, held
 
 
 def _bending_down(matrices: FloatArray) -> list[int]:

@@ -43,7 +43,7 @@ def minimise_motion(
         difference = (
             difference[finer] if index is None else _interpolated(times[index], difference, times[finer])
         )
-        index = finer
+        first, index = index is None, finer
         some = energy if spacing == 1 else energy.select(index)
         found = minimise(
             some,
@@ -51,6 +51,7 @@ def minimise_motion(
             step_tolerance=step_tolerance if spacing == 1 else 1e-2,
             max_iterations=max_iterations,
             max_angle=max_angle,
+            far=first,
             coupling=Coupling.of(times[index], smoothness),
         )
         difference = found.values * energy.weight - some.preferred
@@ -59,7 +60,13 @@ def minimise_motion(
 
 
 def _interpolated(known: FloatArray, values: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Values (F, nv) at known times, at others."""
+    """Values (F, nv) at known times, at others, by cubic curves through them with their central slopes."""
+    slopes = np.gradient(values, known, axis=0)
     after = np.clip(np.searchsorted(known, wanted, side="right"), 1, len(known) - 1)
-    part = ((wanted - known[after - 1]) / (known[after] - known[after - 1]))[:, None]
-    return values[after - 1] * (1.0 - part) + values[after] * part
+    before = after - 1
+    step = (known[after] - known[before])[:, None]
+    part = (wanted - known[before])[:, None] / step
+    rest = 1.0 - part
+    return rest * rest * (
+        (1.0 + 2.0 * part) * values[before] + part * step * slopes[before]
+    ) + part * part * ((1.0 + 2.0 * rest) * values[after] - rest * step * slopes[after])
