@@ -47,13 +47,18 @@ def pseudo_inverse(matrix: FloatArray, tolerance: float = RANK_TOLERANCE) -> Flo
 def damped_inverse(jacobian: FloatArray, damping: FloatArray | float) -> FloatArray:
     """Jᵀ(JJᵀ + λ²I)⁻¹ [Buss2009 eq. 11], (..., nv, m).
 
+    Written as V diag(s / (s² + λ²)) Uᵀ with J = U diag(s) Vᵀ: of rows that are the same, as those of two
+    effectors on one bone, JJᵀ has no inverse, and a small λ² is lost in it.
+
     Args:
         jacobian: (..., m, nv).
-        damping: λ, one number or one for each matrix (...); 0 only where JJᵀ has an inverse.
+        damping: λ, one number or one for each matrix (...); with 0 it is the Moore-Penrose inverse.
     """
-    transposed = np.swapaxes(jacobian, -1, -2)
-    square = np.asarray(damping)[..., None, None] ** 2 * np.eye(jacobian.shape[-2])
-    return np.swapaxes(np.linalg.solve(jacobian @ transposed + square, jacobian), -1, -2).astype(np.float64)
+    u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
+    kept = s > RANK_TOLERANCE * s.max(axis=-1, keepdims=True, initial=0.0)
+    square = s**2 + np.asarray(damping)[..., None] ** 2
+    inverse = np.where(kept, s / np.where(kept, square, 1.0), 0.0)
+    return np.swapaxes(vt, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
 
 
 def weighted_inverse(jacobian: FloatArray, stiffness: FloatArray) -> FloatArray:

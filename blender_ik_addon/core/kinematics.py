@@ -26,6 +26,10 @@ FULL, FIX_SHEAR, ALIGNED, AVERAGE, NONE, NONE_LEGACY = range(len(INHERIT_SCALE))
 SHEAR_COSINE: Final = 1e-4
 """Cosine between two axes [1] below which Blender calls them orthogonal and leaves their shear alone."""
 
+COLLAPSED: Final = 1e-13
+"""Part of a length, an area or a volume [1] up to which what is left of it is rounding: the axis is scaled to
+nothing, and its direction would be noise."""
+
 DEGENERATE_COSINE: Final = 1.0 - 1.2e-7
 """Cosine between two axes [1] above which they are parallel in single precision, and shear has no meaning."""
 
@@ -134,7 +138,8 @@ def parent_transform(
         elif mode == ALIGNED:
             post_scale = volume_scale(parent)
     if mode == AVERAGE:
-        linear = linear * np.cbrt(np.abs(np.linalg.det(parent)))[..., None, None]
+        volume = column_lengths(parent).prod(-1) * _left_of_volume(parent)
+        linear = linear * np.cbrt(volume)[..., None, None]
     linear = linear @ rest_linear
     if mode == FIX_SHEAR:
         linear = orthogonalized(linear, normalize=False)
@@ -147,8 +152,9 @@ def parent_transform(
 
 
 def column_lengths(linear: FloatArray) -> FloatArray:
-    """Scale along each axis, (..., 3)."""
-    return np.sqrt(np.einsum("...ij,...ij->...j", linear, linear))
+    """Scale along each axis, (..., 3); exactly 0 of axes of which only rounding is left."""
+    lengths = np.sqrt(np.einsum("...ij,...ij->...j", linear, linear))
+    return np.where(lengths > COLLAPSED * lengths.max(axis=-1, keepdims=True), lengths, 0.0)
 
 
 def nonzero(lengths: FloatArray) -> FloatArray:
@@ -159,9 +165,15 @@ def nonzero(lengths: FloatArray) -> FloatArray:
 def volume_scale(linear: FloatArray) -> FloatArray:
     """Scale along each axis, corrected so that the product is the volume that shear left, (..., 3)."""
     lengths = column_lengths(linear)
-    volume = lengths.prod(-1)
-    flat = volume == 0.0  # Blender then leaves the lengths as they are
-    return lengths * np.cbrt(np.where(flat, 1.0, np.abs(np.linalg.det(linear)) / nonzero(volume)))[..., None]
+    flat = lengths.prod(-1) == 0.0  # Blender then leaves the lengths as they are
+    return lengths * np.cbrt(np.where(flat, 1.0, _left_of_volume(linear)))[..., None]
+
+
+def _left_of_volume(linear: FloatArray) -> FloatArray:
+    """The part of the volume of its scale that shear has left a matrix, (...) [1]; 0 of a flat one."""
+    volume = column_lengths(linear).prod(-1)
+    left = np.abs(np.linalg.det(linear)) / nonzero(volume)
+    return np.where((volume > 0.0) & (left > COLLAPSED), left, 0.0)
 
 
 def orthogonalized(linear: FloatArray, *, normalize: bool) -> FloatArray:
@@ -170,10 +182,14 @@ def orthogonalized(linear: FloatArray, *, normalize: bool) -> FloatArray:
     Without `normalize` area and volume are kept. This is the reading of "remove shear" that Blender's scale
     inheritance has; it commutes with a rotation from the left.
     """
+    least = COLLAPSED * column_lengths(linear)
+    linear = np.where((least > 0.0)[..., None, :], linear, 0.0)
     x, y, z = np.array(linear[..., 0]), np.array(linear[..., 1]), np.array(linear[..., 2])
     length2 = nonzero(np.einsum("...i,...i->...", y, y))[..., None]
     x -= y * np.einsum("...i,...i->...", x, y)[..., None] / length2
     z -= y * np.einsum("...i,...i->...", z, y)[..., None] / length2
+    for axis, column in ((x, 0), (z, 2)):  # of one along y nothing is left but rounding
+        axis[np.einsum("...i,...i->...", axis, axis) <= least[..., column] ** 2] = 0.0
     if normalize:
         y /= np.sqrt(length2)
     length_x = np.sqrt(np.einsum("...i,...i->...", x, x))[..., None]

@@ -20,14 +20,14 @@ All arrays have the frame axis first; constants have 1 there when they are the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, alike, frozen
+from .arrays import BoolArray, FloatArray, IntArray, alike, fault, frozen, usable
 from .bends import LEFT, RIGHT
 from .errors import IKError
 from .euler import EULER_ORDERS, FEW, EulerElements
@@ -142,6 +142,7 @@ class Mechanism:
             within[:, :3, :3] = inside
             self._anchor_from_joint[joint] = within
 
+        self._check_size(involved, offset, kept)
         m = len(kept)
         self.joints: IntArray = frozen(kept, np.int64)
         """Skeleton indices of the kept joints, (m,), parents first."""
@@ -169,6 +170,18 @@ class Mechanism:
         self.preferred: FloatArray = frozen(self.of_channels(skeleton.preferred))
         self.stiffness: FloatArray = frozen(self.of_channels(skeleton.stiffness))
         """Limits, preferred values and stiffness of the free channels, (nv,)."""
+
+    def _check_size(
+        self, involved: Iterable[int], offsets: Sequence[FloatArray], kept: Sequence[int]
+    ) -> None:
+        """Refuse scales whose product leaves the numbers that can be solved, by the name of the joint."""
+        folded = [(joint, self._anchor_from_joint[joint]) for joint in involved]
+        for joint, array in (*folded, *zip(kept, offsets, strict=True)):
+            if not usable(array):
+                raise IKError(
+                    f"joint {self.skeleton.names[joint]!r} {fault(array)}: the scale of it or of its parents "
+                    "is too large"
+                )
 
     @classmethod
     def of(cls, skeleton: Skeleton, pose: Pose, joints: Iterable[int]) -> Mechanism:
@@ -349,9 +362,13 @@ class Mechanism:
         return self._anchor_from_joint[joint]
 
     def anchor_from_rotation(self, joint: int) -> FloatArray:
-        """Orientation of a joint in its anchor's rigid frame without scale and mirroring, (F or 1, 3, 3)."""
+        """Orientation of a joint in its anchor's rigid frame without scale and mirroring, (F or 1, 3, 3).
+
+        0 where the joint is scaled to nothing along an axis, and so has none.
+        """
         linear = orthogonalized(self._anchor_from_joint[joint][:, :3, :3], normalize=True)
-        return linear * np.sign(np.linalg.det(linear))[:, None, None]
+        volume: FloatArray = np.linalg.det(linear)  # 1, -1 mirrored, 0 scaled to nothing, but for rounding
+        return linear * np.rint(volume)[:, None, None]
 
     def place(self, values: FloatArray) -> PosedMechanism:
         """Forward kinematics of the kept joints for the free channels (F, nv)."""

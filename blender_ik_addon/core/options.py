@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf
 from typing import Any, Final
 
+from .arrays import LARGEST, is_number, is_whole
 from .errors import IKError
 
 METHODS: Final[dict[str, str]] = {
@@ -85,8 +86,8 @@ class SolverOptions:
             raise IKError(f"unknown method {self.method!r}; there are {', '.join(METHODS)}")
         for key, least in (("max_iterations", 1), ("restarts", 0)):
             value = getattr(self, key)
-            if int(value) != value or value < least:
-                raise IKError(f"{key} must be a whole number from {least}, got {value}")
+            if not (is_whole(value) and value >= least):
+                raise IKError(f"{key} must be a whole number from {least}, got {value!r}")
         for key in (
             "tolerance_position",
             "tolerance_rotation",
@@ -97,14 +98,15 @@ class SolverOptions:
             "element_weight",
         ):
             value = getattr(self, key)
-            if not (isfinite(value) and value > 0.0):
-                raise IKError(f"{key} must be above 0 and finite, got {value}")
-        if not (isfinite(self.smoothness) and self.smoothness >= 0.0):
-            raise IKError(f"smoothness must be finite and not negative, got {self.smoothness}")
-        if not (isfinite(self.gamma) and self.gamma >= 0.0):
-            raise IKError(f"gamma must be finite and not negative, got {self.gamma}")
-        if self.clamp_distance is not None and not self.clamp_distance > 0.0:
-            raise IKError(f"clamp_distance must be above 0 or None, got {self.clamp_distance}")
+            if not (is_number(value) and value > 0.0):
+                raise IKError(f"{key} must be above 0 and at most {LARGEST:.0e}, got {value!r}")
+        if not (is_number(self.gamma) and self.gamma >= 0.0):
+            raise IKError(f"gamma must be finite and not negative, got {self.gamma!r}")
+        if not (is_number(self.smoothness) and self.smoothness >= 0.0):
+            raise IKError(f"smoothness must be finite and not negative, got {self.smoothness!r}")
+        clamp = self.clamp_distance
+        if clamp is not None and clamp != inf and not (is_number(clamp) and clamp > 0.0):
+            raise IKError(f"clamp_distance must be above 0 or None, got {clamp!r}")
         if self.alternate_jacobian and not self.uses("alternate_jacobian"):
             known = ", ".join(name for name in METHODS if name in USED_BY["alternate_jacobian"])
             raise IKError(f"{self.method} has no use for the alternate Jacobian; these have: {known}")

@@ -22,8 +22,14 @@ class Problem:
     tasks: tuple[Task, ...]
 
     def __post_init__(self) -> None:
+        if isinstance(self.tasks, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise IKError(f"tasks must be a tuple, got one task: write ({self.tasks.label},) in brackets")
         object.__setattr__(self, "tasks", tuple(self.tasks))
         for task in self.tasks:
+            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise IKError(
+                    f"a {type(task).__name__} is no task; there are ReachPoint, MatchOrientation, ..."
+                )
             task.check(self.skeleton)
         moving = [task for task in self.tasks if task.frames is not None]
         if len({task.frames for task in moving} - {1}) > 1:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import pi
+from math import pi, prod
 from typing import Final
 
 import numpy as np
@@ -345,13 +345,14 @@ def bounded_least_squares_step(
             what is free is taken.
     """
     leading, (m, nv) = jacobian.shape[:-2], jacobian.shape[-2:]
-    lower, upper = (np.broadcast_to(bound, (*leading, nv)).reshape(-1, nv) for bound in (lower, upper))
+    count = prod(leading)  # with nothing free no shape can be left open
+    lower, upper = (np.broadcast_to(bound, (*leading, nv)).reshape(count, nv) for bound in (lower, upper))
     if not (lower <= upper).all():
         raise IKError("a lower bound of the step lies above its upper bound, or is not a number")
     c = np.broadcast_to(damping, leading).reshape(-1)
     identity = c[:, None, None] * np.eye(nv)
-    matrix = np.concatenate([jacobian.reshape(-1, m, nv), identity], axis=1)  # C, (F, m + nv, nv)
-    error = np.broadcast_to(error, (*leading, m)).reshape(-1, m)
+    matrix = np.concatenate([jacobian.reshape(count, m, nv), identity], axis=1)  # C, (F, m + nv, nv)
+    error = np.broadcast_to(error, (*leading, m)).reshape(count, m)
     wanted = np.concatenate([error, np.zeros_like(lower)], axis=1)
     return _bounded_least_squares(matrix, wanted, lower, upper).reshape(*leading, nv)
 

@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from operator import index
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import BoolArray, FloatArray, IntArray, alike, frozen
+from .arrays import LARGEST, BoolArray, FloatArray, IntArray, alike, fault, frozen, usable
 from .errors import IKError
 from .euler import order_index
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 CHANNELS: Final = 6
 """Channels of a joint: translation x, y, z [m], then rotation x, y, z [rad]."""
@@ -76,7 +79,10 @@ class Skeleton:
             ("inherit_scale", (n,), np.int64),
             ("local_location", (n,), np.bool_),
         ):
-            array = frozen(getattr(self, field), dtype)
+            try:
+                array = frozen(getattr(self, field), dtype)
+            except IKError as error:
+                raise IKError(f"Skeleton.{field}: {error}") from None
             if array.shape != shape:
                 raise IKError(f"Skeleton.{field} has shape {array.shape}; {n} joints need {shape}")
             set_field(self, field, array)
@@ -97,6 +103,14 @@ class Skeleton:
         joints = np.arange(len(self.names))
         refuse((self.parents < -1) | (self.parents >= joints), "a parent must come before its children")
         refuse(~np.isfinite(self.rest).all((1, 2)), "rest matrix is not finite")
+        too_large = f"is beyond {LARGEST:.0e}, the largest number that can be solved"
+        refuse((np.abs(self.rest) > LARGEST).any((1, 2)), f"a number of the rest matrix {too_large}")
+        for name in ("lower", "upper"):
+            limit = getattr(self, name)
+            refuse(
+                ((np.abs(limit) > LARGEST) & np.isfinite(limit)).any(1),
+                f"a number in {name} {too_large} (inf stands for no limit)",
+            )
         rotation = self.rest[:, :3, :3]
         off = np.abs(np.swapaxes(rotation, -1, -2) @ rotation - np.eye(3)).max((1, 2), initial=0.0)
         refuse(off > ORTHONORMAL_TOLERANCE, "rest matrix is not a rotation and an offset (scale or shear)")
@@ -106,6 +120,7 @@ class Skeleton:
         refuse(np.isnan(self.lower).any(1) | np.isnan(self.upper).any(1), "a limit is not a number")
         refuse((self.lower > self.upper).any(1), "a lower limit lies above its upper limit")
         refuse(np.isinf(self.preferred).any(1), "preferred value is not finite")
+        refuse((np.abs(self.preferred) > LARGEST).any(1), f"a preferred value {too_large}")
         refuse(
             ~((self.stiffness >= 0) & (self.stiffness < 1)).all(1), "stiffness must be at least 0 and below 1"
         )
@@ -160,39 +175,40 @@ class Skeleton:
                 parent_indices.append(index[parent])
             else:
                 parent_indices.append(-1 if parent is None else int(parent))
-        if (rest is None) == (offsets is None):
-            raise IKError("give either offsets (n, 3) or rest matrices (n, 4, 4)")
-        if rest is None:
+        if rest is not None and offsets is None:
+            matrices = _broadcast("rest", rest, (n, 4, 4), np.float64)
+        elif offsets is not None and rest is None:
             matrices = np.tile(np.eye(4), (n, 1, 1))
-            matrices[:, :3, 3] = _broadcast("offsets", np.asarray(offsets, dtype=np.float64), (n, 3))
-            rest = matrices
+            matrices[:, :3, 3] = _broadcast("offsets", offsets, (n, 3), np.float64)
+        else:
+            raise IKError("give either offsets (n, 3) or rest matrices (n, 4, 4)")
         order_names = [orders] * n if isinstance(orders, str) else list(orders)
         scale_modes = ["FULL"] * n if inherit_scale is None else list(inherit_scale)
         unknown = sorted(set(scale_modes) - set(INHERIT_SCALE))
         if unknown:
             raise IKError(f"unknown scale mode {unknown[0]!r}; known are {', '.join(INHERIT_SCALE)}")
 
-        def channels(
-            field: str, value: npt.ArrayLike | None, default: npt.ArrayLike
-        ) -> npt.NDArray[np.generic]:
-            return _broadcast(field, np.asarray(default if value is None else value), (n, CHANNELS))
+        def channels(field: str, value: npt.ArrayLike | None, default: float) -> FloatArray:
+            return _broadcast(field, default if value is None else value, (n, CHANNELS), np.float64)
 
-        def joints(field: str, value: npt.ArrayLike | None) -> npt.NDArray[np.generic]:
-            return _broadcast(field, np.asarray(True if value is None else value), (n,))
+        def joints(field: str, value: npt.ArrayLike | None) -> BoolArray:
+            return _broadcast(field, True if value is None else value, (n,), np.bool_)
+
+        usual = [False] * 3 + [True] * 3
 
         return cls(
             names=tuple(names),
             parents=np.array(parent_indices, dtype=np.int64),
-            rest=np.asarray(rest, dtype=np.float64),
+            rest=matrices,
             orders=np.array([order_index(order) for order in order_names], dtype=np.int64),
-            free=channels("free", free, [False] * 3 + [True] * 3).astype(np.bool_),
-            lower=channels("lower", lower, -np.inf).astype(np.float64),
-            upper=channels("upper", upper, np.inf).astype(np.float64),
-            stiffness=channels("stiffness", stiffness, 0.0).astype(np.float64),
-            preferred=channels("preferred", preferred, 0.0).astype(np.float64),
-            inherit_rotation=joints("inherit_rotation", inherit_rotation).astype(np.bool_),
+            free=_broadcast("free", usual if free is None else free, (n, CHANNELS), np.bool_),
+            lower=channels("lower", lower, -np.inf),
+            upper=channels("upper", upper, np.inf),
+            stiffness=channels("stiffness", stiffness, 0.0),
+            preferred=channels("preferred", preferred, 0.0),
+            inherit_rotation=joints("inherit_rotation", inherit_rotation),
             inherit_scale=np.array([INHERIT_SCALE.index(mode) for mode in scale_modes], dtype=np.int64),
-            local_location=joints("local_location", local_location).astype(np.bool_),
+            local_location=joints("local_location", local_location),
         )
 
     def __len__(self) -> int:
@@ -209,9 +225,13 @@ class Skeleton:
                 return self._index_of_name[joint]
             known = ", ".join(self.names[:20]) + (", ..." if len(self) > 20 else "")
             raise IKError(f"there is no joint {joint!r}; there are: {known}")
-        if not 0 <= joint < len(self):
+        try:
+            number = index(joint)
+        except TypeError:
+            raise IKError(f"a joint is given by its name or its index, got {joint!r}") from None
+        if not 0 <= number < len(self):
             raise IKError(f"joint {joint} is out of range: the skeleton has {len(self)} joints")
-        return int(joint)
+        return number
 
     @cached_property
     def _index_of_name(self) -> dict[str, int]:
@@ -273,15 +293,21 @@ class Skeleton:
         return chain
 
 
-def _broadcast(field: str, array: npt.NDArray[np.generic], shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
+def _broadcast(
+    field: str, value: npt.ArrayLike, shape: tuple[int, ...], dtype: type[_Scalar]
+) -> npt.NDArray[_Scalar]:
     """A field broadcast to its shape, or `IKError` with its name."""
+    try:
+        array = frozen(value, dtype)
+    except IKError as error:
+        raise IKError(f"{field}: {error}") from None
     try:
         return np.broadcast_to(array, shape)
     except ValueError:
         raise IKError(f"{field} has shape {array.shape}; {shape[0]} joints need {shape}") from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pose:
     """The channels of every joint, for one frame or many (leading axes)."""
 
@@ -303,15 +329,26 @@ class Pose:
         self._check_finite(self.channels)
         self._check_finite(self.scale)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pose):
+            return NotImplemented
+        return np.array_equal(self.channels, other.channels) and np.array_equal(self.scale, other.scale)
+
+    def __hash__(self) -> int:
+        return hash(self.channels.shape)
+
     @staticmethod
     def _check_finite(array: FloatArray) -> None:
+        if usable(array):
+            return
         if not np.isfinite(array).all():
             raise IKError("a pose has a value that is not finite")
+        raise IKError(f"a pose {fault(array)}")
 
     @classmethod
     def from_channels(cls, channels: npt.ArrayLike) -> Pose:
         """A pose without scale, channels (..., n, 6)."""
-        array = np.asarray(channels, dtype=np.float64)
+        array = frozen(channels)
         return cls(array, np.ones((*array.shape[:-1], 3)))
 
     @classmethod

@@ -65,16 +65,15 @@ class Armature:
         return frozenset(self.driven_by)
 
 
-def check_armature(armature_object: "Object | None") -> None:
-    """Refuse what cannot be posed.
+def check_editable(armature_object: "Object | None") -> None:
+    """Refuse what can hold no settings that last.
 
     Raises:
-        IKError: No object, not an armature, linked, in edit mode, in rest position, or without bones.
+        IKError: No object, not an armature, or linked.
     """
     if armature_object is None:
         raise IKError("no armature object is given: select an armature")
     name = armature_object.name
-    data: Any = armature_object.data
     if armature_object.type != 'ARMATURE':
         raise IKError(f"object {name!r} is of type {armature_object.type}, not an armature")
     override = armature_object.override_library
@@ -89,6 +88,18 @@ def check_armature(armature_object: "Object | None") -> None:
             f"armature {name!r} is linked{where} and cannot be posed: make a library override of it "
             "(Object > Library Override > Make)"
         )
+
+
+def check_armature(armature_object: "Object | None") -> None:
+    """Refuse what cannot be posed.
+
+    Raises:
+        IKError: No object, not an armature, linked, in edit mode, in rest position, or without bones.
+    """
+    check_editable(armature_object)
+    assert armature_object is not None
+    name = armature_object.name
+    data: Any = armature_object.data
     if data.is_editmode:
         raise IKError(f"armature {name!r} is in Edit Mode: leave it (Tab) first")
     if not data.bones:

@@ -27,7 +27,7 @@ from .outcome import UNSETTLED, reasons_seen, show
 from .poses import channel_values, rotation_values
 from .properties import settings_of
 from .reports import BakeReport, measured_status, notes_on_branches
-from .restoring import ActionSnapshot, PoseSnapshot, block_with_uid, scene_state
+from .restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, scene_state
 from .rig import Measured, Reading, Rig
 
 LAST_FRAME: Final = 1_048_574
@@ -117,9 +117,10 @@ class BakeJob:
         rig = self._rig
         # Live mode would overwrite what is played back.
         self._undo.enter_context(held(self._armature_object()))
-        # Undone in reverse. The pose comes last: setting the frame, and updating what was tagged, play the
-        # animation over it.
+        # Undone in reverse. The pose, and what else is animated and was moved without a key, come last:
+        # setting the frame, and updating what was tagged, play the animation over them.
         self._undo.callback(self._restore_pose, PoseSnapshot.take(self._armature_object()))
+        self._undo.callback(PlayedSnapshot.take(view_layer, self._armature_object()).restore)
         self._undo.callback(view_layer.update)
         self._undo.enter_context(scene_state(scene, view_layer, self._armature_object()))
 

@@ -24,7 +24,7 @@ from .effector_properties import KIND_ITEMS, PINNABLE, POISE_PG_effector
 from .effectors import AXES, label_of, lacks_target, limb_bones, orientations, target_of, target_use, what_of
 from .masses import body_of
 from .naming import follow_names, note_name
-from .overrides import prepare_override
+from .overrides import only_own, prepare_override, refilled
 from .poses import evaluated_matrices, read_pose
 from .properties import settings_of
 from .stage import across, points_of, size
@@ -87,13 +87,13 @@ def add_effector(
         check_independence(bone_name, target, armature_object)
     prepare_override(armature_object)  # an autosave asks no handler
     effectors = settings_of(armature_object).effectors
-    note_name(armature_object, bone_name)
-    name = free_name(effectors, bone_name)
-    last = max((entry.priority for entry in effectors), default=0)
-    entry: Any = effectors.add()
-    entry.name, entry.bone, entry.kind, entry.target = name, bone_name, kind, target
-    index = len(effectors) - 1
+    index, known = len(effectors), pose.bones[bone_name].poise_name
     try:
+        note_name(armature_object, bone_name)
+        name = free_name(effectors, bone_name)
+        last = max((entry.priority for entry in effectors), default=0)
+        entry: Any = effectors.add()
+        entry.name, entry.bone, entry.kind, entry.target = name, bone_name, kind, target
         if kind == 'POLE':
             limb_bones(armature_object, name, entry)
         if kind == 'STAY':
@@ -102,10 +102,15 @@ def add_effector(
             entry.distance = pose.bones[bone_name].length * armature_object.matrix_world.median_scale
         if make_target and target_use(entry) != 'NONE':
             _fill_targets(armature_object, entry, bone_name)
-    except IKError:
-        effectors.remove(index)
+        follow_names(armature_object)
+    except BaseException:
+        for row in range(len(effectors) - 1, index - 1, -1):
+            added = effectors[row]
+            targets = [added.target, *(other.target for other in added.others)]
+            effectors.remove(row)
+            bpy.data.batch_remove([made for made in targets if made is not None and made != target])
+        pose.bones[bone_name].poise_name = known
         raise
-    follow_names(armature_object)
     return index
 
 
@@ -126,7 +131,8 @@ def remove_effector(armature_object: Object, index: int) -> None:
     entry_at(armature_object, index)
     effectors = settings_of(armature_object).effectors
     kept = [number for number in range(len(effectors)) if number != index]
-    effectors.remove(index)
+    with only_own(_labelled(effectors[index], index), "disable it"):
+        effectors.remove(index)
     renumber_channels(
         armature_object, EFFECTORS_PATH, {old: new for new, old in enumerate(kept)} | {index: None}
     )
@@ -144,7 +150,8 @@ def move_effector(armature_object: Object, index: int, place: int) -> None:
     effectors = settings_of(armature_object).effectors
     order = list(range(len(effectors)))
     order.insert(place, order.pop(index))
-    effectors.move(index, place)
+    with only_own(_labelled(effectors[index], index), "move those that were added here"):
+        effectors.move(index, place)
     renumber_channels(armature_object, EFFECTORS_PATH, {old: new for new, old in enumerate(order)})
 
 
@@ -164,8 +171,13 @@ def make_target(armature_object: Object, index: int) -> Object:
         other: Any = entry.others.add() if lacking is None else lacking
         other.target = _new_target(armature_object, entry, name, number=len(entry.others))
         return other.target
+    before = entry.target, entry.target_bone
     entry.target, entry.target_bone = None, ""
-    _fill_targets(armature_object, entry, name)
+    try:
+        _fill_targets(armature_object, entry, name)
+    except BaseException:
+        entry.target, entry.target_bone = before
+        raise
     assert entry.target is not None
     return entry.target
 
@@ -204,27 +216,37 @@ def remove_choice(armature_object: Object, index: int, number: int) -> None:
             f"effector {label_of(entry, index)!r} has {1 + len(entry.others)} targets: there is none at "
             f"{number} to be taken away"
         )
+    first = entry.others[0].target, entry.others[0].target_bone
+    with only_own(f"target {number} of {_labelled(entry, index)}", "choose another object for it"):
+        entry.others.remove(max(0, number - 1))
     if number == 0:
-        entry.target, entry.target_bone = entry.others[0].target, entry.others[0].target_bone
-    entry.others.remove(max(0, number - 1))
+        entry.target, entry.target_bone = first
+
+
+def _labelled(entry: POISE_PG_effector, index: int) -> str:
+    return f"effector {label_of(entry, index)!r}"
 
 
 def _fill_targets(armature_object: Object, entry: POISE_PG_effector, name: str) -> None:
     """Make the targets that an effector lacks; two, where one of several is enough."""
     made: list[Object] = []
+    others = len(entry.others)
+    lacks_first, lacks_second = entry.target is None, entry.kind == 'ONE_OF' and not others
     try:
-        if entry.target is None:
+        if lacks_first:
             made.append(_new_target(armature_object, entry, name))
-        if entry.kind == 'ONE_OF' and not len(entry.others):
+        if lacks_second:
             made.append(_new_target(armature_object, entry, name, number=1))
-    except IKError:
+        if lacks_first:
+            entry.target = made[0]
+        if lacks_second:
+            entry.others.add().target = made[-1]
+    except BaseException:
         for empty in made:
             bpy.data.objects.remove(empty)
+        for row in range(len(entry.others) - 1, others - 1, -1):
+            entry.others.remove(row)
         raise
-    if entry.target is None:
-        entry.target = made.pop(0)
-    for empty in made:
-        entry.others.add().target = empty
 
 
 def entry_at(armature_object: Object, index: int) -> POISE_PG_effector:
@@ -302,10 +324,9 @@ def store_pose(armature_object: Object, index: int) -> int:
         )
     joints = stored_joints(skeleton, entry)
     quaternions = quat_from_matrix(matrix_from_euler(pose.rotation[joints], skeleton.orders[joints]))
-    entry.stored.clear()
-    for joint, quaternion in zip(joints, quaternions.tolist(), strict=True):
+    bones = refilled(entry.stored, len(joints))
+    for joint, quaternion, bone in zip(joints, quaternions.tolist(), bones, strict=True):
         note_name(armature_object, skeleton.names[joint])
-        bone: Any = entry.stored.add()
         bone.name, bone.location = skeleton.names[joint], pose.translation[joint].tolist()
         bone.rotation = quaternion
     entry.stay = 'STORED'
@@ -356,7 +377,22 @@ def _new_target(armature_object: Object, entry: POISE_PG_effector, name: str, *,
             f"effector {label!r}: bone {entry.bone!r} of {armature_object.name!r} is scaled to "
             "nothing, so a target cannot be turned as it is. Reset its scale and its parents' (Alt S) first"
         )
-    empty: Any = bpy.data.objects.new(f"{armature_object.name} {name}", None)
+    empty: Any = None
+    try:
+        empty = bpy.data.objects.new(f"{armature_object.name} {name}", None)
+        _place_target(armature_object, entry, empty, world_from_bone, number)
+        return empty
+    except BaseException:
+        if empty is not None:
+            bpy.data.objects.remove(empty)
+        raise
+
+
+def _place_target(
+    armature_object: Object, entry: POISE_PG_effector, empty: Any, world_from_bone: FloatArray, number: int
+) -> None:
+    """Give a new target its place, its shape and a collection."""
+    posed: Any = armature_object.evaluated_get(bpy.context.evaluated_depsgraph_get())
     kind = what_of(entry)
     empty.empty_display_type = DISPLAY.get(kind, 'ARROWS')
     empty.empty_display_size = TARGET_SIZE * max(armature_object.dimensions[:]) or TARGET_SIZE
@@ -370,7 +406,6 @@ def _new_target(armature_object: Object, entry: POISE_PG_effector, name: str, *,
     collection_of(armature_object, bpy.context.view_layer).objects.link(empty)
     if kind not in WORLDLY and goes_along(armature_object):  # as the others do
         attach(empty, armature_object)
-    return empty
 
 
 def _target_place(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keys of many channels, written into an object's action at once; what will not play of them is told."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import bpy
 import numpy as np
@@ -194,7 +195,7 @@ def _playback_notes(obj: bpy.types.Object) -> list[str]:
     animation = obj.animation_data
     assert animation is not None and animation.action is not None and animation.action_slot is not None
     notes: list[str] = []
-    others = sorted(user.name for user in animation.action_slot.users() if user != obj)
+    others = sorted(other.name for other in bpy.data.objects if other != obj and _plays(other, animation))
     if others:
         notes.append(f"the same action slot also moves {', '.join(others)}")
     if animation.use_nla and any(track.is_solo for track in animation.nla_tracks):
@@ -203,3 +204,29 @@ def _playback_notes(obj: bpy.types.Object) -> list[str]:
     if blended and animation.use_nla and any(t.strips and not t.mute for t in animation.nla_tracks):
         notes.append("the action is blended over NLA strips, so what plays differs from the keys")
     return notes
+
+
+def _plays(obj: bpy.types.Object, animation: bpy.types.AnimData) -> bool:
+    """Whether an object plays the action slot of another's animation, itself, in the NLA or by a constraint.
+
+    `ActionSlot.users` would tell, but Blender 4.5 to 5.2 crash in it where an armature object of the file has
+    no pose: one that is in no view layer, or was just loaded.
+    """
+    assert animation.action_slot is not None
+    own = obj.animation_data
+    slots: list[Any] = []
+    if own is not None:
+        slots.append(own.action_slot)
+        for track in own.nla_tracks:
+            slots += [strip.action_slot for strip in _strips(track.strips)]
+    bones: Any = () if obj.pose is None else obj.pose.bones
+    constraints: list[Any] = [constraint for owner in (obj, *bones) for constraint in owner.constraints]
+    slots += [constraint.action_slot for constraint in constraints if constraint.type == 'ACTION']
+    return animation.action_slot in slots
+
+
+def _strips(strips: Iterable[Any]) -> Iterator[Any]:
+    """Give NLA strips, and those inside meta strips."""
+    for strip in strips:
+        yield strip
+        yield from _strips(strip.strips)

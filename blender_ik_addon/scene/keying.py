@@ -16,6 +16,7 @@ from ..core import IKError
 from .animation import animated_channels, bone_path, is_locked, own_curves, rotation_channel
 from .armature import Armature, pose_bones_named
 from .reports import listed
+from .restoring import animation_restored_on_error
 from .rig import Rig
 
 _GROUP = "Object Transforms"
@@ -46,14 +47,16 @@ def key_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Key
     """Key the bones that a solve may move, as they are, on the present frame.
 
     Raises:
-        IKError: Something is missing or cannot be posed, or the action cannot be edited.
+        IKError: Something is missing or cannot be posed, or the action cannot be edited; nothing is changed
+            then.
     """
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     rig = Rig.read(armature_object, depsgraph)
     problem = rig.problem([rig.read_frame(armature_object, depsgraph)])
     names = [rig.armature.skeleton.names[joint] for joint in problem.moving_joints]
-    return key_bones(armature_object, rig.armature, names, key_options())
+    with animation_restored_on_error(armature_object):
+        return key_bones(armature_object, rig.armature, names, key_options())
 
 
 def auto_keying() -> bool:

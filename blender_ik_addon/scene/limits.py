@@ -21,6 +21,7 @@ from ..core.euler import EULER_ORDERS, order_index
 from ..core.movements import COMFORTABLE
 from .joint_properties import STIFFEST, POISE_PG_joint
 from .naming import note_name
+from .overrides import remove_entries
 from .properties import settings_of
 from .reports import counted, sentences
 
@@ -338,12 +339,14 @@ def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None)
     Args:
         armature_object: The armature object.
         bones: Names of bones; all by default.
+
+    Raises:
+        IKError: An entry of a library override belongs to the library; nothing is changed then.
     """
     entries: Any = settings_of(armature_object).joints
     wanted = None if bones is None else set(bones)
     rows = [row for row, entry in enumerate(entries) if wanted is None or entry.name in wanted]
-    for row in reversed(rows):
-        entries.remove(row)
+    remove_entries(armature_object, "joints", rows, "limits", "switch its limits off")
     return len(rows)
 
 
@@ -362,7 +365,7 @@ def broken_limits(
         angles: (..., n, 3) [rad].
     """
     beyond = np.maximum(lower - angles, angles - upper)
-    beyond = beyond.reshape(-1, *lower.shape).max(axis=0)  # (n, 3)
+    beyond = beyond.max(axis=tuple(range(beyond.ndim - 2)))  # (n, 3)
     rows = [row for row in np.argsort(-beyond.max(1)).tolist() if beyond[row].max() > REPORTED]
     if not rows:
         return ()

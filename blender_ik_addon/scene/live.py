@@ -13,6 +13,7 @@ mended.
 
 import logging
 import sys
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -237,13 +238,20 @@ def _waits_for_the_tool(armature_object: Object) -> bool:
 
 
 def _told(armature_object: Object, error: Exception) -> str:
-    """Say in words what keeps a body from following; what nobody foresaw also goes to the console, once."""
+    """Say in words what keeps a body from following; what nobody foresaw also goes to the console, once.
+
+    By its kind and place, for its text may be another one at each update.
+    """
     if isinstance(error, IKError):
         return str(error)
-    problem = f"unexpected error ({type(error).__name__}: {error}); the console tells more"
-    if problem != problem_of(armature_object):
-        logger.error("%r does not follow", armature_object.name, exc_info=error)
-    return problem
+    known = problem_of(armature_object)
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    file = place.filename.replace("\\", "/").rpartition("/")[2]
+    start = f"unexpected error ({type(error).__name__} in {file}, line {place.lineno}: "
+    if known.startswith(start):
+        return known
+    logger.error("%r does not follow", armature_object.name, exc_info=error)
+    return f"{start}{error}); the console tells more"
 
 
 def _note(armature_object: Object, problem: str) -> None:

@@ -23,6 +23,7 @@ from ..core.volumes import bone_volumes
 from .armature import check_armature, read_armature, world_from_armature
 from .joint_properties import POISE_PG_mass
 from .naming import note_name
+from .overrides import refilled, remove_entries
 from .properties import settings_of
 from .reports import counted, listed
 from .role_table import table_of
@@ -94,10 +95,9 @@ def measure_meshes(armature_object: Object) -> MeshReport:
         notes.append(f"there are holes ({made.holes} edges with one face): taken as closed straight across")
     scale = world_from_armature(armature_object)[1]
     settings = settings_of(armature_object)
-    settings.mesh_masses.clear()
-    for joint in np.flatnonzero(made.shares):
+    joints = np.flatnonzero(made.shares)
+    for joint, entry in zip(joints, refilled(settings.mesh_masses, len(joints)), strict=True):
         note_name(armature_object, skeleton.names[joint])
-        entry: Any = settings.mesh_masses.add()
         entry.name = skeleton.names[joint]
         entry.share = float(made.shares[joint])
         entry.centre = made.centres[joint].tolist()
@@ -182,14 +182,14 @@ def remove_masses(armature_object: Object, bones: Iterable[str] | None = None) -
     """Take the entries of bones away, or all; how many there were.
 
     Raises:
-        IKError: The armature cannot be posed.
+        IKError: The armature cannot be posed, or an entry of a library override belongs to the library;
+            nothing is changed then.
     """
     check_armature(armature_object)
     masses = settings_of(armature_object).masses
     chosen = None if bones is None else set(bones)
     rows = [row for row, entry in enumerate(masses) if chosen is None or entry.name in chosen]
-    for row in reversed(rows):
-        masses.remove(row)
+    remove_entries(armature_object, "masses", rows, "mass", "type another mass")
     return len(rows)
 
 

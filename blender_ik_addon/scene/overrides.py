@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Poise adds to a library override is kept when the file is saved, whatever the linked file has.
+"""Library overrides: what Poise adds is kept when the file is saved; what the library has cannot be removed.
 
 Blender saves of an override how it differs from the linked object. From 5.0 on it compares the properties of
 add-ons only where both sides have them: without a single one in the linked object all would be saved as
@@ -7,13 +7,17 @@ add-ons only where both sides have them: without a single one in the linked obje
 a group is what makes Blender create it; in a linked object it lasts until the file is closed.
 """
 
-from typing import Final
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 import bpy
 from bpy.app.handlers import persistent
 from bpy.types import Object
 
+from ..core.errors import IKError
 from .properties import settings_of
+from .reports import listed
 
 
 def prepare_override(armature_object: Object) -> None:
@@ -21,6 +25,64 @@ def prepare_override(armature_object: Object) -> None:
     override = armature_object.override_library
     if override is not None and isinstance(override.reference, Object):
         _ = settings_of(override.reference).live
+
+
+def remove_entries(
+    armature_object: Object, collection: str, rows: Sequence[int], what: str, instead: str
+) -> None:
+    """Remove entries of a list of the settings.
+
+    Args:
+        armature_object: The armature object.
+        collection: Name of the list.
+        rows: Positions, increasing.
+        what: What an entry says of a bone, for messages.
+        instead: What the user can do with one that belongs to the library.
+
+    Raises:
+        IKError: One belongs to the library; nothing is changed then.
+    """
+    entries: Any = getattr(settings_of(armature_object), collection)
+    override = armature_object.override_library
+    if override is not None and isinstance(override.reference, Object):
+        known = {entry.name for entry in getattr(settings_of(override.reference), collection)}
+        theirs = [entries[row].name for row in rows if entries[row].name in known]
+        if theirs:
+            raise _belongs_to_library(f"the entry for the {what} of {listed(theirs)}", instead)
+    for row in reversed(rows):
+        entries.remove(row)
+
+
+@contextmanager
+def only_own(label: str, instead: str) -> Iterator[None]:
+    """Say in words that what is removed or moved inside belongs to the library, where Blender refuses it.
+
+    Raises:
+        IKError: It does.
+    """
+    try:
+        yield
+    except TypeError as error:  # all that Blender says is that the list does not support it
+        raise _belongs_to_library(label, instead) from error
+
+
+def _belongs_to_library(label: str, instead: str) -> IKError:
+    return IKError(f"{label} belongs to the library, it cannot be removed or moved here: {instead} instead")
+
+
+def refilled(entries: Any, count: int) -> list[Any]:
+    """Empty a list of the settings, and return so many entries of it to be filled.
+
+    Those that belong to the library stay: they are filled first, and what is left of them says nothing.
+    """
+    entries.clear()
+    while len(entries) < count:
+        entries.add()
+    for entry in entries[count:]:
+        for prop in entry.bl_rna.properties:
+            if not prop.is_readonly:
+                entry.property_unset(prop.identifier)
+    return entries[:count]
 
 
 @persistent

@@ -14,6 +14,7 @@ from bpy.types import Depsgraph, Object
 
 from ..core import Diagnosis, Problem, Solution, Status, solve
 from ..core.diagnosis import diagnose as diagnosis_of
+from .armature import check_editable
 from .attachment import AttachReport, attach_targets, staying_behind
 from .baking import BakeJob
 from .effectors import orientations, reasons
@@ -166,9 +167,10 @@ def switch_live(armature_object: Object, on: bool) -> Report | None:
     """Switch live mode; on, the body goes to its targets at once.
 
     Raises:
-        IKError: Something is missing or cannot be posed. Live mode is on all the same, and begins when that
-            is mended.
+        IKError: The armature is linked: then nothing is changed. Or something is missing or cannot be posed:
+            then live mode is on all the same, and begins when that is mended.
     """
+    check_editable(armature_object)
     settings_of(armature_object).live = on
     return follow(armature_object) if on else None
 

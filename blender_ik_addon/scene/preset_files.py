@@ -61,8 +61,15 @@ NOT_UNIT: Final = 1e-3
 MOST_TARGETS: Final = 100
 """Largest number of targets of one effector that a file may ask for."""
 
-MOST_BYTES: Final = 2**25
-"""Size of a file [1] above which it is not read; limits and a pose of a thousand bones take a thirtieth."""
+MOST_BYTES: Final = 2**23
+"""Size of a file [1] above which it is not read; limits and a pose of a thousand bones take a seventh. What
+is read takes up to fifty times as much memory."""
+
+MOST_RECORDS: Final = {"effectors": 1_000, "joints": 10_000, "masses": 10_000}
+"""Largest number of elements in each of the lists [1]."""
+
+RESERVED: Final = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(\..*)?", re.IGNORECASE)
+"""Names that Windows keeps for devices, with whatever suffix."""
 
 
 def preset_folder(*, create: bool = False) -> Path:
@@ -96,8 +103,10 @@ def preset_path(name: str, folder: Path | None = None) -> Path:
         IKError: It is no name for a file.
     """
     name = name.strip()
-    if not name or re.search(r'[\\/:*?"<>|\x00-\x1f]', name) or name.startswith("."):
+    if not name or re.search(r'[\\/:*?"<>|\x00-\x1f]', name) or name[0] == "." or name[-1] == ".":
         raise IKError(f"{name!r} is no name for a preset: use letters, digits, spaces, - and _")
+    if RESERVED.fullmatch(name):
+        raise IKError(f"{name!r} is no name for a preset: Windows keeps it for a device. Choose another one")
     return (preset_folder() if folder is None else folder) / f"{name}{SUFFIX}"
 
 
@@ -109,6 +118,8 @@ def read_preset(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_text(encoding="utf-8"))
         # An escaped half of a letter is none that Blender could be given; it would only refuse it half-way.
         json.dumps(data, ensure_ascii=False).encode("utf-8")
+    except IKError:
+        raise
     except OSError as error:
         raise IKError(f"preset {path.stem!r} cannot be read from {path.parent}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -129,6 +140,7 @@ def read_preset(path: Path) -> dict[str, Any]:
     for what, records in lists.items():
         if not isinstance(records, list):
             raise IKError(f"preset {path.name!r} is broken: its {what} are no list")
+        _check_count(what, records, f"preset {path.name!r} is not read")
         for number, record in enumerate(records):
             _check_record(record, f"preset {path.name!r} is broken: {what}[{number}]", what)
     size = data.get("size", 0.0)
@@ -143,15 +155,30 @@ def write_preset(path: Path, data: Mapping[str, Any]) -> None:
     Raises:
         IKError: It cannot be written.
     """
+    for what in LISTS:
+        _check_count(what, data[what], f"preset {path.name!r} is not written")
     beside = path.with_name(f"{path.name}.part")
     try:
+        text = json.dumps(data, indent=1, allow_nan=False) + "\n"
+        if len(text) > MOST_BYTES:  # all of it is ASCII
+            raise IKError(
+                f"preset {path.name!r} is not written: it would be larger than {MOST_BYTES >> 20} MB. Store "
+                "fewer poses of the whole body"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        beside.write_text(text, encoding="utf-8")
         beside.replace(path)
     except OSError as error:
         raise IKError(f"preset {path.name!r} cannot be written to {path.parent}: {error.strerror}") from error
+    except IKError:
+        raise
     except ValueError as error:
         raise IKError(f"preset {path.name!r} is not written: one of its numbers is not finite") from error
+
+
+def _check_count(what: str, records: Sequence[Any], where: str) -> None:
+    if len(records) > MOST_RECORDS[what]:
+        raise IKError(f"{where}: it has {len(records)} {what}, there may be {MOST_RECORDS[what]}")
 
 
 def _check_record(record: Any, where: str, what: str) -> None:

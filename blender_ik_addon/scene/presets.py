@@ -38,6 +38,7 @@ from .effectors import target_use
 from .entries import add_effector, free_name, make_target
 from .limits import BoneLimits, entry_for, joint_entries, limits_of, store_limits, turned_limits
 from .masses import mass_entries, set_bone_masses
+from .overrides import refilled
 from .preset_files import (
     EFFECTOR_FIELDS,
     FORMAT,
@@ -336,13 +337,11 @@ def _load_stored(
     found = [(bones.find(record["bone"]), record) for record in records]
     missing += [_told(record["bone"]) for bone, record in found if bone is None]
     here = {bone: record for bone, record in found if bone is not None}
-    if here:
-        entry.stored.clear()
-    for name, record in here.items():
+    stored = refilled(entry.stored, len(here)) if here else []
+    for (name, record), bone in zip(here.items(), stored, strict=True):
         turn = bones.frame(name)[0] @ np.array(record["axes"]).T  # own axes here from those of the file
         w, *axis = record["rotation"]
         rotation = np.array([w, *(turn @ np.array(axis))])
-        bone: Any = entry.stored.add()
         bone.name, bone.rotation = name, (rotation / np.linalg.norm(rotation)).tolist()
         bone.location = (turn @ np.array(record["location"]) * bones.own_size).tolist()
     if not len(entry.stored):

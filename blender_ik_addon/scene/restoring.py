@@ -29,6 +29,7 @@ from .animation import (
 )
 from .armature import pose_bones_named
 from .compat import selectable
+from .properties import settings_of
 
 _CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
 
@@ -211,7 +212,168 @@ class ActionSnapshot:
             action.layers.remove(action.layers[0])
 
 
+@contextmanager
+def animation_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None]:
+    """Put action, F-curves and pose of an armature object back when anything raises inside."""
+    if not armature_object.is_editable:  # nor can anything be changed
+        yield
+        return
+    pose, action = PoseSnapshot.take(armature_object), ActionSnapshot.take(armature_object)
+    try:
+        yield
+    except BaseException:
+        action.restore()
+        bpy.context.view_layer.update()  # which plays the animation over channels without keys
+        pose.restore(armature_object)
+        raise
+
+
+# The settings
+
+
+class _Group:
+    """All properties of a property group, those of elements of its lists included."""
+
+    def __init__(self, group: Any) -> None:
+        self._values: dict[str, Any] = {}
+        self._lists: dict[str, list[_Group]] = {}
+        for prop in group.bl_rna.properties:
+            name = prop.identifier
+            if prop.type == 'COLLECTION':
+                self._lists[name] = [_Group(element) for element in getattr(group, name)]
+            elif not prop.is_readonly:
+                self._values[name] = _value_of(group, name) if group.is_property_set(name) else None
+
+    def restore(self, group: Any) -> None:
+        """Write all of them back that are different."""
+        for name, value in self._values.items():
+            if value is None and group.is_property_set(name):
+                group.property_unset(name)
+            elif value is not None and _value_of(group, name) != value:
+                setattr(group, name, value[0])
+        for name, elements in self._lists.items():
+            present = getattr(group, name)
+            while len(present) > len(elements):
+                present.remove(len(present) - 1)
+            while len(present) < len(elements):
+                present.add()
+            for own, element in zip(elements, present, strict=True):
+                own.restore(element)
+
+
+def _value_of(group: Any, name: str) -> tuple[Any]:
+    """The value of a property, as plain data; in a tuple, so that one that is None is told from none."""
+    value = getattr(group, name)
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        value = tuple(np.ravel(value).tolist())
+    return (value,)
+
+
+@contextmanager
+def set_up_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None]:
+    """Put back what sets a character up when anything raises inside.
+
+    Settings, names and custom properties of bones, F-curves and pose; objects and collections that were made
+    are removed.
+    """
+    uids = {
+        kind: {block.session_uid for block in getattr(bpy.data, kind)} for kind in ("objects", "collections")
+    }
+    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
+    names = {bone.name: bone.poise_name for bone in bones}
+    custom = {
+        bone.name: {key: value for key, value in bone.items() if isinstance(value, bool | int | float)}
+        for bone in bones
+    }
+    settings = _Group(settings_of(armature_object))
+    with ExitStack() as undo:
+        undo.enter_context(animation_restored_on_error(armature_object))
+        try:
+            yield
+        except BaseException:
+            for bone in bones:
+                if bone.poise_name != names[bone.name]:
+                    bone.poise_name = names[bone.name]
+                for key, value in custom[bone.name].items():
+                    if bone[key] != value:
+                        bone[key] = value
+            settings.restore(settings_of(armature_object))
+            for kind, known in uids.items():
+                for block in [block for block in getattr(bpy.data, kind) if block.session_uid not in known]:
+                    getattr(bpy.data, kind).remove(block)
+            armature_object.update_tag()
+            raise
+
+
 # The scene
+
+
+@dataclass(frozen=True)
+class PlayedSnapshot:
+    """Animated properties of the objects of a view layer, as they are: going to a frame overwrites them."""
+
+    values: Mapping[int, Mapping[str, Any]]
+    """Session uid of an object -> data path -> value."""
+
+    @classmethod
+    def take(cls, view_layer: bpy.types.ViewLayer, armature_object: bpy.types.Object) -> "PlayedSnapshot":
+        """Note those of all objects, but for the pose of the armature object."""
+        values: dict[int, dict[str, Any]] = {}
+        for uid, obj in _layer_objects(view_layer).items():
+            paths = {
+                path
+                for path in _played_paths(obj)
+                if obj != armature_object or not path.startswith("pose.bones")
+            }
+            values[uid] = {path: value for path in paths if (value := _resolved_value(obj, path)) is not None}
+        return cls(values)
+
+    def restore(self) -> None:
+        """Put back what is different."""
+        for uid, values in self.values.items():
+            obj: Any = block_with_uid(bpy.data.objects, uid) if values else None
+            if obj is None:
+                continue
+            for path, value in values.items():
+                if _resolved_value(obj, path) not in (value, None):
+                    _assign(obj, path, value)
+
+
+def _played_paths(obj: bpy.types.Object) -> set[str]:
+    """Return the data paths of an object that its action and its NLA strips may play."""
+    animation: Any = obj.animation_data
+    if animation is None or not obj.is_editable:
+        return set()
+    actions = [animation.action, *(strip.action for track in animation.nla_tracks for strip in track.strips)]
+    return {
+        curve.data_path
+        for action in actions
+        if action is not None
+        for layer in action.layers
+        for strip in layer.strips
+        for bag in strip.channelbags
+        for curve in bag.fcurves
+    }
+
+
+def _resolved_value(obj: Any, path: str) -> Any:
+    """The value of a property, as plain data; None if there is none."""
+    try:
+        value: Any = obj.path_resolve(path)
+    except ValueError:
+        return None
+    return tuple(value) if hasattr(value, "__len__") and not isinstance(value, str) else value
+
+
+def _assign(obj: Any, path: str, value: Any) -> None:
+    """Write a property by its data path."""
+    if path.endswith('"]'):  # a custom property
+        start = path.rindex('["')
+        owner = obj.path_resolve(path[:start]) if start else obj
+        owner[bpy.utils.unescape_identifier(path[start + 2 : -2])] = value
+        return
+    before, _, name = path.rpartition(".")
+    setattr(obj.path_resolve(before) if before else obj, name, value)
 
 
 @contextmanager

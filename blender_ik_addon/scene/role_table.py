@@ -14,6 +14,7 @@ from .armature import check_armature, read_armature
 from .driven import driven_bones
 from .joint_properties import SIDES
 from .naming import note_name
+from .overrides import refilled
 from .properties import settings_of
 from .reports import listed
 
@@ -58,6 +59,7 @@ def table_of(armature_object: Object) -> tuple[RoleRow, ...]:
             reason=row.reason,
         )
         for row in settings_of(armature_object).roles
+        if row.bone or row.name  # a row of the library that is not wanted here stays, and says nothing
     )
 
 
@@ -66,10 +68,8 @@ def write_table(armature_object: Object, rows: Sequence[RoleRow]) -> None:
     settings = settings_of(armature_object)
     if table_of(armature_object) == tuple(rows):
         return
-    settings.roles.clear()
-    for given in rows:
+    for given, row in zip(rows, refilled(settings.roles, len(rows)), strict=True):
         note_name(armature_object, given.joint)
-        row: Any = settings.roles.add()
         row.name, row.bone, row.figure = given.found, given.joint, given.figure
         row.role = 'NONE' if given.role is None else given.role.name
         row.side = SIDE_NAMES[given.side]

@@ -35,8 +35,9 @@ from .parts import COLOURS, FOLLOWING, SHAPES, Part, body_parts
 from .poses import read_pose
 from .properties import settings_of
 from .reports import counted, listed, sentences
+from .restoring import set_up_restored_on_error
 from .rig import notes_on_bones
-from .role_table import read_character, write_table
+from .role_table import read_character, recognise_roles, write_table
 from .switches import switch_over
 from .targets import check_present
 
@@ -114,15 +115,28 @@ def setup_character(
         controls: Let a control rig follow the controls that get targets.
 
     Raises:
-        IKError: The armature cannot be posed, or the table of roles cannot be.
+        IKError: The armature cannot be posed, or the table of roles cannot be; nothing is changed then.
     """
     check_present(armature_object)
+    with set_up_restored_on_error(armature_object):
+        report, gone = _set_up(
+            armature_object, use_table=use_table, poles=poles, limits=limits, controls=controls
+        )
+        left_over = [target for target in gone if _is_left_over(target)]
+        bpy.data.batch_remove(left_over)  # the last thing of all, since it cannot be put back
+    return report
+
+
+def _set_up(
+    armature_object: Object, *, use_table: bool, poles: bool, limits: bool, controls: bool
+) -> tuple[SetupReport, list[Object]]:
+    """Do it; what was made, and targets that are not followed any more."""
     follow_names(armature_object)
     settings = settings_of(armature_object)
     notes: list[str] = []
     skeleton = read_armature(armature_object).skeleton
     if not use_table:
-        settings.roles.clear()
+        recognise_roles(armature_object)
     character, gone = read_character(armature_object, skeleton)
     notes += gone
     if not len(settings.roles):
@@ -140,14 +154,17 @@ def setup_character(
         notes += said
     held = _hold(armature_object, skeleton, character, parts)
     armature = read_armature(armature_object, move_root=settings.move_root)
-    added, kept, removed, said = _set_effectors(armature_object, armature, character, parts, poles=poles)
+    gone_targets: list[Object] = []
+    added, kept, removed, said = _set_effectors(
+        armature_object, armature, character, parts, gone_targets, poles=poles
+    )
     notes += said
     notes += _notes_on_chains(armature_object, armature, parts)
     follow_names(armature_object)
     unsure = [c.name for c in character.choices if c.confidence < LEAST_CONFIDENCE and c.role in _LIMB_ROLES]
     if unsure:
         notes.append(f"look at these rows of the table, they are a guess: {listed(unsure)}")
-    return SetupReport(
+    report = SetupReport(
         bodies=tuple(figure.body.value for figure in character.figures),
         roles=tuple((c.name, c.role.value, c.side.value, c.confidence, c.reason) for c in character.choices),
         left_out=tuple((bone.name, bone.reason) for bone in character.left_out),
@@ -159,6 +176,7 @@ def setup_character(
         held=held,
         notes=(*character.notes, *dict.fromkeys(notes)),
     )
+    return report, gone_targets
 
 
 _LIMB_ROLES: Final = frozenset(set(Role) - {Role.FINGER, Role.TOE, Role.EYE, Role.JAW, Role.HEAD_PART})
@@ -278,16 +296,25 @@ def _notes_on_chains(armature_object: Object, armature: Armature, parts: Sequenc
 
 
 def _set_effectors(
-    armature_object: Object, armature: Armature, character: Character, parts: Sequence[Part], *, poles: bool
+    armature_object: Object,
+    armature: Armature,
+    character: Character,
+    parts: Sequence[Part],
+    gone: list[Object],
+    *,
+    poles: bool,
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], list[str]]:
-    """Make the effectors of parts, or find those that are there; names of those added, kept and removed."""
+    """Make the effectors of parts, or find those that are there; names of those added, kept and removed.
+
+    Targets that are not followed any more are added to those that are gone.
+    """
     settings = settings_of(armature_object)
     skeleton = armature.skeleton
     added: list[str] = []
     kept: list[str] = []
     notes: list[str] = []
     names = {part.name for part in parts}
-    removed = _remove_others(armature_object, names, poles)
+    removed = _remove_others(armature_object, names, gone, notes, poles=poles)
     poles_kept = [entry.part for entry in settings.effectors if entry.part and entry.part not in names]
     collection: Collection | None = None
     made: list[tuple[Part, Object]] = []
@@ -317,14 +344,14 @@ def _set_effectors(
             entry.bone = bone
             (added if target is None else kept).append(part.name)
             if target is not None and moved:
-                _discard(target)
+                gone.append(target)
         try:
             target = make_target(armature_object, index)
         except IKError as error:  # the bone is scaled to nothing
             notes.append(str(error))
             for told in (added, kept):
                 told[:] = [name for name in told if name != part.name]
-            remove_effector(armature_object, index)
+            _take_away(armature_object, index, notes)
             continue
         collection = collection or _targets_collection(armature_object)
         _show(target, part, character, armature_object, collection)
@@ -377,8 +404,10 @@ def _fill(armature_object: Object, entry: POISE_PG_effector, part: Part, skeleto
             entry.root_bone, entry.tip_bone = skeleton.names[upper], skeleton.names[end]
 
 
-def _remove_others(armature_object: Object, names: set[str], poles: bool) -> tuple[str, ...]:
-    """Remove the effectors of parts that there are not any more, with targets that nobody else uses."""
+def _remove_others(
+    armature_object: Object, names: set[str], gone: list[Object], notes: list[str], *, poles: bool
+) -> tuple[str, ...]:
+    """Remove the effectors of parts that there are not any more."""
     entries = settings_of(armature_object).effectors
     poles_stay = not poles  # who switches poles off for a run has not asked to lose those there are
     rows = [
@@ -386,22 +415,32 @@ def _remove_others(armature_object: Object, names: set[str], poles: bool) -> tup
         for row, entry in enumerate(entries)
         if entry.part and entry.part not in names and not (poles_stay and entry.kind == 'POLE')
     ]
-    removed = [entries[row].part for row in rows]
+    removed: list[str] = []
     for row in reversed(rows):
-        target = entries[row].target
-        remove_effector(armature_object, row)
-        if target is not None:
-            _discard(target)
+        part, target = entries[row].part, entries[row].target
+        if _take_away(armature_object, row, notes):
+            removed.insert(0, part)
+            gone += [] if target is None else [target]
     return tuple(removed)
 
 
-def _discard(target: Object) -> None:
-    """Remove a target that was made here, unless it has been animated or is used elsewhere."""
+def _take_away(armature_object: Object, index: int, notes: list[str]) -> bool:
+    """Remove an effector, or disable it where that cannot be; whether it is removed."""
+    try:
+        remove_effector(armature_object, index)
+    except IKError as error:  # it belongs to the library
+        settings_of(armature_object).effectors[index].enabled = False
+        notes.append(f"{error}. It is disabled now")
+        return False
+    return True
+
+
+def _is_left_over(target: Object) -> bool:
+    """Whether a target was made here, has not been animated and is not used elsewhere."""
     collections = target.users_collection
     ours = target.type == 'EMPTY' and target.library is None and target.animation_data is None
-    ours = ours and not target.children and target.users <= len(collections) + 1
-    if ours and any(collection.name.endswith(SUFFIX) for collection in collections):
-        bpy.data.objects.remove(target)
+    ours = ours and not target.children and target.users <= len(collections)
+    return ours and any(collection.name.endswith(SUFFIX) for collection in collections)
 
 
 # Targets

@@ -14,6 +14,7 @@ from bpy.types import Context, Object
 from ..core.errors import IKError
 from ..scene import posing
 from ..scene.naming import note_name
+from ..scene.overrides import only_own
 from ..scene.properties import settings_of
 from .acting import ArmatureOperator, active_bone, refuse, require_armature, selected_bones
 
@@ -116,7 +117,12 @@ class POISE_OT_edit_roles(ArmatureOperator):
             row.bone, row.reason = bone, "chosen by hand"
             settings.active_role = len(settings.roles) - 1
         elif settings.active_role < len(settings.roles):
-            settings.roles.remove(settings.active_role)
+            try:
+                with only_own("this row of the table", "choose No Role for it"):
+                    settings.roles.remove(settings.active_role)
+            except IKError as error:
+                refuse(self, error)
+                return {'CANCELLED'}
             settings.active_role = max(0, min(settings.active_role, len(settings.roles) - 1))
         return {'FINISHED'}
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What must be as it was before: action, scene and pose, recorded independently of the add-on."""
 
+import sys
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import bpy
@@ -74,3 +77,41 @@ def pose_record(obj: Any) -> dict[str, Any]:
     return {
         f"{bone.name} {name}": tuple(getattr(bone, name)) for bone in obj.pose.bones for name in POSE_CHANNELS
     }
+
+
+class Fault(Exception):  # noqa: N818
+    """What nobody foresaw."""
+
+
+def in_handler(frame: FrameType | None) -> bool:
+    """Whether Blender has called this by a handler: what is raised there goes no further."""
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("scene/live.py"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def lines_run(work: Callable[[], object], stop_at: int = 0) -> int:
+    """Count the lines of the add-on's Blender side that work runs; raise a `Fault` before one of them."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        if "blender_ik_addon/scene/" not in frame.f_code.co_filename or (
+            event == "call" and in_handler(frame)
+        ):
+            return None
+        if event == "line":
+            count += 1
+            if count == stop_at:
+                raise Fault(f"{frame.f_code.co_filename}, line {frame.f_lineno}")
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count

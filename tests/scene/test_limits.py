@@ -297,3 +297,24 @@ def test_a_bone_that_is_not_there_has_no_preferred_pose():
     with pytest.raises(IKError, match="nose"):
         posing.prefer_present_pose(armature, ["head", "nose"])
     assert not len(armature.poise.joints)
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_bone_that_may_move_but_not_turn_is_solved_and_baked(live: bool):
+    prop = builders.armature("Prop", [("root", None, (0, 0, 0), (0, 0, 1))])
+    bone = prop.pose.bones["root"]
+    bone.rotation_mode, bone.lock_rotation = 'XYZ', (True, True, True)
+    settings: Any = prop.poise
+    goal = settings.effectors[posing.add_effector(prop, "root", kind='POSITION')].target
+    goal.location = (1.0, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    if live:
+        posing.switch_live(prop, True)
+        goal.location = (1.0, 0.5, 0.0)
+        bpy.context.view_layer.update()
+        assert not settings.live_problem
+    report = posing.solve_pose(prop)
+    assert report.reached and not report.notes
+    bpy.context.view_layer.update()
+    np.testing.assert_allclose(bone.matrix.translation[:], goal.location[:], atol=2e-4)
+    assert posing.bake(prop, [1, 2]).reached

@@ -1000,6 +1000,10 @@ def test_linked_armatures_are_left_alone(tmp_path: Path, solves: Counts, caplog:
     solves.clear()
     update()
     assert linked.poise.live and not linked.is_editable
+    for on in (False, True):
+        with pytest.raises(IKError, match="is linked"):
+            posing.switch_live(linked, on)
+        assert linked.poise.live
     assert "library override" in live.problem_of(linked)
     assert solves == [] and caplog.records == []
 
@@ -1063,6 +1067,32 @@ def test_what_nobody_foresaw_is_told_once_and_tried_again(
     target(armature).location.x = 0.15
     update()
     assert armature.poise.live_problem == "" and miss(armature) < HALF_MILLIMETRE
+
+
+def test_what_nobody_foresaw_is_told_once_though_it_says_something_else_each_time(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    armature = arm()
+    at: list[int] = []
+
+    def broken(*_: object, **__: object) -> None:
+        at.append(0)
+        if len(at) > 4:
+            raise ZeroDivisionError("elsewhere")
+        raise ZeroDivisionError(f"broken at 0x{len(at):x}")
+
+    monkeypatch.setattr(following, "follow", broken)
+    for step in range(4):
+        target(armature).location.x = 0.1 * step
+        update()
+    assert len(at) == 4 and len(caplog.records) == 1
+    assert "ZeroDivisionError in test_live.py" in armature.poise.live_problem
+    assert "broken at 0x1" in armature.poise.live_problem
+    update_count = len(caplog.records)
+    target(armature).location.x = 0.7
+    update()
+    assert len(caplog.records) == update_count + 1  # another place is another fault
+    assert "elsewhere" in armature.poise.live_problem
 
 
 def test_foreseen_errors_leave_no_trace_in_the_console(caplog: pytest.LogCaptureFixture):

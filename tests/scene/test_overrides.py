@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is added to a library override lasts, though the character's own file has nothing of Poise."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import bpy
 import pytest
 
+from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 
 from . import builders
@@ -90,3 +92,121 @@ def test_what_the_linked_file_changes_still_comes_through(tmp_path: Path):
     override = next(obj for obj in bpy.data.objects if obj.override_library)
     assert [entry.name for entry in override.poise.effectors] == ["hand.L"]
     assert override.poise.iterations == 33
+
+
+def linked_with_set_up(folder: Path) -> Any:
+    """Give the override of a linked figure that has been set up in its own file."""
+    figure = builders.humanoid("Linked")
+    for bone in ("hand.L", "foot.L", "head"):
+        posing.add_effector(figure, bone)
+    entries: Any = figure.poise.effectors
+    entries[0].kind = 'ONE_OF'
+    posing.add_choice(figure, 0)
+    entries[2].kind = 'STAY'
+    posing.store_pose(figure, 2)
+    posing.own_limits(figure, "shin.L")
+    posing.own_masses(figure, ["head"])
+    posing.recognise_roles(figure)
+    path = str(folder / "library.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    libraries: Any = bpy.data.libraries
+    with libraries.load(path, link=True) as (_, wanted):
+        wanted.objects = ["Linked"]
+    override: Any = bpy.data.objects["Linked"].override_create(remap_local_usages=True)
+    override.override_library.is_system_override = False
+    bpy.context.scene.collection.objects.link(override)
+    bpy.context.view_layer.objects.active = override
+    bpy.context.view_layer.update()
+    return override
+
+
+THEIRS: dict[str, tuple[Callable[[Any], object], str]] = {
+    "effector": (
+        lambda o: posing.remove_effector(o, 0),
+        "effector 'hand.L' belongs to the library, .*: disable it instead",
+    ),
+    "place": (lambda o: posing.move_effector(o, 0, 1), "effector 'hand.L' belongs to the library"),
+    "first target": (
+        lambda o: posing.remove_choice(o, 0, 0),
+        "target 0 of effector 'hand.L' belongs to the lib",
+    ),
+    "second target": (
+        lambda o: posing.remove_choice(o, 0, 1),
+        "target 1 of effector 'hand.L' belongs to the",
+    ),
+    "limits": (
+        lambda o: (posing.own_limits(o, "shin.R"), posing.remove_limits(o)),
+        "the entry for the limits of 'shin.L' belongs to the library",
+    ),
+    "masses": (
+        lambda o: (posing.own_masses(o, ["neck"]), posing.remove_masses(o)),
+        "the entry for the mass of 'head' belongs to the library",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", THEIRS)
+def test_what_belongs_to_the_library_is_not_removed_and_said_to(case: str, tmp_path: Path):
+    work, message = THEIRS[case]
+    override = linked_with_set_up(tmp_path)
+    before = contents(override)
+    with pytest.raises(IKError, match=message):
+        work(override)
+    after = contents(override)
+    for name in ("joints", "masses"):  # what was added here before is there still
+        assert after[name][: len(before[name])] == before[name]
+        before[name] = after[name]
+    assert after == before
+    override.poise.effectors[0].enabled = False
+    assert override.poise.effectors[0].enabled is False
+
+
+def test_operators_say_what_belongs_to_the_library(tmp_path: Path):
+    override = linked_with_set_up(tmp_path)
+    override.poise.active_effector = override.poise.active_role = 0
+    for use in (bpy.ops.poise.remove_effector, lambda: bpy.ops.poise.edit_roles(action='REMOVE')):
+        with pytest.raises(RuntimeError, match="belongs to the library"):
+            use()
+
+
+def test_what_was_added_here_is_moved_and_removed_as_ever(tmp_path: Path):
+    override = linked_with_set_up(tmp_path)
+    before = contents(override)
+    own = posing.add_effector(override, "hand.R", kind='ONE_OF')
+    posing.remove_choice(override, own, 1)
+    posing.move_effector(override, posing.add_effector(override, "foot.R"), own)
+    for _ in range(2):
+        posing.remove_effector(override, own)
+    posing.own_limits(override, "shin.R")
+    assert posing.remove_limits(override, ["shin.R"]) == 1
+    posing.own_masses(override, ["neck"])
+    assert posing.remove_masses(override, ["neck"]) == 1
+    assert contents(override) == before
+
+
+def test_lists_that_are_written_anew_hold_nothing_twice(tmp_path: Path):
+    override = linked_with_set_up(tmp_path)
+    roles = [row.bone for row in override.poise.roles]
+    stored = [bone.name for bone in override.poise.effectors[2].stored]
+    override.pose.bones["head"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
+    posing.store_pose(override, 2)
+    override.poise.roles[0].role = 'NONE'
+    posing.recognise_roles(override)
+    path = tmp_path / "preset.json"
+    posing.save_preset(override, path)
+    posing.load_preset(override, path)
+    assert [row.bone for row in override.poise.roles] == roles
+    assert override.poise.roles[0].role != 'NONE'
+    assert [bone.name for bone in override.poise.effectors[2].stored] == stored
+    turned = override.poise.effectors[2].stored[stored.index("head")].rotation
+    assert turned[:] == pytest.approx((0.8, 0.6, 0.0, 0.0), abs=1e-5)
+
+
+def test_set_up_disables_what_it_would_remove_but_cannot(tmp_path: Path):
+    override = linked_with_set_up(tmp_path)
+    override.poise.effectors[1].part = "tentacle"
+    report = posing.setup_character(override)
+    assert not override.poise.effectors[1].enabled
+    assert any("foot.L" in note and "belongs to the library" in note for note in report.notes)
+    assert "tentacle" not in report.removed

@@ -23,8 +23,8 @@ from blender_ik_addon.scene.rig import Rig, solver_options
 from blender_ik_addon.scene.stage import Posed
 
 from . import builders
-from .actions import assign_slot
-from .records import action_record, pose_record, scene_record, select_bones
+from .actions import assign_slot, channelbag_of
+from .records import Fault, action_record, lines_run, pose_record, scene_record, select_bones
 
 HAND = ("spine.001", "spine.002", "spine.003", "shoulder.L", "upper_arm.L", "forearm.L", "hand.L")
 LIMBS = ("hand.L", "hand.R", "foot.L", "foot.R")
@@ -755,6 +755,10 @@ BAD_INPUT: dict[str, tuple[Callable[[Any], object], str]] = {
         "effector 'bone.003': no bone of its chain in 'arm' may move, because of locks: 'bone.000'",
     ),
     "all constrained": (constrain_all, "may move, because of a constraint (LIMIT_ROTATION): 'bone.000'"),
+    "target beyond measure": (
+        lambda a: (target(a).animation_data_clear(), setattr(target(a).location, "x", 1e20)),
+        "bone.003",
+    ),
     "target scaled to nothing": (
         lambda a: setattr(target(a), "scale", (1, 0, 1)),
         "effector 'bone.003': its target 'arm bone.003' is scaled to nothing",
@@ -1091,6 +1095,44 @@ def test_a_cancelled_bake_leaves_everything_as_it_was(phase: str):
     assert not job.step()
     with pytest.raises(IKError, match="the bake of 'arm' was cancelled: begin again"):
         job.finish()
+
+
+@pytest.mark.parametrize("phase", [*PHASES, "refused", "done"])
+def test_moves_of_animated_objects_without_a_key_survive_a_bake(phase: str):
+    armature = busy_arm()
+    if phase == "refused":
+        posing.bake(armature, range(2, 7))
+        for curve in channelbag_of(armature).fcurves:
+            curve.lock = True
+    goal, other = target(armature), builders.empty("Prop")
+    swing(goal, (1, (0.0, 0.0, 0.0)), (30, (0.5, 0.0, 0.2)))
+    swing(other, (1, (0.0, 0.0, 0.0)), (30, (1.0, 0.0, 0.0)))
+    other["grip"] = 0.25
+    other.keyframe_insert('["grip"]', frame=1)
+    armature.poise.effectors[0].keyframe_insert("influence", frame=1)
+    goal.location.x += 0.125
+    other.location.y, other["grip"] = 3.5, 0.75
+    armature.poise.effectors[0].influence = 0.5
+    bpy.context.view_layer.update()
+    before = everything(armature) if phase != "done" else {}
+
+    def moves() -> tuple[Any, ...]:
+        influence = armature.poise.effectors[0].influence
+        return (*goal.location, *other.location, other["grip"], influence)
+
+    moved = moves()
+    if phase == "refused":
+        with pytest.raises(IKError, match="nothing could be keyed"):
+            posing.bake(armature, range(2, 7))
+    elif phase == "done":
+        posing.bake(armature, range(2, 7))
+    else:
+        stepped(armature, PHASES[phase]).cancel()
+    assert moves() == moved
+    bpy.context.view_layer.update()
+    assert moves() == moved
+    if before:
+        assert everything(armature) == before
 
 
 def test_a_bake_that_was_never_begun_is_cancelled_without_a_trace():
@@ -1444,6 +1486,75 @@ def test_wrong_uses_are_refused_before_anything_is_made():
             use()
         assert words in str(caught.value)
         assert everything(armature) == before
+
+
+def unkeyed_figure() -> Any:
+    """A figure with effectors of several kinds, of which one has keys, and a pose without keys."""
+    armature = figure("hand.L", "foot.R")
+    posing.add_effector(armature, "spine.002", kind='STAY')
+    armature.poise.effectors[0].keyframe_insert("influence", frame=1)
+    armature.pose.bones["foot.L"].location.x = 0.1
+    armature.pose.bones["foot.L"].keyframe_insert("location", frame=1)
+    armature.pose.bones["foot.L"].location.x = 0.25
+    armature.pose.bones["hand.R"].rotation_quaternion = (0.9, 0.1, 0.0, 0.3)
+    bpy.context.view_layer.update()
+    return armature
+
+
+def change_for_set_up(armature: Any) -> None:
+    """Set up, then leave something to be removed, to be kept, to be moved and to be made."""
+    posing.setup_character(armature)
+    entries = armature.poise.effectors
+    entries[3].part, entries[4].bone = "tentacle", "hand.R"
+    armature.poise.roles[2].role = 'NONE'
+    bpy.context.view_layer.update()
+
+
+def add_choice_of_two(armature: Any) -> object:
+    return posing.add_effector(armature, "hand.R", kind='ONE_OF')
+
+
+UNFORESEEN: dict[str, Callable[[Any], object]] = {
+    "set up": posing.setup_character,
+    "add": add_choice_of_two,
+    "key": posing.key_pose,
+}
+
+
+@pytest.mark.parametrize("case", UNFORESEEN)
+def test_what_nobody_foresaw_leaves_everything_as_it_was(case: str):
+    work = UNFORESEEN[case]
+    lines = 0
+    for share in np.linspace(0.0, 0.99, 26):
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+        armature = unkeyed_figure()
+        if case == "set up":
+            change_for_set_up(armature)
+        if not lines:
+            lines = lines_run(lambda a=armature: work(a))
+            assert lines > 100
+            continue
+        stop = 1 + int(share * (lines - 3))
+        before = everything(armature) | {"lists": lists_record(armature)}
+        with pytest.raises(Fault):
+            lines_run(lambda a=armature: work(a), stop_at=stop)
+        bpy.context.view_layer.update()
+        assert everything(armature) | {"lists": lists_record(armature)} == before, stop
+
+
+def lists_record(armature: Any) -> dict[str, Any]:
+    """What is in the lists of the settings, and what is noted in bones."""
+    settings = armature.poise
+    return {
+        "joints": [(j.name, *j.lower, *j.upper, *j.stiffness, j.source) for j in settings.joints],
+        "roles": [(r.name, r.bone, r.role, r.side, r.reason) for r in settings.roles],
+        "targets": [
+            (e.target and e.target.name, [o.target and o.target.name for o in e.others])
+            for e in settings.effectors
+        ],
+        "names": {bone.name: bone.poise_name for bone in armature.pose.bones},
+        "collections": sorted(collection.name for collection in bpy.data.collections),
+    }
 
 
 def test_a_removed_effector_leaves_its_target():

@@ -209,7 +209,7 @@ def test_whatever_stands_anywhere_in_a_file_it_is_refused_in_words_or_read(tmp_p
     assert not [place for place in read if place[1] == repr("\ud800")]
     assert not [key for key, odd in read if odd == "nan" and key not in LOOKED_FOR]
     path.write_text(" " * (preset_files.MOST_BYTES + 1), encoding="utf-8")
-    with pytest.raises(IKError, match="larger than 32 MB"):
+    with pytest.raises(IKError, match=r"^preset 'preset.json' is not read: it is larger than 8 MB"):
         preset_files.read_preset(path)
 
 
@@ -230,6 +230,47 @@ def test_operators_save_and_load_in_the_users_folder(tmp_path: Path, monkeypatch
     assert state(armature) == before
     with pytest.raises(RuntimeError, match="Nobody"):
         bpy.ops.poise.load_preset(name="Nobody")
+
+
+def test_a_file_of_25_mb_of_nothing_is_refused_before_it_is_taken_apart(tmp_path: Path):
+    path = tmp_path / "nothing.json"
+    path.write_text('{"effectors": [' + "[]," * (25 * 2**20 // 3) + "[]]}", encoding="utf-8")
+    with pytest.raises(IKError, match="larger than 8 MB"):
+        preset_files.read_preset(path)
+
+
+@pytest.mark.parametrize("what", preset_files.LISTS)
+def test_a_file_with_more_than_anybody_has_is_refused_and_none_is_written(what: str, tmp_path: Path):
+    armature = set_up()
+    posing.own_masses(armature, ["head"])
+    path = tmp_path / "many.json"
+    posing.save_preset(armature, path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    most = preset_files.MOST_RECORDS[what]
+    data[what] = data[what][:1] * (most + 1)
+    path.write_text(json.dumps(data), encoding="utf-8")
+    before = state(armature)
+    with pytest.raises(IKError, match=rf"not read: it has {most + 1} {what}, there may be {most}"):
+        posing.load_preset(armature, path)
+    assert state(armature) == before
+    other = tmp_path / "other.json"
+    with pytest.raises(IKError, match=rf"not written: it has {most + 1} {what}, there may be {most}"):
+        preset_files.write_preset(other, data)
+    assert not other.exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["con", "NUL", "Aux.old", "com1", "LPT9", "COM\u00b2", "conin$", "x.", "what?", "a:b", ".hidden", " "],
+)
+def test_names_that_a_file_cannot_have_on_every_system_are_refused(name: str, tmp_path: Path):
+    with pytest.raises(IKError, match="is no name for a preset"):
+        preset_files.preset_path(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["console", "Null", "com", "com12", "v1.2", "Hero "])
+def test_names_that_only_look_like_these_are_taken(name: str, tmp_path: Path):
+    assert preset_files.preset_path(name, tmp_path).name == f"{name.strip()}.json"
 
 
 def test_the_folder_is_the_users():

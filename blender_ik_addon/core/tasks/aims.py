@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..bends import PointBend, cross
+from ..kinematics import COLLAPSED
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from ..rotation import skew
@@ -99,9 +100,11 @@ class AimRows(Rows):
 
         ∂b = ω × b,    ∂u = −(1 − uuᵀ) ∂p / |d|,    F' = (cF − 1)/(1 − c²),    F'' = (F + 3cF')/(1 − c²),
         v·∂²u = −((1 − uuᵀ)v)·∂²p/|d| − ∂pᵀ (vuᵀ + uvᵀ + (v·u)(1 − 3uuᵀ)) ∂p/|d|².
+
+    A joint that is scaled to nothing along its ray has none: its rows are 0, and its error is infinite.
     """
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_frame", "_target")
+    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_frame", "_target", "_weight", "_nothing")
 
     def __init__(self, tasks: Sequence[AimAt], mechanism: Mechanism) -> None:
         joints = [mechanism.skeleton.index(task.joint) for task in tasks]
@@ -113,7 +116,11 @@ class AimRows(Rows):
         matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
         points, axes = (np.array([getattr(task, key) for task in tasks]) for key in ("point", "axis"))
         self._local = (matrices[..., :3, :3] @ points[..., None])[..., 0] + matrices[..., :3, 3]  # (F, E, 3)
-        self._frame = _with_across((matrices[..., :3, :3] @ axes[..., None])[..., 0])
+        rays = (matrices[..., :3, :3] @ axes[..., None])[..., 0]
+        self._nothing: BoolArray = lengths(rays) <= COLLAPSED
+        """Whether the joints are scaled to nothing along their rays, (F or 1, E)."""
+        self._weight = np.where(self._nothing, 0.0, self._weight)  # (F or 1, E)
+        self._frame = _with_across(np.where(self._nothing[..., None], ALONG_BONE, rays))
         """b_1, b_2 and the ray in columns, in the anchors' frames, (F or 1, E, 3, 3)."""
         self._target = stack_frames([task.target for task in tasks], 1)
 
@@ -155,7 +162,7 @@ class AimRows(Rows):
         rows = factor[..., None, None] * slopes[..., :2, :]
         rows = rows + (slope[..., None] * aim.off)[..., None] * slopes[..., 2:, :]
         residual = -aim.off * (factor * self._weight)[..., None]
-        return self._flat(residual), self._flat(-rows * self._weight[:, None, None])
+        return self._flat(residual), self._flat(-rows * self._weight[..., None, None])
 
     def _slopes(self, posed: PosedMechanism, aim: _Aim) -> FloatArray:
         """Derivatives of b_1·u, b_2·u and a·u, (F, E, 3, nv)."""
@@ -180,7 +187,7 @@ class AimRows(Rows):
         """
         aim = self._aim(posed)
         factor, slope, bend = aim.factors
-        forces = multipliers.reshape(len(multipliers), len(self._anchors), 2) * self._weight[:, None]
+        forces = multipliers.reshape(len(multipliers), len(self._anchors), 2) * self._weight[..., None]
         total = np.einsum("fek,fek->fe", forces, aim.off)
         parts = np.concatenate([-factor[..., None] * forces, -(slope * total)[..., None]], axis=-1)
         vector = (aim.frame @ parts[..., None])[..., 0]
@@ -221,8 +228,8 @@ class AimRows(Rows):
         return current, target
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
-        """Angles between ray and target, (F, tasks) [rad]."""
-        return self._aim(posed).angle
+        """Angles between ray and target, (F, tasks) [rad]; infinite where a joint has no such axis."""
+        return np.where(self._nothing, np.inf, self._aim(posed).angle)
 
 
 @dataclass(frozen=True)

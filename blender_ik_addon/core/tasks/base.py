@@ -7,12 +7,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isfinite
 from typing import ClassVar, Final, Protocol, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, IntArray, alike, finite, frozen, lengths
+from ..arrays import (
+    LARGEST,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    alike,
+    fault,
+    frozen,
+    is_number,
+    is_whole,
+    lengths,
+    usable,
+)
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
@@ -83,10 +95,13 @@ class Task(ABC):
     """Fields that may differ by frame, the target first, and how many axes each has without that."""
 
     def __post_init__(self) -> None:
-        if self.priority < 0 or int(self.priority) != self.priority:
-            raise IKError(f"{self.label}: priority must be a whole number from 0, got {self.priority}")
-        if not (isfinite(self.weight) and self.weight >= 0):
-            raise IKError(f"{self.label}: weight must be finite and not negative, got {self.weight}")
+        if not (is_whole(self.priority) and self.priority >= 0):
+            raise IKError(f"{self.label}: priority must be a whole number from 0, got {self.priority!r}")
+        if not (is_number(self.weight) and self.weight >= 0):
+            raise IKError(
+                f"{self.label}: weight must be finite, not negative and at most {LARGEST:.0e}, got "
+                f"{self.weight!r}"
+            )
 
     @property
     def label(self) -> str:
@@ -170,7 +185,7 @@ class Rows(ABC):
     """Which rows are angles [rad] rather than lengths [m], (m,)."""
     accelerates: ClassVar[bool] = False
     """Whether it tells how its residual accelerates."""
-    plain_errors: ClassVar[bool] = False
+    plain_errors: bool = False
     """Whether the residual of each task is as long as its error times its weight."""
     clears: bool = False
     """Whether there are clearances of one-sided planes among its channels."""
@@ -250,20 +265,51 @@ def of_frame(target: FloatArray, dimensions: int, frame: int) -> FloatArray:
     return target[frame if len(target) > 1 else 0] if target.ndim > dimensions else target
 
 
+def shaped_array(
+    label: str, name: str, given: npt.ArrayLike, tail: tuple[int | None, ...], *, by_frame: bool = False
+) -> FloatArray:
+    """A field of a shape as a read-only array, with a frame axis before it where it may differ by frame.
+
+    Raises:
+        IKError: It is no array of numbers, or of another shape; None in a shape stands for any length.
+    """
+    try:
+        array = frozen(given)
+    except IKError as error:
+        raise IKError(f"{label}: {name}: {error}") from None
+    own = array.shape[max(0, array.ndim - len(tail)) :]
+    fits = len(own) == len(tail) and all(size in (None, got) for size, got in zip(tail, own, strict=True))
+    if not fits or array.ndim > len(tail) + by_frame:
+        sizes = ["n" if size is None else str(size) for size in tail]
+        shapes = [sizes, ["F", *sizes]] if by_frame else [sizes]
+        wanted = " or ".join(f"({', '.join(each)}{',' * (len(each) == 1)})" for each in shapes)
+        raise IKError(f"{label}: {name} has shape {array.shape}, wanted {wanted}")
+    return array
+
+
+def checked_array(
+    label: str, name: str, given: npt.ArrayLike, tail: tuple[int | None, ...], *, by_frame: bool = False
+) -> FloatArray:
+    """The same, of numbers that can be solved.
+
+    Raises:
+        IKError: As for `shaped_array`, or a number is not finite or too large.
+    """
+    array = shaped_array(label, name, given, tail, by_frame=by_frame)
+    if not usable(array):
+        raise IKError(f"{label}: {name} {fault(array)}")
+    return array
+
+
 def checked_vector(
     label: str, name: str, given: FloatArray, *, by_frame: bool = False, direction: bool = False
 ) -> FloatArray:
     """A field (3,), or (F, 3) where it may differ by frame, as a read-only array; directions of length 1.
 
     Raises:
-        IKError: The shape is wrong, it is not finite, or a direction has no length.
+        IKError: The shape is wrong, it is not finite or too large, or a direction has no length.
     """
-    array = frozen(given)
-    if array.shape[-1:] != (3,) or array.ndim > 1 + by_frame:
-        wanted = "(3,) or (F, 3)" if by_frame else "(3,)"
-        raise IKError(f"{label}: {name} has shape {array.shape}, wanted {wanted}")
-    if not finite(array):
-        raise IKError(f"{label}: {name} is not finite")
+    array = checked_array(label, name, given, (3,), by_frame=by_frame)
     if not direction:
         return array
     length = lengths(array)
@@ -285,17 +331,17 @@ def stack_targets(targets: Sequence[FloatArray], tail: tuple[int, ...]) -> Float
     """Targets of one frame, (1, tasks, *tail).
 
     Raises:
-        IKError: One has another shape, or is not finite.
+        IKError: One has another shape, or is not finite or too large.
     """
     try:
         stacked = np.array(targets, dtype=np.float64)
-    except ValueError:
+    except (TypeError, ValueError):
         stacked = np.zeros(0)
     if stacked.shape[1:] != tail:
         shapes = ", ".join(str(np.shape(target)) for target in targets)
         raise IKError(f"targets have the shapes {shapes}, wanted {tail} each")
-    if not finite(stacked):
-        raise IKError("a target is not finite")
+    if not usable(stacked):
+        raise IKError(f"a target {fault(stacked)}")
     return stacked[None]
 
 

@@ -9,12 +9,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, alike, frozen
+from ..arrays import BoolArray, FloatArray, IntArray, alike
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from ..skeleton import CHANNELS, Skeleton
-from .base import Rows, Task, stack_targets
+from .base import Rows, Task, checked_array, stack_targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +32,7 @@ class StayNear(Task):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        channels = frozen(self.channels)
-        if channels.ndim not in (2, 3) or channels.shape[-1] != CHANNELS:
-            raise IKError(f"{self.label}: channels have shape {channels.shape}, wanted (joints, {CHANNELS})")
-        if not np.isfinite(channels).all():
-            raise IKError(f"{self.label}: a wanted channel is not finite")
+        channels = checked_array(self.label, "channels", self.channels, (None, CHANNELS), by_frame=True)
         if len(self.axes) != CHANNELS:
             raise IKError(f"{self.label}: axes must be {CHANNELS} switches, got {len(self.axes)}")
         object.__setattr__(self, "channels", channels)
@@ -66,7 +62,10 @@ class StayNear(Task):
 
 
 class ChannelRows(Rows):
-    """Values of channels: r = w (q − wanted), J rows of the identity."""
+    """Values of channels: r = w (q − wanted), J rows of the identity.
+
+    A task none of whose channels is free has one row, which is always 0: every task has rows of its own.
+    """
 
     by_frame: ClassVar[tuple[str, ...]] = ("_wanted",)
 
@@ -83,14 +82,17 @@ class ChannelRows(Rows):
             values = mechanism.of_channels(task.channels)[..., columns[-1]]
             wanted.append(values if values.ndim == 2 else values[None])
         self._mechanism, self._columns_of = mechanism, columns
-        self.row_counts = tuple(len(column) for column in columns)
+        self.row_counts = tuple(max(1, len(column)) for column in columns)
         self._columns = np.concatenate(columns)
-        self.angular = mechanism.rotates[self._columns]
+        self._used: BoolArray = np.repeat([len(column) > 0 for column in columns], self.row_counts)
+        """Which rows are those of a channel, (m,)."""
+        self.angular = np.ones(len(self._used), dtype=np.bool_)
+        self.angular[self._used] = mechanism.rotates[self._columns]
         frames = max(len(values) for values in wanted)
         self._wanted = np.concatenate([np.broadcast_to(v, (frames, v.shape[1])) for v in wanted], axis=1)
         self._weights = np.repeat([task.weight for task in tasks], self.row_counts)
-        self._jacobian = np.zeros((len(self._columns), mechanism.size))
-        self._jacobian[np.arange(len(self._columns)), self._columns] = self._weights
+        self._jacobian = np.zeros((len(self._used), mechanism.size))
+        self._jacobian[np.flatnonzero(self._used), self._columns] = self._weights[self._used]
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other channels, (n, 6) each."""
@@ -102,9 +104,18 @@ class ChannelRows(Rows):
         ]
         return some
 
+    def _away(self, posed: PosedMechanism) -> FloatArray:
+        """Deviation of each channel, (F, m) [rad or m]."""
+        away = posed.values[:, self._columns] - self._wanted
+        if self._used.all():
+            return away
+        rows = np.zeros((len(away), len(self._used)))
+        rows[:, self._used] = away
+        return rows
+
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted deviation of each channel, (F, m)."""
-        return (posed.values[:, self._columns] - self._wanted) * self._weights
+        return self._away(posed) * self._weights
 
     def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Residual and Jacobian."""
@@ -121,7 +132,7 @@ class ChannelRows(Rows):
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Largest deviation of each task, (F, tasks) [rad, or m where only translations are kept]."""
-        away = np.abs(posed.values[:, self._columns] - self._wanted)
+        away = np.abs(self._away(posed))
         ends = np.cumsum(self.row_counts)
         parts = [away[:, end - count : end] for end, count in zip(ends, self.row_counts, strict=True)]
         return np.stack([part.max(axis=1, initial=0.0) for part in parts], axis=1)

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, alike
+from ..arrays import FloatArray, IntArray, alike, is_number
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
@@ -48,8 +48,8 @@ class OneOf(Task):
                     f"{self.label}: {self.alternatives[0].label} and {other.label} cannot be compared: "
                     "one is an angle, the other a length"
                 )
-        if not (np.isfinite(self.margin) and self.margin >= 0.0):
-            raise IKError(f"{self.label}: margin must be finite and not negative, got {self.margin}")
+        if not (is_number(self.margin) and self.margin >= 0.0):
+            raise IKError(f"{self.label}: margin must be finite and not negative, got {self.margin!r}")
         counts = [other.frames for other in self.alternatives if other.frames not in (None, 1)]
         if len(set(counts)) > 1:
             raise IKError(f"{self.label}: alternatives have {counts[0]} and {counts[1]} frames")

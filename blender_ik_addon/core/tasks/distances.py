@@ -9,12 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, frozen
+from ..arrays import FloatArray
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from ..skeleton import Skeleton
-from .base import ORIGIN, Rows, Task, checked_vector, stack_frames
+from .base import ORIGIN, Rows, Task, checked_array, checked_vector, stack_frames
 from .functions import PointFunctionRows
 
 
@@ -42,9 +42,9 @@ class KeepDistance(Task):
                 by_frame = name == "target" and self.other is None
                 array = checked_vector(self.label, name, getattr(self, name), by_frame=by_frame)
                 object.__setattr__(self, name, array)
-        distance = frozen(self.distance)
-        if distance.ndim > 1 or not (np.isfinite(distance) & (distance >= 0.0)).all():
-            raise IKError(f"{self.label}: distance must be at least 0 and finite, one or one for each frame")
+        distance = checked_array(self.label, "distance", self.distance, (), by_frame=True)
+        if (distance < 0.0).any():
+            raise IKError(f"{self.label}: distance must be at least 0, one or one for each frame")
         object.__setattr__(self, "distance", distance)
         self._check_frames()
 

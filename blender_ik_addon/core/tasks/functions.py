@@ -87,9 +87,10 @@ class PointFunctionRows(Rows):
         points = self._points(posed)
         frames, tasks, count, _ = points.shape
         slope = self.slope(points) * self._weights[:, None, None, None]
-        moving = self._point_jacobian(posed).reshape(frames, tasks, count * 3, -1)
+        nv = posed.values.shape[1]  # which may be 0, so that no shape can be left open
+        moving = self._point_jacobian(posed).reshape(frames, tasks, count * 3, nv)
         jacobian = slope.reshape(frames, tasks, -1, count * 3) @ moving
-        return self.residual(posed), jacobian.reshape(frames, -1, moving.shape[-1])
+        return self.residual(posed), jacobian.reshape(frames, len(jacobian[0]) * jacobian.shape[2], nv)
 
     def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
         """Exact to about 1e-9."""
@@ -116,7 +117,7 @@ class PointFunctionRows(Rows):
         return SummedBend(
             (
                 posed.point_bend(self._anchors, pulls, moving),
-                FormBend(moving.reshape(frames, tasks, count * 3, -1), forms),
+                FormBend(moving.reshape(frames, tasks, count * 3, posed.values.shape[1]), forms),
             )
         )
 

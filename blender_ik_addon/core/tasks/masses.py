@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, frozen
+from ..arrays import FloatArray, IntArray
 from ..bends import PointBend
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from ..skeleton import Skeleton
-from .base import PLAIN_AXES, Rows, Task, stack_frames
+from .base import PLAIN_AXES, Rows, Task, checked_array, checked_vector, stack_frames
 
 GROUND: tuple[bool, bool, bool] = (True, True, False)
 """The axes along which a body falls over."""
@@ -43,21 +43,17 @@ class Balance(Task):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        masses, target, axes = frozen(self.masses), frozen(self.target), frozen(self.armature_from_axes)
-        if masses.ndim != 1 or not (np.isfinite(masses) & (masses >= 0.0)).all():
-            raise IKError(f"{self.label}: masses must be at least 0 and finite, one for each joint")
+        masses = checked_array(self.label, "masses", self.masses, (None,))
+        if (masses < 0.0).any():
+            raise IKError(f"{self.label}: masses must be at least 0, one for each joint")
         if not masses.sum() > 0.0:
             raise IKError(f"{self.label}: there is no mass: at least one joint must have some")
-        if target.shape[-1:] != (3,) or target.ndim > 2 or not np.isfinite(target).all():
-            raise IKError(f"{self.label}: target must be finite, (3,) or (F, 3), got shape {target.shape}")
-        if axes.shape[-2:] != (3, 3) or axes.ndim > 3 or not np.isfinite(axes).all():
-            raise IKError(f"{self.label}: armature_from_axes must be finite, (3, 3) or (F, 3, 3)")
+        target = checked_vector(self.label, "target", self.target, by_frame=True)
+        axes = checked_array(self.label, "armature_from_axes", self.armature_from_axes, (3, 3), by_frame=True)
         if len(self.axes) != 3 or not any(self.axes):
             raise IKError(f"{self.label}: at least one of three axes must be on, got {self.axes}")
         if self.centres is not None:
-            centres = frozen(self.centres)
-            if centres.shape != (len(masses), 3) or not np.isfinite(centres).all():
-                raise IKError(f"{self.label}: centres have shape {centres.shape}, wanted {(len(masses), 3)}")
+            centres = checked_array(self.label, "centres", self.centres, (len(masses), 3))
             object.__setattr__(self, "centres", centres)
         for name, array in (("masses", masses), ("target", target), ("armature_from_axes", axes)):
             object.__setattr__(self, name, array)

@@ -9,13 +9,13 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, alike, frozen, lengths
+from ..arrays import BoolArray, FloatArray, alike, lengths
 from ..bends import AngularBend
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from ..rotation import left_jacobian_inverse, rotvec_from_matrix
-from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, stack_frames, stack_targets
+from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, shaped_array, stack_frames, stack_targets
 from .forms import FormBend
 
 ROTATION_TOLERANCE: Final = 1e-4
@@ -38,9 +38,7 @@ class MatchOrientation(JointTask):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        target = frozen(self.target)
-        if target.shape[-2:] != (3, 3) or target.ndim > 3:
-            raise IKError(f"{self.label}: target has shape {target.shape}, wanted (3, 3) or (F, 3, 3)")
+        target = shaped_array(self.label, "target", self.target, (3, 3), by_frame=True)
         if not _are_rotations(target):
             raise IKError(f"{self.label}: target is not a rotation matrix")
         object.__setattr__(self, "target", target)
@@ -61,15 +59,21 @@ class OrientationRows(AxisRows):
 
     With R turned to exp(ω) R, log(Tᵀ exp(ω) R) = log(exp(Tᵀω) TᵀR), so J = w Jl⁻¹(log TᵀR) Tᵀ ω
     ([Sola2018] eq. 146). The Hessian of ½|log|² about a turn u of angle θ is (θ/2)cot(θ/2) across u and 1
-    along it, and successive turns i, j add ½ r · (ω_i × ω_j).
+    along it, and successive turns i, j add ½ r · (ω_i × ω_j). A joint that is scaled to nothing has no
+    orientation: its rows are 0, and its error is infinite.
     """
 
     plain_errors = True
-    by_frame: ClassVar[tuple[str, ...]] = ("_rotation", "_target")
+    by_frame: ClassVar[tuple[str, ...]] = ("_rotation", "_target", "_weight", "_nothing")
 
     def __init__(self, tasks: Sequence[MatchOrientation], mechanism: Mechanism) -> None:
         super().__init__(tasks, mechanism)
-        self._rotation = stack_frames([mechanism.anchor_from_rotation(joint) for joint in self._joints], 2)
+        rotation = stack_frames([mechanism.anchor_from_rotation(joint) for joint in self._joints], 2)
+        self._nothing: BoolArray = np.abs(rotation).max(axis=(2, 3)) == 0.0
+        """Whether the joints are scaled to nothing, (F or 1, E)."""
+        self._rotation = np.where(self._nothing[..., None, None], np.eye(3), rotation)
+        self._weight = np.where(self._nothing, 0.0, self._weight)  # (F or 1, E)
+        self.plain_errors = not self._nothing.any()
         self._target = stack_frames([task.target for task in tasks], 2)
         self._axes = np.array([task.axes for task in tasks], dtype=np.float64)  # (E, 3)
         self._turned: tuple[PosedMechanism, FloatArray] | None = None
@@ -93,14 +97,14 @@ class OrientationRows(AxisRows):
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted rotation vectors, (F, m)."""
-        return self._rows(self._turn(posed) * self._weight[:, None])
+        return self._rows(self._turn(posed) * self._weight[..., None])
 
     def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Residual and Jacobian."""
         turn = self._turn(posed)
         from_omega = left_jacobian_inverse(turn) @ np.swapaxes(self._target, -1, -2)
-        jacobian = from_omega * self._weight[:, None, None] @ posed.angular_jacobian(self._anchors)
-        return self._rows(turn * self._weight[:, None]), self._rows(jacobian)
+        jacobian = from_omega * self._weight[..., None, None] @ posed.angular_jacobian(self._anchors)
+        return self._rows(turn * self._weight[..., None]), self._rows(jacobian)
 
     def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
         """Exact to about 1e-9.
@@ -111,7 +115,7 @@ class OrientationRows(AxisRows):
         turn = self._turn(posed)
         if multipliers is None:
             multipliers = self.residual(posed)
-        forces = (self._forces(multipliers) * self._weight[:, None])[..., None]
+        forces = (self._forces(multipliers) * self._weight[..., None])[..., None]
         # The turn itself, and forward and back along each axis, at once.
         nudges = DIFFERENCE * np.concatenate([np.zeros((1, 3)), np.eye(3), -np.eye(3)])
         inverses = left_jacobian_inverse(turn + nudges[:, None, None])  # (7, F, E, 3, 3)
@@ -126,7 +130,7 @@ class OrientationRows(AxisRows):
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> AngularBend:
         """Exact where the orientation is met: log is linear there to second order."""
-        weighted = self._forces(multipliers) * self._weight[:, None]
+        weighted = self._forces(multipliers) * self._weight[..., None]
         return posed.angular_bend(self._anchors, (self._target @ weighted[..., None])[..., 0])
 
     def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
@@ -135,9 +139,9 @@ class OrientationRows(AxisRows):
         return current, np.broadcast_to(self._target, current.shape)
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
-        """Angles about the chosen axes, (F, tasks) [rad]."""
-        turn = self._turn(posed) * self._axes
-        return lengths(turn)
+        """Angles about the chosen axes, (F, tasks) [rad]; infinite where a joint has no orientation."""
+        angles = lengths(self._turn(posed) * self._axes)
+        return np.where(self._nothing, np.inf, angles)
 
 
 def _are_rotations(matrices: FloatArray) -> bool:

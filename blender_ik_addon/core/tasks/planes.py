@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, alike
+from ..arrays import LARGEST, FloatArray, IntArray, alike, is_number
 from ..bends import PointBend
 from ..errors import IKError
 from ..mechanism import Mechanism
@@ -66,8 +66,11 @@ class OnPlane(Task):
                     self.label, name, getattr(self, name), by_frame=by_frame, direction=name == "normal"
                 )
                 object.__setattr__(self, name, array)
-        if not np.isfinite(self.offset):
-            raise IKError(f"{self.label}: offset must be finite, got {self.offset}")
+        if not is_number(self.offset):
+            raise IKError(
+                f"{self.label}: offset must be finite, got {self.offset!r}; the largest that is solved is "
+                f"{LARGEST:.0e}"
+            )
         if self.side not in tuple(Side):
             raise IKError(f"{self.label}: side must be one of {', '.join(Side)}, got {self.side!r}")
         object.__setattr__(self, "side", Side(self.side))

@@ -9,9 +9,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, finite, frozen, lengths
+from ..arrays import FloatArray, lengths
 from ..bends import PointBend
-from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from .base import (
@@ -22,6 +21,7 @@ from .base import (
     JointTask,
     Rows,
     Task,
+    checked_array,
     stack_frames,
 )
 
@@ -47,11 +47,7 @@ class ReachPoint(JointTask):
             given = getattr(self, key)
             if given is ORIGIN or given is PLAIN_AXES:
                 continue
-            array = frozen(given)
-            if array.shape[array.ndim - len(tail) :] != tail or array.ndim > len(tail) + (key != "point"):
-                raise IKError(f"{self.label}: {key} has shape {array.shape}, wanted {tail}")
-            if not finite(array):
-                raise IKError(f"{self.label}: {key} is not finite")
+            array = checked_array(self.label, key, given, tail, by_frame=key != "point")
             object.__setattr__(self, key, array)
         self._check_frames()
 

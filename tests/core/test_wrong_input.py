@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Input that is wrong is refused in words, and what is only degenerate is solved."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from blender_ik_addon.core import (
+    METHODS,
+    AimAt,
+    Balance,
+    IKError,
+    KeepDistance,
+    MatchOrientation,
+    OneOf,
+    OnPlane,
+    PointPole,
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    SolverOptions,
+    StayNear,
+    Task,
+    Tracker,
+    forward_kinematics,
+    solve,
+    solve_each,
+    solve_sequence,
+)
+
+from .in_turn import in_turn
+
+NAMES, PARENTS = ["a", "b", "c"], [None, "a", "b"]
+OFFSETS = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.1, 1.0]])
+
+
+def limb(free: Any = None, **others: Any) -> Skeleton:
+    return Skeleton.build(NAMES, PARENTS, offsets=OFFSETS, free=free, **others)
+
+
+def reach(target: Any = (0.5, 0.5, 1.0), **others: Any) -> ReachPoint:
+    return ReachPoint(**{"joint": "c", "target": target, **others})
+
+
+def every_kind(place: Any = (0.5, 0.5, 1.0), distance: float = 3.0) -> dict[str, Task]:
+    """A task of each kind about the tip of the limb."""
+    place = np.asarray(place, dtype=np.float64)
+    return {
+        "point": reach(place),
+        "orientation": MatchOrientation(joint="c", target=np.diag([1.0, -1.0, -1.0])),
+        "aim": AimAt(joint="c", target=place),
+        "plane": OnPlane(joint="c", origin=place, normal=np.array([0.0, 0.0, 1.0])),
+        "floor": OnPlane(joint="c", origin=place, normal=np.array([0.0, 0.0, 1.0]), side="ABOVE"),
+        "pole": PointPole(root="a", joint="b", tip="c", target=place),
+        "distance": KeepDistance(joint="c", distance=distance),
+        "distance of two": KeepDistance(joint="c", other="a", distance=distance),
+        "balance": Balance(masses=np.ones(3), target=place),
+        "stay near": StayNear(channels=np.full((3, 6), distance), over=("c",)),
+        "one of": OneOf(alternatives=(reach(place), reach(-place))),
+    }
+
+
+def rest(skeleton: Skeleton) -> Pose:
+    return Pose.rest(skeleton)
+
+
+# What is refused
+
+ARM = limb()
+HUGE = np.array([1e200, 0.0, 0.0])
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "priority nan": (lambda: reach(priority=np.nan), "position of c: priority.*whole number.*nan"),
+    "priority infinite": (lambda: reach(priority=np.inf), "position of c: priority.*whole number.*inf"),
+    "priority in words": (lambda: reach(priority="high"), "position of c: priority.*'high'"),
+    "weight in words": (lambda: reach(weight="much"), "position of c: weight.*'much'"),
+    "no weight": (lambda: reach(weight=None), "position of c: weight.*None"),
+    "weight too large": (lambda: reach(weight=1e200), "position of c: weight.*1e\\+15.*1e\\+200"),
+    "iterations nan": (lambda: SolverOptions(max_iterations=np.nan), "max_iterations.*whole number.*nan"),  # pyright: ignore[reportArgumentType]
+    "iterations in words": (lambda: SolverOptions(max_iterations="60"), "max_iterations.*'60'"),  # pyright: ignore[reportArgumentType]
+    "restarts infinite": (lambda: SolverOptions(restarts=np.inf), "restarts.*whole number.*inf"),  # pyright: ignore[reportArgumentType]
+    "tolerance in words": (lambda: SolverOptions(tolerance_position="1 mm"), "tolerance_position.*'1 mm'"),  # pyright: ignore[reportArgumentType]
+    "clamp in words": (lambda: SolverOptions(clamp_distance="1"), "clamp_distance.*'1'"),  # pyright: ignore[reportArgumentType]
+    "target in words": (lambda: reach("there"), "position of c: target: .*not an array of numbers.*there"),
+    "target of uneven rows": (lambda: reach([[1, 2, 3], [1]]), "position of c: target: .*not an array"),
+    "channels of uneven rows": (lambda: StayNear(channels=[[1], [1, 2]]), "stay near: channels: .*not an"),  # pyright: ignore[reportArgumentType]
+    "distance in words": (lambda: KeepDistance(joint="c", distance="far"), "distance of c: distance: .*far"),  # pyright: ignore[reportArgumentType]
+    "offset in words": (
+        lambda: OnPlane(joint="c", origin=np.zeros(3), normal=np.ones(3), offset="high"),  # pyright: ignore[reportArgumentType]
+        "plane of c: offset.*'high'",
+    ),
+    "margin in words": (
+        lambda: OneOf(alternatives=(reach(), reach()), margin="wide"),  # pyright: ignore[reportArgumentType]
+        "margin.*'wide'",
+    ),
+    "one task alone": (lambda: Problem(ARM, reach()), "tuple.*position of c"),  # pyright: ignore[reportArgumentType]
+    "a name as task": (lambda: Problem(ARM, ("c",)), "str is no task"),  # pyright: ignore[reportArgumentType]
+    "no joint": (lambda: Problem(ARM, (reach(joint=None),)), "name or its index, got None"),
+    "half a joint": (lambda: Problem(ARM, (reach(joint=1.5),)), "name or its index, got 1.5"),
+    "offsets of uneven rows": (
+        lambda: Skeleton.build(["a"], [None], offsets=[[0, 0], [1]]),
+        "offsets: .*not an",
+    ),  # pyright: ignore[reportArgumentType]
+    "limits in words": (lambda: limb(lower="low"), "lower: .*not an array of numbers"),
+    "channels in words": (lambda: Pose.from_channels("rest"), "not an array of numbers"),
+    # Numbers whose squares are none any more
+    "place": (lambda: reach(HUGE), "position of c: target has the number 1e\\+200, .*1e\\+15"),
+    "point": (lambda: reach(point=HUGE), "position of c: point has the number 1e\\+200"),
+    "aim": (lambda: AimAt(joint="c", target=HUGE), "aim of c: target has the number 1e\\+200"),
+    "pole": (lambda: every_kind(HUGE)["pole"], "1e\\+200"),
+    "plane": (
+        lambda: OnPlane(joint="c", origin=HUGE, normal=np.ones(3)),
+        "plane of c: origin has .*1e",
+    ),
+    "distance": (lambda: KeepDistance(joint="c", distance=1e200), "distance of c: distance has .*1e\\+200"),
+    "balance": (lambda: Balance(masses=np.ones(3), target=HUGE), "balance: target has the number 1e\\+200"),
+    "masses": (
+        lambda: Balance(masses=np.full(3, 1e308), target=np.zeros(3)),
+        "balance: masses has",
+    ),
+    "stored pose": (lambda: StayNear(channels=np.full((3, 6), 1e200)), "stay near: channels has .*1e\\+200"),
+    "tracked": (lambda: Tracker(Problem(ARM, (reach(),)), rest(ARM)).solve([HUGE]), "target has .*1e\\+200"),
+    "pose": (lambda: Pose.from_channels(np.full((3, 6), 1e200)), "a pose has the number 1e\\+200"),
+    "scale": (lambda: Pose(np.zeros((3, 6)), np.full((3, 3), 1e200)), "a pose has the number 1e\\+200"),
+    "scales": (
+        lambda: solve(Problem(ARM, (reach(),)), Pose(np.zeros((3, 6)), np.full((3, 3), 1e15))),
+        "joint 'b' has the number 1e\\+.*scale",
+    ),
+    "bones": (
+        lambda: Skeleton.build(NAMES, PARENTS, offsets=OFFSETS * 1e200),
+        "rest matrix.*1e.*'b', 'c'",
+    ),
+    "limits": (lambda: limb(upper=1e200), "upper.*1e\\+15.*inf stands for no limit.*'a'"),
+    "preferred": (lambda: limb(preferred=1e200), "preferred.*1e\\+15.*'a'"),
+}
+
+
+@in_turn("case", REFUSED)
+def test_wrong_input_is_refused_in_words(case: str) -> None:
+    make, message = REFUSED[case]
+    with pytest.raises(IKError, match=message):
+        make()
+
+
+@in_turn("method", METHODS)
+def test_targets_at_the_largest_distance_are_solved(method: str) -> None:
+    for name, task in every_kind((1e15, 0.0, 0.0), 1e15).items():
+        skeleton = limb()
+        solution = solve(Problem(skeleton, (task,)), rest(skeleton), method=method, max_iterations=20)
+        assert np.isfinite([error.error for error in solution.errors]).all(), name
+    skeleton = limb()
+    solution = solve(Problem(skeleton, (reach((1e15, 0.0, 0.0)),)), rest(skeleton), method=method)
+    assert not solution.reached
+
+
+# What is degenerate, and solved
+
+
+@in_turn("method", METHODS)
+def test_where_nothing_is_free_targets_are_missed_and_the_pose_stays(method: str) -> None:
+    for name, task in every_kind().items():
+        skeleton = limb(free=False)
+        problem = Problem(skeleton, (task,))
+        solution = solve(problem, rest(skeleton), method=method)
+        assert solution.pose == rest(skeleton), name
+        # A pose that may not change has nothing that is to stay, and the tip is above the floor.
+        assert solution.reached == (name in {"stay near", "floor"}), name
+        frames = Pose.rest(skeleton, (3,))
+        assert solve_sequence(problem, frames, method=method).pose == frames, name
+        assert solve_each(problem, frames, method=method).pose == frames, name
+
+
+@in_turn("method", METHODS)
+def test_a_pose_to_stay_near_over_a_locked_joint_asks_for_nothing(method: str) -> None:
+    free = np.zeros((3, 6), dtype=np.bool_)
+    free[0, 3:] = True
+    locked = StayNear(channels=np.ones((3, 6)), over=("c",))
+    turn = MatchOrientation(joint="a", target=np.eye(3))
+    far = reach((5.0, 5.0, 5.0), name="far")
+    for number, tasks in enumerate(
+        (
+            (locked,),
+            (turn, StayNear(channels=np.ones((3, 6)), over=("c",), priority=2)),
+            (locked, reach((5.0, 5.0, 5.0), priority=1, name="far")),
+            (
+                turn,
+                StayNear(channels=np.ones((3, 6)), over=("c",), priority=1),
+                reach(priority=2, name="low"),
+            ),
+            (far, locked),
+        )
+    ):
+        for preferred in (True, False):
+            if preferred and not SolverOptions(method=method).uses("preferred_pose"):
+                continue
+            skeleton = limb(free=free)
+            problem = Problem(skeleton, tasks)
+            one = solve(problem, rest(skeleton), method=method, preferred_pose=preferred)
+            many = solve_sequence(problem, Pose.rest(skeleton, (2,)), method=method, preferred_pose=preferred)
+            stays = [error for error in one.errors if error.name == "stay near"]
+            assert [error.error for error in stays] == [0.0], number
+            assert many.errors[0, [task is not turn and "stay" in task.label for task in tasks]] == 0.0
+
+
+@in_turn("method", METHODS)
+def test_two_effectors_on_one_bone_with_the_same_target_are_solved(method: str) -> None:
+    names = list("abcd")
+    skeleton = Skeleton.build(names, [None, *names[:3]], offsets=[[0, 0, 0], *[[0, 0, 1]] * 3])
+    target = np.array([1.0, 0.5, 1.5])
+    twins = tuple(ReachPoint(joint="d", target=target) for _ in range(2))
+    start = Pose.from_channels(np.full((4, 6), 0.1) * [0, 0, 0, 1, 1, 1])
+    solution = solve(Problem(skeleton, twins), start, method=method, max_iterations=500)
+    assert solution.reached
+    assert_allclose(forward_kinematics(skeleton, solution.pose).point("d"), target, atol=1e-3)
+
+
+def test_poses_are_equal_when_their_numbers_are() -> None:
+    skeleton = limb()
+    assert rest(skeleton) == Pose.rest(skeleton)
+    assert rest(skeleton) != Pose.from_channels(np.full((3, 6), 0.1))
+    assert rest(skeleton) != Pose.rest(skeleton, (1,))
+    assert rest(skeleton) != "rest"
+
+
+# Joints that are scaled to nothing
+
+
+@in_turn(
+    ("modes", "flat", "free"),
+    [
+        (("NONE_LEGACY", "FIX_SHEAR", "FULL", "NONE"), ("b", [0.0, 0.0, 1.0]), ()),
+        (("FULL", "NONE", "NONE_LEGACY", "AVERAGE"), ("b", [0.0, 1.0, 1.0]), ("b",)),
+        (("NONE", "FIX_SHEAR", "ALIGNED", "ALIGNED"), ("a", [0.0, 0.0, 1.0]), ("a",)),
+        (("FULL", "NONE", "AVERAGE", "FULL"), ("a", [1.0, 1.0, 0.0]), ("a",)),
+    ],
+)
+def test_errors_are_those_of_forward_kinematics_below_flat_joints(
+    modes: tuple[str, ...], flat: tuple[str, list[float]], free: tuple[str, ...]
+) -> None:
+    """What a bone takes over of a parent without volume must not be rounding."""
+    random = np.random.default_rng(3)
+    names = list("abcd")
+    turns = np.zeros((4, 6), dtype=np.bool_)
+    turns[[names.index(name) for name in free], 3:] = True
+    scale = np.ones((4, 3))
+    scale[names.index(flat[0])] = flat[1]
+    for _ in range(20):
+        offsets, target = random.normal(size=(4, 3)), random.normal(size=3)
+        skeleton = Skeleton.build(
+            names, [None, *names[:3]], offsets=offsets, free=turns, inherit_scale=list(modes)
+        )
+        channels = np.concatenate([np.zeros((4, 3)), 0.5 * random.normal(size=(4, 3))], axis=1)
+        problem = Problem(skeleton, (ReachPoint(joint="d", target=target),))
+        solution = solve(problem, Pose(channels, scale), max_iterations=1, restarts=0)
+        place = forward_kinematics(skeleton, solution.pose).point("d")
+        assert_allclose(solution.errors[0].error, np.linalg.norm(place - target), atol=1e-9)
+
+
+@in_turn("method", METHODS)
+def test_a_joint_that_is_scaled_to_nothing_has_no_orientation_that_could_be_met(method: str) -> None:
+    scale = np.ones((3, 3))
+    scale[2] = [1.0, 0.0, 1.0]
+    for task in (MatchOrientation(joint="c", target=np.eye(3)), AimAt(joint="c", target=np.ones(3))):
+        skeleton = limb()
+        both = Problem(skeleton, (task, reach()))
+        solution = solve(both, Pose(np.zeros((3, 6)), scale), method=method, max_iterations=100)
+        assert [error.reached for error in solution.errors] == [False, True], solution.message
+        assert solution.errors[0].error == np.inf
+        poses = Pose(np.zeros((2, 3, 6)), np.stack([np.ones((3, 3)), scale]))
+        motion = solve_sequence(Problem(skeleton, (task,)), poses, method=method, max_iterations=100)
+        assert np.isfinite(motion.errors[0, 0]) and motion.errors[1, 0] == np.inf
+        assert not motion.reached
