@@ -81,6 +81,8 @@ class Model:
     """Of the energy and of what stands beside it by u, (N, nv)."""
     hessian: FloatArray
     """Without the posture's own 1, (N, nv, nv)."""
+    curvature: FloatArray
+    """Σ_k y_k ∂²r_k/∂u∂u, the part of it by which residuals bend, (N, nv, nv)."""
     row_weights: FloatArray
     """σ_k/z_k of each row, (N, m)."""
     forces: FloatArray
@@ -167,8 +169,9 @@ class Energy:
             hessian -= product.swapaxes(1, 2)
         scaled = forces * self.row_scale
         curved = self.system.force_curvature(state.posed, [scaled[:, rows] for rows in self._level_slices])
-        hessian += curved / (self.weight[:, None] * self.weight)
-        return Model(jacobian, gradient, hessian, row_weights, sizes)
+        curved /= self.weight[:, None] * self.weight
+        hessian += curved
+        return Model(jacobian, gradient, hessian, curved, row_weights, sizes)
 
     def _pressed(self, values: FloatArray, gradient: FloatArray) -> BoolArray:
         """Channels on a limit against which the energy presses them, (N, nv)."""

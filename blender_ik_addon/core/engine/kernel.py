@@ -362,6 +362,8 @@ class _Step:
         energy, here = self._energy, self._here
         away = here.away[index] + change
         own = energy.pull(energy.norms(predicted), strengths) + energy.posture(away)
+        # What a correction of the bent residual changes in the posture, to second order.
+        own += 0.5 * ((self._model.curvature[index] @ change[..., None])[..., 0] * change).sum(axis=1)
         own = own.reshape(-1, self._frames)
         if self._coupling is None:
             return own
@@ -478,7 +480,8 @@ def _boxed_in_time(
     # What neighbours do to a frame: the whole product without the frame's own block.
     beside = linear.times(inside)[rows] - (hessian @ inside[rows][..., None])[..., 0]
     right = -gradient[rows] - beside
-    at_low, at_high = held[rows] & (low >= high * 0.0 - 1e-12), held[rows] & (low < -1e-12)
+    at_low = held[rows] & (low >= -1e-12)
+    at_high = held[rows] & ~at_low
     value = change[rows]
     step = np.arange(hessian.shape[1])
     open_frames = np.ones(len(rows), dtype=np.bool_)

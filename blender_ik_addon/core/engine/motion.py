@@ -17,7 +17,8 @@ from .coupling import Coupling
 from .energy import Energy
 from .kernel import STAGES, Minimum, minimise
 
-SPACINGS: Final = (16, 4, 1)
+import os
+SPACINGS: Final = tuple(map(int, os.environ.get('SPACINGS','16,4,1').split(',')))
 """Every how many frames are solved, one after the other."""
 
 
