@@ -140,8 +140,14 @@ class Energy:
         return np.sqrt(np.add.reduceat(residual * residual, self._starts, axis=1) + ROUNDING_OFF**2)
 
     def pull(self, norms: FloatArray, strengths: FloatArray | None = None) -> FloatArray:
-        """Σ_k σ_k ‖r_k‖_δ for z (N, K), (N,); with other strengths if given, (N, K)."""
-        return ((self.strengths if strengths is None else strengths) * (norms - ROUNDING_OFF)).sum(axis=1)
+        """Σ_k σ_k ‖r_k‖_δ for z (N, K), (N,); with weaker strengths if given, (N, K).
+
+        δ shrinks with the strengths, so that residuals of targets that are met have the same stiffness σ/δ.
+        """
+        strengths = self.strengths if strengths is None else strengths
+        rounding = ROUNDING_OFF * strengths / self.strengths
+        squares = (norms - ROUNDING_OFF) * (norms + ROUNDING_OFF)
+        return (strengths * (np.sqrt(squares + rounding * rounding) - rounding)).sum(axis=1)
 
     def posture(self, away: FloatArray) -> FloatArray:
         """½ |u − p|² (N,)."""

@@ -18,7 +18,7 @@ from .energy import Energy
 from .kernel import STAGES, Minimum, minimise
 
 import os
-SPACINGS: Final = tuple(map(int, os.environ.get('SPACINGS','16,4,1').split(',')))
+SPACINGS: Final = tuple(map(int, os.environ.get('SPACINGS','8,4,2,1').split(',')))
 """Every how many frames are solved, one after the other."""
 
 
