@@ -38,7 +38,7 @@ LAST_STRENGTH: Final = 1e3
 """σ of the last level [1]: a force that moves a joint by far more than a turn."""
 STRENGTH_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
-ROUNDING_OFF: Final = 1e-5
+ROUNDING_OFF: Final = 1e-6
 """δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""

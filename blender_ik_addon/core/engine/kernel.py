@@ -46,6 +46,9 @@ CORRECTIONS: Final = 4
 BOX_ROUNDS: Final = 8
 """How often a step is found again because channels reached their limits."""
 BOX_COUPLED: Final = 3
+"""How often the system of a motion is factorised for it."""
+KEPT: Final = 0.5
+"""Part of the promise of an uncut step that is left after channels were stopped frame by frame [1]."""
 LOG = False
 FORCE_MARGIN: Final = (2.0, 1.0)
 """Strengths of the merit: this many times the force, and this much more [1]."""
@@ -281,17 +284,19 @@ class _Step:
         everything = len(index) == len(here.values)
         some = energy if everything else energy.select(index)
         low, high = self._low[index], self._high[index]
-        linear, gradient = self._linear(index, damping), self._gradient[index]
         if self._coupling is None:
+            linear, gradient = self._linear(index, damping), self._gradient[index]
             change, uncut, held = _boxed(linear, gradient, low, high, self._pressed[index])
         else:
-            try:
-                change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
-            except np.linalg.LinAlgError:
-                # Terms over time hold up what bends down in one frame, but not here.
-                self._straighten()
-                linear, gradient = self._linear(index, damping), self._gradient[index]
-                change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
+            while True:
+                try:
+                    linear, gradient = self._linear(index, damping), self._gradient[index]
+                    change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
+                    break
+                except np.linalg.LinAlgError:
+                    # Terms over time hold up what bends down in one frame, but not here.
+                    self._straighten()
+                    damping = np.maximum(damping * GROW, DAMPING[0])
             uncut = change
         largest = np.abs(change).max(axis=1, initial=0.0)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
@@ -436,6 +441,10 @@ class _Linear:
         """The blocks of some frames, (n, nv, nv)."""
         return self._hessian[rows]
 
+    def model(self, gradient: FloatArray, change: FloatArray) -> float:
+        """What changes (N, nv) add to the energy of all frames."""
+        return float(((gradient + 0.5 * self.times(change)) * change).sum())
+
     def times(self, change: FloatArray) -> FloatArray:
         """The whole matrices by changes (N, nv)."""
         product = (self._hessian @ change[..., None])[..., 0]
@@ -467,24 +476,41 @@ def _boxed_in_time(
 ) -> tuple[FloatArray, BoolArray]:
     """The step of motions inside the box (N, nv), and the channels that are held or stopped.
 
-    One factorisation of the whole system. Frames in which a channel would pass a limit are then solved on their own,
-    with the changes of their neighbours as they are, by a primal-dual active set [HintermuellerItoKunisch2002].
+    One factorisation of the whole system is enough where stopping channels frame by frame leaves most of what the
+    uncut step promises. Else the whole is solved again with these channels stopped.
     """
-    change = linear.solve(-gradient, held)
-    held = held.copy()
+    inside = np.zeros_like(gradient)
+    for _ in range(BOX_COUPLED):
+        stopped = np.where(held, inside, 0.0)
+        right = -(gradient + linear.times(stopped)) if stopped.any() else -gradient
+        change = np.where(held, stopped, linear.solve(right, held))
+        inside, held = _stopped(linear, gradient, change, low, high, held)
+        if inside is change or linear.model(gradient, inside) <= KEPT * linear.model(gradient, change):
+            break
+    return inside, held
+
+
+def _stopped(
+    linear: _Linear, gradient: FloatArray, change: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
+) -> tuple[FloatArray, BoolArray]:
+    """Changes (N, nv) brought inside the box, and the channels that are held or stopped.
+
+    Frames in which a channel would pass a limit are solved on their own, with the changes of their neighbours as they
+    are, by a primal-dual active set [HintermuellerItoKunisch2002].
+    """
     rows = np.flatnonzero(((change < low) | (change > high)).any(axis=1))
     if not len(rows):
         return change, held
+    held = held.copy()
     inside = np.minimum(np.maximum(change, low), high)
     hessian, low, high = linear.blocks(rows), low[rows], high[rows]
     # What neighbours do to a frame: the whole product without the frame's own block.
     beside = linear.times(inside)[rows] - (hessian @ inside[rows][..., None])[..., 0]
     right = -gradient[rows] - beside
-    at_low = held[rows] & (low >= -1e-12)
-    at_high = held[rows] & ~at_low
     value = change[rows]
+    at_low = held[rows] & (value <= low + 1e-12)
+    at_high = held[rows] & ~at_low
     step = np.arange(hessian.shape[1])
-    open_frames = np.ones(len(rows), dtype=np.bool_)
     for number in range(BOX_ROUNDS):
         below, above = (value < low) & ~at_low & ~at_high, (value > high) & ~at_low & ~at_high
         open_frames = (below | above).any(axis=1)
@@ -506,7 +532,6 @@ def _boxed_in_time(
         masked = hessian[some] * (free[:, :, None] & free[:, None, :])
         masked[:, step, step] += stopped
         value[some] += np.linalg.solve(masked, wanted[..., None])[..., 0]
-    if LOG: print('     box rows', len(rows), 'rounds', number)
     inside[rows] = np.minimum(np.maximum(value, low), high)
     held[rows] = at_low | at_high
     return inside, held

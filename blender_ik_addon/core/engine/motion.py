@@ -14,10 +14,12 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from .coupling import Coupling
-from .energy import Energy
+from .energy import Energy, Strengths
 from .kernel import STAGES, Minimum, minimise
 
 import os
+_last=float(os.environ.get("LAST","50")); _ratio=float(os.environ.get("RATIO","5"))
+MOTION_STAGES=((Strengths(30.0,1.0),1e-2),(Strengths(_last,_ratio),None))
 SPACINGS: Final = tuple(map(int, os.environ.get('SPACINGS','8,4,2,1').split(',')))
 """Every how many frames are solved, one after the other."""
 
@@ -52,7 +54,7 @@ def minimise_motion(
         start = (difference + some.preferred) / weight
         t=time.process_time()
         coupling = Coupling.of(times[index], smoothness)
-        found = minimise(some, start, step_tolerance=step_tolerance if spacing == 1 else 1e-2, max_iterations=max_iterations, max_angle=max_angle, coupling=coupling, stages=STAGES if first else STAGES[-1:])
+        found = minimise(some, start, step_tolerance=step_tolerance if spacing == 1 else 1e-2, max_iterations=max_iterations, max_angle=max_angle, coupling=coupling, stages=MOTION_STAGES if first else MOTION_STAGES[-1:])
         log.append((spacing,int(found.iterations[0]),bool(found.settled[0]),round(1e3*(time.process_time()-t)/frames,2)))
         difference = found.values * weight - some.preferred
     minimise_motion.log=log
