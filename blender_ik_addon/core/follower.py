@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A pose that follows targets while somebody moves them, and settles when they rest.
 
-**While targets move** the energy is lowered by a few steps for each update, from where the body is: the pose is the
-minimum next to the last one. Where a target is missed no angle changes by more than `MOVING_TURN` in an update.
+**While targets move** the energy is lowered by a few steps for each update, from where the body is: the pose
+is the minimum next to the last one. Where a target is missed no angle changes by more than `MOVING_TURN` in
+an update.
 
-**When they rest** one `solve`, with restarts, gives the pose that the body settles to; it goes there visibly, by at most
-`SETTLING_TURN` in an update, along the straight way in its channels, brought back onto the targets at each update.
+**When they rest** one `solve`, with restarts, gives the pose that the body settles to; it goes there visibly,
+by at most `SETTLING_TURN` in an update, along the straight way in its channels, brought back onto the targets
+at each update.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from .problem import Problem
 from .skeleton import Pose
 from .solution import Status, TaskError
 from .solver import solve_system
-from .system import System, assemble
+from .system import assemble
 from .threads import one_thread
 
 MOVING_STEPS: Final = 5

@@ -19,7 +19,6 @@ from typing import Final
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, alike, lengths
-
 from .posed import PosedMechanism
 from .rotation import nearest_euler
 from .system import Level, System, merged

@@ -78,8 +78,8 @@ class SolverOptions:
     restarts: int = 8
     """From how many other poses to start when a target is missed; 0: never."""
     smoothness: float = 0.2
-    """Time over which a motion is smooth [s], from 0: frames further apart than this hardly know of each other. 0 solves
-    every frame of a motion alone."""
+    """Time over which a motion is smooth [s], from 0: frames further apart than this hardly know of each
+    other. 0 solves every frame of a motion alone."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Many frames: a motion as one problem, or frames that have nothing to do with each other.
 
-A motion is lowered as a whole (`engine.motion`): the energies of its frames and the terms that tie them together. So there
-are no branches to choose between and nothing to smooth afterwards, and it does not count from which end it is solved.
+A motion is lowered as a whole (`engine.motion`): the energies of its frames and the terms that tie them
+together. So there are no branches to choose between and nothing to smooth afterwards, and it does not count
+from which end it is solved.
 
 The methods of the papers follow their own rules, each frame from the one before it.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 import numpy as np
@@ -28,13 +30,19 @@ from .problem import Problem
 from .skeleton import Pose
 from .solution import Status, TaskError, reached_message, result_message
 from .solver import solve_system
-from .system import System, assemble
+from .system import assemble
+from .tasks import OneOf
 from .threads import one_thread
 
 FRAME_RATE: Final = 24.0
 """Frames in a second [1/s] where no times are given."""
+SAME: Final = 1e-5
+"""Largest difference of channels or targets [rad, m] that are the same."""
+ROUND: Final = 5.0
+"""Time over which frames know of each other, in smoothness times [1]."""
 AT_ONCE: Final = 256
-"""Frames solved at once that have nothing to do with each other: what their matrices take is tens of megabytes."""
+"""Frames solved at once that have nothing to do with each other: what their matrices take is tens of
+megabytes."""
 
 
 @dataclass(frozen=True)
@@ -170,10 +178,7 @@ class SequenceJob:
         """Solve frames one after the other, those of a motion each from the one before it."""
         for frame in frames:
             system = self._system.select(np.array([frame]))
-            if self._motion and frame:
-                start = self._values[frame - 1]
-            else:
-                start = self._start[frame]
+            start = self._values[frame - 1] if self._motion and frame else self._start[frame]
             pose = system.mechanism.with_values(self._pose_of(frame), start)
             solution = solve_system(system, pose, self._options)
             self._values[frame] = system.mechanism.values(solution.pose)
@@ -188,7 +193,7 @@ class SequenceJob:
         return Pose(self._poses.channels[frame], self._poses.scale[frame])
 
     def _choose(self) -> Iterator[float]:
-        """Fix the alternatives of choices, those that a pose takes that follows the targets frame by frame."""
+        """Fix the alternatives that a pose takes which follows the targets frame by frame."""
         taken: list[IntArray] = []
         values, kept = self._start[0], None
         for frame in range(len(self._values)):
@@ -205,17 +210,47 @@ class SequenceJob:
         """Lower the energy of the whole motion."""
         options = self._options
         energy = Energy(self._system, self._start, posture=options.preferred_pose, merged=options.merged)
+        frames = np.arange(len(self._values))
+        if self._closes():
+            # A loop: as many frames of the neighbouring rounds as know of the ends.
+            step = (self._times[-1] - self._times[0]) / (len(frames) - 1)
+            more = min(len(frames) - 1, ceil(ROUND * options.smoothness / step))
+            frames = np.arange(-more, len(frames) + more)
+        rounds, index = np.divmod(frames, max(len(self._values) - 1, 1))
+        whole = len(frames) == len(self._values)
+        if whole:
+            index, rounds = frames, np.zeros_like(frames)
+        period = self._times[-1] - self._times[0]
         found = minimise_motion(
-            energy,
-            energy.unwound(self._start),
-            self._times,
+            energy if whole else energy.select(index),
+            energy.unwound(self._start)[index],
+            self._times[index] + rounds * period,
             options.smoothness,
             max_iterations=options.max_iterations,
             max_angle=options.max_angle,
         )
-        yield 1.0
-        self._values, self._settled[:] = found.values, found.settled
+        own = np.flatnonzero(frames == 0)[0] + np.arange(len(self._values))
+        self._values, self._settled[:] = found.values[own], found.settled
+        if not whole:
+            self._values[-1] = self._values[0]
         self._iterations[:] = found.iterations
+        yield 0.99
+
+    def _closes(self) -> bool:
+        """Whether the motion is a loop: the last frame is the first, in targets and in pose."""
+        if len(self._values) < 4 or not np.allclose(self._start[0], self._start[-1], rtol=0.0, atol=SAME):
+            return False
+        first, last = (self._aims(frame) for frame in (0, len(self._values) - 1))
+        return all(
+            np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in zip(first, last, strict=True)
+        )
+
+    def _aims(self, frame: int) -> list[FloatArray]:
+        """All targets of a frame, also those that are not taken."""
+        tasks = self._system.select(np.array([frame])).tasks
+        return [
+            each.aim for task in tasks for each in (task.alternatives if isinstance(task, OneOf) else (task,))
+        ]
 
     def _each(self, frames: IntArray) -> None:
         """Solve frames that have nothing to do with each other, in one batch."""

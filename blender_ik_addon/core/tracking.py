@@ -21,8 +21,9 @@ from .system import assemble
 class Tracker:
     """A problem whose targets move.
 
-    The first solve, and the first after `restart`, gives the same as `solve` from the first pose. Each further one
-    starts from the solution before it, and looks for no other pose than the one to which that leads.
+    The first solve, and the first after `restart`, gives the same as `solve` from the first pose. Each
+    further one starts from the solution before it, and looks for no other pose than the one to which that
+    leads.
     """
 
     def __init__(

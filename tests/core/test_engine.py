@@ -96,7 +96,9 @@ def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
     gradient = energy.model(energy.at(found.values)).gradient
     low, high = found.values <= energy.lower, found.values >= energy.upper
     loose = np.where(low, np.minimum(gradient, 0.0), np.where(high, np.maximum(gradient, 0.0), gradient))
-    assert np.abs(loose).max() < 0.1  # of forces up to 500, where a step of 1e-9 against what is met counts 0.02
+    assert (
+        np.abs(loose).max() < 0.1
+    )  # of forces up to 500, where a step of 1e-9 against what is met counts 0.02
     assert (low | high).any()
 
 
@@ -110,9 +112,7 @@ def test_no_channel_ever_leaves_its_limits(seed: int, limit: float) -> None:
         seen.append(values)
         return False
 
-    found = minimise(
-        energy, values, step_tolerance=1e-6, max_iterations=40, max_angle=0.8, callback=look
-    )
+    found = minimise(energy, values, step_tolerance=1e-6, max_iterations=40, max_angle=0.8, callback=look)
     for values in (*seen, found.values):
         assert (values >= energy.lower).all() and (values <= energy.upper).all()
 

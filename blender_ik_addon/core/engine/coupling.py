@@ -5,10 +5,11 @@ With d_f = u_f − p_f the terms over time are
 
     ½ Σ_f τ²/h_f |d_{f+1} − d_f|² + ½ Σ_f (τ/2)⁴ ... |second differences|²,
 
-squared speed and acceleration of the difference from the preferred pose, so that a recording that is its own preferred
-pose stays as it is. As matrices they are T ⊗ S, T a symmetric band of three diagonals on either side over the frames
-and S the diagonal of stiffnesses. So in Newton's system the blocks beside the diagonal are diagonal matrices, and a
-block factorisation [GolubVanLoan §4.3] takes one inverse and two products for each frame.
+squared speed and acceleration of the difference from the preferred pose, so that a recording that is its own
+preferred pose stays as it is. As matrices they are T ⊗ S, T a symmetric band of three diagonals on either
+side over the frames and S the diagonal of stiffnesses. So in Newton's system the blocks beside the diagonal
+are diagonal matrices, and a block factorisation [GolubVanLoan §4.3] takes one inverse and two products for
+each frame.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import FloatArray
 
 ACCELERATION: Final = 0.5
 """Time of accelerations by that of speeds [1]."""

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The energy of a pose, its derivatives, and the multipliers of its tasks.
 
-In scaled channels u = W q, with translations divided by the reach of the skeleton and stiff channels counting more
-[ChungChoi1994: Whitney's weighted inverse], the energy of one frame is
+In scaled channels u = W q, with translations divided by the reach of the skeleton and stiff channels counting
+more [ChungChoi1994: Whitney's weighted inverse], the energy of one frame is
 
     E(q) = Σ_k σ_k ‖r_k(q)‖_δ + ½ |u − p|²,      ‖r‖_δ = √(|r|² + δ²) − δ,
 
 r_k the residuals of priority level k (lengths divided by the reach, angles in rad, weights inside) and p the
-preferred pose. ‖·‖ is an exact penalty [NocedalWright2006 §17.2]: a level that can be met with a force of less than
-σ_k is met, one that cannot pulls with σ_k and no more. Strengths σ_0 ≫ σ_1 ≫ … are the priorities; δ rounds off the
-point of the norm and is far below any tolerance.
+preferred pose. ‖·‖ is an exact penalty [NocedalWright2006 §17.2]: a level that can be met with a force of
+less than σ_k is met, one that cannot pulls with σ_k and no more. Strengths σ_0 ≫ σ_1 ≫ … are the priorities;
+δ rounds off the point of the norm and is far below any tolerance.
 
-**Multipliers.** Both a level that is met and one that is missed act on the pose by a force y_k with |y_k| ≤ σ_k. It is
-estimated at each pose from the dual of the problem with linear residuals,
+**Multipliers.** Both a level that is met and one that is missed act on the pose by a force y_k with |y_k| ≤
+σ_k. It is estimated at each pose from the dual of the problem with linear residuals,
 
     (J Jᵀ + D) y = r − J (u − p),      D_k = ‖r_k‖/σ_k,
 
-which gives Lagrange's multipliers where targets can be met and σ_k r_k/|r_k| at the minimum where they cannot. So the
-second derivatives have the right forces in both cases, and no state is carried from step to step
-[ChanGolubMulet1999 derive the same Hessian with y as a variable of its own]:
+which gives Lagrange's multipliers where targets can be met and σ_k r_k/|r_k| at the minimum where they
+cannot. So the second derivatives have the right forces in both cases, and no state is carried from step to
+step [ChanGolubMulet1999 derive the same Hessian with y as a variable of its own]:
 
     H = 1 + Σ_k σ_k/z_k Jᵀ (1 − sym(y rᵀ)/(σ_k z_k)) J + Σ_k y_k ∂²r_k/∂u∂u,      z_k = √(|r_k|² + δ²).
 """
@@ -39,7 +39,7 @@ LAST_STRENGTH: Final = 1e4
 """σ of the last level [1]: a force that moves a joint by far more than a turn."""
 STRENGTH_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
-ROUNDING_OFF: Final = 1e-5
+ROUNDING_OFF: Final = 1e-6
 """δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
@@ -87,6 +87,8 @@ class Model:
     """Of the energy and of what stands beside it by u, (N, nv)."""
     hessian: FloatArray
     """Without the posture's own 1, (N, nv, nv)."""
+    curvature: FloatArray
+    """Σ_k y_k ∂²r_k/∂u∂u, the part of it by which residuals bend, (N, nv, nv)."""
     row_weights: FloatArray
     """σ_k/z_k of each row, (N, m)."""
     forces: FloatArray
@@ -167,7 +169,7 @@ class Energy:
         return some
 
     def at(self, values: FloatArray) -> State:
-        """Evaluate at values (N, nv), which are brought inside the limits, and onto those that are a hair away."""
+        """Evaluate at values (N, nv), brought inside the limits and onto those that are a hair away."""
         values = np.where(values <= self.lower + HAIR, self.lower, values)
         posed = self.system.place(np.where(values >= self.upper - HAIR, self.upper, values))
         residual = np.zeros((len(values), 0))
@@ -179,8 +181,8 @@ class Energy:
     def unwound(self, values: FloatArray) -> FloatArray:
         """The same poses (N, nv) with the angles that are nearest to the preferred ones, inside the limits.
 
-        A joint that turns freely has its rotation under many angles, whole turns apart and by two solutions; the
-        preferred pose would draw each to another place.
+        A joint that turns freely has its rotation under many angles, whole turns apart and by two solutions;
+        the preferred pose would draw each to another place.
         """
         columns, orders = self.system.mechanism.balls
         preferred = self.preferred / self.weight
@@ -198,14 +200,20 @@ class Energy:
         return result
 
     def norms(self, residual: FloatArray) -> FloatArray:
-        """z of each level for residuals (N, m), (N, K)."""
+        """Z of each level for residuals (N, m), (N, K)."""
         if not self.levels:
             return np.zeros((len(residual), 0))
         return np.sqrt(np.add.reduceat(residual * residual, self._starts, axis=1) + ROUNDING_OFF**2)
 
     def pull(self, norms: FloatArray, strengths: FloatArray | None = None) -> FloatArray:
-        """Σ_k σ_k ‖r_k‖_δ for z (N, K), (N,); with other strengths if given, (N, K)."""
-        return ((self.strengths if strengths is None else strengths) * (norms - ROUNDING_OFF)).sum(axis=1)
+        """Σ_k σ_k ‖r_k‖_δ for z (N, K), (N,); with weaker strengths if given, (N, K).
+
+        δ shrinks with the strengths, so that residuals of targets that are met have the same stiffness σ/δ.
+        """
+        strengths = self.strengths if strengths is None else strengths
+        rounding = ROUNDING_OFF * strengths / self.strengths
+        squares = (norms - ROUNDING_OFF) * (norms + ROUNDING_OFF)
+        return (strengths * (np.sqrt(squares + rounding * rounding) - rounding)).sum(axis=1)
 
     def posture(self, away: FloatArray) -> FloatArray:
         """½ |u − p|² (N,)."""
@@ -235,8 +243,9 @@ class Energy:
             hessian -= product.swapaxes(1, 2)
         scaled = forces * self.row_scale
         curved = self.system.force_curvature(state.posed, [scaled[:, rows] for rows in self._slices])
-        hessian += curved / (self.weight[:, None] * self.weight)
-        return Model(jacobian, gradient, hessian, row_weights, sizes)
+        curved /= self.weight[:, None] * self.weight
+        hessian += curved
+        return Model(jacobian, gradient, hessian, curved, row_weights, sizes)
 
     def _pressed(self, values: FloatArray, gradient: FloatArray) -> BoolArray:
         """Channels on a limit against which the energy presses them, (N, nv)."""
@@ -250,7 +259,7 @@ class Energy:
         row_weights: FloatArray,
         resting: BoolArray,
     ) -> tuple[FloatArray, FloatArray]:
-        """y (N, m) and its length by level (N, K)."""
+        """Y (N, m) and its length by level (N, K)."""
         moving = jacobian * ~resting[:, None, :]
         gram = (moving / self.stiffness) @ moving.swapaxes(1, 2)
         diagonal = np.einsum("nmm->nm", gram)

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The minimiser: Newton's method on the energy, inside the limits, for poses and for motions.
 
-Frames come in groups that are solved together: the frames of a motion, which terms over time tie together, or one
-frame alone. Many groups are worked on at once by operations on arrays, each group with its own acceptance.
+Frames come in groups that are solved together: the frames of a motion, which terms over time tie together, or
+one frame alone. Many groups are worked on at once by operations on arrays, each group with its own
+acceptance.
 
 An iteration:
 
-1. **Model**: gradient and Hessian of each frame. Where a Hessian bends down its eigenvalues are taken by their absolute
-   value [DauphinEtAl2014], so that a step leads away from saddles, such as straight limbs.
-2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds stay;
-   those that would pass theirs are stopped there and the step is found again for the others.
-3. **Correction**: what the motion along the step has bent is taken back by the same matrices [NocedalWright2006 §18.3],
-   a few times: the chord method on levels that are met.
-4. **Acceptance** by one merit: the energy with strengths that are as high as the forces need (an exact penalty is exact
-   from |y| on), and no higher than σ. μ follows how well the model told the change.
+1. **Model**: gradient and Hessian of each frame. Where a Hessian bends down its eigenvalues are taken by
+   their absolute value [DauphinEtAl2014], so that a step leads away from saddles, such as straight limbs.
+2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds
+   stay; those that would pass theirs are stopped there and the step is found again for the others.
+3. **Correction**: what the motion along the step has bent is taken back by the same matrices
+   [NocedalWright2006 §18.3], a few times: the chord method on levels that are met.
+4. **Acceptance** by one merit: the energy with strengths that are as high as the forces need (an exact
+   penalty is exact from |y| on), and no higher than σ. μ follows how well the model told the change.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ CORRECTIONS: Final = 4
 BOX_ROUNDS: Final = 8
 """How often a step is found again because channels reached their limits."""
 BOX_COUPLED: Final = 3
-LOG = False
+"""How often the system of a motion is factorised for it."""
+KEPT: Final = 0.5
+"""Part of the promise of an uncut step that is left after channels were stopped frame by frame [1]."""
 FORCE_MARGIN: Final = (2.0, 1.0)
 """Strengths of the merit: this many times the force, and this much more [1]."""
 FADE: Final = 0.5
@@ -55,7 +58,8 @@ FADE: Final = 0.5
 FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken without asking the merit: rounding would decide it."""
 SOFTER: Final = (Strengths(30.0, 1.0), Strengths(100.0, 10.0))
-"""Strengths before the full ones: they lead past local minima, and where all can be met they lead to the same pose."""
+"""Strengths before the full ones: they lead past local minima, and where all can be met they lead to the same
+pose."""
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which the next strengths are taken."""
 PUSH: Final = 0.1
@@ -173,7 +177,7 @@ class _Run:
 
     def _by_group(self, per_frame: FloatArray) -> FloatArray:
         """(N, ...) -> (G, F, ...)."""
-        return per_frame.reshape(-1, self._frames, *per_frame.shape[1:])
+        return per_frame.reshape(len(per_frame) // self._frames, self._frames, *per_frame.shape[1:])
 
     def energies(self) -> FloatArray:
         """Of the groups, (G,)."""
@@ -225,8 +229,6 @@ class _Run:
             pending = pending[~hopeless]
         # Steps shrink at least as they have done: the next one is no larger than this.
         following = sizes * np.minimum(1.0, sizes / np.maximum(self._last_step, 1e-300))
-        if LOG:
-            print('it', sizes[:3])
         rest |= (sizes <= tolerance) | (following <= tolerance)
         self._last_step = sizes
         return rest
@@ -303,17 +305,19 @@ class _Step:
         everything = len(index) == len(here.values)
         some = energy if everything else energy.select(index)
         low, high = self._low[index], self._high[index]
-        linear, gradient = self._linear(index, damping), self._gradient[index]
         if self._coupling is None:
+            linear, gradient = self._linear(index, damping), self._gradient[index]
             change, uncut, held = _boxed(linear, gradient, low, high, self._pressed[index])
         else:
-            try:
-                change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
-            except np.linalg.LinAlgError:
-                # Terms over time hold up what bends down in one frame, but not here.
-                self._straighten()
-                linear, gradient = self._linear(index, damping), self._gradient[index]
-                change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
+            while True:
+                try:
+                    linear, gradient = self._linear(index, damping), self._gradient[index]
+                    change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
+                    break
+                except np.linalg.LinAlgError:
+                    # Terms over time hold up what bends down in one frame, but not here.
+                    self._straighten()
+                    damping = np.maximum(damping * GROW, DAMPING[0])
             uncut = change
         largest = np.abs(change).max(axis=1, initial=0.0)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
@@ -370,26 +374,6 @@ class _Step:
         refused = np.where(worse, np.maximum(old * GROW, RAISED), old)
         new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
         damping = damping.copy()
-        if LOG:
-            print(
-                '   att',
-                'size',
-                size[:2],
-                'before',
-                before.sum(1)[:2],
-                'now',
-                merit.sum(1)[:2],
-                'promised',
-                promised.sum(1)[:2],
-                'taken',
-                taken[:2],
-                'largest',
-                largest.max(),
-                'bad frames',
-                int((part > DOUBTED).sum()),
-                'mu',
-                np.round(np.percentile(np.log10(old), [0, 50, 100]), 1),
-            )
         damping[index] = new.ravel()
         sizes = np.abs((there.values - start) * energy.weight).reshape(len(groups), -1).max(axis=1)
         return _Outcome(taken, there, sizes, damping, held & ~wrong)
@@ -401,6 +385,8 @@ class _Step:
         energy, here = self._energy, self._here
         away = here.away[index] + change
         own = energy.pull(energy.norms(predicted), strengths) + energy.posture(away)
+        # What a correction of the bent residual changes in the posture, to second order.
+        own += 0.5 * ((self._model.curvature[index] @ change[..., None])[..., 0] * change).sum(axis=1)
         own = own.reshape(-1, self._frames)
         if self._coupling is None:
             return own
@@ -475,6 +461,10 @@ class _Linear:
         """The blocks of some frames, (n, nv, nv)."""
         return self._hessian[rows]
 
+    def model(self, gradient: FloatArray, change: FloatArray) -> float:
+        """What changes (N, nv) add to the energy of all frames."""
+        return float(((gradient + 0.5 * self.times(change)) * change).sum())
+
     def times(self, change: FloatArray) -> FloatArray:
         """The whole matrices by changes (N, nv)."""
         product = (self._hessian @ change[..., None])[..., 0]
@@ -488,7 +478,7 @@ class _Linear:
 def _boxed(
     linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """The step inside the box, the same before it was cut off, (N, nv), and the channels that are held or stopped."""
+    """The step inside the box and before it was cut off, (N, nv), and which channels are held."""
     held, change = held.copy(), np.zeros_like(gradient)
     for _ in range(BOX_ROUNDS if linear._coupling is None else BOX_COUPLED):
         right = -(gradient + linear.times(change * held)) if change.any() else -gradient
@@ -506,23 +496,46 @@ def _boxed_in_time(
 ) -> tuple[FloatArray, BoolArray]:
     """The step of motions inside the box (N, nv), and the channels that are held or stopped.
 
-    One factorisation of the whole system. Frames in which a channel would pass a limit are then solved on their own,
-    with the changes of their neighbours as they are, by a primal-dual active set [HintermuellerItoKunisch2002].
+    One factorisation of the whole system is enough where stopping channels frame by frame leaves most of what
+    the uncut step promises. Else the whole is solved again with these channels stopped.
     """
-    change = linear.solve(-gradient, held)
-    held = held.copy()
+    inside = np.zeros_like(gradient)
+    for _ in range(BOX_COUPLED):
+        stopped = np.where(held, inside, 0.0)
+        right = -(gradient + linear.times(stopped)) if stopped.any() else -gradient
+        change = np.where(held, stopped, linear.solve(right, held))
+        inside, held = _stopped(linear, gradient, change, low, high, held)
+        if inside is change or linear.model(gradient, inside) <= KEPT * linear.model(gradient, change):
+            break
+    return inside, held
+
+
+def _stopped(
+    linear: _Linear,
+    gradient: FloatArray,
+    change: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    held: BoolArray,
+) -> tuple[FloatArray, BoolArray]:
+    """Changes (N, nv) brought inside the box, and the channels that are held or stopped.
+
+    Frames in which a channel would pass a limit are solved on their own, with the changes of their neighbours
+    as they are, by a primal-dual active set [HintermuellerItoKunisch2002].
+    """
     rows = np.flatnonzero(((change < low) | (change > high)).any(axis=1))
     if not len(rows):
         return change, held
+    held = held.copy()
     inside = np.minimum(np.maximum(change, low), high)
     hessian, low, high = linear.blocks(rows), low[rows], high[rows]
     # What neighbours do to a frame: the whole product without the frame's own block.
     beside = linear.times(inside)[rows] - (hessian @ inside[rows][..., None])[..., 0]
     right = -gradient[rows] - beside
-    at_low, at_high = held[rows] & (low >= -1e-12), held[rows] & (low < -1e-12)
     value = change[rows]
+    at_low = held[rows] & (value <= low + 1e-12)
+    at_high = held[rows] & ~at_low
     step = np.arange(hessian.shape[1])
-    open_frames = np.ones(len(rows), dtype=np.bool_)
     for number in range(BOX_ROUNDS):
         below, above = (value < low) & ~at_low & ~at_high, (value > high) & ~at_low & ~at_high
         open_frames = (below | above).any(axis=1)
@@ -544,8 +557,6 @@ def _boxed_in_time(
         masked = hessian[some] * (free[:, :, None] & free[:, None, :])
         masked[:, step, step] += stopped
         value[some] += np.linalg.solve(masked, wanted[..., None])[..., 0]
-    if LOG:
-        print('     box rows', len(rows), 'rounds', number)
     inside[rows] = np.minimum(np.maximum(value, low), high)
     held[rows] = at_low | at_high
     return inside, held

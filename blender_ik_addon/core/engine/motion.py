@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A motion as one problem, solved in frames far apart first.
 
-The energy of a motion is that of its frames and the terms over time of `coupling`, which are the same for any spacing
-of the frames. So a motion of every 16th frame costs a sixteenth and is nearly the whole motion: its difference from the
-preferred pose is interpolated to every 4th frame, solved again, and so on to all frames.
+The energy of a motion is that of its frames and the terms over time of `coupling`, which are the same for any
+spacing of the frames. So a motion of every 16th frame costs a sixteenth and is nearly the whole motion: its
+difference from the preferred pose is interpolated to every 4th frame, solved again, and so on to all frames.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Frames at which a joint turns out of proportion, as an animator sees it in the keys.
 
-A pop is a turn of a joint in its parent from one frame to the next that differs from the turns beside it: its change
-is above a bound in degrees and above three times the median change of the frames on either side.
+A pop is a turn of a joint in its parent from one frame to the next that differs from the turns beside it: its
+change is above a bound in degrees and above three times the median change of the frames on either side.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Other poses to start from, where targets that may be reachable are missed.
 
-The energy has local minima: a knee that was asked to bend backwards is stuck at its limit although the leg, turned half
-round, would reach. Starts that are spread over the limits find the others; which one is best the energy tells.
+The energy has local minima: a knee that was asked to bend backwards is stuck at its limit although the leg,
+turned half round, would reach. Starts that are spread over the limits find the others; which one is best the
+energy tells.
 """
 
 from __future__ import annotations
@@ -37,15 +38,13 @@ def best_minimum(
     *,
     far: bool = True,
 ) -> Minimum:
-    """The lowest minimum that is found for each frame, from given values and, where targets are missed, from others.
+    """The lowest minimum found for each frame: from given values, and from others where it misses targets.
 
     Args:
         energy: Of N frames.
-        values: Where the body is, (N, nv) [m, rad]: taken unless another start leads lower by more than `LOWER`.
-        options: How exactly, and how many restarts there are.
-        missed: Which frames of a minimum miss a target, (N,).
-        callback: As for `minimise`, for the first start alone.
-        far: Likewise.
+        values: Where the body is, (N, nv) [m, rad]: taken unless another start leads lower by more than
+            `LOWER`. options: How exactly, and how many restarts there are. missed: Which frames of a minimum
+            miss a target, (N,). callback: As for `minimise`, for the first start alone. far: Likewise.
     """
     found = _minimum(energy, values, options, callback, far=far)
     count = options.restarts if energy.levels and not found.cancelled else 0
@@ -99,7 +98,7 @@ def _minimum(
 
 
 def random_starts(energy: Energy, count: int) -> FloatArray:
-    """Values of the free channels spread evenly inside the limits, (count, nv) [m, rad]; energy of one frame."""
+    """Values spread evenly inside the limits, (count, nv) [m, rad]; for an energy of one frame."""
     preferred = energy.preferred[0] / energy.weight
     angle, part = RANGE
     room = np.where(energy.system.rotates, angle, part * energy.system.problem.skeleton.reach)
