@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import FloatArray
 
 ACCELERATION: Final = 0.5
 """Time of accelerations by that of speeds [1]."""

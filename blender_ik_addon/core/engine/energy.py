@@ -92,7 +92,9 @@ class Model:
 class Energy:
     """The energy of frames, each on its own."""
 
-    def __init__(self, system: System, weight: FloatArray, row_scale: FloatArray, preferred: FloatArray) -> None:
+    def __init__(
+        self, system: System, weight: FloatArray, row_scale: FloatArray, preferred: FloatArray
+    ) -> None:
         """Prepare.
 
         Args:
@@ -169,7 +171,9 @@ class Energy:
         hessian = stacked.swapaxes(1, 2) @ stacked
         for level, rows in enumerate(self._level_slices):
             by_force = (forces[:, None, rows] @ jacobian[:, rows])[:, 0]
-            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / state.norms[:, level] ** 2)[:, None]
+            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / state.norms[:, level] ** 2)[
+                :, None
+            ]
             product = by_force[:, :, None] * by_residual[:, None, :]
             hessian -= product
             hessian -= product.swapaxes(1, 2)

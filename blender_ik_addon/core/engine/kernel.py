@@ -49,7 +49,6 @@ BOX_COUPLED: Final = 3
 """How often the system of a motion is factorised for it."""
 KEPT: Final = 0.5
 """Part of the promise of an uncut step that is left after channels were stopped frame by frame [1]."""
-LOG = False
 FORCE_MARGIN: Final = (2.0, 1.0)
 """Strengths of the merit: this many times the force, and this much more [1]."""
 FADE: Final = 0.5
@@ -166,7 +165,9 @@ class _Run:
 
     def energies(self) -> FloatArray:
         """Of the groups, (G,)."""
-        return self._merit(self.state, np.broadcast_to(self._energy.strengths, self._merit_strengths.shape)).sum(1)
+        return self._merit(
+            self.state, np.broadcast_to(self._energy.strengths, self._merit_strengths.shape)
+        ).sum(1)
 
     def _merit(self, state: State, strengths: FloatArray) -> FloatArray:
         """Of each frame, with the terms over time, (G, F)."""
@@ -187,9 +188,7 @@ class _Run:
             beside = (by_time * energy.stiffness).reshape(here.away.shape)
         model = energy.model(here, beside)
         needed = FORCE_MARGIN[0] * model.forces + FORCE_MARGIN[1]
-        self._merit_strengths = np.minimum(
-            energy.strengths, np.maximum(needed, FADE * self._merit_strengths)
-        )
+        self._merit_strengths = np.minimum(energy.strengths, np.maximum(needed, FADE * self._merit_strengths))
         step = _Step(self, model)
         count = len(here.values) // self._frames
         sizes, rest = np.zeros(count), np.zeros(count, dtype=np.bool_)
@@ -212,7 +211,6 @@ class _Run:
             pending = pending[~hopeless]
         # Steps shrink at least as they have done: the next one is no larger than this.
         following = sizes * np.minimum(1.0, sizes / np.maximum(self._last_step, 1e-300))
-        if LOG: print('it', sizes[:3])
         rest = (sizes <= tolerance) | (following <= tolerance)
         self._last_step = sizes
         return rest
@@ -253,7 +251,9 @@ class _Step:
             diagonal *= shares
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
-        self._pressed = ((self._low >= -1e-12) & (gradient > 0.0)) | ((self._high <= 1e-12) & (gradient < 0.0))
+        self._pressed = ((self._low >= -1e-12) & (gradient > 0.0)) | (
+            (self._high <= 1e-12) & (gradient < 0.0)
+        )
         self._pressed |= run.held & ((self._low >= -1e-12) | (self._high <= 1e-12))
         step = np.arange(n)
         hessian[:, step, step] += diagonal
@@ -275,7 +275,9 @@ class _Step:
 
     def _linear(self, index: IntArray, damping: FloatArray) -> _Linear:
         """The system of some frames."""
-        return _Linear(self._hessian[index], damping[index], self._coupling, self._energy.stiffness, self._frames)
+        return _Linear(
+            self._hessian[index], damping[index], self._coupling, self._energy.stiffness, self._frames
+        )
 
     def attempt(self, groups: IntArray, damping: FloatArray, max_angle: float) -> _Outcome:
         """Try the step of some groups with the damping of all frames."""
@@ -355,7 +357,6 @@ class _Step:
         refused = np.where(worse, np.maximum(old * GROW, RAISED), old)
         new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
         damping = damping.copy()
-        if LOG: print('   att', 'size', size[:2], 'before', before.sum(1)[:2], 'now', merit.sum(1)[:2], 'promised', promised.sum(1)[:2], 'taken', taken[:2], 'largest', largest.max(), 'bad frames', int((part>DOUBTED).sum()), 'mu', np.round(np.percentile(np.log10(old),[0,50,100]),1))
         damping[index] = new.ravel()
         sizes = np.abs((there.values - start) * energy.weight).reshape(len(groups), -1).max(axis=1)
         return _Outcome(taken, there, sizes, damping, held & ~wrong)
@@ -402,7 +403,9 @@ class _Linear:
         step = np.arange(hessian.shape[1])
         self._hessian[:, step, step] += damping[:, None]
         if coupling is not None:
-            self._hessian[:, step, step] += np.tile(coupling.diagonal, len(hessian) // frames)[:, None] * stiffness
+            self._hessian[:, step, step] += (
+                np.tile(coupling.diagonal, len(hessian) // frames)[:, None] * stiffness
+            )
         self._coupling, self._stiffness, self._frames = coupling, stiffness, frames
         self._held: BoolArray | None = None
         self._factors: list[BandFactors] = []
@@ -476,8 +479,8 @@ def _boxed_in_time(
 ) -> tuple[FloatArray, BoolArray]:
     """The step of motions inside the box (N, nv), and the channels that are held or stopped.
 
-    One factorisation of the whole system is enough where stopping channels frame by frame leaves most of what the
-    uncut step promises. Else the whole is solved again with these channels stopped.
+    One factorisation of the whole system is enough where stopping channels frame by frame leaves most of what
+    the uncut step promises. Else the whole is solved again with these channels stopped.
     """
     inside = np.zeros_like(gradient)
     for _ in range(BOX_COUPLED):
@@ -491,12 +494,17 @@ def _boxed_in_time(
 
 
 def _stopped(
-    linear: _Linear, gradient: FloatArray, change: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
+    linear: _Linear,
+    gradient: FloatArray,
+    change: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    held: BoolArray,
 ) -> tuple[FloatArray, BoolArray]:
     """Changes (N, nv) brought inside the box, and the channels that are held or stopped.
 
-    Frames in which a channel would pass a limit are solved on their own, with the changes of their neighbours as they
-    are, by a primal-dual active set [HintermuellerItoKunisch2002].
+    Frames in which a channel would pass a limit are solved on their own, with the changes of their neighbours as
+    they are, by a primal-dual active set [HintermuellerItoKunisch2002].
     """
     rows = np.flatnonzero(((change < low) | (change > high)).any(axis=1))
     if not len(rows):
@@ -586,9 +594,14 @@ def _merged(energy: Energy, state: State, mask: BoolArray, other: State, rows: I
     """A state with some frames (mask) from `rows` of another."""
     if mask.all() and len(rows) == len(other.values):
         return other
-    values, residual, norms, away = (a.copy() for a in (state.values, state.residual, state.norms, state.away))
+    values, residual, norms, away = (
+        a.copy() for a in (state.values, state.residual, state.norms, state.away)
+    )
     values[mask], residual[mask], norms[mask], away[mask] = (
-        other.values[rows], other.residual[rows], other.norms[rows], other.away[rows],
+        other.values[rows],
+        other.residual[rows],
+        other.norms[rows],
+        other.away[rows],
     )
     posed = state.posed.replaced(mask, other.posed.select(energy.system.mechanism, rows))
     return State(values, posed, residual, norms, away)

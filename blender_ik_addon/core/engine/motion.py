@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A motion as one problem, solved in frames far apart first.
 
-The energy of a motion is that of its frames and the terms over time of `coupling`, which are the same for any spacing
-of the frames. So a motion of every 16th frame costs a sixteenth and is nearly the whole motion: its difference from the
-preferred pose is interpolated to every 4th frame, solved again, and so on to all frames.
+The energy of a motion is the energies of its frames and the terms over time of `coupling` [WitkinKass1988].
+The terms follow from the times of the frames, so every 8th frame is a problem of the same kind, at an eighth
+of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and so
+on to all frames, where a few iterations are left.
+
+Frames far apart are tied more closely than the smoothness says, by at least twice their interval: each alone
+would find a local minimum of its own, and the motion would have to jump from one to the next.
 """
 
 from __future__ import annotations
@@ -12,16 +16,20 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray
 from .coupling import Coupling
 from .energy import Energy, Strengths
-from .kernel import STAGES, Minimum, minimise
+from .kernel import Minimum, minimise
 
-import os
-_last=float(os.environ.get("LAST","50")); _ratio=float(os.environ.get("RATIO","5"))
-MOTION_STAGES=((Strengths(30.0,1.0),1e-2),(Strengths(_last,_ratio),None))
-SPACINGS: Final = tuple(map(int, os.environ.get('SPACINGS','8,4,2,1').split(',')))
-"""Every how many frames are solved, one after the other."""
+SPACINGS: Final = (8, 4, 2)
+"""Every how many frames are solved, one after the other, before all are."""
+TIED: Final = 2.0
+"""Least smoothness of frames that are not all, in their intervals [1]."""
+MOTION_STAGES: Final = ((Strengths(30.0, 1.0), 1e-2), (Strengths(50.0, 5.0), None))
+"""Strengths one after the other. They are weaker than those of a pose: a level that cannot be met misses by a
+little more where the motion would jump otherwise."""
+ROUGH: Final = 1e-2
+"""Largest change of a channel [rad] at which frames far apart are at rest."""
 
 
 def minimise_motion(
@@ -34,42 +42,57 @@ def minimise_motion(
     max_iterations: int = 100,
     max_angle: float = 0.8,
 ) -> Minimum:
-    frames = len(times)
-    index: IntArray | None = None
-    weight = energy.weight
-    difference = energy.at(values).away
-    log=[]
-    import time
+    """Lower the energy of a motion from given values.
+
+    Args:
+        energy: Of the F frames.
+        values: Where to start, (F, nv) [m, rad].
+        times: Of the frames, rising, (F,) [s].
+        smoothness: τ [s], above 0.
+        step_tolerance: Largest change of a channel [rad] at which the motion is at rest.
+        max_iterations: Most iterations at each spacing.
+        max_angle: Largest change of an angle in an iteration [rad].
+    """
+
+    def solved(
+        frames: Energy, start: FloatArray, times: FloatArray, smoothness: float, tolerance: float
+    ) -> Minimum:
+        return minimise(
+            frames,
+            start,
+            step_tolerance=tolerance,
+            max_iterations=max_iterations,
+            max_angle=max_angle,
+            coupling=Coupling.of(times, smoothness),
+            stages=stages,
+        )
+
+    count, weight, stages = len(times), energy.weight, MOTION_STAGES
+    known, difference = times, energy.at(values).away
     for spacing in SPACINGS:
-        if spacing > 1 and frames < 2 * spacing:
+        if count < 2 * spacing:
             continue
-        finer = np.unique(np.append(np.arange(0, frames, spacing), frames - 1))
-        if index is not None:
-            difference = _interpolated(times[index], difference, times[finer])
-        else:
-            difference = difference[finer]
-        first = index is None
-        index = finer
-        some = energy if spacing == 1 else energy.select(index)
-        start = (difference + some.preferred) / weight
-        t=time.process_time()
-        coupling = Coupling.of(times[index], smoothness)
-        found = minimise(some, start, step_tolerance=step_tolerance if spacing == 1 else 1e-2, max_iterations=max_iterations, max_angle=max_angle, coupling=coupling, stages=MOTION_STAGES if first else MOTION_STAGES[-1:])
-        log.append((spacing,int(found.iterations[0]),bool(found.settled[0]),round(1e3*(time.process_time()-t)/frames,2)))
-        difference = found.values * weight - some.preferred
-    minimise_motion.log=log
-    return found
+        index = np.unique(np.append(np.arange(0, count, spacing), count - 1))
+        some, wanted = energy.select(index), times[index]
+        start = (_interpolated(known, difference, wanted) + some.preferred) / weight
+        tied = max(smoothness, TIED * float(np.median(np.diff(wanted))))
+        found = solved(some, start, wanted, tied, ROUGH)
+        known, difference = wanted, found.values * weight - some.preferred
+        stages = MOTION_STAGES[-1:]
+    start = (_interpolated(known, difference, times) + energy.preferred) / weight
+    return solved(energy, start, times, smoothness, step_tolerance)
 
 
 def _interpolated(known: FloatArray, values: FloatArray, wanted: FloatArray) -> FloatArray:
     """Values (F, nv) at known times, at others, by cubic curves through them with their central slopes."""
+    if len(known) < 2:
+        return values
     slopes = np.gradient(values, known, axis=0)
     after = np.clip(np.searchsorted(known, wanted, side="right"), 1, len(known) - 1)
     before = after - 1
     step = (known[after] - known[before])[:, None]
     part = (wanted - known[before])[:, None] / step
     rest = 1.0 - part
-    return (
-        rest * rest * ((1.0 + 2.0 * part) * values[before] + part * step * slopes[before])
-        + part * part * ((1.0 + 2.0 * rest) * values[after] - rest * step * slopes[after])
-    )
+    return rest * rest * (
+        (1.0 + 2.0 * part) * values[before] + part * step * slopes[before]
+    ) + part * part * ((1.0 + 2.0 * rest) * values[after] - rest * step * slopes[after])
