@@ -3,8 +3,8 @@
 
 The energy of a motion is the energies of its frames and the terms over time of `coupling` [WitkinKass1988].
 The terms follow from the times of the frames, so every 8th frame is a problem of the same kind, at an eighth
-of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and so
-on to all frames, where a few iterations are left.
+of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
+so on to all frames, where a few iterations are left.
 
 Frames far apart are tied more closely than the smoothness says, by at least twice their interval: each alone
 would find a local minimum of its own, and the motion would have to jump from one to the next.
