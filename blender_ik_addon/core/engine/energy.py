@@ -139,13 +139,14 @@ class Energy:
         """p in scaled channels, (N, nv)."""
         self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
         self.lower, self.upper = system.lower, system.upper
-        self.strengths: FloatArray = Strengths().of(self.levels)
+        self.strengths: FloatArray = np.tile(Strengths().of(self.levels), (len(values), 1))
+        """σ of each level in each frame, (N, K)."""
 
     def select(self, frames: IntArray) -> Energy:
         """The same for some of the frames."""
         some = alike(self)
         some.system = self.system.select(frames)
-        some.preferred = self.preferred[frames]
+        some.preferred, some.strengths = self.preferred[frames], self.strengths[frames]
         if self.lower.ndim > 1:
             some.lower, some.upper = self.lower[frames], self.upper[frames]
         return some
@@ -166,6 +167,12 @@ class Energy:
         """The same with levels that pull otherwise, none harder than here."""
         some = alike(self)
         some.strengths = np.minimum(strengths.of(self.levels), self.strengths)
+        return some
+
+    def strengthened(self, levels: BoolArray) -> Energy:
+        """The same with full strength for some levels, (N, K), and as it is for the others."""
+        some = alike(self)
+        some.strengths = np.where(levels, Strengths().of(self.levels), self.strengths)
         return some
 
     def at(self, values: FloatArray) -> State:
@@ -223,7 +230,7 @@ class Energy:
         """The energy about a state; `beside` is a gradient (N, nv) that other terms add to it."""
         jacobian = self.system.stacked_jacobian(state.posed) * (self.row_scale[:, None] / self.weight)
         z, r = state.norms[:, self.level_of_row], state.residual
-        row_weights = self.strengths[self.level_of_row] / z
+        row_weights = self.strengths[:, self.level_of_row] / z
         gradient = self.stiffness * state.away + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
         towards = state.away
         if beside is not None:

@@ -181,9 +181,7 @@ class _Run:
 
     def energies(self) -> FloatArray:
         """Of the groups, (G,)."""
-        return self._merit(
-            self.state, np.broadcast_to(self._energy.strengths, self._merit_strengths.shape)
-        ).sum(1)
+        return self._merit(self.state, self._energy.strengths).sum(1)
 
     def _merit(self, state: State, strengths: FloatArray) -> FloatArray:
         """Of each frame, with the terms over time, (G, F)."""
@@ -279,7 +277,7 @@ class _Step:
         if self._coupling is None:
             self._straighten()
         self._merit = run._merit(here, run._merit_strengths)
-        self._full = run._merit(here, np.broadcast_to(energy.strengths, run._merit_strengths.shape))
+        self._full = run._merit(here, energy.strengths)
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
@@ -331,7 +329,7 @@ class _Step:
         start = here.values[index]
 
         predicted = here.residual[index] + (jacobian @ uncut[..., None])[..., 0]
-        promised = self._promised(index, predicted, change, strengths)
+        promised = self._promised(some, index, predicted, change, strengths)
         there = some.at(start + change / energy.weight)
         merit = run_merit(run, some, there, strengths)
         size = np.abs(change).reshape(len(groups), -1).max(axis=1)
@@ -361,7 +359,7 @@ class _Step:
         before = self._merit[groups]
         # Terms over time are exact in the model; only what frames do on their own is not.
         gained, wanted = before.sum(1) - merit.sum(1), before.sum(1) - promised.sum(1)
-        full = np.broadcast_to(energy.strengths, strengths.shape)
+        full = some.strengths
         lower = run_merit(run, some, there, full).sum(1) < self._full[groups].sum(1)
         taken = (gained > 0.0) | lower | (size <= FINE)
         error = np.abs(merit - promised)
@@ -379,10 +377,15 @@ class _Step:
         return _Outcome(taken, there, sizes, damping, held & ~wrong)
 
     def _promised(
-        self, index: IntArray, predicted: FloatArray, change: FloatArray, strengths: FloatArray
+        self,
+        energy: Energy,
+        index: IntArray,
+        predicted: FloatArray,
+        change: FloatArray,
+        strengths: FloatArray,
     ) -> FloatArray:
-        """The merit of each frame as the linear model of the residual has it, (g, F)."""
-        energy, here = self._energy, self._here
+        """The merit of each of some frames as the linear model of the residual has it, (g, F)."""
+        here = self._here
         away = here.away[index] + change
         own = energy.pull(energy.norms(predicted), strengths) + energy.posture(away)
         # What a correction of the bent residual changes in the posture, to second order.

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A motion as one problem, solved in frames far apart first.
 
-The energy of a motion is that of its frames and the terms over time of `coupling`, which are the same for any
-spacing of the frames. So a motion of every 16th frame costs a sixteenth and is nearly the whole motion: its
-difference from the preferred pose is interpolated to every 4th frame, solved again, and so on to all frames.
+The energy of a motion is the energies of its frames and the terms over time of `coupling` [WitkinKass1988].
+The terms follow from the times of the frames, so every 8th frame is a problem of the same kind, at an eighth
+of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
+so on to all frames, where a few iterations are left.
+
+Frames far apart are tied more closely than the smoothness says, by at least twice their interval: each alone
+would find a local minimum of its own, and the motion would have to jump from one to the next.
 """
 
 from __future__ import annotations
@@ -12,13 +16,22 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray
 from .coupling import Coupling
-from .energy import Energy
+from .energy import Energy, Strengths
 from .kernel import Minimum, minimise
 
-SPACINGS: Final = (16, 4, 1)
-"""Every how many frames are solved, one after the other."""
+SPACINGS: Final = (8, 4, 2)
+"""Every how many frames are solved, one after the other, before all are."""
+TIED: Final = 2.0
+"""Least smoothness of frames that are not all, in their intervals [1]."""
+IN_MOTION: Final = Strengths(50.0, 5.0)
+"""Strengths of the levels of a motion. They are weaker than those of a pose: a level that cannot be met misses by
+a little more where the motion would jump otherwise."""
+NEARLY: Final = 1e-3
+"""Residual of a level [1], in reaches or rad, that smoothness alone keeps from being nothing."""
+ROUGH: Final = 1e-2
+"""Largest change of a channel [rad] at which frames far apart are at rest."""
 
 
 def minimise_motion(
@@ -31,36 +44,55 @@ def minimise_motion(
     max_iterations: int = 100,
     max_angle: float = 0.8,
 ) -> Minimum:
-    """The minimum of a motion of F frames from given values (F, nv) at times (F,) [s]."""
-    frames = len(times)
-    index: IntArray | None = None
-    difference = energy.at(values).away
-    found: Minimum | None = None
-    for spacing in SPACINGS:
-        if spacing > 1 and frames < 2 * spacing:
-            continue
-        finer = np.unique(np.append(np.arange(0, frames, spacing), frames - 1))
-        difference = (
-            difference[finer] if index is None else _interpolated(times[index], difference, times[finer])
-        )
-        first, index = index is None, finer
-        some = energy if spacing == 1 else energy.select(index)
-        found = minimise(
-            some,
-            (difference + some.preferred) / energy.weight,
-            step_tolerance=step_tolerance if spacing == 1 else 1e-2,
+    """Lower the energy of a motion from given values.
+
+    Args:
+        energy: Of the F frames.
+        values: Where to start, (F, nv) [m, rad].
+        times: Of the frames, rising, (F,) [s].
+        smoothness: τ [s], above 0.
+        step_tolerance: Largest change of a channel [rad] at which the motion is at rest.
+        max_iterations: Most iterations at each spacing.
+        max_angle: Largest change of an angle in an iteration [rad].
+    """
+
+    def solved(
+        frames: Energy, start: FloatArray, times: FloatArray, smoothness: float, tolerance: float
+    ) -> Minimum:
+        return minimise(
+            frames,
+            start,
+            step_tolerance=tolerance,
             max_iterations=max_iterations,
             max_angle=max_angle,
-            far=first,
-            coupling=Coupling.of(times[index], smoothness),
+            far=far,
+            coupling=Coupling.of(times, smoothness),
         )
-        difference = found.values * energy.weight - some.preferred
-    assert found is not None
-    return found
+
+    count, weight, far = len(times), energy.weight, True
+    energy = energy.with_strengths(IN_MOTION)
+    known, difference = times, energy.at(values).away
+    for spacing in SPACINGS:
+        if count < 2 * spacing:
+            continue
+        index = np.unique(np.append(np.arange(0, count, spacing), count - 1))
+        some, wanted = energy.select(index), times[index]
+        start = (_interpolated(known, difference, wanted) + some.preferred) / weight
+        tied = max(smoothness, TIED * float(np.median(np.diff(wanted))))
+        found = solved(some, start, wanted, tied, ROUGH)
+        known, difference = wanted, found.values * weight - some.preferred
+        far = False
+    start = (_interpolated(known, difference, times) + energy.preferred) / weight
+    found = solved(energy, start, times, smoothness, step_tolerance)
+    # What is missed by next to nothing can be met: with full strength it is, which turns nothing far.
+    nearly = energy.at(found.values).norms <= NEARLY
+    return solved(energy.strengthened(nearly), found.values, times, smoothness, step_tolerance)
 
 
 def _interpolated(known: FloatArray, values: FloatArray, wanted: FloatArray) -> FloatArray:
     """Values (F, nv) at known times, at others, by cubic curves through them with their central slopes."""
+    if len(known) < 2:
+        return values
     slopes = np.gradient(values, known, axis=0)
     after = np.clip(np.searchsorted(known, wanted, side="right"), 1, len(known) - 1)
     before = after - 1
