@@ -39,6 +39,9 @@ LAYERS = {
     "ui": ({"core", "scene", "ui"}, {"numpy"} | BLENDER),
 }
 
+# Modules of the core below the engine: it lowers the energy of a system, whoever asks for that.
+BELOW_THE_ENGINE = {"arrays", "mechanism", "options", "posed", "rotation", "skeleton", "system"}
+
 
 def layer_of(module: Path) -> str | None:
     """The layer in which a module lies; None for those beside the layers, which tie them together."""
@@ -97,6 +100,14 @@ def import_faults(source: str, layer: str, package: tuple[str, ...]) -> list[str
     return faults
 
 
+def engine_faults(source: str) -> list[str]:
+    """The imports in `source`, a module of the engine, of what is not below the engine in the package."""
+    engine = (PACKAGE.name, "core", "engine")
+    names = [name for name in imports_of(source, engine) if name[0] == PACKAGE.name]
+    allowed = {(*engine[:2], module) for module in BELOW_THE_ENGINE | {"engine"}}
+    return [".".join(name) for name in names if name[:3] not in allowed]
+
+
 def statement_faults(source: str) -> list[str]:
     """The statements at the top of a module that do more than define a name of that module."""
 
@@ -149,6 +160,14 @@ def test_a_layer_imports_only_itself_and_what_is_below():
     assert faults_by_module(faults) == {}
 
 
+def test_the_engine_imports_only_itself_and_what_is_below():
+    def faults(module: Path) -> list[str]:
+        in_engine = name_of(module).startswith("core/engine/")
+        return engine_faults(module.read_text(encoding="utf-8")) if in_engine else []
+
+    assert faults_by_module(faults) == {}
+
+
 def test_the_package_imports_itself_relatively():
     """In an installed extension the package has another name, bl_ext.<repository>.poise."""
 
@@ -180,6 +199,9 @@ def test_one_module_alone_knows_what_versions_of_blender_do_differently():
 
 def test_there_is_something_to_look_at():
     assert {layer_of(module) for module in MODULES} >= set(LAYERS)
+    names = {name_of(module) for module in MODULES}
+    assert "core/engine/__init__.py" in names
+    assert {f"core/{module}.py" for module in BELOW_THE_ENGINE} <= names
 
 
 @pytest.mark.parametrize(
@@ -201,6 +223,24 @@ def test_there_is_something_to_look_at():
 )
 def test_the_rule_finds_what_it_is_for(layer: str, source: str, wrong: list[str]):
     assert import_faults(source, layer, (PACKAGE.name, layer)) == wrong
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [
+        ("import numpy as np\nfrom ..arrays import FloatArray\nfrom .energy import Energy", []),
+        ("from .. import system\nfrom . import kernel", []),
+        ("from ..solver import solve", ["blender_ik_addon.core.solver.solve"]),
+        ("from .. import sequence", ["blender_ik_addon.core.sequence"]),
+        ("from ... import core", ["blender_ik_addon.core"]),
+        (
+            "def f():\n    from ..follower import Follower",
+            ["blender_ik_addon.core.follower.Follower"],
+        ),
+    ],
+)
+def test_the_rule_of_the_engine_finds_what_it_is_for(source: str, wrong: list[str]):
+    assert engine_faults(source) == wrong
 
 
 @pytest.mark.parametrize(
