@@ -34,6 +34,7 @@ USED_BY: Final[dict[str, frozenset[str]]] = {
     "gamma": frozenset({"NONLINEAR"}),
     "preferred_pose": frozenset(METHODS) - {"SDLS", "TRANSPOSE"},
     "restarts": frozenset({"PRIORITY", "DLS"}),
+    "smoothness": frozenset({"PRIORITY", "DLS"}),
 }
 """The methods that have a use for a setting; every method has for those that are not listed."""
 

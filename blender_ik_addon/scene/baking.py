@@ -15,6 +15,7 @@ from bpy.types import Object
 
 from ..core import IKError, Pose, Problem, SolverOptions, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
+from ..core.engine.pops import Pop
 from ..core.explanation import explain
 from ..core.preparing import tolerances as task_tolerances
 from ..core.sequence import SequenceJob, SequenceSolution
@@ -110,6 +111,11 @@ class BakeJob:
             raise IKError(f"armature {self._name!r} was deleted during the bake: nothing is baked")
         return found
 
+    def _times(self) -> FloatArray:
+        """When each frame is shown, (F,) [s]."""
+        render = bpy.context.scene.render
+        return np.array(self.frames, dtype=np.float64) * (render.fps_base / render.fps)
+
     def _run(self) -> Generator[float]:
         """Do the work; gives the part done after each bit."""
         scene, view_layer = bpy.context.scene, bpy.context.view_layer
@@ -135,10 +141,11 @@ class BakeJob:
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         options = rig.solver_options(self._armature_object(), max(reading.scale for reading in readings))
-        solved = _Solved()
+        solved, times = _Solved(), self._times()
         for run in rig.runs(readings):
             problem = rig.problem(readings[run])
-            job = SequenceJob(problem, solved.going_on(_stacked(readings[run]), problem), options)
+            poses = solved.going_on(_stacked(readings[run]), problem)
+            job = SequenceJob(problem, poses, options, times=times[run])
             options = replace(options, restarts=0)  # another start in the middle of a motion would be a jump
             for part in job.run():
                 yield third * (1.0 + (run.start + part * (run.stop - run.start)) / len(readings))
@@ -176,7 +183,7 @@ class BakeJob:
             reasons_seen(self._armature_object(), rig, played[worst[number]], known)[number] if miss else ""
             for number, miss in enumerate(any_missed.tolist())
         )
-        branches = tuple(self.frames[row] for row in solved.branches)
+        pops = [pop._replace(frame=self.frames[pop.frame]) for pop in solved.pops]
         undo_keys.pop_all()
         self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
         self._undo.close()
@@ -192,14 +199,14 @@ class BakeJob:
                 for status, miss in zip(solved.statuses, np.any(missed, axis=1), strict=True)
             ),
             iterations=solved.iterations,
-            branches=branches,
+            branches=tuple(sorted({pop.frame for pop in pops})),
             reasons=whys,
             notes=(
                 *rig.notes,
                 *rig.notes_on_limits(readings),
                 *sheared,
                 *written.notes,
-                *notes_on_branches(branches),
+                *notes_on_branches(pops),
             ),
             action=written.action,
             keys=written.keys,
@@ -234,8 +241,8 @@ class _Solved:
         """Joints that moved in the last run."""
         self._frames = 0
         self.statuses: list[Status] = []
-        self.branches: list[int] = []
-        """Frames, by position, at which the motion goes over to another pose."""
+        self.pops: list[Pop] = []
+        """Joints that turn out of proportion, with frames by position."""
         self.joints: set[int] = set()
         """Joints that moved in any run."""
 
@@ -252,7 +259,7 @@ class _Solved:
         """Take the next run."""
         self._last = problem.moving_joints
         self.joints.update(self._last)
-        self.branches += [self._frames + row for row in solution.branches]
+        self.pops += [pop._replace(frame=self._frames + pop.frame) for pop in solution.pops]
         self.statuses += solution.statuses
         self._poses.append(solution.pose)
         self._iterations.append(solution.iterations)

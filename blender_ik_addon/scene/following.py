@@ -11,9 +11,9 @@ begin where others than live mode have left the bones. Nobody but the targets, t
 the settings and what holds the bones makes it start: a bone that is posed by hand stays until one of these
 changes. A new frame does too where the animation has moved the bones.
 
-While a tool moves targets under the mouse what cannot be met is not searched for, but balanced
-(`core.pursuit`). Such a pose is noted as on its way: when the tool has ended it goes on to near the answer
-for as long as somebody looks, and then is solved for.
+While a tool moves targets under the mouse each update takes a few steps from where the body is
+(`core.follower`). Such a pose is noted as on its way. When the tool has ended the body goes on to the
+solution, update by update.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A problem that has been solved, and is gone on with while nothing but its targets moves.
+"""A prepared problem, kept while nothing but its targets moves.
 
-To prepare a problem costs more than to follow a target by a few millimetres. So it is kept from one update to
-the next, for as long as skeleton, tasks and settings stay what they are.
+To prepare a problem costs more than to follow a target by a few millimetres. It is kept from one update to
+the next, as long as skeleton, tasks and settings stay the same. `core.follower` follows targets that are
+being moved; `core.tracking` solves where a follower cannot: targets to choose from, methods with their own
+rule.
 """
 
 from collections.abc import Sequence
@@ -28,11 +30,11 @@ class Manner(Enum):
     SOLVING = "SOLVING"
     """As a solve does."""
     MOVING = "MOVING"
-    """Targets are being moved: what cannot be met is balanced."""
+    """Targets are being moved: a few steps from where the body is."""
     MOVING_ON = "MOVING_ON"
-    """So it is, and some were missed already: other poses have been looked for, none is to be jumped to."""
+    """The same where targets were missed in the last update: no restarts."""
     ARRIVING = "ARRIVING"
-    """They have just been: on to what a solve gives, look by look."""
+    """Targets rest: on to what a solve gives, update by update."""
 
 
 class Followed(NamedTuple):
