@@ -258,12 +258,11 @@ class SequenceJob:
         system = self._system.select(frames)
         start = self._start[frames]
         energy = Energy(system, start, posture=options.preferred_pose, merged=options.merged)
-        tolerance = tolerances(system, options)
         found = best_minimum(
             energy,
             energy.unwound(start),
             options,
-            lambda minimum: (system.errors(minimum.posed) > tolerance).any(axis=1),
+            tolerances(system, options),
         )
         self._values[frames], self._settled[frames] = found.values, found.settled
         self._iterations[frames] = found.iterations

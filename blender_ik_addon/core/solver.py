@@ -105,12 +105,11 @@ def _by_energy(
 ) -> Solution:
     """The pose with the lowest energy that is found from a start (1, nv) and from others."""
     energy = Energy(system, start, posture=options.preferred_pose, merged=options.merged)
-    tolerance = tolerances(system, options)
     found = best_minimum(
         energy,
         energy.unwound(start),
         options if far else replace(options, restarts=0),
-        lambda minimum: (system.errors(minimum.posed) > tolerance).any(axis=1),
+        tolerances(system, options),
         callback,
         far=far,
     )

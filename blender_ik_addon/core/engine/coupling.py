@@ -101,7 +101,7 @@ class BandFactors:
         self._second = second
         n = blocks.shape[-1]
         inverse, lower = self._inverse, self._lower
-        step = np.arange(n)
+        step = np.arange(n, dtype=np.int64)
         for f in range(frames):
             block = blocks[f]
             if f:

@@ -55,7 +55,9 @@ class Strengths:
     """How hard the levels pull."""
 
     last: float = LAST_STRENGTH
+    """σ of the last level [1]."""
     ratio: float = STRENGTH_RATIO
+    """σ of a level by that of the next one [1]."""
 
     def of(self, levels: int) -> FloatArray:
         """σ of each level, the first is the strongest, (K,)."""
@@ -69,6 +71,7 @@ class State:
     values: FloatArray
     """The free channels, (N, nv) [m, rad], inside the limits."""
     posed: PosedMechanism
+    """The mechanism there."""
     residual: FloatArray
     """Of all levels, one above the other, scaled, (N, m)."""
     norms: FloatArray
@@ -96,7 +99,7 @@ class Model:
 
 
 class Energy:
-    """The energy of frames, each on its own."""
+    """The energy of N frames, each on its own."""
 
     def __init__(
         self, system: System, values: FloatArray, *, posture: bool = True, merged: bool = False
@@ -131,14 +134,18 @@ class Energy:
         self._levels = [slice(0, int(ends[-1]))] if merged and counts else self._slices
         self._starts = np.array([rows.start for rows in self._levels], dtype=np.int64)
         self.levels = len(self._levels)
+        """K."""
         self.level_of_row: IntArray = np.repeat(
             np.arange(self.levels), [rows.stop - rows.start for rows in self._levels]
         )
+        """Of each row of the residual, (m,)."""
         prefers = ~np.isnan(system.preferred) & posture
         self.preferred: FloatArray = np.where(prefers, system.preferred, values) * self.weight
         """p in scaled channels, (N, nv)."""
         self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
+        """Of the posture term for each channel, (nv,) [1]."""
         self.lower, self.upper = system.lower, system.upper
+        """Limits of the free channels, (nv,) or (N, nv) [m, rad]."""
         self.strengths: FloatArray = np.tile(Strengths().of(self.levels), (len(values), 1))
         """σ of each level in each frame, (N, K)."""
 
@@ -207,7 +214,7 @@ class Energy:
         return result
 
     def norms(self, residual: FloatArray) -> FloatArray:
-        """Z of each level for residuals (N, m), (N, K)."""
+        """Norm z of each level for residuals (N, m), (N, K) [1]."""
         if not self.levels:
             return np.zeros((len(residual), 0))
         return np.sqrt(np.add.reduceat(residual * residual, self._starts, axis=1) + ROUNDING_OFF**2)
@@ -223,7 +230,7 @@ class Energy:
         return (strengths * (np.sqrt(squares + rounding * rounding) - rounding)).sum(axis=1)
 
     def posture(self, away: FloatArray) -> FloatArray:
-        """½ |u − p|² (N,)."""
+        """Posture term ½ |u − p|² of each frame for u − p (N, nv), (N,) [1]."""
         return 0.5 * np.einsum("nv,v,nv->n", away, self.stiffness, away)
 
     def model(self, state: State, beside: FloatArray | None = None) -> Model:
@@ -266,13 +273,13 @@ class Energy:
         row_weights: FloatArray,
         resting: BoolArray,
     ) -> tuple[FloatArray, FloatArray]:
-        """Y (N, m) and its length by level (N, K)."""
+        """Multipliers y of the rows, (N, m), and their length by level, (N, K)."""
         moving = jacobian * ~resting[:, None, :]
         gram = (moving / self.stiffness) @ moving.swapaxes(1, 2)
         diagonal = np.einsum("nmm->nm", gram)
         diagonal += 1.0 / row_weights
         wanted = residual - (moving @ towards[..., None])[..., 0]
-        forces = np.linalg.solve(gram, wanted[..., None])[..., 0]
+        forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
         sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
         forces *= np.minimum(1.0, self.strengths / np.maximum(sizes, self.strengths))[:, self.level_of_row]
         return forces, np.minimum(sizes, self.strengths)

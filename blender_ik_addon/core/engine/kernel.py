@@ -152,12 +152,12 @@ class _Run:
     def __init__(
         self, energy: Energy, values: FloatArray, frames: int, coupling: Coupling | None, max_angle: float
     ) -> None:
-        self._energy, self._frames, self._coupling, self._max_angle = energy, frames, coupling, max_angle
+        self.energy, self.frames, self.coupling, self.max_angle = energy, frames, coupling, max_angle
         self.state = energy.at(values)
         count = len(values)
-        self._damping = np.full(count, DAMPING[0])
-        self._merit_strengths = np.zeros((count, energy.levels))
-        self._last_step = np.zeros(count // frames)
+        self.damping = np.full(count, DAMPING[0])
+        self.merit_strengths = np.zeros((count, energy.levels))
+        self.last_step = np.zeros(count // frames)
         self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
         """Channels that the last step has left on a limit, (N, nv)."""
         self.stuck: BoolArray = np.zeros(count // frames, dtype=np.bool_)
@@ -165,70 +165,72 @@ class _Run:
 
     def keep(self, groups: IntArray) -> None:
         """Go on with some of the groups."""
-        index = self._frames_of(groups)
-        self._energy = self._energy.select(index)
-        self.state = _selected(self._energy, self.state, index)
-        self._damping, self._merit_strengths = self._damping[index], self._merit_strengths[index]
-        self._last_step, self.stuck = self._last_step[groups], self.stuck[groups]
+        index = self.frames_of(groups)
+        self.energy = self.energy.select(index)
+        self.state = _selected(self.energy, self.state, index)
+        self.damping, self.merit_strengths = self.damping[index], self.merit_strengths[index]
+        self.last_step, self.stuck = self.last_step[groups], self.stuck[groups]
         self.held = self.held[index]
 
-    def _frames_of(self, groups: IntArray) -> IntArray:
-        return (groups[:, None] * self._frames + np.arange(self._frames)).ravel()
+    def frames_of(self, groups: IntArray) -> IntArray:
+        """Indices of the frames of some groups, (g F,)."""
+        return (groups[:, None] * self.frames + np.arange(self.frames)).ravel()
 
-    def _by_group(self, per_frame: FloatArray) -> FloatArray:
+    def by_group(self, per_frame: FloatArray) -> FloatArray:
         """(N, ...) -> (G, F, ...)."""
-        return per_frame.reshape(len(per_frame) // self._frames, self._frames, *per_frame.shape[1:])
+        return per_frame.reshape(len(per_frame) // self.frames, self.frames, *per_frame.shape[1:])
 
     def energies(self) -> FloatArray:
         """Of the groups, (G,)."""
-        return self._merit(self.state, self._energy.strengths).sum(1)
+        return self.merit(self.state, self.energy.strengths).sum(1)
 
-    def _merit(self, state: State, strengths: FloatArray) -> FloatArray:
-        """Of each frame, with the terms over time, (G, F)."""
-        own = self._by_group(self._energy.pull(state.norms, strengths) + self._energy.posture(state.away))
-        if self._coupling is None:
+    def merit(self, state: State, strengths: FloatArray, energy: Energy | None = None) -> FloatArray:
+        """Of each frame, with the terms over time, (G, F); of some groups with their own energy."""
+        energy = self.energy if energy is None else energy
+        own = self.by_group(energy.pull(state.norms, strengths) + energy.posture(state.away))
+        if self.coupling is None:
             return own
-        away = self._by_group(state.away)
-        over_time = np.einsum("gfv,v,gfv->gf", away, self._energy.stiffness, self._coupling.times(away))
-        return self._coupling.shares * own + 0.5 * over_time
+        away = self.by_group(state.away)
+        over_time = np.einsum("gfv,v,gfv->gf", away, energy.stiffness, self.coupling.times(away))
+        return self.coupling.shares * own + 0.5 * over_time
 
     def iterate(self, tolerance: float) -> BoolArray:
         """One iteration; which groups are at rest, (G,)."""
-        energy, here = self._energy, self.state
+        energy, here = self.energy, self.state
         beside = None
-        if self._coupling is not None:
+        if self.coupling is not None:
             # What the terms over time pull with, for a frame whose own energy has the weight 1.
-            by_time = self._coupling.times(self._by_group(here.away)) / self._coupling.shares[:, None]
+            by_time = self.coupling.times(self.by_group(here.away)) / self.coupling.shares[:, None]
             beside = (by_time * energy.stiffness).reshape(here.away.shape)
         model = energy.model(here, beside)
         needed = FORCE_MARGIN[0] * model.forces + FORCE_MARGIN[1]
-        self._merit_strengths = np.minimum(energy.strengths, np.maximum(needed, FADE * self._merit_strengths))
+        self.merit_strengths = np.minimum(energy.strengths, np.maximum(needed, FADE * self.merit_strengths))
         step = _Step(self, model)
-        count = len(here.values) // self._frames
+        count = len(here.values) // self.frames
         sizes, rest = np.zeros(count), np.zeros(count, dtype=np.bool_)
         pending = np.arange(count)
         while len(pending):
-            outcome = step.attempt(pending, self._damping, self._max_angle)
+            outcome = step.attempt(pending, self.damping, self.max_angle)
             still = outcome.taken & (outcome.sizes <= tolerance)
             taken = pending[outcome.taken & ~still]
             rest[pending[still]] = True
-            self._damping = outcome.damping
+            self.damping = outcome.damping
             if len(taken):
-                rows = self._frames_of(taken)
+                rows = self.frames_of(taken)
                 mask = np.zeros(len(here.values), dtype=np.bool_)
                 mask[rows] = True
-                inner = self._frames_of(np.flatnonzero(outcome.taken & ~still))
+                inner = self.frames_of(np.flatnonzero(outcome.taken & ~still))
                 self.state = _merged(energy, self.state, mask, outcome.state, inner)
                 self.held[rows] = outcome.held[inner]
                 sizes[taken] = outcome.sizes[outcome.taken & ~still]
             pending = pending[~outcome.taken]
-            hopeless = self._by_group(self._damping)[pending].max(axis=1, initial=0.0) > DAMPING[2]
+            hopeless = self.by_group(self.damping)[pending].max(axis=1, initial=0.0) > DAMPING[2]
             self.stuck[pending[hopeless]] = True
             pending = pending[~hopeless]
         # Steps shrink at least as they have done: the next one is no larger than this.
-        following = sizes * np.minimum(1.0, sizes / np.maximum(self._last_step, 1e-300))
+        following = sizes * np.minimum(1.0, sizes / np.maximum(self.last_step, 1e-300))
         rest |= (sizes <= tolerance) | (following <= tolerance)
-        self._last_step = sizes
+        self.last_step = sizes
         return rest
 
 
@@ -253,10 +255,10 @@ class _Step:
 
     def __init__(self, run: _Run, model: Model) -> None:
         self._run, self._model = run, model
-        energy, here = run._energy, run.state
+        energy, here = run.energy, run.state
         self._energy, self._here = energy, here
-        frames = run._frames
-        self._frames, self._coupling = frames, run._coupling
+        frames = run.frames
+        self._frames, self._coupling = frames, run.coupling
         n = here.values.shape[1]
         gradient, hessian = model.gradient.copy(), model.hessian
         diagonal = np.broadcast_to(energy.stiffness, here.values.shape).copy()
@@ -271,19 +273,19 @@ class _Step:
             (self._high <= 1e-12) & (gradient < 0.0)
         )
         self._pressed |= run.held & ((self._low >= -1e-12) | (self._high <= 1e-12))
-        step = np.arange(n)
+        step = np.arange(n, dtype=np.int64)
         hessian[:, step, step] += diagonal
         self._gradient, self._hessian = gradient, hessian
         if self._coupling is None:
             self._straighten()
-        self._merit = run._merit(here, run._merit_strengths)
-        self._full = run._merit(here, energy.strengths)
+        self._merit = run.merit(here, run.merit_strengths)
+        self._full = run.merit(here, energy.strengths)
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
         free = ~self._pressed
         masked = self._hessian * (free[:, :, None] & free[:, None, :])
-        step = np.arange(free.shape[1])
+        step = np.arange(free.shape[1], dtype=np.int64)
         masked[:, step, step] += self._pressed
         for frame in _bending_down(masked - FLAT * np.eye(len(step))):
             self._gradient[frame] += _straighten(
@@ -299,7 +301,7 @@ class _Step:
     def attempt(self, groups: IntArray, damping: FloatArray, max_angle: float) -> _Outcome:
         """Try the step of some groups with the damping of all frames."""
         run, energy, here = self._run, self._energy, self._here
-        index = run._frames_of(groups)
+        index = run.frames_of(groups)
         everything = len(index) == len(here.values)
         some = energy if everything else energy.select(index)
         low, high = self._low[index], self._high[index]
@@ -325,13 +327,13 @@ class _Step:
         wrong = held & np.where(high < -low, slope > 0.0, slope < 0.0)
         change, uncut = change * short, uncut * short
         jacobian, row_weights = self._model.jacobian[index], self._model.row_weights[index]
-        strengths = run._merit_strengths[index]
+        strengths = run.merit_strengths[index]
         start = here.values[index]
 
         predicted = here.residual[index] + (jacobian @ uncut[..., None])[..., 0]
         promised = self._promised(some, index, predicted, change, strengths)
         there = some.at(start + change / energy.weight)
-        merit = run_merit(run, some, there, strengths)
+        merit = run.merit(there, strengths, some)
         size = np.abs(change).reshape(len(groups), -1).max(axis=1)
         live = np.ones(len(groups), dtype=np.bool_)
         for _ in range(CORRECTIONS):
@@ -347,7 +349,7 @@ class _Step:
             back = -(forces[:, None, :] @ moving)[:, 0] / energy.stiffness
             corrected = np.minimum(np.maximum(change + back, low), high)
             other = some.at(start + corrected / energy.weight)
-            other_merit = run_merit(run, some, other, strengths)
+            other_merit = run.merit(other, strengths, some)
             moved = np.abs(back).reshape(len(groups), -1).max(axis=1)
             live &= (other_merit.sum(1) < merit.sum(1)) & (moved <= 0.5 * size)
             if not live.any():
@@ -360,7 +362,7 @@ class _Step:
         # Terms over time are exact in the model; only what frames do on their own is not.
         gained, wanted = before.sum(1) - merit.sum(1), before.sum(1) - promised.sum(1)
         full = some.strengths
-        lower = run_merit(run, some, there, full).sum(1) < self._full[groups].sum(1)
+        lower = run.merit(there, full, some).sum(1) < self._full[groups].sum(1)
         taken = (gained > 0.0) | lower | (size <= FINE)
         error = np.abs(merit - promised)
         scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / self._frames
@@ -398,16 +400,6 @@ class _Step:
         return self._coupling.shares * own + 0.5 * over_time
 
 
-def run_merit(run: _Run, energy: Energy, state: State, strengths: FloatArray) -> FloatArray:
-    """Of frames with an energy of their own, (g, F)."""
-    own = (energy.pull(state.norms, strengths) + energy.posture(state.away)).reshape(-1, run._frames)
-    if run._coupling is None:
-        return own
-    away = state.away.reshape(-1, run._frames, state.away.shape[1])
-    over_time = np.einsum("gfv,v,gfv->gf", away, energy.stiffness, run._coupling.times(away))
-    return run._coupling.shares * own + 0.5 * over_time
-
-
 class _Linear:
     """The damped systems of some groups, for several right sides."""
 
@@ -420,7 +412,7 @@ class _Linear:
         frames: int,
     ) -> None:
         self._hessian = hessian.copy()
-        step = np.arange(hessian.shape[1])
+        step = np.arange(hessian.shape[1], dtype=np.int64)
         self._hessian[:, step, step] += damping[:, None]
         if coupling is not None:
             self._hessian[:, step, step] += (
@@ -437,7 +429,7 @@ class _Linear:
             return
         self._held = held.copy()
         free = ~held
-        step = np.arange(held.shape[1])
+        step = np.arange(held.shape[1], dtype=np.int64)
         self._masked = self._hessian * (free[:, :, None] & free[:, None, :])
         self._masked[:, step, step] += held
         if self._coupling is not None:
@@ -453,7 +445,7 @@ class _Linear:
         self._hold(held)
         right = np.where(held, 0.0, right)
         if self._coupling is None:
-            return np.linalg.solve(self._masked, right[..., None])[..., 0]
+            return np.asarray(np.linalg.solve(self._masked, right[..., None])[..., 0], dtype=np.float64)
         parts = [
             factors.solve(right[number * self._frames : (number + 1) * self._frames])
             for number, factors in enumerate(self._factors)
@@ -483,7 +475,8 @@ def _boxed(
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """The step inside the box and before it was cut off, (N, nv), and which channels are held."""
     held, change = held.copy(), np.zeros_like(gradient)
-    for _ in range(BOX_ROUNDS if linear._coupling is None else BOX_COUPLED):
+    uncut = change
+    for _ in range(BOX_ROUNDS):
         right = -(gradient + linear.times(change * held)) if change.any() else -gradient
         uncut = np.where(held, change, linear.solve(right, held))
         outside = ((uncut < low) | (uncut > high)) & ~held
@@ -538,7 +531,7 @@ def _stopped(
     value = change[rows]
     at_low = held[rows] & (value <= low + 1e-12)
     at_high = held[rows] & ~at_low
-    step = np.arange(hessian.shape[1])
+    step = np.arange(hessian.shape[1], dtype=np.int64)
     for number in range(BOX_ROUNDS):
         below, above = (value < low) & ~at_low & ~at_high, (value > high) & ~at_low & ~at_high
         open_frames = (below | above).any(axis=1)

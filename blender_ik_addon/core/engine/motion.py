@@ -26,8 +26,8 @@ SPACINGS: Final = (8, 4, 2)
 TIED: Final = 2.0
 """Least smoothness of frames that are not all, in their intervals [1]."""
 IN_MOTION: Final = Strengths(50.0, 5.0)
-"""Strengths of the levels of a motion. They are weaker than those of a pose: a level that cannot be met misses by
-a little more where the motion would jump otherwise."""
+"""Strengths of the levels of a motion. They are weaker than those of a pose: a level that cannot be met
+misses by a little more where the motion would jump otherwise."""
 NEARLY: Final = 1e-3
 """Residual of a level [1], in reaches or rad, that smoothness alone keeps from being nothing."""
 ROUGH: Final = 1e-2

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
+from ..arrays import FloatArray
 from ..options import SolverOptions
 from .energy import Energy
 from .kernel import Minimum, minimise
@@ -33,7 +33,7 @@ def best_minimum(
     energy: Energy,
     values: FloatArray,
     options: SolverOptions,
-    missed: Callable[[Minimum], BoolArray],
+    tolerance: FloatArray,
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     far: bool = True,
@@ -43,12 +43,17 @@ def best_minimum(
     Args:
         energy: Of N frames.
         values: Where the body is, (N, nv) [m, rad]: taken unless another start leads lower by more than
-            `LOWER`. options: How exactly, and how many restarts there are. missed: Which frames of a minimum
-            miss a target, (N,). callback: As for `minimise`, for the first start alone. far: Likewise.
+            `LOWER`.
+        options: How exactly, and how many restarts there are.
+        tolerance: Largest error at which each task counts as reached, (T,) [m] or [rad].
+        callback: As for `minimise`, for the first start alone.
+        far: Likewise.
     """
     found = _minimum(energy, values, options, callback, far=far)
     count = options.restarts if energy.levels and not found.cancelled else 0
-    frames = np.flatnonzero(missed(found)) if count else np.zeros(0, dtype=np.int64)
+    if not count:
+        return found
+    frames = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
     if not len(frames):
         return found
     best, energies = found.values.copy(), found.energies.copy()
