@@ -127,7 +127,8 @@ def minimise(
         while len(active) and not cancelled:
             if groups == frames == 1:
                 history.append(run.state.norms)
-            rest = run.iterate(step_tolerance if stage is energy else max(ROUGH, step_tolerance))
+            tolerance = step_tolerance if stage is energy else max(ROUGH, step_tolerance)
+            rest = run.iterate(tolerance, step_tolerance)
             iterations[active] += 1
             count += 1
             found.reshape(groups, frames, -1)[active] = run.state.values.reshape(len(active), frames, -1)
@@ -194,8 +195,13 @@ class _Run:
         over_time = np.einsum("gfv,v,gfv->gf", away, energy.stiffness, self.coupling.times(away))
         return self.coupling.shares * own + 0.5 * over_time
 
-    def iterate(self, tolerance: float) -> BoolArray:
-        """One iteration; which groups are at rest, (G,)."""
+    def iterate(self, tolerance: float, precision: float) -> BoolArray:
+        """One iteration; which groups are at rest, (G,).
+
+        Args:
+            tolerance: Largest change of a channel [rad] at which a group is at rest at these strengths.
+            precision: The same at the last ones.
+        """
         energy, here = self.energy, self.state
         beside = None
         if self.coupling is not None:
@@ -223,7 +229,11 @@ class _Run:
                 self.state = _merged(energy, self.state, mask, outcome.state, inner)
                 self.held[rows] = outcome.held[inner]
                 sizes[taken] = outcome.sizes[outcome.taken & ~still]
-            pending = pending[~outcome.taken]
+            # What promises less than the precision of all channels is rounding, or the work of limits.
+            least = precision**2 * here.values.shape[1] * self.frames
+            little = ~outcome.taken & (np.abs(outcome.promised) <= least)
+            rest[pending[little]] = True
+            pending = pending[~outcome.taken & ~little]
             hopeless = self.by_group(self.damping)[pending].max(axis=1, initial=0.0) > DAMPING[2]
             self.stuck[pending[hopeless]] = True
             pending = pending[~hopeless]
@@ -246,6 +256,8 @@ class _Outcome:
     """Largest change of a channel, (g,)."""
     damping: FloatArray
     """μ of all frames, (N,)."""
+    promised: FloatArray
+    """By how much the model says that the merit falls, (g,)."""
     held: BoolArray
     """Channels that stay on their limits for the next step, (g F, nv)."""
 
@@ -376,7 +388,7 @@ class _Step:
         damping = damping.copy()
         damping[index] = new.ravel()
         sizes = np.abs((there.values - start) * energy.weight).reshape(len(groups), -1).max(axis=1)
-        return _Outcome(taken, there, sizes, damping, held & ~wrong)
+        return _Outcome(taken, there, sizes, damping, wanted, held & ~wrong)
 
     def _promised(
         self,
