@@ -211,7 +211,7 @@ class SequenceJob:
         options = self._options
         energy = Energy(self._system, self._start, posture=options.preferred_pose, merged=options.merged)
         frames = np.arange(len(self._values))
-        if self._closes():
+        if self._closes(energy.preferred):
             # A loop: as many frames of the neighbouring rounds as know of the ends.
             step = (self._times[-1] - self._times[0]) / (len(frames) - 1)
             more = min(len(frames) - 1, ceil(ROUND * options.smoothness / step))
@@ -236,14 +236,17 @@ class SequenceJob:
         self._iterations[:] = found.iterations
         yield 0.99
 
-    def _closes(self) -> bool:
-        """Whether the motion is a loop: the last frame is the first, in targets and in pose."""
-        if len(self._values) < 4 or not np.allclose(self._start[0], self._start[-1], rtol=0.0, atol=SAME):
+    def _closes(self, preferred: FloatArray) -> bool:
+        """Whether the last frame is the first, in targets and preferred pose (F, nv)."""
+        if len(self._values) < 4 or not np.allclose(preferred[0], preferred[-1], rtol=0.0, atol=SAME):
             return False
-        first, last = (self._aims(frame) for frame in (0, len(self._values) - 1))
-        return all(
-            np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in zip(first, last, strict=True)
-        )
+        ends = np.array([0, len(self._values) - 1])
+        system = self._system.select(ends)
+        # Fixed channels and scales may differ too: seen in where the joints and the points of tasks are.
+        posed = system.place(self._start[[0, 0]])
+        placed = [posed.matrices, system.stacked_residual(posed)] if system.labels else [posed.matrices]
+        pairs = [*placed, *zip(*(self._aims(int(frame)) for frame in ends), strict=True)]
+        return all(np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in pairs)
 
     def _aims(self, frame: int) -> list[FloatArray]:
         """All targets of a frame, also those that are not taken."""
