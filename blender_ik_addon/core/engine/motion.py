@@ -12,6 +12,7 @@ would find a local minimum of its own, and the motion would have to jump from on
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -55,22 +56,54 @@ def minimise_motion(
         max_iterations: Most iterations at each spacing.
         max_angle: Largest change of an angle in an iteration [rad].
     """
+    steps = _Steps(max_iterations, max_angle)
+    energy = energy.with_strengths(IN_MOTION)
+    coupling = Coupling.of(times, smoothness)
+    found = steps.lowered(
+        energy, _far_apart_first(energy, values, times, smoothness, steps), coupling, step_tolerance
+    )
+    if (energy.at(found.values).norms > NEARLY).any():
+        # A body that turns fast is lost between frames far apart: followed frame by frame it is not.
+        followed = steps.lowered(energy, _followed(energy, values, steps), coupling, step_tolerance)
+        found = min(found, followed, key=lambda minimum: float(minimum.energies[0]))
+    # What is missed by next to nothing can be met: with full strength it is, which turns nothing far.
+    nearly = energy.at(found.values).norms <= NEARLY
+    return steps.lowered(energy.strengthened(nearly), found.values, coupling, step_tolerance)
 
-    def solved(
-        frames: Energy, start: FloatArray, times: FloatArray, smoothness: float, tolerance: float
+
+@dataclass(frozen=True)
+class _Steps:
+    """How the minimiser goes on."""
+
+    max_iterations: int
+    max_angle: float
+
+    def lowered(
+        self,
+        energy: Energy,
+        values: FloatArray,
+        coupling: Coupling | None,
+        tolerance: float,
+        *,
+        far: bool = False,
     ) -> Minimum:
+        """The minimum from given values."""
         return minimise(
-            frames,
-            start,
+            energy,
+            values,
             step_tolerance=tolerance,
-            max_iterations=max_iterations,
-            max_angle=max_angle,
+            max_iterations=self.max_iterations,
+            max_angle=self.max_angle,
             far=far,
-            coupling=Coupling.of(times, smoothness),
+            coupling=coupling,
         )
 
+
+def _far_apart_first(
+    energy: Energy, values: FloatArray, times: FloatArray, smoothness: float, steps: _Steps
+) -> FloatArray:
+    """Values (F, nv) between those of frames far apart, which are solved first."""
     count, weight, far = len(times), energy.weight, True
-    energy = energy.with_strengths(IN_MOTION)
     known, difference = times, energy.at(values).away
     for spacing in SPACINGS:
         if count < 2 * spacing:
@@ -79,14 +112,20 @@ def minimise_motion(
         some, wanted = energy.select(index), times[index]
         start = (_interpolated(known, difference, wanted) + some.preferred) / weight
         tied = max(smoothness, TIED * float(np.median(np.diff(wanted))))
-        found = solved(some, start, wanted, tied, ROUGH)
+        found = steps.lowered(some, start, Coupling.of(wanted, tied), ROUGH, far=far)
         known, difference = wanted, found.values * weight - some.preferred
         far = False
-    start = (_interpolated(known, difference, times) + energy.preferred) / weight
-    found = solved(energy, start, times, smoothness, step_tolerance)
-    # What is missed by next to nothing can be met: with full strength it is, which turns nothing far.
-    nearly = energy.at(found.values).norms <= NEARLY
-    return solved(energy.strengthened(nearly), found.values, times, smoothness, step_tolerance)
+    return (_interpolated(known, difference, times) + energy.preferred) / weight
+
+
+def _followed(energy: Energy, values: FloatArray, steps: _Steps) -> FloatArray:
+    """Values (F, nv) of each frame alone, from the frame before it."""
+    result = np.array(values)
+    for frame in range(len(values)):
+        start = result[max(frame - 1, 0)][None]
+        alone = energy.select(np.array([frame]))
+        result[frame] = steps.lowered(alone, start, None, ROUGH, far=frame == 0).values[0]
+    return result
 
 
 def _interpolated(known: FloatArray, values: FloatArray, wanted: FloatArray) -> FloatArray:
