@@ -2,8 +2,8 @@
 """A pose that follows targets while somebody moves them, and settles when they rest.
 
 **While targets move** the energy is lowered by a few steps for each update, from where the body is: the pose
-is the minimum next to the last one. Where a target is missed no angle changes by more than `MOVING_TURN` in
-an update.
+is the minimum next to the last one. No angle changes by more than `MOVING_TURN` in an update, but where the
+body is on its targets and would lose them with less.
 
 **When they rest** one `solve`, with restarts, gives the pose that the body settles to; it goes there visibly,
 by at most `SETTLING_TURN` in an update, along the straight way in its channels, brought back onto the targets
@@ -35,7 +35,7 @@ from .threads import one_thread
 MOVING_STEPS: Final = 5
 """Most iterations of an update while targets move."""
 MOVING_TURN: Final = 0.1
-"""Most by which an angle changes in an update that misses a target [rad]: 6 degrees."""
+"""Most by which an angle changes in an update [rad] that meets targets no sooner by more: 6 degrees."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
 STILL: Final = 1e-4
@@ -91,6 +91,8 @@ class Follower:
         self._home = self._system.mechanism.values(pose.as_batch())
         """What channels prefer that prefer nothing else, (1, nv)."""
         self._pose, self._values = pose, self._home
+        self._missed = False
+        """Whether the last update has missed a target."""
         self._targets: list[FloatArray] = []
         self._destination: tuple[FloatArray, Pose] | None = None
         """Where the body settles: the free channels (1, nv) and the pose."""
@@ -111,7 +113,7 @@ class Follower:
             IKError: As for a new one.
         """
         new = Follower(problem, pose, self._options)
-        new._targets = self._targets
+        new._targets, new._missed = self._targets, self._missed
         return new
 
     @one_thread
@@ -127,13 +129,19 @@ class Follower:
         self._aim(targets)
         energy = self._energy()
         found = self._lowered(energy, self._values)
-        if not self._met(found):
-            found = self._lowered(self._within(energy, MOVING_TURN), self._values)
-        met = self._met(found)
-        still = np.abs((found.values - self._values) * energy.weight).max(initial=0.0) <= STILL
-        self._take(found.values)
-        status = Status.REACHED if met else Status.SETTLED if still else Status.MAX_ITERATIONS
-        return Followed(self._pose, self._errors(), int(found.iterations[0]), status, final=False)
+        values, iterations = found.values, int(found.iterations[0])
+        met = self._met(values)
+        bounded = self._turn(energy, values) > MOVING_TURN
+        if bounded:
+            values = self._held_back(energy, slowly=self._missed or not met)
+            met = self._met(values)
+        # A body that is held back goes on although its targets are met.
+        rests = self._turn(energy, values) <= STILL or (met and not bounded)
+        self._missed = not met
+        self._take(values)
+        reached = Status.REACHED if met else Status.SETTLED
+        status = reached if rests else Status.MAX_ITERATIONS
+        return Followed(self._pose, self._errors(), iterations, status, final=False)
 
     @one_thread
     def arrive(self, targets: Sequence[FloatArray]) -> Followed:
@@ -170,12 +178,42 @@ class Follower:
             self._destination = values, home
         return self._settle()
 
+    def _held_back(self, energy: Energy, *, slowly: bool) -> FloatArray:
+        """The pose next to the body that meets the targets, drawn a bit to the preferred pose, (1, nv).
+
+        Args:
+            energy: Of the pose.
+            slowly: Whether no angle may change by more than `MOVING_TURN` altogether.
+        """
+        nearest, start = self._energy(self._values), self._values
+        if slowly:
+            # Straight limbs bend to all sides alike: the far solution says to which.
+            options = self._options
+            best = minimise(
+                energy,
+                self._values,
+                step_tolerance=options.step_tolerance,
+                max_iterations=options.max_iterations,
+                max_angle=options.max_angle,
+            ).values
+            part = min(1.0, MOVING_TURN / max(self._turn(energy, best), STILL))
+            start = self._values + part * (best - self._values)
+            nearest = self._within(nearest, MOVING_TURN, self._values)
+        near = self._lowered(nearest, start).values
+        room = (MOVING_TURN, self._values) if slowly else (0.5 * MOVING_TURN, near)
+        drawn = self._lowered(self._within(energy, *room), near).values
+        return drawn if self._met(drawn) or not self._met(near) else near
+
+    def _turn(self, energy: Energy, values: FloatArray) -> float:
+        """Largest change of an angle from where the body is to values (1, nv), [rad]."""
+        return float(np.abs((values - self._values) * energy.weight).max(initial=0.0))
+
     def _settle(self) -> Followed:
         """One update of the way to the destination."""
         assert self._destination is not None
         values, pose = self._destination
-        weight = self._energy().weight
-        left = float(np.abs((values - self._values) * weight).max(initial=0.0))
+        energy = self._energy()
+        left = self._turn(energy, values)
         if left <= SETTLING_TURN:
             self._values, self._pose, self._destination = values, pose, None
             errors = self._errors()
@@ -183,8 +221,8 @@ class Follower:
             return Followed(pose, errors, 0, status, final=True)
         point = self._values + (values - self._values) * min(1.0, 0.8 * SETTLING_TURN / left)
         drawn = self._energy(point).with_posture(DRAWN)
-        found = self._lowered(self._within(drawn, SETTLING_TURN), point)
-        nearer = np.abs((values - found.values) * weight).max() < left - 0.2 * SETTLING_TURN
+        found = self._lowered(self._within(drawn, SETTLING_TURN, self._values), point)
+        nearer = np.abs((values - found.values) * energy.weight).max() < left - 0.2 * SETTLING_TURN
         self._take(found.values if nearer else point)
         return Followed(
             self._pose, self._errors(), int(found.iterations[0]), Status.MAX_ITERATIONS, final=False
@@ -206,10 +244,10 @@ class Follower:
             return Energy(self._system, preferred, posture=False, merged=options.merged)
         return Energy(self._system, self._values, posture=options.preferred_pose, merged=options.merged)
 
-    def _within(self, energy: Energy, turn: float) -> Energy:
-        """The energy inside a box about where the body is, [rad] to either side."""
+    def _within(self, energy: Energy, turn: float, centre: FloatArray) -> Energy:
+        """The energy inside a box about values (1, nv), [rad] to either side."""
         room = turn / energy.weight
-        return energy.within(self._values - room, self._values + room)
+        return energy.within(centre - room, centre + room)
 
     def _lowered(self, energy: Energy, values: FloatArray) -> Minimum:
         options = self._options
@@ -222,8 +260,9 @@ class Follower:
             far=False,
         )
 
-    def _met(self, found: Minimum) -> bool:
-        return bool((self._system.errors(found.posed) <= self._tolerance).all())
+    def _met(self, values: FloatArray) -> bool:
+        """Whether the free channels (1, nv) meet all targets."""
+        return bool((self._system.errors(self._system.place(values)) <= self._tolerance).all())
 
     def _take(self, values: FloatArray) -> None:
         """Put the body where the free channels (1, nv) say."""

@@ -64,20 +64,22 @@ class Tracker:
         self,
         targets: Sequence[FloatArray],
         callback: Callable[[int, FloatArray], bool] | None = None,
+        *,
+        far: bool | None = None,
     ) -> Solution:
         """Follow the targets.
 
         Args:
             targets: One for each task that has a weight, in the problem's order: what its `moved` takes.
             callback: As for `solve`.
+            far: Whether to look for other poses, as `solve` does; None: the first time alone.
 
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
+        far = not self._follows if far is None else far
         system = self._system.aimed(targets)
-        solution = solve_system(
-            system, self._pose, self._options, callback, far=not self._follows, kept=self._taken
-        )
+        solution = solve_system(system, self._pose, self._options, callback, far=far, kept=self._taken)
         self._system, self._pose, self._follows = system, solution.pose, True
         if system.alternatives:
             # Those taken before are kept within their margins.

@@ -45,7 +45,6 @@ from .memory import (
 )
 from .outcome import POSED, RESTLESS, SHOWN_DIGITS, is_shown, measured_report, report_of, show
 from .poses import decided_channels, evaluated_matrices, read_pose, write_pose
-from .properties import settings_of
 from .reports import Report
 from .returning import Resting, Returning
 from .rig import Measured, Reading, Rig
@@ -212,11 +211,8 @@ def _follow_if_moved(
             if home is not None and come_back and occasion is not Occasion.GESTURE:  # it was cancelled
                 wanted = _put_back(armature_object, known, home)
             else:
-                missed = memory.aims != NOTHING and not settings_of(armature_object).last_reached
-                if gesture:
-                    manner = Manner.MOVING_ON if missed and posed == memory.posed else Manner.MOVING
-                else:
-                    manner = Manner.ARRIVING if going_on else Manner.SOLVING
+                on_rest = Manner.ARRIVING if going_on else Manner.SOLVING
+                manner = Manner.MOVING if gesture else on_rest
                 if known.tracked is not None and known.tracked.posed != posed:
                     known.tracked = None
                 reading = _reading(armature_object, known, depsgraph, only_answered)

@@ -31,8 +31,6 @@ class Manner(Enum):
     """As a solve does."""
     MOVING = "MOVING"
     """Targets are being moved: a few steps from where the body is."""
-    MOVING_ON = "MOVING_ON"
-    """The same where targets were missed in the last update: no restarts."""
     ARRIVING = "ARRIVING"
     """Targets rest: on to what a solve gives, update by update."""
 
@@ -86,8 +84,6 @@ class Tracked:
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
         one_of = any(isinstance(task, OneOf) for task in tasks)  # a follower cannot choose
         kind = Tracker if manner is Manner.SOLVING or one_of or not follows(options) else Follower
-        if kind is Tracker and manner is Manner.MOVING_ON:
-            options = replace(options, restarts=0)
         same_kind = before is not None and isinstance(before.tracker, kind)
         goes_on = before is not None and same_kind and before._fits(plan, tasks, options)
         if before is not None and goes_on and before._stands(reading):
@@ -116,7 +112,8 @@ class Tracked:
                 found.settled,
                 found.final,
             )
-        solution = self.tracker.solve(targets)
+        # What stays must be what a solve gives; on the way the body looks for no other pose.
+        solution = self.tracker.solve(targets, far=manner is not Manner.MOVING)
         return Followed(
             solution.pose,
             solution.errors,

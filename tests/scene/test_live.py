@@ -37,8 +37,8 @@ def solves(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     found: Counts = []
 
     def counted(does: Callable[..., Any]) -> Callable[..., Any]:
-        def does_and_counts(*arguments: Any) -> Any:
-            solution = does(*arguments)
+        def does_and_counts(*arguments: Any, **options: Any) -> Any:
+            solution = does(*arguments, **options)
             found.append(solution.iterations)
             return solution
 
