@@ -11,7 +11,7 @@ The methods of the papers follow their own rules, each frame from the one before
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
@@ -23,7 +23,7 @@ from .engine.motion import minimise_motion
 from .engine.pops import Pop, pops_of
 from .engine.restarts import best_minimum
 from .errors import IKError
-from .explanation import explain
+from .explanation import Explanation, Reason, explain
 from .options import SolverOptions, with_overrides
 from .preparing import tolerances
 from .problem import Problem
@@ -159,18 +159,19 @@ class SequenceJob:
         frames = len(self._values)
         if not frames:
             return
-        if self._options.differential:
-            yield from self._one_by_one(range(frames))
-        elif self._motion and frames > 1 and self._options.smoothness > 0.0:
-            if self._system.alternatives:
-                yield from self._choose()
-            yield from self._as_motion()
-        elif self._system.alternatives:
+        if self._options.differential or (self._system.alternatives and not self._motion):
             yield from self._one_by_one(range(frames))
         else:
-            for begin in range(0, frames, AT_ONCE):
-                self._each(np.arange(begin, min(begin + AT_ONCE, frames)))
-                yield self._finished / frames
+            begun = 0.0
+            if self._system.alternatives:
+                yield from self._choose()
+                begun = 0.5
+            if self._motion and frames > 1 and self._options.smoothness > 0.0:
+                yield from self._as_motion()
+            else:
+                for begin in range(0, frames, AT_ONCE):
+                    self._each(np.arange(begin, min(begin + AT_ONCE, frames)))
+                    yield begun + (1.0 - begun) * self._finished / frames
         self._finished = frames
         yield 1.0
 
@@ -230,7 +231,9 @@ class SequenceJob:
             max_angle=options.max_angle,
         )
         own = np.flatnonzero(frames == 0)[0] + np.arange(len(self._values))
-        self._values, self._settled[:] = found.values[own], found.settled
+        self._values = found.values[own]
+        # A motion that nothing lowers any more is at rest too.
+        self._settled[:] = found.settled | (found.iterations < options.max_iterations)
         if not whole:
             self._values[-1] = self._values[0]
         self._iterations[:] = found.iterations
@@ -285,7 +288,10 @@ class SequenceJob:
         missed = np.flatnonzero(~reached.all(axis=1))
         if len(missed):
             reasons = explain(system, posed, reached, merged=options.merged)
+            tied = self._motion and not options.differential and options.smoothness > 0.0 and frames > 1
             for frame in missed.tolist():
+                if tied and self._settled[frame]:
+                    reasons[frame] = tuple(map(_by_smoothness, reasons[frame]))
                 rows = zip(
                     system.labels,
                     errors[frame].tolist(),
@@ -309,3 +315,10 @@ class SequenceJob:
             cancelled=count < frames,
             pops=pops_of(self._skeleton, poses) if self._motion else (),
         )
+
+
+def _by_smoothness(why: Explanation | None) -> Explanation | None:
+    """The reason in a motion at rest: what one frame alone does not explain, the others do."""
+    if why is None or why.reason is not Reason.NOT_CONVERGED:
+        return why
+    return replace(why, reason=Reason.SMOOTHNESS)
