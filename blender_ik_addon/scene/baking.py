@@ -16,7 +16,7 @@ from bpy.types import Object
 from ..core import IKError, Pose, Problem, SolverOptions, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.engine.pops import Pop
-from ..core.explanation import explain
+from ..core.explanation import Reason, explain
 from ..core.preparing import tolerances as task_tolerances
 from ..core.sequence import SequenceJob, SequenceSolution
 from ..core.system import assemble
@@ -178,7 +178,7 @@ class BakeJob:
         missed = within.missed(distances, angles)
         worst = within.excess(distances, angles).argmax(axis=0)
         any_missed = np.logical_or.reduce(missed, axis=0)
-        known = _reasons(rig, readings, solved.pose, options, worst, any_missed)
+        known = _reasons(rig, readings, solved, options, worst, any_missed)
         whys = tuple(
             reasons_seen(self._armature_object(), rig, played[worst[number]], known)[number] if miss else ""
             for number, miss in enumerate(any_missed.tolist())
@@ -316,7 +316,7 @@ def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tu
 def _reasons(
     rig: Rig,
     readings: Sequence[Reading],
-    solved: Pose,
+    solved: _Solved,
     options: SolverOptions,
     worst: IntArray,
     missed: BoolArray,
@@ -332,14 +332,21 @@ def _reasons(
         missed: Which effectors are, (E,).
     """
     told = [""] * len(rig.effectors)
+    smoothed = len(readings) > 1 and not options.differential and options.smoothness > 0.0
     answering = bool(rig.armature.driven.intersection(rig.chains))
     for row in np.unique(worst[missed]).tolist():
-        reading, pose = readings[row], solved.frame(row).as_batch()
+        reading, pose = readings[row], solved.pose.frame(row).as_batch()
         plan = rig.plan([reading])
         system = assemble(Problem(plan.skeleton, plan.tasks), pose)
         posed = system.place(system.mechanism.values(pose))
         met = system.errors(posed) <= task_tolerances(system, options)
         whys = explain(system, posed, met, merged=options.merged)[0]
+        if smoothed and solved.statuses[row] is Status.SETTLED:
+            # What one frame of a motion at rest does not explain, the others do.
+            whys = tuple(
+                replace(why, reason=Reason.SMOOTHNESS) if why and why.reason is Reason.NOT_CONVERGED else why
+                for why in whys
+            )
         texts = reasons(rig.effectors, reading.influences, plan.counts, whys, reading.scale)
         for effector in np.flatnonzero(missed & (worst == row)).tolist():
             told[effector] = texts[effector] or (UNSETTLED if answering else "")
