@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import BoolArray, FloatArray
 from .coupling import Coupling
 from .energy import Energy, Strengths
 from .kernel import Minimum, minimise
@@ -29,8 +29,10 @@ TIED: Final = 2.0
 IN_MOTION: Final = Strengths(50.0, 5.0)
 """Strengths of the levels of a motion. They are weaker than those of a pose: a level that cannot be met
 misses by a little more where the motion would jump otherwise."""
-NEARLY: Final = 1e-3
-"""Residual of a level [1], in reaches or rad, that smoothness alone keeps from being nothing."""
+NEARLY: Final = 1e-4
+"""Residual of a level [1], in reaches or rad, that is as good as nothing."""
+BESIDE: Final = 0.3
+"""Largest change of a channel [rad] to a pose that is next to another one."""
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which frames far apart are at rest."""
 
@@ -62,13 +64,26 @@ def minimise_motion(
     found = steps.lowered(
         energy, _far_apart_first(energy, values, times, smoothness, steps), coupling, step_tolerance
     )
-    if (energy.at(found.values).norms > NEARLY).any():
+    met = _can_be_met(energy, found.values, steps)
+    if not met.all():
         # A body that turns fast is lost between frames far apart: followed frame by frame it is not.
         followed = steps.lowered(energy, _followed(energy, values, steps), coupling, step_tolerance)
-        found = min(found, followed, key=lambda minimum: float(minimum.energies[0]))
-    # What is missed by next to nothing can be met: with full strength it is, which turns nothing far.
-    nearly = energy.at(found.values).norms <= NEARLY
-    return steps.lowered(energy.strengthened(nearly), found.values, coupling, step_tolerance)
+        if followed.energies[0] < found.energies[0]:
+            found, met = followed, _can_be_met(energy, followed.values, steps)
+    return steps.lowered(energy.strengthened(met), found.values, coupling, step_tolerance)
+
+
+def _can_be_met(energy: Energy, values: FloatArray, steps: _Steps) -> BoolArray:
+    """Which levels each frame of a motion (F, nv) meets next to where it is, were it alone, (F, K)."""
+    state = energy.at(values)
+    met = state.norms <= NEARLY
+    frames = np.flatnonzero(~met.all(axis=1))
+    if len(frames):
+        alone = energy.strengthened(np.ones_like(met)).select(frames)
+        found = steps.lowered(alone, state.values[frames], None, ROUGH)
+        turned = np.abs((found.values - state.values[frames]) * energy.weight).max(axis=1)
+        met[frames] |= (alone.at(found.values).norms <= NEARLY) & (turned <= BESIDE)[:, None]
+    return met
 
 
 @dataclass(frozen=True)
