@@ -122,16 +122,10 @@ class SolverOptions:
         return self.method != "PRIORITY"
 
     @property
-    def attempts(self) -> bool:
-        """Whether all tasks are first attempted at once."""
-        return not self.differential and self.clamp_distance is None
-
-    @property
     def differential(self) -> bool:
         """Whether the method follows its own rule from the pose it is given, step by step.
 
-        The others first attempt to meet all tasks at once, from wherever that is quickest, and take the
-        frames of a motion in any order.
+        The others lower one energy, of a motion as a whole.
         """
         return self.method not in ("PRIORITY", "DLS")
 
