@@ -74,6 +74,7 @@ def solve_sequence(
     poses: Pose,
     options: SolverOptions | None = None,
     *,
+    times: FloatArray | None = None,
     progress: Callable[[float], bool | None] | None = None,
     **overrides: object,
 ) -> SequenceSolution:
@@ -83,13 +84,14 @@ def solve_sequence(
         problem: Targets with a frame axis where they move.
         poses: The channels each frame starts from, (F, n, 6), preferred by channels that prefer nothing else.
         options: Settings; the defaults when None.
+        times: Of the frames, rising, (F,) [s]; by default 24 to a second.
         progress: Called now and then with the part done in (0, 1]; return True to stop.
         overrides: Fields of `SolverOptions` by name.
 
     Raises:
         IKError: The frames of targets and poses differ, or something does not fit.
     """
-    return _run(SequenceJob(problem, poses, with_overrides(options, overrides)), progress)
+    return _run(SequenceJob(problem, poses, with_overrides(options, overrides), times=times), progress)
 
 
 def solve_each(

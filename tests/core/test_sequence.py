@@ -270,6 +270,20 @@ def test_a_level_that_has_others_below_it_gives_way_by_little() -> None:
     assert solution.errors[met, 1].max() < 1e-4
 
 
+def test_slower_frames_are_smoothed_less() -> None:
+    """Smoothness is a time: five times as slow, a leap is spread over fewer frames."""
+    targets = np.tile([1.5, 1.5, 0.5], (40, 1))
+    targets[20:] = [1.0, 2.0, -0.5]
+    skeleton = chain(JOINTS)
+    problem, poses = Problem(skeleton, (follow(targets),)), Pose.rest(skeleton, (40,))
+    steps = [
+        np.abs(np.diff(solve_sequence(problem, poses, times=np.arange(40) / rate).pose.channels, axis=0))
+        for rate in (24.0, 4.8)
+    ]
+    fast, slow = (each.max(axis=(1, 2)) for each in steps)
+    assert slow[:15].max() < 0.2 * fast[:15].max()
+
+
 def leaping(smoothness: float) -> tuple[SequenceSolution, Array]:
     """A target that leaps at frame 20 of 40; largest change of a channel from frame to frame [rad]."""
     targets = np.tile([1.5, 1.5, 0.5], (40, 1))
