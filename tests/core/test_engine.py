@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from blender_ik_addon.core import MatchOrientation, Pose, Problem, ReachPoint, Skeleton, SolverOptions, Task
 from blender_ik_addon.core.engine.energy import Energy, Strengths
 from blender_ik_addon.core.engine.kernel import minimise
+from blender_ik_addon.core.engine.pops import pops_of
 from blender_ik_addon.core.engine.restarts import best_minimum, random_starts
 from blender_ik_addon.core.kinematics import forward_kinematics
 from blender_ik_addon.core.system import assemble
@@ -196,3 +197,32 @@ def test_a_pose_that_is_a_minimum_stays_exactly() -> None:
     place = forward_kinematics(skeleton, rest).matrices[skeleton.index("hand.L"), :3, 3]
     _, pose = lowered(skeleton, (ReachPoint(joint="hand.L", target=place),), restarts=0)
     assert_array_equal(pose.channels[0], rest.channels)
+
+
+def turning(angles: np.ndarray) -> tuple[Skeleton, Pose]:
+    """A hinge with angles [rad] for frames, (F,)."""
+    skeleton = Skeleton.build(["hinge"], [None], offsets=[[0, 0, 0]], free=[False] * 5 + [True])
+    channels = np.zeros((len(angles), 1, 6))
+    channels[:, 0, 5] = angles
+    return skeleton, Pose.from_channels(channels)
+
+
+def test_a_turn_that_stands_out_is_a_pop_at_the_frame_to_which_it_leads() -> None:
+    smooth = np.radians(20.0) * np.sin(np.linspace(0.0, 3.0, 40))
+    assert pops_of(*turning(smooth)) == ()
+    jump = smooth + np.where(np.arange(40) >= 17, np.radians(15.0), 0.0)
+    (pop,) = pops_of(*turning(jump))
+    assert (pop.frame, pop.joint) == (17, "hinge")
+    assert np.degrees(pop.turn) == pytest.approx(15.0, abs=2.0)
+    twitch = smooth + np.where(np.arange(40) == 17, np.radians(8.0), 0.0)
+    assert [pop.frame for pop in pops_of(*turning(twitch))] == [17, 18]
+
+
+def test_a_pause_in_a_fast_motion_is_no_pop() -> None:
+    angles = np.radians(5.0) * np.arange(30.0)
+    angles[12:] -= np.radians(5.0)
+    assert pops_of(*turning(angles)) == ()
+
+
+def test_of_two_frames_none_stands_out() -> None:
+    assert pops_of(*turning(np.array([0.0, 1.0]))) == ()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Frames at which a joint turns out of proportion, as an animator sees it in the keys.
 
-A pop is a turn of a joint in its parent from one frame to the next that differs from the turns beside it: its
-change is above a bound in degrees and above three times the median change of the frames on either side.
+A pop is a turn of a joint in its parent from one frame to the next that is larger than those beside it. The
+turn changes there by more than a bound and by more than three times the median change of the frames on
+either side.
 """
 
 from __future__ import annotations
@@ -55,16 +56,19 @@ def _turns(rotations: FloatArray) -> FloatArray:
 
 def _out_of_proportion(turns: FloatArray) -> BoolArray:
     """Where a turn jumps out of those beside it, (F - 1, J)."""
-    frames = len(turns)
     found = np.zeros(turns.shape, dtype=np.bool_)
-    if frames < 3:
-        return found
     changes = np.abs(np.diff(turns, axis=0))  # (F - 2, J)
     for frame in np.flatnonzero((changes > BOUND).any(axis=1)):
-        beside = np.r_[max(0, frame - BESIDE) : frame, frame + 1 : min(len(changes), frame + 1 + BESIDE)]
-        usual = np.median(changes[beside], axis=0) if len(beside) else np.zeros(turns.shape[1])
-        jumps = (changes[frame] > BOUND) & (changes[frame] > TIMES * usual)
-        # The larger of the two turns is the pop.
+        first, end = max(0, frame - BESIDE), frame + 1 + BESIDE
+        usual = (
+            np.median(np.delete(changes[first:end], frame - first, axis=0), axis=0)
+            if len(changes) > 1
+            else 0.0
+        )
+        larger = np.maximum(turns[frame], turns[frame + 1])
+        # A pause in a fast motion changes the turn as much, but no turn is larger than those beside it.
+        stands_out = larger > BOUND + np.median(turns[first : end + 1], axis=0)
+        jumps = (changes[frame] > BOUND) & (changes[frame] > TIMES * usual) & stands_out
         later = turns[frame + 1] >= turns[frame]
         found[frame + 1] |= jumps & later
         found[frame] |= jumps & ~later
