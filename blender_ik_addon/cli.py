@@ -493,7 +493,7 @@ def _as_json(
 
     Args:
         armature_object: The armature object.
-        report: What came of it.
+        report: The report of the solve or bake.
         output: Where the file was to be saved.
         lost: What could not be saved and why: what is not there has reached nothing.
     """

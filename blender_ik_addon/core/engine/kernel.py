@@ -246,7 +246,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What came of attempts at a step of some groups."""
+    """Result of trying a step for some groups."""
 
     taken: BoolArray
     """(g,)."""
