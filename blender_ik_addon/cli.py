@@ -216,6 +216,12 @@ def _parser() -> argparse.ArgumentParser:
         task.add_argument("--allow-misses", action="store_true", help="end with 0 also when effectors miss")
     bake.add_argument("--start", type=int, help="first frame; with --end, or as in the file's settings")
     bake.add_argument("--end", type=int, help="last frame")
+    bake.add_argument(
+        "--smoothness",
+        type=_from_zero,
+        metavar="SECONDS",
+        help="time over which the motion is smooth; from 0",
+    )
     bake.add_argument("--quiet", action="store_true", help="do not tell how far it is")
     return parser
 
@@ -231,6 +237,13 @@ def _amount(text: str) -> float:
     value = float(text)
     if not (math.isfinite(value) and value > 0.0):
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value
+
+
+def _from_zero(text: str) -> float:
+    value = float(text)
+    if not (math.isfinite(value) and value >= 0.0):
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
     return value
 
 
@@ -294,6 +307,7 @@ def _apply_settings(armature_object: Object, options: argparse.Namespace) -> Non
         "tolerance_rotation": None
         if options.tolerance_angle is None
         else math.radians(options.tolerance_angle),
+        "smoothness": options.smoothness if options.task == "bake" else None,
     }
     for name, value in given.items():
         if value is not None:

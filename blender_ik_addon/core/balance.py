@@ -35,7 +35,7 @@ from .posed import PosedMechanism
 from .system import System
 from .tasks import ReachPoint, Task
 
-BALANCED: Final = 1e-3
+BALANCED: Final = 2e-2
 """Part of the force that a full pull of the task could have [1], below which what is left of it counts as
 nothing: the pose is then within about as many radians of where it would balance."""
 

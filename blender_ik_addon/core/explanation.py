@@ -9,7 +9,7 @@ balances its force f:
 3. limits and the levels above: those tasks with the largest multipliers took precedence;
 4. these and the forces of the other tasks of its level: it shares the level with those that pull against what
    limits and levels above leave of its force;
-5. nothing does: the pose is not converged.
+5. nothing does: the pose is not converged, or in a motion, smoothness keeps it from the target.
 
 **Saddles.** A force may vanish although the task could be nearer: an arm points straight at a target nearer
 than its hand. So where f = 0 the curvature of |r| is asked too, and the same reasons are tried in the same
@@ -53,6 +53,8 @@ class Reason(StrEnum):
     """Without the levels above it would come nearer."""
     SHARED = "SHARED"
     """Without the other tasks of its level it would come nearer."""
+    SMOOTHNESS = "SMOOTHNESS"
+    """Alone, without the other frames of its motion, it would come nearer."""
     NOT_CONVERGED = "NOT_CONVERGED"
     """It would come nearer if the search went on."""
 
@@ -129,6 +131,8 @@ class Explanation:
             parts.append("out of reach")
         elif self.reason is Reason.NOT_CONVERGED:
             parts.append("not converged")
+        elif self.reason is Reason.SMOOTHNESS:
+            parts.append("gives way to smoothness")
         if self.shares_with:
             what = "the error" if self.level is None else f"level {self.level}"
             parts.append(f"shares {what} with {_listed(self.shares_with)}")
@@ -148,6 +152,7 @@ _UNNAMED: Final = {
     Reason.LIMITS: "at its limits",
     Reason.PRECEDENCE: "a higher level takes precedence",
     Reason.SHARED: "shares its level with others",
+    Reason.SMOOTHNESS: "gives way to smoothness",
     Reason.NOT_CONVERGED: "not converged",
 }
 """What is said where nothing is named that keeps a task from its target."""

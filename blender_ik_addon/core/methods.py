@@ -119,7 +119,7 @@ def _selectively_damped(question: Question) -> FloatArray:
 def _springs(question: Question) -> FloatArray:
     jacobian, away, held = question.jacobian, question.away, question.held
     forces = times(np.swapaxes(damped_inverse(jacobian, FORCE_DAMPING), -1, -2), away)
-    bend = question.objective.bend(question.point.posed, forces).matrix()
+    bend = question.objective.constraint_curvature(question.point.posed, forces)
     bend = np.where(held[:, :, None] | held[:, None, :], 0.0, bend)
     change, _ = springs_step(
         jacobian,

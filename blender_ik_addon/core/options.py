@@ -34,6 +34,7 @@ USED_BY: Final[dict[str, frozenset[str]]] = {
     "gamma": frozenset({"NONLINEAR"}),
     "preferred_pose": frozenset(METHODS) - {"SDLS", "TRANSPOSE"},
     "restarts": frozenset({"PRIORITY", "DLS"}),
+    "smoothness": frozenset({"PRIORITY", "DLS"}),
 }
 """The methods that have a use for a setting; every method has for those that are not listed."""
 
@@ -44,7 +45,7 @@ class SolverOptions:
 
     method: str = "PRIORITY"
     """One of `METHODS`."""
-    max_iterations: int = 60
+    max_iterations: int = 100
     """Most iterations of one descent, at least 1; targets that cannot all be met take several descents."""
     tolerance_position: float = 1e-4
     """Error at which a place counts as reached [m], above 0."""
@@ -75,8 +76,11 @@ class SolverOptions:
     gamma: float = 0.03
     """γ of the distance to the preferred pose [KiSheen eq. 3.1], from 0, with errors in units of the reach. A
     smaller one comes nearer to it; it takes longer. The targets are met in any case."""
-    restarts: int = 2
-    """How often to start again from another pose when limits keep a target from being reached; 0: never."""
+    restarts: int = 8
+    """From how many other poses to start when a target is missed; 0: never."""
+    smoothness: float = 0.2
+    """Time over which a motion is smooth [s], from 0: frames further apart than this hardly know of each
+    other. 0 solves every frame of a motion alone."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -99,6 +103,8 @@ class SolverOptions:
                 raise IKError(f"{key} must be above 0 and at most {LARGEST:.0e}, got {value!r}")
         if not (is_number(self.gamma) and self.gamma >= 0.0):
             raise IKError(f"gamma must be finite and not negative, got {self.gamma!r}")
+        if not (is_number(self.smoothness) and self.smoothness >= 0.0):
+            raise IKError(f"smoothness must be finite and not negative, got {self.smoothness!r}")
         clamp = self.clamp_distance
         if clamp is not None and clamp != inf and not (is_number(clamp) and clamp > 0.0):
             raise IKError(f"clamp_distance must be above 0 or None, got {clamp!r}")
@@ -116,16 +122,10 @@ class SolverOptions:
         return self.method != "PRIORITY"
 
     @property
-    def attempts(self) -> bool:
-        """Whether all tasks are first attempted at once."""
-        return not self.differential and self.clamp_distance is None
-
-    @property
     def differential(self) -> bool:
         """Whether the method follows its own rule from the pose it is given, step by step.
 
-        The others first attempt to meet all tasks at once, from wherever that is quickest, and take the
-        frames of a motion in any order.
+        The others lower one energy, of a motion as a whole.
         """
         return self.method not in ("PRIORITY", "DLS")
 

@@ -15,7 +15,8 @@ from bpy.types import Object
 
 from ..core import IKError, Pose, Problem, SolverOptions, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
-from ..core.explanation import explain
+from ..core.engine.pops import Pop
+from ..core.explanation import Reason, explain
 from ..core.preparing import tolerances as task_tolerances
 from ..core.sequence import SequenceJob, SequenceSolution
 from ..core.system import assemble
@@ -110,6 +111,11 @@ class BakeJob:
             raise IKError(f"armature {self._name!r} was deleted during the bake: nothing is baked")
         return found
 
+    def _times(self) -> FloatArray:
+        """When each frame is shown, (F,) [s]."""
+        render = bpy.context.scene.render
+        return np.array(self.frames, dtype=np.float64) * (render.fps_base / render.fps)
+
     def _run(self) -> Generator[float]:
         """Do the work; gives the part done after each bit."""
         scene, view_layer = bpy.context.scene, bpy.context.view_layer
@@ -135,10 +141,11 @@ class BakeJob:
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         options = rig.solver_options(self._armature_object(), max(reading.scale for reading in readings))
-        solved = _Solved()
+        solved, times = _Solved(), self._times()
         for run in rig.runs(readings):
             problem = rig.problem(readings[run])
-            job = SequenceJob(problem, solved.going_on(_stacked(readings[run]), problem), options)
+            poses = solved.going_on(_stacked(readings[run]), problem)
+            job = SequenceJob(problem, poses, options, times=times[run])
             options = replace(options, restarts=0)  # another start in the middle of a motion would be a jump
             for part in job.run():
                 yield third * (1.0 + (run.start + part * (run.stop - run.start)) / len(readings))
@@ -171,12 +178,12 @@ class BakeJob:
         missed = within.missed(distances, angles)
         worst = within.excess(distances, angles).argmax(axis=0)
         any_missed = np.logical_or.reduce(missed, axis=0)
-        known = _reasons(rig, readings, solved.pose, options, worst, any_missed)
+        known = _reasons(rig, readings, solved, options, worst, any_missed)
         whys = tuple(
             reasons_seen(self._armature_object(), rig, played[worst[number]], known)[number] if miss else ""
             for number, miss in enumerate(any_missed.tolist())
         )
-        branches = tuple(self.frames[row] for row in solved.branches)
+        pops = [pop._replace(frame=self.frames[pop.frame]) for pop in solved.pops]
         undo_keys.pop_all()
         self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
         self._undo.close()
@@ -192,14 +199,14 @@ class BakeJob:
                 for status, miss in zip(solved.statuses, np.any(missed, axis=1), strict=True)
             ),
             iterations=solved.iterations,
-            branches=branches,
+            branches=tuple(sorted({pop.frame for pop in pops})),
             reasons=whys,
             notes=(
                 *rig.notes,
                 *rig.notes_on_limits(readings),
                 *sheared,
                 *written.notes,
-                *notes_on_branches(branches),
+                *notes_on_branches(pops),
             ),
             action=written.action,
             keys=written.keys,
@@ -234,8 +241,8 @@ class _Solved:
         """Joints that moved in the last run."""
         self._frames = 0
         self.statuses: list[Status] = []
-        self.branches: list[int] = []
-        """Frames, by position, at which the motion goes over to another pose."""
+        self.pops: list[Pop] = []
+        """Joints that turn out of proportion, with frames by position."""
         self.joints: set[int] = set()
         """Joints that moved in any run."""
 
@@ -252,7 +259,7 @@ class _Solved:
         """Take the next run."""
         self._last = problem.moving_joints
         self.joints.update(self._last)
-        self.branches += [self._frames + row for row in solution.branches]
+        self.pops += [pop._replace(frame=self._frames + pop.frame) for pop in solution.pops]
         self.statuses += solution.statuses
         self._poses.append(solution.pose)
         self._iterations.append(solution.iterations)
@@ -309,7 +316,7 @@ def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tu
 def _reasons(
     rig: Rig,
     readings: Sequence[Reading],
-    solved: Pose,
+    solved: _Solved,
     options: SolverOptions,
     worst: IntArray,
     missed: BoolArray,
@@ -325,14 +332,21 @@ def _reasons(
         missed: Which effectors are, (E,).
     """
     told = [""] * len(rig.effectors)
+    smoothed = len(readings) > 1 and not options.differential and options.smoothness > 0.0
     answering = bool(rig.armature.driven.intersection(rig.chains))
     for row in np.unique(worst[missed]).tolist():
-        reading, pose = readings[row], solved.frame(row).as_batch()
+        reading, pose = readings[row], solved.pose.frame(row).as_batch()
         plan = rig.plan([reading])
         system = assemble(Problem(plan.skeleton, plan.tasks), pose)
         posed = system.place(system.mechanism.values(pose))
         met = system.errors(posed) <= task_tolerances(system, options)
         whys = explain(system, posed, met, merged=options.merged)[0]
+        if smoothed and solved.statuses[row] is Status.SETTLED:
+            # What one frame of a motion at rest does not explain, the others do.
+            whys = tuple(
+                replace(why, reason=Reason.SMOOTHNESS) if why and why.reason is Reason.NOT_CONVERGED else why
+                for why in whys
+            )
         texts = reasons(rig.effectors, reading.influences, plan.counts, whys, reading.scale)
         for effector in np.flatnonzero(missed & (worst == row)).tolist():
             told[effector] = texts[effector] or (UNSETTLED if answering else "")

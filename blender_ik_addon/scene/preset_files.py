@@ -39,6 +39,7 @@ SETTINGS: Final = (
     "iterations",
     "tolerance_position",
     "tolerance_rotation",
+    "smoothness",
     *METHOD_SETTINGS,
     "move_root",
     "mass_source",

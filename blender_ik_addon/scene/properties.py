@@ -207,6 +207,18 @@ class POISE_PG_armature(PropertyGroup):
         unit='ROTATION',
         override=OVERRIDE,
     )
+    smoothness: FloatProperty(
+        name="Smoothness",
+        description="Time over which a baked motion is smooth; 0 solves each frame by itself",
+        default=SolverOptions.smoothness,
+        min=0.0,
+        soft_max=2.0,
+        precision=3,
+        step=1,
+        subtype='TIME_ABSOLUTE',
+        unit='TIME_ABSOLUTE',
+        override=OVERRIDE,
+    )
     damping: FloatProperty(
         name="Damping",
         description="How much steps are damped while targets are far; more is steadier, less is quicker",
@@ -361,6 +373,7 @@ class POISE_PG_armature(PropertyGroup):
         iterations: int
         tolerance_position: float
         tolerance_rotation: float
+        smoothness: float
         damping: float
         max_angle: float
         null_space_gain: float

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a solve or a bake says of itself: numbers for scripts, and sentences in mm and degrees for people."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import degrees
 from types import MappingProxyType
 from typing import Final
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from ..core import Status
 from ..core.arrays import BoolArray, FloatArray, IntArray
+from ..core.engine.pops import Pop
 
 NAMES_SHOWN: Final = 5
 """How many names a sentence lists before it says how many more there are."""
@@ -76,15 +78,21 @@ def all_reached(count: int) -> str:
     return "the target is reached" if count == 1 else f"all {count} targets are reached"
 
 
-def notes_on_branches(frames: Sequence[int]) -> tuple[str, ...]:
-    """Write at which frames a motion goes over to another branch, if at any."""
-    if not frames:
+def notes_on_branches(pops: Iterable[Pop]) -> tuple[str, ...]:
+    """Write at which frames the pose flips, and which bone turns most there."""
+    largest: dict[int, Pop] = {}
+    for pop in sorted(pops):
+        known = largest.setdefault(pop.frame, pop)
+        if pop.turn > known.turn:
+            largest[pop.frame] = pop
+    if not largest:
         return ()
-    where = f"{'frame' if len(frames) == 1 else 'frames'} {in_a_row([str(frame) for frame in frames])}"
-    return (
-        f"the motion goes over to another pose at {where}: spread over the frames around, as far as the "
-        "targets leave room",
-    )
+    flips = [
+        f"at frame {pop.frame}: {pop.joint} turns {round(degrees(pop.turn))}°" for pop in largest.values()
+    ]
+    shown = "; ".join(flips[:NAMES_SHOWN])
+    more = len(flips) - NAMES_SHOWN
+    return (f"pose flips {shown}" + (f"; and at {counted(more, 'more frame')}" if more > 0 else ""),)
 
 
 def sentences(*texts: str) -> str:
@@ -253,7 +261,7 @@ class BakeReport:
     iterations: IntArray
     """Of each frame, (F,)."""
     branches: tuple[int, ...]
-    """Frames at which the motion goes over to another pose; a note tells them too."""
+    """Frames at which the pose flips; a note names the bone that turns most."""
     reasons: tuple[str, ...]
     """What kept each effector from its target in its worst frame, in words, (E,); empty where nothing did."""
     notes: tuple[str, ...]

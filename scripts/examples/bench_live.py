@@ -45,7 +45,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 import blender_ik_addon  # noqa: E402
-from blender_ik_addon.core.pursuit import Pursuit  # noqa: E402
+from blender_ik_addon.core.follower import Follower  # noqa: E402
 from blender_ik_addon.core.rotation import rotvec_from_matrix  # noqa: E402
 from blender_ik_addon.core.tracking import Tracker  # noqa: E402
 from blender_ik_addon.scene import live, posing  # noqa: E402
@@ -413,7 +413,7 @@ def _clock(times: list[float]) -> Iterator[None]:
 @contextmanager
 def _counted(iterations: list[int], times: list[float]) -> Iterator[None]:
     """Count the solves and their iterations, and take their time."""
-    solve, follow = Tracker.solve, Pursuit.follow
+    solve, follow = Tracker.solve, Follower.follow
 
     def counted(does: Callable[..., Any]) -> Callable[..., Any]:
         def does_and_counts(*arguments: Any) -> Any:
@@ -425,7 +425,7 @@ def _counted(iterations: list[int], times: list[float]) -> Iterator[None]:
 
         return does_and_counts
 
-    with patch.object(Tracker, "solve", counted(solve)), patch.object(Pursuit, "follow", counted(follow)):
+    with patch.object(Tracker, "solve", counted(solve)), patch.object(Follower, "follow", counted(follow)):
         yield
 
 

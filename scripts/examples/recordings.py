@@ -167,7 +167,8 @@ def solve_clip(
     channels = np.tile(figure.start, (len(clip), 1, 1))
     # The hips' own target puts them there in any case; from there the first frame has not far to go.
     channels[:, roles.hips] = clip.pose.channels[:, roles.hips]
-    return solve_sequence(problem, Pose.from_channels(channels)), problem
+    times = np.arange(len(clip), dtype=np.float64) * clip.frame_time
+    return solve_sequence(problem, Pose.from_channels(channels), times=times), problem
 
 
 def measure(source: Source, clip: Clip, known: Preferences | None = None) -> Row:

@@ -13,6 +13,7 @@ from mathutils import Matrix, Quaternion, Vector
 
 from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
+from blender_ik_addon.core.engine.pops import Pop
 from blender_ik_addon.core.yielding import Followed
 from blender_ik_addon.scene import baking, drag_reports, posing
 from blender_ik_addon.scene.armature import read_armature
@@ -1069,13 +1070,13 @@ def test_a_target_that_goes_in_a_circle_closes_the_circle_of_the_keys(mode: str)
 # What a bake leaves alone
 
 
-PHASES = {"read": 2, "solve": 7, "measure": 12}
-"""After how many steps of a bake of five frames the bake is in the middle of a phase."""
+PHASES = {"read": 0.1, "solve": 0.4, "measure": 0.75}
+"""Part of a bake of five frames that is done in the middle of a phase."""
 
 
-def stepped(armature: Any, steps: int, frames: Sequence[int] = range(2, 7)) -> Any:
+def stepped(armature: Any, part: float, frames: Sequence[int] = range(2, 7)) -> Any:
     job = posing.BakeJob(armature, frames)
-    for _ in range(steps):
+    while job.progress < part:
         assert job.step()
     return job
 
@@ -1343,6 +1344,7 @@ def test_each_effector_is_explained_in_the_frame_where_it_misses_most(method: st
     posing.add_effector(armature, "bone.002", kind='POSITION')
     first, second, third = armature.poise.effectors
     first.kind, first.name, second.name = 'POSITION', "First", "Second"
+    armature.poise.smoothness = 0.0  # targets leap by metres from frame to frame
     second.priority, third.weight = 1, 0.0
     for goal in (first.target, second.target):
         goal.location = (0.3 * scale, 0.0, 0.5 * scale)
@@ -1367,20 +1369,55 @@ def test_each_effector_is_explained_in_the_frame_where_it_misses_most(method: st
 def test_it_is_told_where_the_motion_goes_over_to_another_pose(monkeypatch: pytest.MonkeyPatch):
     solution = baking.SequenceJob.solution
     rows: tuple[int, ...] = (1, 3)
-    monkeypatch.setattr(baking.SequenceJob, "solution", lambda job: replace(solution(job), branches=rows))
+
+    def with_pops(job: Any) -> Any:
+        turns = [
+            Pop(row, name, np.radians(turn)) for row in rows for name, turn in (("hip", 4.0), ("toe", 14.0))
+        ]
+        return replace(solution(job), pops=tuple(turns))
+
+    monkeypatch.setattr(baking.SequenceJob, "solution", with_pops)
     armature = arm()
     report = posing.bake(armature, [5, 7, 9, 12])
     assert report.branches == (7, 12)
     (note,) = report.notes
-    assert note.startswith("the motion goes over to another pose at frames 7, 12: spread over the frames")
+    assert note == "pose flips at frame 7: toe turns 14°; at frame 12: toe turns 14°"
     assert report.summary().endswith(f". {note[:1].upper()}{note[1:]}")
     rows = (2,)
-    assert "another pose at frame 9: " in posing.bake(armature, [5, 7, 9, 12]).notes[0]
+    assert posing.bake(armature, [5, 7, 9, 12]).notes == ("pose flips at frame 9: toe turns 14°",)
     rows = tuple(range(1, 8))
-    assert "at frames 2, 3, 4, 5, 6 and 2 more: " in posing.bake(armature, range(1, 12)).notes[0]
+    assert (
+        posing.bake(armature, range(1, 12))
+        .notes[0]
+        .endswith("at frame 6: toe turns 14°; and at 2 more frames")
+    )
     rows = ()
     report = posing.bake(armature, range(1, 4))
     assert report.branches == () and report.notes == ()
+
+
+def test_a_bake_gives_the_solver_the_times_of_its_frames(monkeypatch: pytest.MonkeyPatch):
+    given: list[Any] = []
+    begin = baking.SequenceJob.__init__
+
+    def noted(job: Any, *arguments: Any, times: Any, **others: Any) -> None:
+        given.append(times)
+        begin(job, *arguments, times=times, **others)
+
+    monkeypatch.setattr(baking.SequenceJob, "__init__", noted)
+    render = bpy.context.scene.render
+    render.fps, render.fps_base = 30, 1.001
+    posing.bake(arm(), [5, 7, 9, 12])
+    np.testing.assert_allclose(given, [np.array([5, 7, 9, 12]) * 1.001 / 30], rtol=1e-6)
+
+
+def test_smoothness_reaches_the_solver_and_is_no_reason_to_solve_a_pose_again():
+    armature = arm()
+    assert solver_options(armature, 1.0).smoothness == pytest.approx(core.SolverOptions.smoothness)
+    assert posing.follow(armature) is not None and posing.follow(armature) is None
+    armature.poise.smoothness = 0.5
+    assert solver_options(armature, 1.0).smoothness == 0.5
+    assert posing.follow(armature) is None
 
 
 # Making and removing effectors
