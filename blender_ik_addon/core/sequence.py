@@ -237,7 +237,9 @@ class SequenceJob:
         # A motion that nothing lowers any more is at rest too.
         self._settled[:] = found.settled | (found.iterations < options.max_iterations)
         if not whole:
-            self._values[-1] = self._values[0]
+            # As often turned as it has been on the way.
+            turned = energy.weight * (self._values[-1] - self._values[0])
+            self._values[-1] = self._values[0] + (turned - energy.unturned(turned)) / energy.weight
         self._iterations[:] = found.iterations
         yield 0.99
 

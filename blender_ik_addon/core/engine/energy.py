@@ -142,6 +142,9 @@ class Energy:
         prefers = ~np.isnan(system.preferred) & posture
         self.preferred: FloatArray = np.where(prefers, system.preferred, values) * self.weight
         """p in scaled channels, (N, nv)."""
+        free = system.rotates & np.isneginf(system.lower) & np.isposinf(system.upper)
+        self.turn: FloatArray = np.where(free, 2.0 * np.pi, np.inf) * self.weight
+        """A whole turn of angles without limits, which are alike for the posture; else infinite, (nv,)."""
         self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
         """Of the posture term for each channel, (nv,) [1]."""
         self.lower, self.upper = system.lower, system.upper
@@ -164,6 +167,12 @@ class Energy:
         some.lower, some.upper = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
         return some
 
+    def preferring(self, values: FloatArray) -> Energy:
+        """The same with other preferred poses, (N, nv) [m, rad]."""
+        some = alike(self)
+        some.preferred = values * self.weight
+        return some
+
     def with_posture(self, part: float) -> Energy:
         """The same with a posture that counts by as much of the last level's strength [1]."""
         some = alike(self)
@@ -176,10 +185,10 @@ class Energy:
         some.strengths = np.minimum(strengths.of(self.levels), self.strengths)
         return some
 
-    def strengthened(self, levels: BoolArray) -> Energy:
-        """The same with full strength for some levels, (N, K), and as it is for the others."""
+    def with_factors(self, factors: FloatArray, most: FloatArray) -> Energy:
+        """The same with levels that pull harder by factors (N, K), with no more than `most`, (N, K)."""
         some = alike(self)
-        some.strengths = np.where(levels, Strengths().of(self.levels), self.strengths)
+        some.strengths = np.minimum(self.strengths * factors, most)
         return some
 
     def at(self, values: FloatArray) -> State:
@@ -231,15 +240,21 @@ class Energy:
 
     def posture(self, away: FloatArray) -> FloatArray:
         """Posture term ½ |u − p|² of each frame for u − p (N, nv), (N,) [1]."""
-        return 0.5 * np.einsum("nv,v,nv->n", away, self.stiffness, away)
+        nearest = self.unturned(away)
+        return 0.5 * np.einsum("nv,v,nv->n", nearest, self.stiffness, nearest)
+
+    def unturned(self, away: FloatArray) -> FloatArray:
+        """u − p (N, nv) without whole turns."""
+        with np.errstate(invalid="ignore"):
+            return away - np.where(np.isfinite(self.turn), self.turn * np.round(away / self.turn), 0.0)
 
     def model(self, state: State, beside: FloatArray | None = None) -> Model:
         """The energy about a state; `beside` is a gradient (N, nv) that other terms add to it."""
         jacobian = self.system.stacked_jacobian(state.posed) * (self.row_scale[:, None] / self.weight)
         z, r = state.norms[:, self.level_of_row], state.residual
         row_weights = self.strengths[:, self.level_of_row] / z
-        gradient = self.stiffness * state.away + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
-        towards = state.away
+        towards = self.unturned(state.away)
+        gradient = self.stiffness * towards + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
         if beside is not None:
             gradient += beside
             towards = towards + beside / self.stiffness

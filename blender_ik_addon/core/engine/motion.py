@@ -6,13 +6,16 @@ The terms follow from the times of the frames, so every 8th frame is a problem o
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
 so on to all frames, where a few iterations are left.
 
-Frames far apart are tied more closely than the smoothness says, by at least twice their interval: each alone
-would find a local minimum of its own, and the motion would have to jump from one to the next.
+**Strengths.** The terms over time decide how far a motion jumps to miss less: with the strengths of a single
+pose it would jump for the last hundredth of a millimetre, where a limb gets straight or turns about. So a
+level pulls with less. But terms over time also resist what the targets themselves do, by a force that is
+known: T x for targets on the way x. A level that its frame alone can meet pulls with a multiple of that force
+more, and is met, as fast as its targets may move; one that it cannot meet does not jump.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -27,12 +30,16 @@ SPACINGS: Final = (8, 4, 2)
 TIED: Final = 2.0
 """Least smoothness of frames that are not all, in their intervals [1]."""
 IN_MOTION: Final = Strengths(50.0, 5.0)
-"""Strengths of the levels of a motion. They are weaker than those of a pose: a level that cannot be met
-misses by a little more where the motion would jump otherwise."""
+"""Strengths of the levels of a motion."""
+LEVER: Final = 100.0
+"""Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
+targets by short levers, by the square of 0.1 reach."""
 NEARLY: Final = 1e-4
 """Residual of a level [1], in reaches or rad, that is as good as nothing."""
-BESIDE: Final = 0.3
-"""Largest change of a channel [rad] to a pose that is next to another one."""
+LOST: Final = 0.05
+"""Residual of a level [1] that can be met from which the motion looks for another way."""
+SOON: Final = 15
+"""Iterations in which a frame that can meet a level does so from next to where that is."""
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which frames far apart are at rest."""
 
@@ -59,31 +66,49 @@ def minimise_motion(
         max_angle: Largest change of an angle in an iteration [rad].
     """
     steps = _Steps(max_iterations, max_angle)
-    energy = energy.with_strengths(IN_MOTION)
     coupling = Coupling.of(times, smoothness)
-    found = steps.lowered(
-        energy, _far_apart_first(energy, values, times, smoothness, steps), coupling, step_tolerance
-    )
-    met = _can_be_met(energy, found.values, steps)
-    if not met.all():
-        # A body that turns fast is lost between frames far apart: followed frame by frame it is not.
-        followed = steps.lowered(energy, _followed(energy, values, steps), coupling, step_tolerance)
-        if followed.energies[0] < found.energies[0]:
-            found, met = followed, _can_be_met(energy, followed.values, steps)
-    return steps.lowered(energy.strengthened(met), found.values, coupling, step_tolerance)
+    weak = energy.with_strengths(IN_MOTION)
+    start = _far_apart_first(weak, values, times, smoothness, steps)
+    found = steps.lowered(weak, start, coupling, step_tolerance)
+    met = _can_be_met(energy, found.values, steps, step_tolerance)
+    factor = 1.0 + LEVER / IN_MOTION.last * _asked(energy, found.values, coupling)
+    stronger = weak.with_factors(np.where(met, factor[:, None], 1.0), energy.strengths)
+    found = steps.lowered(stronger, found.values, coupling, step_tolerance)
+    if (energy.at(found.values).norms[met] > LOST).any():
+        # Frames far apart lose a body that turns fast: followed frame by frame it is not lost.
+        for start in _followed(stronger, values, steps):
+            followed = steps.lowered(stronger, start, coupling, step_tolerance)
+            if followed.energies[0] < found.energies[0]:
+                found = followed
+    return found
 
 
-def _can_be_met(energy: Energy, values: FloatArray, steps: _Steps) -> BoolArray:
-    """Which levels each frame of a motion (F, nv) meets next to where it is, were it alone, (F, K)."""
+def _can_be_met(energy: Energy, values: FloatArray, steps: _Steps, tolerance: float) -> BoolArray:
+    """Which levels each frame of a motion (F, nv) meets with all before them, if it were alone, (F, K)."""
     state = energy.at(values)
     met = state.norms <= NEARLY
     frames = np.flatnonzero(~met.all(axis=1))
     if len(frames):
-        alone = energy.strengthened(np.ones_like(met)).select(frames)
-        found = steps.lowered(alone, state.values[frames], None, ROUGH)
-        turned = np.abs((found.values - state.values[frames]) * energy.weight).max(axis=1)
-        met[frames] |= (alone.at(found.values).norms <= NEARLY) & (turned <= BESIDE)[:, None]
-    return met
+        # The nearest pose that meets them, not the one that is preferred.
+        alone = energy.select(frames).preferring(state.values[frames])
+        found = replace(steps, max_iterations=SOON).lowered(alone, state.values[frames], None, tolerance)
+        met[frames] |= alone.at(found.values).norms <= NEARLY
+    return np.logical_and.accumulate(met, axis=1)
+
+
+def _asked(energy: Energy, values: FloatArray, coupling: Coupling) -> FloatArray:
+    """T x: the force that terms over time oppose to what targets do to bodies (F, nv) that stand still, (F,)."""
+    force = coupling.diagonal[:, None] * _residual(energy, values, 0)
+    for number, band in enumerate((coupling.first, coupling.second), start=1):
+        force[:-number] += band[:, None] * _residual(energy, values, number)[:-number]
+        force[number:] += band[:, None] * _residual(energy, values, -number)[number:]
+    return np.asarray(np.linalg.norm(force, axis=1) / coupling.shares, dtype=np.float64)
+
+
+def _residual(energy: Energy, values: FloatArray, later: int) -> FloatArray:
+    """Residual of bodies (F, nv) for the targets of so many frames later, (F, m)."""
+    frames = np.clip(np.arange(len(values)) + later, 0, len(values) - 1)
+    return energy.select(frames).at(values).residual
 
 
 @dataclass(frozen=True)
@@ -134,13 +159,15 @@ def _far_apart_first(
 
 
 def _followed(energy: Energy, values: FloatArray, steps: _Steps) -> FloatArray:
-    """Values (F, nv) of each frame alone, from the frame before it."""
-    result = np.array(values)
-    for frame in range(len(values)):
-        start = result[max(frame - 1, 0)][None]
-        alone = energy.select(np.array([frame]))
-        result[frame] = steps.lowered(alone, start, None, ROUGH, far=frame == 0).values[0]
-    return result
+    """Values (2, F, nv) of frames alone, each from the one before it and each from the one after it."""
+    frames = len(values)
+    forth, back = np.array(values), np.array(values)
+    for number in range(frames):
+        pair = np.array([number, frames - 1 - number])
+        start = np.stack([forth[max(number - 1, 0)], back[min(frames - number, frames - 1)]])
+        found = steps.lowered(energy.select(pair), start, None, ROUGH, far=number == 0).values
+        forth[number], back[frames - 1 - number] = found
+    return np.stack([forth, back])
 
 
 def _interpolated(known: FloatArray, values: FloatArray, wanted: FloatArray) -> FloatArray:
