@@ -31,6 +31,7 @@ from .posed import PosedMechanism
 from .skeleton import CHANNELS
 from .system import System
 from .tasks import JointTask, Task
+from .threads import one_thread
 
 CONVERGED: Final = 1e-5
 """How exactly the pose is known [rad]: heavy tasks that are met but for this still pull at light ones."""
@@ -158,6 +159,7 @@ _UNNAMED: Final = {
 """What is said where nothing is named that keeps a task from its target."""
 
 
+@one_thread
 def explain(
     system: System,
     posed: PosedMechanism,

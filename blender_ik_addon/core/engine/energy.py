@@ -244,7 +244,7 @@ class Energy:
         return 0.5 * np.einsum("nv,v,nv->n", nearest, self.stiffness, nearest)
 
     def unturned(self, away: FloatArray) -> FloatArray:
-        """u − p (N, nv) without whole turns."""
+        """Differences u − p (N, nv) without whole turns."""
         with np.errstate(invalid="ignore"):
             return away - np.where(np.isfinite(self.turn), self.turn * np.round(away / self.turn), 0.0)
 

@@ -97,7 +97,7 @@ def _can_be_met(energy: Energy, values: FloatArray, steps: _Steps, tolerance: fl
 
 
 def _asked(energy: Energy, values: FloatArray, coupling: Coupling) -> FloatArray:
-    """T x: the force that terms over time oppose to what targets do to bodies (F, nv) that stand still, (F,)."""
+    """T x, the force that terms over time oppose to targets that leave bodies (F, nv) behind, (F,)."""
     force = coupling.diagonal[:, None] * _residual(energy, values, 0)
     for number, band in enumerate((coupling.first, coupling.second), start=1):
         force[:-number] += band[:, None] * _residual(energy, values, number)[:-number]
