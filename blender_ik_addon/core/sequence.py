@@ -19,7 +19,7 @@ import numpy as np
 
 from .arrays import FloatArray, IntArray
 from .engine.energy import Energy
-from .engine.motion import minimise_motion
+from .engine.motion import Motion
 from .engine.pops import Pop, pops_of
 from .engine.restarts import best_minimum
 from .errors import IKError
@@ -169,7 +169,7 @@ class SequenceJob:
                 yield from self._choose()
                 begun = 0.5
             if self._motion and frames > 1 and self._options.smoothness > 0.0:
-                yield from self._as_motion()
+                yield from self._as_motion(begun)
             else:
                 for begin in range(0, frames, AT_ONCE):
                     self._each(np.arange(begin, min(begin + AT_ONCE, frames)))
@@ -209,7 +209,7 @@ class SequenceJob:
             yield 0.5 * (frame + 1) / len(self._values)
         self._system = self._system.taking(np.concatenate(taken))
 
-    def _as_motion(self) -> Iterator[float]:
+    def _as_motion(self, begun: float) -> Iterator[float]:
         """Lower the energy of the whole motion."""
         options = self._options
         energy = Energy(self._system, self._start, posture=options.preferred_pose, merged=options.merged)
@@ -224,24 +224,26 @@ class SequenceJob:
         if whole:
             index, rounds = frames, np.zeros_like(frames)
         period = self._times[-1] - self._times[0]
-        found = minimise_motion(
+        motion = Motion(
             energy if whole else energy.select(index),
             energy.unwound(self._start)[index],
             self._times[index] + rounds * period,
             options.smoothness,
+            step_tolerance=options.step_tolerance,
             max_iterations=options.max_iterations,
             max_angle=options.max_angle,
         )
-        own = np.flatnonzero(frames == 0)[0] + np.arange(len(self._values))
-        self._values = found.values[own]
-        # A motion that nothing lowers any more is at rest too.
-        self._settled[:] = found.settled | (found.iterations < options.max_iterations)
+        first, count = int(np.flatnonzero(frames == 0)[0]), len(self._values)
+        own = slice(first, first + count)
+        for part in motion.run():
+            self._values, self._settled = motion.values[own], motion.settled[own]
+            self._iterations = motion.iterations[own]
+            self._finished = min(max(motion.finished - first, 0), count)
+            yield begun + (1.0 - begun) * part
         if not whole:
             # As often turned as it has been on the way.
             turned = energy.weight * (self._values[-1] - self._values[0])
             self._values[-1] = self._values[0] + (turned - energy.unturned(turned)) / energy.weight
-        self._iterations[:] = found.iterations
-        yield 0.99
 
     def _closes(self, preferred: FloatArray) -> bool:
         """Whether the last frame is the first, in targets and preferred pose (F, nv)."""

@@ -161,6 +161,13 @@ class Energy:
             some.lower, some.upper = self.lower[frames], self.upper[frames]
         return some
 
+    def with_targets_of(self, frames: IntArray) -> Energy:
+        """The same as `select`, with the alternatives that are taken here."""
+        some = self.select(frames)
+        if some.system.alternatives:
+            some.system = some.system.taking(self.system.taken)
+        return some
+
     def within(self, lower: FloatArray, upper: FloatArray) -> Energy:
         """The same inside a further box, (N, nv) each."""
         some = alike(self)
