@@ -37,7 +37,7 @@ LEVER: Final = 100.0
 targets by short levers, by the square of 0.1 reach."""
 NEARLY: Final = 1e-4
 """Residual of a level [1], in reaches or rad, that is as good as nothing."""
-WINDOW: Final = 128
+WINDOW: Final = 96
 """Least frames that a window of a long motion adds."""
 OVERLAP: Final = 6.0
 """Time in smoothnesses [1] in which a motion forgets a change: of 1 rad less than 0.2° is left."""
