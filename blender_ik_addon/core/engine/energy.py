@@ -176,6 +176,12 @@ class Energy:
         some.strengths = np.minimum(strengths.of(self.levels), self.strengths)
         return some
 
+    def pulling(self, strengths: FloatArray) -> Energy:
+        """The same with given strengths of the levels, (N, K)."""
+        some = alike(self)
+        some.strengths = strengths
+        return some
+
     def strengthened(self, levels: BoolArray) -> Energy:
         """The same with full strength for some levels, (N, K), and as it is for the others."""
         some = alike(self)
