@@ -150,7 +150,7 @@ class _Run:
         self.stage: IntArray = np.where(far, 0, len(SOFTER))
         """Which of `SOFTER` are the strengths of each group, (G,); the full ones come after them."""
         self.energy = self._at_stage()
-        self.damping = np.full(count, DAMPING[0])
+        self.damping: FloatArray = np.full(count, DAMPING[0])
         self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
         """Channels that the last step has left on a limit, (N, nv)."""
 

@@ -121,7 +121,10 @@ def _finished(
     if found.cancelled or not len(frames):
         return found
     before = len(found.history) - 1
-    later = None if callback is None else lambda number, values: callback(before + number, values)
+
+    def later(number: int, values: FloatArray) -> bool:
+        return callback is not None and callback(before + number, values)
+
     start = found.values[frames]
     more = _minimum(energy.select(frames), start, options, max_iterations, later, far=False)
     return _replaced(energy, found, frames, more, np.arange(len(frames)), more.history[1:])
