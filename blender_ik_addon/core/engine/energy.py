@@ -17,8 +17,10 @@ less than σ_k is met, one that cannot pulls with σ_k and no more. Strengths σ
     (J Jᵀ + D) y = r − J (u − p),      D_k = ‖r_k‖/σ_k,
 
 which gives Lagrange's multipliers where targets can be met and σ_k r_k/|r_k| at the minimum where they
-cannot. So the second derivatives have the right forces in both cases, and no state is carried from step to
-step [ChanGolubMulet1999 derive the same Hessian with y as a variable of its own]:
+cannot. Where |y_k| exceeds σ_k the level will give way: ‖r_k‖ in D and z_k in H's first term are then raised
+by |y_k|/σ_k until it does not, so that a level that is met at the start does not hold the pose where it is.
+So the second derivatives have the right forces in both cases, and no state is carried from step to step
+[ChanGolubMulet1999 derive the same Hessian with y as a variable of its own]:
 
     H = 1 + Σ_k σ_k/z_k Jᵀ (1 − sym(y rᵀ)/(σ_k z_k)) J + Σ_k y_k ∂²r_k/∂u∂u,      z_k = √(|r_k|² + δ²).
 """
@@ -43,6 +45,9 @@ ROUNDING_OFF: Final = 1e-6
 """δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
+
+OVERSTRAINED: Final = 2.0
+"""Force by strength from which a level is seen to give way further than it was thought to [1]."""
 
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none: a step that stops on it ends so far away by rounding."""
@@ -93,7 +98,7 @@ class Model:
     curvature: FloatArray
     """Σ_k y_k ∂²r_k/∂u∂u, the part of it by which residuals bend, (N, nv, nv)."""
     row_weights: FloatArray
-    """σ_k/z_k of each row, (N, m)."""
+    """σ_k/z_k of each row, z_k with what the level gives way to, (N, m)."""
     forces: FloatArray
     """|y_k|, (N, K)."""
 
@@ -192,10 +197,10 @@ class Energy:
         some.strengths = np.minimum(strengths.of(self.levels), self.strengths)
         return some
 
-    def with_factors(self, factors: FloatArray, most: FloatArray) -> Energy:
-        """The same with levels that pull harder by factors (N, K), with no more than `most`, (N, K)."""
+    def pulling(self, strengths: FloatArray) -> Energy:
+        """The same with given strengths of the levels, (N, K)."""
         some = alike(self)
-        some.strengths = np.minimum(self.strengths * factors, most)
+        some.strengths = strengths
         return some
 
     def at(self, values: FloatArray) -> State:
@@ -266,14 +271,14 @@ class Energy:
             gradient += beside
             towards = towards + beside / self.stiffness
         resting = self._pressed(state.values, gradient)
-        forces, sizes = self._forces(jacobian, state.residual, towards, row_weights, resting)
+        forces, sizes, given = self._forces(jacobian, state, towards, resting)
+        row_weights = (self.strengths / given)[:, self.level_of_row]
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
         for level, rows in enumerate(self._levels):
             by_force = (forces[:, None, rows] @ jacobian[:, rows])[:, 0]
-            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / state.norms[:, level] ** 2)[
-                :, None
-            ]
+            squares = state.norms[:, level] * given[:, level]
+            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / squares)[:, None]
             product = by_force[:, :, None] * by_residual[:, None, :]
             hessian -= product
             hessian -= product.swapaxes(1, 2)
@@ -288,20 +293,21 @@ class Energy:
         return ((values <= self.lower) & (gradient > 0.0)) | ((values >= self.upper) & (gradient < 0.0))
 
     def _forces(
-        self,
-        jacobian: FloatArray,
-        residual: FloatArray,
-        towards: FloatArray,
-        row_weights: FloatArray,
-        resting: BoolArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Multipliers y of the rows, (N, m), and their length by level, (N, K)."""
+        self, jacobian: FloatArray, state: State, towards: FloatArray, resting: BoolArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Multipliers y of the rows, (N, m), and by level their length and the norm z there, (N, K)."""
         moving = jacobian * ~resting[:, None, :]
         gram = (moving / self.stiffness) @ moving.swapaxes(1, 2)
-        diagonal = np.einsum("nmm->nm", gram)
-        diagonal += 1.0 / row_weights
-        wanted = residual - (moving @ towards[..., None])[..., 0]
-        forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
-        sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
-        forces *= np.minimum(1.0, self.strengths / np.maximum(sizes, self.strengths))[:, self.level_of_row]
-        return forces, np.minimum(sizes, self.strengths)
+        wanted = state.residual - (moving @ towards[..., None])[..., 0]
+        own = np.einsum("nmm->nm", gram).copy()
+        given = state.norms
+        while True:
+            np.einsum("nmm->nm", gram)[...] = own + (given / self.strengths)[:, self.level_of_row]
+            forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
+            sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
+            over = np.maximum(1.0, sizes / self.strengths)
+            given = given * over
+            if not (over > OVERSTRAINED).any():
+                break
+        forces /= over[:, self.level_of_row]
+        return forces, np.minimum(sizes, self.strengths), given

@@ -158,7 +158,8 @@ class Motion:
         found = self._lowered(weak, self.values[part], coupling, ROUGH)
         met = self._can_be_met(energy, found.values)
         factor = 1.0 + LEVER / IN_MOTION.last * _asked(energy, found.values, coupling)
-        stronger = weak.with_factors(np.where(met, factor[:, None], 1.0), energy.strengths)
+        wanted = weak.strengths * np.where(met, factor[:, None], 1.0)
+        stronger = weak.pulling(np.minimum(wanted, energy.strengths))
         found = self._lowered(stronger, found.values, coupling, tolerance)
         if (energy.at(found.values).norms[met] > LOST).any():
             # Frames far apart lose a body that turns fast: followed frame by frame it is not lost.
