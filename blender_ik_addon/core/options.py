@@ -67,7 +67,7 @@ class SolverOptions:
     damping: float = 0.1
     """λ at a residual of the reach [1], above 0; smaller residuals are damped less [Sugihara2011]."""
     constant_damping: bool = False
-    """Whether λ is the same for every residual [Buss2009 §5]: steadier, and slow where little is missed."""
+    """Whether λ is the same for every residual [Buss2009 §5]: steadier, and slower."""
     preferred_pose: bool = True
     """Whether what the tasks leave free goes to the preferred pose."""
     null_space_gain: float = 1.0
