@@ -11,7 +11,7 @@ acceptance), `bounded_bfgs` and `nonlinear` (the method NONLINEAR). The solver r
 `NonlinearProgram`; formulas are exported for experiments.
 """
 
-from .bounded_bfgs import BoundedDescent, Minimum, minimize_bounded
+from .bounded_bfgs import Minimum, minimize_bounded
 from .inverses import (
     RANK_TOLERANCE,
     damped_inverse,
@@ -22,9 +22,9 @@ from .inverses import (
     two_effector_inverse,
     weighted_inverse,
 )
-from .loop import Iteration, StepRuleLoop
+from .loop import StepRuleLoop
 from .nonlinear import NonlinearProgram, penalized_error
-from .stacked import Evaluation, StackedProblem
+from .stacked import StackedProblem
 from .step_problem import basic_elements
 from .step_rules import (
     GAMMA_MAX,
@@ -48,9 +48,6 @@ from .step_rules import (
 __all__ = [
     "GAMMA_MAX",
     "RANK_TOLERANCE",
-    "BoundedDescent",
-    "Evaluation",
-    "Iteration",
     "Minimum",
     "NonlinearProgram",
     "SpringInverse",

@@ -126,23 +126,26 @@ class StepRuleLoop(Iteration):
         counts = system.row_counts
         self._starts = np.cumsum([0, *counts])[:-1]
         self._effector_rows = _effector_rows(counts)
-        self.clamp_distances = self._first_distances()
+        self._least_distances = self._least_clamp_distances()
         """Dmax of each task in scaled units, (T,); None without a clamp."""
+        self.clamp_distances = self._least_distances
+        """To what the error of each task is shortened in the next step, (T,); None for not at all."""
+        if self._least_distances is not None and options.clamp_after_jump:
+            self.clamp_distances = np.full(len(counts), np.inf)
 
     @property
     def most_iterations(self) -> int:
         """As many as the options say."""
         return self.options.max_iterations
 
-    def _first_distances(self) -> FloatArray | None:
+    def _least_clamp_distances(self) -> FloatArray | None:
         distance, stacked = self.options.clamp_distance, self.stacked
         if distance is None or not len(self.at.residual):
             return None
         angular = np.concatenate(stacked.system.angular_rows)
         # A task without rows has nothing to be clamped.
         first = np.minimum(self._starts, len(angular) - 1)
-        self._dmax = np.where(angular[first], np.inf, distance * stacked.row_scale[first])
-        return np.full(len(first), np.inf) if self.options.clamp_after_jump else self._dmax
+        return np.where(angular[first], np.inf, distance * stacked.row_scale[first])
 
     def _clamped(self, error: FloatArray) -> FloatArray:
         """The error (m,) with each task's part within its distance."""
@@ -208,10 +211,10 @@ class StepRuleLoop(Iteration):
 
     def _clamp_after(self, trial: Evaluation, better: bool) -> None:
         """After a jump: next time what this step has brought nearer, and Dmax."""
-        if self.clamp_distances is None or not self.options.clamp_after_jump:
+        if self._least_distances is None or not self.options.clamp_after_jump:
             return
         before, after = (np.sqrt(np.add.reduceat(at.residual**2, self._starts)) for at in (self.at, trial))
-        self.clamp_distances = self._dmax + (np.maximum(before - after, 0.0) if better else 0.0)
+        self.clamp_distances = self._least_distances + (np.maximum(before - after, 0.0) if better else 0.0)
 
     def _step(self) -> FloatArray:
         """The step of the rule inside the limits and the radius, (nv,)."""
