@@ -115,7 +115,7 @@ class StepRuleLoop(Iteration):
         """Largest change in the next step [rad]."""
         self._gain = options.null_space_gain
         self._straightens = False
-        """Whether the next step only straightens what the null space has bent."""
+        """Whether the next step only straightens what motions of the null space have bent."""
         self._plain = False
         """Whether steps are without clamp distance and alternate Jacobian."""
         if not self.prefers:
@@ -192,7 +192,7 @@ class StepRuleLoop(Iteration):
     def _adapt_gain(self, trial: Evaluation, better: bool) -> None:
         """Go less far in the null space where the error rises by more than the posture residual falls.
 
-        The next step then only straightens what this one has bent, as does that after one that was refused.
+        The next steps then only straighten what this one has bent, as do those after one that was refused.
         """
         rise = trial.error - self.at.error
         overshoots = better and rise > self.margin and rise > self.at.strain - trial.strain
@@ -200,8 +200,11 @@ class StepRuleLoop(Iteration):
             factor = GAIN_FACTORS[1] if overshoots else 1.0 if self._straightens else GAIN_FACTORS[0]
             self._gain = min(self._gain * factor, self.options.null_space_gain)
         refused = not better and self.at.error > self.margin and not self._straightens
+        bent = better and self._straightens and trial.error > max(self.margin, self._least)
         # Springs settle by Newton's step, which overshoots by little.
-        self._straightens = self.prefers and self.options.method != "SPRINGS" and (overshoots or refused)
+        self._straightens = (
+            self.prefers and self.options.method != "SPRINGS" and (overshoots or refused or bent)
+        )
 
     def conclude(self) -> None:
         """Where the last steps went for the preferred pose and bent the error, take the pose before them."""
