@@ -120,11 +120,6 @@ class SolverOptions:
         return setting not in USED_BY or self.method in USED_BY[setting]
 
     @property
-    def merged(self) -> bool:
-        """Whether all targets count as one level, by their weights alone."""
-        return self.differential
-
-    @property
     def differential(self) -> bool:
         """Whether the method is one of the papers' (`methods`): step by step from the pose it is given.
 

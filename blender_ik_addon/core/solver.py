@@ -103,7 +103,7 @@ def _by_energy(
     far: bool,
 ) -> Solution:
     """The pose with the lowest energy that is found from a start (1, nv) and from others."""
-    energy = Energy(system, start, posture=options.preferred_pose, merged=options.merged)
+    energy = Energy(system, start, posture=options.preferred_pose)
     found = best_minimum(
         energy,
         energy.unwound(start),
@@ -157,7 +157,7 @@ def _solution(
     reached = errors <= tolerances(system, options)
     explanations: Sequence[Explanation | None] = [None] * len(errors)
     if not reached.all():
-        explanations = explain(system, posed, reached[None], merged=options.merged)[0]
+        explanations = explain(system, posed, reached[None], merged=options.differential)[0]
     taken = [system.taken_label(number) for number in range(len(errors))]
     tasks = tuple(
         map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), explanations, taken)
