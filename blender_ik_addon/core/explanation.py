@@ -166,7 +166,6 @@ def explain(
     reached: BoolArray,
     *,
     merged: bool = False,
-    clamp_distance: float | None = None,
 ) -> list[tuple[Explanation | None, ...]]:
     """Say why tasks were missed; where none was this costs nothing.
 
@@ -175,7 +174,6 @@ def explain(
         posed: Its mechanism at the answer, `system.place(values)` with values (F, nv).
         reached: Which of `system.tasks` count as met, (F, T).
         merged: Whether the method takes all levels as one.
-        clamp_distance: Dmax, to which the method shortened residuals of places [m]; None for not at all.
 
     Returns:
         For each frame one for each of `system.tasks`, None for those that are reached.
@@ -192,7 +190,7 @@ def explain(
         ]
         errors = system.errors(posed)
         for frame in np.flatnonzero(~np.logical_and.reduce(reached, axis=1)).tolist():
-            pulls = [Pull(stack, frame, clamp_distance) for stack in stacks]
+            pulls = [Pull(stack, frame) for stack in stacks]
             missed_here = {
                 number: float(errors[frame, number]) for number in missed if not reached[frame, number]
             }

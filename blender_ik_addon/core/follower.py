@@ -72,7 +72,7 @@ class Follower:
         Args:
             problem: Skeleton and tasks, with targets of one frame.
             pose: Where to start, without leading axes; fixed channels and scale are taken from it.
-            options: Settings of a method that lowers the energy.
+            options: Settings of the method PRIORITY.
 
         Raises:
             IKError: The problem, pose and options do not fit together.
@@ -82,7 +82,7 @@ class Follower:
         if problem.frames not in (None, 1):
             raise IKError(f"a follower takes one frame at a time; the targets have {problem.frames}")
         if options.differential:
-            raise IKError(f"a follower needs the method PRIORITY or DLS, got {options.method}")
+            raise IKError(f"a follower needs the method PRIORITY, got {options.method}")
         self._options = options
         self._system = assemble(problem, pose.as_batch())
         if self._system.alternatives:
@@ -241,8 +241,8 @@ class Follower:
         """Of the pose, also with every channel preferring given values, (1, nv)."""
         options = self._options
         if preferred is not None:
-            return Energy(self._system, preferred, posture=False, merged=options.merged)
-        return Energy(self._system, self._values, posture=options.preferred_pose, merged=options.merged)
+            return Energy(self._system, preferred, posture=False)
+        return Energy(self._system, self._values, posture=options.preferred_pose)
 
     def _within(self, energy: Energy, turn: float, centre: FloatArray) -> Energy:
         """The energy inside a box about values (1, nv), [rad] to either side."""
@@ -275,7 +275,7 @@ class Follower:
         posed = system.place(self._values)
         errors = system.errors(posed)[0]
         reached = errors <= self._tolerance
-        why = explain(system, posed, reached[None], merged=self._options.merged)[0]
+        why = explain(system, posed, reached[None])[0]
         return tuple(map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why))
 
 

@@ -212,7 +212,7 @@ class SequenceJob:
     def _as_motion(self, begun: float) -> Iterator[float]:
         """Lower the energy of the whole motion."""
         options = self._options
-        energy = Energy(self._system, self._start, posture=options.preferred_pose, merged=options.merged)
+        energy = Energy(self._system, self._start, posture=options.preferred_pose)
         frames = np.arange(len(self._values))
         if self._closes(energy.preferred):
             # A loop: as many frames of the neighbouring rounds as know of the ends.
@@ -269,7 +269,7 @@ class SequenceJob:
         options = self._options
         system = self._system.select(frames)
         start = self._start[frames]
-        energy = Energy(system, start, posture=options.preferred_pose, merged=options.merged)
+        energy = Energy(system, start, posture=options.preferred_pose)
         found = best_minimum(
             energy,
             energy.unwound(start),
@@ -293,7 +293,7 @@ class SequenceJob:
         messages = [reached_message(len(system.labels))] * count
         missed = np.flatnonzero(~reached.all(axis=1))
         if len(missed):
-            reasons = explain(system, posed, reached, merged=options.merged)
+            reasons = explain(system, posed, reached, merged=options.differential)
             tied = self._motion and not options.differential and options.smoothness > 0.0 and frames > 1
             for frame in missed.tolist():
                 if tied and self._settled[frame]:

@@ -106,16 +106,13 @@ class Model:
 class Energy:
     """The energy of N frames, each on its own."""
 
-    def __init__(
-        self, system: System, values: FloatArray, *, posture: bool = True, merged: bool = False
-    ) -> None:
+    def __init__(self, system: System, values: FloatArray, *, posture: bool = True) -> None:
         """Prepare.
 
         Args:
             system: The tasks on given poses.
             values: Where the frames start, (N, nv) [m, rad]: preferred by channels that prefer nothing else.
             posture: Whether channels prefer what the skeleton says.
-            merged: Whether all levels count as one.
         """
         self.system = system
         length = system.problem.skeleton.reach
@@ -123,25 +120,21 @@ class Energy:
             system.rotates, 1.0, length
         )
         """W of the free channels, (nv,) [1/m, 1]."""
-        heaviest = system.heaviest_weights
-        if merged:
-            heaviest = [max(heaviest, default=1.0)] * len(heaviest)
         scales = [
-            np.where(angular, 1.0, 1.0 / length) / most
-            for angular, most in zip(system.angular_rows, heaviest, strict=True)
+            np.where(angular, 1.0, 1.0 / length) / heaviest
+            for angular, heaviest in zip(system.angular_rows, system.heaviest_weights, strict=True)
         ]
         self.row_scale: FloatArray = np.concatenate(scales) if scales else np.zeros(0)
         """By what the rows of the residual are multiplied, (m,)."""
         counts = [len(scale) for scale in scales]
         ends = np.cumsum(counts)
         self._slices = [slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True)]
-        """Rows of each level of the system."""
-        self._levels = [slice(0, int(ends[-1]))] if merged and counts else self._slices
-        self._starts = np.array([rows.start for rows in self._levels], dtype=np.int64)
-        self.levels = len(self._levels)
+        """Rows of each level."""
+        self._starts = np.array([rows.start for rows in self._slices], dtype=np.int64)
+        self.levels = len(self._slices)
         """K."""
         self.level_of_row: IntArray = np.repeat(
-            np.arange(self.levels), [rows.stop - rows.start for rows in self._levels]
+            np.arange(self.levels), [rows.stop - rows.start for rows in self._slices]
         )
         """Of each row of the residual, (m,)."""
         prefers = ~np.isnan(system.preferred) & posture
@@ -275,7 +268,7 @@ class Energy:
         row_weights = (self.strengths / given)[:, self.level_of_row]
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
-        for level, rows in enumerate(self._levels):
+        for level, rows in enumerate(self._slices):
             by_force = (forces[:, None, rows] @ jacobian[:, rows])[:, 0]
             squares = state.norms[:, level] * given[:, level]
             by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / squares)[:, None]
