@@ -125,22 +125,24 @@ class Motion:
         # All frames are solved twice.
         work, done = 2.0 + sum(1.0 / spacing for spacing in spacings), 0.0
         weight, times, weak = self._energy.weight, self._times, self._energy.with_strengths(IN_MOTION)
-        known, away = times, weak.at(self._start).away
+        known, away, begun = times, weak.at(self._start).away, False
         for spacing in spacings:
             index = np.unique(np.append(np.arange(0, frames, spacing), frames - 1))
             some, wanted = weak.select(index), times[index]
             values = (_interpolated(known, away, wanted) + some.preferred) / weight
             tied = max(self._smoothness, TIED * float(np.median(np.diff(wanted))))
+            starts = [values] if begun else [values, *self._followed(some, values)]
             for window in windows(wanted, tied):
-                part = window.frames
-                values[part] = self._lowered(
-                    _from(some, values, window),
-                    values[part],
-                    Coupling.of(wanted[part], tied),
-                    ROUGH,
-                    far=spacing == spacings[0],
-                ).values
+                part, tying = window.frames, Coupling.of(wanted[window.frames], tied)
+                energy = _from(some, values, window)
+                # From where the body is the minimum may be far away; what has followed its targets is near.
+                found = [
+                    self._lowered(energy, start[part], tying, ROUGH, far=not begun and start is values)
+                    for start in starts
+                ]
+                values[part] = min(found, key=lambda each: float(each.energies[0])).values
                 yield (done + window.kept / len(index) / spacing) / work
+            begun = True
             done += 1.0 / spacing
             known, away = wanted, values * weight - some.preferred
         self.values = (_interpolated(known, away, times) + self._energy.preferred) / weight
@@ -162,7 +164,7 @@ class Motion:
         stronger = weak.pulling(np.minimum(wanted, energy.strengths))
         found = self._lowered(stronger, found.values, coupling, tolerance)
         if (energy.at(found.values).norms[met] > LOST).any():
-            # Frames far apart lose a body that turns fast: followed frame by frame it is not lost.
+            # Frames far apart have lost a body that turns fast: followed frame by frame it is not lost.
             for start in self._followed(stronger, self._start[part]):
                 followed = self._lowered(stronger, start, coupling, tolerance)
                 if followed.energies[0] < found.energies[0]:
