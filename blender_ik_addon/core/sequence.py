@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray
 from .engine.energy import Energy
 from .engine.motion import Motion
 from .engine.pops import Pop, pops_of
@@ -135,7 +135,8 @@ class SequenceJob:
             motion: Whether the frames are those of a motion; otherwise each is solved from its own pose.
             times: Of the frames, rising, (F,) [s]; by default 24 to a second.
             own: The frames that are asked for, all by default. Those beside them say how the motion comes
-                and goes on; where the own ones are a loop, that is known already and they are left out.
+                and goes on; those of them that meet their targets already stay as they are. Where there are
+                none of these and the own ones are a loop, all is known and the others are left out.
 
         Raises:
             IKError: As `solve_sequence`.
@@ -219,7 +220,8 @@ class SequenceJob:
         energy = Energy(self._system, self._start, posture=options.preferred_pose)
         frames, times = np.arange(len(self._values)), self._times
         begin, end, more = self._own.start, self._own.stop - 1, 0
-        loop = self._closes(energy.preferred)
+        stays = self._solved_beside()
+        loop = not stays.any() and self._closes(energy.preferred)
         if loop:
             # As many frames of the neighbouring rounds as know of the ends.
             period = times[end] - times[begin]
@@ -227,9 +229,13 @@ class SequenceJob:
             rounds, frames = np.divmod(np.arange(-more, end - begin + 1 + more), end - begin)
             frames += begin
             times = times[frames] + rounds * period
+        start = energy.unwound(self._start)
+        if stays.any():
+            start = np.where(stays[:, None], self._start, start)
+            energy = energy.within(*(np.where(stays[:, None], start, bound) for bound in (-np.inf, np.inf)))
         motion = Motion(
             energy.select(frames) if loop else energy,
-            energy.unwound(self._start)[frames],
+            start[frames],
             times,
             options.smoothness,
             step_tolerance=options.step_tolerance,
@@ -248,6 +254,16 @@ class SequenceJob:
             # As often turned as it has been on the way.
             turned = energy.weight * (self._values[end] - self._values[begin])
             self._values[end] = self._values[begin] + (turned - energy.unturned(turned)) / energy.weight
+
+    def _solved_beside(self) -> BoolArray:
+        """The frames beside those that are asked for which meet their targets and limits: they stay, (F,)."""
+        beside = np.ones(len(self._values), dtype=np.bool_)
+        beside[self._own] = False
+        if beside.any():
+            start, system = self._start, self._system
+            beside &= ((start >= system.lower - SAME) & (start <= system.upper + SAME)).all(axis=1)
+            beside &= (system.errors(system.place(start)) <= tolerances(system, self._options)).all(axis=1)
+        return beside
 
     def _closes(self, preferred: FloatArray) -> bool:
         """Whether the last of the own frames is the first, in targets and preferred pose (F, nv)."""
