@@ -10,7 +10,9 @@ so on to all frames, where a few iterations are left.
 pose it would jump for the last hundredth of a millimetre, where a limb gets straight or turns about. So a
 level pulls with less. But terms over time also resist what the targets themselves do, by a force that is
 known: T x for targets on the way x. A level that its frame alone can meet pulls with a multiple of that force
-more, and is met, as fast as its targets may move; one that it cannot meet does not jump.
+more, and is met, as fast as its targets may move; one that it cannot meet does not jump. Where targets jump
+the force has no bound. There the terms are weakened until it is no more than a single pose is pulled with:
+frames beside a jump would else miss their targets to be nearer to it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from .coupling import Coupling
-from .energy import Energy, Strengths
+from .energy import LAST_STRENGTH, Energy, Strengths
 from .kernel import Minimum, minimise
 
 SPACINGS: Final = (8, 4, 2)
@@ -157,9 +159,9 @@ class Motion:
         coupling = Coupling.of(self._times[part], self._smoothness)
         found = self._lowered(weak, self.values[part], coupling, ROUGH)
         met = self._can_be_met(energy, found.values)
-        factor = 1.0 + LEVER / IN_MOTION.last * _asked(energy, found.values, coupling)
-        wanted = weak.strengths * np.where(met, factor[:, None], 1.0)
-        stronger = weak.pulling(np.minimum(wanted, energy.strengths))
+        coupling, asked = _asked(energy, found.values, met, coupling)
+        factor = 1.0 + LEVER / IN_MOTION.last * asked
+        stronger = weak.pulling(weak.strengths * np.where(met, factor[:, None], 1.0))
         found = self._lowered(stronger, found.values, coupling, tolerance)
         if (energy.at(found.values).norms[met] > LOST).any():
             # Frames far apart lose a body that turns fast: followed frame by frame it is not lost.
@@ -228,13 +230,26 @@ def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
     return some.within(*(np.where(stays, values[part], bound) for bound in (-np.inf, np.inf)))
 
 
-def _asked(energy: Energy, values: FloatArray, coupling: Coupling) -> FloatArray:
-    """T x, the force that terms over time oppose to targets that leave bodies (F, nv) behind, (F,)."""
-    force = coupling.diagonal[:, None] * _residual(energy, values, 0)
-    for number, band in enumerate((coupling.first, coupling.second), start=1):
-        force[:-number] += band[:, None] * _residual(energy, values, number)[:-number]
-        force[number:] += band[:, None] * _residual(energy, values, -number)[number:]
-    return np.asarray(np.linalg.norm(force, axis=1) / coupling.shares, dtype=np.float64)
+def _asked(
+    energy: Energy, values: FloatArray, met: BoolArray, coupling: Coupling
+) -> tuple[Coupling, FloatArray]:
+    """Terms over time that let targets jump which can be met (F, K), and T x for bodies (F, nv) there, (F,)."""
+    rows = met[:, energy.level_of_row]
+    both = rows[1:] & rows[:-1]
+    here = energy.at(values).residual
+    forth = np.where(both, (_residual(energy, values, 1) - here)[:-1], 0.0)
+    back = np.where(both, (_residual(energy, values, -1) - here)[1:], 0.0)
+    coupling = coupling.loosened(forth, back, LAST_STRENGTH / LEVER)
+    force = np.zeros_like(here)
+    step, change = coupling.speeds[:, None], coupling.accelerations[:, None]
+    rates = coupling.rates[:, None]
+    force[:-1] -= step * forth
+    force[1:] -= step * back
+    bent = change * (rates[1:] * forth[1:] + rates[:-1] * back[:-1])
+    force[:-2] += rates[:-1] * bent
+    force[1:-1] -= (rates[:-1] + rates[1:]) * bent
+    force[2:] += rates[1:] * bent
+    return coupling, np.asarray(np.linalg.norm(force, axis=1) / coupling.shares, dtype=np.float64)
 
 
 def _residual(energy: Energy, values: FloatArray, later: int) -> FloatArray:
