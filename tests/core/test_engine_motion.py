@@ -174,16 +174,13 @@ def test_a_recording_that_is_its_own_preferred_pose_stays_as_it_is() -> None:
 # Windows
 
 
-@given(
-    steps=st.lists(st.floats(0.001, 2.0), max_size=400),
-    repeats=st.integers(1, 6),
-    smoothness=st.floats(0.01, 2.0),
-)
+@given(frames=st.integers(1, 1200), seed=st.integers(0, 99), smoothness=st.floats(0.01, 2.0))
 def test_windows_cover_every_frame_once_and_overlap_by_the_time_they_promise(
-    steps: list[float], repeats: int, smoothness: float
+    frames: int, seed: int, smoothness: float
 ) -> None:
     """Whatever the times of the frames are: gaps, sub-frames, many frames or few."""
-    times = np.cumsum([0.0, *(steps * repeats)])
+    steps = np.random.default_rng(seed).lognormal(-3.0, 1.5, frames)
+    times = np.cumsum(steps)
     kept: list[int] = []
     for window in windows(times, smoothness):
         first = window.frames.start + window.fixed
@@ -324,11 +321,13 @@ def test_a_root_that_turns_three_times_round_is_followed(closed: bool) -> None:
     turns = np.array([rotation_about(up, angle) for angle in angles])
     skeleton = humanoid()
     rest = forward_kinematics(skeleton, Pose.rest(skeleton))
-    hand = rest.point("hand.L") - np.array([0.2, 0.2, 0.0])
+    # Round and round the hand stays where it is on the body; in a loop it goes up and down once.
+    height = 0.2 * np.sin(angles / 3.0) if closed else np.zeros(frames)
+    hand = rest.point("hand.L") - np.array([0.2, 0.2, 0.0]) + height[:, None] * up
     tasks = (
         MatchOrientation(joint="hips", target=turns),
         ReachPoint(joint="hips", target=rest.point("hips")),
-        ReachPoint(joint="hand.L", target=turns @ hand),
+        ReachPoint(joint="hand.L", target=(turns @ hand[..., None])[..., 0]),
     )
     solution = solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (frames,)))
     assert solution.reached and solution.pops == ()
@@ -336,7 +335,9 @@ def test_a_root_that_turns_three_times_round_is_followed(closed: bool) -> None:
     steps = np.diff(channels[:, 0, 3:], axis=0)
     np.testing.assert_allclose(np.linalg.norm(steps, axis=1), angles[1], rtol=0.02)
     assert np.abs(channels[-1, 0, 3:] - channels[0, 0, 3:]).max() == pytest.approx(angles[-1], abs=0.02)
-    # The body is the same all the way round: the arm does not know how far the root has turned.
-    assert np.abs(channels[10:-10, 1:, 3:] - channels[frames // 2, 1:, 3:]).max() < np.radians(0.5)
     if closed:
+        speeds = np.diff(channels[:, 1:], axis=0)[[0, -1]]
         assert np.abs(channels[-1, 1:] - channels[0, 1:]).max() < np.radians(0.01)
+        assert np.abs(speeds[0] - speeds[1]).max() < np.radians(0.1)
+    else:  # the arm does not know how far the root has turned
+        assert np.abs(channels[10:-10, 1:, 3:] - channels[frames // 2, 1:, 3:]).max() < np.radians(0.5)

@@ -17,16 +17,16 @@ frames beside a jump would else miss their targets to be nearer to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from .coupling import Coupling
 from .energy import LAST_STRENGTH, Energy, Strengths
-from .kernel import Minimum, minimise
+from .kernel import Minimum, minimising
 
 SPACINGS: Final = (8, 4, 2)
 """Every how many frames are solved, one after the other, before all are."""
@@ -49,13 +49,17 @@ SOON: Final = 15
 """Iterations in which a frame that can meet a level does so from next to where that is."""
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which frames far apart are at rest."""
+NEARER: Final = 0.05
+"""Part of what is left by which reported progress grows with a trial [1]: nobody knows how many come."""
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
 class Window:
     """Frames of a long motion that are solved together."""
 
-    frames: slice
+    frames: slice[int, int, None]
     """Which."""
     fixed: int
     """How many of the first are solved already."""
@@ -70,9 +74,11 @@ def windows(times: FloatArray, smoothness: float) -> Iterator[Window]:
         times: Of the frames, rising, (F,) [s].
         smoothness: τ [s], above 0.
     """
-    frames, begin, overlap = len(times), 0, OVERLAP * smoothness
+    frames, overlap = len(times), OVERLAP * smoothness
+    begin: int = 0
     while begin < frames:
-        kept = max(begin + WINDOW, int(np.searchsorted(times, times[begin] + 2.0 * overlap)))
+        later = times[begin] + 2.0 * overlap
+        kept = max(begin + WINDOW, int(np.searchsorted(times, later)))
         end = frames
         if kept < frames:
             end = int(np.searchsorted(times, times[kept - 1] + overlap, side="right"))
@@ -121,7 +127,7 @@ class Motion:
         """Of a frame's window, (F,)."""
 
     def run(self) -> Iterator[float]:
-        """Lower the energy; gives the part done in (0, 1] now and then."""
+        """Lower the energy; gives the part done in (0, 1] after each trial of a step."""
         frames = len(self._times)
         spacings = [spacing for spacing in SPACINGS if frames >= 2 * spacing]
         # All frames are solved twice.
@@ -134,39 +140,43 @@ class Motion:
             values = (_interpolated(known, away, wanted) + some.preferred) / weight
             tied = max(self._smoothness, TIED * float(np.median(np.diff(wanted))))
             for window in windows(wanted, tied):
-                part = window.frames
-                values[part] = self._lowered(
+                part, first = window.frames, window.frames.start + window.fixed
+                steps = self._lowered(
                     _from(some, values, window),
                     values[part],
                     Coupling.of(wanted[part], tied),
                     ROUGH,
                     far=spacing == spacings[0],
-                ).values
-                yield (done + window.kept / len(index) / spacing) / work
+                )
+                begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
+                found = yield from _progress(steps, float(begin), float(end))
+                values[part] = found.values
             done += 1.0 / spacing
             known, away = wanted, values * weight - some.preferred
         self.values = (_interpolated(known, away, times) + self._energy.preferred) / weight
         for window in windows(times, self._smoothness):
-            self._solve(window)
+            first = window.frames.start + window.fixed
+            begin, end = (done + 2.0 * np.array([first, window.kept]) / frames) / work
+            yield from _progress(self._solve(window), float(begin), float(end))
             self.finished = window.kept
-            yield (done + 2.0 * window.kept / frames) / work
+            yield float(end)
 
-    def _solve(self, window: Window) -> None:
+    def _solve(self, window: Window) -> Generator[None]:
         """Solve the frames of a window, where they are all."""
         part, tolerance = window.frames, self._tolerance
         energy = _from(self._energy, self.values, window)
         weak = energy.with_strengths(IN_MOTION)
         coupling = Coupling.of(self._times[part], self._smoothness)
-        found = self._lowered(weak, self.values[part], coupling, ROUGH)
-        met = self._can_be_met(energy, found.values)
+        found = yield from self._lowered(weak, self.values[part], coupling, ROUGH)
+        met = yield from self._can_be_met(energy, found.values)
         coupling, asked = _asked(energy, found.values, met, coupling)
         factor = 1.0 + LEVER / IN_MOTION.last * asked
         stronger = weak.pulling(weak.strengths * np.where(met, factor[:, None], 1.0))
-        found = self._lowered(stronger, found.values, coupling, tolerance)
+        found = yield from self._lowered(stronger, found.values, coupling, tolerance)
         if (energy.at(found.values).norms[met] > LOST).any():
             # Frames far apart lose a body that turns fast: followed frame by frame it is not lost.
-            for start in self._followed(stronger, self._start[part]):
-                followed = self._lowered(stronger, start, coupling, tolerance)
+            for start in (yield from self._followed(stronger, self._start[part])):
+                followed = yield from self._lowered(stronger, start, coupling, tolerance)
                 if followed.energies[0] < found.energies[0]:
                     found = followed
         self.values[part] = found.values
@@ -175,7 +185,7 @@ class Motion:
         # A motion that nothing lowers any more is at rest too.
         self.settled[new] = found.settled | (found.iterations < self._max_iterations)
 
-    def _can_be_met(self, energy: Energy, values: FloatArray) -> BoolArray:
+    def _can_be_met(self, energy: Energy, values: FloatArray) -> Generator[None, None, BoolArray]:
         """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K)."""
         state = energy.at(values)
         met = state.norms <= NEARLY
@@ -183,19 +193,19 @@ class Motion:
         if len(frames):
             # The nearest pose that meets them, not the one that is preferred.
             alone = energy.select(frames).preferring(state.values[frames])
-            found = self._lowered(alone, state.values[frames], None, self._tolerance, most=SOON)
+            found = yield from self._lowered(alone, state.values[frames], None, self._tolerance, most=SOON)
             met[frames] |= alone.at(found.values).norms <= NEARLY
         return np.logical_and.accumulate(met, axis=1)
 
-    def _followed(self, energy: Energy, values: FloatArray) -> FloatArray:
+    def _followed(self, energy: Energy, values: FloatArray) -> Generator[None, None, FloatArray]:
         """Values (2, F, nv) of frames alone, each from the one before it and each from the one after it."""
         frames = len(values)
         forth, back = np.array(values), np.array(values)
         for number in range(frames):
             pair = np.array([number, frames - 1 - number])
             start = np.stack([forth[max(number - 1, 0)], back[min(frames - number, frames - 1)]])
-            found = self._lowered(energy.select(pair), start, None, ROUGH, far=number == 0).values
-            forth[number], back[frames - 1 - number] = found
+            found = yield from self._lowered(energy.select(pair), start, None, ROUGH, far=number == 0)
+            forth[number], back[frames - 1 - number] = found.values
         return np.stack([forth, back])
 
     def _lowered(
@@ -207,9 +217,9 @@ class Motion:
         *,
         far: bool = False,
         most: int | None = None,
-    ) -> Minimum:
+    ) -> Generator[None, None, Minimum]:
         """The minimum from given values, of a motion or of frames alone."""
-        return minimise(
+        return minimising(
             energy,
             values,
             step_tolerance=tolerance,
@@ -218,6 +228,20 @@ class Motion:
             far=far,
             coupling=coupling,
         )
+
+
+def _progress(
+    steps: Generator[None, None, _Result], begin: float, end: float
+) -> Generator[float, None, _Result]:
+    """The same work, giving how far it may be on the way from one part done to another."""
+    part = begin
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+        part += NEARER * (end - part)
+        yield part
 
 
 def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
@@ -233,7 +257,7 @@ def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
 def _asked(
     energy: Energy, values: FloatArray, met: BoolArray, coupling: Coupling
 ) -> tuple[Coupling, FloatArray]:
-    """Terms over time that let targets jump which can be met (F, K), and T x for bodies (F, nv) there, (F,)."""
+    """Terms over time under which targets may jump, if met (F, K), and T x from bodies (F, nv), (F,)."""
     rows = met[:, energy.level_of_row]
     both = rows[1:] & rows[:-1]
     here = energy.at(values).residual
