@@ -75,6 +75,7 @@ def solve_sequence(
     options: SolverOptions | None = None,
     *,
     times: FloatArray | None = None,
+    cyclic: bool | None = None,
     progress: Callable[[float], bool | None] | None = None,
     **overrides: object,
 ) -> SequenceSolution:
@@ -85,13 +86,19 @@ def solve_sequence(
         poses: The channels each frame starts from, (F, n, 6), preferred by channels that prefer nothing else.
         options: Settings; the defaults when None.
         times: Of the frames, rising, (F,) [s]; by default 24 to a second.
+        cyclic: Whether the motion is a loop, whose last frame is the first one again, a period of
+            times[-1] − times[0] later: pose and speed are the same at both ends, and the last frame has the
+            targets of the first. None: whether targets and preferred poses of the two are the same. Frames
+            that no smoothness ties together are solved as they are.
         progress: Called now and then with the part done in (0, 1]; return True to stop.
         overrides: Fields of `SolverOptions` by name.
 
     Raises:
         IKError: The frames of targets and poses differ, or something does not fit.
     """
-    return _run(SequenceJob(problem, poses, with_overrides(options, overrides), times=times), progress)
+    return _run(
+        SequenceJob(problem, poses, with_overrides(options, overrides), times=times, cyclic=cyclic), progress
+    )
 
 
 def solve_each(
@@ -124,6 +131,7 @@ class SequenceJob:
         *,
         motion: bool = True,
         times: FloatArray | None = None,
+        cyclic: bool | None = None,
     ) -> None:
         """Prepare.
 
@@ -133,6 +141,7 @@ class SequenceJob:
             options: Settings.
             motion: Whether the frames are those of a motion; otherwise each is solved from its own pose.
             times: Of the frames, rising, (F,) [s]; by default 24 to a second.
+            cyclic: As for `solve_sequence`.
 
         Raises:
             IKError: As `solve_sequence`.
@@ -142,7 +151,9 @@ class SequenceJob:
         frames = poses.frames[0]
         if problem.frames not in (None, 1, frames):
             raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
-        self._poses, self._options, self._motion = poses, options, motion
+        if cyclic not in (None, True, False):
+            raise IKError(f"cyclic must be True, False or None, got {cyclic!r}")
+        self._poses, self._options, self._motion, self._cyclic = poses, options, motion, cyclic
         self._skeleton = problem.skeleton
         self._system = assemble(problem, poses)
         self._start = self._system.mechanism.values(poses)
@@ -213,17 +224,18 @@ class SequenceJob:
         """Lower the energy of the whole motion."""
         options = self._options
         energy = Energy(self._system, self._start, posture=options.preferred_pose)
-        frames = np.arange(len(self._values))
-        if self._closes(energy.preferred):
+        frames: IntArray = np.arange(len(self._values))
+        period = float(self._times[-1] - self._times[0])
+        cyclic = self._closes(energy.preferred) if self._cyclic is None else self._cyclic
+        if cyclic:
             # A loop: as many frames of the neighbouring rounds as know of the ends.
-            step = (self._times[-1] - self._times[0]) / (len(frames) - 1)
-            more = min(len(frames) - 1, ceil(ROUND * options.smoothness / step))
+            step = period / (len(frames) - 1)
+            more = ceil(ROUND * min(options.smoothness, period) / step)
             frames = np.arange(-more, len(frames) + more)
         rounds, index = np.divmod(frames, max(len(self._values) - 1, 1))
         whole = len(frames) == len(self._values)
         if whole:
             index, rounds = frames, np.zeros_like(frames)
-        period = self._times[-1] - self._times[0]
         motion = Motion(
             energy if whole else energy.select(index),
             energy.unwound(self._start)[index],

@@ -207,6 +207,51 @@ def test_smooth_targets_give_smooth_motion_and_a_cycle_closes() -> None:
     assert steps.max() < 3.0 * np.median(steps)
 
 
+@pytest.mark.parametrize(("frames", "smoothness"), [(25, 0.2), (25, 1.0), (9, 0.2)])
+def test_a_loop_has_no_seam(frames: int, smoothness: float) -> None:
+    """A period shorter than the smoothness closes as well: the loop may begin in any of its frames."""
+    skeleton, begin = chain(JOINTS, lower=-1.5, upper=1.5), frames // 3
+    poses = Pose.rest(skeleton, (frames,))
+    targets = circle(frames)
+    moved = np.roll(targets[:-1], -begin, axis=0)
+    loops = [
+        solve_sequence(Problem(skeleton, (follow(path),)), poses, smoothness=smoothness).pose.channels[:-1]
+        for path in (targets, np.concatenate([moved, moved[:1]]))
+    ]
+    assert_allclose(np.roll(loops[1], begin, axis=0), loops[0], atol=np.radians(0.1))
+
+
+def test_cyclic_says_that_a_motion_is_a_loop_or_is_none() -> None:
+    frames = 25
+    skeleton = chain(JOINTS)
+    poses = Pose.rest(skeleton, (frames,))
+    targets = circle(frames)
+    noisy = np.concatenate([targets[:-1], targets[:1] + 0.003])
+    closed, given, found = (
+        solve_sequence(Problem(skeleton, (follow(path),)), poses, cyclic=cyclic)
+        for path, cyclic in ((targets, None), (noisy, True), (noisy, None))
+    )
+    assert_allclose(given.pose.channels, closed.pose.channels, atol=1e-6)
+    assert given.errors[:-1].max() < 1e-4
+    assert given.errors[-1, 0] == pytest.approx(0.003 * np.sqrt(3.0), abs=1e-4)  # of its own target
+    assert found.reached
+    assert np.abs(found.pose.channels[0] - found.pose.channels[-1]).max() > CLOSED
+    opened = solve_sequence(Problem(skeleton, (follow(targets),)), poses, cyclic=False)
+    assert opened.reached
+    # Its ends know of one side alone.
+    away = np.abs(opened.pose.channels - closed.pose.channels).max(axis=(1, 2))
+    assert away[[0, -1]].min() > 3.0 * away[frames // 2]
+
+
+def test_a_loop_of_one_frame_or_without_smoothness_is_its_frames() -> None:
+    skeleton = chain(JOINTS)
+    for frames, smoothness in ((1, 0.2), (2, 0.2), (9, 0.0)):
+        problem, poses = Problem(skeleton, (follow(circle(frames)),)), Pose.rest(skeleton, (frames,))
+        solution = solve_sequence(problem, poses, smoothness=smoothness, cyclic=True)
+        assert solution.reached
+        assert_allclose(solution.pose.channels[-1], solution.pose.channels[0], atol=1e-6)
+
+
 def stretching(*below: Task, frames: slice = slice(None)) -> tuple[SequenceSolution, Array]:
     """A chain whose end is drawn out of its reach, its first joint held turned; what it must miss."""
     skeleton = chain(JOINTS)
@@ -408,6 +453,8 @@ def test_what_is_wrong_is_said_before_the_first_frame() -> None:
     problem = Problem(skeleton, (follow(circle(4)),))
     with pytest.raises(IKError, match=r"3, 6.*4, 6"):
         solve_sequence(problem, Pose.rest(chain(3), (4,)), progress=told.append)
+    with pytest.raises(IKError, match="cyclic must be True, False or None, got 'yes'"):
+        SequenceJob(problem, Pose.rest(skeleton, (4,)), SolverOptions(), cyclic="yes")  # type: ignore[arg-type]
     with pytest.raises(IKError, match=r"4 frames.*5"):
         SequenceJob(problem, Pose.rest(skeleton, (5,)), SolverOptions())
     assert not told

@@ -74,14 +74,12 @@ def windows(times: FloatArray, smoothness: float) -> Iterator[Window]:
         times: Of the frames, rising, (F,) [s].
         smoothness: τ [s], above 0.
     """
-    frames, overlap = len(times), OVERLAP * smoothness
-    begin: int = 0
+    frames, begin, overlap = len(times), 0, OVERLAP * smoothness
     while begin < frames:
-        later = times[begin] + 2.0 * overlap
-        kept = max(begin + WINDOW, int(np.searchsorted(times, later)))
+        kept = max(begin + WINDOW, int(np.searchsorted(times, float(times[begin]) + 2.0 * overlap)))
         end = frames
         if kept < frames:
-            end = int(np.searchsorted(times, times[kept - 1] + overlap, side="right"))
+            end = int(np.searchsorted(times, float(times[kept - 1]) + overlap, side="right"))
         if end == frames:
             kept = frames
         fixed = min(begin, 2)
