@@ -559,6 +559,15 @@ def _as_json(
         "statuses": list(report.statuses),
         "iterations": report.iterations.tolist(),
         "branches": list(report.branches),
+        "smoothing": [
+            {
+                "name": own.name,
+                "frame": own.frame,
+                "position_error": None if own.angular else own.amount,
+                "rotation_error": own.amount if own.angular else None,
+            }
+            for own in report.smoothing
+        ],
         "action": report.action,
         "keys": report.keys,
         "keys_replaced": report.keys_replaced,

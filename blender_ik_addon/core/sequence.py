@@ -60,6 +60,11 @@ class SequenceSolution:
     reached: bool
     """Whether every task is within its tolerance in every frame asked for."""
     cancelled: bool
+    angular: tuple[bool, ...]
+    """Whether the error of each task is an angle, (tasks,)."""
+    smoothing: FloatArray
+    """By how much smoothness makes each task miss more than its frame would if it were solved alone, from the
+    pose that the motion has there, (F, tasks) [m] or [rad]; 0 where the task is within its tolerance."""
     pops: tuple[Pop, ...] = ()
     """Frames at which a joint turns out of proportion."""
 
@@ -159,6 +164,8 @@ class SequenceJob:
         self._start = self._system.mechanism.values(poses)
         self._values: FloatArray = self._start.copy()
         self._times = np.arange(frames) / FRAME_RATE if times is None else np.asarray(times, dtype=np.float64)
+        self._alone: FloatArray | None = None
+        """Frames of a motion as near to their targets as each would come alone, (F, nv)."""
         self._iterations = np.zeros(frames, dtype=np.int64)
         self._settled = np.zeros(frames, dtype=np.bool_)
         self._finished = 0
@@ -249,7 +256,7 @@ class SequenceJob:
         own = slice(first, first + count)
         for part in motion.run():
             self._values, self._settled = motion.values[own], motion.settled[own]
-            self._iterations = motion.iterations[own]
+            self._iterations, self._alone = motion.iterations[own], motion.alone[own]
             self._finished = min(max(motion.finished - first, 0), count)
             yield begun + (1.0 - begun) * part
         if not whole:
@@ -304,9 +311,14 @@ class SequenceJob:
         statuses = [Status.REACHED] * count
         messages = [reached_message(len(system.labels))] * count
         missed = np.flatnonzero(~reached.all(axis=1))
+        smoothing = np.zeros_like(errors)
         if len(missed):
             reasons = explain(system, posed, reached, merged=options.differential)
             tied = self._motion and not options.differential and options.smoothness > 0.0 and frames > 1
+            if self._alone is not None:
+                some = system.select(missed)
+                more = errors[missed] - some.errors(some.place(self._alone[missed]))
+                smoothing[missed] = np.where(reached[missed], 0.0, np.maximum(more, 0.0))
             for frame in missed.tolist():
                 if tied and self._settled[frame]:
                     reasons[frame] = tuple(map(_by_smoothness, reasons[frame]))
@@ -331,6 +343,8 @@ class SequenceJob:
             errors=errors,
             reached=count == frames and not len(missed),
             cancelled=count < frames,
+            angular=system.angular,
+            smoothing=smoothing,
             pops=pops_of(self._skeleton, poses) if self._motion else (),
         )
 

@@ -45,8 +45,8 @@ def circle(frames: int, radius: float = 0.6) -> Array:
     return np.array([1.5, 1.5, 0.5]) + radius * around
 
 
-def follow(targets: Array, **fields: Any) -> ReachPoint:
-    return ReachPoint(joint=END, point=tip(), target=targets, **fields)
+def follow(targets: Array, *, joint: str | int = END, **fields: Any) -> ReachPoint:
+    return ReachPoint(joint=joint, point=tip(), target=targets, **fields)
 
 
 def run(frames: int = 8, **options: Any) -> SequenceSolution:
@@ -295,6 +295,26 @@ def largest_step(path: Array, *others: Task) -> float:
     if others:
         assert_allclose(solution.errors[:, 0], np.maximum(np.hypot(path, 0.3) - JOINTS, 0.0), atol=GIVES)
     return float(np.abs(np.diff(solution.pose.channels, axis=0)).max())
+
+
+@pytest.mark.parametrize(("reach", "below"), [(1.7, 0), (2.2, 1)])
+def test_it_is_told_how_much_smoothness_adds_to_misses(reach: float, below: int) -> None:
+    """By comparison with frames alone, whether these meet their targets or only come nearer."""
+    problem, poses = arm(np.linspace(-0.6, 0.9, 30), reach, limit=1.0)
+    others = [follow(np.array([0.5, 1.0, 0.0]), joint=0, priority=1)] * below
+    problem = Problem(problem.skeleton, (*problem.tasks, *others))
+    solution = solve_sequence(problem, poses, cyclic=False)
+    alone = solve_each(problem, solution.pose)
+    missed = solution.errors > 1e-4
+    assert missed.any()
+    added = np.where(missed, np.maximum(solution.errors - alone.errors, 0.0), 0.0)
+    assert solution.smoothing.shape == solution.errors.shape and added.max() > 1e-3
+    assert_allclose(solution.smoothing, added, atol=2e-3)
+    assert solution.angular == (False,) * (1 + below)
+    for smoothness in (0.0, 0.2):
+        easy = run(12, smoothness=smoothness)
+        assert easy.reached and not easy.smoothing.any()
+    assert not solve_sequence(problem, poses, smoothness=0.0).smoothing.any()
 
 
 def test_a_snap_that_is_no_jump_is_smoothed_too() -> None:

@@ -117,6 +117,8 @@ class Motion:
         self._tolerance, self._max_iterations, self._max_angle = step_tolerance, max_iterations, max_angle
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
+        self.alone: FloatArray = values.copy()
+        """Where frames would come nearest to their targets alone, from where the motion is, (F, nv)."""
         self.finished = 0
         """How many of the first frames are solved."""
         self.settled: BoolArray = np.zeros(len(times), dtype=np.bool_)
@@ -166,7 +168,7 @@ class Motion:
         weak = energy.with_strengths(IN_MOTION)
         coupling = Coupling.of(self._times[part], self._smoothness)
         found = yield from self._lowered(weak, self.values[part], coupling, ROUGH)
-        met = yield from self._can_be_met(energy, found.values)
+        met, alone = yield from self._alone(energy, found.values)
         coupling, asked = _asked(energy, found.values, met, coupling)
         factor = 1.0 + LEVER / IN_MOTION.last * asked
         stronger = weak.pulling(weak.strengths * np.where(met, factor[:, None], 1.0))
@@ -179,21 +181,25 @@ class Motion:
                     found = followed
         self.values[part] = found.values
         new = slice(part.start + window.fixed, part.stop)
+        self.alone[new] = alone[window.fixed :]
         self.iterations[new] = found.iterations
         # A motion that nothing lowers any more is at rest too.
         self.settled[new] = found.settled | (found.iterations < self._max_iterations)
 
-    def _can_be_met(self, energy: Energy, values: FloatArray) -> Generator[None, None, BoolArray]:
-        """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K)."""
+    def _alone(
+        self, energy: Energy, values: FloatArray
+    ) -> Generator[None, None, tuple[BoolArray, FloatArray]]:
+        """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K), and where."""
         state = energy.at(values)
-        met = state.norms <= NEARLY
+        met, alone = state.norms <= NEARLY, state.values.copy()
         frames = np.flatnonzero(~met.all(axis=1))
         if len(frames):
             # The nearest pose that meets them, not the one that is preferred.
-            alone = energy.select(frames).preferring(state.values[frames])
-            found = yield from self._lowered(alone, state.values[frames], None, self._tolerance, most=SOON)
-            met[frames] |= alone.at(found.values).norms <= NEARLY
-        return np.logical_and.accumulate(met, axis=1)
+            near = energy.select(frames).preferring(alone[frames])
+            found = yield from self._lowered(near, alone[frames], None, self._tolerance, most=SOON)
+            met[frames] |= near.at(found.values).norms <= NEARLY
+            alone[frames] = found.values
+        return np.logical_and.accumulate(met, axis=1), alone
 
     def _followed(self, energy: Energy, values: FloatArray) -> Generator[None, None, FloatArray]:
         """Values (2, F, nv) of frames alone, each from the one before it and each from the one after it."""
