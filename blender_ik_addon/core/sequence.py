@@ -317,8 +317,11 @@ class SequenceJob:
             tied = self._motion and not options.differential and options.smoothness > 0.0 and frames > 1
             if self._alone is not None:
                 some = system.select(missed)
-                more = errors[missed] - some.errors(some.place(self._alone[missed]))
-                smoothing[missed] = np.where(reached[missed], 0.0, np.maximum(more, 0.0))
+                alone = some.errors(some.place(self._alone[missed]))
+                # What has no orientation at all is infinitely far from one, alone too.
+                known = ~reached[missed] & np.isfinite(errors[missed]) & np.isfinite(alone)
+                more = np.subtract(errors[missed], alone, where=known, out=np.zeros_like(alone))
+                smoothing[missed] = np.maximum(more, 0.0)
             for frame in missed.tolist():
                 if tied and self._settled[frame]:
                     reasons[frame] = tuple(map(_by_smoothness, reasons[frame]))
@@ -345,7 +348,7 @@ class SequenceJob:
             cancelled=count < frames,
             angular=system.angular,
             smoothing=smoothing,
-            pops=pops_of(self._skeleton, poses) if self._motion else (),
+            pops=pops_of(self._skeleton, poses, options.pop_angle) if self._motion else (),
         )
 
 

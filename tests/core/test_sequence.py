@@ -349,13 +349,13 @@ def test_slower_frames_are_smoothed_less() -> None:
     assert slow[:15].max() < 0.2 * fast[:15].max()
 
 
-def leaping(smoothness: float) -> tuple[SequenceSolution, Array]:
+def leaping(smoothness: float, **options: Any) -> tuple[SequenceSolution, Array]:
     """A target that leaps at frame 20 of 40; largest change of a channel from frame to frame [rad]."""
     targets = np.tile([1.5, 1.5, 0.5], (40, 1))
     targets[20:] = [1.0, 2.0, -0.5]
     skeleton = chain(JOINTS)
     problem = Problem(skeleton, (follow(targets),))
-    solution = solve_sequence(problem, Pose.rest(skeleton, (40,)), smoothness=smoothness)
+    solution = solve_sequence(problem, Pose.rest(skeleton, (40,)), smoothness=smoothness, **options)
     return solution, np.abs(np.diff(solution.pose.channels, axis=0)).max((1, 2))
 
 
@@ -364,6 +364,16 @@ def test_where_targets_leap_the_pose_leaps_and_without_smoothness_stands_still_b
     assert solution.reached and solution.branches == (20,)
     assert steps[19] > 0.1
     assert np.delete(steps, 19).max() < 1e-5
+
+
+def test_pops_are_reported_from_an_angle_on() -> None:
+    """It says what is reported, and changes nothing of the motion."""
+    usual = leaping(0.0)[0]
+    largest = max(pop.turn for pop in usual.pops)
+    for angle, told in ((0.5 * largest, (20,)), (1.5 * largest, ())):
+        solution = leaping(0.0, pop_angle=angle)[0]
+        assert solution.branches == told
+        assert_array_equal(solution.pose.channels, usual.pose.channels)
 
 
 def test_smoothness_spreads_a_leap_over_the_frames_beside_it() -> None:

@@ -1397,6 +1397,19 @@ def test_it_is_told_where_the_motion_goes_over_to_another_pose(monkeypatch: pyte
     assert report.branches == () and report.notes == ()
 
 
+def test_the_pop_angle_reaches_the_solver_and_says_what_is_told():
+    armature = arm()
+    armature.poise.smoothness = 0.0
+    swing(target(armature), (4, (0.0, 0.0, 0.0)), (5, (-0.6, 0.0, 0.0)), (6, (-0.6, 0.0, 0.0)))
+    assert solver_options(armature, 1.0).pop_angle == pytest.approx(np.radians(3.0))
+    usual = posing.bake(armature, range(1, 10))
+    assert usual.branches == (5,)
+    assert posing.follow(armature) is not None and posing.follow(armature) is None
+    armature.poise.pop_angle = np.pi
+    assert posing.follow(armature) is None  # no reason to solve a pose again
+    assert posing.bake(armature, range(1, 10)).branches == ()
+
+
 def test_it_is_told_how_much_smoothness_adds_to_misses():
     armature = arm()
     (entry,) = armature.poise.effectors
