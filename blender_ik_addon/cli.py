@@ -222,6 +222,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="time over which the motion is smooth; from 0",
     )
+    bake.add_argument(
+        "--pop-angle",
+        type=_amount,
+        metavar="DEGREES",
+        help="change of a bone's turn from which it is reported that the pose flips",
+    )
     bake.add_argument("--quiet", action="store_true", help="do not tell how far it is")
     return parser
 
@@ -307,8 +313,10 @@ def _apply_settings(armature_object: Object, options: argparse.Namespace) -> Non
         "tolerance_rotation": None
         if options.tolerance_angle is None
         else math.radians(options.tolerance_angle),
-        "smoothness": options.smoothness if options.task == "bake" else None,
     }
+    if options.task == "bake":
+        given["smoothness"] = options.smoothness
+        given["pop_angle"] = None if options.pop_angle is None else math.radians(options.pop_angle)
     for name, value in given.items():
         if value is not None:
             setattr(settings, name, value)
@@ -559,6 +567,15 @@ def _as_json(
         "statuses": list(report.statuses),
         "iterations": report.iterations.tolist(),
         "branches": list(report.branches),
+        "smoothing": [
+            {
+                "name": own.name,
+                "frame": own.frame,
+                "position_error": None if own.angular else own.amount,
+                "rotation_error": own.amount if own.angular else None,
+            }
+            for own in report.smoothing
+        ],
         "action": report.action,
         "keys": report.keys,
         "keys_replaced": report.keys_replaced,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, radians
 from typing import Any, Final
 
 from .arrays import LARGEST, is_number, is_whole
@@ -84,6 +84,9 @@ class SolverOptions:
     smoothness: float = 0.2
     """Time over which a motion is smooth [s], from 0: frames further apart than this hardly know of each
     other. 0 solves every frame of a motion alone."""
+    pop_angle: float = radians(3.0)
+    """Least change of a joint's turn from one frame of a motion to the next [rad] that is reported as a pop,
+    above 0."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -100,6 +103,7 @@ class SolverOptions:
             "damping",
             "null_space_gain",
             "element_weight",
+            "pop_angle",
         ):
             value = getattr(self, key)
             if not (is_number(value) and value > 0.0):

@@ -60,6 +60,11 @@ class SequenceSolution:
     reached: bool
     """Whether every task is within its tolerance in every frame asked for."""
     cancelled: bool
+    angular: tuple[bool, ...]
+    """Whether the error of each task is an angle, (tasks,)."""
+    smoothing: FloatArray
+    """By how much smoothness makes each task miss more than its frame would if it were solved alone, from the
+    pose that the motion has there, (F, tasks) [m] or [rad]; 0 where the task is within its tolerance."""
     pops: tuple[Pop, ...] = ()
     """Frames at which a joint turns out of proportion."""
 
@@ -75,6 +80,7 @@ def solve_sequence(
     options: SolverOptions | None = None,
     *,
     times: FloatArray | None = None,
+    cyclic: bool | None = None,
     progress: Callable[[float], bool | None] | None = None,
     **overrides: object,
 ) -> SequenceSolution:
@@ -85,13 +91,19 @@ def solve_sequence(
         poses: The channels each frame starts from, (F, n, 6), preferred by channels that prefer nothing else.
         options: Settings; the defaults when None.
         times: Of the frames, rising, (F,) [s]; by default 24 to a second.
+        cyclic: Whether the motion is a loop, whose last frame is the first one again, a period of
+            times[-1] − times[0] later: pose and speed are the same at both ends, and the last frame has the
+            targets of the first. None: whether targets and preferred poses of the two are the same. Frames
+            that no smoothness ties together are solved as they are.
         progress: Called now and then with the part done in (0, 1]; return True to stop.
         overrides: Fields of `SolverOptions` by name.
 
     Raises:
         IKError: The frames of targets and poses differ, or something does not fit.
     """
-    return _run(SequenceJob(problem, poses, with_overrides(options, overrides), times=times), progress)
+    return _run(
+        SequenceJob(problem, poses, with_overrides(options, overrides), times=times, cyclic=cyclic), progress
+    )
 
 
 def solve_each(
@@ -125,6 +137,7 @@ class SequenceJob:
         motion: bool = True,
         times: FloatArray | None = None,
         own: slice | None = None,
+        cyclic: bool | None = None,
     ) -> None:
         """Prepare.
 
@@ -137,6 +150,7 @@ class SequenceJob:
             own: The frames that are asked for, all by default. Those beside them say how the motion comes
                 and goes on; those of them that meet their targets already stay as they are. Where there are
                 none of these and the own ones are a loop, all is known and the others are left out.
+            cyclic: As for `solve_sequence`.
 
         Raises:
             IKError: As `solve_sequence`.
@@ -146,13 +160,17 @@ class SequenceJob:
         frames = poses.frames[0]
         if problem.frames not in (None, 1, frames):
             raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
-        self._poses, self._options, self._motion = poses, options, motion
+        if cyclic not in (None, True, False):
+            raise IKError(f"cyclic must be True, False or None, got {cyclic!r}")
+        self._poses, self._options, self._motion, self._cyclic = poses, options, motion, cyclic
         self._skeleton = problem.skeleton
         self._system = assemble(problem, poses)
         self._start = self._system.mechanism.values(poses)
         self._values: FloatArray = self._start.copy()
         self._times = np.arange(frames) / FRAME_RATE if times is None else np.asarray(times, dtype=np.float64)
         self._own = slice(0, frames) if own is None else own
+        self._alone: FloatArray | None = None
+        """Frames of a motion as near to their targets as each would come alone, (F, nv)."""
         self._iterations = np.zeros(frames, dtype=np.int64)
         self._settled = np.zeros(frames, dtype=np.bool_)
         self._finished = 0
@@ -221,11 +239,13 @@ class SequenceJob:
         frames, times = np.arange(len(self._values)), self._times
         begin, end, more = self._own.start, self._own.stop - 1, 0
         stays = self._solved_beside()
-        loop = not stays.any() and self._closes(energy.preferred)
+        loop = self._cyclic
+        if loop is None:
+            loop = not stays.any() and self._closes(energy.preferred)
         if loop:
             # As many frames of the neighbouring rounds as know of the ends.
-            period = times[end] - times[begin]
-            more = min(end - begin, ceil(ROUND * options.smoothness * (end - begin) / period))
+            period = float(times[end] - times[begin])
+            more = ceil(ROUND * min(options.smoothness, period) * (end - begin) / period)
             rounds, frames = np.divmod(np.arange(-more, end - begin + 1 + more), end - begin)
             frames += begin
             times = times[frames] + rounds * period
@@ -244,10 +264,11 @@ class SequenceJob:
         )
         own = self._own if loop else slice(0, len(self._values))
         count = own.stop - own.start
+        self._alone = alone = self._values.copy()
         solved = slice(more, more + count)
         for part in motion.run():
             self._values[own], self._settled[own] = motion.values[solved], motion.settled[solved]
-            self._iterations[own] = motion.iterations[solved]
+            self._iterations[own], alone[own] = motion.iterations[solved], motion.alone[solved]
             self._finished = own.start + min(max(motion.finished - more, 0), count)
             yield begun + (1.0 - begun) * part
         if loop:
@@ -312,9 +333,17 @@ class SequenceJob:
         statuses = [Status.REACHED] * count
         messages = [reached_message(len(system.labels))] * count
         missed = np.flatnonzero(~reached.all(axis=1))
+        smoothing = np.zeros_like(errors)
         if len(missed):
             reasons = explain(system, posed, reached, merged=options.differential)
             tied = self._motion and not options.differential and options.smoothness > 0.0 and frames > 1
+            if self._alone is not None:
+                some = system.select(missed)
+                alone = some.errors(some.place(self._alone[missed]))
+                # What has no orientation at all is infinitely far from one, alone too.
+                known = ~reached[missed] & np.isfinite(errors[missed]) & np.isfinite(alone)
+                more = np.subtract(errors[missed], alone, where=known, out=np.zeros_like(alone))
+                smoothing[missed] = np.maximum(more, 0.0)
             for frame in missed.tolist():
                 if tied and self._settled[frame]:
                     reasons[frame] = tuple(map(_by_smoothness, reasons[frame]))
@@ -339,7 +368,9 @@ class SequenceJob:
             errors=errors,
             reached=count == frames and not len(missed),
             cancelled=count < frames,
-            pops=pops_of(self._skeleton, poses) if self._motion else (),
+            angular=system.angular,
+            smoothing=smoothing,
+            pops=pops_of(self._skeleton, poses, options.pop_angle) if self._motion else (),
         )
 
 

@@ -27,7 +27,14 @@ from .key_writing import write_keys
 from .outcome import UNSETTLED, reasons_seen, show
 from .poses import channel_values, rotation_values
 from .properties import settings_of
-from .reports import BakeReport, measured_status, notes_on_branches
+from .reports import (
+    BakeReport,
+    Smoothed,
+    Tolerances,
+    measured_status,
+    notes_on_branches,
+    notes_on_smoothing,
+)
 from .restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, scene_state
 from .rig import Measured, Reading, Rig
 
@@ -165,6 +172,8 @@ class BakeJob:
 
         options = rig.solver_options(self._armature_object(), max(reading.scale for reading in readings))
         solved, times = _Solved(), np.array(frames, dtype=np.float64) * self._frame_time
+        smoothed: list[FloatArray] = []
+        """What smoothness adds to the misses of each run."""
         for run in rig.runs(readings):
             problem = rig.problem(readings[run])
             poses = solved.going_on(_stacked(readings[run]), problem)
@@ -173,7 +182,9 @@ class BakeJob:
             options = replace(options, restarts=0)  # another start in the middle of a motion would be a jump
             for part in job.run():
                 yield third * (1.0 + (run.start + part * (run.stop - run.start)) / len(readings))
-            solved.append(job.solution(), problem, keyed=asked.start < asked.stop)
+            solution = job.solution()
+            solved.append(solution, problem, keyed=asked.start < asked.stop)
+            smoothed.append(_by_effector(rig, readings[run], solution))
         solved, readings = solved.part(own), readings[own]
 
         armature_object = self._armature_object()
@@ -209,6 +220,7 @@ class BakeJob:
             for number, miss in enumerate(any_missed.tolist())
         )
         pops = [pop._replace(frame=self.frames[pop.frame]) for pop in solved.pops]
+        traded = _largest(np.concatenate(smoothed, axis=1)[:, own], rig, self.frames, within)
         undo_keys.pop_all()
         self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
         self._undo.close()
@@ -232,10 +244,12 @@ class BakeJob:
                 *sheared,
                 *written.notes,
                 *notes_on_branches(pops),
+                *notes_on_smoothing(traded),
             ),
             action=written.action,
             keys=written.keys,
             keys_replaced=written.keys_replaced,
+            smoothing=traded,
             kinds=tuple(effector.kind for effector in rig.effectors),
             choices=tuple(measured.taken for measured in played),
         )
@@ -388,6 +402,31 @@ def _reasons(
         for effector in np.flatnonzero(missed & (worst == row)).tolist():
             told[effector] = texts[effector] or (UNSETTLED if answering else "")
     return tuple(told)
+
+
+def _by_effector(rig: Rig, readings: Sequence[Reading], solution: SequenceSolution) -> FloatArray:
+    """What smoothness adds to misses in the frames of a run: distances [m] and angles [rad], (2, F, E)."""
+    found = np.zeros((2, len(readings), len(rig.effectors)))
+    effectors = np.repeat(np.arange(len(rig.effectors)), rig.plan(readings).counts)
+    for task, effector in enumerate(effectors.tolist()):
+        own = found[int(solution.angular[task]), :, effector]
+        np.maximum(own, solution.smoothing[:, task], out=own)
+    found[0] *= np.array([reading.scale for reading in readings])[:, None]
+    return found
+
+
+def _largest(
+    smoothed: FloatArray, rig: Rig, frames: Sequence[int], within: Tolerances
+) -> tuple[Smoothed, ...]:
+    """The largest distance and the largest angle (2, F, E) that are above the tolerances."""
+    found: list[Smoothed] = []
+    for angular, tolerances in enumerate((within.positions, within.rotations)):
+        amounts = np.where(smoothed[angular] > tolerances, smoothed[angular], 0.0)
+        row, effector = divmod(int(amounts.argmax()), len(rig.effectors))
+        if amounts[row, effector] > 0.0:
+            name, amount = rig.effectors[effector].name, float(amounts[row, effector])
+            found.append(Smoothed(name, frames[row], amount, bool(angular)))
+    return tuple(found)
 
 
 def _stacked(readings: Sequence[Reading]) -> Pose:

@@ -40,6 +40,7 @@ SETTINGS: Final = (
     "tolerance_position",
     "tolerance_rotation",
     "smoothness",
+    "pop_angle",
     *METHOD_SETTINGS,
     "move_root",
     "mass_source",

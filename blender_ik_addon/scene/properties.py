@@ -220,6 +220,19 @@ class POISE_PG_armature(PropertyGroup):
         unit='TIME_ABSOLUTE',
         override=OVERRIDE,
     )
+    pop_angle: FloatProperty(
+        name="Pop Angle",
+        description="A bake reports that the pose flips where the turn of a bone changes by more than this "
+        "from one frame to the next, out of proportion to the frames beside it",
+        default=SolverOptions.pop_angle,
+        min=1e-4,
+        max=pi,
+        precision=2,
+        step=10,
+        subtype='ANGLE',
+        unit='ROTATION',
+        override=OVERRIDE,
+    )
     damping: FloatProperty(
         name="Damping",
         description="How much steps are damped while targets are far; more is steadier, less is quicker",
@@ -381,6 +394,7 @@ class POISE_PG_armature(PropertyGroup):
         tolerance_position: float
         tolerance_rotation: float
         smoothness: float
+        pop_angle: float
         damping: float
         constant_damping: bool
         max_angle: float

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import degrees
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -93,6 +93,26 @@ def notes_on_branches(pops: Iterable[Pop]) -> tuple[str, ...]:
     shown = "; ".join(flips[:NAMES_SHOWN])
     more = len(flips) - NAMES_SHOWN
     return (f"pose flips {shown}" + (f"; and at {counted(more, 'more frame')}" if more > 0 else ""),)
+
+
+class Smoothed(NamedTuple):
+    """How far smoothness takes an effector from a target that its frame alone comes nearer to."""
+
+    name: str
+    frame: int
+    amount: float
+    """[m] or [rad]"""
+    angular: bool
+    """Whether it is an angle."""
+
+
+def notes_on_smoothing(smoothed: Iterable[Smoothed]) -> tuple[str, ...]:
+    """Write how much of the misses is because a motion is smooth."""
+    texts = [
+        f"{(angle_text if own.angular else length_text)(own.amount)} ({own.name}, frame {own.frame})"
+        for own in smoothed
+    ]
+    return (f"smoothness adds up to {' and '.join(texts)} to the misses",) if texts else ()
 
 
 def sentences(*texts: str) -> str:
@@ -272,6 +292,8 @@ class BakeReport:
     """How many were written."""
     keys_replaced: int
     """How many older keys of the same channels, from the first to the last frame, made way for them."""
+    smoothing: tuple[Smoothed, ...] = ()
+    """The largest distance and the largest angle that smoothness adds to misses, where it adds any."""
     kinds: tuple[str, ...] = ()
     """Kind of each effector, (E,), for the words in which a miss is told."""
     choices: tuple[tuple[str, ...], ...] = ()

@@ -368,6 +368,7 @@ def solver_options(armature_object: Object, scale: float) -> SolverOptions:
         tolerance_position=SOLVE_MARGIN * settings.tolerance_position / scale,
         tolerance_rotation=SOLVE_MARGIN * settings.tolerance_rotation,
         smoothness=settings.smoothness,
+        pop_angle=settings.pop_angle,
     )
 
 

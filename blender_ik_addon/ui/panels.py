@@ -373,14 +373,14 @@ class POISE_PT_solver(_ArmaturePanel):
 
 
 class POISE_PT_bake(_ArmaturePanel):
-    """Which frames are baked."""
+    """Which frames are baked, and what is reported of them."""
 
     bl_label = "Bake Range"
     bl_order = 4
     bl_options = {'DEFAULT_CLOSED'}
 
     def draw(self, context: Context) -> None:
-        """Draw the frame range; the scene's own is shown where it is used."""
+        """Draw the frame range, the scene's own where it is used, and the pop angle."""
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
@@ -394,6 +394,7 @@ class POISE_PT_bake(_ArmaturePanel):
         else:
             column.prop(settings, "bake_start", text="Frame Start")
             column.prop(settings, "bake_end", text="End")
+        layout.prop(settings, "pop_angle")
 
 
 class POISE_PT_diagnosis(_ArmaturePanel):

@@ -235,6 +235,10 @@ def test_a_pose_that_is_solved_stays_when_it_is_solved_again(
     assert_allclose(again[:, :3, :3], first[:, :3, :3], atol=np.radians(0.1))
 
 
+BOUND = np.radians(3.0)
+"""[rad] From which change of a turn on it is a pop."""
+
+
 def turning(angles: np.ndarray) -> tuple[Skeleton, Pose]:
     """A hinge with angles [rad] for frames, (F,)."""
     skeleton = Skeleton.build(["hinge"], [None], offsets=[[0, 0, 0]], free=[False] * 5 + [True])
@@ -245,20 +249,21 @@ def turning(angles: np.ndarray) -> tuple[Skeleton, Pose]:
 
 def test_a_turn_that_stands_out_is_a_pop_at_the_frame_to_which_it_leads() -> None:
     smooth = np.radians(20.0) * np.sin(np.linspace(0.0, 3.0, 40))
-    assert pops_of(*turning(smooth)) == ()
+    assert pops_of(*turning(smooth), BOUND) == ()
     jump = smooth + np.where(np.arange(40) >= 17, np.radians(15.0), 0.0)
-    (pop,) = pops_of(*turning(jump))
+    (pop,) = pops_of(*turning(jump), BOUND)
     assert (pop.frame, pop.joint) == (17, "hinge")
     assert np.degrees(pop.turn) == pytest.approx(15.0, abs=2.0)
+    assert pops_of(*turning(jump), np.radians(16.0)) == ()
     twitch = smooth + np.where(np.arange(40) == 17, np.radians(8.0), 0.0)
-    assert [pop.frame for pop in pops_of(*turning(twitch))] == [17, 18]
+    assert [pop.frame for pop in pops_of(*turning(twitch), BOUND)] == [17, 18]
 
 
 def test_a_pause_in_a_fast_motion_is_no_pop() -> None:
     angles = np.radians(5.0) * np.arange(30.0)
     angles[12:] -= np.radians(5.0)
-    assert pops_of(*turning(angles)) == ()
+    assert pops_of(*turning(angles), BOUND) == ()
 
 
 def test_of_two_frames_none_stands_out() -> None:
-    assert pops_of(*turning(np.array([0.0, 1.0]))) == ()
+    assert pops_of(*turning(np.array([0.0, 1.0])), BOUND) == ()

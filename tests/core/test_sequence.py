@@ -45,8 +45,8 @@ def circle(frames: int, radius: float = 0.6) -> Array:
     return np.array([1.5, 1.5, 0.5]) + radius * around
 
 
-def follow(targets: Array, **fields: Any) -> ReachPoint:
-    return ReachPoint(joint=END, point=tip(), target=targets, **fields)
+def follow(targets: Array, *, joint: str | int = END, **fields: Any) -> ReachPoint:
+    return ReachPoint(joint=joint, point=tip(), target=targets, **fields)
 
 
 def run(frames: int = 8, **options: Any) -> SequenceSolution:
@@ -207,6 +207,51 @@ def test_smooth_targets_give_smooth_motion_and_a_cycle_closes() -> None:
     assert steps.max() < 3.0 * np.median(steps)
 
 
+@pytest.mark.parametrize(("frames", "smoothness"), [(25, 0.2), (25, 1.0), (9, 0.2)])
+def test_a_loop_has_no_seam(frames: int, smoothness: float) -> None:
+    """A period shorter than the smoothness closes as well: the loop may begin in any of its frames."""
+    skeleton, begin = chain(JOINTS, lower=-1.5, upper=1.5), frames // 3
+    poses = Pose.rest(skeleton, (frames,))
+    targets = circle(frames)
+    moved = np.roll(targets[:-1], -begin, axis=0)
+    loops = [
+        solve_sequence(Problem(skeleton, (follow(path),)), poses, smoothness=smoothness).pose.channels[:-1]
+        for path in (targets, np.concatenate([moved, moved[:1]]))
+    ]
+    assert_allclose(np.roll(loops[1], begin, axis=0), loops[0], atol=np.radians(0.1))
+
+
+def test_cyclic_says_that_a_motion_is_a_loop_or_is_none() -> None:
+    frames = 25
+    skeleton = chain(JOINTS)
+    poses = Pose.rest(skeleton, (frames,))
+    targets = circle(frames)
+    noisy = np.concatenate([targets[:-1], targets[:1] + 0.003])
+    closed, given, found = (
+        solve_sequence(Problem(skeleton, (follow(path),)), poses, cyclic=cyclic)
+        for path, cyclic in ((targets, None), (noisy, True), (noisy, None))
+    )
+    assert_allclose(given.pose.channels, closed.pose.channels, atol=1e-6)
+    assert given.errors[:-1].max() < 1e-4
+    assert given.errors[-1, 0] == pytest.approx(0.003 * np.sqrt(3.0), abs=1e-4)  # of its own target
+    assert found.reached
+    assert np.abs(found.pose.channels[0] - found.pose.channels[-1]).max() > CLOSED
+    opened = solve_sequence(Problem(skeleton, (follow(targets),)), poses, cyclic=False)
+    assert opened.reached
+    # Its ends know of one side alone.
+    away = np.abs(opened.pose.channels - closed.pose.channels).max(axis=(1, 2))
+    assert away[[0, -1]].min() > 3.0 * away[frames // 2]
+
+
+def test_a_loop_of_one_frame_or_without_smoothness_is_its_frames() -> None:
+    skeleton = chain(JOINTS)
+    for frames, smoothness in ((1, 0.2), (2, 0.2), (9, 0.0)):
+        problem, poses = Problem(skeleton, (follow(circle(frames)),)), Pose.rest(skeleton, (frames,))
+        solution = solve_sequence(problem, poses, smoothness=smoothness, cyclic=True)
+        assert solution.reached
+        assert_allclose(solution.pose.channels[-1], solution.pose.channels[0], atol=1e-6)
+
+
 def stretching(*below: Task, frames: slice = slice(None)) -> tuple[SequenceSolution, Array]:
     """A chain whose end is drawn out of its reach, its first joint held turned; what it must miss."""
     skeleton = chain(JOINTS)
@@ -252,6 +297,26 @@ def largest_step(path: Array, *others: Task) -> float:
     return float(np.abs(np.diff(solution.pose.channels, axis=0)).max())
 
 
+@pytest.mark.parametrize(("reach", "below"), [(1.7, 0), (2.2, 1)])
+def test_it_is_told_how_much_smoothness_adds_to_misses(reach: float, below: int) -> None:
+    """By comparison with frames alone, whether these meet their targets or only come nearer."""
+    problem, poses = arm(np.linspace(-0.6, 0.9, 30), reach, limit=1.0)
+    others = [follow(np.array([0.5, 1.0, 0.0]), joint=0, priority=1)] * below
+    problem = Problem(problem.skeleton, (*problem.tasks, *others))
+    solution = solve_sequence(problem, poses, cyclic=False)
+    alone = solve_each(problem, solution.pose)
+    missed = solution.errors > 1e-4
+    assert missed.any()
+    added = np.where(missed, np.maximum(solution.errors - alone.errors, 0.0), 0.0)
+    assert solution.smoothing.shape == solution.errors.shape and added.max() > 1e-3
+    assert_allclose(solution.smoothing, added, atol=2e-3)
+    assert solution.angular == (False,) * (1 + below)
+    for smoothness in (0.0, 0.2):
+        easy = run(12, smoothness=smoothness)
+        assert easy.reached and not easy.smoothing.any()
+    assert not solve_sequence(problem, poses, smoothness=0.0).smoothing.any()
+
+
 def test_a_snap_that_is_no_jump_is_smoothed_too() -> None:
     assert largest_step(np.linspace(3.0, 4.4, 9)) < 0.2
 
@@ -284,13 +349,13 @@ def test_slower_frames_are_smoothed_less() -> None:
     assert slow[:15].max() < 0.2 * fast[:15].max()
 
 
-def leaping(smoothness: float) -> tuple[SequenceSolution, Array]:
+def leaping(smoothness: float, **options: Any) -> tuple[SequenceSolution, Array]:
     """A target that leaps at frame 20 of 40; largest change of a channel from frame to frame [rad]."""
     targets = np.tile([1.5, 1.5, 0.5], (40, 1))
     targets[20:] = [1.0, 2.0, -0.5]
     skeleton = chain(JOINTS)
     problem = Problem(skeleton, (follow(targets),))
-    solution = solve_sequence(problem, Pose.rest(skeleton, (40,)), smoothness=smoothness)
+    solution = solve_sequence(problem, Pose.rest(skeleton, (40,)), smoothness=smoothness, **options)
     return solution, np.abs(np.diff(solution.pose.channels, axis=0)).max((1, 2))
 
 
@@ -299,6 +364,16 @@ def test_where_targets_leap_the_pose_leaps_and_without_smoothness_stands_still_b
     assert solution.reached and solution.branches == (20,)
     assert steps[19] > 0.1
     assert np.delete(steps, 19).max() < 1e-5
+
+
+def test_pops_are_reported_from_an_angle_on() -> None:
+    """It says what is reported, and changes nothing of the motion."""
+    usual = leaping(0.0)[0]
+    largest = max(pop.turn for pop in usual.pops)
+    for angle, told in ((0.5 * largest, (20,)), (1.5 * largest, ())):
+        solution = leaping(0.0, pop_angle=angle)[0]
+        assert solution.branches == told
+        assert_array_equal(solution.pose.channels, usual.pose.channels)
 
 
 def test_smoothness_spreads_a_leap_over_the_frames_beside_it() -> None:
@@ -408,6 +483,8 @@ def test_what_is_wrong_is_said_before_the_first_frame() -> None:
     problem = Problem(skeleton, (follow(circle(4)),))
     with pytest.raises(IKError, match=r"3, 6.*4, 6"):
         solve_sequence(problem, Pose.rest(chain(3), (4,)), progress=told.append)
+    with pytest.raises(IKError, match="cyclic must be True, False or None, got 'yes'"):
+        SequenceJob(problem, Pose.rest(skeleton, (4,)), SolverOptions(), cyclic="yes")  # type: ignore[arg-type]
     with pytest.raises(IKError, match=r"4 frames.*5"):
         SequenceJob(problem, Pose.rest(skeleton, (5,)), SolverOptions())
     assert not told

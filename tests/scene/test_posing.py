@@ -20,6 +20,7 @@ from blender_ik_addon.scene.armature import read_armature
 from blender_ik_addon.scene.goals import make_goals, measure
 from blender_ik_addon.scene.outcome import report_of
 from blender_ik_addon.scene.poses import read_pose
+from blender_ik_addon.scene.reports import length_text
 from blender_ik_addon.scene.rig import Rig, solver_options
 from blender_ik_addon.scene.stage import Posed
 
@@ -1425,6 +1426,40 @@ def test_it_is_told_where_the_motion_goes_over_to_another_pose(monkeypatch: pyte
     rows = ()
     report = posing.bake(armature, range(1, 4))
     assert report.branches == () and report.notes == ()
+
+
+def test_the_pop_angle_reaches_the_solver_and_says_what_is_told():
+    armature = arm()
+    armature.poise.smoothness = 0.0
+    swing(target(armature), (4, (0.0, 0.0, 0.0)), (5, (-0.6, 0.0, 0.0)), (6, (-0.6, 0.0, 0.0)))
+    assert solver_options(armature, 1.0).pop_angle == pytest.approx(np.radians(3.0))
+    usual = posing.bake(armature, range(1, 10))
+    assert usual.branches == (5,)
+    assert posing.follow(armature) is not None and posing.follow(armature) is None
+    armature.poise.pop_angle = np.pi
+    assert posing.follow(armature) is None  # no reason to solve a pose again
+    assert posing.bake(armature, range(1, 10)).branches == ()
+
+
+def test_it_is_told_how_much_smoothness_adds_to_misses():
+    armature = arm()
+    (entry,) = armature.poise.effectors
+    entry.kind, entry.name = 'POSITION', "Tip"
+    entry.target.location = (0.3, 0.0, 0.5)
+    swing(entry.target, (11, (0.0, 0.0, 0.0)), (13, (0.0, 0.0, 9.5)), (15, (0.0, 0.0, 0.0)))
+    armature.poise.smoothness = 1.0
+    smooth = posing.bake(armature, range(8, 19))
+    (told,) = smooth.smoothing
+    row = smooth.frames.index(told.frame)
+    assert told.name == "Tip" and not told.angular and told.amount > armature.poise.tolerance_position
+    (note,) = (note for note in smooth.notes if "smoothness" in note)
+    assert note == f"smoothness adds up to {length_text(told.amount)} (Tip, frame {told.frame}) to the misses"
+    assert f"S{note[1:]}" in smooth.summary()
+    armature.poise.smoothness = 0.0
+    alone = posing.bake(armature, range(8, 19))
+    assert alone.smoothing == () and not any("smoothness" in note for note in alone.notes)
+    added = smooth.position_errors - alone.position_errors
+    assert told.amount == pytest.approx(added.max(), abs=2e-3) == pytest.approx(added[row, 0], abs=2e-3)
 
 
 def test_a_bake_gives_the_solver_the_times_of_its_frames(monkeypatch: pytest.MonkeyPatch):

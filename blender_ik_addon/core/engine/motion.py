@@ -74,14 +74,12 @@ def windows(times: FloatArray, smoothness: float) -> Iterator[Window]:
         times: Of the frames, rising, (F,) [s].
         smoothness: τ [s], above 0.
     """
-    frames, overlap = len(times), OVERLAP * smoothness
-    begin: int = 0
+    frames, begin, overlap = len(times), 0, OVERLAP * smoothness
     while begin < frames:
-        later = times[begin] + 2.0 * overlap
-        kept = max(begin + WINDOW, int(np.searchsorted(times, later)))
+        kept = max(begin + WINDOW, int(np.searchsorted(times, float(times[begin]) + 2.0 * overlap)))
         end = frames
         if kept < frames:
-            end = int(np.searchsorted(times, times[kept - 1] + overlap, side="right"))
+            end = int(np.searchsorted(times, float(times[kept - 1]) + overlap, side="right"))
         if end == frames:
             kept = frames
         fixed = min(begin, 2)
@@ -119,6 +117,8 @@ class Motion:
         self._tolerance, self._max_iterations, self._max_angle = step_tolerance, max_iterations, max_angle
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
+        self.alone: FloatArray = values.copy()
+        """Where frames would come nearest to their targets alone, from where the motion is, (F, nv)."""
         self.finished = 0
         """How many of the first frames are solved."""
         self.settled: BoolArray = np.zeros(len(times), dtype=np.bool_)
@@ -172,26 +172,27 @@ class Motion:
         weak = energy.with_strengths(IN_MOTION)
         coupling = Coupling.of(self._times[part], self._smoothness)
         values = yield from self._lowest(weak, [self.values[part]], coupling)
-        found, lost = yield from self._strengthened(energy, weak, values, coupling)
+        found, alone, lost = yield from self._strengthened(energy, weak, values, coupling)
         if lost:
             # Frames far apart have lost a body that turns fast: followed frame by frame it is not lost.
             followed = yield from self._followed(weak, self._start[part])
             values = yield from self._lowest(weak, [values, *followed], coupling)
-            found, _ = yield from self._strengthened(energy, weak, values, coupling)
+            found, alone, _ = yield from self._strengthened(energy, weak, values, coupling)
         self.values[part] = found.values
         new = slice(part.start + window.fixed, part.stop)
+        self.alone[new] = alone[window.fixed :]
         self.iterations[new] = found.iterations
         # A motion that nothing lowers any more is at rest too.
         self.settled[new] = found.settled | (found.iterations < self._max_iterations)
 
     def _strengthened(
         self, energy: Energy, weak: Energy, values: FloatArray, coupling: Coupling
-    ) -> Generator[None, None, tuple[Minimum, bool]]:
-        """The minimum with levels that pull as hard as targets ask for, and whether it has lost a frame.
+    ) -> Generator[None, None, tuple[Minimum, FloatArray, bool]]:
+        """The minimum with levels that pull as hard as targets ask for, frames alone, whether one is lost.
 
         That is one that misses by much what it can meet, or what the frame beside it meets.
         """
-        met = yield from self._can_be_met(energy, values)
+        met, alone = yield from self._alone(energy, values)
         coupling, asked = _asked(energy, values, met, coupling)
         factor = 1.0 + LEVER / IN_MOTION.last * asked
         stronger = weak.pulling(weak.strengths * np.where(met, factor[:, None], 1.0))
@@ -199,7 +200,7 @@ class Motion:
         norms = energy.at(found.values).norms
         whole = np.pad((norms <= NEARLY).all(axis=1), 1)
         beside = whole[:-2] | whole[2:]
-        return found, bool(((norms > LOST) & (met | beside[:, None])).any())
+        return found, alone, bool(((norms > LOST) & (met | beside[:, None])).any())
 
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
@@ -213,17 +214,20 @@ class Motion:
                 best = found
         return best.values
 
-    def _can_be_met(self, energy: Energy, values: FloatArray) -> Generator[None, None, BoolArray]:
-        """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K)."""
+    def _alone(
+        self, energy: Energy, values: FloatArray
+    ) -> Generator[None, None, tuple[BoolArray, FloatArray]]:
+        """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K), and where."""
         state = energy.at(values)
-        met = state.norms <= NEARLY
+        met, alone = state.norms <= NEARLY, state.values.copy()
         frames = np.flatnonzero(~met.all(axis=1))
         if len(frames):
             # The nearest pose that meets them, not the one that is preferred.
-            alone = energy.select(frames).preferring(state.values[frames])
-            found = yield from self._lowered(alone, state.values[frames], None, self._tolerance, most=SOON)
-            met[frames] |= alone.at(found.values).norms <= NEARLY
-        return np.logical_and.accumulate(met, axis=1)
+            near = energy.select(frames).preferring(alone[frames])
+            found = yield from self._lowered(near, alone[frames], None, self._tolerance, most=SOON)
+            met[frames] |= near.at(found.values).norms <= NEARLY
+            alone[frames] = found.values
+        return np.logical_and.accumulate(met, axis=1), alone
 
     def _followed(self, energy: Energy, values: FloatArray) -> Generator[None, None, FloatArray]:
         """Values (2, F, nv) of frames alone, each from the one before it and each from the one after it."""
