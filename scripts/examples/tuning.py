@@ -6,7 +6,8 @@
 A tuning constant is every number that stands as a `Final` at the top of a module of the core, except in the
 modules of `OUTSIDE`, and except what `DEFINITIONS` names. So a new one is in the table as soon as it is
 written. Each of its numbers is halved and doubled in a copy of the source, and the tests run against that:
-no test of behaviour should fail. All of it takes an hour or two; --only takes some of the constants.
+no test of behaviour should fail. All of it takes an hour or two; --only takes some of the constants, and when
+it is stopped (Ctrl C) it tells what it has.
 """
 
 from __future__ import annotations
@@ -233,6 +234,14 @@ class Copy:
         return frozenset(found), True
 
 
+def changes_of(chosen: Sequence[Constant]) -> Iterator[tuple[Constant, int, str]]:
+    """Each change of each number of some constants: constant, which of its numbers, and how."""
+    for each in chosen:
+        for which in range(len(each.numbers)):
+            for change in FACTORS:
+                yield each, which, change
+
+
 HEADINGS: Final = ("constant", "value", "meaning")
 TRIAL_HEADINGS: Final = ("constant", "value", "halved", "doubled")
 
@@ -315,12 +324,13 @@ def main() -> int:
         copy = Copy(Path(folder), options.arguments or ["tests/core"])
         for test in sorted(copy.failing):
             print(f"fails without a change, so it does not count: {test}", flush=True)
-        for each in chosen:
-            for which in range(len(each.numbers)):
-                for change in FACTORS:
-                    trials.append(copy.trial(each, which, change))
-                    text = verdict(trials[-1:], each, change).replace("–", "ok")
-                    print(f"{each.name} = {each.value}, {change}: {text}", flush=True)
+        try:
+            for each, which, change in changes_of(chosen):
+                trials.append(copy.trial(each, which, change))
+                text = verdict(trials[-1:], each, change).replace("–", "ok")
+                print(f"{each.name} = {each.value}, {change}: {text}", flush=True)
+        except KeyboardInterrupt:
+            print("Stopped: what follows is of the changes that were tried.")
     bad = sum(bool(trial.failed) or not trial.ended for trial in trials)
     print(f"\n{summary(chosen)} {len(trials)} changes, with {bad} of them a test fails.")
     if options.markdown is not None:
