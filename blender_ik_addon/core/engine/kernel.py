@@ -19,9 +19,10 @@ An iteration:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Final
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -82,7 +83,11 @@ class Minimum:
     """|r| of each level before each iteration and at the end, (N, K) each [1]."""
 
 
-def minimise(
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def minimising(
     energy: Energy,
     values: FloatArray,
     *,
@@ -92,8 +97,8 @@ def minimise(
     far: bool | BoolArray = True,
     coupling: Coupling | None = None,
     callback: Callable[[int, FloatArray], bool] | None = None,
-) -> Minimum:
-    """Lower the energy from given values.
+) -> Generator[None, None, Minimum]:
+    """Lower the energy from given values; pauses after each trial of a step, and returns the minimum.
 
     Args:
         energy: Of N = G F frames, group by group.
@@ -115,7 +120,7 @@ def minimise(
     settled = np.full(groups, energy.system.size == 0 or not energy.levels)
     active, cancelled = np.flatnonzero(~settled), False
     while len(active) and not cancelled:
-        rest = run.iterate(step_tolerance)
+        rest = yield from run.iterate(step_tolerance)
         iterations[active] += 1
         rows = (active[:, None] * frames + np.arange(frames)).ravel()
         norms = norms.copy()
@@ -130,6 +135,25 @@ def minimise(
     end = _Run(energy, found, frames, coupling, max_angle, np.zeros(groups, dtype=np.bool_))
     lengths = tuple(np.sqrt(np.maximum(each**2 - ROUNDING_OFF**2, 0.0)) for each in history)
     return Minimum(end.state.values, end.state.posed, end.energies(), iterations, settled, cancelled, lengths)
+
+
+def at_once(steps: Callable[_Given, Generator[None, None, _Result]]) -> Callable[_Given, _Result]:
+    """What a generator returns at its end, as a function."""
+
+    @wraps(steps)
+    def whole(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+        running = steps(*args, **kwargs)
+        while True:
+            try:
+                next(running)
+            except StopIteration as end:
+                return end.value
+
+    return whole
+
+
+minimise = at_once(minimising)
+"""`minimising` at once."""
 
 
 class _Run:
@@ -193,8 +217,8 @@ class _Run:
         over_time = np.einsum("gfv,v,gfv->gf", away, energy.stiffness, self.coupling.times(away))
         return self.coupling.shares * own + 0.5 * over_time
 
-    def iterate(self, precision: float) -> BoolArray:
-        """One iteration; which groups are at rest at the full strengths, (G,).
+    def iterate(self, precision: float) -> Generator[None, None, BoolArray]:
+        """One iteration, with a pause after each trial; which groups are at rest at the full strengths, (G,).
 
         Args:
             precision: Largest change of a channel [rad] at which a group is at rest there.
@@ -230,6 +254,7 @@ class _Run:
             little = ~outcome.taken & (np.abs(outcome.promised) <= least)
             rest[pending[little]] = True
             pending = pending[~outcome.taken & ~little]
+            yield
         if (rest & ~full).any():
             self._harden(rest & ~full)
         return rest & full
