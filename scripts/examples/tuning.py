@@ -66,6 +66,8 @@ DEFINITIONS: Final = {
 PATIENCE: Final = 8.0
 """Time after which tests do not end, by that of the same tests with the constants as they are [1]."""
 
+UNTRIED: Final = "not tried"
+
 FACTORS: Final = {"halved": 0.5, "doubled": 2.0}
 
 
@@ -179,6 +181,9 @@ class Trial:
     ended: bool
     """Whether they came to an end."""
 
+    def __str__(self) -> str:
+        return (", ".join(self.failed) or "ok") if self.ended else "no end"
+
 
 class Copy:
     """A copy of the source, in which constants are changed and tests run."""
@@ -260,14 +265,16 @@ def summary(found: Sequence[Constant]) -> str:
 def verdict(trials: Sequence[Trial], constant: Constant, change: str) -> str:
     """What failed when the numbers of a constant were changed, as a text."""
     texts: list[str] = []
-    for trial in trials:
-        if (trial.constant.name, trial.change) != (constant.name, change):
-            continue
-        several = f"number {trial.which + 1}: " if len(constant.numbers) > 1 else ""
-        if not trial.ended:
-            texts.append(f"{several}no end")
-        elif trial.failed:
-            texts.append(several + ", ".join(sorted(set(map(_short, trial.failed)))))
+    for which in range(len(constant.numbers)):
+        wanted = (constant.name, which, change)
+        tried = [trial for trial in trials if (trial.constant.name, trial.which, trial.change) == wanted]
+        several = f"number {which + 1}: " if len(constant.numbers) > 1 else ""
+        if not tried:
+            texts.append(several + UNTRIED)
+        elif not tried[0].ended:
+            texts.append(several + "no end")
+        elif tried[0].failed:
+            texts.append(several + ", ".join(sorted(set(map(_short, tried[0].failed)))))
     return "; ".join(texts) or "–"
 
 
@@ -327,8 +334,7 @@ def main() -> int:
         try:
             for each, which, change in changes_of(chosen):
                 trials.append(copy.trial(each, which, change))
-                text = verdict(trials[-1:], each, change).replace("–", "ok")
-                print(f"{each.name} = {each.value}, {change}: {text}", flush=True)
+                print(f"{each.name}, number {which + 1}, {change}: {trials[-1]}", flush=True)
         except KeyboardInterrupt:
             print("Stopped: what follows is of the changes that were tried.")
     bad = sum(bool(trial.failed) or not trial.ended for trial in trials)
