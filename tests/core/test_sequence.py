@@ -297,10 +297,22 @@ def largest_step(path: Array, *others: Task) -> float:
     return float(np.abs(np.diff(solution.pose.channels, axis=0)).max())
 
 
-@pytest.mark.parametrize(("reach", "below"), [(1.7, 0), (2.2, 1)])
-def test_it_is_told_how_much_smoothness_adds_to_misses(reach: float, below: int) -> None:
+def led_out_of_reach() -> tuple[Problem, Pose]:
+    """An arm that follows a target straight out of reach and back."""
+    away = np.interp(np.linspace(0.0, 14.0, 29), np.arange(15), [*OUT, *OUT[-2::-1], 1.0, 1.0])
+    problem, poses = arm(np.zeros(len(away)), 1.0, limit=2.0)
+    target = away[:, None] * np.array([0.0, 1.0, 0.0])
+    return Problem(problem.skeleton, (follow(target, joint=1),)), poses
+
+
+OUT = (1.0, 1.2, 1.5, 1.8, 1.95, 2.2, 2.3)
+"""Distances of a target of an arm that is 2 m long [m]."""
+
+
+@pytest.mark.parametrize("below", [0, 1])
+def test_it_is_told_how_much_smoothness_adds_to_misses(below: int) -> None:
     """By comparison with frames alone, whether these meet their targets or only come nearer."""
-    problem, poses = arm(np.linspace(-0.6, 0.9, 30), reach, limit=1.0)
+    problem, poses = arm(np.linspace(-0.6, 0.9, 30), 2.2, limit=1.0) if below else led_out_of_reach()
     others = [follow(np.array([0.5, 1.0, 0.0]), joint=0, priority=1)] * below
     problem = Problem(problem.skeleton, (*problem.tasks, *others))
     solution = solve_sequence(problem, poses, cyclic=False)

@@ -292,7 +292,7 @@ class Energy:
         moving = jacobian * ~resting[:, None, :]
         gram = (moving / self.stiffness) @ moving.swapaxes(1, 2)
         wanted = state.residual - (moving @ towards[..., None])[..., 0]
-        own = np.einsum("nmm->nm", gram).copy()
+        own = np.einsum("nmm->nm", gram) + least_diagonal(gram)
         given = state.norms
         while True:
             np.einsum("nmm->nm", gram)[...] = own + (given / self.strengths)[:, self.level_of_row]
@@ -304,3 +304,8 @@ class Energy:
                 break
         forces /= over[:, self.level_of_row]
         return forces, np.minimum(sizes, self.strengths), given
+
+
+def least_diagonal(gram: FloatArray) -> FloatArray:
+    """What J Jᵀ (N, m, m) needs on its diagonal to be of full rank in spite of rounding, (N, 1)."""
+    return 1e-15 * np.einsum("nmm->nm", gram).max(axis=1, keepdims=True, initial=0.0) + np.finfo(float).tiny

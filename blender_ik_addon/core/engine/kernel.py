@@ -29,7 +29,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..posed import PosedMechanism
 from .coupling import BandFactors, Coupling
-from .energy import ROUNDING_OFF, Energy, Model, State, Strengths
+from .energy import ROUNDING_OFF, Energy, Model, State, Strengths, least_diagonal
 
 DAMPING: Final = (1e-3, 1e-9)
 """μ at the start and least [1]."""
@@ -383,7 +383,7 @@ class _Step:
             fixed = held | (change <= low) | (change >= high)
             moving = jacobian * ~fixed[:, None, :]
             gram = (moving / energy.stiffness) @ moving.swapaxes(1, 2)
-            np.einsum("nmm->nm", gram)[...] += 1.0 / row_weights
+            np.einsum("nmm->nm", gram)[...] += 1.0 / row_weights + least_diagonal(gram)
             forces = np.linalg.solve(gram, bent[..., None])[..., 0]
             back = -(forces[:, None, :] @ moving)[:, 0] / energy.stiffness
             corrected = np.minimum(np.maximum(change + back, low), high)
