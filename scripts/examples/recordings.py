@@ -20,6 +20,7 @@ from blender_ik_addon.core import (
     ReachPoint,
     SequenceSolution,
     Skeleton,
+    SolverOptions,
     Status,
     forward_kinematics,
     solve_sequence,
@@ -196,7 +197,7 @@ def measure(source: Source, clip: Clip, known: Preferences | None = None) -> Row
         joint_steps(skeleton, matrices)[:, moving]
         for skeleton, matrices in ((figure.skeleton, posed.matrices), (clip.skeleton, recorded))
     )
-    recorded_pops = pops_of(clip.skeleton, clip.pose)
+    recorded_pops = pops_of(clip.skeleton, clip.pose, SolverOptions().pop_angle)
     frame, joint = np.unravel_index(int(ours.argmax()), ours.shape)
     middles = [*roles.elbows, *roles.knees]
     away = 100.0 * np.linalg.norm((posed.matrices - recorded)[:, middles][..., :3, 3], axis=-1)  # (F, 4)
