@@ -55,7 +55,6 @@ OUTSIDE: Final = {
 """Modules and packages of the core that are not the solver's, by what they are for."""
 
 DEFINITIONS: Final = {
-    "engine.pops.BOUND": "what a pop is",
     "engine.pops.TIMES": "what a pop is",
     "engine.pops.BESIDE": "what a pop is",
     "engine.restarts.SEED": "any number does",
