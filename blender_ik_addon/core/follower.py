@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A pose that follows targets while somebody moves them, and settles when they rest.
 
-**While targets move** the energy is lowered by a few steps for each update, from where the body is: the pose
-is the minimum next to the last one. No angle changes by more than `MOVING_TURN` in an update, but where the
-body is on its targets and would lose them with less.
+**While targets move** the energy is lowered by a few iterations for each update, inside a box about the last
+pose, its neighbour in time. Levels pull with the strengths of a motion (`engine.motion`): what can be met is
+met, and what cannot draws gently, so that the minimum moves smoothly with the targets.
 
-**When they rest** one `solve`, with restarts, gives the pose that the body settles to; it goes there visibly,
-by at most `SETTLING_TURN` in an update, along the straight way in its channels, brought back onto the targets
-at each update.
+**When they rest** the body goes on to what one `solve` gives, restarts included, or to a pose that is known to
+belong to the targets. It goes there in small steps, straight in the channels, and its residuals go straight
+too: what is on its target here and at the end stays there on the way. With r the residuals and J their
+Jacobian, the channels u are corrected by −Jᵀ(J Jᵀ + ε)⁻¹ (r(u) − r_straight).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from .arrays import FloatArray
+from .arrays import FloatArray, IntArray
 from .engine.energy import Energy
-from .engine.kernel import Minimum, minimise
+from .engine.kernel import minimise
+from .engine.motion import IN_MOTION
 from .errors import IKError
 from .explanation import explain
 from .options import SolverOptions
@@ -32,16 +34,20 @@ from .solver import solve_system
 from .system import assemble
 from .threads import one_thread
 
-MOVING_STEPS: Final = 5
+MOVING_STEPS: Final = 3
 """Most iterations of an update while targets move."""
 MOVING_TURN: Final = 0.1
-"""Most by which an angle changes in an update [rad] that meets targets no sooner by more: 6 degrees."""
+"""Most by which an angle changes in such an update [rad]: 6 degrees."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
 STILL: Final = 1e-4
 """Largest change in an update [rad] of a body that rests."""
-DRAWN: Final = 1e-2
-"""Part of the strength of the last level [1] with which a settling body is drawn along its way."""
+STRAIGHT: Final = 0.8
+"""Part of a bounded step [1] that is for the straight way; the rest is for its correction."""
+CORRECTIONS: Final = 2
+"""Corrections of a step."""
+DAMPED: Final = 1e-6
+"""ε [1]: straight limbs have residuals that nothing corrects."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +91,14 @@ class Follower:
             raise IKError(f"a follower needs the method PRIORITY or DLS, got {options.method}")
         self._options = options
         self._system = assemble(problem, pose.as_batch())
-        if self._system.alternatives:
-            raise IKError("a follower cannot choose between targets: use `Tracker`")
         self._tolerance = tolerances(self._system, options)
-        self._home = self._system.mechanism.values(pose.as_batch())
-        """What channels prefer that prefer nothing else, (1, nv)."""
-        self._pose, self._values = pose, self._home
-        self._missed = False
-        """Whether the last update has missed a target."""
+        self._weight = Energy(self._system, self._system.mechanism.values(pose.as_batch())).weight
+        self._pose, self._values = pose, self._system.mechanism.values(pose.as_batch())
         self._targets: list[FloatArray] = []
-        self._destination: tuple[FloatArray, Pose] | None = None
-        """Where the body settles: the free channels (1, nv) and the pose."""
+        self._taken: IntArray | None = None
+        """Alternatives that were taken last, (1, C)."""
+        self._goal: Pose | None = None
+        """Where the body settles."""
 
     @property
     def pose(self) -> Pose:
@@ -113,7 +116,7 @@ class Follower:
             IKError: As for a new one.
         """
         new = Follower(problem, pose, self._options)
-        new._targets, new._missed = self._targets, self._missed
+        new._targets, new._taken = self._targets, self._taken
         return new
 
     @one_thread
@@ -127,21 +130,21 @@ class Follower:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
         self._aim(targets)
-        energy = self._energy()
-        found = self._lowered(energy, self._values)
-        values, iterations = found.values, int(found.iterations[0])
-        met = self._met(values)
-        bounded = self._turn(energy, values) > MOVING_TURN
-        if bounded:
-            values = self._held_back(energy, slowly=self._missed or not met)
-            met = self._met(values)
-        # A body that is held back goes on although its targets are met.
-        rests = self._turn(energy, values) <= STILL or (met and not bounded)
-        self._missed = not met
-        self._take(values)
-        reached = Status.REACHED if met else Status.SETTLED
-        status = reached if rests else Status.MAX_ITERATIONS
-        return Followed(self._pose, self._errors(), iterations, status, final=False)
+        options, here = self._options, self._values
+        energy = Energy(self._system, here, posture=options.preferred_pose, merged=options.merged)
+        room = MOVING_TURN / self._weight
+        found = minimise(
+            energy.with_strengths(IN_MOTION).within(here - room, here + room),
+            here,
+            step_tolerance=STILL,
+            max_iterations=min(MOVING_STEPS, options.max_iterations),
+            max_angle=MOVING_TURN,
+            far=False,
+        )
+        turn = self._distance(found.values)
+        self._place(found.values)
+        moving = turn > STILL and not (found.settled[0] and turn < MOVING_TURN - STILL)
+        return self._followed(int(found.iterations[0]), moving=moving)
 
     @one_thread
     def arrive(self, targets: Sequence[FloatArray]) -> Followed:
@@ -153,12 +156,10 @@ class Follower:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
-        if self._destination is None or not self._rests(targets):
+        if self._goal is None or not self._rests(targets):
             self._aim(targets)
-            solution = solve_system(self._system, self._pose, self._options)
-            values = self._system.mechanism.values(solution.pose.as_batch())
-            self._destination = values, solution.pose
-        return self._settle()
+            self._goal = solve_system(self._system, self._pose, self._options, kept=self._taken).pose
+        return self._settle(self._goal)
 
     @one_thread
     def return_to(self, targets: Sequence[FloatArray], home: Pose) -> Followed:
@@ -171,112 +172,74 @@ class Follower:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
-        values = self._system.mechanism.values(home.as_batch())
-        known = self._destination is not None and np.array_equal(self._destination[0], values)
-        if not known or not self._rests(targets):
+        if self._goal is None or not self._rests(targets):
             self._aim(targets)
-            self._destination = values, home
-        return self._settle()
+        self._goal = home
+        return self._settle(home)
 
-    def _held_back(self, energy: Energy, *, slowly: bool) -> FloatArray:
-        """The pose next to the body that meets the targets, drawn a bit to the preferred pose, (1, nv).
+    def _settle(self, goal: Pose) -> Followed:
+        """One update of the way to a pose."""
+        values = self._system.mechanism.values(goal.as_batch())
+        left = self._distance(values)
+        if left > SETTLING_TURN:
+            self._place(self._towards(values, STRAIGHT * SETTLING_TURN / left))
+            return self._followed(0, moving=True)
+        self._values, self._pose = values, goal
+        return replace(self._followed(0, moving=False), final=True)
 
-        Args:
-            energy: Of the pose.
-            slowly: Whether no angle may change by more than `MOVING_TURN` altogether.
-        """
-        nearest, start = self._energy(self._values), self._values
-        if slowly:
-            # Straight limbs bend to all sides alike: the far solution says to which.
-            options = self._options
-            best = minimise(
-                energy,
-                self._values,
-                step_tolerance=options.step_tolerance,
-                max_iterations=options.max_iterations,
-                max_angle=options.max_angle,
-            ).values
-            part = min(1.0, MOVING_TURN / max(self._turn(energy, best), STILL))
-            start = self._values + part * (best - self._values)
-            nearest = self._within(nearest, MOVING_TURN, self._values)
-        near = self._lowered(nearest, start).values
-        room = (MOVING_TURN, self._values) if slowly else (0.5 * MOVING_TURN, near)
-        drawn = self._lowered(self._within(energy, *room), near).values
-        return drawn if self._met(drawn) or not self._met(near) else near
+    def _towards(self, end: FloatArray, part: float) -> FloatArray:
+        """Free channels a part of the way [1] towards others, both (1, nv)."""
+        here, system, room = self._values, self._system, SETTLING_TURN / self._weight
+        lower, upper = np.maximum(here - room, system.lower), np.minimum(here + room, system.upper)
+        first, last = (system.stacked_residual(system.place(values)) for values in (here, end))
+        straight = first + part * (last - first)  # (1, m)
+        values = here + part * (end - here)
+        for _ in range(CORRECTIONS):
+            posed = system.place(values)
+            jacobian = system.stacked_jacobian(posed)[0] / self._weight  # (m, nv)
+            gram = jacobian @ jacobian.T
+            gram += DAMPED * (1.0 + np.trace(gram)) * np.eye(len(gram))
+            bent = (system.stacked_residual(posed) - straight)[0]
+            back = jacobian.T @ np.linalg.solve(gram, bent)
+            values = np.clip(values - back / self._weight, lower, upper)
+        return values
 
-    def _turn(self, energy: Energy, values: FloatArray) -> float:
-        """Largest change of an angle from where the body is to values (1, nv), [rad]."""
-        return float(np.abs((values - self._values) * energy.weight).max(initial=0.0))
+    def _place(self, values: FloatArray) -> None:
+        """Put the body where the free channels (1, nv) say."""
+        self._values = values
+        self._pose = self._system.mechanism.with_values(self._pose, values[0])
 
-    def _settle(self) -> Followed:
-        """One update of the way to the destination."""
-        assert self._destination is not None
-        values, pose = self._destination
-        energy = self._energy()
-        left = self._turn(energy, values)
-        if left <= SETTLING_TURN:
-            self._values, self._pose, self._destination = values, pose, None
-            errors = self._errors()
-            status = Status.REACHED if all(error.reached for error in errors) else Status.SETTLED
-            return Followed(pose, errors, 0, status, final=True)
-        point = self._values + (values - self._values) * min(1.0, 0.8 * SETTLING_TURN / left)
-        drawn = self._energy(point).with_posture(DRAWN)
-        found = self._lowered(self._within(drawn, SETTLING_TURN, self._values), point)
-        nearer = np.abs((values - found.values) * energy.weight).max() < left - 0.2 * SETTLING_TURN
-        self._take(found.values if nearer else point)
-        return Followed(
-            self._pose, self._errors(), int(found.iterations[0]), Status.MAX_ITERATIONS, final=False
-        )
+    def _distance(self, values: FloatArray) -> float:
+        """Largest change of an angle from where the body is to the free channels (1, nv), [rad]."""
+        return float(np.abs((values - self._values) * self._weight).max(initial=0.0))
 
     def _aim(self, targets: Sequence[FloatArray]) -> None:
-        """Take other targets."""
-        self._system = self._system.aimed(targets)
-        self._targets, self._destination = [np.array(target) for target in targets], None
+        """Take other targets, and of alternatives the nearest."""
+        system = self._system.aimed(targets)
+        if system.alternatives:
+            self._taken = system.nearest(system.place(self._values), self._taken)
+            system = system.taking(self._taken)
+        self._system = system
+        self._targets, self._goal = [np.array(target) for target in targets], None
 
     def _rests(self, targets: Sequence[FloatArray]) -> bool:
         """Whether targets are where they were the last time."""
         return bool(self._targets) and all(map(np.array_equal, targets, self._targets))
 
-    def _energy(self, preferred: FloatArray | None = None) -> Energy:
-        """Of the pose, also with every channel preferring given values, (1, nv)."""
-        options = self._options
-        if preferred is not None:
-            return Energy(self._system, preferred, posture=False, merged=options.merged)
-        return Energy(self._system, self._values, posture=options.preferred_pose, merged=options.merged)
-
-    def _within(self, energy: Energy, turn: float, centre: FloatArray) -> Energy:
-        """The energy inside a box about values (1, nv), [rad] to either side."""
-        room = turn / energy.weight
-        return energy.within(centre - room, centre + room)
-
-    def _lowered(self, energy: Energy, values: FloatArray) -> Minimum:
-        options = self._options
-        return minimise(
-            energy,
-            values,
-            step_tolerance=options.step_tolerance,
-            max_iterations=min(MOVING_STEPS, options.max_iterations),
-            max_angle=options.max_angle,
-            far=False,
-        )
-
-    def _met(self, values: FloatArray) -> bool:
-        """Whether the free channels (1, nv) meet all targets."""
-        return bool((self._system.errors(self._system.place(values)) <= self._tolerance).all())
-
-    def _take(self, values: FloatArray) -> None:
-        """Put the body where the free channels (1, nv) say."""
-        self._values = values
-        self._pose = self._system.mechanism.with_values(self._pose, values[0])
-
-    def _errors(self) -> tuple[TaskError, ...]:
-        """By how much tasks are missed and why, in the problem's order."""
+    def _followed(self, iterations: int, *, moving: bool) -> Followed:
+        """What an update came to: where the body is, by how much tasks are missed and why."""
         system = self._system
         posed = system.place(self._values)
         errors = system.errors(posed)[0]
         reached = errors <= self._tolerance
         why = explain(system, posed, reached[None], merged=self._options.merged)[0]
-        return tuple(map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why))
+        taken = [system.taken_label(number) for number in range(len(errors))]
+        tasks = map(
+            TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why, taken
+        )
+        rests = Status.REACHED if reached.all() else Status.SETTLED
+        status = Status.MAX_ITERATIONS if moving else rests
+        return Followed(self._pose, tuple(tasks), iterations, status, final=False)
 
 
 def follows(options: SolverOptions) -> bool:
