@@ -2,8 +2,8 @@
 """A pose that follows targets while somebody moves them, and settles when they rest.
 
 **While targets move** the energy is lowered by a few iterations for each update, inside a box about the last
-pose, its neighbour in time. Levels pull with the strengths of a motion (`engine.motion`): what can be met is
-met, and what cannot draws gently, so that the minimum moves smoothly with the targets.
+pose, its neighbour in time. Levels pull gently: what can be met is met, and the minimum moves smoothly with
+the targets where something begins to be missed.
 
 **When they rest** the body goes on to what one `solve` gives, restarts included, or to a pose that is known to
 belong to the targets. It goes there in small steps, straight in the channels, and its residuals go straight
@@ -20,9 +20,8 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray, IntArray
-from .engine.energy import Energy
+from .engine.energy import Energy, Strengths
 from .engine.kernel import minimise
-from .engine.motion import IN_MOTION
 from .errors import IKError
 from .explanation import explain
 from .options import SolverOptions
@@ -34,6 +33,8 @@ from .solver import solve_system
 from .system import assemble
 from .threads import one_thread
 
+FOLLOWING: Final = Strengths(10.0, 5.0)
+"""Strengths of the levels while targets move: more bends a body until it snaps at the border of its reach."""
 MOVING_STEPS: Final = 3
 """Most iterations of an update while targets move."""
 MOVING_TURN: Final = 0.1
@@ -42,7 +43,7 @@ SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
 STILL: Final = 1e-4
 """Largest change in an update [rad] of a body that rests."""
-STRAIGHT: Final = 0.8
+STRAIGHT: Final = 0.9
 """Part of a bounded step [1] that is for the straight way; the rest is for its correction."""
 CORRECTIONS: Final = 2
 """Corrections of a step."""
@@ -120,11 +121,12 @@ class Follower:
         return new
 
     @one_thread
-    def follow(self, targets: Sequence[FloatArray]) -> Followed:
+    def follow(self, targets: Sequence[FloatArray], *, most_turn: float = MOVING_TURN) -> Followed:
         """Follow targets that are being moved.
 
         Args:
             targets: One for each task that has a weight, in the problem's order: what its `moved` takes.
+            most_turn: Most by which an angle changes [rad].
 
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
@@ -132,18 +134,18 @@ class Follower:
         self._aim(targets)
         options, here = self._options, self._values
         energy = Energy(self._system, here, posture=options.preferred_pose, merged=options.merged)
-        room = MOVING_TURN / self._weight
+        room = most_turn / self._weight
         found = minimise(
-            energy.with_strengths(IN_MOTION).within(here - room, here + room),
+            energy.with_strengths(FOLLOWING).within(here - room, here + room),
             here,
             step_tolerance=STILL,
             max_iterations=min(MOVING_STEPS, options.max_iterations),
-            max_angle=MOVING_TURN,
+            max_angle=most_turn,
             far=False,
         )
         turn = self._distance(found.values)
         self._place(found.values)
-        moving = turn > STILL and not (found.settled[0] and turn < MOVING_TURN - STILL)
+        moving = turn > STILL and not (found.settled[0] and turn < most_turn - STILL)
         return self._followed(int(found.iterations[0]), moving=moving)
 
     @one_thread

@@ -56,6 +56,9 @@ FIRM_PRIORITY: Final = 0
 DRAG_PRIORITY: Final = 1
 """Level of a dragged bone that has no effector."""
 
+MOST_TURN: Final = 0.21
+"""Most by which an angle changes in one movement that is smooth [rad]: 12 degrees."""
+
 MOST_UPDATES: Final = 20
 """How often a body is moved on towards a place at most before it settles."""
 
@@ -269,7 +272,7 @@ class Drag:
         targets = [aim_of(task) for task in tasks]
         if self._rests:
             return self._follower.arrive(targets)
-        found = self._follower.follow(targets)
+        found = self._follower.follow(targets, most_turn=MOST_TURN)
         self._updates += 1
         self._rests = found.settled or self._updates >= MOST_UPDATES
         return found

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core import IKError
-from blender_ik_addon.core.follower import MOVING_TURN
 from blender_ik_addon.scene import keying, posing
 from blender_ik_addon.scene.animation import own_curves
-from blender_ik_addon.scene.dragging import Drag
+from blender_ik_addon.scene.dragging import MOST_TURN, Drag
 from blender_ik_addon.scene.reports import angle_text
 from blender_ik_addon.ui.constraint import Constraint, Numbers, stepped
 from blender_ik_addon.ui.picking import View, nearest_segment
@@ -663,10 +662,10 @@ def test_a_smooth_movement_turns_little_at_once_and_ends_where_any_other_does():
     wanted = angles(armature)
     at_once.cancel()
     drag, before = Drag(armature, "hand.L"), angles(armature)
-    assert np.abs(wanted - before).max() > 2.0 * MOVING_TURN
+    assert np.abs(wanted - before).max() > 2.0 * MOST_TURN
     report = drag.move(goal, smoothly=True)
     for _ in range(30):
-        assert np.abs(angles(armature) - before).max() <= MOVING_TURN + 1e-6
+        assert np.abs(angles(armature) - before).max() <= MOST_TURN + 1e-6
         if report.settled:
             break
         before, report = angles(armature), drag.again(smoothly=True)
