@@ -5,8 +5,8 @@
 pose, its neighbour in time. Levels pull gently: what can be met is met, and the minimum moves smoothly with
 the targets where something begins to be missed.
 
-**When they rest** the body goes on to what one `solve` gives, restarts included, or to a pose that is known to
-belong to the targets. It goes there in small steps, straight in the channels, and its residuals go straight
+**When they rest** the body goes on to what one `solve` gives, restarts included, or to a pose that is known
+to belong to the targets. It goes there in small steps, straight in the channels, and its residuals go straight
 too: what is on its target here and at the end stays there on the way. With r the residuals and J their
 Jacobian, the channels u are corrected by −Jᵀ(J Jᵀ + ε)⁻¹ (r(u) − r_straight).
 """
@@ -202,7 +202,8 @@ class Follower:
             gram = jacobian @ jacobian.T
             gram += DAMPED * (1.0 + np.trace(gram)) * np.eye(len(gram))
             bent = (system.stacked_residual(posed) - straight)[0]
-            back = jacobian.T @ np.linalg.solve(gram, bent)
+            forces = np.asarray(np.linalg.solve(gram, bent), dtype=np.float64)
+            back = jacobian.T @ forces
             values = np.clip(values - back / self._weight, lower, upper)
         return values
 
@@ -236,9 +237,7 @@ class Follower:
         reached = errors <= self._tolerance
         why = explain(system, posed, reached[None], merged=self._options.merged)[0]
         taken = [system.taken_label(number) for number in range(len(errors))]
-        tasks = map(
-            TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why, taken
-        )
+        tasks = map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why, taken)
         rests = Status.REACHED if reached.all() else Status.SETTLED
         status = Status.MAX_ITERATIONS if moving else rests
         return Followed(self._pose, tuple(tasks), iterations, status, final=False)

@@ -35,8 +35,8 @@ from ..core.arrays import FloatArray
 from ..core.follower import Followed, Follower
 from ..core.kinematics import forward_kinematics
 from .armature import check_armature, read_armature, world_from_armature
-from .changes import aim_of, same_but_for_aim
 from .carried_targets import bring_target, carried_task, carriers, coming_along
+from .changes import aim_of, same_but_for_aim
 from .drag_reports import LEVELS, DragError, DragReport, report_of
 from .effector_properties import PINNABLE
 from .effectors import Effector, orientations
@@ -385,9 +385,7 @@ class Drag:
         ]
         if self._keeps_orientation:
             tasks.append(
-                MatchOrientation(
-                    joint=self._bone, target=self._rotation, priority=level, name=self._bone
-                )
+                MatchOrientation(joint=self._bone, target=self._rotation, priority=level, name=self._bone)
             )
         owners = [(self._bone, True)] * len(tasks)
         for effector, own in self._active():

@@ -276,9 +276,7 @@ def _solve(
     write_pose(armature_object, rig.armature, found.pose, tracked.joints)
     posed = digest(raw_channels(armature_object).tobytes())
     arriving = manner is Manner.ARRIVING
-    known.tracked = replace(
-        tracked, posed=posed, settled=found.settled, final=found.final, arriving=arriving
-    )
+    known.tracked = replace(tracked, posed=posed, settled=found.settled, final=found.final, arriving=arriving)
     report = report_of(
         armature_object, rig, plan, reading, found.errors, found.status, found.iterations, before
     )
