@@ -6,8 +6,8 @@ pose, its neighbour in time. Levels pull gently: what can be met is met, and the
 the targets where something begins to be missed.
 
 **When they rest** the body goes on to what one `solve` gives, restarts included, or to a pose that is known
-to belong to the targets. It goes there in small steps, straight in the channels, and its residuals go straight
-too: what is on its target here and at the end stays there on the way. With r the residuals and J their
+to belong to the targets. It goes there in small steps, straight in the channels, and its residuals go
+straight too: what is on its target here and at the end stays there on the way. With r the residuals and J their
 Jacobian, the channels u are corrected by −Jᵀ(J Jᵀ + ε)⁻¹ (r(u) − r_straight).
 """
 
@@ -138,7 +138,7 @@ class Follower:
         found = minimise(
             energy.with_strengths(FOLLOWING).within(here - room, here + room),
             here,
-            step_tolerance=STILL,
+            step_tolerance=options.step_tolerance,
             max_iterations=min(MOVING_STEPS, options.max_iterations),
             max_angle=most_turn,
             far=False,
