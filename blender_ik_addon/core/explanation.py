@@ -31,6 +31,7 @@ from .posed import PosedMechanism
 from .skeleton import CHANNELS
 from .system import System
 from .tasks import JointTask, Task
+from .threads import one_thread
 
 CONVERGED: Final = 1e-5
 """How exactly the pose is known [rad]: heavy tasks that are met but for this still pull at light ones."""
@@ -158,13 +159,13 @@ _UNNAMED: Final = {
 """What is said where nothing is named that keeps a task from its target."""
 
 
+@one_thread
 def explain(
     system: System,
     posed: PosedMechanism,
     reached: BoolArray,
     *,
     merged: bool = False,
-    clamp_distance: float | None = None,
 ) -> list[tuple[Explanation | None, ...]]:
     """Say why tasks were missed; where none was this costs nothing.
 
@@ -173,7 +174,6 @@ def explain(
         posed: Its mechanism at the answer, `system.place(values)` with values (F, nv).
         reached: Which of `system.tasks` count as met, (F, T).
         merged: Whether the method takes all levels as one.
-        clamp_distance: Dmax, to which the method shortened residuals of places [m]; None for not at all.
 
     Returns:
         For each frame one for each of `system.tasks`, None for those that are reached.
@@ -190,7 +190,7 @@ def explain(
         ]
         errors = system.errors(posed)
         for frame in np.flatnonzero(~np.logical_and.reduce(reached, axis=1)).tolist():
-            pulls = [Pull(stack, frame, clamp_distance) for stack in stacks]
+            pulls = [Pull(stack, frame) for stack in stacks]
             missed_here = {
                 number: float(errors[frame, number]) for number in missed if not reached[frame, number]
             }

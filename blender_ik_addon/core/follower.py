@@ -79,7 +79,7 @@ class Follower:
         Args:
             problem: Skeleton and tasks, with targets of one frame.
             pose: Where to start, without leading axes; fixed channels and scale are taken from it.
-            options: Settings of a method that lowers the energy.
+            options: Settings of the method PRIORITY.
 
         Raises:
             IKError: The problem, pose and options do not fit together.
@@ -89,7 +89,7 @@ class Follower:
         if problem.frames not in (None, 1):
             raise IKError(f"a follower takes one frame at a time; the targets have {problem.frames}")
         if options.differential:
-            raise IKError(f"a follower needs the method PRIORITY or DLS, got {options.method}")
+            raise IKError(f"a follower needs the method PRIORITY, got {options.method}")
         self._options = options
         self._system = assemble(problem, pose.as_batch())
         self._tolerance = tolerances(self._system, options)
@@ -133,7 +133,7 @@ class Follower:
         """
         self._aim(targets)
         options, here = self._options, self._values
-        energy = Energy(self._system, here, posture=options.preferred_pose, merged=options.merged)
+        energy = Energy(self._system, here, posture=options.preferred_pose)
         room = most_turn / self._weight
         found = minimise(
             energy.with_strengths(FOLLOWING).within(here - room, here + room),
@@ -235,7 +235,7 @@ class Follower:
         posed = system.place(self._values)
         errors = system.errors(posed)[0]
         reached = errors <= self._tolerance
-        why = explain(system, posed, reached[None], merged=self._options.merged)[0]
+        why = explain(system, posed, reached[None])[0]
         taken = [system.taken_label(number) for number in range(len(errors))]
         tasks = map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why, taken)
         rests = Status.REACHED if reached.all() else Status.SETTLED

@@ -24,17 +24,18 @@ METHODS: Final[dict[str, str]] = {
 """Identifier of each method and what it does, in one line."""
 
 USED_BY: Final[dict[str, frozenset[str]]] = {
-    "clamp_distance": frozenset(METHODS) - {"NONLINEAR"},
-    "clamp_after_jump": frozenset(METHODS) - {"PRIORITY", "DLS", "NONLINEAR"},
-    "alternate_jacobian": frozenset(METHODS) - {"PRIORITY", "DLS", "SPRINGS", "NONLINEAR"},
+    "clamp_distance": frozenset(METHODS) - {"PRIORITY", "NONLINEAR"},
+    "clamp_after_jump": frozenset(METHODS) - {"PRIORITY", "NONLINEAR"},
+    "alternate_jacobian": frozenset(METHODS) - {"PRIORITY", "SPRINGS", "NONLINEAR"},
     "damping": frozenset({"DLS", "SPRINGS", "BOUNDED"}),
+    "constant_damping": frozenset({"DLS", "SPRINGS", "BOUNDED"}),
     "max_angle": frozenset(METHODS) - {"NONLINEAR"},
-    "null_space_gain": frozenset({"PSEUDO_INVERSE", "SPRINGS", "EXTENDED_JACOBIAN", "BOUNDED"}),
+    "null_space_gain": frozenset({"DLS", "PSEUDO_INVERSE", "SPRINGS", "EXTENDED_JACOBIAN", "BOUNDED"}),
     "element_weight": frozenset({"EXTENDED_JACOBIAN"}),
     "gamma": frozenset({"NONLINEAR"}),
     "preferred_pose": frozenset(METHODS) - {"SDLS", "TRANSPOSE"},
-    "restarts": frozenset({"PRIORITY", "DLS"}),
-    "smoothness": frozenset({"PRIORITY", "DLS"}),
+    "restarts": frozenset({"PRIORITY"}),
+    "smoothness": frozenset({"PRIORITY"}),
 }
 """The methods that have a use for a setting; every method has for those that are not listed."""
 
@@ -65,6 +66,8 @@ class SolverOptions:
     that brought nothing, and where a target is no place, the usual one is."""
     damping: float = 0.1
     """λ at a residual of the reach [1], above 0; smaller residuals are damped less [Sugihara2011]."""
+    constant_damping: bool = False
+    """Whether λ is the same for every residual [Buss2009 §5]: steadier, and slower."""
     preferred_pose: bool = True
     """Whether what the tasks leave free goes to the preferred pose."""
     null_space_gain: float = 1.0
@@ -117,17 +120,12 @@ class SolverOptions:
         return setting not in USED_BY or self.method in USED_BY[setting]
 
     @property
-    def merged(self) -> bool:
-        """Whether all targets count as one level, by their weights alone."""
-        return self.method != "PRIORITY"
-
-    @property
     def differential(self) -> bool:
-        """Whether the method follows its own rule from the pose it is given, step by step.
+        """Whether the method is one of the papers' (`methods`): step by step from the pose it is given.
 
-        The others lower one energy, of a motion as a whole.
+        All targets are one level then, by their weights. PRIORITY lowers one energy, of a motion as a whole.
         """
-        return self.method not in ("PRIORITY", "DLS")
+        return self.method != "PRIORITY"
 
 
 def with_overrides(options: SolverOptions | None, overrides: dict[str, Any]) -> SolverOptions:

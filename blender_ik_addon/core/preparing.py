@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the options of a solve say of a system: the objective as its method sees it, and when it is done."""
+"""Stopping criteria: when a task counts as reached, and when an error as nothing."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray
-from .objective import Objective
 from .options import SolverOptions
 from .system import System
 
-SLACK: Final = 0.1
+MARGIN: Final = 0.1
 """Part of the tolerances [1] by which the residual of a level may rise without counting as worse."""
 
 LIGHTEST: Final = 1e-3
 """Weight, as a part of the largest in its level [1], down to which a task is solved as exactly as that."""
 
 
-def objective_of(system: System, options: SolverOptions) -> Objective:
-    """The objective as the method sees it; one that follows its own rule clamps by itself."""
-    clamp_distance = None if options.differential else options.clamp_distance
-    return Objective(system, merged=options.merged, clamp_distance=clamp_distance)
+def tolerance_margin(system: System, options: SolverOptions) -> float:
+    """Residual of a level [1] that counts as nothing.
 
-
-def slack_of(objective: Objective, options: SolverOptions) -> float:
-    """Residual of a level [1], in scaled units, that counts as nothing."""
-    smallest = min(options.tolerance_rotation, options.tolerance_position / objective.length)
-    return SLACK * max(objective.lightest, LIGHTEST) * smallest
+    Lengths are divided by the reach of the skeleton, weights by the heaviest.
+    """
+    heaviest = system.heaviest_weights
+    if options.differential:  # all levels are one
+        heaviest = [max(heaviest, default=1.0)] * len(heaviest)
+    shares = [light / heavy for light, heavy in zip(system.lightest_weights, heaviest, strict=True)]
+    length = system.problem.skeleton.reach
+    smallest = min(options.tolerance_rotation, options.tolerance_position / length)
+    return MARGIN * max(min(shares, default=1.0), LIGHTEST) * smallest
 
 
 def tolerances(system: System, options: SolverOptions) -> FloatArray:

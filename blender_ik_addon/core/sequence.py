@@ -19,7 +19,7 @@ import numpy as np
 
 from .arrays import FloatArray, IntArray
 from .engine.energy import Energy
-from .engine.motion import minimise_motion
+from .engine.motion import Motion
 from .engine.pops import Pop, pops_of
 from .engine.restarts import best_minimum
 from .errors import IKError
@@ -169,7 +169,7 @@ class SequenceJob:
                 yield from self._choose()
                 begun = 0.5
             if self._motion and frames > 1 and self._options.smoothness > 0.0:
-                yield from self._as_motion()
+                yield from self._as_motion(begun)
             else:
                 for begin in range(0, frames, AT_ONCE):
                     self._each(np.arange(begin, min(begin + AT_ONCE, frames)))
@@ -209,10 +209,10 @@ class SequenceJob:
             yield 0.5 * (frame + 1) / len(self._values)
         self._system = self._system.taking(np.concatenate(taken))
 
-    def _as_motion(self) -> Iterator[float]:
+    def _as_motion(self, begun: float) -> Iterator[float]:
         """Lower the energy of the whole motion."""
         options = self._options
-        energy = Energy(self._system, self._start, posture=options.preferred_pose, merged=options.merged)
+        energy = Energy(self._system, self._start, posture=options.preferred_pose)
         frames = np.arange(len(self._values))
         if self._closes(energy.preferred):
             # A loop: as many frames of the neighbouring rounds as know of the ends.
@@ -224,22 +224,26 @@ class SequenceJob:
         if whole:
             index, rounds = frames, np.zeros_like(frames)
         period = self._times[-1] - self._times[0]
-        found = minimise_motion(
+        motion = Motion(
             energy if whole else energy.select(index),
             energy.unwound(self._start)[index],
             self._times[index] + rounds * period,
             options.smoothness,
+            step_tolerance=options.step_tolerance,
             max_iterations=options.max_iterations,
             max_angle=options.max_angle,
         )
-        own = np.flatnonzero(frames == 0)[0] + np.arange(len(self._values))
-        self._values = found.values[own]
-        # A motion that nothing lowers any more is at rest too.
-        self._settled[:] = found.settled | (found.iterations < options.max_iterations)
+        first, count = int(np.flatnonzero(frames == 0)[0]), len(self._values)
+        own = slice(first, first + count)
+        for part in motion.run():
+            self._values, self._settled = motion.values[own], motion.settled[own]
+            self._iterations = motion.iterations[own]
+            self._finished = min(max(motion.finished - first, 0), count)
+            yield begun + (1.0 - begun) * part
         if not whole:
-            self._values[-1] = self._values[0]
-        self._iterations[:] = found.iterations
-        yield 0.99
+            # As often turned as it has been on the way.
+            turned = energy.weight * (self._values[-1] - self._values[0])
+            self._values[-1] = self._values[0] + (turned - energy.unturned(turned)) / energy.weight
 
     def _closes(self, preferred: FloatArray) -> bool:
         """Whether the last frame is the first, in targets and preferred pose (F, nv)."""
@@ -265,7 +269,7 @@ class SequenceJob:
         options = self._options
         system = self._system.select(frames)
         start = self._start[frames]
-        energy = Energy(system, start, posture=options.preferred_pose, merged=options.merged)
+        energy = Energy(system, start, posture=options.preferred_pose)
         found = best_minimum(
             energy,
             energy.unwound(start),
@@ -289,7 +293,7 @@ class SequenceJob:
         messages = [reached_message(len(system.labels))] * count
         missed = np.flatnonzero(~reached.all(axis=1))
         if len(missed):
-            reasons = explain(system, posed, reached, merged=options.merged)
+            reasons = explain(system, posed, reached, merged=options.differential)
             tied = self._motion and not options.differential and options.smoothness > 0.0 and frames > 1
             for frame in missed.tolist():
                 if tied and self._settled[frame]:

