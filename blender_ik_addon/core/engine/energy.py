@@ -43,6 +43,8 @@ STRENGTH_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
 ROUNDING_OFF: Final = 1e-6
 """δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
+ENOUGH: Final = (1e3, 1e4)
+"""Strength of a level in a model: this many times its force, and this much more [1]."""
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
 
@@ -265,7 +267,10 @@ class Energy:
             towards = towards + beside / self.stiffness
         resting = self._pressed(state.values, gradient)
         forces, sizes, given = self._forces(jacobian, state, towards, resting)
-        row_weights = (self.strengths / given)[:, self.level_of_row]
+        # A penalty is exact from the force on. What is 1e16 as stiff as the posture drowns it in rounding.
+        enough = np.minimum(self.strengths, ENOUGH[0] * sizes + ENOUGH[1])
+        gradient += (((enough - self.strengths)[:, self.level_of_row] / z * r)[:, None, :] @ jacobian)[:, 0]
+        row_weights = (enough / given)[:, self.level_of_row]
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
         for level, rows in enumerate(self._slices):
