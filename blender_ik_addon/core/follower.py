@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A pose that follows targets while somebody moves them, and settles when they rest.
 
-**While targets move** the energy is lowered by a few iterations for each update, inside a box about the last
-pose, its neighbour in time. Levels pull gently: what can be met is met, and the minimum moves smoothly with
-the targets where something begins to be missed.
+**While targets move** the body goes to the minimum of the energy next to the last one, by a few iterations
+for each update. Levels pull gently, so the minimum moves smoothly with the targets also where something begins
+to be missed, and the same way back: it depends on the targets and not on how they came there.
 
 **When they rest** the body goes on to what one `solve` gives, restarts included, or to a pose that is known
-to belong to the targets. It goes there in small steps, straight in the channels, and its residuals go
-straight too: what is on its target here and at the end stays there on the way. With r the residuals and J their
-Jacobian, the channels u are corrected by −Jᵀ(J Jᵀ + ε)⁻¹ (r(u) − r_straight).
+to belong to the targets.
+
+It goes by bounded steps, straight in the channels, and its residuals go straight too: what is on its target
+here and at the end stays there on the way. With r the residuals and J their Jacobian, the channels u are
+corrected by −Jᵀ(J Jᵀ + ε)⁻¹ (r(u) − r_straight).
 """
 
 from __future__ import annotations
@@ -33,19 +35,16 @@ from .solver import solve_system
 from .system import assemble
 from .threads import one_thread
 
-FOLLOWING: Final = Strengths(10.0, 5.0)
-"""Strengths of the levels while targets move: more bends a body until it snaps at the border of its reach."""
-MOVING_STEPS: Final = 3
-"""Most iterations of an update while targets move."""
-MOVING_TURN: Final = 0.1
-"""Most by which an angle changes in such an update [rad]: 6 degrees."""
+FOLLOWING: Final = Strengths(8.0, 3.0)
+"""Strengths of the levels while targets move: each outdoes all below it together, and more would bend a body
+until it snaps at the border of its reach."""
+MOVING_STEPS: Final = 12
+"""Most iterations of an update while targets move: four are common, what is left comes with the next."""
+MOVING_TURN: Final = 0.12
+"""Most by which an angle changes in such an update [rad]: 7 degrees."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
-STILL: Final = 1e-4
-"""Largest change in an update [rad] of a body that rests."""
-STRAIGHT: Final = 0.9
-"""Part of a bounded step [1] that is for the straight way; the rest is for its correction."""
-CORRECTIONS: Final = 2
+CORRECTIONS: Final = 3
 """Corrections of a step."""
 DAMPED: Final = 1e-6
 """ε [1]: straight limbs have residuals that nothing corrects."""
@@ -95,6 +94,8 @@ class Follower:
         self._tolerance = tolerances(self._system, options)
         self._weight = Energy(self._system, self._system.mechanism.values(pose.as_batch())).weight
         self._pose, self._values = pose, self._system.mechanism.values(pose.as_batch())
+        self._ahead = self._values
+        """Where the body goes, (1, nv): the minimum for the last targets."""
         self._targets: list[FloatArray] = []
         self._taken: IntArray | None = None
         """Alternatives that were taken last, (1, C)."""
@@ -132,21 +133,19 @@ class Follower:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
         self._aim(targets)
-        options, here = self._options, self._values
-        energy = Energy(self._system, here, posture=options.preferred_pose)
-        room = most_turn / self._weight
+        options = self._options
+        energy = Energy(self._system, self._ahead, posture=options.preferred_pose)
         found = minimise(
-            energy.with_strengths(FOLLOWING).within(here - room, here + room),
-            here,
+            energy.with_strengths(FOLLOWING),
+            self._ahead,
             step_tolerance=options.step_tolerance,
             max_iterations=min(MOVING_STEPS, options.max_iterations),
-            max_angle=most_turn,
+            max_angle=options.max_angle,
             far=False,
         )
-        turn = self._distance(found.values)
-        self._place(found.values)
-        moving = turn > STILL and not (found.settled[0] and turn < most_turn - STILL)
-        return self._followed(int(found.iterations[0]), moving=moving)
+        self._ahead = found.values
+        there = self._approach(self._ahead, most_turn)
+        return self._followed(int(found.iterations[0]), moving=not (there and found.settled[0]))
 
     @one_thread
     def arrive(self, targets: Sequence[FloatArray]) -> Followed:
@@ -181,40 +180,50 @@ class Follower:
 
     def _settle(self, goal: Pose) -> Followed:
         """One update of the way to a pose."""
-        values = self._system.mechanism.values(goal.as_batch())
-        left = self._distance(values)
-        if left > SETTLING_TURN:
-            self._place(self._towards(values, STRAIGHT * SETTLING_TURN / left))
+        self._ahead = self._system.mechanism.values(goal.as_batch())
+        if not self._approach(self._ahead, SETTLING_TURN):
             return self._followed(0, moving=True)
-        self._values, self._pose = values, goal
+        self._pose = goal
         return replace(self._followed(0, moving=False), final=True)
 
-    def _towards(self, end: FloatArray, part: float) -> FloatArray:
-        """Free channels a part of the way [1] towards others, both (1, nv)."""
-        here, system, room = self._values, self._system, SETTLING_TURN / self._weight
+    def _approach(self, values: FloatArray, most_turn: float) -> bool:
+        """Bring the body to the free channels (1, nv), or by most_turn [rad] nearer; whether it is there."""
+        left = self._distance(values)
+        if left <= most_turn:
+            self._place(values)
+            return True
+        part = most_turn / left
+        there = self._towards(values, part, most_turn)
+        # What keeps the targets on the way may turn less than the straight way does.
+        part = min(1.0, part * most_turn / max(self._distance(there), part * most_turn))
+        self._place(self._towards(values, part, most_turn))
+        return False
+
+    def _towards(self, end: FloatArray, part: float, most_turn: float) -> FloatArray:
+        """Free channels a part of the way [1] towards others, both (1, nv), within most_turn [rad]."""
+        here, system, room = self._values, self._system, most_turn / self._weight
         lower, upper = np.maximum(here - room, system.lower), np.minimum(here + room, system.upper)
-        first, last = (system.stacked_residual(system.place(values)) for values in (here, end))
-        straight = first + part * (last - first)  # (1, m)
-        values = here + part * (end - here)
+        wanted = system.stacked_residual(system.place(end))  # (1, m)
+        values = np.clip(here + part * (end - here), lower, upper)
         for _ in range(CORRECTIONS):
             posed = system.place(values)
             jacobian = system.stacked_jacobian(posed)[0] / self._weight  # (m, nv)
             gram = jacobian @ jacobian.T
             gram += DAMPED * (1.0 + np.trace(gram)) * np.eye(len(gram))
-            bent = (system.stacked_residual(posed) - straight)[0]
-            forces = np.asarray(np.linalg.solve(gram, bent), dtype=np.float64)
-            back = jacobian.T @ forces
+            away = (system.stacked_residual(posed) - wanted)[0]
+            back = jacobian.T @ np.asarray(np.linalg.solve(gram, away), dtype=np.float64)
+            back *= min(1.0, most_turn / max(float(np.abs(back).max()), most_turn))
             values = np.clip(values - back / self._weight, lower, upper)
         return values
+
+    def _distance(self, values: FloatArray) -> float:
+        """Largest change of an angle from where the body is to the free channels (1, nv), [rad]."""
+        return float(np.abs((values - self._values) * self._weight).max(initial=0.0))
 
     def _place(self, values: FloatArray) -> None:
         """Put the body where the free channels (1, nv) say."""
         self._values = values
         self._pose = self._system.mechanism.with_values(self._pose, values[0])
-
-    def _distance(self, values: FloatArray) -> float:
-        """Largest change of an angle from where the body is to the free channels (1, nv), [rad]."""
-        return float(np.abs((values - self._values) * self._weight).max(initial=0.0))
 
     def _aim(self, targets: Sequence[FloatArray]) -> None:
         """Take other targets, and of alternatives the nearest."""
