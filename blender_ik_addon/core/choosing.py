@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from .arrays import FloatArray, IntArray
+from .engine.kernel import Steps
 from .solution import Solution
 from .system import System
 
@@ -25,10 +26,10 @@ def solved_choice(
     system: System,
     start: FloatArray,
     slack: float,
-    solve: Callable[[System], Solution],
+    solve: Callable[[System], Steps[Solution]],
     cancelled: Callable[[Solution], bool],
     kept: IntArray | None = None,
-) -> Solution:
+) -> Steps[Solution]:
     """Solve with one alternative of each choice after the other, until everything is reached.
 
     Args:
@@ -41,14 +42,14 @@ def solved_choice(
     """
     posed = system.place(start)
     taken = system.nearest(posed, kept)
-    best = solve(system.taking(taken))
+    best = yield from solve(system.taking(taken))
     iterations = best.iterations
     for choice, other in _others(system.choice_errors(posed), taken[0]):
         if best.reached or cancelled(best):
             break
         trial = taken.copy()
         trial[0, choice] = other
-        found = solve(system.taking(trial))
+        found = yield from solve(system.taking(trial))
         iterations += found.iterations
         if cancelled(found):
             break

@@ -2,15 +2,15 @@
 """A pose that follows targets while somebody moves them, and settles when they rest.
 
 **While targets move** the body goes to the minimum of the energy next to the last one, by a few iterations
-for each update. Levels pull gently, so the minimum moves smoothly with the targets also where something begins
-to be missed, and the same way back: it depends on the targets and not on how they came there.
+for each update. Levels pull gently, so the minimum moves smoothly with the targets, also where something
+begins to be missed, and the same way back: it depends on the targets and not on how they came there.
 
 **When they rest** the body goes on to what one `solve` gives, restarts included, or to a pose that is known
-to belong to the targets.
+to belong to the targets. The solve is done a few iterations for each update.
 
-It goes by bounded steps, straight in the channels, and its residuals go straight too: what is on its target
-here and at the end stays there on the way. With r the residuals and J their Jacobian, the channels u are
-corrected by −Jᵀ(J Jᵀ + ε)⁻¹ (r(u) − r_straight).
+It goes by bounded steps: to its targets first, as near as they are at the end, and along them straight in the
+channels. With r the residuals and J their Jacobian, a straight step in the channels u is corrected by
+−Jᵀ(J Jᵀ + ε)⁻¹ (r(u) − r_end), so what is on its target here and at the end stays there on the way.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import numpy as np
 
 from .arrays import FloatArray, IntArray
 from .engine.energy import Energy, Strengths
-from .engine.kernel import minimise
+from .engine.kernel import Steps, minimise
 from .errors import IKError
 from .explanation import explain
 from .options import SolverOptions
 from .preparing import tolerances
 from .problem import Problem
 from .skeleton import Pose
-from .solution import Status, TaskError
-from .solver import solve_system
+from .solution import Solution, Status, TaskError
+from .solver import solving
 from .system import assemble
 from .threads import one_thread
 
@@ -42,6 +42,9 @@ MOVING_STEPS: Final = 12
 """Most iterations of an update while targets move: four are common, what is left comes with the next."""
 MOVING_TURN: Final = 0.12
 """Most by which an angle changes in such an update [rad]: 7 degrees."""
+RESTING_STEPS: Final = 48
+"""Iterations of a solve, times the frames they work on, in an update while the body rests [1]: what a window
+can wait for."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
 CORRECTIONS: Final = 3
@@ -101,6 +104,8 @@ class Follower:
         """Alternatives that were taken last, (1, C)."""
         self._goal: Pose | None = None
         """Where the body settles."""
+        self._search: Steps[Solution] | None = None
+        """A solve that is under way."""
 
     @property
     def pose(self) -> Pose:
@@ -157,10 +162,20 @@ class Follower:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
-        if self._goal is None or not self._rests(targets):
+        if not self._rests(targets):
             self._aim(targets)
-            self._goal = solve_system(self._system, self._pose, self._options, kept=self._taken).pose
-        return self._settle(self._goal)
+        if self._goal is not None:
+            return self._settle(self._goal)
+        if self._search is None:
+            self._search = solving(self._system, self._pose, self._options, kept=self._taken)
+        work = 0
+        try:
+            while work < RESTING_STEPS:
+                work += next(self._search)
+        except StopIteration as end:
+            self._goal, self._search = end.value.pose, None
+            return self._settle(end.value.pose)
+        return self._followed(work, moving=True)
 
     @one_thread
     def return_to(self, targets: Sequence[FloatArray], home: Pose) -> Followed:
@@ -173,9 +188,9 @@ class Follower:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
-        if self._goal is None or not self._rests(targets):
+        if not self._rests(targets):
             self._aim(targets)
-        self._goal = home
+        self._goal, self._search = home, None
         return self._settle(home)
 
     def _settle(self, goal: Pose) -> Followed:
@@ -232,7 +247,8 @@ class Follower:
             self._taken = system.nearest(system.place(self._values), self._taken)
             system = system.taking(self._taken)
         self._system = system
-        self._targets, self._goal = [np.array(target) for target in targets], None
+        self._targets = [np.array(target) for target in targets]
+        self._goal = self._search = None
 
     def _rests(self, targets: Sequence[FloatArray]) -> bool:
         """Whether targets are where they were the last time."""

@@ -18,7 +18,8 @@ import numpy as np
 from .arrays import FloatArray, IntArray
 from .choosing import solved_choice
 from .engine.energy import Energy
-from .engine.restarts import best_minimum
+from .engine.kernel import Steps, result_of
+from .engine.restarts import searching
 from .errors import IKError
 from .explanation import Explanation, explain
 from .methods import NonlinearProgram, StepRuleLoop
@@ -70,7 +71,20 @@ def solve_system(
     far: bool = True,
     kept: IntArray | None = None,
 ) -> Solution:
-    """`solve` for a problem that is assembled already.
+    """`solve` for a problem that is assembled already; arguments as of `solving`."""
+    return result_of(solving(system, pose, options, callback, far=far, kept=kept))
+
+
+def solving(
+    system: System,
+    pose: Pose,
+    options: SolverOptions,
+    callback: Callable[[int, FloatArray], bool] | None = None,
+    *,
+    far: bool = True,
+    kept: IntArray | None = None,
+) -> Steps[Solution]:
+    """The same, iteration by iteration.
 
     Args:
         system: The problem on `pose`.
@@ -82,15 +96,18 @@ def solve_system(
     """
     start = system.mechanism.values(pose.as_batch())
 
-    def solved(system: System) -> Solution:
+    def solved(system: System) -> Steps[Solution]:
         if options.differential:
             return _by_rule(system, pose, start, options, callback)
-        return _by_energy(system, pose, start, options, callback, far=far)
+        return (yield from _by_energy(system, pose, start, options, callback, far=far))
 
     if not system.alternatives:
-        return solved(system)
+        return (yield from solved(system))
     margin = tolerance_margin(system, options)
-    return solved_choice(system, start, margin, solved, lambda found: found.status is Status.CANCELLED, kept)
+    choice = solved_choice(
+        system, start, margin, solved, lambda found: found.status is Status.CANCELLED, kept
+    )
+    return (yield from choice)
 
 
 def _by_energy(
@@ -101,10 +118,10 @@ def _by_energy(
     callback: Callable[[int, FloatArray], bool] | None,
     *,
     far: bool,
-) -> Solution:
+) -> Steps[Solution]:
     """The pose with the lowest energy that is found from a start (1, nv) and from others."""
     energy = Energy(system, start, posture=options.preferred_pose)
-    found = best_minimum(
+    found = yield from searching(
         energy,
         energy.unwound(start),
         options if far else replace(options, restarts=0),

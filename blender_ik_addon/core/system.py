@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, alike, lengths
+from .arrays import BoolArray, FloatArray, IntArray, alike
 from .clearance import ClearedMechanism, with_clearances, with_joints
 from .errors import IKError
 from .mechanism import Mechanism
@@ -297,21 +297,8 @@ class System:
         """Residual and Jacobian of each level."""
         return [merged([Level(*rows.linearize(posed)) for rows in level]) for level in self._levels]
 
-    def constraint_curvature(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> FloatArray:
-        """Σ_k μ_k ∂²r_k/∂q∂q over the rows of the first levels, (F, nv, nv), with (F, m) multipliers each."""
-        total = np.zeros((len(posed.values), self.size, self.size))
-        for level, forces in zip(self._levels, multipliers, strict=False):
-            start = 0
-            for rows in level:
-                end = start + sum(rows.row_counts)
-                bend = rows.bend(posed, forces[:, start:end])
-                if bend is not None:
-                    total += bend.matrix()
-                start = end
-        return total
-
     def force_curvature(self, posed: PosedMechanism, forces: Sequence[FloatArray]) -> FloatArray:
-        """The same, exact also for orientations that are not met."""
+        """Σ_k μ_k ∂²r_k/∂q∂q over the rows of the first levels, (F, nv, nv), with (F, m) forces μ each."""
         total = np.zeros((len(posed.values), self.size, self.size))
         for level, own in zip(self._levels, forces, strict=False):
             start = 0
@@ -331,20 +318,6 @@ class System:
     def row_counts(self) -> list[int]:
         """Number of rows of each task, in the order in which all levels are stacked, (T,)."""
         return [count for rows in self._stacks for count in rows.row_counts]
-
-    def clamped(self, residuals: Sequence[FloatArray], distance: float) -> list[FloatArray]:
-        """Residuals of lengths shortened to `distance` [m], ClampMag of [Buss2009 §6]; angles as they are."""
-        clamped: list[FloatArray] = []
-        for level, residual, angular in zip(self._levels, residuals, self.angular_rows, strict=True):
-            result, start = np.array(residual), 0
-            for count in (count for rows in level for count in rows.row_counts):
-                of_lengths = start + np.flatnonzero(~angular[start : start + count])
-                part = result[:, of_lengths]
-                size = lengths(part)
-                result[:, of_lengths] *= np.minimum(1.0, distance / np.where(size > 0.0, size, 1.0))[:, None]
-                start += count
-            clamped.append(result)
-        return clamped
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each of `tasks`, (F, T) [m] or [rad]."""

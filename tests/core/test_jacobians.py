@@ -336,13 +336,6 @@ def test_every_task_of_the_core_is_in_the_list() -> None:
 # ----------------------------------------------------------------------------------------------------------
 # Derivatives of each task
 
-MET = [
-    (kind, name)
-    for kind, name in EACH_CASE
-    if kind is not MatchOrientation or name.endswith(" met") or name == "met"
-]
-"""As constraints orientations are exact where they are met, which is where Newton's method wants them."""
-
 
 @pytest.mark.parametrize(("kind", "name"), EACH_CASE, ids=[f"{k.__name__}-{n}" for k, n in EACH_CASE])
 @in_turn("kind_of_tree", TREES)
@@ -374,8 +367,6 @@ def test_jacobian_and_curvature(kind: type[Task], name: str, kind_of_tree: str) 
     expected = difference(gradients(ahead_and_back, multipliers))
     scale = max(1.0, float(np.abs(expected).max()))
     assert_hessian(system.force_curvature(posed, multipliers)[0], expected, scale)
-    if (kind, name) in MET:
-        assert_hessian(system.constraint_curvature(posed, multipliers)[0], expected, scale)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -498,7 +489,7 @@ def test_curvature_of_constraints_is_how_the_pull_of_multipliers_changes(
     directions = rng.normal(size=(5, system.size))
     ahead_and_back = system.linearize(system.place(nudged(values, directions)))
     expected = difference(gradients(ahead_and_back, multipliers))
-    matrix = system.constraint_curvature(posed, multipliers)[0]
+    matrix = system.force_curvature(posed, multipliers)[0]
     assert_allclose(matrix, matrix.T, atol=1e-12 * max(1.0, float(np.abs(matrix).max())))
     got = directions @ matrix
     assert_allclose(got, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))

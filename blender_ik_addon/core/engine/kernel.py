@@ -19,9 +19,9 @@ An iteration:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -62,6 +62,9 @@ PUSH: Final = 0.1
 """Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
 
 
+_Result = TypeVar("_Result")
+
+
 @dataclass(frozen=True)
 class Minimum:
     """What has been found, for each frame or group."""
@@ -82,6 +85,19 @@ class Minimum:
     """|r| of each level before each iteration and at the end, (N, K) each [1]."""
 
 
+Steps = Generator[int, None, _Result]
+"""A search that waits after each iteration and says on how many frames it has worked."""
+
+
+def result_of(steps: Steps[_Result]) -> _Result:
+    """What a search comes to, gone through without a pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
 def minimise(
     energy: Energy,
     values: FloatArray,
@@ -93,7 +109,33 @@ def minimise(
     coupling: Coupling | None = None,
     callback: Callable[[int, FloatArray], bool] | None = None,
 ) -> Minimum:
-    """Lower the energy from given values.
+    """Lower the energy from given values; arguments as of `minimising`."""
+    return result_of(
+        minimising(
+            energy,
+            values,
+            step_tolerance=step_tolerance,
+            max_iterations=max_iterations,
+            max_angle=max_angle,
+            far=far,
+            coupling=coupling,
+            callback=callback,
+        )
+    )
+
+
+def minimising(
+    energy: Energy,
+    values: FloatArray,
+    *,
+    step_tolerance: float,
+    max_iterations: int | IntArray,
+    max_angle: float,
+    far: bool | BoolArray = True,
+    coupling: Coupling | None = None,
+    callback: Callable[[int, FloatArray], bool] | None = None,
+) -> Steps[Minimum]:
+    """Lower the energy from given values, iteration by iteration.
 
     Args:
         energy: Of N = G F frames, group by group.
@@ -122,6 +164,7 @@ def minimise(
         found[rows], norms[rows] = run.state.values, run.state.norms
         history.append(norms)
         cancelled = callback is not None and bool(callback(len(history) - 1, found[0]))
+        yield len(rows)
         settled[active[rest]] = True
         going = ~rest & (iterations < max_iterations)[active]
         active = active[going]

@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..options import SolverOptions
 from .energy import ROUNDING_OFF, Energy
-from .kernel import Minimum, minimise
+from .kernel import Minimum, Steps, minimising, result_of
 
 SEED: Final = 1
 """Of the generator, the same in every solve: a solve is repeatable."""
@@ -44,6 +44,19 @@ def best_minimum(
     *,
     far: bool = True,
 ) -> Minimum:
+    """The lowest minimum found; arguments as of `searching`."""
+    return result_of(searching(energy, values, options, tolerance, callback, far=far))
+
+
+def searching(
+    energy: Energy,
+    values: FloatArray,
+    options: SolverOptions,
+    tolerance: FloatArray,
+    callback: Callable[[int, FloatArray], bool] | None = None,
+    *,
+    far: bool = True,
+) -> Steps[Minimum]:
     """The lowest minimum found for each frame: from given values, and from others where it misses targets.
 
     Args:
@@ -56,8 +69,8 @@ def best_minimum(
         far: Whether the minimum may be far away; otherwise it is the one that is next to the body.
     """
     if not (far and energy.levels):
-        return _minimum(energy, values, options, options.max_iterations, callback, far=False)
-    found = _near_or_far(energy, values, options, callback)
+        return (yield from _minimum(energy, values, options, options.max_iterations, callback, far=False))
+    found = yield from _near_or_far(energy, values, options, callback)
     if found.cancelled or not options.restarts:
         return found
     frames = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
@@ -68,12 +81,18 @@ def best_minimum(
         starts = np.concatenate(
             [random_starts(energy.select(block[i : i + 1]), count) for i in range(len(block))]
         )
-        others = _minimum(energy.select(block.repeat(count)), starts, options, options.max_iterations)
+        others = yield from _minimum(
+            energy.select(block.repeat(count)), starts, options, options.max_iterations
+        )
         lowest = np.arange(len(block)) * count + others.energies.reshape(len(block), count).argmin(axis=1)
         better = others.energies[lowest] < (found.energies - _margin(energy, found.values))[block]
         taken, lowest = block[better], lowest[better]
         found = _replaced(energy, found, taken, others, lowest, others.history[-1:])
-    return _finished(energy, found, frames[~found.settled[frames]], options, options.max_iterations, None)
+    return (
+        yield from _finished(
+            energy, found, frames[~found.settled[frames]], options, options.max_iterations, None
+        )
+    )
 
 
 def _near_or_far(
@@ -81,11 +100,11 @@ def _near_or_far(
     values: FloatArray,
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None,
-) -> Minimum:
+) -> Steps[Minimum]:
     """The minimum next to where the body is (N, nv), or the one to which soft strengths lead from there."""
     count, most = len(values), options.max_iterations
     far = np.repeat([False, True], count)
-    both = _minimum(
+    both = yield from _minimum(
         energy.select(np.tile(np.arange(count), 2)),
         np.concatenate([values, values]),
         options,
@@ -106,7 +125,11 @@ def _near_or_far(
     )
     # What is lower before it has come to rest goes on.
     unfinished = np.flatnonzero(~found.settled & (found.iterations < most))
-    return _finished(energy, found, unfinished, options, most - found.iterations[unfinished], callback)
+    return (
+        yield from _finished(
+            energy, found, unfinished, options, most - found.iterations[unfinished], callback
+        )
+    )
 
 
 def _finished(
@@ -116,7 +139,7 @@ def _finished(
     options: SolverOptions,
     max_iterations: int | IntArray,
     callback: Callable[[int, FloatArray], bool] | None,
-) -> Minimum:
+) -> Steps[Minimum]:
     """The same after more iterations of some frames (n,)."""
     if found.cancelled or not len(frames):
         return found
@@ -126,7 +149,7 @@ def _finished(
         return callback is not None and callback(before + number, values)
 
     start = found.values[frames]
-    more = _minimum(energy.select(frames), start, options, max_iterations, later, far=False)
+    more = yield from _minimum(energy.select(frames), start, options, max_iterations, later, far=False)
     return _replaced(energy, found, frames, more, np.arange(len(frames)), more.history[1:])
 
 
@@ -176,8 +199,8 @@ def _minimum(
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     far: bool | BoolArray = True,
-) -> Minimum:
-    return minimise(
+) -> Steps[Minimum]:
+    return minimising(
         energy,
         values,
         step_tolerance=options.step_tolerance,
