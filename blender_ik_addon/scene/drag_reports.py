@@ -7,13 +7,10 @@ from typing import Final
 
 from ..core import TaskError
 from ..core.follower import Followed
-from .reports import angle_text, length_text, listed
+from .reports import SETTLING, angle_text, length_text, listed
 
 LEVELS: Final = 2
 """How far levels of effectors are apart in a drag [1]: that of the dragged bone is between two of them."""
-
-SETTLING: Final = "Settling"
-"""What is said while the body goes to the pose that belongs to a mouse at rest."""
 
 
 @dataclass(frozen=True)

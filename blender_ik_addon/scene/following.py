@@ -45,7 +45,7 @@ from .memory import (
 )
 from .outcome import POSED, RESTLESS, SHOWN_DIGITS, is_shown, measured_report, report_of, show
 from .poses import decided_channels, evaluated_matrices, read_pose, write_pose
-from .reports import Report
+from .reports import SETTLING, Report
 from .returning import Resting, Returning
 from .rig import Measured, Reading, Rig
 from .tracking import Manner, Tracked
@@ -280,6 +280,9 @@ def _solve(
     report = report_of(
         armature_object, rig, plan, reading, found.errors, found.status, found.iterations, before
     )
+    if arriving and not found.final:
+        settling = tuple(replace(effector, why="") for effector in report.effectors)
+        report = replace(report, message=SETTLING, effectors=settling)
     return report, found.final
 
 
