@@ -11,13 +11,12 @@ so that which of two alternatives is met is for them to decide; how far one is m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from .arrays import FloatArray, IntArray
-from .engine.kernel import Steps
 from .solution import Solution
 from .system import System
 
@@ -26,10 +25,10 @@ def solved_choice(
     system: System,
     start: FloatArray,
     slack: float,
-    solve: Callable[[System], Steps[Solution]],
+    solve: Callable[[System], Generator[None, None, Solution]],
     cancelled: Callable[[Solution], bool],
     kept: IntArray | None = None,
-) -> Steps[Solution]:
+) -> Generator[None, None, Solution]:
     """Solve with one alternative of each choice after the other, until everything is reached.
 
     Args:

@@ -15,7 +15,7 @@ channels. With r the residuals and J their Jacobian, a straight step in the chan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from .arrays import FloatArray, IntArray
 from .engine.energy import Energy, Strengths
-from .engine.kernel import Steps, minimise
+from .engine.kernel import minimise
 from .errors import IKError
 from .explanation import explain
 from .options import SolverOptions
@@ -42,9 +42,8 @@ MOVING_STEPS: Final = 12
 """Most iterations of an update while targets move: four are common, what is left comes with the next."""
 MOVING_TURN: Final = 0.12
 """Most by which an angle changes in such an update [rad]: 7 degrees."""
-RESTING_STEPS: Final = 48
-"""Iterations of a solve, times the frames they work on, in an update while the body rests [1]: what a window
-can wait for."""
+RESTING_STEPS: Final = 24
+"""Trials of a solve in an update while the body rests: what a window can wait for."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
 CORRECTIONS: Final = 3
@@ -104,7 +103,7 @@ class Follower:
         """Alternatives that were taken last, (1, C)."""
         self._goal: Pose | None = None
         """Where the body settles."""
-        self._search: Steps[Solution] | None = None
+        self._search: Generator[None, None, Solution] | None = None
         """A solve that is under way."""
 
     @property
@@ -168,14 +167,13 @@ class Follower:
             return self._settle(self._goal)
         if self._search is None:
             self._search = solving(self._system, self._pose, self._options, kept=self._taken)
-        work = 0
         try:
-            while work < RESTING_STEPS:
-                work += next(self._search)
+            for _ in range(RESTING_STEPS):
+                next(self._search)
         except StopIteration as end:
             self._goal, self._search = end.value.pose, None
             return self._settle(end.value.pose)
-        return self._followed(work, moving=True)
+        return self._followed(RESTING_STEPS, moving=True)
 
     @one_thread
     def return_to(self, targets: Sequence[FloatArray], home: Pose) -> Followed:

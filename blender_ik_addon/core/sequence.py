@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray
 from .engine.energy import Energy
 from .engine.motion import Motion
 from .engine.pops import Pop, pops_of
@@ -124,6 +124,7 @@ class SequenceJob:
         *,
         motion: bool = True,
         times: FloatArray | None = None,
+        own: slice | None = None,
     ) -> None:
         """Prepare.
 
@@ -133,6 +134,9 @@ class SequenceJob:
             options: Settings.
             motion: Whether the frames are those of a motion; otherwise each is solved from its own pose.
             times: Of the frames, rising, (F,) [s]; by default 24 to a second.
+            own: The frames that are asked for, all by default. Those beside them say how the motion comes
+                and goes on; those of them that meet their targets already stay as they are. Where there are
+                none of these and the own ones are a loop, all is known and the others are left out.
 
         Raises:
             IKError: As `solve_sequence`.
@@ -148,6 +152,7 @@ class SequenceJob:
         self._start = self._system.mechanism.values(poses)
         self._values: FloatArray = self._start.copy()
         self._times = np.arange(frames) / FRAME_RATE if times is None else np.asarray(times, dtype=np.float64)
+        self._own = slice(0, frames) if own is None else own
         self._iterations = np.zeros(frames, dtype=np.int64)
         self._settled = np.zeros(frames, dtype=np.bool_)
         self._finished = 0
@@ -213,46 +218,61 @@ class SequenceJob:
         """Lower the energy of the whole motion."""
         options = self._options
         energy = Energy(self._system, self._start, posture=options.preferred_pose)
-        frames = np.arange(len(self._values))
-        if self._closes(energy.preferred):
-            # A loop: as many frames of the neighbouring rounds as know of the ends.
-            step = (self._times[-1] - self._times[0]) / (len(frames) - 1)
-            more = min(len(frames) - 1, ceil(ROUND * options.smoothness / step))
-            frames = np.arange(-more, len(frames) + more)
-        rounds, index = np.divmod(frames, max(len(self._values) - 1, 1))
-        whole = len(frames) == len(self._values)
-        if whole:
-            index, rounds = frames, np.zeros_like(frames)
-        period = self._times[-1] - self._times[0]
+        frames, times = np.arange(len(self._values)), self._times
+        begin, end, more = self._own.start, self._own.stop - 1, 0
+        stays = self._solved_beside()
+        loop = not stays.any() and self._closes(energy.preferred)
+        if loop:
+            # As many frames of the neighbouring rounds as know of the ends.
+            period = times[end] - times[begin]
+            more = min(end - begin, ceil(ROUND * options.smoothness * (end - begin) / period))
+            rounds, frames = np.divmod(np.arange(-more, end - begin + 1 + more), end - begin)
+            frames += begin
+            times = times[frames] + rounds * period
+        start = energy.unwound(self._start)
+        if stays.any():
+            start = np.where(stays[:, None], self._start, start)
+            energy = energy.within(*(np.where(stays[:, None], start, bound) for bound in (-np.inf, np.inf)))
         motion = Motion(
-            energy if whole else energy.select(index),
-            energy.unwound(self._start)[index],
-            self._times[index] + rounds * period,
+            energy.select(frames) if loop else energy,
+            start[frames],
+            times,
             options.smoothness,
             step_tolerance=options.step_tolerance,
             max_iterations=options.max_iterations,
             max_angle=options.max_angle,
         )
-        first, count = int(np.flatnonzero(frames == 0)[0]), len(self._values)
-        own = slice(first, first + count)
+        own = self._own if loop else slice(0, len(self._values))
+        count = own.stop - own.start
+        solved = slice(more, more + count)
         for part in motion.run():
-            self._values, self._settled = motion.values[own], motion.settled[own]
-            self._iterations = motion.iterations[own]
-            self._finished = min(max(motion.finished - first, 0), count)
+            self._values[own], self._settled[own] = motion.values[solved], motion.settled[solved]
+            self._iterations[own] = motion.iterations[solved]
+            self._finished = own.start + min(max(motion.finished - more, 0), count)
             yield begun + (1.0 - begun) * part
-        if not whole:
+        if loop:
             # As often turned as it has been on the way.
-            turned = energy.weight * (self._values[-1] - self._values[0])
-            self._values[-1] = self._values[0] + (turned - energy.unturned(turned)) / energy.weight
+            turned = energy.weight * (self._values[end] - self._values[begin])
+            self._values[end] = self._values[begin] + (turned - energy.unturned(turned)) / energy.weight
+
+    def _solved_beside(self) -> BoolArray:
+        """The frames beside those that are asked for which meet their targets and limits: they stay, (F,)."""
+        beside = np.ones(len(self._values), dtype=np.bool_)
+        beside[self._own] = False
+        if beside.any():
+            start, system = self._start, self._system
+            beside &= ((start >= system.lower - SAME) & (start <= system.upper + SAME)).all(axis=1)
+            beside &= (system.errors(system.place(start)) <= tolerances(system, self._options)).all(axis=1)
+        return beside
 
     def _closes(self, preferred: FloatArray) -> bool:
-        """Whether the last frame is the first, in targets and preferred pose (F, nv)."""
-        if len(self._values) < 4 or not np.allclose(preferred[0], preferred[-1], rtol=0.0, atol=SAME):
+        """Whether the last of the own frames is the first, in targets and preferred pose (F, nv)."""
+        ends = np.array([self._own.start, self._own.stop - 1])
+        if ends[1] - ends[0] < 3 or not np.allclose(*preferred[ends], rtol=0.0, atol=SAME):
             return False
-        ends = np.array([0, len(self._values) - 1])
         system = self._system.select(ends)
         # Fixed channels and scales may differ too: seen in where the joints and the points of tasks are.
-        posed = system.place(self._start[[0, 0]])
+        posed = system.place(self._start[ends[[0, 0]]])
         placed = [posed.matrices, system.stacked_residual(posed)] if system.labels else [posed.matrices]
         pairs = [*placed, *zip(*(self._aims(int(frame)) for frame in ends), strict=True)]
         return all(np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in pairs)

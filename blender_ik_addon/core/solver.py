@@ -10,7 +10,7 @@ The methods of the papers follow their own rules from the pose they are given (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from .arrays import FloatArray, IntArray
 from .choosing import solved_choice
 from .engine.energy import Energy
-from .engine.kernel import Steps, result_of
+from .engine.kernel import at_once
 from .engine.restarts import searching
 from .errors import IKError
 from .explanation import Explanation, explain
@@ -61,20 +61,6 @@ def solve(
     return solve_system(assemble(problem, pose.as_batch()), pose, options, callback)
 
 
-@one_thread
-def solve_system(
-    system: System,
-    pose: Pose,
-    options: SolverOptions,
-    callback: Callable[[int, FloatArray], bool] | None = None,
-    *,
-    far: bool = True,
-    kept: IntArray | None = None,
-) -> Solution:
-    """`solve` for a problem that is assembled already; arguments as of `solving`."""
-    return result_of(solving(system, pose, options, callback, far=far, kept=kept))
-
-
 def solving(
     system: System,
     pose: Pose,
@@ -83,8 +69,8 @@ def solving(
     *,
     far: bool = True,
     kept: IntArray | None = None,
-) -> Steps[Solution]:
-    """The same, iteration by iteration.
+) -> Generator[None, None, Solution]:
+    """`solve` for a problem that is assembled already, with pauses.
 
     Args:
         system: The problem on `pose`.
@@ -96,7 +82,7 @@ def solving(
     """
     start = system.mechanism.values(pose.as_batch())
 
-    def solved(system: System) -> Steps[Solution]:
+    def solved(system: System) -> Generator[None, None, Solution]:
         if options.differential:
             return _by_rule(system, pose, start, options, callback)
         return (yield from _by_energy(system, pose, start, options, callback, far=far))
@@ -110,6 +96,10 @@ def solving(
     return (yield from choice)
 
 
+solve_system = one_thread(at_once(solving))
+"""`solving` at once."""
+
+
 def _by_energy(
     system: System,
     pose: Pose,
@@ -118,7 +108,7 @@ def _by_energy(
     callback: Callable[[int, FloatArray], bool] | None,
     *,
     far: bool,
-) -> Steps[Solution]:
+) -> Generator[None, None, Solution]:
     """The pose with the lowest energy that is found from a start (1, nv) and from others."""
     energy = Energy(system, start, posture=options.preferred_pose)
     found = yield from searching(

@@ -33,6 +33,8 @@ from .rig import Measured, Reading, Rig
 
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
+KNOWN: Final = 3.0
+"""Time beside the frames to bake, in smoothnesses, of which they know [1]: 5 % of a change are left then."""
 
 
 class BakeJob:
@@ -111,10 +113,27 @@ class BakeJob:
             raise IKError(f"armature {self._name!r} was deleted during the bake: nothing is baked")
         return found
 
-    def _times(self) -> FloatArray:
-        """When each frame is shown, (F,) [s]."""
+    def _beside(self) -> tuple[range, range]:
+        """Frames of the scene before and after those to bake, so many as a motion knows of.
+
+        They are solved with the others and not keyed: parts of a shot that are baked one after the other, or
+        apart, meet where they adjoin.
+        """
+        options, scene = self._rig.solver_options(self._armature_object(), 1.0), bpy.context.scene
+        first, last = self.frames[0], self.frames[-1]
+        if options.differential or len(self.frames) == 1:
+            return range(0), range(0)
+        known = math.ceil(KNOWN * options.smoothness / self._frame_time)
+        before, after = self.frames[1] - first, last - self.frames[-2]
+        earliest = max(scene.frame_start, first - known)
+        latest = min(scene.frame_end, last + known)
+        return range(first - before, earliest - 1, -before)[::-1], range(last + after, latest + 1, after)
+
+    @property
+    def _frame_time(self) -> float:
+        """How long a frame is shown [s]."""
         render = bpy.context.scene.render
-        return np.array(self.frames, dtype=np.float64) * (render.fps_base / render.fps)
+        return float(render.fps_base / render.fps)
 
     def _run(self) -> Generator[float]:
         """Do the work; gives the part done after each bit."""
@@ -130,26 +149,32 @@ class BakeJob:
         self._undo.callback(view_layer.update)
         self._undo.enter_context(scene_state(scene, view_layer, self._armature_object()))
 
+        before, after = self._beside()
+        frames = (*before, *self.frames, *after)
+        own = slice(len(before), len(before) + len(self.frames))
         readings: list[Reading] = []
         present: dict[str, FloatArray] = {}
         """Rotations that are there already in the first frame: the keys go on from them."""
-        for row, frame in enumerate(self.frames):
+        for row, frame in enumerate(frames):
             scene.frame_set(frame)
             readings.append(rig.read_frame(self._armature_object(), view_layer.depsgraph))
-            present = present or rotation_values(self._armature_object(), rig.armature)
-            yield third * (row + 1) / len(self.frames)
+            if frame == self.frames[0]:
+                present = rotation_values(self._armature_object(), rig.armature)
+            yield third * (row + 1) / len(frames)
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         options = rig.solver_options(self._armature_object(), max(reading.scale for reading in readings))
-        solved, times = _Solved(), self._times()
+        solved, times = _Solved(), np.array(frames, dtype=np.float64) * self._frame_time
         for run in rig.runs(readings):
             problem = rig.problem(readings[run])
             poses = solved.going_on(_stacked(readings[run]), problem)
-            job = SequenceJob(problem, poses, options, times=times[run])
+            asked = slice(*(min(max(row, run.start), run.stop) - run.start for row in (own.start, own.stop)))
+            job = SequenceJob(problem, poses, options, times=times[run], own=asked)
             options = replace(options, restarts=0)  # another start in the middle of a motion would be a jump
             for part in job.run():
                 yield third * (1.0 + (run.start + part * (run.stop - run.start)) / len(readings))
-            solved.append(job.solution(), problem)
+            solved.append(job.solution(), problem, keyed=asked.start < asked.stop)
+        solved, readings = solved.part(own), readings[own]
 
         armature_object = self._armature_object()
         if not solved.joints:
@@ -244,7 +269,7 @@ class _Solved:
         self.pops: list[Pop] = []
         """Joints that turn out of proportion, with frames by position."""
         self.joints: set[int] = set()
-        """Joints that moved in any run."""
+        """Joints that moved in any run that is keyed."""
 
     def going_on(self, poses: Pose, problem: Problem) -> Pose:
         """Poses of the next run, (F, n, 6), of which the first goes on from the last solved one."""
@@ -255,10 +280,11 @@ class _Solved:
         channels[0, joints] = self._poses[-1].channels[-1, joints]
         return Pose(channels, poses.scale)
 
-    def append(self, solution: SequenceSolution, problem: Problem) -> None:
-        """Take the next run."""
+    def append(self, solution: SequenceSolution, problem: Problem, *, keyed: bool) -> None:
+        """Take the next run, of which some frames are keyed or none."""
         self._last = problem.moving_joints
-        self.joints.update(self._last)
+        if keyed:
+            self.joints.update(self._last)
         self.pops += [pop._replace(frame=self._frames + pop.frame) for pop in solution.pops]
         self.statuses += solution.statuses
         self._poses.append(solution.pose)
@@ -277,6 +303,17 @@ class _Solved:
     def iterations(self) -> IntArray:
         """Of each frame, (F,)."""
         return np.concatenate(self._iterations)
+
+    def part(self, rows: slice) -> "_Solved":
+        """Some of the frames, with the joints that moved in any."""
+        some = _Solved()
+        some.joints, some.statuses = self.joints, self.statuses[rows]
+        some._poses = [Pose(self.pose.channels[rows], self.pose.scale[rows])]
+        some._iterations = [self.iterations[rows]]
+        # The frame before the first one is not keyed: nothing turns from there.
+        known = range(len(self.statuses))[rows][1:]
+        some.pops = [pop._replace(frame=pop.frame - rows.start) for pop in self.pops if pop.frame in known]
+        return some
 
 
 def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tuple[int, ...]:

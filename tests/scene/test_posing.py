@@ -1264,6 +1264,7 @@ def test_a_bake_shows_its_keys_and_keeps_what_it_does_not_key():
 @pytest.mark.parametrize("current", [3, 6, 50])
 def test_the_frame_is_set_twice_for_each_frame_and_once_to_come_back(current: int):
     armature = arm()
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 2, 6
     bpy.context.scene.frame_set(current)
     with frame_changes() as frames:
         posing.bake(armature, range(2, 7))
@@ -1274,10 +1275,39 @@ def test_the_frame_is_set_twice_for_each_frame_and_once_to_come_back(current: in
 @pytest.mark.parametrize(("phase", "wanted"), [("read", [2, 3]), ("solve", [2, 3, 4, 5, 6])])
 def test_the_frame_is_set_once_to_come_back_from_a_cancelled_bake(phase: str, wanted: list[int]):
     armature = arm()
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 2, 6
     bpy.context.scene.frame_set(9)
     with frame_changes() as frames:
         stepped(armature, PHASES[phase]).cancel()
     assert frames == [*wanted, 9]
+
+
+def test_a_part_of_a_shot_knows_of_the_frames_beside_it_and_meets_the_part_that_is_baked_apart():
+    def keyed(*parts: range) -> list[Any]:
+        armature = arm()
+        scene = bpy.context.scene
+        scene.frame_start, scene.frame_end = 1, 60
+        goal = target(armature)
+        for frame, place in (
+            (1, (0.4, 0.1, 0.6)),
+            (20, (-0.3, 0.4, 0.4)),
+            (40, (0.3, 0.3, 0.9)),
+            (60, (0.1, 0.1, 0.4)),
+        ):
+            goal.location = place
+            goal.keyframe_insert("location", frame=frame)
+        bpy.context.view_layer.update()
+        for part in parts:
+            report = posing.bake(armature, part)
+            assert report.frames == tuple(part) and len(report.position_errors) == len(part)
+        rotations = [keyed_rotations(armature, bone.name) for bone in armature.pose.bones]
+        bpy.data.objects.remove(armature)
+        return rotations
+
+    whole = keyed(range(1, 61))
+    first, second = keyed(range(1, 31)), keyed(range(31, 61))
+    for before, after, both in zip(first, second, whole, strict=True):
+        np.testing.assert_allclose(np.concatenate([before, after]), both, atol=np.radians(0.5))
 
 
 def test_without_frames_the_range_in_the_settings_is_baked():
@@ -1378,6 +1408,7 @@ def test_it_is_told_where_the_motion_goes_over_to_another_pose(monkeypatch: pyte
 
     monkeypatch.setattr(baking.SequenceJob, "solution", with_pops)
     armature = arm()
+    armature.poise.smoothness = 0.0  # frames beside those to bake are of no matter
     report = posing.bake(armature, [5, 7, 9, 12])
     assert report.branches == (7, 12)
     (note,) = report.notes
@@ -1407,6 +1438,7 @@ def test_a_bake_gives_the_solver_the_times_of_its_frames(monkeypatch: pytest.Mon
     monkeypatch.setattr(baking.SequenceJob, "__init__", noted)
     render = bpy.context.scene.render
     render.fps, render.fps_base = 30, 1.001
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 5, 12
     posing.bake(arm(), [5, 7, 9, 12])
     np.testing.assert_allclose(given, [np.array([5, 7, 9, 12]) * 1.001 / 30], rtol=1e-6)
 

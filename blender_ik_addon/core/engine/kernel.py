@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -62,9 +63,6 @@ PUSH: Final = 0.1
 """Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
 
 
-_Result = TypeVar("_Result")
-
-
 @dataclass(frozen=True)
 class Minimum:
     """What has been found, for each frame or group."""
@@ -85,43 +83,8 @@ class Minimum:
     """|r| of each level before each iteration and at the end, (N, K) each [1]."""
 
 
-Steps = Generator[int, None, _Result]
-"""A search that waits after each iteration and says on how many frames it has worked."""
-
-
-def result_of(steps: Steps[_Result]) -> _Result:
-    """What a search comes to, gone through without a pause."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
-def minimise(
-    energy: Energy,
-    values: FloatArray,
-    *,
-    step_tolerance: float,
-    max_iterations: int | IntArray,
-    max_angle: float,
-    far: bool | BoolArray = True,
-    coupling: Coupling | None = None,
-    callback: Callable[[int, FloatArray], bool] | None = None,
-) -> Minimum:
-    """Lower the energy from given values; arguments as of `minimising`."""
-    return result_of(
-        minimising(
-            energy,
-            values,
-            step_tolerance=step_tolerance,
-            max_iterations=max_iterations,
-            max_angle=max_angle,
-            far=far,
-            coupling=coupling,
-            callback=callback,
-        )
-    )
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 
 
 def minimising(
@@ -134,8 +97,8 @@ def minimising(
     far: bool | BoolArray = True,
     coupling: Coupling | None = None,
     callback: Callable[[int, FloatArray], bool] | None = None,
-) -> Steps[Minimum]:
-    """Lower the energy from given values, iteration by iteration.
+) -> Generator[None, None, Minimum]:
+    """Lower the energy from given values; pauses after each trial of a step, and returns the minimum.
 
     Args:
         energy: Of N = G F frames, group by group.
@@ -157,14 +120,13 @@ def minimising(
     settled = np.full(groups, energy.system.size == 0 or not energy.levels)
     active, cancelled = np.flatnonzero(~settled), False
     while len(active) and not cancelled:
-        rest = run.iterate(step_tolerance)
+        rest = yield from run.iterate(step_tolerance)
         iterations[active] += 1
         rows = (active[:, None] * frames + np.arange(frames)).ravel()
         norms = norms.copy()
         found[rows], norms[rows] = run.state.values, run.state.norms
         history.append(norms)
         cancelled = callback is not None and bool(callback(len(history) - 1, found[0]))
-        yield len(rows)
         settled[active[rest]] = True
         going = ~rest & (iterations < max_iterations)[active]
         active = active[going]
@@ -173,6 +135,25 @@ def minimising(
     end = _Run(energy, found, frames, coupling, max_angle, np.zeros(groups, dtype=np.bool_))
     lengths = tuple(np.sqrt(np.maximum(each**2 - ROUNDING_OFF**2, 0.0)) for each in history)
     return Minimum(end.state.values, end.state.posed, end.energies(), iterations, settled, cancelled, lengths)
+
+
+def at_once(steps: Callable[_Given, Generator[None, None, _Result]]) -> Callable[_Given, _Result]:
+    """What a generator returns at its end, as a function."""
+
+    @wraps(steps)
+    def whole(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+        running = steps(*args, **kwargs)
+        while True:
+            try:
+                next(running)
+            except StopIteration as end:
+                return end.value
+
+    return whole
+
+
+minimise = at_once(minimising)
+"""`minimising` at once."""
 
 
 class _Run:
@@ -236,8 +217,8 @@ class _Run:
         over_time = np.einsum("gfv,v,gfv->gf", away, energy.stiffness, self.coupling.times(away))
         return self.coupling.shares * own + 0.5 * over_time
 
-    def iterate(self, precision: float) -> BoolArray:
-        """One iteration; which groups are at rest at the full strengths, (G,).
+    def iterate(self, precision: float) -> Generator[None, None, BoolArray]:
+        """One iteration, with a pause after each trial; which groups are at rest at the full strengths, (G,).
 
         Args:
             precision: Largest change of a channel [rad] at which a group is at rest there.
@@ -273,6 +254,7 @@ class _Run:
             little = ~outcome.taken & (np.abs(outcome.promised) <= least)
             rest[pending[little]] = True
             pending = pending[~outcome.taken & ~little]
+            yield
         if (rest & ~full).any():
             self._harden(rest & ~full)
         return rest & full

@@ -10,7 +10,7 @@ is best the energy tells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..options import SolverOptions
 from .energy import ROUNDING_OFF, Energy
-from .kernel import Minimum, Steps, minimising, result_of
+from .kernel import Minimum, at_once, minimising
 
 SEED: Final = 1
 """Of the generator, the same in every solve: a solve is repeatable."""
@@ -35,19 +35,6 @@ AT_ONCE: Final = 256
 """Starts worked on at once [1]: what their matrices take is tens of megabytes."""
 
 
-def best_minimum(
-    energy: Energy,
-    values: FloatArray,
-    options: SolverOptions,
-    tolerance: FloatArray,
-    callback: Callable[[int, FloatArray], bool] | None = None,
-    *,
-    far: bool = True,
-) -> Minimum:
-    """The lowest minimum found; arguments as of `searching`."""
-    return result_of(searching(energy, values, options, tolerance, callback, far=far))
-
-
 def searching(
     energy: Energy,
     values: FloatArray,
@@ -56,8 +43,8 @@ def searching(
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     far: bool = True,
-) -> Steps[Minimum]:
-    """The lowest minimum found for each frame: from given values, and from others where it misses targets.
+) -> Generator[None, None, Minimum]:
+    """The lowest minimum for each frame: from given values, and from others where it misses targets; pauses.
 
     Args:
         energy: Of N frames.
@@ -95,12 +82,16 @@ def searching(
     )
 
 
+best_minimum = at_once(searching)
+"""`searching` at once."""
+
+
 def _near_or_far(
     energy: Energy,
     values: FloatArray,
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None,
-) -> Steps[Minimum]:
+) -> Generator[None, None, Minimum]:
     """The minimum next to where the body is (N, nv), or the one to which soft strengths lead from there."""
     count, most = len(values), options.max_iterations
     far = np.repeat([False, True], count)
@@ -139,7 +130,7 @@ def _finished(
     options: SolverOptions,
     max_iterations: int | IntArray,
     callback: Callable[[int, FloatArray], bool] | None,
-) -> Steps[Minimum]:
+) -> Generator[None, None, Minimum]:
     """The same after more iterations of some frames (n,)."""
     if found.cancelled or not len(frames):
         return found
@@ -199,7 +190,7 @@ def _minimum(
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     far: bool | BoolArray = True,
-) -> Steps[Minimum]:
+) -> Generator[None, None, Minimum]:
     return minimising(
         energy,
         values,
