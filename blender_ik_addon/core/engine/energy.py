@@ -43,7 +43,7 @@ STRENGTH_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
 ROUNDING_OFF: Final = 1e-6
 """δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
-ENOUGH: Final = (1e3, 1e8)
+ENOUGH: Final = (1e3, 1e4)
 """Strength of a level in a model: this many times its force, and this much more [1]."""
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
