@@ -89,7 +89,7 @@ def test_at_a_minimum_the_hessian_is_that_of_the_energy() -> None:
         far=False,
     )
     model = energy.model(energy.at(found.values))
-    hessian = (model.hessian + np.diag(energy.stiffness))[0]
+    hessian = (model.hessian() + np.diag(energy.stiffness))[0]
     step = 1e-5
     for channel in range(len(hessian)):
         change = np.zeros(len(hessian))

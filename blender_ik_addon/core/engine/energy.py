@@ -93,14 +93,28 @@ class Model:
     """Of the residual by u, (N, m, nv)."""
     gradient: FloatArray
     """Of the energy and of what stands beside it by u, (N, nv)."""
-    hessian: FloatArray
-    """Without the posture's own 1, (N, nv, nv)."""
+    own: FloatArray
+    """Of the posture and of what stands beside the energy alone, (N, nv)."""
+    pulls: FloatArray
+    """σ_k r_k/z_k of each row: the gradient is `own` and these times the Jacobian, (N, m)."""
+    slack: FloatArray
+    """sym(y rᵀ)/z² of each level, by which it pulls less along its residual, (N, m, m)."""
     curvature: FloatArray
     """Σ_k y_k ∂²r_k/∂u∂u, the part of it by which residuals bend, (N, nv, nv)."""
     row_weights: FloatArray
-    """σ_k/z_k of each row, z_k with what the level gives way to, (N, m)."""
+    """W, σ_k/z_k of each row, z_k with what the level gives way to, (N, m)."""
     forces: FloatArray
     """|y_k|, (N, K)."""
+
+    def bend(self) -> FloatArray:
+        """The Hessian without the posture's own 1 and without Jᵀ W J, (N, nv, nv)."""
+        return self.curvature - self.jacobian.swapaxes(1, 2) @ (self.slack @ self.jacobian)
+
+    def hessian(self, most: float = np.inf) -> FloatArray:
+        """The Hessian without the posture's own 1, with levels that weigh so much at most, (N, nv, nv)."""
+        part = np.minimum(1.0, most / self.row_weights)[:, :, None]
+        weighted = part * (self.row_weights[:, :, None] * self.jacobian - self.slack @ self.jacobian)
+        return self.curvature + self.jacobian.swapaxes(1, 2) @ weighted
 
 
 class Energy:
@@ -137,12 +151,16 @@ class Energy:
             np.arange(self.levels), [rows.stop - rows.start for rows in self._slices]
         )
         """Of each row of the residual, (m,)."""
+        self._together = self.level_of_row[:, None] == self.level_of_row
+        """Which rows belong to the same level, (m, m)."""
         prefers = ~np.isnan(system.preferred) & posture
         self.preferred: FloatArray = np.where(prefers, system.preferred, values) * self.weight
         """p in scaled channels, (N, nv)."""
         free = system.rotates & np.isneginf(system.lower) & np.isposinf(system.upper)
-        self.turn: FloatArray = np.where(free, 2.0 * np.pi, np.inf) * self.weight
-        """A whole turn of angles without limits, which are alike for the posture; else infinite, (nv,)."""
+        self.turn: FloatArray = np.where(free, 2.0 * np.pi, 0.0) * self.weight
+        """A whole turn of angles without limits, which are alike for the posture; else 0, (nv,)."""
+        self._turns: FloatArray = np.where(free, 1.0 / (2.0 * np.pi), 0.0) / self.weight
+        """Turns of these for a change of 1, (nv,)."""
         self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
         """Of the posture term for each channel, (nv,) [1]."""
         self.lower, self.upper = system.lower, system.upper
@@ -245,41 +263,32 @@ class Energy:
 
     def posture(self, away: FloatArray) -> FloatArray:
         """Posture term ½ |u − p|² of each frame for u − p (N, nv), (N,) [1]."""
-        nearest = self.unturned(away)
-        return 0.5 * np.einsum("nv,v,nv->n", nearest, self.stiffness, nearest)
+        return 0.5 * (np.square(self.unturned(away)) @ self.stiffness)
 
     def unturned(self, away: FloatArray) -> FloatArray:
         """Differences u − p (N, nv) without whole turns."""
-        with np.errstate(invalid="ignore"):
-            return away - np.where(np.isfinite(self.turn), self.turn * np.round(away / self.turn), 0.0)
+        return away - self.turn * np.rint(away * self._turns)
 
     def model(self, state: State, beside: FloatArray | None = None) -> Model:
         """The energy about a state; `beside` is a gradient (N, nv) that other terms add to it."""
         jacobian = self.system.stacked_jacobian(state.posed) * (self.row_scale[:, None] / self.weight)
-        z, r = state.norms[:, self.level_of_row], state.residual
-        row_weights = self.strengths[:, self.level_of_row] / z
-        towards = self.unturned(state.away)
-        gradient = self.stiffness * towards + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
+        r, towards = state.residual, self.unturned(state.away)
+        pulls = (self.strengths / state.norms)[:, self.level_of_row] * r
+        own = self.stiffness * towards
         if beside is not None:
-            gradient += beside
+            own += beside
             towards = towards + beside / self.stiffness
+        gradient = own + (pulls[:, None, :] @ jacobian)[:, 0]
         resting = self._pressed(state.values, gradient)
         forces, sizes, given = self._forces(jacobian, state, towards, resting)
-        row_weights = (self.strengths / given)[:, self.level_of_row]
-        stacked = np.sqrt(row_weights)[:, :, None] * jacobian
-        hessian = stacked.swapaxes(1, 2) @ stacked
-        for level, rows in enumerate(self._slices):
-            by_force = (forces[:, None, rows] @ jacobian[:, rows])[:, 0]
-            squares = state.norms[:, level] * given[:, level]
-            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / squares)[:, None]
-            product = by_force[:, :, None] * by_residual[:, None, :]
-            hessian -= product
-            hessian -= product.swapaxes(1, 2)
+        directions = r * (0.5 / (state.norms * given))[:, self.level_of_row]
+        slack = forces[:, :, None] * directions[:, None, :] * self._together
+        slack += slack.swapaxes(1, 2)
         scaled = forces * self.row_scale
         curved = self.system.force_curvature(state.posed, [scaled[:, rows] for rows in self._slices])
         curved /= self.weight[:, None] * self.weight
-        hessian += curved
-        return Model(jacobian, gradient, hessian, curved, row_weights, sizes)
+        row_weights = (self.strengths / given)[:, self.level_of_row]
+        return Model(jacobian, gradient, own, pulls, slack, curved, row_weights, sizes)
 
     def _pressed(self, values: FloatArray, gradient: FloatArray) -> BoolArray:
         """Channels on a limit against which the energy presses them, (N, nv)."""

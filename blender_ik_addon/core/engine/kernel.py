@@ -39,6 +39,9 @@ GROW: Final = 3.0
 TRUSTED: Final = 0.3
 DOUBTED: Final = 0.7
 """Error of the model's change, as a part of it, up to which μ shrinks and from which it grows [1]."""
+STIFFEST: Final = 1e12
+"""Most weight of a row where the curvature is looked at [1]: what rounding leaves of 1 beside it is below
+`FLAT`."""
 FLAT: Final = 1e-2
 """Least curvature of a direction that bent down [1]."""
 CORRECTIONS: Final = 4
@@ -213,7 +216,7 @@ class _Run:
         rest = np.zeros(count, dtype=np.bool_)
         pending = np.arange(count)
         while len(pending):
-            outcome = step.attempt(pending, self.damping, self.max_angle)
+            outcome = step.attempt(pending, self.damping, self.max_angle, tolerance[pending])
             still = outcome.taken & (outcome.sizes <= tolerance[pending])
             taken = pending[outcome.taken & ~still]
             rest[pending[still]] = True
@@ -270,28 +273,32 @@ class _Step:
         frames = run.frames
         self._frames, self._coupling = frames, run.coupling
         n = here.values.shape[1]
-        gradient, hessian = model.gradient.copy(), model.hessian
-        diagonal = np.broadcast_to(energy.stiffness, here.values.shape).copy()
+        gradient = model.gradient
+        diagonal = np.broadcast_to(energy.stiffness, here.values.shape)
         if self._coupling is not None:
             shares = np.tile(self._coupling.shares, len(gradient) // frames)[:, None]
-            gradient *= shares
-            hessian *= shares[:, :, None]
-            diagonal *= shares
+            gradient = gradient * shares
+            diagonal = diagonal * shares
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
         self._pressed = ((self._low >= -1e-12) & (gradient > 0.0)) | (
             (self._high <= 1e-12) & (gradient < 0.0)
         )
         self._pressed |= run.held & ((self._low >= -1e-12) | (self._high <= 1e-12))
+        self._gradient = gradient
         step = np.arange(n, dtype=np.int64)
-        hessian[:, step, step] += diagonal
-        self._gradient, self._hessian = gradient, hessian
-        if self._coupling is None:
+        if self._coupling is not None:
+            self._hessian = model.hessian() * shares[:, :, None]
+            self._hessian[:, step, step] += diagonal
+        else:
+            self._hessian = model.hessian(STIFFEST)
+            self._hessian[:, step, step] += diagonal
+            self._own, self._bend = model.own.copy(), model.bend()
+            self._bend[:, step, step] += diagonal
             self._straighten()
         self._strengths = np.minimum(energy.strengths, FORCE_MARGIN * (model.forces + 1.0))
         """Of the merit, (N, K)."""
         self._merit = run.merit(here, self._strengths)
-        self._full = run.merit(here, energy.strengths)
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
@@ -300,49 +307,67 @@ class _Step:
         step = np.arange(free.shape[1], dtype=np.int64)
         masked[:, step, step] += self._pressed
         for frame in _bending_down(masked - FLAT * np.eye(len(step))):
-            self._gradient[frame] += _straighten(
-                self._hessian[frame], masked[frame], self._gradient[frame], free[frame]
-            )
+            added, push = _straightened(masked[frame], np.where(free[frame], self._gradient[frame], 0.0))
+            self._hessian[frame] += added
+            self._gradient[frame] += push
+            if self._coupling is None:
+                self._bend[frame] += added
+                self._own[frame] += push
 
-    def _linear(self, index: IntArray, damping: FloatArray) -> _Linear:
-        """The system of some frames."""
-        return _Linear(
-            self._hessian[index], damping[index], self._coupling, self._energy.stiffness, self._frames
-        )
-
-    def attempt(self, groups: IntArray, damping: FloatArray, max_angle: float) -> _Outcome:
-        """Try the step of some groups with the damping of all frames."""
-        run, energy, here = self._run, self._energy, self._here
-        index = run.frames_of(groups)
-        everything = len(index) == len(here.values)
-        some = energy if everything else energy.select(index)
+    def attempt(
+        self, groups: IntArray, damping: FloatArray, max_angle: float, tolerance: FloatArray
+    ) -> _Outcome:
+        """Try the step of some groups with the damping of all frames; one that is shorter than the tolerance
+        of its group is not looked at."""
+        run, energy, here, frames = self._run, self._energy, self._here, self._frames
+        everything = len(groups) * frames == len(here.values)
+        index = slice(None) if everything else run.frames_of(groups)
+        some = energy if everything else energy.select(run.frames_of(groups))
         low, high = self._low[index], self._high[index]
+        jacobian, row_weights = self._model.jacobian[index], self._model.row_weights[index]
+        gradient = self._gradient[index]
         if self._coupling is None:
-            linear, gradient = self._linear(index, damping), self._gradient[index]
-            change, uncut, held = _boxed(linear, gradient, low, high, self._pressed[index])
+            change, uncut, held, slope = _boxed(
+                self._bend[index],
+                damping[index],
+                jacobian,
+                row_weights,
+                self._own[index],
+                self._model.pulls[index],
+                low,
+                high,
+                self._pressed[index],
+            )
         else:
             while True:
                 try:
-                    linear, gradient = self._linear(index, damping), self._gradient[index]
+                    linear = self._linear(index, damping)
                     change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
                     break
                 except np.linalg.LinAlgError:
                     # Terms over time hold up what bends down in one frame, but not here.
                     self._straighten()
+                    gradient = self._gradient[index]
                     damping = np.maximum(damping * GROW, DAMPING[0])
-            uncut = change
-        largest = np.abs(change).max(axis=1, initial=0.0)
+            uncut, slope = change, gradient + linear.times(change)
+        size = np.abs(change).max(axis=1, initial=0.0)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
-        largest = np.repeat(largest.reshape(-1, self._frames).max(axis=1), self._frames)
-        short = np.minimum(1.0, max_angle / np.maximum(largest, max_angle))[:, None]
-        slope = gradient + linear.times(change)
+        largest = np.repeat(size.reshape(-1, frames).max(axis=1), frames) if frames > 1 else size
+        short = np.minimum(1.0, max_angle / np.maximum(largest, max_angle))
+        # Curvature along the step, μ included.
+        bent_up = (change * (slope - gradient)).sum(axis=1) / np.maximum((change * change).sum(axis=1) * short, 1e-300)
+        bent_up = bent_up.reshape(-1, frames)
+        old = damping[index].reshape(-1, frames)
+        # What damping has kept back is still to come.
+        longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
+        sizes = ((size * short).reshape(-1, frames) * longer).max(axis=1)
+        near = sizes <= tolerance
+        if near.all():
+            nothing = np.zeros(len(groups))
+            return _Outcome(near, here, sizes, damping, nothing, held)
         wrong = held & np.where(high < -low, slope > 0.0, slope < 0.0)
-        product, square = (change * linear.times(change)).sum(axis=1), (change * change).sum(axis=1)
-        bent_up = (product / np.maximum(square * short[:, 0], 1e-300)).reshape(len(groups), self._frames)
-        change, uncut = change * short, uncut * short
-        jacobian, row_weights = self._model.jacobian[index], self._model.row_weights[index]
-        strengths = self._strengths[index]
-        start = here.values[index]
+        change, uncut = change * short[:, None], uncut * short[:, None]
+        strengths, start = self._strengths[index], here.values[index]
 
         predicted = here.residual[index] + (jacobian @ uncut[..., None])[..., 0]
         promised = self._promised(some, index, predicted, change, strengths)
@@ -350,17 +375,19 @@ class _Step:
         merit = run.merit(there, strengths, some)
         size = np.abs(change).reshape(len(groups), -1).max(axis=1)
         live = np.ones(len(groups), dtype=np.bool_)
+        chord: FloatArray | None = None
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
             live &= np.abs(bent).reshape(len(groups), -1).max(axis=1, initial=0.0) > 1e-10
             if not live.any():
                 break
-            fixed = held | (change <= low) | (change >= high)
-            moving = jacobian * ~fixed[:, None, :]
-            gram = (moving / energy.stiffness) @ moving.swapaxes(1, 2)
-            np.einsum("nmm->nm", gram)[...] += 1.0 / row_weights
-            forces = np.linalg.solve(gram, bent[..., None])[..., 0]
-            back = -(forces[:, None, :] @ moving)[:, 0] / energy.stiffness
+            if chord is None:
+                moving = jacobian * ~(held | (change <= low) | (change >= high))[:, None, :]
+                softly = moving / energy.stiffness
+                gram = softly @ moving.swapaxes(1, 2)
+                np.einsum("nmm->nm", gram)[...] += 1.0 / row_weights
+                chord = np.linalg.solve(gram, softly)
+            back = -(bent[:, None, :] @ chord)[:, 0]
             corrected = np.minimum(np.maximum(change + back, low), high)
             other = some.at(start + corrected / energy.weight)
             other_merit = run.merit(other, strengths, some)
@@ -368,31 +395,30 @@ class _Step:
             live &= (other_merit.sum(1) < merit.sum(1)) & (moved <= 0.5 * size)
             if not live.any():
                 break
-            mask = np.repeat(live, self._frames)
+            mask = np.repeat(live, frames)
             there = other if live.all() else _merged(some, there, mask, other, np.flatnonzero(mask))
             merit = np.where(live[:, None], other_merit, merit)
             change = np.where(mask[:, None], corrected, change)
         before = self._merit[groups]
         # Terms over time are exact in the model; only what frames do on their own is not.
         gained, wanted = before.sum(1) - merit.sum(1), before.sum(1) - promised.sum(1)
-        full = some.strengths
-        lower = run.merit(there, full, some).sum(1) < self._full[groups].sum(1)
-        taken = (gained > 0.0) | lower | ~(size > FINE)
+        taken = near | (gained > 0.0) | ~(size > FINE)
+        if not taken.all():
+            full = some.strengths
+            lower = run.merit(there, full, some).sum(1) < run.merit(here, energy.strengths)[groups].sum(1)
+            taken |= lower
         error = np.abs(merit - promised)
-        scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / self._frames
+        scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / frames
         part = error / np.maximum(scale, 1e-300)
         factor = np.clip(part / TRUSTED, SHRINK, 2.0)
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
-        old = damping[index].reshape(len(groups), self._frames)
         worse = (part >= np.minimum(DOUBTED, part.max(axis=1, keepdims=True))) | (wanted <= 0.0)[:, None]
         refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
         new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
         damping = damping.copy()
         damping[index] = new.ravel()
         moved = np.abs((there.values - start) * energy.weight).max(axis=1, initial=0.0)
-        # What damping has kept back is still to come.
-        longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
-        sizes = (moved.reshape(bent_up.shape) * longer).max(axis=1)
+        sizes = np.where(near, sizes, (moved.reshape(bent_up.shape) * longer).max(axis=1))
         return _Outcome(taken, there, sizes, damping, wanted, held & ~wrong)
 
     def _promised(
@@ -488,20 +514,61 @@ class _Linear:
 
 
 def _boxed(
-    linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
-) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """The step inside the box and before it was cut off, (N, nv), and which channels are held."""
-    held, change = held.copy(), np.zeros_like(gradient)
-    uncut = change
+    bend: FloatArray,
+    damping: FloatArray,
+    jacobian: FloatArray,
+    row_weights: FloatArray,
+    own: FloatArray,
+    pulls: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    held: BoolArray,
+) -> tuple[FloatArray, FloatArray, BoolArray, FloatArray]:
+    """The step of frames alone inside the box and before it was cut off, which channels are held, and the
+    slope of the model there, (N, nv) each.
+
+    The forces y of the rows are unknowns beside the step d, so that what levels leave free is exact however
+    much they weigh: with the Hessian B + Jᵀ W J and the gradient g + Jᵀ p
+
+        (B + μ) d + Jᵀ y = −g,      J d − W⁻¹ y = −W⁻¹ p.
+    """
+    frames, m, n = jacobian.shape
+    step, rows_of = np.arange(n, dtype=np.int64), np.arange(n, n + m, dtype=np.int64)
+    whole = np.zeros((frames, n + m, n + m))
+    whole[:, :n, :n], whole[:, n:, :n], whole[:, :n, n:] = bend, jacobian, jacobian.swapaxes(1, 2)
+    whole[:, step, step] += damping[:, None]
+    whole[:, rows_of, rows_of] = -1.0 / row_weights
+    right = -np.concatenate([own, pulls / row_weights], axis=1)
+    found = np.zeros_like(right)
+    change, held = np.zeros_like(own), held.copy()
+    some: slice | IntArray = slice(None)
     for _ in range(BOX_ROUNDS):
-        right = -(gradient + linear.times(change * held)) if change.any() else -gradient
-        uncut = np.where(held, change, linear.solve(right, held))
-        outside = ((uncut < low) | (uncut > high)) & ~held
-        change = np.minimum(np.maximum(uncut, low), high)
-        if not outside.any():
+        matrix, wanted, stopped = whole[some], right[some], held[some]
+        if stopped.any():
+            at = np.where(stopped, change[some], 0.0)
+            wanted = wanted - (matrix[:, :, :n] @ at[..., None])[..., 0]
+            wanted[:, :n][stopped] = 0.0
+            free = np.ones(wanted.shape, dtype=np.bool_)
+            free[:, :n] = ~stopped
+            matrix = matrix * (free[:, :, None] & free[:, None, :])
+            matrix[:, step, step] += stopped
+            solution = np.linalg.solve(matrix, wanted[..., None])[..., 0]
+            solution[:, :n] += at
+        else:
+            solution = np.linalg.solve(matrix, wanted[..., None])[..., 0]
+        found[some] = solution
+        uncut = solution[:, :n]
+        inside = np.minimum(np.maximum(uncut, low[some]), high[some])
+        change[some] = inside
+        outside = (uncut != inside) & ~stopped
+        passes = outside.any(axis=1)
+        if not passes.any():
             break
-        held |= outside
-    return change, uncut, held
+        held[some] |= outside
+        some = np.arange(frames)[some][passes]
+    uncut, forces = found[:, :n], found[:, n:]
+    slope = own + (whole[:, :n, :n] @ change[..., None])[..., 0] + (forces[:, None, :] @ jacobian)[:, 0]
+    return change, uncut, held, slope
 
 
 def _boxed_in_time(
@@ -592,21 +659,19 @@ def _bending_down(matrices: FloatArray) -> list[int]:
     return found
 
 
-def _straighten(hessian: FloatArray, masked: FloatArray, gradient: FloatArray, free: BoolArray) -> FloatArray:
-    """Take the eigenvalues of a Hessian (n, n) by their absolute value, in place.
-
-    Returns:
-        What to add to the gradient, (n,), so that the step leaves a saddle on which it has no slope.
-    """
-    values, vectors = np.linalg.eigh(masked)
-    upward = np.maximum(np.abs(values), FLAT)
-    hessian[:] = (vectors * upward) @ vectors.T
-    least = int(values.argmin())
-    slope = vectors[:, least] @ np.where(free, gradient, 0.0)
-    push = PUSH * upward[least] * (1.0 if slope >= 0.0 else -1.0)
-    if values[least] < -FLAT and abs(slope) < abs(push):
-        return vectors[:, least] * (push - slope)
-    return np.zeros_like(gradient)
+def _straightened(matrix: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What to add to a Hessian (n, n), so that its eigenvalues are their absolute values, and to the gradient
+    (n,), so that the step leaves a saddle on which it has no slope."""
+    values, vectors = np.linalg.eigh(matrix)
+    low = values < FLAT
+    upward = np.maximum(np.abs(values[low]), FLAT)
+    added = (vectors[:, low] * (upward - values[low])) @ vectors[:, low].T
+    if values[0] < -FLAT:
+        slope = vectors[:, 0] @ gradient
+        push = PUSH * upward[0] * (1.0 if slope >= 0.0 else -1.0)
+        if abs(slope) < abs(push):
+            return added, vectors[:, 0] * (push - slope)
+    return added, np.zeros_like(gradient)
 
 
 def _selected(energy: Energy, state: State, index: IntArray) -> State:
