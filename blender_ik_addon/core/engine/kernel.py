@@ -156,6 +156,8 @@ class _Run:
         self.damping: FloatArray = np.full(count, DAMPING[0])
         self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
         """Channels that the last step has left on a limit, (N, nv)."""
+        self.last: FloatArray = np.zeros(count // frames)
+        """Largest change of a channel in the last step of each group; 0: there was none, (G,) [1]."""
 
     def _at_stage(self) -> Energy:
         """The energy with the strengths of each group."""
@@ -173,6 +175,7 @@ class _Run:
         self.state = _selected(self.energy, self.state, index)
         self.damping = self.damping[index]
         self.held = self.held[index]
+        self.last = self.last[groups]
 
     def frames_of(self, groups: IntArray) -> IntArray:
         """Indices of the frames of some groups, (g F,)."""
@@ -218,8 +221,12 @@ class _Run:
         while len(pending):
             outcome = step.attempt(pending, self.damping, self.max_angle, tolerance[pending])
             still = outcome.taken & (outcome.sizes <= tolerance[pending])
+            # Newton's method squares the error: so the next step is seen from the last two.
+            pure = outcome.taken & (self.by_group(self.damping).max(axis=1)[pending] <= DAMPING[0])
+            last = pure & (outcome.sizes**3 <= tolerance[pending] * self.last[pending] ** 2)
             taken = pending[outcome.taken & ~still]
-            rest[pending[still]] = True
+            rest[pending[still | last]] = True
+            self.last[pending] = np.where(pure, outcome.sizes, 0.0)
             self.damping = outcome.damping
             if len(taken):
                 rows = self.frames_of(taken)
@@ -242,7 +249,7 @@ class _Run:
         self.stage[groups] += 1
         self.energy = self._at_stage()
         frames = groups.repeat(self.frames)
-        self.damping[frames], self.held[frames] = DAMPING[0], False
+        self.damping[frames], self.held[frames], self.last[groups] = DAMPING[0], False, 0.0
 
 
 @dataclass(frozen=True)
@@ -378,7 +385,7 @@ class _Step:
         chord: FloatArray | None = None
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
-            live &= np.abs(bent).reshape(len(groups), -1).max(axis=1, initial=0.0) > 1e-10
+            live &= np.abs(bent).reshape(len(groups), -1).max(axis=1, initial=0.0) > 1e-7
             if not live.any():
                 break
             if chord is None:
