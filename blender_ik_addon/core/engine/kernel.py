@@ -10,7 +10,8 @@ An iteration:
 1. **Model**: gradient and Hessian of each frame. Where a Hessian bends down its eigenvalues are taken by
    their absolute value [DauphinEtAl2014], so that a step leads away from saddles, such as straight limbs.
 2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds
-   stay; those that would pass theirs are stopped there and the step is found again for the others.
+   stay; those that would pass theirs are stopped there and the step is found again for the others. A step that
+   is shorter than the tolerance ends the solve; it is not taken.
 3. **Correction**: what the motion along the step has bent is taken back by the same matrices
    [NocedalWright2006 §18.3], a few times: the chord method on levels that are met.
 4. **Acceptance** by one merit: the energy with strengths that are as high as the forces need (an exact
@@ -46,6 +47,8 @@ FLAT: Final = 1e-2
 """Least curvature of a direction that bent down [1]."""
 CORRECTIONS: Final = 4
 """Most corrections of a step."""
+BENT: Final = 0.1
+"""Part of the precision of a step [1] up to which what it has bent is left to the next one."""
 BOX_ROUNDS: Final = 8
 """How often a step is found again because channels reached their limits."""
 BOX_COUPLED: Final = 3
@@ -156,8 +159,6 @@ class _Run:
         self.damping: FloatArray = np.full(count, DAMPING[0])
         self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
         """Channels that the last step has left on a limit, (N, nv)."""
-        self.last: FloatArray = np.zeros(count // frames)
-        """Largest change of a channel in the last step of each group; 0: there was none, (G,) [1]."""
 
     def _at_stage(self) -> Energy:
         """The energy with the strengths of each group."""
@@ -175,7 +176,6 @@ class _Run:
         self.state = _selected(self.energy, self.state, index)
         self.damping = self.damping[index]
         self.held = self.held[index]
-        self.last = self.last[groups]
 
     def frames_of(self, groups: IntArray) -> IntArray:
         """Indices of the frames of some groups, (g F,)."""
@@ -219,14 +219,10 @@ class _Run:
         rest = np.zeros(count, dtype=np.bool_)
         pending = np.arange(count)
         while len(pending):
-            outcome = step.attempt(pending, self.damping, self.max_angle, tolerance[pending])
+            outcome = step.attempt(pending, self.damping, self.max_angle, tolerance[pending], precision)
             still = outcome.taken & (outcome.sizes <= tolerance[pending])
-            # Newton's method squares the error: so the next step is seen from the last two.
-            pure = outcome.taken & (self.by_group(self.damping).max(axis=1)[pending] <= DAMPING[0])
-            last = pure & (outcome.sizes**3 <= tolerance[pending] * self.last[pending] ** 2)
             taken = pending[outcome.taken & ~still]
-            rest[pending[still | last]] = True
-            self.last[pending] = np.where(pure, outcome.sizes, 0.0)
+            rest[pending[still]] = True
             self.damping = outcome.damping
             if len(taken):
                 rows = self.frames_of(taken)
@@ -249,7 +245,7 @@ class _Run:
         self.stage[groups] += 1
         self.energy = self._at_stage()
         frames = groups.repeat(self.frames)
-        self.damping[frames], self.held[frames], self.last[groups] = DAMPING[0], False, 0.0
+        self.damping[frames], self.held[frames] = DAMPING[0], False
 
 
 @dataclass(frozen=True)
@@ -309,23 +305,35 @@ class _Step:
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
-        free = ~self._pressed
-        masked = self._hessian * (free[:, :, None] & free[:, None, :])
-        step = np.arange(free.shape[1], dtype=np.int64)
-        masked[:, step, step] += self._pressed
-        for frame in _bending_down(masked - FLAT * np.eye(len(step))):
-            added, push = _straightened(masked[frame], np.where(free[frame], self._gradient[frame], 0.0))
-            self._hessian[frame] += added
-            self._gradient[frame] += push
+        pressed, masked = self._pressed, self._hessian
+        if pressed.any():
+            free = ~pressed
+            masked = masked * (free[:, :, None] & free[:, None, :])
+        step = np.arange(pressed.shape[1], dtype=np.int64)
+        curvature = masked.copy()
+        curvature[:, step, step] += pressed - FLAT
+        for frame in _bending_down(curvature):
+            free = np.flatnonzero(~pressed[frame])
+            block = np.ix_(free, free)
+            added, push = _straightened(self._hessian[frame][block], self._gradient[frame][free])
+            self._hessian[frame][block] += added
+            self._gradient[frame, free] += push
             if self._coupling is None:
-                self._bend[frame] += added
-                self._own[frame] += push
+                self._bend[frame][block] += added
+                self._own[frame, free] += push
 
     def attempt(
-        self, groups: IntArray, damping: FloatArray, max_angle: float, tolerance: FloatArray
+        self,
+        groups: IntArray,
+        damping: FloatArray,
+        max_angle: float,
+        tolerance: FloatArray,
+        precision: float,
     ) -> _Outcome:
-        """Try the step of some groups with the damping of all frames; one that is shorter than the tolerance
-        of its group is not looked at."""
+        """Try the step of some groups with the damping of all frames.
+
+        Where all steps are shorter than the tolerances of their groups, (g,), the body does not move.
+        """
         run, energy, here, frames = self._run, self._energy, self._here, self._frames
         everything = len(groups) * frames == len(here.values)
         index = slice(None) if everything else run.frames_of(groups)
@@ -348,7 +356,8 @@ class _Step:
         else:
             while True:
                 try:
-                    linear = self._linear(index, damping)
+                    blocks = self._hessian[index]
+                    linear = _Linear(blocks, damping[index], self._coupling, energy.stiffness, frames)
                     change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
                     break
                 except np.linalg.LinAlgError:
@@ -362,8 +371,8 @@ class _Step:
         largest = np.repeat(size.reshape(-1, frames).max(axis=1), frames) if frames > 1 else size
         short = np.minimum(1.0, max_angle / np.maximum(largest, max_angle))
         # Curvature along the step, μ included.
-        bent_up = (change * (slope - gradient)).sum(axis=1) / np.maximum((change * change).sum(axis=1) * short, 1e-300)
-        bent_up = bent_up.reshape(-1, frames)
+        product, square = (change * (slope - gradient)).sum(axis=1), (change * change).sum(axis=1)
+        bent_up = (product / np.maximum(square * short, 1e-300)).reshape(-1, frames)
         old = damping[index].reshape(-1, frames)
         # What damping has kept back is still to come.
         longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
@@ -385,7 +394,7 @@ class _Step:
         chord: FloatArray | None = None
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
-            live &= np.abs(bent).reshape(len(groups), -1).max(axis=1, initial=0.0) > 1e-7
+            live &= np.abs(bent).reshape(len(groups), -1).max(axis=1, initial=0.0) > BENT * precision
             if not live.any():
                 break
             if chord is None:
@@ -531,11 +540,11 @@ def _boxed(
     high: FloatArray,
     held: BoolArray,
 ) -> tuple[FloatArray, FloatArray, BoolArray, FloatArray]:
-    """The step of frames alone inside the box and before it was cut off, which channels are held, and the
-    slope of the model there, (N, nv) each.
+    """The step of frames alone inside the box and before it was cut off, which channels are held, the slope.
 
-    The forces y of the rows are unknowns beside the step d, so that what levels leave free is exact however
-    much they weigh: with the Hessian B + Jᵀ W J and the gradient g + Jᵀ p
+    That is the slope of the model where the step leads; all are (N, nv). The forces y of the rows are unknowns
+    beside the step d [NocedalWright2006 eq. 17.21], so that what levels leave free is exact however much they
+    weigh: with the Hessian B + Jᵀ W J and the gradient g + Jᵀ p
 
         (B + μ) d + Jᵀ y = −g,      J d − W⁻¹ y = −W⁻¹ p.
     """
@@ -667,8 +676,10 @@ def _bending_down(matrices: FloatArray) -> list[int]:
 
 
 def _straightened(matrix: FloatArray, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What to add to a Hessian (n, n), so that its eigenvalues are their absolute values, and to the gradient
-    (n,), so that the step leaves a saddle on which it has no slope."""
+    """What to add to a Hessian (n, n) and to a gradient (n,).
+
+    The eigenvalues are then their absolute values, and the step leaves a saddle on which it has no slope.
+    """
     values, vectors = np.linalg.eigh(matrix)
     low = values < FLAT
     upward = np.maximum(np.abs(values[low]), FLAT)
