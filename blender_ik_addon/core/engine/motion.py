@@ -161,17 +161,17 @@ class Motion:
         for window in windows(times, self._smoothness):
             first = window.frames.start + window.fixed
             begin, end = (done + 2.0 * np.array([first, window.kept]) / frames) / work
-            yield from _progress(self._solve(window), float(begin), float(end))
+            yield from _progress(self._solve(window, far=not spacings), float(begin), float(end))
             self.finished = window.kept
             yield float(end)
 
-    def _solve(self, window: Window) -> Generator[None]:
-        """Solve the frames of a window, where they are all."""
+    def _solve(self, window: Window, *, far: bool) -> Generator[None]:
+        """Solve the frames of a window, where they are all; `far` from where they are, perhaps."""
         part = window.frames
         energy = _from(self._energy, self.values, window)
         weak = energy.with_strengths(IN_MOTION)
         coupling = Coupling.of(self._times[part], self._smoothness)
-        values = yield from self._lowest(weak, [self.values[part]], coupling)
+        values = yield from self._lowest(weak, [self.values[part]], coupling, far=far)
         found, alone, lost = yield from self._strengthened(energy, weak, values, coupling)
         if lost:
             # Frames far apart have lost a body that turns fast: followed frame by frame it is not lost.
