@@ -34,6 +34,8 @@ from .threads import one_thread
 
 MOVING_STEPS: Final = 5
 """Most iterations of an update while targets move."""
+SEARCH_STEPS: Final = 10
+"""Most iterations that look for the side to which a straight limb bends."""
 MOVING_TURN: Final = 0.1
 """Most by which an angle changes in an update [rad] that meets targets no sooner by more: 6 degrees."""
 SETTLING_TURN: Final = 0.043
@@ -193,7 +195,7 @@ class Follower:
                 energy,
                 self._values,
                 step_tolerance=options.step_tolerance,
-                max_iterations=options.max_iterations,
+                max_iterations=min(SEARCH_STEPS, options.max_iterations),
                 max_angle=options.max_angle,
             ).values
             part = min(1.0, MOVING_TURN / max(self._turn(energy, best), STILL))

@@ -72,6 +72,8 @@ class System:
         """Whether their errors are angles, (T,)."""
         self._targets: Sequence[FloatArray] | None = None
         """Targets that have taken the place of those of the tasks, (T,)."""
+        self._moved: tuple[Task, ...] | None = None
+        """The tasks with these, once they were asked for."""
         self._frames = np.arange(pose.frames[0])
         """Which frames of the problem these are."""
         skeleton = problem.skeleton
@@ -129,7 +131,7 @@ class System:
         if len(targets) != len(self._tasks):
             raise IKError(f"{len(targets)} targets for {len(self._tasks)} tasks ({', '.join(self.labels)})")
         some = alike(self)
-        some._targets = targets
+        some._targets, some._moved = targets, None
         some._levels = [
             [
                 rows.aimed(targets if len(own) == len(targets) else [targets[number] for number in own])
@@ -143,7 +145,10 @@ class System:
     def tasks(self) -> tuple[Task, ...]:
         """The tasks that take part, (T,); those of a single frame with its targets."""
         if self._targets is not None:
-            return tuple(task.moved(target) for task, target in zip(self._tasks, self._targets, strict=True))
+            if self._moved is None:
+                pairs = zip(self._tasks, self._targets, strict=True)
+                self._moved = tuple(task.moved(target) for task, target in pairs)
+            return self._moved
         if len(self._frames) != 1:
             return self._tasks
         frame = int(self._frames[0])
