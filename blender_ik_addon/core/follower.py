@@ -38,6 +38,8 @@ SEARCH_STEPS: Final = 10
 """Most iterations that look for the side to which a straight limb bends."""
 MOVING_TURN: Final = 0.1
 """Most by which an angle changes in an update [rad] that meets targets no sooner by more: 6 degrees."""
+MOST_TURN: Final = 0.2
+"""Most by which an angle changes in an update [rad], also of a body that meets its targets."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
 STILL: Final = 1e-4
@@ -187,7 +189,8 @@ class Follower:
             energy: Of the pose.
             slowly: Whether no angle may change by more than `MOVING_TURN` altogether.
         """
-        nearest, start = self._energy(self._values), self._values
+        nearest = self._within(self._energy(self._values), MOST_TURN, self._values)
+        start = self._values
         if slowly:
             # Straight limbs bend to all sides alike: the far solution says to which.
             options = self._options
