@@ -216,6 +216,18 @@ def _parser() -> argparse.ArgumentParser:
         task.add_argument("--allow-misses", action="store_true", help="end with 0 also when effectors miss")
     bake.add_argument("--start", type=int, help="first frame; with --end, or as in the file's settings")
     bake.add_argument("--end", type=int, help="last frame")
+    bake.add_argument(
+        "--smoothness",
+        type=_from_zero,
+        metavar="SECONDS",
+        help="time over which the motion is smooth; from 0",
+    )
+    bake.add_argument(
+        "--pop-angle",
+        type=_amount,
+        metavar="DEGREES",
+        help="change of a bone's turn from which it is reported that the pose flips",
+    )
     bake.add_argument("--quiet", action="store_true", help="do not tell how far it is")
     return parser
 
@@ -231,6 +243,13 @@ def _amount(text: str) -> float:
     value = float(text)
     if not (math.isfinite(value) and value > 0.0):
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value
+
+
+def _from_zero(text: str) -> float:
+    value = float(text)
+    if not (math.isfinite(value) and value >= 0.0):
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
     return value
 
 
@@ -295,6 +314,9 @@ def _apply_settings(armature_object: Object, options: argparse.Namespace) -> Non
         if options.tolerance_angle is None
         else math.radians(options.tolerance_angle),
     }
+    if options.task == "bake":
+        given["smoothness"] = options.smoothness
+        given["pop_angle"] = None if options.pop_angle is None else math.radians(options.pop_angle)
     for name, value in given.items():
         if value is not None:
             setattr(settings, name, value)
@@ -545,6 +567,15 @@ def _as_json(
         "statuses": list(report.statuses),
         "iterations": report.iterations.tolist(),
         "branches": list(report.branches),
+        "smoothing": [
+            {
+                "name": own.name,
+                "frame": own.frame,
+                "position_error": None if own.angular else own.amount,
+                "rotation_error": own.amount if own.angular else None,
+            }
+            for own in report.smoothing
+        ],
         "action": report.action,
         "keys": report.keys,
         "keys_replaced": report.keys_replaced,

@@ -42,6 +42,12 @@ LAYERS = {
 # Modules of the core below the engine: it lowers the energy of a system, whoever asks for that.
 BELOW_THE_ENGINE = {"arrays", "mechanism", "options", "posed", "rotation", "skeleton", "system"}
 
+# Modules of the core below the methods of the papers: they know a system of tasks, and nothing of the engine.
+BELOW_THE_METHODS = {"arrays", "errors", "options", "posed", "preparing", "system"}
+
+# The packages inside the core whose imports are held, with what is below them.
+PACKAGES = {"engine": BELOW_THE_ENGINE, "methods": BELOW_THE_METHODS}
+
 
 def layer_of(module: Path) -> str | None:
     """The layer in which a module lies; None for those beside the layers, which tie them together."""
@@ -100,12 +106,20 @@ def import_faults(source: str, layer: str, package: tuple[str, ...]) -> list[str
     return faults
 
 
-def engine_faults(source: str) -> list[str]:
-    """The imports in `source`, a module of the engine, of what is not below the engine in the package."""
-    engine = (PACKAGE.name, "core", "engine")
-    names = [name for name in imports_of(source, engine) if name[0] == PACKAGE.name]
-    allowed = {(*engine[:2], module) for module in BELOW_THE_ENGINE | {"engine"}}
+def package_faults(source: str, package: str) -> list[str]:
+    """The imports in `source`, a module of a package of the core, of what is not below that package."""
+    own = (PACKAGE.name, "core", package)
+    names = [name for name in imports_of(source, own) if name[0] == PACKAGE.name]
+    allowed = {(*own[:2], module) for module in PACKAGES[package] | {package}}
     return [".".join(name) for name in names if name[:3] not in allowed]
+
+
+def inner_imports(source: str, importer: tuple[str, ...]) -> set[str]:
+    """The modules of the methods from which `source` imports, past what their package exports."""
+    methods = (PACKAGE.name, "core", "methods")
+    inner = {module.stem for module in PACKAGE.joinpath(*methods[1:]).glob("*.py")}
+    names = imports_of(source, importer)
+    return {".".join(name) for name in names if name[:3] == methods and len(name) > 3 and name[3] in inner}
 
 
 def statement_faults(source: str) -> list[str]:
@@ -160,10 +174,20 @@ def test_a_layer_imports_only_itself_and_what_is_below():
     assert faults_by_module(faults) == {}
 
 
-def test_the_engine_imports_only_itself_and_what_is_below():
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_of_the_core_import_only_themselves_and_what_is_below(package: str):
     def faults(module: Path) -> list[str]:
-        in_engine = name_of(module).startswith("core/engine/")
-        return engine_faults(module.read_text(encoding="utf-8")) if in_engine else []
+        inside = name_of(module).startswith(f"core/{package}/")
+        return package_faults(module.read_text(encoding="utf-8"), package) if inside else []
+
+    assert faults_by_module(faults) == {}
+
+
+def test_others_import_of_the_methods_what_their_package_exports():
+    def faults(module: Path) -> set[str]:
+        if name_of(module).startswith("core/methods/"):
+            return set()
+        return inner_imports(module.read_text(encoding="utf-8"), module.relative_to(ROOT).parent.parts)
 
     assert faults_by_module(faults) == {}
 
@@ -200,8 +224,8 @@ def test_one_module_alone_knows_what_versions_of_blender_do_differently():
 def test_there_is_something_to_look_at():
     assert {layer_of(module) for module in MODULES} >= set(LAYERS)
     names = {name_of(module) for module in MODULES}
-    assert "core/engine/__init__.py" in names
-    assert {f"core/{module}.py" for module in BELOW_THE_ENGINE} <= names
+    assert {f"core/{package}/__init__.py" for package in PACKAGES} <= names
+    assert {f"core/{module}.py" for below in PACKAGES.values() for module in below} <= names
 
 
 @pytest.mark.parametrize(
@@ -226,21 +250,32 @@ def test_the_rule_finds_what_it_is_for(layer: str, source: str, wrong: list[str]
 
 
 @pytest.mark.parametrize(
-    ("source", "wrong"),
+    ("package", "source", "wrong"),
     [
-        ("import numpy as np\nfrom ..arrays import FloatArray\nfrom .energy import Energy", []),
-        ("from .. import system\nfrom . import kernel", []),
-        ("from ..solver import solve", ["blender_ik_addon.core.solver.solve"]),
-        ("from .. import sequence", ["blender_ik_addon.core.sequence"]),
-        ("from ... import core", ["blender_ik_addon.core"]),
+        ("engine", "import numpy as np\nfrom ..arrays import FloatArray\nfrom .energy import Energy", []),
+        ("engine", "from .. import system\nfrom . import kernel", []),
+        ("engine", "from ..solver import solve", ["blender_ik_addon.core.solver.solve"]),
+        ("engine", "from .. import sequence", ["blender_ik_addon.core.sequence"]),
+        ("engine", "from ... import core", ["blender_ik_addon.core"]),
+        ("methods", "from ..system import System\nfrom .inverses import pseudo_inverse", []),
+        ("methods", "from ..engine.energy import Energy", ["blender_ik_addon.core.engine.energy.Energy"]),
         (
+            "engine",
             "def f():\n    from ..follower import Follower",
             ["blender_ik_addon.core.follower.Follower"],
         ),
     ],
 )
-def test_the_rule_of_the_engine_finds_what_it_is_for(source: str, wrong: list[str]):
-    assert engine_faults(source) == wrong
+def test_the_rule_of_packages_finds_what_it_is_for(package: str, source: str, wrong: list[str]):
+    assert package_faults(source, package) == wrong
+
+
+def test_the_rule_of_exports_finds_what_it_is_for():
+    core = (PACKAGE.name, "core")
+    assert inner_imports("from .methods import StepRuleLoop", core) == set()
+    inner = "blender_ik_addon.core.methods.loop"
+    assert inner_imports("from .methods.loop import StepRuleLoop", core) == {f"{inner}.StepRuleLoop"}
+    assert inner_imports("from .methods import loop", core) == {inner}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ References, cited by their keys:
 - [Sugihara2011] T. Sugihara: Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method,
   IEEE Transactions on Robotics 27(5), 2011.
 - [Sola2018] J. Solà, J. Deray, D. Atchuthan: A micro Lie theory for state estimation in robotics, 2018.
-- [Bellman1957] R. Bellman: Dynamic programming, 1957.
 - [StarkParker1995] P. B. Stark, R. L. Parker: Bounded-variable least-squares: an algorithm and applications,
   Computational Statistics 10, 1995.
 - [ByrdLuNocedalZhu1995] R. H. Byrd, P. Lu, J. Nocedal, C. Zhu: A limited memory algorithm for bound
@@ -23,24 +22,15 @@ References, cited by their keys:
 - [ChanGolubMulet1999] T. F. Chan, G. H. Golub, P. Mulet: A nonlinear primal-dual method for total
   variation-based image restoration, SIAM Journal on Scientific Computing 20(6), 1999.
 - [LawsonHanson1974] C. L. Lawson, R. J. Hanson: Solving least squares problems, 1974, chapter 23.
-- [Bertsekas1982] D. P. Bertsekas: Projected Newton methods for optimization problems with simple constraints,
-  SIAM Journal on Control and Optimization 20(2), 1982.
-- [Kabsch1976] W. Kabsch: A solution for the best rotation to relate two sets of vectors, Acta
-  Crystallographica A32, 1976.
 - [Yoshikawa1985] T. Yoshikawa: Manipulability of robotic mechanisms, International Journal of Robotics
   Research 4(2), 1985.
 - [NocedalWright2006] J. Nocedal, S. J. Wright: Numerical optimization, 2nd edition, 2006.
-- [MoreSorensen1983] J. J. Moré, D. C. Sorensen: Computing a trust region step, SIAM Journal on Scientific and
-  Statistical Computing 4(3), 1983.
-- [TranstrumSethna2012] M. K. Transtrum, J. P. Sethna: Improvements to the Levenberg-Marquardt algorithm for
-  nonlinear least-squares minimization, arXiv:1201.5885, 2012.
 - [DauphinEtAl2014] Y. N. Dauphin et al.: Identifying and attacking the saddle point problem in
   high-dimensional non-convex optimization, Advances in Neural Information Processing Systems 27, 2014.
-- [EscandeMansardWieber2014] A. Escande, N. Mansard, P.-B. Wieber: Hierarchical quadratic programming: fast
-  online humanoid-robot motion generation, International Journal of Robotics Research 33(7), 2014.
-- [PfeifferEscandeKheddar2018] K. Pfeiffer, A. Escande, A. Kheddar: Singularity resolution in equality and
-  inequality constrained hierarchical task-space control by adaptive nonlinear least squares, IEEE Robotics
-  and Automation Letters 3(4), 2018.
+- [WitkinKass1988] A. Witkin, M. Kass: Spacetime constraints, Computer Graphics (SIGGRAPH) 22(4), 1988.
+- [GolubVanLoan] G. H. Golub, C. F. Van Loan: Matrix computations, 4th edition, 2013.
+- [HintermuellerItoKunisch2002] M. Hintermüller, K. Ito, K. Kunisch: The primal-dual active set strategy as a
+  semismooth Newton method, SIAM Journal on Optimization 13(3), 2002.
 - [BooneAzen1979] D. C. Boone, S. P. Azen: Normal range of motion of joints in male subjects, Journal of Bone
   and Joint Surgery 61-A(5), 1979.
 - [AAOS1965] American Academy of Orthopaedic Surgeons: Joint motion: method of measuring and recording, 1965.
@@ -57,14 +47,8 @@ References, cited by their keys:
   Joint Surgery 63-A(9), 1981.
 - [DeLeva1996] P. de Leva: Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters, Journal of
   Biomechanics 29(9), 1996.
-- [Steihaug1983] T. Steihaug: The conjugate gradient method and trust regions in large scale optimization,
-  SIAM Journal on Numerical Analysis 20(3), 1983.
 - [Anderson1965] D. G. Anderson: Iterative procedures for nonlinear integral equations, Journal of the ACM
   12(4), 1965.
-- [WitkinKass1988] A. Witkin, M. Kass: Spacetime constraints, Computer Graphics (SIGGRAPH) 22(4), 1988.
-- [GolubVanLoan] G. H. Golub, C. F. Van Loan: Matrix computations, 4th edition, 2013.
-- [HintermuellerItoKunisch2002] M. Hintermüller, K. Ito, K. Kunisch: The primal-dual active set strategy as a
-  semismooth Newton method, SIAM Journal on Optimization 13(3), 2002.
 - [WalkerNi2011] H. F. Walker, P. Ni: Anderson acceleration for fixed-point iterations, SIAM Journal on
   Numerical Analysis 49(4), 2011.
 """

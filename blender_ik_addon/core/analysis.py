@@ -113,10 +113,7 @@ def _values(singular: npt.ArrayLike, damping: float) -> FloatArray:
 
 
 def second_derivatives(system: System, posed: PosedMechanism) -> list[FloatArray]:
-    """∂²r/∂q∂q of the weighted residual of each level, (F, m, nv, nv) each.
-
-    Exact for places, aims and planes; for orientations where they are met.
-    """
+    """∂²r/∂q∂q of the weighted residual of each level, (F, m, nv, nv) each."""
     counts = [len(angular) for angular in system.angular_rows]
     frames, size = len(posed.values), system.size
     levels = [np.zeros((frames, count, size, size)) for count in counts]
@@ -124,7 +121,7 @@ def second_derivatives(system: System, posed: PosedMechanism) -> list[FloatArray
         for row in range(count):
             multipliers = [np.zeros((frames, other)) for other in counts]
             multipliers[level][:, row] = 1.0
-            levels[level][:, row] = system.constraint_curvature(posed, multipliers)
+            levels[level][:, row] = system.force_curvature(posed, multipliers)
     return levels
 
 

@@ -35,7 +35,7 @@ from .posed import PosedMechanism
 from .system import System
 from .tasks import ReachPoint, Task
 
-BALANCED: Final = 1e-3
+BALANCED: Final = 2e-2
 """Part of the force that a full pull of the task could have [1], below which what is left of it counts as
 nothing: the pose is then within about as many radians of where it would balance."""
 
@@ -83,7 +83,7 @@ class Linearized:
 class Pull:
     """How one task pulls at the free channels in one frame."""
 
-    def __init__(self, stack: Linearized, frame: int, clamp_distance: float | None) -> None:
+    def __init__(self, stack: Linearized, frame: int) -> None:
         self._stack, self._frame = stack, frame
         self.number, self.task = stack.number, stack.task
         self.jacobian = stack.jacobian[frame]
@@ -92,16 +92,11 @@ class Pull:
         """|r| [1], in scaled units."""
         self.size = float(np.linalg.norm(self.jacobian, 2)) if self.jacobian.size else 0.0
         """Force of a full pull: |f| for the residual of length 1 that pulls most [1]."""
-        clamped = np.array(residual)
-        if clamp_distance is not None:
-            places = ~stack.angular
-            size = float(np.linalg.norm(residual[places])) * self.task.weight
-            clamped[places] *= min(1.0, clamp_distance / stack.length / size) if size > 0.0 else 1.0
-        self.strength = self.task.weight**2 * float(np.linalg.norm(clamped)) * self.size
+        self.strength = self.task.weight**2 * self.missing * self.size
         """The most it can pull in its level [1]."""
         self.stiffness = (self.task.weight * self.size) ** 2
         """How its force grows with a change of the pose [1/rad]."""
-        self.force: FloatArray = -(self.task.weight**2) * (clamped @ self.jacobian)  # (nv,)
+        self.force: FloatArray = -(self.task.weight**2) * (residual @ self.jacobian)  # (nv,)
 
     @property
     def curvature(self) -> FloatArray:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How points and orientations bend as the channels of a tree move: sums of second derivatives, as operators.
+"""How points and orientations bend as the channels of a tree move: sums of second derivatives.
 
-With the channels numbered from the root outward, ∂²p/∂q_i∂q_j = omega_i × ∂p/∂q_j for i <= j, so that the
-product of a curvature with a change needs no matrix, but sums along the channels.
+With the channels numbered from the root outward, ∂²p/∂q_i∂q_j = omega_i × ∂p/∂q_j for i <= j.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, frozen
+from .arrays import BoolArray, FloatArray, frozen
 
 LEFT: Final = frozen([1, 2, 0, 2, 0, 1], np.int64)
 RIGHT: Final = frozen([2, 0, 1, 1, 2, 0], np.int64)
@@ -41,23 +40,6 @@ class PointBend:
             product = summed_product(self.torque, self.jacobian)
         return _mirrored(product)
 
-    def times(self, change: FloatArray) -> FloatArray:
-        """Its product with changes (F, nv), (F, nv), without the matrix: by sums along the channels."""
-        if self.together is not None:
-            return (self.matrix() @ change[..., None])[..., 0]
-        jacobian = np.swapaxes(self.jacobian, -1, -2)  # (F, E, nv, 3)
-        moved = jacobian * change[:, None, :, None]
-        from_here = moved.sum(axis=2, keepdims=True) - np.cumsum(moved, axis=2) + moved  # Σ_{j >= i}
-        pulled = self.torque * change[:, None, :, None]
-        up_to_here = np.cumsum(pulled, axis=2) - pulled  # Σ_{j < i}
-        return np.einsum("fevk,fevk->fv", self.torque, from_here) + np.einsum(
-            "fevk,fevk->fv", jacobian, up_to_here
-        )
-
-    def select(self, frames: IntArray) -> PointBend:
-        """The same for some of the frames."""
-        return PointBend(self.torque[frames], self.jacobian[frames], self.together)
-
 
 @dataclass(frozen=True)
 class AngularBend:
@@ -73,20 +55,6 @@ class AngularBend:
         turning = cross(self.torques[:, :, None, :], np.swapaxes(self.omega, -1, -2))  # (F, E, nv, 3)
         product = 0.5 * np.triu(summed_product(turning, self.omega), 1)
         return product + np.swapaxes(product, -1, -2)
-
-    def times(self, change: FloatArray) -> FloatArray:
-        """Its product with changes (F, nv), (F, nv), without the matrix: by sums along the channels."""
-        omega = np.swapaxes(self.omega, -1, -2)  # (F, E, nv, 3)
-        turned = omega * change[:, None, :, None]
-        up_to_here = np.cumsum(turned, axis=2)  # Σ_{j <= i}
-        # Σ_{j > i} − Σ_{j < i}
-        difference = turned.sum(axis=2, keepdims=True) - 2.0 * up_to_here + turned
-        across = cross(difference, np.broadcast_to(self.torques[:, :, None, :], difference.shape))
-        return 0.5 * np.einsum("fevk,fevk->fv", omega, across)
-
-    def select(self, frames: IntArray) -> AngularBend:
-        """The same for some of the frames."""
-        return AngularBend(self.torques[frames], self.omega[frames])
 
 
 def _mirrored(product: FloatArray) -> FloatArray:

@@ -307,7 +307,7 @@ class Equilibrium:
         """Σ_k y_k ∂²r_k/∂u∂u for forces y (m,), (nv, nv)."""
         posed = self.stand.posed
         if float(np.abs(residual[self._angular]).max(initial=0.0)) <= MET:
-            return self._objective.bend(posed, forces[None]).matrix()[0]
+            return self._objective.constraint_curvature(posed, forces[None])[0]
         return self._objective.bent(posed, [forces[None]])[0]
 
     def _pull_after(self, moved: FloatArray, share: float) -> FloatArray:

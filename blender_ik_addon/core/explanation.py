@@ -9,7 +9,7 @@ balances its force f:
 3. limits and the levels above: those tasks with the largest multipliers took precedence;
 4. these and the forces of the other tasks of its level: it shares the level with those that pull against what
    limits and levels above leave of its force;
-5. nothing does: the pose is not converged.
+5. nothing does: the pose is not converged, or in a motion, smoothness keeps it from the target.
 
 **Saddles.** A force may vanish although the task could be nearer: an arm points straight at a target nearer
 than its hand. So where f = 0 the curvature of |r| is asked too, and the same reasons are tried in the same
@@ -31,6 +31,7 @@ from .posed import PosedMechanism
 from .skeleton import CHANNELS
 from .system import System
 from .tasks import JointTask, Task
+from .threads import one_thread
 
 CONVERGED: Final = 1e-5
 """How exactly the pose is known [rad]: heavy tasks that are met but for this still pull at light ones."""
@@ -53,6 +54,8 @@ class Reason(StrEnum):
     """Without the levels above it would come nearer."""
     SHARED = "SHARED"
     """Without the other tasks of its level it would come nearer."""
+    SMOOTHNESS = "SMOOTHNESS"
+    """Alone, without the other frames of its motion, it would come nearer."""
     NOT_CONVERGED = "NOT_CONVERGED"
     """It would come nearer if the search went on."""
 
@@ -129,6 +132,8 @@ class Explanation:
             parts.append("out of reach")
         elif self.reason is Reason.NOT_CONVERGED:
             parts.append("not converged")
+        elif self.reason is Reason.SMOOTHNESS:
+            parts.append("gives way to smoothness")
         if self.shares_with:
             what = "the error" if self.level is None else f"level {self.level}"
             parts.append(f"shares {what} with {_listed(self.shares_with)}")
@@ -148,18 +153,19 @@ _UNNAMED: Final = {
     Reason.LIMITS: "at its limits",
     Reason.PRECEDENCE: "a higher level takes precedence",
     Reason.SHARED: "shares its level with others",
+    Reason.SMOOTHNESS: "gives way to smoothness",
     Reason.NOT_CONVERGED: "not converged",
 }
 """What is said where nothing is named that keeps a task from its target."""
 
 
+@one_thread
 def explain(
     system: System,
     posed: PosedMechanism,
     reached: BoolArray,
     *,
     merged: bool = False,
-    clamp_distance: float | None = None,
 ) -> list[tuple[Explanation | None, ...]]:
     """Say why tasks were missed; where none was this costs nothing.
 
@@ -168,7 +174,6 @@ def explain(
         posed: Its mechanism at the answer, `system.place(values)` with values (F, nv).
         reached: Which of `system.tasks` count as met, (F, T).
         merged: Whether the method takes all levels as one.
-        clamp_distance: Dmax, to which the method shortened residuals of places [m]; None for not at all.
 
     Returns:
         For each frame one for each of `system.tasks`, None for those that are reached.
@@ -185,7 +190,7 @@ def explain(
         ]
         errors = system.errors(posed)
         for frame in np.flatnonzero(~np.logical_and.reduce(reached, axis=1)).tolist():
-            pulls = [Pull(stack, frame, clamp_distance) for stack in stacks]
+            pulls = [Pull(stack, frame) for stack in stacks]
             missed_here = {
                 number: float(errors[frame, number]) for number in missed if not reached[frame, number]
             }

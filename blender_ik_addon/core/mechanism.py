@@ -40,9 +40,6 @@ SHEAR_TOLERANCE: Final = 5e-4
 """Largest deviation of BᵀB from a multiple of the identity [1] for B to count as rotation and even scale.
 Rest matrices of Blender are off by up to 1e-4 where a bone points against its parent."""
 
-MUTUAL: Final = 256
-"""Channels [1] up to which a matrix of all pairs of them is worth its size."""
-
 ARMATURE: Final = 0
 """Slot of the armature's own frame; kept joint k has slot k + 1."""
 
@@ -310,13 +307,6 @@ class Mechanism:
         while (ancestors != ARMATURE).any() and not any(level.turners is not None for level in self._levels):
             self._doublings.append(ancestors)
             ancestors = ancestors[ancestors]
-        self.turning: FloatArray | None = None
-        """2 where a channel turns another one, 1 where it is the same, (nv, nv); None of many channels."""
-        if nv <= MUTUAL:
-            # An axis along which a joint slides is turned by what turns its parent, not by the joint's own.
-            carrier = np.where(self.rotates, self.kept_of + 1, self.parents[self.kept_of])
-            earlier = np.triu(np.ones((nv, nv)), 1)
-            self.turning = frozen(2.0 * self.turns[carrier].T * earlier + np.eye(nv))
 
     @property
     def size(self) -> int:

@@ -13,20 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, sqrt
 from typing import Final
 
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, alike, lengths
-from .lagrange import OUTSIDE
 from .posed import PosedMechanism
 from .rotation import nearest_euler
 from .system import Level, System, merged
-from .tasks import Bend
-
-UNBENT: Final = 1e-3
-"""Curvature [1] of channels without a preferred value, which have none: flat ground would be no end."""
 
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none, as a part of 1 and of where it is: rounding, or the traces of
@@ -34,10 +28,6 @@ steps that stop channels there."""
 
 UNWOUND: Final = 1.5
 """Distance of an angle from the preferred one [rad] from which other angles may be nearer."""
-
-DENSE: Final = (125.0, 0.2, 9.5)
-"""a, b, c: with m rows the matrix of a curvature is cheaper than products without it up to a m / (b m + c)
-channels. Making it costs b m nv², using it c nv², products without it a m nv (measured)."""
 
 
 @dataclass(frozen=True)
@@ -83,101 +73,6 @@ class Stand:
         """Unweighted error of each task, (F, T) [m] or [rad]."""
         return self.system.errors(self.posed)
 
-    def select(self, system: System, frames: IntArray) -> Stand:
-        """Some of the frames, with the system of those frames."""
-        some = Stand(system, self.posed.select(system.mechanism, frames), self.row_scale)
-        return some._known({name: known[frames] for name, known in self._found().items()})
-
-    def replaced(self, frames: BoolArray, others: Stand) -> Stand:
-        """The same with some frames from elsewhere."""
-        found = {name: self.__dict__[name].copy() for name in self._found().keys() & others._found().keys()}
-        for name, known in found.items():
-            known[frames] = others.__dict__[name]
-        return Stand(self.system, self.posed.replaced(frames, others.posed), self.row_scale)._known(found)
-
-    def _found(self) -> dict[str, FloatArray]:
-        """What has been found of these frames already, by attribute, the frame axis first."""
-        return {name: self.__dict__[name] for name in ("residual", "norm", "errors") if name in self.__dict__}
-
-    def _known(self, found: dict[str, FloatArray]) -> Stand:
-        """These frames, of which something is known."""
-        self.__dict__.update(found)
-        return self
-
-    def where(self, frames: BoolArray, otherwise: Stand) -> Stand:
-        """Some frames from here, the rest from another stand."""
-        if frames.all():
-            return self
-        return otherwise.replaced(frames, self.select(self.system, np.flatnonzero(frames)))
-
-
-@dataclass(frozen=True)
-class DenseBend:
-    """A curvature as matrices."""
-
-    matrices: FloatArray
-    """(F, nv, nv)."""
-
-    def matrix(self) -> FloatArray:
-        """All of it, (F, nv, nv)."""
-        return self.matrices
-
-    def times(self, change: FloatArray) -> FloatArray:
-        """Its product with changes (F, nv)."""
-        return (self.matrices @ change[..., None])[..., 0]
-
-    def select(self, frames: IntArray) -> DenseBend:
-        """The same for some of the frames."""
-        return DenseBend(self.matrices[frames])
-
-
-@dataclass(frozen=True)
-class TaskBend:
-    """The curvature of tasks by u, out of those by the channels."""
-
-    weight: FloatArray
-    """u = weight * q, (nv,)."""
-    parts: tuple[DenseBend | Bend, ...]
-
-    def matrix(self) -> FloatArray:
-        """All of it, (F, nv, nv)."""
-        scale = self.weight[:, None] * self.weight
-        return sum((part.matrix() for part in self.parts), np.zeros((1, *scale.shape))) / scale
-
-    def times(self, change: FloatArray) -> FloatArray:
-        """Its product with changes in u, (F, nv)."""
-        change = change / self.weight
-        total = np.zeros_like(change)
-        for part in self.parts:
-            total += part.times(change)
-        return total / self.weight
-
-    def select(self, frames: IntArray) -> TaskBend:
-        """The same for some of the frames."""
-        return TaskBend(self.weight, tuple(part.select(frames) for part in self.parts))
-
-
-@dataclass(frozen=True)
-class LagrangianBend:
-    """H = W + C: how the cost of the wish and the pull of the tasks bend."""
-
-    wish: FloatArray
-    """The diagonal of W, (F, nv)."""
-    tasks: TaskBend
-    """C."""
-
-    def matrix(self) -> FloatArray:
-        """All of it, (F, nv, nv)."""
-        return self.wish[:, :, None] * np.eye(self.wish.shape[1]) + self.tasks.matrix()
-
-    def times(self, change: FloatArray) -> FloatArray:
-        """Its product with changes in u, (F, nv)."""
-        return self.wish * change + self.tasks.times(change)
-
-    def select(self, frames: IntArray) -> LagrangianBend:
-        """The same for some of the frames."""
-        return LagrangianBend(self.wish[frames], self.tasks.select(frames))
-
 
 class Objective:
     """A system's levels in scaled units."""
@@ -221,20 +116,12 @@ class Objective:
         if self.limited:
             self._lowest = system.lower + np.where(limits[0], HAIR * (1.0 + np.abs(system.lower)), 0.0)
             self._highest = system.upper - np.where(limits[1], HAIR * (1.0 + np.abs(system.upper)), 0.0)
-        self._box = system.lower * self.weight - OUTSIDE, system.upper * self.weight + OUTSIDE
-        """Limits of u, (nv,) each, beyond which a change of it is outside."""
         wish = ~np.isnan(system.preferred)
         self._wish = wish.astype(np.float64)
         self._preferred = np.where(wish, system.preferred, 0.0) * self.weight
 
         self._stacked_scale = np.concatenate(scales) if scales else np.zeros(0)
         self._jacobian_scale = self._stacked_scale[:, None] / self.weight
-        self._error_scale: FloatArray | None = None
-        """|r| of each task for an error of 1, (T,); None where that is not the same everywhere."""
-        if (rows := system.error_rows) is not None:
-            weights, first = rows
-            self._error_scale = weights * self._stacked_scale[first]
-        self._level_starts = np.cumsum([0, *(len(scale) for scale in self._row_scales)])[:-1]
         self.wishes = bool(wish.any())
         """Whether any channel has a preferred value."""
 
@@ -250,13 +137,6 @@ class Objective:
         """The same for a system that differs in its targets alone."""
         other = alike(self)
         other.system = system
-        return other
-
-    def towards(self, values: FloatArray) -> Objective:
-        """The same with poses of its own for each frame as the preferred ones, in all channels, (F, nv)."""
-        other = alike(self)
-        other._preferred, other._wish = values * self.weight, self.system.own.astype(np.float64)
-        other.wishes = True
         return other
 
     @property
@@ -288,59 +168,19 @@ class Objective:
         """Derivative of those by u, (F, m, nv)."""
         return self.system.stacked_jacobian(posed) * self._jacobian_scale
 
-    def acceleration(self, posed: PosedMechanism, change: FloatArray) -> FloatArray | None:
-        """d²r/dt² (F, m) while u changes at a constant rate (F, nv); None where no row tells it."""
-        bent = self.system.acceleration(posed, change / self.weight)
-        return None if bent is None else bent * self._stacked_scale
-
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The same with targets in place of points [Buss2009 §2]."""
         return self.system.alternate_jacobian(posed) * self._jacobian_scale
-
-    def norm_within(self, tolerance: FloatArray) -> float:
-        """The largest |r| at which every task may be within its tolerance, (T,); infinite if not known.
-
-        Of a residual that is larger nobody needs the errors.
-        """
-        if self._error_scale is None:
-            return inf
-        most = self._error_scale * tolerance
-        return (1.0 + HAIR) * sqrt(float(most @ most))
 
     @property
     def row_scale(self) -> FloatArray:
         """By what the rows of the tasks are multiplied, (m,)."""
         return self._stacked_scale
 
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> TaskBend:
-        """Σ_k y_k ∂²r_k/∂u∂u of those with multipliers (F, m)."""
+    def constraint_curvature(self, posed: PosedMechanism, multipliers: FloatArray) -> FloatArray:
+        """Σ_k y_k ∂²r_k/∂u∂u of those with multipliers (F, m), (F, nv, nv)."""
         scaled = np.split(multipliers * self._stacked_scale, np.cumsum(self._row_counts)[:-1], axis=1)
-        most, making, using = DENSE
-        rows = len(self._stacked_scale)
-        if self.system.size * (making * rows + using) > most * rows:
-            return TaskBend(self.weight, tuple(self.system.bends(posed, scaled)))
-        matrix = self.system.constraint_curvature(posed, scaled)
-        return TaskBend(self.weight, (DenseBend(matrix),))
-
-    def lagrangian_bend(
-        self, posed: PosedMechanism, multipliers: FloatArray, wishing: BoolArray
-    ) -> LagrangianBend:
-        """H of ½|w|² + Σ_k y_k r_k with multipliers (F, m); W = 1 where there is no wish now, (F,)."""
-        wish = np.where(wishing[:, None], np.maximum(self._wish, UNBENT), 1.0)
-        return LagrangianBend(wish, self.bend(posed, multipliers))
-
-    def norms_by_level(self, stacked: FloatArray) -> FloatArray:
-        """|r| of each level of the tasks out of the stacked residual, (F, levels)."""
-        if not stacked.shape[1]:
-            return np.zeros((len(stacked), self.levels))
-        return np.sqrt(np.add.reduceat(stacked**2, self._level_starts, axis=1))
-
-    def inside(self, scaled: FloatArray) -> bool:
-        """Whether values of u (nv,) are inside the limits, but for rounding."""
-        if not self.limited:
-            return True
-        least, most = self._box
-        return not np.logical_or.reduce((scaled < least) | (scaled > most))
+        return self.system.constraint_curvature(posed, scaled) / (self.weight[:, None] * self.weight)
 
     def on_limit(self, values: FloatArray) -> BoolArray:
         """Which channels stand on a limit, (F, nv)."""

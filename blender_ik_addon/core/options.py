@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, radians
 from typing import Any, Final
 
 from .arrays import LARGEST, is_number, is_whole
@@ -24,16 +24,18 @@ METHODS: Final[dict[str, str]] = {
 """Identifier of each method and what it does, in one line."""
 
 USED_BY: Final[dict[str, frozenset[str]]] = {
-    "clamp_distance": frozenset(METHODS) - {"NONLINEAR"},
-    "clamp_after_jump": frozenset(METHODS) - {"PRIORITY", "DLS", "NONLINEAR"},
-    "alternate_jacobian": frozenset(METHODS) - {"PRIORITY", "DLS", "SPRINGS", "NONLINEAR"},
+    "clamp_distance": frozenset(METHODS) - {"PRIORITY", "NONLINEAR"},
+    "clamp_after_jump": frozenset(METHODS) - {"PRIORITY", "NONLINEAR"},
+    "alternate_jacobian": frozenset(METHODS) - {"PRIORITY", "SPRINGS", "NONLINEAR"},
     "damping": frozenset({"DLS", "SPRINGS", "BOUNDED"}),
+    "constant_damping": frozenset({"DLS", "SPRINGS", "BOUNDED"}),
     "max_angle": frozenset(METHODS) - {"NONLINEAR"},
-    "null_space_gain": frozenset({"PSEUDO_INVERSE", "SPRINGS", "EXTENDED_JACOBIAN", "BOUNDED"}),
+    "null_space_gain": frozenset({"DLS", "PSEUDO_INVERSE", "SPRINGS", "EXTENDED_JACOBIAN", "BOUNDED"}),
     "element_weight": frozenset({"EXTENDED_JACOBIAN"}),
     "gamma": frozenset({"NONLINEAR"}),
     "preferred_pose": frozenset(METHODS) - {"SDLS", "TRANSPOSE"},
-    "restarts": frozenset({"PRIORITY", "DLS"}),
+    "restarts": frozenset({"PRIORITY"}),
+    "smoothness": frozenset({"PRIORITY"}),
 }
 """The methods that have a use for a setting; every method has for those that are not listed."""
 
@@ -44,7 +46,7 @@ class SolverOptions:
 
     method: str = "PRIORITY"
     """One of `METHODS`."""
-    max_iterations: int = 60
+    max_iterations: int = 100
     """Most iterations of one descent, at least 1; targets that cannot all be met take several descents."""
     tolerance_position: float = 1e-4
     """Error at which a place counts as reached [m], above 0."""
@@ -64,6 +66,8 @@ class SolverOptions:
     that brought nothing, and where a target is no place, the usual one is."""
     damping: float = 0.1
     """λ at a residual of the reach [1], above 0; smaller residuals are damped less [Sugihara2011]."""
+    constant_damping: bool = False
+    """Whether λ is the same for every residual [Buss2009 §5]: steadier, and slower."""
     preferred_pose: bool = True
     """Whether what the tasks leave free goes to the preferred pose."""
     null_space_gain: float = 1.0
@@ -75,8 +79,14 @@ class SolverOptions:
     gamma: float = 0.03
     """γ of the distance to the preferred pose [KiSheen eq. 3.1], from 0, with errors in units of the reach. A
     smaller one comes nearer to it; it takes longer. The targets are met in any case."""
-    restarts: int = 2
-    """How often to start again from another pose when limits keep a target from being reached; 0: never."""
+    restarts: int = 8
+    """From how many other poses to start when a target is missed; 0: never."""
+    smoothness: float = 0.2
+    """Time over which a motion is smooth [s], from 0: frames further apart than this hardly know of each
+    other. 0 solves every frame of a motion alone."""
+    pop_angle: float = radians(3.0)
+    """Least change of a joint's turn from one frame of a motion to the next [rad] that is reported as a pop,
+    above 0."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -93,12 +103,15 @@ class SolverOptions:
             "damping",
             "null_space_gain",
             "element_weight",
+            "pop_angle",
         ):
             value = getattr(self, key)
             if not (is_number(value) and value > 0.0):
                 raise IKError(f"{key} must be above 0 and at most {LARGEST:.0e}, got {value!r}")
         if not (is_number(self.gamma) and self.gamma >= 0.0):
             raise IKError(f"gamma must be finite and not negative, got {self.gamma!r}")
+        if not (is_number(self.smoothness) and self.smoothness >= 0.0):
+            raise IKError(f"smoothness must be finite and not negative, got {self.smoothness!r}")
         clamp = self.clamp_distance
         if clamp is not None and clamp != inf and not (is_number(clamp) and clamp > 0.0):
             raise IKError(f"clamp_distance must be above 0 or None, got {clamp!r}")
@@ -111,23 +124,12 @@ class SolverOptions:
         return setting not in USED_BY or self.method in USED_BY[setting]
 
     @property
-    def merged(self) -> bool:
-        """Whether all targets count as one level, by their weights alone."""
-        return self.method != "PRIORITY"
-
-    @property
-    def attempts(self) -> bool:
-        """Whether all tasks are first attempted at once."""
-        return not self.differential and self.clamp_distance is None
-
-    @property
     def differential(self) -> bool:
-        """Whether the method follows its own rule from the pose it is given, step by step.
+        """Whether the method is one of the papers' (`methods`): step by step from the pose it is given.
 
-        The others first attempt to meet all tasks at once, from wherever that is quickest, and take the
-        frames of a motion in any order.
+        All targets are one level then, by their weights. PRIORITY lowers one energy, of a motion as a whole.
         """
-        return self.method not in ("PRIORITY", "DLS")
+        return self.method != "PRIORITY"
 
 
 def with_overrides(options: SolverOptions | None, overrides: dict[str, Any]) -> SolverOptions:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, frozen
-from .bends import LEFT, RIGHT, AngularBend, PointBend, cross
+from .bends import AngularBend, PointBend, cross
 from .rotation import skew
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ _MOVED: Final = frozen(np.concatenate([-skew(np.eye(3)), np.zeros((3, 3, 3))], a
 _MOVED_BY_V: Final = frozen(np.concatenate([np.zeros((3, 3)), np.eye(3)], axis=1).ravel())
 """A point p moves by ω × p + v, which is (ω, v) times the matrix (3, 6) with the elements p @ _MOVED +
 _MOVED_BY_V."""
-
-_CROSSED: Final = frozen(3 * RIGHT + LEFT, np.int64)
-"""Where the elements of u × p are in the matrix p uᵀ, the first three less the others, (6,)."""
 
 
 @dataclass(frozen=True)
@@ -149,24 +146,6 @@ class PosedMechanism:
         jacobian = (moved @ self.twists).reshape(frames, count, 3, mechanism.size)
         jacobian *= moves
         return jacobian
-
-    def point_acceleration(self, jacobian: FloatArray, rates: FloatArray) -> FloatArray | None:
-        """d²point/dt² of points with a Jacobian (F, E, 3, nv) at constant rates (F, nv), (F, E, 3) [m].
-
-        None where there are too many channels to keep which of them turns which.
-
-        Σ_ij ∂²p/∂q_i∂q_j d_i d_j = Σ_j u_j × ∂p/∂q_j with u_j = d_j (d_j omega_j + 2 Σ_i d_i omega_i), the
-        sum over those i that turn the axis of j: centripetal and Coriolis terms, as two products of matrices.
-        """
-        if self.mechanism.turning is None:
-            return None
-        frames, count = jacobian.shape[:2]
-        # As one product of matrices: one for each frame would be of but three rows.
-        turned = (self.omega * rates[:, None]).reshape(3 * frames, -1) @ self.mechanism.turning
-        turning = turned.reshape(frames, 3, -1) * rates[:, None]
-        products = jacobian.reshape(frames, 3 * count, -1) @ turning.swapaxes(1, 2)
-        products = products.reshape(frames, count, 9).take(_CROSSED, axis=2)
-        return products[..., :3] - products[..., 3:]
 
     def angular_jacobian(self, anchors: IntArray) -> FloatArray:
         """Angular velocity of slots (E,) per channel, (F, E, 3, nv) [1]."""

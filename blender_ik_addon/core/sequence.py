@@ -1,76 +1,48 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Many frames: solved together where that serves, by operations on arrays over the frame axis.
+"""Many frames: a motion as one problem, or frames that have nothing to do with each other.
 
-**From coarse to fine.** The first frame is searched for like a single pose. Then, chunk by chunk, some frames
-far apart are led to, each by the one before it, some between them start from a polynomial through those, and
-the rest from one through all of these: on a smooth motion the last start is nearly the answer. What one
-attempt for all frames (`newton`) does not meet is attempted once more from the frame before it, and what is
-not met so either, out of reach or blocked by limits, is searched for from there.
+A motion is lowered as a whole (`engine.motion`): the energies of its frames and the terms that tie them
+together. So there are no branches to choose between and nothing to smooth afterwards, and it does not count
+from which end it is solved.
 
-**One branch.** Targets can be met by more than one pose, and a motion should not jump between them. So coarse
-frames lead on one after the other, and what is left to make them exact is done for all at once. Where a step
-is out of proportion all the same its branches are followed (`branches`), and of all ways through them that
-is taken which costs least (`weaving`). What is left of the jump is spread over frames around it, in the room
-that the tasks leave (`spreading`), and told.
-
-With a preferred pose the answer to a frame is a function of its targets and of the branch alone, apart from
-frames over which a jump is spread: neither direction nor the size of chunks shows. Without, what is left free
-goes smoothly from the first frame on.
+The methods of the papers follow their own rules, each frame from the one before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Final, TypeVar
+from math import ceil
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .arrays import FloatArray, IntArray
-from .attempts import Goal
-from .branches import Branches
-from .course import Course
-from .motion import step_sizes
+from .arrays import BoolArray, FloatArray, IntArray
+from .engine.energy import Energy
+from .engine.motion import Motion
+from .engine.pops import Pop, pops_of
+from .engine.restarts import best_minimum
+from .errors import IKError
+from .explanation import Explanation, Reason, explain
 from .options import SolverOptions, with_overrides
+from .preparing import tolerances
 from .problem import Problem
 from .skeleton import Pose
-from .solution import Status, reached_message
-from .spreading import Spreading
+from .solution import Status, TaskError, reached_message, result_message
+from .solver import solve_system
+from .system import assemble
+from .tasks import OneOf
 from .threads import one_thread
 
-_Scalar = TypeVar("_Scalar", bound=np.generic)
-
-CHUNK: Final = 256
-"""Frames solved together; a multiple of the strides with a preferred pose, so that chunks share their coarse
-frames."""
-
-CHOOSING: Final = 64
-"""The same where there are alternatives: what is solved behind another choice is solved in vain."""
-
-STRIDE: Final = 20
-"""Frames [1] from one coarse frame to the next, at most."""
-FARTHEST: Final = (0.3, 0.6)
-"""Largest changes of a channel on the way from one to the next [rad]: less, and the next may be farther away;
-more, and it should be nearer."""
-PARTS: Final = 4
-"""Into how many parts [1] frames that are solved before the rest divide the ways between coarse ones."""
-WISH_STRIDES: Final = (16, 4)
-"""With a preferred pose, to which frames are not led: every how many there is a coarse one, and one of those
-that are solved before the rest. Steps towards it cost more, and nearer starts save some."""
-KNOTS: Final = 4
-"""Known frames [1] next to a frame through which its start is interpolated."""
-
-ROUGH: Final = 25.0
-"""How many times the tolerances [1] a coarse frame may be off when others are started from it."""
-ROUGH_STEP: Final = 1e-3
-"""The same where there is a preferred pose: largest change [rad] that may be left to do."""
-NEAR: Final = 20
-"""Most iterations from a pose beside the answer towards a preferred one. Where more are needed between known
-frames these lie on different branches, and the frame before leads on better."""
-FAR: Final = 2.0
-"""Largest change of a channel [rad] from one known frame to the next between which is interpolated."""
+FRAME_RATE: Final = 24.0
+"""Frames in a second [1/s] where no times are given."""
+SAME: Final = 1e-5
+"""Largest difference of channels or targets [rad, m] that are the same."""
+ROUND: Final = 5.0
+"""Time over which frames know of each other, in smoothness times [1]."""
+AT_ONCE: Final = 256
+"""Frames solved at once that have nothing to do with each other: what their matrices take is tens of
+megabytes."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +54,24 @@ class SequenceSolution:
     statuses: tuple[Status, ...]
     messages: tuple[str, ...]
     iterations: IntArray
-    """Of all attempts and descents for each frame, (F,)."""
+    """Of the whole that each frame was solved with, (F,)."""
     errors: FloatArray
     """Unweighted error of each task that has a weight, (F, tasks) [m] or [rad]."""
     reached: bool
     """Whether every task is within its tolerance in every frame asked for."""
     cancelled: bool
-    branches: tuple[int, ...] = ()
-    """Frames, by position, to which the motion goes over from one branch to another."""
+    angular: tuple[bool, ...]
+    """Whether the error of each task is an angle, (tasks,)."""
+    smoothing: FloatArray
+    """By how much smoothness makes each task miss more than its frame would if it were solved alone, from the
+    pose that the motion has there, (F, tasks) [m] or [rad]; 0 where the task is within its tolerance."""
+    pops: tuple[Pop, ...] = ()
+    """Frames at which a joint turns out of proportion."""
+
+    @property
+    def branches(self) -> tuple[int, ...]:
+        """Frames, by position, at which the pose flips."""
+        return tuple(sorted({pop.frame for pop in self.pops}))
 
 
 def solve_sequence(
@@ -97,6 +79,8 @@ def solve_sequence(
     poses: Pose,
     options: SolverOptions | None = None,
     *,
+    times: FloatArray | None = None,
+    cyclic: bool | None = None,
     progress: Callable[[float], bool | None] | None = None,
     **overrides: object,
 ) -> SequenceSolution:
@@ -104,16 +88,22 @@ def solve_sequence(
 
     Args:
         problem: Targets with a frame axis where they move.
-        poses: The channels each frame starts from, (F, n, 6): the free channels of the joints that the tasks
-            move count in the first frame only, all others and the scale in every frame.
+        poses: The channels each frame starts from, (F, n, 6), preferred by channels that prefer nothing else.
         options: Settings; the defaults when None.
+        times: Of the frames, rising, (F,) [s]; by default 24 to a second.
+        cyclic: Whether the motion is a loop, whose last frame is the first one again, a period of
+            times[-1] − times[0] later: pose and speed are the same at both ends, and the last frame has the
+            targets of the first. None: whether targets and preferred poses of the two are the same. Frames
+            that no smoothness ties together are solved as they are.
         progress: Called now and then with the part done in (0, 1]; return True to stop.
         overrides: Fields of `SolverOptions` by name.
 
     Raises:
         IKError: The frames of targets and poses differ, or something does not fit.
     """
-    return _run(SequenceJob(problem, poses, with_overrides(options, overrides)), progress)
+    return _run(
+        SequenceJob(problem, poses, with_overrides(options, overrides), times=times, cyclic=cyclic), progress
+    )
 
 
 def solve_each(
@@ -138,21 +128,51 @@ def _run(job: SequenceJob, progress: Callable[[float], bool | None] | None) -> S
 class SequenceJob:
     """A sequence being solved, for callers that have other things to do meanwhile."""
 
-    def __init__(self, problem: Problem, poses: Pose, options: SolverOptions, *, motion: bool = True) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        poses: Pose,
+        options: SolverOptions,
+        *,
+        motion: bool = True,
+        times: FloatArray | None = None,
+        own: slice | None = None,
+        cyclic: bool | None = None,
+    ) -> None:
         """Prepare.
 
         Args:
             problem: As for `solve_sequence`.
             poses: Likewise.
             options: Settings.
-            motion: Whether each frame goes on from those before it; otherwise each starts from its own pose.
+            motion: Whether the frames are those of a motion; otherwise each is solved from its own pose.
+            times: Of the frames, rising, (F,) [s]; by default 24 to a second.
+            own: The frames that are asked for, all by default. Those beside them say how the motion comes
+                and goes on; those of them that meet their targets already stay as they are. Where there are
+                none of these and the own ones are a loop, all is known and the others are left out.
+            cyclic: As for `solve_sequence`.
 
         Raises:
             IKError: As `solve_sequence`.
         """
-        self._course = Course(problem, poses, options)
-        self._motion = motion
-        self._branches: set[int] = set()
+        if len(poses.frames) != 1:
+            raise IKError(f"a sequence takes poses with one frame axis, got {poses.frames}")
+        frames = poses.frames[0]
+        if problem.frames not in (None, 1, frames):
+            raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
+        if cyclic not in (None, True, False):
+            raise IKError(f"cyclic must be True, False or None, got {cyclic!r}")
+        self._poses, self._options, self._motion, self._cyclic = poses, options, motion, cyclic
+        self._skeleton = problem.skeleton
+        self._system = assemble(problem, poses)
+        self._start = self._system.mechanism.values(poses)
+        self._values: FloatArray = self._start.copy()
+        self._times = np.arange(frames) / FRAME_RATE if times is None else np.asarray(times, dtype=np.float64)
+        self._own = slice(0, frames) if own is None else own
+        self._alone: FloatArray | None = None
+        """Frames of a motion as near to their targets as each would come alone, (F, nv)."""
+        self._iterations = np.zeros(frames, dtype=np.int64)
+        self._settled = np.zeros(frames, dtype=np.bool_)
         self._finished = 0
         """The first frames, which are done."""
 
@@ -161,249 +181,201 @@ class SequenceJob:
         return one_thread.steps(self._run())
 
     def _run(self) -> Iterator[float]:
-        frames = len(self._course.values)
+        frames = len(self._values)
         if not frames:
             return
-        if not self._motion:
-            for begin in range(0, frames, CHUNK):
-                chunk = np.arange(begin, min(begin + CHUNK, frames))
-                yield from self._solve(chunk, self._course.values[chunk], self._course.options)
-                self._finished = int(chunk[-1]) + 1
-                yield self._finished / frames
-            return
-        # Another start in the middle of a motion would be a jump: only the first frame may look for one.
-        yield from self._solve(np.array([0]), self._course.values[:1], self._course.options)
-        self._finished = 1
-        yield 1 / frames
-        options = replace(self._course.options, restarts=0)
-        if self._course.options.differential:
-            yield from self._follow_targets(options)
-            return
-        # The frame before a chunk is one of the coarse frames.
-        for begin in range(1, frames, CHUNK):
-            chunk = np.arange(begin, min(begin + CHUNK, frames))
-            yield from self._solve_chunk(chunk, options)
-            self._finished = int(chunk[-1]) + 1
-            yield self._part
-        branches = Branches(self._course)
-        if self._course.attempts:
-            for _ in chain(branches.enter(), branches.join()):
-                yield self._part
-        branches.rename()
-        if self._course.attempts:
-            spreading = Spreading(self._course, branches)
-            self._branches = spreading.gone_over
-            self._branches.update(branches.changes())
-            for _ in spreading.run():
-                yield self._part
+        if self._options.differential or (self._system.alternatives and not self._motion):
+            yield from self._one_by_one(range(frames))
+        else:
+            begun = 0.0
+            if self._system.alternatives:
+                yield from self._choose()
+                begun = 0.5
+            if self._motion and frames > 1 and self._options.smoothness > 0.0:
+                yield from self._as_motion(begun)
+            else:
+                for begin in range(0, frames, AT_ONCE):
+                    self._each(np.arange(begin, min(begin + AT_ONCE, frames)))
+                    yield begun + (1.0 - begun) * self._finished / frames
+        self._finished = frames
         yield 1.0
 
-    def _follow_targets(self, options: SolverOptions) -> Iterator[float]:
-        """Solve each frame from the one before it, as methods do that are a rule for the next small step."""
-        frames = len(self._course.values)
-        for frame in range(1, frames):
-            self._course.search(frame, self._course.values[frame - 1][None], options)
+    def _one_by_one(self, frames: range) -> Iterator[float]:
+        """Solve frames one after the other, those of a motion each from the one before it."""
+        for frame in frames:
+            system = self._system.select(np.array([frame]))
+            start = self._values[frame - 1] if self._motion and frame else self._start[frame]
+            pose = system.mechanism.with_values(self._pose_of(frame), start)
+            solution = solve_system(system, pose, self._options)
+            self._values[frame] = system.mechanism.values(solution.pose)
+            self._iterations[frame], self._settled[frame] = (
+                solution.iterations,
+                solution.status is not Status.MAX_ITERATIONS,
+            )
             self._finished = frame + 1
-            yield self._finished / frames
+            yield self._finished / len(self._values)
+
+    def _pose_of(self, frame: int) -> Pose:
+        return Pose(self._poses.channels[frame], self._poses.scale[frame])
+
+    def _choose(self) -> Iterator[float]:
+        """Fix the alternatives that a pose takes which follows the targets frame by frame."""
+        taken: list[IntArray] = []
+        values, kept = self._start[0], None
+        for frame in range(len(self._values)):
+            system = self._system.select(np.array([frame]))
+            pose = system.mechanism.with_values(self._pose_of(frame), values)
+            solution = solve_system(system, pose, self._options, far=frame == 0, kept=kept)
+            values = system.mechanism.values(solution.pose)
+            kept = system.nearest(system.place(values[None]))
+            taken.append(kept)
+            yield 0.5 * (frame + 1) / len(self._values)
+        self._system = self._system.taking(np.concatenate(taken))
+
+    def _as_motion(self, begun: float) -> Iterator[float]:
+        """Lower the energy of the whole motion."""
+        options = self._options
+        energy = Energy(self._system, self._start, posture=options.preferred_pose)
+        frames, times = np.arange(len(self._values)), self._times
+        begin, end, more = self._own.start, self._own.stop - 1, 0
+        stays = self._solved_beside()
+        loop = self._cyclic
+        if loop is None:
+            loop = not stays.any() and self._closes(energy.preferred)
+        if loop:
+            # As many frames of the neighbouring rounds as know of the ends.
+            period = float(times[end] - times[begin])
+            more = ceil(ROUND * min(options.smoothness, period) * (end - begin) / period)
+            rounds, frames = np.divmod(np.arange(-more, end - begin + 1 + more), end - begin)
+            frames += begin
+            times = times[frames] + rounds * period
+        start = energy.unwound(self._start)
+        if stays.any():
+            start = np.where(stays[:, None], self._start, start)
+            energy = energy.within(*(np.where(stays[:, None], start, bound) for bound in (-np.inf, np.inf)))
+        motion = Motion(
+            energy.select(frames) if loop else energy,
+            start[frames],
+            times,
+            options.smoothness,
+            step_tolerance=options.step_tolerance,
+            max_iterations=options.max_iterations,
+            max_angle=options.max_angle,
+        )
+        own = self._own if loop else slice(0, len(self._values))
+        count = own.stop - own.start
+        self._alone = alone = self._values.copy()
+        solved = slice(more, more + count)
+        for part in motion.run():
+            self._values[own], self._settled[own] = motion.values[solved], motion.settled[solved]
+            self._iterations[own], alone[own] = motion.iterations[solved], motion.alone[solved]
+            self._finished = own.start + min(max(motion.finished - more, 0), count)
+            yield begun + (1.0 - begun) * part
+        if loop:
+            # As often turned as it has been on the way.
+            turned = energy.weight * (self._values[end] - self._values[begin])
+            self._values[end] = self._values[begin] + (turned - energy.unturned(turned)) / energy.weight
+
+    def _solved_beside(self) -> BoolArray:
+        """The frames beside those that are asked for which meet their targets and limits: they stay, (F,)."""
+        beside = np.ones(len(self._values), dtype=np.bool_)
+        beside[self._own] = False
+        if beside.any():
+            start, system = self._start, self._system
+            beside &= ((start >= system.lower - SAME) & (start <= system.upper + SAME)).all(axis=1)
+            beside &= (system.errors(system.place(start)) <= tolerances(system, self._options)).all(axis=1)
+        return beside
+
+    def _closes(self, preferred: FloatArray) -> bool:
+        """Whether the last of the own frames is the first, in targets and preferred pose (F, nv)."""
+        ends = np.array([self._own.start, self._own.stop - 1])
+        if ends[1] - ends[0] < 3 or not np.allclose(*preferred[ends], rtol=0.0, atol=SAME):
+            return False
+        system = self._system.select(ends)
+        # Fixed channels and scales may differ too: seen in where the joints and the points of tasks are.
+        posed = system.place(self._start[ends[[0, 0]]])
+        placed = [posed.matrices, system.stacked_residual(posed)] if system.labels else [posed.matrices]
+        pairs = [*placed, *zip(*(self._aims(int(frame)) for frame in ends), strict=True)]
+        return all(np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in pairs)
+
+    def _aims(self, frame: int) -> list[FloatArray]:
+        """All targets of a frame, also those that are not taken."""
+        tasks = self._system.select(np.array([frame])).tasks
+        return [
+            each.aim for task in tasks for each in (task.alternatives if isinstance(task, OneOf) else (task,))
+        ]
+
+    def _each(self, frames: IntArray) -> None:
+        """Solve frames that have nothing to do with each other, in one batch."""
+        options = self._options
+        system = self._system.select(frames)
+        start = self._start[frames]
+        energy = Energy(system, start, posture=options.preferred_pose)
+        found = best_minimum(
+            energy,
+            energy.unwound(start),
+            options,
+            tolerances(system, options),
+        )
+        self._values[frames], self._settled[frames] = found.values, found.settled
+        self._iterations[frames] = found.iterations
+        self._finished = int(frames[-1]) + 1
 
     def solution(self) -> SequenceSolution:
         """The first frames, as far as they are done."""
-        count, frames = self._finished, len(self._course.values)
-        met = Status.REACHED, reached_message(len(self._course.system.labels))
-        statuses, messages = (met[0],) * count, (met[1],) * count
-        if any(frame < count for frame in self._course.told):
-            told = (self._course.told.get(frame, met) for frame in range(count))
-            statuses, messages = zip(*told, strict=True)
-        missed = any(status is not Status.REACHED for status, _ in self._course.told.values())
+        count, frames = self._finished, len(self._values)
+        system, options = self._system, self._options
+        if count < frames:
+            system = system.select(np.arange(count))
+        posed = system.place(self._values[:count])
+        errors = system.errors(posed)
+        reached = errors <= tolerances(system, options)
+        statuses = [Status.REACHED] * count
+        messages = [reached_message(len(system.labels))] * count
+        missed = np.flatnonzero(~reached.all(axis=1))
+        smoothing = np.zeros_like(errors)
+        if len(missed):
+            reasons = explain(system, posed, reached, merged=options.differential)
+            tied = self._motion and not options.differential and options.smoothness > 0.0 and frames > 1
+            if self._alone is not None:
+                some = system.select(missed)
+                alone = some.errors(some.place(self._alone[missed]))
+                # What has no orientation at all is infinitely far from one, alone too.
+                known = ~reached[missed] & np.isfinite(errors[missed]) & np.isfinite(alone)
+                more = np.subtract(errors[missed], alone, where=known, out=np.zeros_like(alone))
+                smoothing[missed] = np.maximum(more, 0.0)
+            for frame in missed.tolist():
+                if tied and self._settled[frame]:
+                    reasons[frame] = tuple(map(_by_smoothness, reasons[frame]))
+                rows = zip(
+                    system.labels,
+                    errors[frame].tolist(),
+                    system.angular,
+                    reached[frame].tolist(),
+                    reasons[frame],
+                    strict=True,
+                )
+                statuses[frame] = Status.SETTLED if self._settled[frame] else Status.MAX_ITERATIONS
+                tasks = tuple(TaskError(*row) for row in rows)
+                messages[frame] = result_message(statuses[frame], tasks, int(self._iterations[frame]))
+        poses = Pose(self._poses.channels[:count], self._poses.scale[:count])
+        poses = system.mechanism.with_values(poses, self._values[:count])
         return SequenceSolution(
-            pose=self._course.values.pose(count),
-            statuses=statuses,
-            messages=messages,
-            iterations=_first(self._course.iterations, count),
-            errors=_first(self._course.errors, count),
-            reached=count == frames and not missed,
+            pose=poses,
+            statuses=tuple(statuses),
+            messages=tuple(messages),
+            iterations=self._iterations[:count],
+            errors=errors,
+            reached=count == frames and not len(missed),
             cancelled=count < frames,
-            branches=tuple(sorted(self._branches)),
+            angular=system.angular,
+            smoothing=smoothing,
+            pops=pops_of(self._skeleton, poses, options.pop_angle) if self._motion else (),
         )
 
-    @property
-    def _part(self) -> float:
-        """The part done, in (0, 1), in the middle of a chunk."""
-        more = np.count_nonzero(self._course.solved[self._finished : self._finished + CHUNK])
-        return float((self._finished + 0.99 * more) / len(self._course.values))
 
-    def _solve_chunk(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
-        """Solve frames that follow one another."""
-        if self._course.system.alternatives:
-            yield from self._solve_choosing(chunk, options)
-            return
-        yield from self._coarse_to_fine(chunk, options)
-        # A pose that misses targets lies on one of more branches than one that meets them: on that of the
-        # frame before it.
-        course = self._course
-        for frame in chunk[~course.solved[chunk]]:
-            start = course.values[frame - 1][None]
-            if course.goal.wish and course.met[frame - 1]:
-                course.take(frame[None], course.attempt(frame[None], start, self._near_goal))
-            if not course.met[frame]:
-                course.search(int(frame), start, options)
-            yield self._part
-
-    def _solve_choosing(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
-        """The same where there are alternatives: each frame chooses by the pose of the one before it.
-
-        So frames are solved together as if nothing were chosen anew, the first that would choose is solved by
-        itself, and those behind it once more.
-        """
-        course, begin, last = self._course, int(chunk[0]), int(chunk[-1])
-        while begin <= last:
-            if course.met[begin - 1]:
-                rest = np.arange(begin, min(begin + CHOOSING, last + 1))
-                with course.keeping_to(begin - 1):
-                    for _ in self._coarse_to_fine(rest, options):
-                        pass
-                kept = rest[: course.as_before(rest)]
-                course.forget(rest[len(kept) :])
-                begin += len(kept)
-                yield self._part
-                if len(kept) == len(rest):
-                    continue
-            course.search(begin, course.values[begin - 1][None], options)
-            begin += 1
-            yield self._part
-
-    @property
-    def _near_goal(self) -> Goal:
-        """The goal of attempts from poses beside their answers."""
-        goal = self._course.goal
-        return replace(goal, max_iterations=min(NEAR, goal.max_iterations)) if goal.wish else goal
-
-    def _coarse_to_fine(self, chunk: IntArray, options: SolverOptions) -> Iterator[float]:
-        """Try to meet all tasks in frames that follow one another."""
-        course, before = self._course, int(chunk[0]) - 1
-        # Of those before it some as far apart as the others: polynomials through neighbours, each off by what
-        # the tolerances allow, would swing.
-        apart = WISH_STRIDES[1] if course.goal.wish else STRIDE // PARTS
-        lasting = np.arange(before, -1, -apart)[KNOTS // 2 - 1 :: -1]
-        if course.goal.wish:
-            coarse = chunk[(chunk % WISH_STRIDES[0] == 0) | (chunk == chunk[-1])]
-            self._solve_coarse(before, coarse)
-            yield self._part
-            middle = np.setdiff1d(chunk[chunk % WISH_STRIDES[1] == 0], coarse)
-            self._solve_between(np.concatenate([lasting, chunk]), middle)
-        else:
-            coarse = yield from self._lead(before, int(chunk[-1]), options)
-            ends = np.concatenate([[before], coarse])
-            parts = ends[:-1, None] + np.diff(ends)[:, None] * np.arange(1, PARTS) // PARTS
-            middle = np.setdiff1d(parts, ends)
-            left = coarse[~course.solved[coarse]]
-            # Made exact together with those between them, whose starts need not be better than theirs.
-            starts = course.values[left], self._between(np.concatenate([lasting, coarse]), middle)
-            both = np.concatenate([left, middle])
-            course.take(both, course.attempt(both, np.concatenate(starts)))
-            for frame in left[~course.met[left]] if not course.keeps else ():
-                course.search(int(frame), course.values[frame][None], options)
-                yield self._part
-        yield self._part
-        fine = np.setdiff1d(chunk, np.concatenate([coarse, middle]))
-        self._solve_between(np.concatenate([lasting, chunk]), fine)
-        yield self._part
-
-    def _lead(self, before: int, end: int, options: SolverOptions) -> Generator[float, None, IntArray]:
-        """Bring far frames near to their targets, each from the one before it, the first from a known one.
-
-        What the tasks leave free stays where it is: so only the frame before leads to the next, and need not
-        be met exactly for that. How far apart they are depends on how far that leads.
-
-        Returns:
-            The frames that came there, (f,), the last of them the end.
-        """
-        course, stride = self._course, STRIDE
-        rough = replace(course.goal, tolerance=ROUGH * course.goal.tolerance)
-        led: list[int] = []
-        last = before
-        start, posed = course.values[before][None], None
-        while last < end:
-            frame = min(last + stride, end)
-            one = np.array([frame])
-            found = course.attempt(one, start, rough, posed)
-            course.iterations[one] += found.iterations
-            change = float(np.abs(found.values - start).max(initial=0.0))
-            if change > FARTHEST[1] and frame > last + 1:
-                stride = (frame - last) // 2
-                continue
-            if change < FARTHEST[0]:
-                stride = min(2 * stride, STRIDE)
-            course.values[one] = found.values
-            if found.met[0]:
-                start, posed = found.values, found.posed
-            elif course.keeps:
-                break
-            else:
-                course.search(frame, start, options)
-                start, posed = course.values[one], None
-                yield self._part
-            led.append(frame)
-            last = frame
-        return np.array(led, dtype=np.int64)
-
-    def _solve_coarse(self, before: int, frames: IntArray) -> None:
-        """Solve far frames, with a preferred pose, so that each is what the one before it leads to."""
-        course, goal = self._course, self._course.goal
-        rough = replace(goal, step_tolerance=max(ROUGH_STEP, goal.step_tolerance))
-        values = np.repeat(course.values[before][None], len(frames), axis=0)
-        start, posed = values[:1], None
-        for number, frame in enumerate(frames):
-            found = course.attempt(frames[number : number + 1], start, rough, posed)
-            course.iterations[frame] += found.iterations[0]
-            if found.met[0]:
-                start, posed = found.values, found.posed
-                values[number] = start[0]
-        # Those that the one before does not lead to begin before the chunk once more.
-        course.take(frames, course.attempt(frames, values))
-
-    def _solve_between(self, others: IntArray, frames: IntArray) -> None:
-        """Attempt frames from what lies between those of the others that are solved."""
-        known = others[self._course.solved[others]]
-        starts = self._between(known, frames)
-        self._course.take(frames, self._course.attempt(frames, starts, self._near_goal))
-
-    def _solve(self, frames: IntArray, starts: FloatArray, options: SolverOptions) -> Iterator[float]:
-        """Solve frames from given starts, (f, nv): all in one attempt, what it does not meet one by one."""
-        self._course.take(frames, self._course.attempt(frames, starts))
-        for frame, start in zip(frames, starts, strict=True):
-            if not self._course.met[frame]:
-                self._course.search(int(frame), start[None], options)
-                yield self._part
-
-    def _between(self, known: IntArray, frames: IntArray) -> FloatArray:
-        """Values of other frames on polynomials through the known frames next to each, (f, nv)."""
-        width = min(KNOTS, len(known))
-        runs = np.arange(len(known) - width + 1)[:, None] + np.arange(width)
-        knots = known[runs]
-        # Lagrange's polynomials: a knot's share is its weight by its distance, all of them 1 together.
-        weights = 1.0 / (knots[:, :, None] - knots[:, None, :] + np.eye(width)).prod(axis=2)
-        first = np.searchsorted(known, frames) - width // 2
-        first = np.minimum(np.maximum(first, 0), len(known) - width)
-        away = frames[:, None] - knots[first]  # (f, width)
-        shares = weights[first] / away
-        shares /= shares.sum(axis=1, keepdims=True)
-        by_known = np.zeros((len(frames), len(known)))
-        by_known[np.arange(len(frames))[:, None], runs[first]] = shares
-        values = self._course.values[known]  # (K, nv)
-        between = by_known @ values
-        # Where two of them are far apart nothing lies between them.
-        jumps = step_sizes(values) > FAR
-        if jumps.any():
-            far = np.logical_or.reduce([jumps[first + k] for k in range(width - 1)])
-            nearest = first + np.abs(away).argmin(axis=1)
-            between = np.where(far[:, None], values[nearest], between)
-        return between
-
-
-def _first(array: NDArray[_Scalar], count: int) -> NDArray[_Scalar]:
-    """The first of an array's frames, read-only; all of them without a copy."""
-    if count < len(array):
-        array = array[:count].copy()
-    array.setflags(write=False)
-    return array
+def _by_smoothness(why: Explanation | None) -> Explanation | None:
+    """The reason in a motion at rest: what one frame alone does not explain, the others do."""
+    if why is None or why.reason is not Reason.NOT_CONVERGED:
+        return why
+    return replace(why, reason=Reason.SMOOTHNESS)

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,15 +47,6 @@ class TaskError(NamedTuple):
         return "" if self.why is None else self.why.text
 
 
-class Way(Protocol):
-    """What has led to a pose."""
-
-    @property
-    def history(self) -> Sequence[FloatArray]:
-        """|r| of each level at its start and after each iteration, (1, levels), in scaled units."""
-        ...
-
-
 @dataclass(frozen=True)
 class Solution:
     """The best pose found, and how good it is."""
@@ -69,13 +59,13 @@ class Solution:
     """One for each task that has a weight, in the problem's order."""
     limited: tuple[tuple[str, int], ...]
     """Joint and channel of every limit on which the pose stands."""
-    way: Way = field(repr=False, compare=False)
-    """The last descent."""
+    history: tuple[FloatArray, ...] = field(repr=False, compare=False)
+    """|r| of each level at the start and after each iteration, (1, levels) each, in scaled units."""
 
     @cached_property
     def costs(self) -> FloatArray:
-        """½|r|² of each level at the start of the last descent and after its steps, (n + 1, levels) [1]."""
-        norms = np.concatenate(self.way.history)
+        """½|r|² of each level at the start and after each iteration, (n + 1, levels) [1]."""
+        norms = np.concatenate(self.history)
         return frozen(0.5 * norms * norms)
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, compress
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from .mechanism import Mechanism
 from .posed import PosedMechanism
 from .problem import Problem
 from .skeleton import CHANNELS, Pose
-from .tasks import Bend, ChoiceRows, OneOf, Rows, Task
+from .tasks import ChoiceRows, OneOf, Rows, Task
 
 
 def assemble(problem: Problem, pose: Pose) -> System:
@@ -72,6 +72,8 @@ class System:
         """Whether their errors are angles, (T,)."""
         self._targets: Sequence[FloatArray] | None = None
         """Targets that have taken the place of those of the tasks, (T,)."""
+        self._moved: tuple[Task, ...] | None = None
+        """The tasks with these, once they were asked for."""
         self._frames = np.arange(pose.frames[0])
         """Which frames of the problem these are."""
         skeleton = problem.skeleton
@@ -129,7 +131,7 @@ class System:
         if len(targets) != len(self._tasks):
             raise IKError(f"{len(targets)} targets for {len(self._tasks)} tasks ({', '.join(self.labels)})")
         some = alike(self)
-        some._targets = targets
+        some._targets, some._moved = targets, None
         some._levels = [
             [
                 rows.aimed(targets if len(own) == len(targets) else [targets[number] for number in own])
@@ -139,60 +141,18 @@ class System:
         ]
         return some
 
-    def of(self, problem: Problem) -> System:
-        """The same system of one frame for a problem whose tasks have the same forms."""
-        tasks = problem.weighty_tasks
-        some = self.aimed([task.aim for task in tasks])
-        some.problem, some._tasks, some._targets = problem, tasks, None
-        return some
-
     @property
     def tasks(self) -> tuple[Task, ...]:
         """The tasks that take part, (T,); those of a single frame with its targets."""
         if self._targets is not None:
-            return tuple(task.moved(target) for task, target in zip(self._tasks, self._targets, strict=True))
+            if self._moved is None:
+                pairs = zip(self._tasks, self._targets, strict=True)
+                self._moved = tuple(task.moved(target) for task, target in pairs)
+            return self._moved
         if len(self._frames) != 1:
             return self._tasks
         frame = int(self._frames[0])
         return tuple(task if task.frames is None else task.at_frame(frame) for task in self._tasks)
-
-    def first_levels(self, count: int) -> System:
-        """The same system with its first levels alone, on the same mechanism."""
-        some = alike(self)
-        some.priorities = self.priorities[:count]
-        kept = sorted(number for level in self._numbers[:count] for own in level for number in own)
-        some._tasks = tuple(self._tasks[number] for number in kept)
-        some.labels = tuple(self.labels[number] for number in kept)
-        some.angular = tuple(self.angular[number] for number in kept)
-        some._targets = None if self._targets is None else [self._targets[number] for number in kept]
-        some._levels = self._levels[:count]
-        some._numbers = [
-            [[kept.index(number) for number in own] for own in level] for level in self._numbers[:count]
-        ]
-        some._note_kinds()
-        return some
-
-    def keeping(self, kept: BoolArray) -> System:
-        """The same system of all frames of its problem with some of its tasks alone, (T,), none a choice."""
-        some = alike(self)
-        numbers = np.cumsum(kept) - 1
-        levels = [[[n for n in own if kept[n]] for own in level] for level in self._numbers]
-        left = [number for number, level in enumerate(levels) if any(level)]
-        some.priorities = tuple(self.priorities[number] for number in left)
-        some._tasks, some.labels, some.angular = (
-            tuple(compress(of, kept)) for of in (self._tasks, self.labels, self.angular)
-        )
-        some._levels = [
-            [
-                self._tasks[own[0]].rows([self._tasks[n] for n in own], self.mechanism)
-                for own in levels[number]
-                if own
-            ]
-            for number in left
-        ]
-        some._numbers = [[[int(numbers[n]) for n in own] for own in levels[number] if own] for number in left]
-        some._note_kinds()
-        return some
 
     @property
     def heaviest_weights(self) -> list[float]:
@@ -333,28 +293,6 @@ class System:
         """The same with targets in place of points [Buss2009 §2], (F, m, nv)."""
         return _joined([rows.alternate_jacobian(posed) for rows in self._stacks])
 
-    @property
-    def accelerates(self) -> bool:
-        """Whether some rows tell how their residuals accelerate."""
-        told = any(rows.accelerates for rows in self._stacks)
-        return told and self.mechanism.turning is not None
-
-    def acceleration(self, posed: PosedMechanism, rates: FloatArray) -> FloatArray | None:
-        """How the residuals accelerate at constant rates (F, nv), (F, m), 0 where rows do not tell.
-
-        None where none does.
-        """
-        stacks = list(self._stacks)
-        parts = [rows.acceleration(posed, rates) for rows in stacks]
-        if len(parts) == 1:
-            return parts[0]
-        if all(part is None for part in parts):
-            return None
-        nothing = [np.zeros((len(rates), sum(rows.row_counts))) for rows in stacks]
-        return np.concatenate(
-            [none if part is None else part for part, none in zip(parts, nothing, strict=True)], axis=1
-        )
-
     def linearize(self, posed: PosedMechanism) -> list[Level]:
         """Residual and Jacobian of each level."""
         return [merged([Level(*rows.linearize(posed)) for rows in level]) for level in self._levels]
@@ -362,8 +300,14 @@ class System:
     def constraint_curvature(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> FloatArray:
         """Σ_k μ_k ∂²r_k/∂q∂q over the rows of the first levels, (F, nv, nv), with (F, m) multipliers each."""
         total = np.zeros((len(posed.values), self.size, self.size))
-        for bend in self.bends(posed, multipliers):
-            total += bend.matrix()
+        for level, forces in zip(self._levels, multipliers, strict=False):
+            start = 0
+            for rows in level:
+                end = start + sum(rows.row_counts)
+                bend = rows.bend(posed, forces[:, start:end])
+                if bend is not None:
+                    total += bend.matrix()
+                start = end
         return total
 
     def force_curvature(self, posed: PosedMechanism, forces: Sequence[FloatArray]) -> FloatArray:
@@ -377,31 +321,6 @@ class System:
                     total += rows.curvature(posed, own[:, start:end])
                 start = end
         return total
-
-    def bends(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> list[Bend]:
-        """What that is the sum of, as operators."""
-        bends: list[Bend] = []
-        for level, forces in zip(self._levels, multipliers, strict=False):
-            start = 0
-            for rows in level:
-                end = start + sum(rows.row_counts)
-                bend = rows.bend(posed, forces[:, start:end])
-                if bend is not None:
-                    bends.append(bend)
-                start = end
-        return bends
-
-    @property
-    def error_rows(self) -> tuple[FloatArray, IntArray] | None:
-        """Length of the residual of each of `tasks` for an error of 1, and its first row, (T,) each.
-
-        None where some rows are about something else than errors.
-        """
-        if not all(rows.plain_errors for rows in self._stacks):
-            return None
-        first = np.empty(len(self._tasks), dtype=np.int64)
-        first[self._task_of_error] = np.cumsum([0, *self.row_counts[:-1]])[: len(first)]
-        return np.array([task.weight for task in self._tasks]), first
 
     @property
     def angular_rows(self) -> list[BoolArray]:

@@ -32,6 +32,9 @@ FLAT: Final = 0.05
 """Part of the largest singular value up to which differences say nothing new [1]: less leads astray, where
 answers are far from linear."""
 
+FURTHER: Final = 1.5
+"""Most by which the next solve takes bones to be elsewhere than they are, in how far they have moved [1]."""
+
 
 @dataclass
 class Answers:
@@ -79,6 +82,9 @@ class Answers:
         taken, got = (np.array(own[-WINDOW - 1 :]) for own in (self._taken, self._found))
         ways, ends = np.diff(got - taken, axis=0).T, np.diff(got, axis=0).T  # ΔF, ΔG, (9 k, m)
         share = np.linalg.lstsq(ways, got[-1] - taken[-1], rcond=FLAT)[0] if ways.shape[1] else np.zeros(0)
-        self.taken = (got[-1] - ends @ share).reshape(found.shape)
+        more, given = ends @ share, got[-1] - taken[-1]
+        longest = FURTHER * float(np.linalg.norm(given))
+        more *= min(1.0, longest / max(float(np.linalg.norm(more)), longest, SAME_PLACE))
+        self.taken = (got[-1] - more).reshape(found.shape)
         self.solves += 1
         return self.taken

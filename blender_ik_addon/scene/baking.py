@@ -15,7 +15,8 @@ from bpy.types import Object
 
 from ..core import IKError, Pose, Problem, SolverOptions, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
-from ..core.explanation import explain
+from ..core.engine.pops import Pop
+from ..core.explanation import Reason, explain
 from ..core.preparing import tolerances as task_tolerances
 from ..core.sequence import SequenceJob, SequenceSolution
 from ..core.system import assemble
@@ -26,12 +27,21 @@ from .key_writing import write_keys
 from .outcome import UNSETTLED, reasons_seen, show
 from .poses import channel_values, rotation_values
 from .properties import settings_of
-from .reports import BakeReport, measured_status, notes_on_branches
+from .reports import (
+    BakeReport,
+    Smoothed,
+    Tolerances,
+    measured_status,
+    notes_on_branches,
+    notes_on_smoothing,
+)
 from .restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, scene_state
 from .rig import Measured, Reading, Rig
 
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
+KNOWN: Final = 3.0
+"""Time beside the frames to bake, in smoothnesses, of which they know [1]: 5 % of a change are left then."""
 
 
 class BakeJob:
@@ -110,6 +120,28 @@ class BakeJob:
             raise IKError(f"armature {self._name!r} was deleted during the bake: nothing is baked")
         return found
 
+    def _beside(self) -> tuple[range, range]:
+        """Frames of the scene before and after those to bake, so many as a motion knows of.
+
+        They are solved with the others and not keyed: parts of a shot that are baked one after the other, or
+        apart, meet where they adjoin.
+        """
+        options, scene = self._rig.solver_options(self._armature_object(), 1.0), bpy.context.scene
+        first, last = self.frames[0], self.frames[-1]
+        if options.differential or len(self.frames) == 1:
+            return range(0), range(0)
+        known = math.ceil(KNOWN * options.smoothness / self._frame_time)
+        before, after = self.frames[1] - first, last - self.frames[-2]
+        earliest = max(scene.frame_start, first - known)
+        latest = min(scene.frame_end, last + known)
+        return range(first - before, earliest - 1, -before)[::-1], range(last + after, latest + 1, after)
+
+    @property
+    def _frame_time(self) -> float:
+        """How long a frame is shown [s]."""
+        render = bpy.context.scene.render
+        return float(render.fps_base / render.fps)
+
     def _run(self) -> Generator[float]:
         """Do the work; gives the part done after each bit."""
         scene, view_layer = bpy.context.scene, bpy.context.view_layer
@@ -124,25 +156,36 @@ class BakeJob:
         self._undo.callback(view_layer.update)
         self._undo.enter_context(scene_state(scene, view_layer, self._armature_object()))
 
+        before, after = self._beside()
+        frames = (*before, *self.frames, *after)
+        own = slice(len(before), len(before) + len(self.frames))
         readings: list[Reading] = []
         present: dict[str, FloatArray] = {}
         """Rotations that are there already in the first frame: the keys go on from them."""
-        for row, frame in enumerate(self.frames):
+        for row, frame in enumerate(frames):
             scene.frame_set(frame)
             readings.append(rig.read_frame(self._armature_object(), view_layer.depsgraph))
-            present = present or rotation_values(self._armature_object(), rig.armature)
-            yield third * (row + 1) / len(self.frames)
+            if frame == self.frames[0]:
+                present = rotation_values(self._armature_object(), rig.armature)
+            yield third * (row + 1) / len(frames)
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         options = rig.solver_options(self._armature_object(), max(reading.scale for reading in readings))
-        solved = _Solved()
+        solved, times = _Solved(), np.array(frames, dtype=np.float64) * self._frame_time
+        smoothed: list[FloatArray] = []
+        """What smoothness adds to the misses of each run."""
         for run in rig.runs(readings):
             problem = rig.problem(readings[run])
-            job = SequenceJob(problem, solved.going_on(_stacked(readings[run]), problem), options)
+            poses = solved.going_on(_stacked(readings[run]), problem)
+            asked = slice(*(min(max(row, run.start), run.stop) - run.start for row in (own.start, own.stop)))
+            job = SequenceJob(problem, poses, options, times=times[run], own=asked)
             options = replace(options, restarts=0)  # another start in the middle of a motion would be a jump
             for part in job.run():
                 yield third * (1.0 + (run.start + part * (run.stop - run.start)) / len(readings))
-            solved.append(job.solution(), problem)
+            solution = job.solution()
+            solved.append(solution, problem, keyed=asked.start < asked.stop)
+            smoothed.append(_by_effector(rig, readings[run], solution))
+        solved, readings = solved.part(own), readings[own]
 
         armature_object = self._armature_object()
         if not solved.joints:
@@ -171,12 +214,13 @@ class BakeJob:
         missed = within.missed(distances, angles)
         worst = within.excess(distances, angles).argmax(axis=0)
         any_missed = np.logical_or.reduce(missed, axis=0)
-        known = _reasons(rig, readings, solved.pose, options, worst, any_missed)
+        known = _reasons(rig, readings, solved, options, worst, any_missed)
         whys = tuple(
             reasons_seen(self._armature_object(), rig, played[worst[number]], known)[number] if miss else ""
             for number, miss in enumerate(any_missed.tolist())
         )
-        branches = tuple(self.frames[row] for row in solved.branches)
+        pops = [pop._replace(frame=self.frames[pop.frame]) for pop in solved.pops]
+        traded = _largest(np.concatenate(smoothed, axis=1)[:, own], rig, self.frames, within)
         undo_keys.pop_all()
         self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
         self._undo.close()
@@ -192,18 +236,20 @@ class BakeJob:
                 for status, miss in zip(solved.statuses, np.any(missed, axis=1), strict=True)
             ),
             iterations=solved.iterations,
-            branches=branches,
+            branches=tuple(sorted({pop.frame for pop in pops})),
             reasons=whys,
             notes=(
                 *rig.notes,
                 *rig.notes_on_limits(readings),
                 *sheared,
                 *written.notes,
-                *notes_on_branches(branches),
+                *notes_on_branches(pops),
+                *notes_on_smoothing(traded),
             ),
             action=written.action,
             keys=written.keys,
             keys_replaced=written.keys_replaced,
+            smoothing=traded,
             kinds=tuple(effector.kind for effector in rig.effectors),
             choices=tuple(measured.taken for measured in played),
         )
@@ -234,10 +280,10 @@ class _Solved:
         """Joints that moved in the last run."""
         self._frames = 0
         self.statuses: list[Status] = []
-        self.branches: list[int] = []
-        """Frames, by position, at which the motion goes over to another pose."""
+        self.pops: list[Pop] = []
+        """Joints that turn out of proportion, with frames by position."""
         self.joints: set[int] = set()
-        """Joints that moved in any run."""
+        """Joints that moved in any run that is keyed."""
 
     def going_on(self, poses: Pose, problem: Problem) -> Pose:
         """Poses of the next run, (F, n, 6), of which the first goes on from the last solved one."""
@@ -248,11 +294,12 @@ class _Solved:
         channels[0, joints] = self._poses[-1].channels[-1, joints]
         return Pose(channels, poses.scale)
 
-    def append(self, solution: SequenceSolution, problem: Problem) -> None:
-        """Take the next run."""
+    def append(self, solution: SequenceSolution, problem: Problem, *, keyed: bool) -> None:
+        """Take the next run, of which some frames are keyed or none."""
         self._last = problem.moving_joints
-        self.joints.update(self._last)
-        self.branches += [self._frames + row for row in solution.branches]
+        if keyed:
+            self.joints.update(self._last)
+        self.pops += [pop._replace(frame=self._frames + pop.frame) for pop in solution.pops]
         self.statuses += solution.statuses
         self._poses.append(solution.pose)
         self._iterations.append(solution.iterations)
@@ -270,6 +317,17 @@ class _Solved:
     def iterations(self) -> IntArray:
         """Of each frame, (F,)."""
         return np.concatenate(self._iterations)
+
+    def part(self, rows: slice) -> "_Solved":
+        """Some of the frames, with the joints that moved in any."""
+        some = _Solved()
+        some.joints, some.statuses = self.joints, self.statuses[rows]
+        some._poses = [Pose(self.pose.channels[rows], self.pose.scale[rows])]
+        some._iterations = [self.iterations[rows]]
+        # The frame before the first one is not keyed: nothing turns from there.
+        known = range(len(self.statuses))[rows][1:]
+        some.pops = [pop._replace(frame=pop.frame - rows.start) for pop in self.pops if pop.frame in known]
+        return some
 
 
 def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tuple[int, ...]:
@@ -309,7 +367,7 @@ def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tu
 def _reasons(
     rig: Rig,
     readings: Sequence[Reading],
-    solved: Pose,
+    solved: _Solved,
     options: SolverOptions,
     worst: IntArray,
     missed: BoolArray,
@@ -325,18 +383,50 @@ def _reasons(
         missed: Which effectors are, (E,).
     """
     told = [""] * len(rig.effectors)
+    smoothed = len(readings) > 1 and not options.differential and options.smoothness > 0.0
     answering = bool(rig.armature.driven.intersection(rig.chains))
     for row in np.unique(worst[missed]).tolist():
-        reading, pose = readings[row], solved.frame(row).as_batch()
+        reading, pose = readings[row], solved.pose.frame(row).as_batch()
         plan = rig.plan([reading])
         system = assemble(Problem(plan.skeleton, plan.tasks), pose)
         posed = system.place(system.mechanism.values(pose))
         met = system.errors(posed) <= task_tolerances(system, options)
-        whys = explain(system, posed, met, merged=options.merged)[0]
+        whys = explain(system, posed, met, merged=options.differential)[0]
+        if smoothed and solved.statuses[row] is Status.SETTLED:
+            # What one frame of a motion at rest does not explain, the others do.
+            whys = tuple(
+                replace(why, reason=Reason.SMOOTHNESS) if why and why.reason is Reason.NOT_CONVERGED else why
+                for why in whys
+            )
         texts = reasons(rig.effectors, reading.influences, plan.counts, whys, reading.scale)
         for effector in np.flatnonzero(missed & (worst == row)).tolist():
             told[effector] = texts[effector] or (UNSETTLED if answering else "")
     return tuple(told)
+
+
+def _by_effector(rig: Rig, readings: Sequence[Reading], solution: SequenceSolution) -> FloatArray:
+    """What smoothness adds to misses in the frames of a run: distances [m] and angles [rad], (2, F, E)."""
+    found = np.zeros((2, len(readings), len(rig.effectors)))
+    effectors = np.repeat(np.arange(len(rig.effectors)), rig.plan(readings).counts)
+    for task, effector in enumerate(effectors.tolist()):
+        own = found[int(solution.angular[task]), :, effector]
+        np.maximum(own, solution.smoothing[:, task], out=own)
+    found[0] *= np.array([reading.scale for reading in readings])[:, None]
+    return found
+
+
+def _largest(
+    smoothed: FloatArray, rig: Rig, frames: Sequence[int], within: Tolerances
+) -> tuple[Smoothed, ...]:
+    """The largest distance and the largest angle (2, F, E) that are above the tolerances."""
+    found: list[Smoothed] = []
+    for angular, tolerances in enumerate((within.positions, within.rotations)):
+        amounts = np.where(smoothed[angular] > tolerances, smoothed[angular], 0.0)
+        row, effector = divmod(int(amounts.argmax()), len(rig.effectors))
+        if amounts[row, effector] > 0.0:
+            name, amount = rig.effectors[effector].name, float(amounts[row, effector])
+            found.append(Smoothed(name, frames[row], amount, bool(angular)))
+    return tuple(found)
 
 
 def _stacked(readings: Sequence[Reading]) -> Pose:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import OneOf, OnPlane, StayNear, Task
+from ..core import OneOf, OnPlane, SolverOptions, StayNear, Task
 from .animation import rotation_channel
 from .armature import world_from_armature
 from .effectors import Effector
@@ -58,7 +58,11 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
     influences, lengths = read_amounts(armature_object, effectors, depsgraph)
     targets = world_from_targets(armature_object, effectors, depsgraph)
     nameless = [replace(e, name="", target="", target_bone="") for e in effectors]
-    options = solver_options(armature_object, scale)
+    # A pose does not depend on how smooth motions are, nor on what is reported of them.
+    default = SolverOptions()
+    options = replace(
+        solver_options(armature_object, scale), smoothness=default.smoothness, pop_angle=default.pop_angle
+    )
     settings = settings_of(armature_object)
     return digest(
         repr((nameless, options, settings.move_root)),

@@ -11,9 +11,9 @@ begin where others than live mode have left the bones. Nobody but the targets, t
 the settings and what holds the bones makes it start: a bone that is posed by hand stays until one of these
 changes. A new frame does too where the animation has moved the bones.
 
-While a tool moves targets under the mouse what cannot be met is not searched for, but balanced
-(`core.pursuit`). Such a pose is noted as on its way: when the tool has ended it goes on to near the answer
-for as long as somebody looks, and then is solved for.
+While a tool moves targets under the mouse each update takes a few steps from where the body is
+(`core.follower`). Such a pose is noted as on its way. When the tool has ended the body goes on to the
+solution, update by update.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,6 @@ from .memory import (
 )
 from .outcome import POSED, RESTLESS, SHOWN_DIGITS, is_shown, measured_report, report_of, show
 from .poses import decided_channels, evaluated_matrices, read_pose, write_pose
-from .properties import settings_of
 from .reports import Report
 from .returning import Resting, Returning
 from .rig import Measured, Reading, Rig
@@ -212,11 +211,8 @@ def _follow_if_moved(
             if home is not None and come_back and occasion is not Occasion.GESTURE:  # it was cancelled
                 wanted = _put_back(armature_object, known, home)
             else:
-                missed = memory.aims != NOTHING and not settings_of(armature_object).last_reached
-                if gesture:
-                    manner = Manner.MOVING_ON if missed and posed == memory.posed else Manner.MOVING
-                else:
-                    manner = Manner.ARRIVING if going_on else Manner.SOLVING
+                on_rest = Manner.ARRIVING if going_on else Manner.SOLVING
+                manner = Manner.MOVING if gesture else on_rest
                 if known.tracked is not None and known.tracked.posed != posed:
                     known.tracked = None
                 reading = _reading(armature_object, known, depsgraph, only_answered)

@@ -39,6 +39,8 @@ SETTINGS: Final = (
     "iterations",
     "tolerance_position",
     "tolerance_rotation",
+    "smoothness",
+    "pop_angle",
     *METHOD_SETTINGS,
     "move_root",
     "mass_source",

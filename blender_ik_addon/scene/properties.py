@@ -49,6 +49,7 @@ METHOD_ITEMS = tuple(
 
 METHOD_SETTINGS = (
     "damping",
+    "constant_damping",
     "max_angle",
     "null_space_gain",
     "element_weight",
@@ -207,6 +208,31 @@ class POISE_PG_armature(PropertyGroup):
         unit='ROTATION',
         override=OVERRIDE,
     )
+    smoothness: FloatProperty(
+        name="Smoothness",
+        description="Time over which a baked motion is smooth; 0 solves each frame by itself",
+        default=SolverOptions.smoothness,
+        min=0.0,
+        soft_max=2.0,
+        precision=3,
+        step=1,
+        subtype='TIME_ABSOLUTE',
+        unit='TIME_ABSOLUTE',
+        override=OVERRIDE,
+    )
+    pop_angle: FloatProperty(
+        name="Pop Angle",
+        description="A bake reports that the pose flips where the turn of a bone changes by more than this "
+        "from one frame to the next, out of proportion to the frames beside it",
+        default=SolverOptions.pop_angle,
+        min=1e-4,
+        max=pi,
+        precision=2,
+        step=10,
+        subtype='ANGLE',
+        unit='ROTATION',
+        override=OVERRIDE,
+    )
     damping: FloatProperty(
         name="Damping",
         description="How much steps are damped while targets are far; more is steadier, less is quicker",
@@ -214,6 +240,12 @@ class POISE_PG_armature(PropertyGroup):
         min=1e-4,  # the solver wants more than 0
         soft_max=1.0,
         precision=3,
+        override=OVERRIDE,
+    )
+    constant_damping: BoolProperty(
+        name="Constant Damping",
+        description="Steps are damped as much near the targets as far from them: steadier, and slower",
+        default=SolverOptions.constant_damping,
         override=OVERRIDE,
     )
     max_angle: FloatProperty(
@@ -361,7 +393,10 @@ class POISE_PG_armature(PropertyGroup):
         iterations: int
         tolerance_position: float
         tolerance_rotation: float
+        smoothness: float
+        pop_angle: float
         damping: float
+        constant_damping: bool
         max_angle: float
         null_space_gain: float
         element_weight: float

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a solve or a bake says of itself: numbers for scripts, and sentences in mm and degrees for people."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import degrees
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from ..core import Status
 from ..core.arrays import BoolArray, FloatArray, IntArray
+from ..core.engine.pops import Pop
 
 NAMES_SHOWN: Final = 5
 """How many names a sentence lists before it says how many more there are."""
@@ -76,15 +78,41 @@ def all_reached(count: int) -> str:
     return "the target is reached" if count == 1 else f"all {count} targets are reached"
 
 
-def notes_on_branches(frames: Sequence[int]) -> tuple[str, ...]:
-    """Write at which frames a motion goes over to another branch, if at any."""
-    if not frames:
+def notes_on_branches(pops: Iterable[Pop]) -> tuple[str, ...]:
+    """Write at which frames the pose flips, and which bone turns most there."""
+    largest: dict[int, Pop] = {}
+    for pop in sorted(pops):
+        known = largest.setdefault(pop.frame, pop)
+        if pop.turn > known.turn:
+            largest[pop.frame] = pop
+    if not largest:
         return ()
-    where = f"{'frame' if len(frames) == 1 else 'frames'} {in_a_row([str(frame) for frame in frames])}"
-    return (
-        f"the motion goes over to another pose at {where}: spread over the frames around, as far as the "
-        "targets leave room",
-    )
+    flips = [
+        f"at frame {pop.frame}: {pop.joint} turns {round(degrees(pop.turn))}°" for pop in largest.values()
+    ]
+    shown = "; ".join(flips[:NAMES_SHOWN])
+    more = len(flips) - NAMES_SHOWN
+    return (f"pose flips {shown}" + (f"; and at {counted(more, 'more frame')}" if more > 0 else ""),)
+
+
+class Smoothed(NamedTuple):
+    """How far smoothness takes an effector from a target that its frame alone comes nearer to."""
+
+    name: str
+    frame: int
+    amount: float
+    """[m] or [rad]"""
+    angular: bool
+    """Whether it is an angle."""
+
+
+def notes_on_smoothing(smoothed: Iterable[Smoothed]) -> tuple[str, ...]:
+    """Write how much of the misses is because a motion is smooth."""
+    texts = [
+        f"{(angle_text if own.angular else length_text)(own.amount)} ({own.name}, frame {own.frame})"
+        for own in smoothed
+    ]
+    return (f"smoothness adds up to {' and '.join(texts)} to the misses",) if texts else ()
 
 
 def sentences(*texts: str) -> str:
@@ -253,7 +281,7 @@ class BakeReport:
     iterations: IntArray
     """Of each frame, (F,)."""
     branches: tuple[int, ...]
-    """Frames at which the motion goes over to another pose; a note tells them too."""
+    """Frames at which the pose flips; a note names the bone that turns most."""
     reasons: tuple[str, ...]
     """What kept each effector from its target in its worst frame, in words, (E,); empty where nothing did."""
     notes: tuple[str, ...]
@@ -264,6 +292,8 @@ class BakeReport:
     """How many were written."""
     keys_replaced: int
     """How many older keys of the same channels, from the first to the last frame, made way for them."""
+    smoothing: tuple[Smoothed, ...] = ()
+    """The largest distance and the largest angle that smoothness adds to misses, where it adds any."""
     kinds: tuple[str, ...] = ()
     """Kind of each effector, (E,), for the words in which a miss is told."""
     choices: tuple[tuple[str, ...], ...] = ()

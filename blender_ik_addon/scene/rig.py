@@ -367,6 +367,8 @@ def solver_options(armature_object: Object, scale: float) -> SolverOptions:
         max_iterations=settings.iterations,
         tolerance_position=SOLVE_MARGIN * settings.tolerance_position / scale,
         tolerance_rotation=SOLVE_MARGIN * settings.tolerance_rotation,
+        smoothness=settings.smoothness,
+        pop_angle=settings.pop_angle,
     )
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A problem that has been solved, and is gone on with while nothing but its targets moves.
+"""A prepared problem, kept while nothing but its targets moves.
 
-To prepare a problem costs more than to follow a target by a few millimetres. So it is kept from one update to
-the next, for as long as skeleton, tasks and settings stay what they are.
+To prepare a problem costs more than to follow a target by a few millimetres. It is kept from one update to
+the next, as long as skeleton, tasks and settings stay the same. `core.follower` follows targets that are
+being moved; `core.tracking` solves where a follower cannot: targets to choose from, methods with their own
+rule.
 """
 
 from collections.abc import Sequence
@@ -13,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import OneOf, Pose, Problem, SolverOptions, Status, Task
-from ..core.pursuit import Pursuit, pursues
+from ..core.follower import Follower, follows
 from ..core.solution import TaskError
 from ..core.tracking import Tracker
 from .changes import aim_of, same_but_for_aim
@@ -28,11 +30,9 @@ class Manner(Enum):
     SOLVING = "SOLVING"
     """As a solve does."""
     MOVING = "MOVING"
-    """Targets are being moved: what cannot be met is balanced."""
-    MOVING_ON = "MOVING_ON"
-    """So it is, and some were missed already: other poses have been looked for, none is to be jumped to."""
+    """Targets are being moved: a few steps from where the body is."""
     ARRIVING = "ARRIVING"
-    """They have just been: on to what a solve gives, look by look."""
+    """Targets rest: on to what a solve gives, update by update."""
 
 
 class Followed(NamedTuple):
@@ -52,7 +52,7 @@ class Followed(NamedTuple):
 class Tracked:
     """A problem that is gone on with."""
 
-    tracker: Tracker | Pursuit
+    tracker: Tracker | Follower
     tasks: tuple[Task, ...]
     """Those with a weight, each of one frame."""
     plan: Plan
@@ -82,16 +82,14 @@ class Tracked:
         """
         weighty = [task for task in plan.tasks if task.weight > 0.0]
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
-        one_of = any(isinstance(task, OneOf) for task in tasks)  # a pursuit cannot choose
-        kind = Tracker if manner is Manner.SOLVING or one_of or not pursues(options) else Pursuit
-        if kind is Tracker and manner is Manner.MOVING_ON:
-            options = replace(options, restarts=0)
+        one_of = any(isinstance(task, OneOf) for task in tasks)  # a follower cannot choose
+        kind = Tracker if manner is Manner.SOLVING or one_of or not follows(options) else Follower
         same_kind = before is not None and isinstance(before.tracker, kind)
         goes_on = before is not None and same_kind and before._fits(plan, tasks, options)
         if before is not None and goes_on and before._stands(reading):
             return replace(before, tasks=tasks)
         problem = Problem(plan.skeleton, tasks)
-        if before is not None and goes_on and isinstance(before.tracker, Pursuit):
+        if before is not None and goes_on and isinstance(before.tracker, Follower):
             tracker = before.tracker.among(problem, reading.pose)
         else:
             tracker = kind(problem, reading.pose, options)
@@ -100,7 +98,7 @@ class Tracked:
     def follow(self, manner: Manner, home: Pose | None = None) -> Followed:
         """Go after the targets of the tasks, or step by step to a pose that is known to belong to them."""
         targets = [aim_of(task) for task in self.tasks]
-        if isinstance(self.tracker, Pursuit):
+        if isinstance(self.tracker, Follower):
             if home is not None:
                 found = self.tracker.return_to(targets, home)
             else:
@@ -114,7 +112,8 @@ class Tracked:
                 found.settled,
                 found.final,
             )
-        solution = self.tracker.solve(targets)
+        # What stays must be what a solve gives; on the way the body looks for no other pose.
+        solution = self.tracker.solve(targets, far=manner is not Manner.MOVING)
         return Followed(
             solution.pose,
             solution.errors,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import bpy
 from bpy.types import Context, Object, Panel, Scene, UILayout, UIList
 
+from ..core.options import USED_BY
 from ..scene import posing
 from ..scene.effector_properties import PINNABLE, POISE_PG_effector
 from ..scene.effectors import label_of, lacks_target, target_use, what_of
@@ -352,7 +353,7 @@ class POISE_PT_solver(_ArmaturePanel):
     bl_options = {'DEFAULT_CLOSED'}
 
     def draw(self, context: Context) -> None:
-        """Draw the method with its own settings, iterations and tolerances."""
+        """Draw the method with its own settings, iterations, tolerances and smoothness."""
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
@@ -366,18 +367,20 @@ class POISE_PT_solver(_ArmaturePanel):
         column = layout.column(align=True)
         column.prop(settings, "tolerance_position", text="Tolerance")
         column.prop(settings, "tolerance_rotation", text="Angle")
+        if settings.method in USED_BY["smoothness"]:
+            layout.prop(settings, "smoothness")
         layout.prop(settings, "move_root")
 
 
 class POISE_PT_bake(_ArmaturePanel):
-    """Which frames are baked."""
+    """Which frames are baked, and what is reported of them."""
 
     bl_label = "Bake Range"
     bl_order = 4
     bl_options = {'DEFAULT_CLOSED'}
 
     def draw(self, context: Context) -> None:
-        """Draw the frame range; the scene's own is shown where it is used."""
+        """Draw the frame range, the scene's own where it is used, and the pop angle."""
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
@@ -391,6 +394,7 @@ class POISE_PT_bake(_ArmaturePanel):
         else:
             column.prop(settings, "bake_start", text="Frame Start")
             column.prop(settings, "bake_end", text="End")
+        layout.prop(settings, "pop_angle")
 
 
 class POISE_PT_diagnosis(_ArmaturePanel):

@@ -47,7 +47,7 @@ REACHED: Final = 1e-3
 GOOD_FOR: Final[dict[str, str]] = {
     "PRIORITY": "Bakes, and wherever something must hold: what matters more never gives way, and the same "
     "targets give the same pose. At the border of the reach it turns faster than the others.",
-    "DLS": "Targets that may share their error: nothing is kept for any of them.",
+    "DLS": "Steady small steps, in and out of reach; the targets share their error by weight.",
     "SDLS": "Dragging several targets in and out of reach by hand: calm, and quick to catch up.",
     "PSEUDO_INVERSE": "Small moves well inside the reach; beyond it no target is kept.",
     "TRANSPOSE": "A first guess, or comparison: it always goes downhill, and slowly.",

@@ -53,6 +53,7 @@ HEADINGS: Final = (
     "not reached",
     "largest step / recorded [°]",
     "jumps",
+    "pops / recorded",
     "elbows [cm]",
     "knees [cm]",
     "both [cm]",
@@ -71,6 +72,7 @@ def cells(row: Row) -> tuple[str, ...]:
         f"{row.missed}",
         f"{row.largest_step:.0f} / {row.recorded_step:.0f}",
         f"{row.jumps}",
+        f"{row.pops} / {row.recorded_pops}",
         f"{row.elbows:.1f}",
         f"{row.knees:.1f}",
         f"{row.both:.1f}",
@@ -81,15 +83,15 @@ def cells(row: Row) -> tuple[str, ...]:
 
 def summary(rows: Sequence[Row]) -> str:
     """All clips in a sentence."""
-    missed, jumps = sum(row.missed for row in rows), sum(row.jumps for row in rows)
+    missed, jumps, pops = (sum(getattr(row, part) for row in rows) for part in ("missed", "jumps", "pops"))
     place, turn = max(row.worst_place for row in rows), max(row.worst_turn for row in rows)
     elbows, knees, both = (
         np.mean([getattr(row, part) for row in rows]) for part in ("elbows", "knees", "both")
     )
     return (
-        f"{len(rows)} clips, {sum(row.frames for row in rows)} frames, {missed} not reached, {jumps} jumps; "
-        f"worst effector {place:.4f} mm, {turn:.5f}°. Mean of the clips: elbows {elbows:.1f} cm from the "
-        f"recording, knees {knees:.1f} cm, both {both:.1f} cm."
+        f"{len(rows)} clips, {sum(row.frames for row in rows)} frames, {missed} not reached, {jumps} jumps, "
+        f"{pops} pops; worst effector {place:.4f} mm, {turn:.5f}°. Mean of the clips: elbows {elbows:.1f} cm "
+        f"from the recording, knees {knees:.1f} cm, both {both:.1f} cm."
     )
 
 
@@ -152,7 +154,9 @@ clip's own skeleton; everything between them is solved for. Of the recording not
 and *turn* are errors of the effectors, by forward kinematics of the result, over all frames. *Largest step*
 is the largest turn of a joint in its parent from a frame to the next, and that of the recording over the same
 joints; *jumps* counts the frames at which a joint turns more than {ratio:g} times as far as any recorded one
-between the same two frames, and more than {least:g}°. *Elbows* and *knees* are their mean distances from the
+between the same two frames, and more than {least:g}°. *Pops* are those that a bake reports, a turn of a joint
+out of proportion to those of the frames beside it, where the recording has none of the same joint; after them
+all of the recording. *Elbows* and *knees* are their mean distances from the
 recording, which the targets do not fix: the less the better.
 """
 

@@ -52,9 +52,9 @@ they bring, other rigs are in quaternion mode. Clips: every action of {least} fr
 the folder whose figure is a human being; of each every so-manieth frame, no more than {frames}.
 
 What can be chosen, stiffness and preferred angles, was chosen on the clips of `{choosing}`; all others were
-run to be counted, and none of that was changed for them. The rules by which a sequence looks for frames that
-it has missed and leaves a dear branch (`core/branches.py`) were made with six of the others in view: 91_48,
-91_49, 91_51, 91_53 and two slices of the sword. For these misses and jumps are not held out.
+run to be counted, and none of that was changed for them. The rules of an earlier engine for sequences were
+made with six of the others in view: 91_48, 91_49, 91_51, 91_53 and two slices of the sword. For these misses
+and jumps are not held out.
 Ranges are those of published anatomy (`core/human.py` names the sources); which of the earlier ones were too
 narrow was seen on the clips of `{choosing}`.
 

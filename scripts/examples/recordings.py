@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,11 +20,13 @@ from blender_ik_addon.core import (
     ReachPoint,
     SequenceSolution,
     Skeleton,
+    SolverOptions,
     Status,
     forward_kinematics,
     solve_sequence,
 )
 from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.engine.pops import Pop, pops_of
 from blender_ik_addon.core.rotation import rotation_angle
 from scripts.examples.bvh import Clip, read_bvh
 from scripts.examples.human import Figure, Preferences, Roles, human_preferences, roles_of, targets
@@ -139,6 +142,10 @@ class Row:
     """The same of the recording, over the same joints [°]."""
     jumps: int
     """Frames at which a joint jumps, see `jumps_of`."""
+    pops: int
+    """Pops, as the solver reports them, of joints that have none in the recording there."""
+    recorded_pops: int
+    """Pops of the recording."""
     elbows: float
     knees: float
     both: float
@@ -167,7 +174,8 @@ def solve_clip(
     channels = np.tile(figure.start, (len(clip), 1, 1))
     # The hips' own target puts them there in any case; from there the first frame has not far to go.
     channels[:, roles.hips] = clip.pose.channels[:, roles.hips]
-    return solve_sequence(problem, Pose.from_channels(channels)), problem
+    times = np.arange(len(clip), dtype=np.float64) * clip.frame_time
+    return solve_sequence(problem, Pose.from_channels(channels), times=times), problem
 
 
 def measure(source: Source, clip: Clip, known: Preferences | None = None) -> Row:
@@ -189,6 +197,7 @@ def measure(source: Source, clip: Clip, known: Preferences | None = None) -> Row
         joint_steps(skeleton, matrices)[:, moving]
         for skeleton, matrices in ((figure.skeleton, posed.matrices), (clip.skeleton, recorded))
     )
+    recorded_pops = pops_of(clip.skeleton, clip.pose, SolverOptions().pop_angle)
     frame, joint = np.unravel_index(int(ours.argmax()), ours.shape)
     middles = [*roles.elbows, *roles.knees]
     away = 100.0 * np.linalg.norm((posed.matrices - recorded)[:, middles][..., :3, 3], axis=-1)  # (F, 4)
@@ -210,6 +219,8 @@ def measure(source: Source, clip: Clip, known: Preferences | None = None) -> Row
         largest_step_at=f"{clip.skeleton.names[moving[int(joint)]]}, frame {int(frame) + 1}",
         recorded_step=float(theirs.max()),
         jumps=len(jumps_of(ours, theirs)),
+        pops=sum(not _beside(pop, recorded_pops) for pop in solution.pops),
+        recorded_pops=len(recorded_pops),
         elbows=float(away[:, :2].mean()),
         knees=float(away[:, 2:].mean()),
         both=float(away.mean()),
@@ -261,3 +272,8 @@ def jumps_of(ours: FloatArray, theirs: FloatArray) -> list[int]:
     """
     allowed = np.maximum(JUMP_RATIO * theirs.max(axis=1), JUMP_LEAST)
     return [int(step) + 1 for step in np.flatnonzero(ours.max(axis=1) > allowed)]
+
+
+def _beside(pop: Pop, others: Sequence[Pop]) -> bool:
+    """Whether one of others is of the same joint, no more than a frame away."""
+    return any(other.joint == pop.joint and abs(other.frame - pop.frame) <= 1 for other in others)

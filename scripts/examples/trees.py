@@ -345,3 +345,35 @@ def track_targets(
     times = np.arange(frames)[:, None, None] / 250.0
     values = (extent * np.sin(2.0 * np.pi * turns * times)).sum(1)
     return np.array([loop.place(row)[2] for row in values])
+
+
+def motion_targets(
+    tree: Tree, frames: int, rng: np.random.Generator, amplitude: float = radians(54.0)
+) -> FloatArray:
+    """Effectors in a smooth motion from rest, (frames, E, 3) [m].
+
+    Each channel is the sum of sines of one to three turns in all, and goes as far as `amplitude` [rad]; the
+    pelvis by 0.3 m and 30°.
+    """
+    loop = PlainLoop(tree)
+    pelvis = np.array([hinge.name.startswith("pelvis") for hinge in tree.hinges])
+    extent = np.where(loop.slides, 0.3, np.where(pelvis, radians(30.0), amplitude))
+    turns = np.arange(1, 4)
+    times = np.linspace(0.0, 2.0 * np.pi, frames)[:, None, None]
+    weights, phases = rng.normal(size=(loop.size, 3)), rng.uniform(0.0, 2.0 * np.pi, (loop.size, 3))
+    values = (weights * (np.sin(turns * times + phases) - np.sin(phases))).sum(axis=2)
+    values *= extent / np.maximum(np.abs(values).max(axis=0), 1e-9)
+    return np.array([loop.place(row)[2] for row in values])
+
+
+def led_away(targets: FloatArray, effector: int, width: float) -> FloatArray:
+    """Targets (frames, E, 3) of which one leaves its way in the middle for some frames, `width` to each side.
+
+    At most it goes 0.6 times as far again from the middle of its way, as high as the ground is.
+    """
+    targets = targets.copy()
+    frames = np.arange(len(targets))
+    part = 0.6 * np.exp(-(((frames - len(targets) // 2) / width) ** 2))
+    way = targets[:, effector]
+    targets[:, effector] = way + part[:, None] * (way - way.mean(axis=0) * np.array([0.0, 0.0, 1.0]))
+    return targets

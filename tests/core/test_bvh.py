@@ -279,6 +279,7 @@ def test_a_motion_is_followed_and_the_report_says_so(tmp_path: Path):
     assert row.knees < 2.0
     assert row.largest_step < 3.0 * row.recorded_step
     assert row.jumps == 0
+    assert row.pops == 0
     assert row.clip in motion.markdown([row], [], {"frames of a comparison": 0}, "scripts/motion", None)
 
 

@@ -3,11 +3,21 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from blender_ik_addon.core import MatchOrientation, Pose, Problem, ReachPoint, Skeleton, SolverOptions, Task
+from blender_ik_addon.core import (
+    MatchOrientation,
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    SolverOptions,
+    Status,
+    Task,
+    solve,
+)
 from blender_ik_addon.core.engine.energy import Energy, Strengths
 from blender_ik_addon.core.engine.kernel import minimise
 from blender_ik_addon.core.engine.pops import pops_of
@@ -199,6 +209,36 @@ def test_a_pose_that_is_a_minimum_stays_exactly() -> None:
     assert_array_equal(pose.channels[0], rest.channels)
 
 
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**16), limit=st.sampled_from([None, 1.2, 0.5]), beyond=st.booleans())
+def test_a_pose_that_is_solved_stays_when_it_is_solved_again(
+    seed: int, limit: float | None, beyond: bool
+) -> None:
+    """Once the far search finds nothing lower from there."""
+    rng = np.random.default_rng(seed)
+    skeleton = humanoid(limit=limit)
+    aim = forward_kinematics(skeleton, random_pose(rng, skeleton, only_free=True, angle=0.6 * (limit or 1.0)))
+    places = {joint: aim.matrices[skeleton.index(joint)] for joint in ("hand.L", "hand.R", "foot.L", "head")}
+    tasks = (
+        ReachPoint(joint="hand.L", target=places["hand.L"][:3, 3]),
+        ReachPoint(joint="foot.L", target=places["foot.L"][:3, 3]),
+        ReachPoint(joint="hand.R", target=places["hand.R"][:3, 3] + 0.5 * beyond, priority=1),
+        MatchOrientation(joint="head", target=places["head"][:3, :3], priority=1),
+    )
+    problem = Problem(skeleton, tasks)
+    once = solve(problem, Pose.rest(skeleton), restarts=0)
+    twice = solve(problem, once.pose, restarts=0)
+    assume(twice.status is not Status.MAX_ITERATIONS)
+    thrice = solve(problem, twice.pose, restarts=0)
+    first, again = (forward_kinematics(skeleton, found.pose).matrices for found in (twice, thrice))
+    assert_allclose(again[:, :3, 3], first[:, :3, 3], atol=1e-4)
+    assert_allclose(again[:, :3, :3], first[:, :3, :3], atol=np.radians(0.1))
+
+
+BOUND = np.radians(3.0)
+"""[rad] From which change of a turn on it is a pop."""
+
+
 def turning(angles: np.ndarray) -> tuple[Skeleton, Pose]:
     """A hinge with angles [rad] for frames, (F,)."""
     skeleton = Skeleton.build(["hinge"], [None], offsets=[[0, 0, 0]], free=[False] * 5 + [True])
@@ -209,20 +249,21 @@ def turning(angles: np.ndarray) -> tuple[Skeleton, Pose]:
 
 def test_a_turn_that_stands_out_is_a_pop_at_the_frame_to_which_it_leads() -> None:
     smooth = np.radians(20.0) * np.sin(np.linspace(0.0, 3.0, 40))
-    assert pops_of(*turning(smooth)) == ()
+    assert pops_of(*turning(smooth), BOUND) == ()
     jump = smooth + np.where(np.arange(40) >= 17, np.radians(15.0), 0.0)
-    (pop,) = pops_of(*turning(jump))
+    (pop,) = pops_of(*turning(jump), BOUND)
     assert (pop.frame, pop.joint) == (17, "hinge")
     assert np.degrees(pop.turn) == pytest.approx(15.0, abs=2.0)
+    assert pops_of(*turning(jump), np.radians(16.0)) == ()
     twitch = smooth + np.where(np.arange(40) == 17, np.radians(8.0), 0.0)
-    assert [pop.frame for pop in pops_of(*turning(twitch))] == [17, 18]
+    assert [pop.frame for pop in pops_of(*turning(twitch), BOUND)] == [17, 18]
 
 
 def test_a_pause_in_a_fast_motion_is_no_pop() -> None:
     angles = np.radians(5.0) * np.arange(30.0)
     angles[12:] -= np.radians(5.0)
-    assert pops_of(*turning(angles)) == ()
+    assert pops_of(*turning(angles), BOUND) == ()
 
 
 def test_of_two_frames_none_stands_out() -> None:
-    assert pops_of(*turning(np.array([0.0, 1.0]))) == ()
+    assert pops_of(*turning(np.array([0.0, 1.0])), BOUND) == ()

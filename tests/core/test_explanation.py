@@ -34,6 +34,12 @@ from tests.core.in_turn import in_turn
 
 each_method = in_turn("method", ["PRIORITY", "DLS"])
 
+ENOUGH: dict[str, dict[str, Any]] = {
+    "PRIORITY": {},
+    "DLS": {"max_iterations": 1000, "preferred_pose": False},
+}
+"""With what a method comes to rest out of reach."""
+
 
 def reach(joint: str, target: Any, **fields: Any) -> ReachPoint:
     """Bring the end of a bone of a chain to a place."""
@@ -95,7 +101,7 @@ def test_a_task_without_weight_is_neither_explained_nor_named(method: str):
 
 @each_method
 def test_a_stretched_arm_is_told_how_far_the_target_lies_beyond_it(method: str):
-    solution = solved(chain(3), reach("joint.2", [1, 3, 1], name="hand"), method=method)
+    solution = solved(chain(3), reach("joint.2", [1, 3, 1], name="hand"), method=method, **ENOUGH[method])
     answer = why(solution)
     assert answer.reason is Reason.OUT_OF_REACH and answer.limits == answer.outranked_by == ()
     assert answer.beyond == pytest.approx(np.sqrt(11.0) - 3.0, rel=1e-9)
@@ -145,7 +151,7 @@ def test_a_root_that_slides_has_no_longest_reach():
     skeleton = chain(2, free=free)
     answer = why(solved(skeleton, reach("joint.1", [5, 3, 0])))
     assert answer.reason is Reason.OUT_OF_REACH and answer.beyond == 0.0
-    assert answer.error == pytest.approx(1.0, abs=1e-6)
+    assert answer.error == pytest.approx(1.0, abs=1e-5)
 
 
 def test_where_nothing_may_move_that_is_said():

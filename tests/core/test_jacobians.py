@@ -29,15 +29,13 @@ from blender_ik_addon.core import (
     Task,
     forward_kinematics,
 )
-from blender_ik_addon.core import objective as objective_module
-from blender_ik_addon.core.bends import AngularBend, PointBend
 from blender_ik_addon.core.kinematics import orthogonalized
 from blender_ik_addon.core.mechanism import Mechanism
-from blender_ik_addon.core.objective import Objective
+from blender_ik_addon.core.methods import StackedProblem
 from blender_ik_addon.core.posed import PosedMechanism
 from blender_ik_addon.core.system import Level, System, assemble
 from blender_ik_addon.core.tasks.aims import ALONG_BONE
-from blender_ik_addon.core.tasks.base import ORIGIN, SummedBend
+from blender_ik_addon.core.tasks.base import ORIGIN
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tree
 from tests.core.in_turn import in_turn
 from tests.core.strategies import ORDER_NAMES, rotation_about
@@ -461,7 +459,7 @@ def test_tasks_with_a_frame_axis_are_the_tasks_of_each_frame(rng: np.random.Gene
 
 
 # ----------------------------------------------------------------------------------------------------------
-# Curvature as an operator
+# Curvature of all tasks at once
 
 
 def met_orientation(axes: tuple[bool, bool, bool] = (True, True, True)) -> Maker:
@@ -491,32 +489,7 @@ def bent_system(rng: np.random.Generator, kind_of_tree: str) -> tuple[System, Ar
 
 
 @each_tree
-def test_bends_times_changes_are_their_matrices_times_changes(
-    kind_of_tree: str, rng: np.random.Generator
-) -> None:
-    system, values = bent_system(rng, kind_of_tree)
-    frames = values + rng.normal(size=(4, system.size))  # anywhere, also where nothing is met
-    posed = system.place(frames)
-    multipliers = [rng.normal(size=residual.shape) for residual in system.residuals(posed)]
-    bends = system.bends(posed, multipliers)
-    assert {type(bend) for bend in bends} == {PointBend, AngularBend, SummedBend}
-    levers = system.mechanism.has_levers
-    assert levers == (kind_of_tree != "tree")
-    some = np.array([3, 1])
-    for bend in bends:
-        matrix, change = bend.matrix(), rng.normal(size=frames.shape)
-        scale = max(1.0, float(np.abs(matrix).max()))
-        assert_allclose(matrix, np.swapaxes(matrix, -1, -2), atol=1e-12 * scale)
-        product = np.einsum("fvw,fw->fv", matrix, change)
-        assert_allclose(bend.times(change), product, atol=1e-11 * scale)
-        assert_allclose(bend.select(some).matrix(), matrix[some], atol=1e-12 * scale)
-        assert_allclose(bend.select(some).times(change[some]), product[some], atol=1e-11 * scale)
-    total = np.sum([bend.matrix() for bend in bends], axis=0)
-    assert_allclose(system.constraint_curvature(posed, multipliers), total, atol=1e-11)
-
-
-@each_tree
-def test_bends_times_changes_are_how_the_pull_of_multipliers_changes(
+def test_curvature_of_constraints_is_how_the_pull_of_multipliers_changes(
     kind_of_tree: str, rng: np.random.Generator
 ) -> None:
     system, values = bent_system(rng, kind_of_tree)
@@ -525,106 +498,27 @@ def test_bends_times_changes_are_how_the_pull_of_multipliers_changes(
     directions = rng.normal(size=(5, system.size))
     ahead_and_back = system.linearize(system.place(nudged(values, directions)))
     expected = difference(gradients(ahead_and_back, multipliers))
-    got = np.zeros_like(directions)
-    for number, direction in enumerate(directions):
-        for bend in system.bends(posed, multipliers):
-            got[number] += bend.times(direction[None])[0]
+    matrix = system.constraint_curvature(posed, multipliers)[0]
+    assert_allclose(matrix, matrix.T, atol=1e-12 * max(1.0, float(np.abs(matrix).max())))
+    got = directions @ matrix
     assert_allclose(got, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))
 
 
 @each_tree
-def test_accelerations_are_how_residuals_bend_at_constant_rates(
-    kind_of_tree: str, rng: np.random.Generator
-) -> None:
-    """Of places, also carried and along chosen axes alone, on two levels, and one that does not tell."""
-    skeleton, pose, deepest = posed_tree(rng, kind_of_tree)
-    joints = deepest, skeleton.names[int(rng.integers(len(skeleton)))]
-    tasks = [CASES[kind][name](rng, skeleton, pose, joint)
-             for joint in joints for kind in (ReachPoint, ReachCarried) for name in CASES[kind]]  # fmt: skip
-    silent = CASES[KeepDistance]["from a place"](rng, skeleton, pose, deepest)
-    for number, task in enumerate([*tasks, silent]):
-        object.__setattr__(task, "priority", number % 2)
-    system, values = assembled(skeleton, pose, [*tasks, silent])
-    assert system.mechanism.has_levers == (kind_of_tree != "tree")
-    system.stiffness = rng.uniform(0.0, 0.9, system.size)
-    objective = Objective(system, merged=False, clamp_distance=None)
-    around = values + rng.normal(size=(3, system.size))
-    change = rng.normal(size=around.shape)  # of u
-
-    def forward_rate(values: Array) -> Array:
-        return np.einsum("fmv,fv->fm", objective.stacked_jacobian(system.place(values)), change)
-
-    step = 1e-5 * change / objective.weight
-    expected = (forward_rate(around + step) - forward_rate(around - step)) / 2e-5
-    got = objective.acceleration(system.place(around), change)
-    assert got is not None
-    told = ~(got == 0.0).all(axis=0)
-    assert np.count_nonzero(~told) == 1
-    scale = float(np.abs(expected).max())
-    assert_allclose(got[:, told], expected[:, told], atol=RELATIVE * scale)
-    nobody, _ = assembled(skeleton, pose, [silent])
-    assert nobody.acceleration(nobody.place(values), change) is None
-    system.mechanism.turning = None  # as with many channels
-    assert objective.acceleration(system.place(around), change) is None
-
-
-@pytest.mark.parametrize("dense", [(0.0, 0.0, 1.0), (1e9, 0.0, 1.0)], ids=["products", "matrices"])
-@each_tree
-def test_bend_of_an_objective_is_in_its_units(
-    kind_of_tree: str,
-    dense: tuple[float, float, float],
-    rng: np.random.Generator,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Lengths over the reach, channels by stiffness, levels by their heaviest task."""
-    monkeypatch.setattr(objective_module, "DENSE", dense)
+def test_curvature_of_a_stacked_problem_is_in_its_units(kind_of_tree: str, rng: np.random.Generator) -> None:
+    """Lengths over the reach, channels by stiffness, weights by the heaviest task."""
     system, values = bent_system(rng, kind_of_tree)
     system.stiffness = rng.uniform(0.0, 0.9, system.size)
-    objective = Objective(system, merged=False, clamp_distance=None)
-    posed = system.place(values)
-    multipliers = rng.normal(size=objective.stand(posed.values, posed).residual.shape)
+    stacked = StackedProblem(system)
+    at = stacked.evaluate(values[0])
+    forces = rng.normal(size=at.residual.shape)
     directions = rng.normal(size=(5, system.size))  # of u
-
-    def pulls(values: Array) -> Array:
-        jacobian = objective.stacked_jacobian(system.place(values))
-        return np.einsum("fmv,fm->fv", jacobian, np.broadcast_to(multipliers, jacobian.shape[:2]))
-
-    expected = difference(pulls(nudged(values, directions / objective.weight)))
-    bend = objective.bend(posed, multipliers)
-    got = np.concatenate([bend.times(direction[None]) for direction in directions])
+    around = [stacked.evaluate(each) for each in nudged(values, directions / stacked.weight)]
+    expected = difference(np.stack([forces @ stacked.jacobian(each) for each in around]))
+    got = directions @ stacked.curvature(at, forces)
     assert_allclose(got, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))
-    residuals = objective.stand(nudged(values, directions / objective.weight)).residual
-    rows = objective.stacked_jacobian(posed)[0] @ directions.T
-    assert_rows_agree(rows, difference(residuals).T)
-
-
-@each_tree
-def test_curvature_of_the_lagrangian_is_that_of_its_gradient(
-    kind_of_tree: str, rng: np.random.Generator
-) -> None:
-    """Also of channels without a preferred value, which have no part in the wish."""
-    system, values = bent_system(rng, kind_of_tree)
-    preferred = np.array(system.preferred)
-    preferred[:] = rng.normal(size=preferred.shape)
-    preferred[rng.permutation(system.size)[: system.size // 3]] = np.nan
-    system.preferred = preferred
-    objective = Objective(system, merged=False, clamp_distance=None)
-    posed = system.place(values)
-    multipliers = rng.normal(size=objective.stand(posed.values, posed).residual.shape)
-    directions = rng.normal(size=(5, system.size))
-
-    def slopes(values: Array) -> Array:
-        jacobian = objective.stacked_jacobian(system.place(values))
-        pulls = np.einsum("fmv,fm->fv", jacobian, np.broadcast_to(multipliers, jacobian.shape[:2]))
-        return objective.away(values) + pulls
-
-    expected = difference(slopes(nudged(values, directions / objective.weight)))
-    for wishing in (True, False):
-        bend = objective.lagrangian_bend(posed, multipliers, np.full(1, wishing))
-        got = np.concatenate([bend.times(direction[None]) for direction in directions])
-        assert_allclose(got, directions @ bend.matrix()[0], atol=1e-10)
-        unbent = np.where(np.isnan(preferred), objective_module.UNBENT if wishing else 1.0, 0.0) * directions
-        assert_allclose(got - unbent, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))
+    residuals = np.stack([each.residual for each in around])
+    assert_rows_agree(stacked.jacobian(at) @ directions.T, difference(residuals).T)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -650,31 +544,27 @@ def test_some_frames_of_a_system_are_those_of_the_whole(constants: str, rng: np.
         MatchOrientation(joint="joint.6", target=random_rotations(rng, 1)[0], priority=1),
         StayNear(channels=rng.normal(size=(frames, n, 6)), weight=0.2, over=("joint.5",)),
     ]
-    whole = Objective(assemble(Problem(skeleton, tuple(tasks)), poses), merged=False, clamp_distance=None)
-    assert (len(whole.system.mechanism.pre) > 1) == (constants != "the same")
-    values = whole.system.mechanism.values(poses)
-    posed = whole.system.place(values)
-    multipliers = rng.normal(size=whole.stand(posed.values, posed).residual.shape)
-    change = rng.normal(size=values.shape)
+    whole = assemble(Problem(skeleton, tuple(tasks)), poses)
+    assert (len(whole.mechanism.pre) > 1) == (constants != "the same")
+    values = whole.mechanism.values(poses)
+    posed = whole.place(values)
+    residual, jacobian = whole.stacked_residual(posed), whole.stacked_jacobian(posed)
+    forces = [rng.normal(size=level.shape) for level in whole.residuals(posed)]
+    curvature = whole.force_curvature(posed, forces)
     for index in (np.array([4, 1, 2]), np.array([5]), np.arange(frames)):
         some = whole.select(index)
-        alone = some.system.place(values[index])
-        for matrices in (alone.matrices, posed.select(some.system.mechanism, index).matrices):
+        alone = some.place(values[index])
+        for matrices in (alone.matrices, posed.select(some.mechanism, index).matrices):
             assert_allclose(matrices, posed.matrices[index], atol=1e-14)
-        residual = whole.stand(posed.values, posed).residual
-        assert_allclose(some.stand(alone.values, alone).residual, residual[index], atol=1e-13)
-        assert_allclose(some.stacked_jacobian(alone), whole.stacked_jacobian(posed)[index], atol=1e-13)
-        assert_allclose(some.system.errors(alone), whole.system.errors(posed)[index], atol=1e-13)
-        bend = whole.bend(posed, multipliers)
-        assert_allclose(
-            some.bend(alone, multipliers[index]).times(change[index]), bend.times(change)[index], atol=1e-11
-        )
-        assert_allclose(bend.select(index).times(change[index]), bend.times(change)[index], atol=1e-12)
+        assert_allclose(some.stacked_residual(alone), residual[index], atol=1e-13)
+        assert_allclose(some.stacked_jacobian(alone), jacobian[index], atol=1e-13)
+        assert_allclose(some.errors(alone), whole.errors(posed)[index], atol=1e-13)
+        own_forces = [level[index] for level in forces]
+        assert_allclose(some.force_curvature(alone, own_forces), curvature[index], atol=1e-9)
     again = whole.select(np.array([4, 1, 2])).select(np.array([2]))  # frame 2
-    residual = whole.stand(posed.values, posed).residual
-    assert_allclose(again.stand(values[[2]]).residual, residual[[2]], atol=1e-13)
+    assert_allclose(again.stacked_residual(again.place(values[[2]])), residual[[2]], atol=1e-13)
     own = [task.at_frame(2) for task in tasks]
-    for got, expected in zip(again.system.tasks, own, strict=True):
+    for got, expected in zip(again.tasks, own, strict=True):
         for name in ("target", "channels"):
             assert np.array_equal(getattr(got, name, 0), getattr(expected, name, 0))
 

@@ -26,12 +26,9 @@ from blender_ik_addon.core import (
     solve_each,
     solve_sequence,
 )
-from blender_ik_addon.core.elements import basic_elements
-from blender_ik_addon.core.iterating import RuleIteration
 from blender_ik_addon.core.mechanism import Mechanism
+from blender_ik_addon.core.methods import StepRuleLoop, basic_elements, damped_step, planar_elements
 from blender_ik_addon.core.options import USED_BY
-from blender_ik_addon.core.preparing import objective_of
-from blender_ik_addon.core.rules import planar_elements
 from blender_ik_addon.core.system import assemble
 from tests.core.builders import Array, chain, planar, random_pose, tip, torso, tree, upper_body
 from tests.core.in_turn import in_turn
@@ -338,31 +335,6 @@ def test_each_by_itself_and_a_tracker_give_the_same(method: str) -> None:
     assert_allclose(tracker.solve([targets[0]]).pose.channels, each.pose.frame(0).channels, atol=1e-12)
 
 
-@each_rule
-def test_several_frames_at_once_are_each_as_alone(method: str) -> None:
-    skeleton = upper_body(limit=0.8)
-    rng = np.random.default_rng(4)
-    goals = [random_pose(rng, skeleton, angle=0.5, only_free=True) for _ in range(3)]
-    posed = [forward_kinematics(skeleton, goal) for goal in goals]
-    target = np.stack([each.point("hand.L") for each in posed])
-    problem = Problem(skeleton, (ReachPoint(joint="hand.L", target=target),))
-    starts = Pose.rest(skeleton, (3,))
-    system = assemble(problem, starts)
-    options = SolverOptions(method=method)
-    objective = objective_of(system, options)
-
-    def walked(some: list[int]) -> Array:
-        own = objective.select(np.array(some))
-        walk = RuleIteration(own, system.mechanism.values(starts)[some], options, 1e-6)
-        for _ in range(6):
-            walk.iterate()
-        return walk.point.values
-
-    together = walked([0, 1, 2])
-    for frame in range(3):
-        assert_allclose(together[frame], walked([frame])[0], atol=1e-9)
-
-
 # ----------------------------------------------------------------------------------------------------------
 # Clamps, alternate Jacobian, elements
 
@@ -407,14 +379,62 @@ def test_after_a_jump_what_came_nearer_is_added_to_the_clamp_distance() -> None:
     problem = Problem(skeleton, (reach(3, [-2.0, 1.5, 0.0]),))
     start = pose_of(skeleton, [0.1, 0.2, 0.3]).as_batch()
     system = assemble(problem, start)
-    walk = RuleIteration(objective_of(system, options), system.mechanism.values(start), options, 1e-9)
+    loop = StepRuleLoop(system, system.mechanism.values(start)[0], options)
     for number in range(3):
-        before = system.errors(walk.point.posed)[0, 0]
-        walk.iterate()
-        nearer = before - system.errors(walk.point.posed)[0, 0]
+        before = system.errors(loop.at.posed)[0, 0]
+        loop.iterate()
+        nearer = before - system.errors(loop.at.posed)[0, 0]
         assert nearer > 0.0, number
-        assert walk.clamp_distances is not None
-        assert_allclose(walk.clamp_distances[0, 0] * skeleton.reach, 0.1 + nearer, atol=1e-12)
+        assert loop.clamp_distances is not None
+        assert_allclose(loop.clamp_distances[0] * skeleton.reach, 0.1 + nearer, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", sorted(USED_BY["damping"]))
+@pytest.mark.parametrize("constant", [False, True])
+def test_more_damping_makes_smaller_steps(method: str, constant: bool) -> None:
+    light, heavy = (
+        np.linalg.norm(first_step(method, [0.3, 2.6, 0.0], damping=damping, constant_damping=constant))
+        for damping in (0.1, 1.0)
+    )
+    assert 0.0 < heavy < 0.8 * light
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("target", [[0.3, 2.6, 0.0], [-0.9, 2.2, 0.0]])
+def test_a_step_of_dls_is_that_of_the_paper(constant: bool, target: list[float]) -> None:
+    """Jᵀ(JJᵀ + λ²I)⁻¹e with lengths by the reach [Buss2009 eq. 11]; λ constant, or times |e|."""
+    skeleton, start = planar(3), pose_of(planar(3), [0.1, 0.2, 0.3])
+    system = assemble(Problem(skeleton, (reach(3, target),)), start.as_batch())
+    posed = system.place(system.mechanism.values(start.as_batch()))
+    jacobian = system.stacked_jacobian(posed)[0] / skeleton.reach
+    error = -system.stacked_residual(posed)[0] / skeleton.reach
+    damping = 0.4 * (1.0 if constant else min(1.0, float(np.linalg.norm(error))))
+    inner = jacobian @ jacobian.T + damping**2 * np.eye(3)
+    expected = jacobian.T @ np.linalg.solve(inner, error)
+    step = first_step("DLS", target, damping=0.4, constant_damping=constant, max_angle=2.0)
+    assert_allclose(step, expected, atol=1e-6)
+
+
+def test_dls_of_one_update_a_step_follows_targets_as_the_loop_of_the_paper_does() -> None:
+    """A target in and out of reach, one iteration for each of its places [Buss2009 §8]."""
+    skeleton, angles = planar(3), np.array([0.1, 0.2, 0.3])
+    problem, damping = Problem(skeleton, (reach(3, [0.0, 3.0, 0.0]),)), 1.0
+    tracker = Tracker(
+        problem,
+        pose_of(skeleton, angles.tolist()),
+        SolverOptions(
+            method="DLS", damping=damping, constant_damping=True, preferred_pose=False, max_iterations=1
+        ),
+    )
+    for step in range(60):
+        target = np.array([np.sin(0.1 * step), 2.4 + 0.9 * np.sin(0.07 * step), 0.0])
+        posed = forward_kinematics(skeleton, pose_of(skeleton, angles.tolist()))
+        error = (target - posed.point(2, tip())) / skeleton.reach
+        places = posed.matrices[:, :3, 3]
+        jacobian = np.cross([0.0, 0.0, 1.0], posed.point(2, tip()) - places).T / skeleton.reach
+        angles = angles + damped_step(jacobian, error, damping)
+        ours = tracker.solve([target]).pose.channels[:, 5]
+        assert_allclose(ours, angles, atol=1e-6)
 
 
 @pytest.mark.parametrize("method", sorted(USED_BY["alternate_jacobian"]))
@@ -482,10 +502,12 @@ def test_settings_out_of_range_are_refused(field: str, value: Any) -> None:
 
 
 def test_the_alternate_jacobian_is_refused_where_there_is_no_use_for_it() -> None:
-    with pytest.raises(IKError, match=r"PRIORITY has no use for the alternate Jacobian; these have: SDLS"):
+    with pytest.raises(
+        IKError, match=r"PRIORITY has no use for the alternate Jacobian; these have: DLS, SDLS"
+    ):
         SolverOptions(alternate_jacobian=True)
     options = SolverOptions(method="TRANSPOSE", alternate_jacobian=True)
     assert options.uses("alternate_jacobian")
     assert not options.uses("damping")
-    with pytest.raises(IKError, match="DLS has no use"):
-        replace(options, method="DLS")
+    with pytest.raises(IKError, match="NONLINEAR has no use"):
+        replace(options, method="NONLINEAR")

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize, rosen, rosen_der
 
 from blender_ik_addon.core import IKError
-from blender_ik_addon.core.nonlinear import Minimum, minimize_bounded, penalized_error
+from blender_ik_addon.core.methods import Minimum, minimize_bounded, penalized_error
 from tests.core.builders import Array
 from tests.core.in_turn import in_turn
 

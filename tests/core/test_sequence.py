@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sequences: the frames in order, each from the answer to the one before."""
+"""Sequences: a motion as one problem, and frames that have nothing to do with each other."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -16,19 +16,15 @@ from blender_ik_addon.core import (
     Problem,
     ReachPoint,
     SequenceSolution,
+    Solution,
     SolverOptions,
     Status,
     Task,
-    course,
     forward_kinematics,
-    sequence,
     solve,
     solve_each,
     solve_sequence,
 )
-from blender_ik_addon.core.motion import Motion
-from blender_ik_addon.core.objective import Objective
-from blender_ik_addon.core.posed import PosedMechanism
 from blender_ik_addon.core.sequence import SequenceJob
 from blender_ik_addon.core.system import assemble
 from scripts.examples import trees
@@ -49,8 +45,8 @@ def circle(frames: int, radius: float = 0.6) -> Array:
     return np.array([1.5, 1.5, 0.5]) + radius * around
 
 
-def follow(targets: Array, **fields: Any) -> ReachPoint:
-    return ReachPoint(joint=END, point=tip(), target=targets, **fields)
+def follow(targets: Array, *, joint: str | int = END, **fields: Any) -> ReachPoint:
+    return ReachPoint(joint=joint, point=tip(), target=targets, **fields)
 
 
 def run(frames: int = 8, **options: Any) -> SequenceSolution:
@@ -72,49 +68,76 @@ def test_every_frame_is_solved_and_told() -> None:
     assert_allclose(np.linalg.norm(ends - circle(8), axis=1), solution.errors[:, 0], atol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
-def test_it_equals_solving_frame_by_frame_from_the_answer_before(method: str) -> None:
-    frames = 12
+def two_tasks(frames: int) -> tuple[Problem, Pose]:
+    """A chain whose fixed channels move, with targets that do."""
     skeleton = chain(JOINTS, free=[[False] * 3 + [True, True, False]] * JOINTS)
     some = random_pose(np.random.default_rng(5), skeleton, angle=0.3, offset=0.1).channels
     some = np.where(skeleton.free, 0.0, some)
-    poses = Pose.from_channels(some * np.linspace(1.0, 1.5, frames)[:, None, None])  # what is fixed moves
+    poses = Pose.from_channels(some * np.linspace(1.0, 1.5, frames)[:, None, None])
     turns = np.array([rotation_about(np.array([1.0, 0.0, 0.0]), 0.02 * frame) for frame in range(frames)])
-    options = SolverOptions(method=method)
     tasks = (
         follow(circle(4 * frames)[:frames], name="tip"),
         MatchOrientation(joint="joint.1", target=turns, axes=(True, False, False), weight=0.1),
     )
-    together = solve_sequence(Problem(skeleton, tasks), poses, options)
+    return Problem(skeleton, tasks), poses
+
+
+def assert_frame_is(together: SequenceSolution, frame: int, alone: Solution) -> None:
+    assert_allclose(together.pose.channels[frame], alone.pose.channels, atol=1e-4)
+    assert together.statuses[frame] is alone.status
+    assert together.messages[frame] == alone.message
+    assert_allclose(together.errors[frame], [error.error for error in alone.errors], atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
+def test_without_smoothness_it_equals_solving_each_frame_alone(method: str) -> None:
+    problem, poses = two_tasks(12)
+    options = SolverOptions(method=method, smoothness=0.0)
+    together = solve_sequence(problem, poses, options)
+    for frame in range(12):
+        tasks = tuple(task.at_frame(frame) for task in problem.tasks)
+        alone = solve(Problem(problem.skeleton, tasks), poses.frame(frame), options)
+        assert_frame_is(together, frame, alone)
+
+
+@pytest.mark.parametrize("method", ["SDLS", "BOUNDED"])
+def test_a_method_with_a_rule_of_its_own_goes_from_the_solution_of_the_frame_before(method: str) -> None:
+    problem, poses = two_tasks(6)
+    options = SolverOptions(method=method, max_angle=0.5)
+    together = solve_sequence(problem, poses, options)
     before = poses.frame(0)
-    for frame in range(frames):
-        start = poses.frame(frame).with_channels(
-            np.where(skeleton.free, before.channels, poses.channels[frame])
-        )
-        alone = solve(Problem(skeleton, tuple(task.at_frame(frame) for task in tasks)), start, options)
-        options = replace(options, restarts=0)  # in the middle of a motion another start would be a jump
-        assert_allclose(together.pose.channels[frame], alone.pose.channels, atol=1e-4)
-        assert together.statuses[frame] is alone.status
-        assert together.messages[frame] == alone.message
-        assert_allclose(together.errors[frame], [error.error for error in alone.errors], atol=1e-4)
+    for frame in range(6):
+        free = np.where(problem.skeleton.free, before.channels, poses.channels[frame])
+        tasks = tuple(task.at_frame(frame) for task in problem.tasks)
+        start = poses.frame(frame).with_channels(free)
+        alone = solve(Problem(problem.skeleton, tasks), start, options)
+        assert_frame_is(together, frame, alone)
         before = alone.pose
 
 
-def test_free_channels_of_later_frames_do_not_matter(rng: np.random.Generator) -> None:
-    frames = 5
+def test_free_channels_that_have_a_preferred_value_do_not_matter(rng: np.random.Generator) -> None:
+    frames = 49
     skeleton = chain(JOINTS)
     problem = Problem(skeleton, (follow(circle(frames)),))
     channels = np.zeros((frames, JOINTS, 6))
     channels[1:, :, 3:] = rng.uniform(-1.0, 1.0, (frames - 1, JOINTS, 3))
     from_rest = solve_sequence(problem, Pose.rest(skeleton, (frames,)))
     from_any = solve_sequence(problem, Pose.from_channels(channels))
-    assert_array_equal(from_any.pose.channels, from_rest.pose.channels)
-    channels[0, :, 3:] = 0.3
-    other = solve_sequence(problem, Pose.from_channels(channels), preferred_pose=False)
-    expected = solve(
-        Problem(skeleton, (follow(circle(frames)[0]),)), Pose.from_channels(channels[0]), preferred_pose=False
-    )
-    assert_array_equal(other.pose.channels[0], expected.pose.channels)
+    assert from_rest.reached
+    assert_allclose(from_any.pose.channels, from_rest.pose.channels, atol=1e-6)
+
+
+def test_without_preferred_pose_channels_stay_near_those_of_each_frame() -> None:
+    frames = 24
+    skeleton = chain(JOINTS)
+    channels = np.zeros((frames, JOINTS, 6))
+    channels[:, :, 3:] = 0.3 + 0.1 * np.sin(np.arange(frames))[:, None, None]
+    there = Pose.from_channels(channels)
+    targets = forward_kinematics(skeleton, there).point(END, tip())
+    problem = Problem(skeleton, (follow(targets),))
+    kept = solve_sequence(problem, there, preferred_pose=False)
+    assert kept.reached
+    assert_allclose(kept.pose.channels, channels, atol=1e-6)
 
 
 def test_fixed_channels_and_scale_are_those_of_each_frame() -> None:
@@ -155,16 +178,23 @@ def test_a_target_without_frames_is_the_same_in_all_of_them() -> None:
         assert_allclose(solution.pose.channels[1:], solution.pose.channels[:-1], atol=1e-6)
 
 
-def test_out_of_reach_is_a_result_like_any_other() -> None:
-    frames = 6
+@pytest.mark.parametrize(("smoothness", "atol"), [(0.0, 1e-4), (0.2, 0.1)])
+def test_out_of_reach_is_a_result_like_any_other(smoothness: float, atol: float) -> None:
+    frames = 37
     skeleton = chain(JOINTS)
     targets = circle(frames)
-    targets[2] = 50.0
-    solution = solve_sequence(Problem(skeleton, (follow(targets),)), Pose.rest(skeleton, (frames,)))
+    targets[12:18] = [3.0, 3.0, 1.0]
+    out = np.isin(np.arange(frames), np.arange(12, 18))
+    problem = Problem(skeleton, (follow(targets),))
+    solution = solve_sequence(problem, Pose.rest(skeleton, (frames,)), smoothness=smoothness)
     assert not solution.reached
-    assert solution.errors[2, 0] == pytest.approx(np.linalg.norm(targets[2]) - JOINTS, abs=1e-4)
-    assert [status is Status.REACHED for status in solution.statuses] == [True, True, False, True, True, True]
-    assert "missed" in solution.messages[2]
+    least = np.linalg.norm(targets[12]) - JOINTS
+    assert_allclose(solution.errors[13:17, 0], least, atol=atol)
+    reached = np.array([status is Status.REACHED for status in solution.statuses])
+    assert not reached[out].any()
+    near = slice(12, 18) if smoothness == 0.0 else slice(9, 21)  # the chain comes and goes smoothly
+    assert np.delete(reached, np.r_[near]).all()
+    assert "missed" in solution.messages[12]
 
 
 def test_smooth_targets_give_smooth_motion_and_a_cycle_closes() -> None:
@@ -175,6 +205,51 @@ def test_smooth_targets_give_smooth_motion_and_a_cycle_closes() -> None:
     assert np.abs(channels[-1] - channels[0]).max() < CLOSED
     steps = np.abs(np.diff(channels, axis=0)).max((1, 2))
     assert steps.max() < 3.0 * np.median(steps)
+
+
+@pytest.mark.parametrize(("frames", "smoothness"), [(25, 0.2), (25, 1.0), (9, 0.2)])
+def test_a_loop_has_no_seam(frames: int, smoothness: float) -> None:
+    """A period shorter than the smoothness closes as well: the loop may begin in any of its frames."""
+    skeleton, begin = chain(JOINTS, lower=-1.5, upper=1.5), frames // 3
+    poses = Pose.rest(skeleton, (frames,))
+    targets = circle(frames)
+    moved = np.roll(targets[:-1], -begin, axis=0)
+    loops = [
+        solve_sequence(Problem(skeleton, (follow(path),)), poses, smoothness=smoothness).pose.channels[:-1]
+        for path in (targets, np.concatenate([moved, moved[:1]]))
+    ]
+    assert_allclose(np.roll(loops[1], begin, axis=0), loops[0], atol=np.radians(0.1))
+
+
+def test_cyclic_says_that_a_motion_is_a_loop_or_is_none() -> None:
+    frames = 25
+    skeleton = chain(JOINTS)
+    poses = Pose.rest(skeleton, (frames,))
+    targets = circle(frames)
+    noisy = np.concatenate([targets[:-1], targets[:1] + 0.003])
+    closed, given, found = (
+        solve_sequence(Problem(skeleton, (follow(path),)), poses, cyclic=cyclic)
+        for path, cyclic in ((targets, None), (noisy, True), (noisy, None))
+    )
+    assert_allclose(given.pose.channels, closed.pose.channels, atol=1e-6)
+    assert given.errors[:-1].max() < 1e-4
+    assert given.errors[-1, 0] == pytest.approx(0.003 * np.sqrt(3.0), abs=1e-4)  # of its own target
+    assert found.reached
+    assert np.abs(found.pose.channels[0] - found.pose.channels[-1]).max() > CLOSED
+    opened = solve_sequence(Problem(skeleton, (follow(targets),)), poses, cyclic=False)
+    assert opened.reached
+    # Its ends know of one side alone.
+    away = np.abs(opened.pose.channels - closed.pose.channels).max(axis=(1, 2))
+    assert away[[0, -1]].min() > 3.0 * away[frames // 2]
+
+
+def test_a_loop_of_one_frame_or_without_smoothness_is_its_frames() -> None:
+    skeleton = chain(JOINTS)
+    for frames, smoothness in ((1, 0.2), (2, 0.2), (9, 0.0)):
+        problem, poses = Problem(skeleton, (follow(circle(frames)),)), Pose.rest(skeleton, (frames,))
+        solution = solve_sequence(problem, poses, smoothness=smoothness, cyclic=True)
+        assert solution.reached
+        assert_allclose(solution.pose.channels[-1], solution.pose.channels[0], atol=1e-6)
 
 
 def stretching(*below: Task, frames: slice = slice(None)) -> tuple[SequenceSolution, Array]:
@@ -200,9 +275,15 @@ def test_no_limb_snaps_where_a_target_goes_out_of_reach() -> None:
     assert (missed < least + 0.03).all()
     moved = missed > least + 1e-4
     assert 1 <= moved.sum() <= 6
+    # What comes nearer in a frame alone is kept back by the others.
+    assert any("gives way to smoothness" in message for message in solution.messages)
     for message, error, more in zip(solution.messages, missed, moved, strict=True):
-        assert ("smooth" in message) == more
+        assert more or "smooth" not in message
         assert f"{error * 1e3:.3g} mm" in message or error < 1e-4
+
+
+GIVES = 0.02
+"""[m] By how much more a level misses that cannot be met, of a chain of 4 m, where the motion would jump."""
 
 
 def largest_step(path: Array, *others: Task) -> float:
@@ -212,8 +293,40 @@ def largest_step(path: Array, *others: Task) -> float:
     problem = Problem(skeleton, (follow(places), *others))
     solution = solve_sequence(problem, Pose.rest(skeleton, (frames,)))
     if others:
-        assert_allclose(solution.errors[:, 0], np.maximum(np.hypot(path, 0.3) - JOINTS, 0.0), atol=2e-5)
+        assert_allclose(solution.errors[:, 0], np.maximum(np.hypot(path, 0.3) - JOINTS, 0.0), atol=GIVES)
     return float(np.abs(np.diff(solution.pose.channels, axis=0)).max())
+
+
+def led_out_of_reach() -> tuple[Problem, Pose]:
+    """An arm that follows a target straight out of reach and back."""
+    away = np.interp(np.linspace(0.0, 14.0, 29), np.arange(15), [*OUT, *OUT[-2::-1], 1.0, 1.0])
+    problem, poses = arm(np.zeros(len(away)), 1.0, limit=2.0)
+    target = away[:, None] * np.array([0.0, 1.0, 0.0])
+    return Problem(problem.skeleton, (follow(target, joint=1),)), poses
+
+
+OUT = (1.0, 1.2, 1.5, 1.8, 1.95, 2.2, 2.3)
+"""Distances of a target of an arm that is 2 m long [m]."""
+
+
+@pytest.mark.parametrize("below", [0, 1])
+def test_it_is_told_how_much_smoothness_adds_to_misses(below: int) -> None:
+    """By comparison with frames alone, whether these meet their targets or only come nearer."""
+    problem, poses = arm(np.linspace(-0.6, 0.9, 30), 2.2, limit=1.0) if below else led_out_of_reach()
+    others = [follow(np.array([0.5, 1.0, 0.0]), joint=0, priority=1)] * below
+    problem = Problem(problem.skeleton, (*problem.tasks, *others))
+    solution = solve_sequence(problem, poses, cyclic=False)
+    alone = solve_each(problem, solution.pose)
+    missed = solution.errors > 1e-4
+    assert missed.any()
+    added = np.where(missed, np.maximum(solution.errors - alone.errors, 0.0), 0.0)
+    assert solution.smoothing.shape == solution.errors.shape and added.max() > 1e-3
+    assert_allclose(solution.smoothing, added, atol=2e-3)
+    assert solution.angular == (False,) * (1 + below)
+    for smoothness in (0.0, 0.2):
+        easy = run(12, smoothness=smoothness)
+        assert easy.reached and not easy.smoothing.any()
+    assert not solve_sequence(problem, poses, smoothness=0.0).smoothing.any()
 
 
 def test_a_snap_that_is_no_jump_is_smoothed_too() -> None:
@@ -226,22 +339,61 @@ def test_what_is_missed_below_gives_way_where_a_level_comes_back_into_reach(side
     assert largest_step(np.linspace(4.6, 3.0, 31)[5:21], middle) < 0.16
 
 
-def test_no_level_gives_way_that_has_others_below_it() -> None:
+def test_a_level_that_has_others_below_it_gives_way_by_little() -> None:
     elsewhere = ReachPoint(joint="joint.1", point=tip(), target=np.array([0.0, 1.5, 0.5]), priority=2)
     solution, least = stretching(elsewhere, frames=slice(8, 21))
-    assert_allclose(solution.errors[:, 1], least, atol=2e-5)
+    assert_allclose(solution.errors[:, 1], least, atol=GIVES)
+    met = least == 0.0
+    assert solution.errors[met, 1].max() < 1e-4
 
 
-def test_where_targets_leap_the_pose_leaps_and_stands_still_before_and_after() -> None:
-    frames, leap = 40, 20
-    targets = np.tile([1.5, 1.5, 0.5], (frames, 1))
-    targets[leap:] = [1.0, 2.0, -0.5]
+def test_slower_frames_are_smoothed_less() -> None:
+    """Smoothness is a time: five times as slow, a leap is spread over fewer frames."""
+    targets = np.tile([1.5, 1.5, 0.5], (40, 1))
+    targets[20:] = [1.0, 2.0, -0.5]
     skeleton = chain(JOINTS)
-    solution = solve_sequence(Problem(skeleton, (follow(targets),)), Pose.rest(skeleton, (frames,)))
-    steps = np.abs(np.diff(solution.pose.channels, axis=0)).max((1, 2))
-    assert solution.reached and not solution.branches
-    assert steps[leap - 1] > 0.1
-    assert np.delete(steps, leap - 1).max() < 1e-5
+    problem, poses = Problem(skeleton, (follow(targets),)), Pose.rest(skeleton, (40,))
+    steps = [
+        np.abs(np.diff(solve_sequence(problem, poses, times=np.arange(40) / rate).pose.channels, axis=0))
+        for rate in (24.0, 4.8)
+    ]
+    fast, slow = (each.max(axis=(1, 2)) for each in steps)
+    assert slow[:15].max() < 0.2 * fast[:15].max()
+
+
+def leaping(smoothness: float, **options: Any) -> tuple[SequenceSolution, Array]:
+    """A target that leaps at frame 20 of 40; largest change of a channel from frame to frame [rad]."""
+    targets = np.tile([1.5, 1.5, 0.5], (40, 1))
+    targets[20:] = [1.0, 2.0, -0.5]
+    skeleton = chain(JOINTS)
+    problem = Problem(skeleton, (follow(targets),))
+    solution = solve_sequence(problem, Pose.rest(skeleton, (40,)), smoothness=smoothness, **options)
+    return solution, np.abs(np.diff(solution.pose.channels, axis=0)).max((1, 2))
+
+
+def test_where_targets_leap_the_pose_leaps_and_without_smoothness_stands_still_before_and_after() -> None:
+    solution, steps = leaping(0.0)
+    assert solution.reached and solution.branches == (20,)
+    assert steps[19] > 0.1
+    assert np.delete(steps, 19).max() < 1e-5
+
+
+def test_pops_are_reported_from_an_angle_on() -> None:
+    """It says what is reported, and changes nothing of the motion."""
+    usual = leaping(0.0)[0]
+    largest = max(pop.turn for pop in usual.pops)
+    for angle, told in ((0.5 * largest, (20,)), (1.5 * largest, ())):
+        solution = leaping(0.0, pop_angle=angle)[0]
+        assert solution.branches == told
+        assert_array_equal(solution.pose.channels, usual.pose.channels)
+
+
+def test_smoothness_spreads_a_leap_over_the_frames_beside_it() -> None:
+    alone = leaping(0.0)[1]
+    solution, steps = leaping(0.2)
+    assert solution.reached  # the chain can prepare for the leap
+    assert 0.1 < steps.max() < 0.5 * alone.max()
+    assert steps.argmax() == 19 and steps[:5].max() < 0.01 and steps[-5:].max() < 0.01
 
 
 def test_a_cycle_closes_ten_times_round() -> None:
@@ -251,27 +403,52 @@ def test_a_cycle_closes_ten_times_round() -> None:
     solution = solve_sequence(Problem(skeleton, (follow(targets),)), Pose.rest(skeleton, (turns * frames,)))
     assert solution.reached
     cycles = solution.pose.channels.reshape(turns, frames, JOINTS, 6)
-    assert np.abs(cycles - cycles[0]).max() < CLOSED
+    # The ends know of one side alone.
+    assert np.abs(cycles[3:-3] - cycles[5]).max() < CLOSED
+    assert np.abs(cycles - cycles[5]).max() < np.radians(2.0)
 
 
 # ----------------------------------------------------------------------------------------------------------
 # Progress
 
 
-def test_progress_grows_to_one() -> None:
+@pytest.mark.parametrize("smoothness", [0.0, 0.2])
+def test_progress_grows_to_one(smoothness: float) -> None:
     told: list[float] = []
-    run(600, progress=told.append)
+    run(600, progress=told.append, smoothness=smoothness)
     assert told[-1] == 1.0 and all(before <= after for before, after in pairwise(told))
-    assert len(told) >= 3 * 3  # chunks and passes
+    assert len(told) >= 2
 
 
-def test_progress_can_stop_it_and_what_is_solved_is_kept() -> None:
+def test_a_motion_that_is_solved_at_once_reports_progress_and_can_be_stopped_meanwhile() -> None:
+    """Escape and the progress bar do not wait for a hundred frames."""
+    told: list[float] = []
+    whole = run(60, progress=told.append)
+    assert whole.reached
+    assert all(before <= after for before, after in pairwise(told)) and len(set(told)) > 10
+    calls = iter(range(len(told)))
+    stopped = run(60, progress=lambda part: next(calls) == len(told) // 2)
+    assert stopped.cancelled and next(calls) == len(told) // 2 + 1
+    assert_is_the_beginning(stopped, whole, 0)
+
+
+def test_progress_can_stop_frames_that_are_solved_alone_and_what_is_solved_is_kept() -> None:
     frames = 600
-    whole = run(frames)
-    solution = run(frames, progress=lambda part: part > 0.5)
+    whole = run(frames, smoothness=0.0)
+    solution = run(frames, progress=lambda part: part > 0.5, smoothness=0.0)
     count = len(solution.statuses)
     assert solution.cancelled and not solution.reached
     assert 1 < count < frames
+    assert_is_the_beginning(solution, whole, count)
+
+
+def test_progress_can_stop_a_motion_which_leaves_nothing() -> None:
+    solution = run(600, progress=lambda part: True)
+    assert solution.cancelled and not solution.reached
+    assert_is_the_beginning(solution, run(600), 0)
+
+
+def assert_is_the_beginning(solution: SequenceSolution, whole: SequenceSolution, count: int) -> None:
     assert solution.pose.frames == (count,)
     assert len(solution.messages) == count
     assert solution.iterations.shape == (count,) and solution.errors.shape == (count, 1)
@@ -318,6 +495,8 @@ def test_what_is_wrong_is_said_before_the_first_frame() -> None:
     problem = Problem(skeleton, (follow(circle(4)),))
     with pytest.raises(IKError, match=r"3, 6.*4, 6"):
         solve_sequence(problem, Pose.rest(chain(3), (4,)), progress=told.append)
+    with pytest.raises(IKError, match="cyclic must be True, False or None, got 'yes'"):
+        SequenceJob(problem, Pose.rest(skeleton, (4,)), SolverOptions(), cyclic="yes")  # type: ignore[arg-type]
     with pytest.raises(IKError, match=r"4 frames.*5"):
         SequenceJob(problem, Pose.rest(skeleton, (5,)), SolverOptions())
     assert not told
@@ -336,11 +515,11 @@ def test_constants_are_folded_again_only_where_they_change() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------
-# The same answer however it is divided
+# The same solution from either end
 
 
-SMOOTH = 1e-4
-"""[rad] How far answers may be apart that were found in another order."""
+SMOOTH = 1e-3
+"""[rad] How far solutions may be apart that were found from the other end."""
 
 
 def reaching(frames: int) -> tuple[Problem, Pose]:
@@ -374,38 +553,6 @@ def test_forward_and_backward_are_the_same() -> None:
     there, back = solve_sequence(problem, poses), solve_sequence(backward(problem), poses)
     assert there.reached and back.reached and there.branches == back.branches == ()
     assert_allclose(back.pose.channels[::-1], there.pose.channels, atol=SMOOTH)
-
-
-@pytest.mark.parametrize("chunk", [16, 64])
-def test_the_size_of_chunks_does_not_show(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, poses = reaching(100)
-    whole = solve_sequence(problem, poses)
-    monkeypatch.setattr(sequence, "CHUNK", chunk)
-    in_chunks = solve_sequence(problem, poses)
-    assert in_chunks.reached and in_chunks.branches == ()
-    assert_allclose(in_chunks.pose.channels, whole.pose.channels, atol=SMOOTH)
-
-
-def test_the_memory_for_blocks_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, poses = reaching(40)
-    whole = solve_sequence(problem, poses)
-    monkeypatch.setattr(course, "BLOCK_BYTES", 1.0)  # one frame at a time
-    assert_allclose(solve_sequence(problem, poses).pose.channels, whole.pose.channels, atol=SMOOTH)
-
-
-def test_frames_of_a_smooth_motion_are_solved_many_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seen where Jacobians are made, for all frames that are at work."""
-    at_once: list[int] = []
-    original = Objective.stacked_jacobian
-
-    def counting(self: Objective, posed: PosedMechanism) -> Array:
-        at_once.append(len(posed.values))
-        return original(self, posed)
-
-    monkeypatch.setattr(Objective, "stacked_jacobian", counting)
-    problem, poses = reaching(200)
-    assert solve_sequence(problem, poses).reached
-    assert max(at_once) >= 100
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -450,8 +597,7 @@ def test_each_by_itself_knows_no_order(rng: np.random.Generator) -> None:
     assert stopped.cancelled == (told[0] < 1.0)
 
 
-def test_a_long_motion_without_preferred_pose_stays_on_its_branch() -> None:
-    """With coarse frames too far apart what the tasks leave free went elsewhere, and the motion jumped."""
+def test_a_long_motion_without_preferred_pose_has_no_jump() -> None:
     figure, frames = trees.human_tree(), 1000
     rng = np.random.default_rng(1)
     trees.track_targets(figure, 250, rng)
@@ -467,8 +613,7 @@ def test_a_long_motion_without_preferred_pose_stays_on_its_branch() -> None:
     assert np.abs(np.diff(found.pose.channels, axis=0)).max() < 0.1
 
 
-def test_in_a_fast_motion_coarse_frames_are_nearer_to_each_other() -> None:
-    """At three times the speed, with as many frames between them, the motion jumped eight times."""
+def test_a_fast_motion_has_no_jump() -> None:
     figure = trees.human_tree()
     targets = trees.track_targets(figure, 900, np.random.default_rng(27))[::3]
     skeleton = figure.skeleton()
@@ -482,18 +627,8 @@ def test_in_a_fast_motion_coarse_frames_are_nearer_to_each_other() -> None:
     assert np.abs(np.diff(found.pose.channels, axis=0)).max() < 0.3
 
 
-def test_steps_of_a_motion_are_those_of_its_values_of_now() -> None:
-    skeleton = chain(2)
-    pose = Pose.rest(skeleton, (4,))
-    system = assemble(Problem(skeleton, (ReachPoint(joint=1, target=np.zeros(3)),)), pose)
-    motion = Motion(system.mechanism, pose)
-    assert_array_equal(motion.steps(), np.zeros(3))
-    motion[2] = np.full(system.size, 0.5)
-    assert_array_equal(motion.steps(), [0.0, 0.5, 0.5])
-
-
 def test_without_preferred_pose_what_is_held_fixed_may_differ_by_frame() -> None:
-    """A coarse frame goes on from where the one before it was placed only where it would be placed alike."""
+    """The target stands still, but the root does not: the last frame is not the first."""
     frames = 70
     skeleton = chain(4, free=[[False] * 6, *[[False] * 3 + [True] * 3] * 3])
     channels = np.zeros((frames, 4, 6))
@@ -528,24 +663,37 @@ def arm(angles: Array, reach: float, *, limit: float, stiffness: float = 0.0) ->
 def test_where_a_branch_ends_at_a_limit_the_motion_goes_over_to_another(
     reach: float, begin: float, frames: int
 ) -> None:
-    """From the frame before no descent leads past the straight arm, and it stayed on its limit."""
+    """No descent leads past the straight arm: from the frame before it would stay on its limit."""
     angles = np.linspace(begin, 0.9, frames)
     problem, poses = arm(angles, reach, limit=1.0)
-    solution = solve_sequence(problem, poses)
-    assert solution.reached and solution.errors.max() < 1e-4
+    alone = solve_sequence(problem, poses, smoothness=0.0)
+    assert alone.reached and alone.errors.max() < 1e-4
     # Where both cost the same: the arm points straight up.
-    (change,) = solution.branches
+    (change,) = alone.branches
     assert change == int((angles > 0.0).argmax())
-    elbow = solution.pose.channels[:, 1, 5]
+    elbow = alone.pose.channels[:, 1, 5]
     assert_array_equal(np.sign(elbow), np.where(np.arange(frames) < change, -1.0, 1.0))
+    # With smoothness it takes some frames, or the arm stays on its branch: it misses a few of them.
+    smooth = solve_sequence(problem, poses)
+    assert largest_turn(smooth) < 0.6 * largest_turn(alone)
+    missed = np.flatnonzero(smooth.errors[:, 0] > 1e-4)
+    assert 1 <= len(missed) <= 4
+    assert all(np.abs(missed - frame).min() <= 3 for frame in smooth.branches)
+    told = ("gives way to smoothness", "at its limits: joint.0")
+    assert all(any(why in smooth.messages[frame] for why in told) for frame in missed)
 
 
-def test_where_targets_leap_the_motion_begins_anew() -> None:
+def largest_turn(solution: SequenceSolution) -> float:
+    """Largest change of a channel from frame to frame [rad]."""
+    return float(np.abs(np.diff(solution.pose.channels, axis=0)).max())
+
+
+def test_where_targets_leap_frames_that_are_solved_alone_begin_anew() -> None:
     """On the branch of the frames before the first joint would be turned three times as far."""
     angles = np.r_[np.linspace(-0.4, -0.38, 8), np.linspace(0.38, 0.4, 8)]
     problem, poses = arm(angles, 1.4, limit=1.3, stiffness=0.9)
-    solution = solve_sequence(problem, poses)
-    assert solution.reached and solution.branches == ()
+    solution = solve_sequence(problem, poses, smoothness=0.0)
+    assert solution.reached and solution.branches == (8,)
     assert_allclose(
         np.abs(solution.pose.channels[:, 0, 5]), np.abs(np.abs(angles) - np.arccos(0.7)), atol=1e-3
     )

@@ -121,7 +121,8 @@ def passing(frames: int = 24) -> tuple[ReachPoint, ReachPoint]:
 def test_a_motion_keeps_to_a_goal_until_it_is_lost() -> None:
     standing, leaving = passing()
     choice = OneOf(alternatives=(standing, leaving))
-    solution = solve_sequence(Problem(CHAIN, (choice,)), Pose.from_channels(np.zeros((24, 3, 6))))
+    poses = Pose.from_channels(np.zeros((24, 3, 6)))
+    solution = solve_sequence(Problem(CHAIN, (choice,)), poses, smoothness=0.0)
     assert solution.reached
     places = end(solution.pose)
     at_leaving = np.linalg.norm(places - leaving.target, axis=1) < 1e-3
@@ -163,18 +164,35 @@ def test_what_comes_near_takes_no_goal_away_within_the_margin(margin: float, exp
     assert again.errors[0].taken == afresh.errors[0].taken == "standing"
 
 
-@pytest.mark.parametrize(("margin", "preferred"), [(0.0, True), (0.1, True), (0.3, True), (0.1, False)])
-def test_a_motion_changes_over_at_the_frame_at_which_a_tracker_does(margin: float, preferred: bool) -> None:
-    """From coarse to fine it was a frame far ahead that chose, and those before it followed."""
-    frames = 40
+def crossing(frames: int) -> tuple[ReachPoint, ReachPoint]:
+    """Two targets that cross; the second goes out of reach."""
     way, zero = np.linspace(-1.0, 1.0, frames), np.zeros(frames)
     first, second = (
         replace(place(0.0, 0.0, name), target=np.stack([x, y, zero], axis=1))
         for name, x, y in (("one", way, 2.2 + zero), ("other", -way, 2.2 + 1.2 * np.maximum(way, 0.0)))
     )
+    return first, second
+
+
+def test_smoothness_spreads_a_change_of_goals_over_the_frames_beside_it() -> None:
+    problem = Problem(CHAIN, (OneOf(alternatives=crossing(40), margin=0.1),))
+    poses = Pose.from_channels(np.stack([BENT.channels] * 40))
+    alone, smooth = (solve_sequence(problem, poses, smoothness=seconds) for seconds in (0.0, 0.2))
+    turns = [np.abs(np.diff(found.pose.channels, axis=0)).max(axis=(1, 2)) for found in (alone, smooth)]
+    change = int(turns[0].argmax())
+    assert alone.reached and turns[1].max() < 0.6 * turns[0].max()
+    beside = np.abs(np.arange(40) - (change + 0.5)) < 3.0
+    assert smooth.errors[~beside].max() < 1e-4  # nowhere else does the hand leave its goal
+    assert not smooth.reached
+
+
+@pytest.mark.parametrize(("margin", "preferred"), [(0.0, True), (0.1, True), (0.3, True), (0.1, False)])
+def test_a_motion_changes_over_at_the_frame_at_which_a_tracker_does(margin: float, preferred: bool) -> None:
+    """From coarse to fine it was a frame far ahead that chose, and those before it followed."""
+    first, second = crossing(40)
     choice = OneOf(alternatives=(first, second), margin=margin)
-    poses = Pose.from_channels(np.stack([BENT.channels] * frames))
-    motion = solve_sequence(Problem(CHAIN, (choice,)), poses, preferred_pose=preferred)
+    poses = Pose.from_channels(np.stack([BENT.channels] * 40))
+    motion = solve_sequence(Problem(CHAIN, (choice,)), poses, preferred_pose=preferred, smoothness=0.0)
     assert motion.reached
     tracker = Tracker(Problem(CHAIN, (choice.at_frame(0),)), BENT, preferred_pose=preferred)
     for frame, place_now in enumerate(end(motion.pose)):

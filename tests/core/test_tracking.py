@@ -103,18 +103,6 @@ def places(monkeypatch: pytest.MonkeyPatch) -> list[FloatArray]:
     return placed
 
 
-def test_what_is_placed_already_is_not_placed_again(places: list[FloatArray]) -> None:
-    problem = figure(near=False)
-    tracker = Tracker(problem, Pose.rest(problem.skeleton), preferred_pose=False)
-    targets = way(problem, 2)[1][:2]
-    tracker.solve(targets)
-    places.clear()
-    before = tracker.pose
-    assert tracker.solve(targets).iterations == 0
-    assert not places
-    assert_array_equal(tracker.pose.channels, before.channels)
-
-
 @pytest.mark.parametrize("wish", [True, False])
 @pytest.mark.parametrize("near", [True, False])
 def test_after_a_restart_it_gives_what_solve_gives_from_the_first_pose(wish: bool, near: bool) -> None:
@@ -136,23 +124,6 @@ def test_after_a_restart_it_gives_what_solve_gives_from_the_first_pose(wish: boo
             found = tracker.solve(targets)
             assert found.message == alone.message
             assert_array_equal(found.pose.channels, alone.pose.channels)
-
-
-def test_a_restart_places_nothing_twice(places: list[FloatArray]) -> None:
-    problem = figure(near=False)
-    tracker = Tracker(problem, Pose.rest(problem.skeleton), preferred_pose=False)
-    targets = [targets[:2] for targets in way(problem, 3)]
-    needed: list[int] = []
-    for some in (targets[2], targets[1], targets[2]):
-        tracker.restart()
-        places.clear()
-        tracker.solve(some)
-        needed.append(len(places))
-    assert needed[0] == needed[2]
-    tracker.restart()
-    places.clear()
-    assert tracker.solve(targets[0]).iterations == 0  # where they stand at rest
-    assert not places
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import bpy
+import numpy as np
 import pytest
 
 from blender_ik_addon import cli
@@ -60,19 +61,21 @@ def test_a_bake_is_reported_and_saved(shot: Path, tmp_path: Path, capsys: pytest
     output, report = tmp_path / "out.blend", tmp_path / "report.json"
     before = shot.read_bytes()
     arguments = ["bake", str(shot), "--start", "3", "--end", "8", "--method", "DLS", "--tolerance", "0.2"]
+    arguments += ["--pop-angle", "7"]
     assert cli.run([*arguments, "--output", str(output), "--report", str(report)]) == 0
     told = json.loads(report.read_text())
     assert told["frames"] == list(range(3, 9)) and told["reached"] and told["method"] == "DLS"
     assert told["tolerance_position"] == pytest.approx(2e-4)
     assert len(told["position_errors"]) == 6 and told["rotation_errors"][0] == [None]
     assert told["effectors"][0]["position_error"] == max(row[0] for row in told["position_errors"]) < 2e-4
+    assert told["smoothing"] == []
     assert "Baked 6 frames" in capsys.readouterr().out
     assert shot.read_bytes() == before
     bpy.ops.wm.open_mainfile(filepath=str(output))
     rig: Any = bpy.data.objects["humanoid"]
     assert rig.animation_data.action.name == told["action"]
     assert tuple(rig.animation_data.action.frame_range) == (3.0, 8.0)
-    assert rig.poise.method == 'DLS'
+    assert rig.poise.method == 'DLS' and rig.poise.pop_angle == pytest.approx(np.radians(7.0))
 
 
 def test_a_pose_is_solved_in_the_frame_of_the_file(shot: Path, tmp_path: Path):

@@ -71,7 +71,8 @@ def test_the_settings_of_a_method_reach_the_solver(method: str):
     figure = figure_at_table()
     figure.poise.method = method
     wanted = {
-        "damping": 0.25, "max_angle": 0.5, "null_space_gain": 0.75, "element_weight": 0.5, "gamma": 0.125,
+        "damping": 0.25, "constant_damping": True, "max_angle": 0.5,
+        "null_space_gain": 0.75, "element_weight": 0.5, "gamma": 0.125,
         "clamp_distance": 0.5, "clamp_after_jump": True, "alternate_jacobian": True,
     }  # fmt: skip
     assert set(wanted) == set(METHOD_SETTINGS)

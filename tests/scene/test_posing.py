@@ -13,12 +13,14 @@ from mathutils import Matrix, Quaternion, Vector
 
 from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
+from blender_ik_addon.core.engine.pops import Pop
 from blender_ik_addon.core.yielding import Followed
 from blender_ik_addon.scene import baking, drag_reports, posing
 from blender_ik_addon.scene.armature import read_armature
 from blender_ik_addon.scene.goals import make_goals, measure
 from blender_ik_addon.scene.outcome import report_of
 from blender_ik_addon.scene.poses import read_pose
+from blender_ik_addon.scene.reports import length_text
 from blender_ik_addon.scene.rig import Rig, solver_options
 from blender_ik_addon.scene.stage import Posed
 
@@ -1069,13 +1071,13 @@ def test_a_target_that_goes_in_a_circle_closes_the_circle_of_the_keys(mode: str)
 # What a bake leaves alone
 
 
-PHASES = {"read": 2, "solve": 7, "measure": 12}
-"""After how many steps of a bake of five frames the bake is in the middle of a phase."""
+PHASES = {"read": 0.1, "solve": 0.4, "measure": 0.75}
+"""Part of a bake of five frames that is done in the middle of a phase."""
 
 
-def stepped(armature: Any, steps: int, frames: Sequence[int] = range(2, 7)) -> Any:
+def stepped(armature: Any, part: float, frames: Sequence[int] = range(2, 7)) -> Any:
     job = posing.BakeJob(armature, frames)
-    for _ in range(steps):
+    while job.progress < part:
         assert job.step()
     return job
 
@@ -1263,6 +1265,7 @@ def test_a_bake_shows_its_keys_and_keeps_what_it_does_not_key():
 @pytest.mark.parametrize("current", [3, 6, 50])
 def test_the_frame_is_set_twice_for_each_frame_and_once_to_come_back(current: int):
     armature = arm()
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 2, 6
     bpy.context.scene.frame_set(current)
     with frame_changes() as frames:
         posing.bake(armature, range(2, 7))
@@ -1273,10 +1276,39 @@ def test_the_frame_is_set_twice_for_each_frame_and_once_to_come_back(current: in
 @pytest.mark.parametrize(("phase", "wanted"), [("read", [2, 3]), ("solve", [2, 3, 4, 5, 6])])
 def test_the_frame_is_set_once_to_come_back_from_a_cancelled_bake(phase: str, wanted: list[int]):
     armature = arm()
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 2, 6
     bpy.context.scene.frame_set(9)
     with frame_changes() as frames:
         stepped(armature, PHASES[phase]).cancel()
     assert frames == [*wanted, 9]
+
+
+def test_a_part_of_a_shot_knows_of_the_frames_beside_it_and_meets_the_part_that_is_baked_apart():
+    def keyed(*parts: range) -> list[Any]:
+        armature = arm()
+        scene = bpy.context.scene
+        scene.frame_start, scene.frame_end = 1, 60
+        goal = target(armature)
+        for frame, place in (
+            (1, (0.4, 0.1, 0.6)),
+            (20, (-0.3, 0.4, 0.4)),
+            (40, (0.3, 0.3, 0.9)),
+            (60, (0.1, 0.1, 0.4)),
+        ):
+            goal.location = place
+            goal.keyframe_insert("location", frame=frame)
+        bpy.context.view_layer.update()
+        for part in parts:
+            report = posing.bake(armature, part)
+            assert report.frames == tuple(part) and len(report.position_errors) == len(part)
+        rotations = [keyed_rotations(armature, bone.name) for bone in armature.pose.bones]
+        bpy.data.objects.remove(armature)
+        return rotations
+
+    whole = keyed(range(1, 61))
+    first, second = keyed(range(1, 31)), keyed(range(31, 61))
+    for before, after, both in zip(first, second, whole, strict=True):
+        np.testing.assert_allclose(np.concatenate([before, after]), both, atol=np.radians(0.5))
 
 
 def test_without_frames_the_range_in_the_settings_is_baked():
@@ -1343,6 +1375,7 @@ def test_each_effector_is_explained_in_the_frame_where_it_misses_most(method: st
     posing.add_effector(armature, "bone.002", kind='POSITION')
     first, second, third = armature.poise.effectors
     first.kind, first.name, second.name = 'POSITION', "First", "Second"
+    armature.poise.smoothness = 0.0  # targets leap by metres from frame to frame
     second.priority, third.weight = 1, 0.0
     for goal in (first.target, second.target):
         goal.location = (0.3 * scale, 0.0, 0.5 * scale)
@@ -1367,20 +1400,91 @@ def test_each_effector_is_explained_in_the_frame_where_it_misses_most(method: st
 def test_it_is_told_where_the_motion_goes_over_to_another_pose(monkeypatch: pytest.MonkeyPatch):
     solution = baking.SequenceJob.solution
     rows: tuple[int, ...] = (1, 3)
-    monkeypatch.setattr(baking.SequenceJob, "solution", lambda job: replace(solution(job), branches=rows))
+
+    def with_pops(job: Any) -> Any:
+        turns = [
+            Pop(row, name, np.radians(turn)) for row in rows for name, turn in (("hip", 4.0), ("toe", 14.0))
+        ]
+        return replace(solution(job), pops=tuple(turns))
+
+    monkeypatch.setattr(baking.SequenceJob, "solution", with_pops)
     armature = arm()
+    armature.poise.smoothness = 0.0  # frames beside those to bake are of no matter
     report = posing.bake(armature, [5, 7, 9, 12])
     assert report.branches == (7, 12)
     (note,) = report.notes
-    assert note.startswith("the motion goes over to another pose at frames 7, 12: spread over the frames")
+    assert note == "pose flips at frame 7: toe turns 14°; at frame 12: toe turns 14°"
     assert report.summary().endswith(f". {note[:1].upper()}{note[1:]}")
     rows = (2,)
-    assert "another pose at frame 9: " in posing.bake(armature, [5, 7, 9, 12]).notes[0]
+    assert posing.bake(armature, [5, 7, 9, 12]).notes == ("pose flips at frame 9: toe turns 14°",)
     rows = tuple(range(1, 8))
-    assert "at frames 2, 3, 4, 5, 6 and 2 more: " in posing.bake(armature, range(1, 12)).notes[0]
+    assert (
+        posing.bake(armature, range(1, 12))
+        .notes[0]
+        .endswith("at frame 6: toe turns 14°; and at 2 more frames")
+    )
     rows = ()
     report = posing.bake(armature, range(1, 4))
     assert report.branches == () and report.notes == ()
+
+
+def test_the_pop_angle_reaches_the_solver_and_says_what_is_told():
+    armature = arm()
+    armature.poise.smoothness = 0.0
+    swing(target(armature), (4, (0.0, 0.0, 0.0)), (5, (-0.6, 0.0, 0.0)), (6, (-0.6, 0.0, 0.0)))
+    assert solver_options(armature, 1.0).pop_angle == pytest.approx(np.radians(3.0))
+    usual = posing.bake(armature, range(1, 10))
+    assert usual.branches == (5,)
+    assert posing.follow(armature) is not None and posing.follow(armature) is None
+    armature.poise.pop_angle = np.pi
+    assert posing.follow(armature) is None  # no reason to solve a pose again
+    assert posing.bake(armature, range(1, 10)).branches == ()
+
+
+def test_it_is_told_how_much_smoothness_adds_to_misses():
+    armature = arm()
+    (entry,) = armature.poise.effectors
+    entry.kind, entry.name = 'POSITION', "Tip"
+    entry.target.location = (0.3, 0.0, 0.5)
+    swing(entry.target, (11, (0.0, 0.0, 0.0)), (13, (0.0, 0.0, 9.5)), (15, (0.0, 0.0, 0.0)))
+    armature.poise.smoothness = 1.0
+    smooth = posing.bake(armature, range(8, 19))
+    (told,) = smooth.smoothing
+    row = smooth.frames.index(told.frame)
+    assert told.name == "Tip" and not told.angular and told.amount > armature.poise.tolerance_position
+    (note,) = (note for note in smooth.notes if "smoothness" in note)
+    assert note == f"smoothness adds up to {length_text(told.amount)} (Tip, frame {told.frame}) to the misses"
+    assert f"S{note[1:]}" in smooth.summary()
+    armature.poise.smoothness = 0.0
+    alone = posing.bake(armature, range(8, 19))
+    assert alone.smoothing == () and not any("smoothness" in note for note in alone.notes)
+    added = smooth.position_errors - alone.position_errors
+    assert told.amount == pytest.approx(added.max(), abs=2e-3) == pytest.approx(added[row, 0], abs=2e-3)
+
+
+def test_a_bake_gives_the_solver_the_times_of_its_frames(monkeypatch: pytest.MonkeyPatch):
+    given: list[Any] = []
+    begin = baking.SequenceJob.__init__
+
+    def noted(job: Any, *arguments: Any, times: Any, **others: Any) -> None:
+        given.append(times)
+        begin(job, *arguments, times=times, **others)
+
+    monkeypatch.setattr(baking.SequenceJob, "__init__", noted)
+    render = bpy.context.scene.render
+    render.fps, render.fps_base = 30, 1.001
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 5, 12
+    posing.bake(arm(), [5, 7, 9, 12])
+    np.testing.assert_allclose(given, [np.array([5, 7, 9, 12]) * 1.001 / 30], rtol=1e-6)
+
+
+def test_smoothness_reaches_the_solver_and_is_no_reason_to_solve_a_pose_again():
+    armature = arm()
+    assert solver_options(armature, 1.0).smoothness == pytest.approx(core.SolverOptions.smoothness)
+    assert posing.follow(armature) is not None and posing.follow(armature) is None
+    armature.poise.smoothness = 0.5
+    assert solver_options(armature, 1.0).smoothness == 0.5
+    assert posing.follow(armature) is None
 
 
 # Making and removing effectors

@@ -4,7 +4,4 @@
 Read in this order: `energy` (what is minimised), `coupling` (what ties the frames of a motion together, and
 how their linear systems are solved), `kernel` (how the minimum is found), `restarts` (how a better one is
 looked for).
-
-`solve`, sequences, live mode and drags do not use it yet: docs/contributing.md says what is left to do before
-they can.
 """

@@ -31,6 +31,12 @@ class Coupling:
 
     shares: FloatArray
     """Weight of each frame's own energy, (F,): its part of the time."""
+    rates: FloatArray
+    """1/h_f, (F − 1,) [1/s]."""
+    speeds: FloatArray
+    """Weight of each squared difference, (F − 1,) [1]."""
+    accelerations: FloatArray
+    """Weight of each squared difference of speeds, (F − 2,) [s²]."""
     diagonal: FloatArray
     """T_ff, (F,)."""
     first: FloatArray
@@ -52,23 +58,50 @@ class Coupling:
         shares = np.full(frames, 0.5)
         if frames > 1:
             shares = 0.5 * (np.append(steps, middle) + np.insert(steps, 0, middle)) / middle
+        speeds = smoothness**2 / (steps * middle)
+        mean = 0.5 * (steps[:-1] + steps[1:])
+        return cls._banded(shares, 1.0 / steps, speeds, (ACCELERATION * smoothness) ** 4 / (mean * middle))
+
+    @classmethod
+    def _banded(
+        cls, shares: FloatArray, rates: FloatArray, speeds: FloatArray, accelerations: FloatArray
+    ) -> Coupling:
+        """The matrix of given terms."""
+        frames = len(shares)
         diagonal, first, second = np.zeros(frames), np.zeros(max(frames - 1, 0)), np.zeros(max(frames - 2, 0))
-        pull = smoothness**2 / (steps * middle)
-        diagonal[:-1] += pull
-        diagonal[1:] += pull
-        first -= pull
-        if frames > 2:
-            # Second difference by divided differences: (d2 − d1)/h2 − (d1 − d0)/h1, over the mean step.
-            before, after = 1.0 / steps[:-1], 1.0 / steps[1:]
-            weight = (ACCELERATION * smoothness) ** 4 / (0.5 * (steps[:-1] + steps[1:]) * middle)
-            a, b, c = before, -(before + after), after
-            diagonal[:-2] += weight * a * a
-            diagonal[1:-1] += weight * b * b
-            diagonal[2:] += weight * c * c
-            first[:-1] += weight * a * b
-            first[1:] += weight * b * c
-            second += weight * a * c
-        return cls(shares, diagonal, first, second)
+        diagonal[:-1] += speeds
+        diagonal[1:] += speeds
+        first -= speeds
+        # Second difference by divided differences: (d2 − d1)/h2 − (d1 − d0)/h1, over the mean step.
+        a, c = rates[:-1], rates[1:]
+        b = -(a + c)
+        diagonal[:-2] += accelerations * a * a
+        diagonal[1:-1] += accelerations * b * b
+        diagonal[2:] += accelerations * c * c
+        first[:-1] += accelerations * a * b
+        first[1:] += accelerations * b * c
+        second += accelerations * a * c
+        return cls(shares, rates, speeds, accelerations, diagonal, first, second)
+
+    def loosened(self, forth: FloatArray, back: FloatArray, most: float) -> Coupling:
+        """The same with weaker terms where they would resist by more than a force.
+
+        Args:
+            forth: How far frames have to go to the next one, (F − 1, m) [1].
+            back: How far each of these next ones would have to go back, (F − 1, m) [1].
+            most: Largest force of a term [1].
+        """
+        speeds = self.speeds * np.linalg.norm(forth, axis=1)
+        change = self.rates[1:, None] * forth[1:] + self.rates[:-1, None] * back[:-1]
+        accelerations = (
+            self.accelerations * (self.rates[:-1] + self.rates[1:]) * np.linalg.norm(change, axis=1)
+        )
+        return self._banded(
+            self.shares,
+            self.rates,
+            self.speeds * most / np.maximum(speeds, most),
+            self.accelerations * most / np.maximum(accelerations, most),
+        )
 
     def times(self, away: FloatArray) -> FloatArray:
         """T applied to d (G, F, nv)."""

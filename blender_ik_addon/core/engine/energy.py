@@ -17,8 +17,10 @@ less than σ_k is met, one that cannot pulls with σ_k and no more. Strengths σ
     (J Jᵀ + D) y = r − J (u − p),      D_k = ‖r_k‖/σ_k,
 
 which gives Lagrange's multipliers where targets can be met and σ_k r_k/|r_k| at the minimum where they
-cannot. So the second derivatives have the right forces in both cases, and no state is carried from step to
-step [ChanGolubMulet1999 derive the same Hessian with y as a variable of its own]:
+cannot. Where |y_k| exceeds σ_k the level will give way: ‖r_k‖ in D and z_k in H's first term are then raised
+by |y_k|/σ_k until it does not, so that a level that is met at the start does not hold the pose where it is.
+So the second derivatives have the right forces in both cases, and no state is carried from step to step
+[ChanGolubMulet1999 derive the same Hessian with y as a variable of its own]:
 
     H = 1 + Σ_k σ_k/z_k Jᵀ (1 − sym(y rᵀ)/(σ_k z_k)) J + Σ_k y_k ∂²r_k/∂u∂u,      z_k = √(|r_k|² + δ²).
 """
@@ -43,6 +45,9 @@ ROUNDING_OFF: Final = 1e-6
 """δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
+
+OVERSTRAINED: Final = 2.0
+"""Force by strength from which a level is seen to give way further than it was thought to [1]."""
 
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none: a step that stops on it ends so far away by rounding."""
@@ -93,7 +98,7 @@ class Model:
     curvature: FloatArray
     """Σ_k y_k ∂²r_k/∂u∂u, the part of it by which residuals bend, (N, nv, nv)."""
     row_weights: FloatArray
-    """σ_k/z_k of each row, (N, m)."""
+    """σ_k/z_k of each row, z_k with what the level gives way to, (N, m)."""
     forces: FloatArray
     """|y_k|, (N, K)."""
 
@@ -101,16 +106,13 @@ class Model:
 class Energy:
     """The energy of N frames, each on its own."""
 
-    def __init__(
-        self, system: System, values: FloatArray, *, posture: bool = True, merged: bool = False
-    ) -> None:
+    def __init__(self, system: System, values: FloatArray, *, posture: bool = True) -> None:
         """Prepare.
 
         Args:
             system: The tasks on given poses.
             values: Where the frames start, (N, nv) [m, rad]: preferred by channels that prefer nothing else.
             posture: Whether channels prefer what the skeleton says.
-            merged: Whether all levels count as one.
         """
         self.system = system
         length = system.problem.skeleton.reach
@@ -118,30 +120,29 @@ class Energy:
             system.rotates, 1.0, length
         )
         """W of the free channels, (nv,) [1/m, 1]."""
-        heaviest = system.heaviest_weights
-        if merged:
-            heaviest = [max(heaviest, default=1.0)] * len(heaviest)
         scales = [
-            np.where(angular, 1.0, 1.0 / length) / most
-            for angular, most in zip(system.angular_rows, heaviest, strict=True)
+            np.where(angular, 1.0, 1.0 / length) / heaviest
+            for angular, heaviest in zip(system.angular_rows, system.heaviest_weights, strict=True)
         ]
         self.row_scale: FloatArray = np.concatenate(scales) if scales else np.zeros(0)
         """By what the rows of the residual are multiplied, (m,)."""
         counts = [len(scale) for scale in scales]
         ends = np.cumsum(counts)
         self._slices = [slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True)]
-        """Rows of each level of the system."""
-        self._levels = [slice(0, int(ends[-1]))] if merged and counts else self._slices
-        self._starts = np.array([rows.start for rows in self._levels], dtype=np.int64)
-        self.levels = len(self._levels)
+        """Rows of each level."""
+        self._starts = np.array([rows.start for rows in self._slices], dtype=np.int64)
+        self.levels = len(self._slices)
         """K."""
         self.level_of_row: IntArray = np.repeat(
-            np.arange(self.levels), [rows.stop - rows.start for rows in self._levels]
+            np.arange(self.levels), [rows.stop - rows.start for rows in self._slices]
         )
         """Of each row of the residual, (m,)."""
         prefers = ~np.isnan(system.preferred) & posture
         self.preferred: FloatArray = np.where(prefers, system.preferred, values) * self.weight
         """p in scaled channels, (N, nv)."""
+        free = system.rotates & np.isneginf(system.lower) & np.isposinf(system.upper)
+        self.turn: FloatArray = np.where(free, 2.0 * np.pi, np.inf) * self.weight
+        """A whole turn of angles without limits, which are alike for the posture; else infinite, (nv,)."""
         self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
         """Of the posture term for each channel, (nv,) [1]."""
         self.lower, self.upper = system.lower, system.upper
@@ -158,10 +159,23 @@ class Energy:
             some.lower, some.upper = self.lower[frames], self.upper[frames]
         return some
 
+    def with_targets_of(self, frames: IntArray) -> Energy:
+        """The same as `select`, with the alternatives that are taken here."""
+        some = self.select(frames)
+        if some.system.alternatives:
+            some.system = some.system.taking(self.system.taken)
+        return some
+
     def within(self, lower: FloatArray, upper: FloatArray) -> Energy:
         """The same inside a further box, (N, nv) each."""
         some = alike(self)
         some.lower, some.upper = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
+        return some
+
+    def preferring(self, values: FloatArray) -> Energy:
+        """The same with other preferred poses, (N, nv) [m, rad]."""
+        some = alike(self)
+        some.preferred = values * self.weight
         return some
 
     def with_posture(self, part: float) -> Energy:
@@ -176,10 +190,10 @@ class Energy:
         some.strengths = np.minimum(strengths.of(self.levels), self.strengths)
         return some
 
-    def strengthened(self, levels: BoolArray) -> Energy:
-        """The same with full strength for some levels, (N, K), and as it is for the others."""
+    def pulling(self, strengths: FloatArray) -> Energy:
+        """The same with given strengths of the levels, (N, K)."""
         some = alike(self)
-        some.strengths = np.where(levels, Strengths().of(self.levels), self.strengths)
+        some.strengths = strengths
         return some
 
     def at(self, values: FloatArray) -> State:
@@ -231,27 +245,33 @@ class Energy:
 
     def posture(self, away: FloatArray) -> FloatArray:
         """Posture term ½ |u − p|² of each frame for u − p (N, nv), (N,) [1]."""
-        return 0.5 * np.einsum("nv,v,nv->n", away, self.stiffness, away)
+        nearest = self.unturned(away)
+        return 0.5 * np.einsum("nv,v,nv->n", nearest, self.stiffness, nearest)
+
+    def unturned(self, away: FloatArray) -> FloatArray:
+        """Differences u − p (N, nv) without whole turns."""
+        with np.errstate(invalid="ignore"):
+            return away - np.where(np.isfinite(self.turn), self.turn * np.round(away / self.turn), 0.0)
 
     def model(self, state: State, beside: FloatArray | None = None) -> Model:
         """The energy about a state; `beside` is a gradient (N, nv) that other terms add to it."""
         jacobian = self.system.stacked_jacobian(state.posed) * (self.row_scale[:, None] / self.weight)
         z, r = state.norms[:, self.level_of_row], state.residual
         row_weights = self.strengths[:, self.level_of_row] / z
-        gradient = self.stiffness * state.away + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
-        towards = state.away
+        towards = self.unturned(state.away)
+        gradient = self.stiffness * towards + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
         if beside is not None:
             gradient += beside
             towards = towards + beside / self.stiffness
         resting = self._pressed(state.values, gradient)
-        forces, sizes = self._forces(jacobian, state.residual, towards, row_weights, resting)
+        forces, sizes, given = self._forces(jacobian, state, towards, resting)
+        row_weights = (self.strengths / given)[:, self.level_of_row]
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
-        for level, rows in enumerate(self._levels):
+        for level, rows in enumerate(self._slices):
             by_force = (forces[:, None, rows] @ jacobian[:, rows])[:, 0]
-            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / state.norms[:, level] ** 2)[
-                :, None
-            ]
+            squares = state.norms[:, level] * given[:, level]
+            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / squares)[:, None]
             product = by_force[:, :, None] * by_residual[:, None, :]
             hessian -= product
             hessian -= product.swapaxes(1, 2)
@@ -266,20 +286,26 @@ class Energy:
         return ((values <= self.lower) & (gradient > 0.0)) | ((values >= self.upper) & (gradient < 0.0))
 
     def _forces(
-        self,
-        jacobian: FloatArray,
-        residual: FloatArray,
-        towards: FloatArray,
-        row_weights: FloatArray,
-        resting: BoolArray,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Multipliers y of the rows, (N, m), and their length by level, (N, K)."""
+        self, jacobian: FloatArray, state: State, towards: FloatArray, resting: BoolArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Multipliers y of the rows, (N, m), and by level their length and the norm z there, (N, K)."""
         moving = jacobian * ~resting[:, None, :]
         gram = (moving / self.stiffness) @ moving.swapaxes(1, 2)
-        diagonal = np.einsum("nmm->nm", gram)
-        diagonal += 1.0 / row_weights
-        wanted = residual - (moving @ towards[..., None])[..., 0]
-        forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
-        sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
-        forces *= np.minimum(1.0, self.strengths / np.maximum(sizes, self.strengths))[:, self.level_of_row]
-        return forces, np.minimum(sizes, self.strengths)
+        wanted = state.residual - (moving @ towards[..., None])[..., 0]
+        own = np.einsum("nmm->nm", gram) + least_diagonal(gram)
+        given = state.norms
+        while True:
+            np.einsum("nmm->nm", gram)[...] = own + (given / self.strengths)[:, self.level_of_row]
+            forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
+            sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
+            over = np.maximum(1.0, sizes / self.strengths)
+            given = given * over
+            if not (over > OVERSTRAINED).any():
+                break
+        forces /= over[:, self.level_of_row]
+        return forces, np.minimum(sizes, self.strengths), given
+
+
+def least_diagonal(gram: FloatArray) -> FloatArray:
+    """What J Jᵀ (N, m, m) needs on its diagonal to be of full rank in spite of rounding, (N, 1)."""
+    return 1e-15 * np.einsum("nmm->nm", gram).max(axis=1, keepdims=True, initial=0.0) + np.finfo(float).tiny

@@ -19,25 +19,24 @@ An iteration:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Final
+from functools import wraps
+from typing import Final, ParamSpec, TypeVar
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..posed import PosedMechanism
 from .coupling import BandFactors, Coupling
-from .energy import Energy, Model, State, Strengths
+from .energy import ROUNDING_OFF, Energy, Model, State, Strengths, least_diagonal
 
-DAMPING: Final = (1e-3, 1e-9, 1e8)
-"""μ at the start, least and most [1]."""
-SHRINK: Final = 0.2
-"""Factor of μ after a step that the model told well [1]."""
-GROW: Final = 5.0
-"""Factor of μ after a step that was not taken [1]."""
-RAISED: Final = 1e-2
-"""Least μ after such a step [1]."""
+DAMPING: Final = (1e-3, 1e-9)
+"""μ at the start and least [1]."""
+SHRINK: Final = 0.1
+"""Least factor of μ after a step [1]."""
+GROW: Final = 3.0
+"""μ after a step that was not taken, by the curvature along it [1]: the next one is a quarter at most."""
 TRUSTED: Final = 0.3
 DOUBTED: Final = 0.7
 """Error of the model's change, as a part of it, up to which μ shrinks and from which it grows [1]."""
@@ -51,10 +50,8 @@ BOX_COUPLED: Final = 3
 """How often the system of a motion is factorised for it."""
 KEPT: Final = 0.5
 """Part of the promise of an uncut step that is left after channels were stopped frame by frame [1]."""
-FORCE_MARGIN: Final = (2.0, 1.0)
-"""Strengths of the merit: this many times the force, and this much more [1]."""
-FADE: Final = 0.5
-"""Part of the last merit's strengths that is kept [1]."""
+FORCE_MARGIN: Final = 10.0
+"""Strengths of the merit by the forces, and by 1 [1]."""
 FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken without asking the merit: rounding would decide it."""
 SOFTER: Final = (Strengths(30.0, 1.0), Strengths(100.0, 10.0))
@@ -83,94 +80,119 @@ class Minimum:
     cancelled: bool
     """Whether the callback asked to stop."""
     history: tuple[FloatArray, ...]
-    """Of one frame alone, z of each level before each iteration and at the end, (1, K) each; else nothing."""
+    """|r| of each level before each iteration and at the end, (N, K) each [1]."""
 
 
-def minimise(
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def minimising(
     energy: Energy,
     values: FloatArray,
     *,
     step_tolerance: float,
-    max_iterations: int,
+    max_iterations: int | IntArray,
     max_angle: float,
-    far: bool = True,
+    far: bool | BoolArray = True,
     coupling: Coupling | None = None,
     callback: Callable[[int, FloatArray], bool] | None = None,
-) -> Minimum:
-    """Lower the energy from given values.
+) -> Generator[None, None, Minimum]:
+    """Lower the energy from given values; pauses after each trial of a step, and returns the minimum.
 
     Args:
         energy: Of N = G F frames, group by group.
         values: Where to start, (N, nv) [m, rad].
         step_tolerance: Largest change of a channel [rad] at which a group is at rest.
-        max_iterations: Most iterations of a group.
+        max_iterations: Most iterations of a group, or of each, (G,).
         max_angle: Largest change of an angle in an iteration [rad].
-        far: Whether the minimum may be far away: soft strengths first. Not so for poses that follow.
+        far: Whether the minimum may be far away: soft strengths first; or of each group, (G,). Not so for
+            poses that follow.
         coupling: What ties the F frames of a group together; None: every frame is a group.
         callback: Called after each iteration with its number and the first frame's channels; True stops.
     """
     frames = 1 if coupling is None else len(coupling.shares)
     groups = len(values) // frames
-    found = np.minimum(np.maximum(values, energy.lower), energy.upper)
+    run = _Run(energy, values, frames, coupling, max_angle, np.broadcast_to(far, groups))
+    found, norms = run.state.values.copy(), run.state.norms
+    history = [norms]
     iterations = np.zeros(groups, dtype=np.int64)
     settled = np.full(groups, energy.system.size == 0 or not energy.levels)
-    history: list[FloatArray] = []
-    count, cancelled = 0, False
-    softer = SOFTER if far and energy.levels else ()
-    for stage in [*(energy.with_strengths(strengths) for strengths in softer), energy]:
-        active = np.flatnonzero(~settled)
-        if not len(active) or cancelled:
-            break
-        run = _Run(stage, found, frames, coupling, max_angle)
-        if len(active) < groups:
-            run.keep(active)
-        while len(active) and not cancelled:
-            if groups == frames == 1:
-                history.append(run.state.norms)
-            tolerance = step_tolerance if stage is energy else max(ROUGH, step_tolerance)
-            rest = run.iterate(tolerance, step_tolerance)
-            iterations[active] += 1
-            count += 1
-            found.reshape(groups, frames, -1)[active] = run.state.values.reshape(len(active), frames, -1)
-            cancelled = callback is not None and bool(callback(count, found[0]))
-            if stage is energy:
-                settled[active[rest & ~run.stuck]] = True
-            going = ~(rest | run.stuck | (iterations[active] >= max_iterations))
-            if not going.all():
-                active = active[going]
-                if len(active):
-                    run.keep(np.flatnonzero(going))
-    last = _Run(energy, found, frames, coupling, max_angle)
-    found = last.state.values
-    if groups == frames == 1:
-        history.append(last.state.norms)
-    return Minimum(found, last.state.posed, last.energies(), iterations, settled, cancelled, tuple(history))
+    active, cancelled = np.flatnonzero(~settled), False
+    while len(active) and not cancelled:
+        rest = yield from run.iterate(step_tolerance)
+        iterations[active] += 1
+        rows = (active[:, None] * frames + np.arange(frames)).ravel()
+        norms = norms.copy()
+        found[rows], norms[rows] = run.state.values, run.state.norms
+        history.append(norms)
+        cancelled = callback is not None and bool(callback(len(history) - 1, found[0]))
+        settled[active[rest]] = True
+        going = ~rest & (iterations < max_iterations)[active]
+        active = active[going]
+        if len(active) and not going.all():
+            run.keep(np.flatnonzero(going))
+    end = _Run(energy, found, frames, coupling, max_angle, np.zeros(groups, dtype=np.bool_))
+    lengths = tuple(np.sqrt(np.maximum(each**2 - ROUNDING_OFF**2, 0.0)) for each in history)
+    return Minimum(end.state.values, end.state.posed, end.energies(), iterations, settled, cancelled, lengths)
+
+
+def at_once(steps: Callable[_Given, Generator[None, None, _Result]]) -> Callable[_Given, _Result]:
+    """What a generator returns at its end, as a function."""
+
+    @wraps(steps)
+    def whole(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
+        running = steps(*args, **kwargs)
+        while True:
+            try:
+                next(running)
+            except StopIteration as end:
+                return end.value
+
+    return whole
+
+
+minimise = at_once(minimising)
+"""`minimising` at once."""
 
 
 class _Run:
-    """Groups on their way at one set of strengths."""
+    """Groups on their way, each at its own strengths."""
 
     def __init__(
-        self, energy: Energy, values: FloatArray, frames: int, coupling: Coupling | None, max_angle: float
+        self,
+        energy: Energy,
+        values: FloatArray,
+        frames: int,
+        coupling: Coupling | None,
+        max_angle: float,
+        far: BoolArray,
     ) -> None:
-        self.energy, self.frames, self.coupling, self.max_angle = energy, frames, coupling, max_angle
-        self.state = energy.at(values)
+        self._full, self.frames, self.coupling, self.max_angle = energy, frames, coupling, max_angle
+        self.state = energy.at(np.minimum(np.maximum(values, energy.lower), energy.upper))
         count = len(values)
-        self.damping = np.full(count, DAMPING[0])
-        self.merit_strengths = np.zeros((count, energy.levels))
-        self.last_step = np.zeros(count // frames)
+        self.stage: IntArray = np.where(far, 0, len(SOFTER))
+        """Which of `SOFTER` are the strengths of each group, (G,); the full ones come after them."""
+        self.energy = self._at_stage()
+        self.damping: FloatArray = np.full(count, DAMPING[0])
         self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
         """Channels that the last step has left on a limit, (N, nv)."""
-        self.stuck: BoolArray = np.zeros(count // frames, dtype=np.bool_)
-        """Groups that nothing lowers, (G,)."""
+
+    def _at_stage(self) -> Energy:
+        """The energy with the strengths of each group."""
+        full, stage = self._full, self.stage.repeat(self.frames)
+        if (stage == len(SOFTER)).all():
+            return full
+        every = [*(full.with_strengths(strengths).strengths for strengths in SOFTER), full.strengths]
+        return full.pulling(np.stack(every)[stage, np.arange(len(stage))])
 
     def keep(self, groups: IntArray) -> None:
         """Go on with some of the groups."""
         index = self.frames_of(groups)
-        self.energy = self.energy.select(index)
+        self._full, self.stage = self._full.select(index), self.stage[groups]
+        self.energy = self._at_stage()
         self.state = _selected(self.energy, self.state, index)
-        self.damping, self.merit_strengths = self.damping[index], self.merit_strengths[index]
-        self.last_step, self.stuck = self.last_step[groups], self.stuck[groups]
+        self.damping = self.damping[index]
         self.held = self.held[index]
 
     def frames_of(self, groups: IntArray) -> IntArray:
@@ -195,13 +217,14 @@ class _Run:
         over_time = np.einsum("gfv,v,gfv->gf", away, energy.stiffness, self.coupling.times(away))
         return self.coupling.shares * own + 0.5 * over_time
 
-    def iterate(self, tolerance: float, precision: float) -> BoolArray:
-        """One iteration; which groups are at rest, (G,).
+    def iterate(self, precision: float) -> Generator[None, None, BoolArray]:
+        """One iteration, with a pause after each trial; which groups are at rest at the full strengths, (G,).
 
         Args:
-            tolerance: Largest change of a channel [rad] at which a group is at rest at these strengths.
-            precision: The same at the last ones.
+            precision: Largest change of a channel [rad] at which a group is at rest there.
         """
+        full = self.stage == len(SOFTER)
+        tolerance = np.where(full, precision, max(ROUGH, precision))
         energy, here = self.energy, self.state
         beside = None
         if self.coupling is not None:
@@ -209,15 +232,13 @@ class _Run:
             by_time = self.coupling.times(self.by_group(here.away)) / self.coupling.shares[:, None]
             beside = (by_time * energy.stiffness).reshape(here.away.shape)
         model = energy.model(here, beside)
-        needed = FORCE_MARGIN[0] * model.forces + FORCE_MARGIN[1]
-        self.merit_strengths = np.minimum(energy.strengths, np.maximum(needed, FADE * self.merit_strengths))
         step = _Step(self, model)
         count = len(here.values) // self.frames
-        sizes, rest = np.zeros(count), np.zeros(count, dtype=np.bool_)
+        rest = np.zeros(count, dtype=np.bool_)
         pending = np.arange(count)
         while len(pending):
             outcome = step.attempt(pending, self.damping, self.max_angle)
-            still = outcome.taken & (outcome.sizes <= tolerance)
+            still = outcome.taken & (outcome.sizes <= tolerance[pending])
             taken = pending[outcome.taken & ~still]
             rest[pending[still]] = True
             self.damping = outcome.damping
@@ -228,20 +249,22 @@ class _Run:
                 inner = self.frames_of(np.flatnonzero(outcome.taken & ~still))
                 self.state = _merged(energy, self.state, mask, outcome.state, inner)
                 self.held[rows] = outcome.held[inner]
-                sizes[taken] = outcome.sizes[outcome.taken & ~still]
             # What promises less than the precision of all channels is rounding, or the work of limits.
             least = precision**2 * here.values.shape[1] * self.frames
             little = ~outcome.taken & (np.abs(outcome.promised) <= least)
             rest[pending[little]] = True
             pending = pending[~outcome.taken & ~little]
-            hopeless = self.by_group(self.damping)[pending].max(axis=1, initial=0.0) > DAMPING[2]
-            self.stuck[pending[hopeless]] = True
-            pending = pending[~hopeless]
-        # Steps shrink at least as they have done: the next one is no larger than this.
-        following = sizes * np.minimum(1.0, sizes / np.maximum(self.last_step, 1e-300))
-        rest |= (sizes <= tolerance) | (following <= tolerance)
-        self.last_step = sizes
-        return rest
+            yield
+        if (rest & ~full).any():
+            self._harden(rest & ~full)
+        return rest & full
+
+    def _harden(self, groups: BoolArray) -> None:
+        """Go on with the next strengths of some groups (G,)."""
+        self.stage[groups] += 1
+        self.energy = self._at_stage()
+        frames = groups.repeat(self.frames)
+        self.damping[frames], self.held[frames] = DAMPING[0], False
 
 
 @dataclass(frozen=True)
@@ -253,7 +276,7 @@ class _Outcome:
     state: State
     """Where the steps lead, (g F, nv)."""
     sizes: FloatArray
-    """Largest change of a channel, (g,)."""
+    """Largest change of a channel, had there been no damping, (g,)."""
     damping: FloatArray
     """μ of all frames, (N,)."""
     promised: FloatArray
@@ -290,7 +313,9 @@ class _Step:
         self._gradient, self._hessian = gradient, hessian
         if self._coupling is None:
             self._straighten()
-        self._merit = run.merit(here, run.merit_strengths)
+        self._strengths = np.minimum(energy.strengths, FORCE_MARGIN * (model.forces + 1.0))
+        """Of the merit, (N, K)."""
+        self._merit = run.merit(here, self._strengths)
         self._full = run.merit(here, energy.strengths)
 
     def _straighten(self) -> None:
@@ -337,9 +362,11 @@ class _Step:
         short = np.minimum(1.0, max_angle / np.maximum(largest, max_angle))[:, None]
         slope = gradient + linear.times(change)
         wrong = held & np.where(high < -low, slope > 0.0, slope < 0.0)
+        product, square = (change * linear.times(change)).sum(axis=1), (change * change).sum(axis=1)
+        bent_up = (product / np.maximum(square * short[:, 0], 1e-300)).reshape(len(groups), self._frames)
         change, uncut = change * short, uncut * short
         jacobian, row_weights = self._model.jacobian[index], self._model.row_weights[index]
-        strengths = run.merit_strengths[index]
+        strengths = self._strengths[index]
         start = here.values[index]
 
         predicted = here.residual[index] + (jacobian @ uncut[..., None])[..., 0]
@@ -356,7 +383,7 @@ class _Step:
             fixed = held | (change <= low) | (change >= high)
             moving = jacobian * ~fixed[:, None, :]
             gram = (moving / energy.stiffness) @ moving.swapaxes(1, 2)
-            np.einsum("nmm->nm", gram)[...] += 1.0 / row_weights
+            np.einsum("nmm->nm", gram)[...] += 1.0 / row_weights + least_diagonal(gram)
             forces = np.linalg.solve(gram, bent[..., None])[..., 0]
             back = -(forces[:, None, :] @ moving)[:, 0] / energy.stiffness
             corrected = np.minimum(np.maximum(change + back, low), high)
@@ -375,19 +402,22 @@ class _Step:
         gained, wanted = before.sum(1) - merit.sum(1), before.sum(1) - promised.sum(1)
         full = some.strengths
         lower = run.merit(there, full, some).sum(1) < self._full[groups].sum(1)
-        taken = (gained > 0.0) | lower | (size <= FINE)
+        taken = (gained > 0.0) | lower | ~(size > FINE)
         error = np.abs(merit - promised)
         scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / self._frames
         part = error / np.maximum(scale, 1e-300)
-        factor = np.where(part < TRUSTED, SHRINK, np.where(part < DOUBTED, 1.0, 2.0))
+        factor = np.clip(part / TRUSTED, SHRINK, 2.0)
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
         old = damping[index].reshape(len(groups), self._frames)
-        worse = part >= np.minimum(DOUBTED, part.max(axis=1, keepdims=True))
-        refused = np.where(worse, np.maximum(old * GROW, RAISED), old)
+        worse = (part >= np.minimum(DOUBTED, part.max(axis=1, keepdims=True))) | (wanted <= 0.0)[:, None]
+        refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
         new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
         damping = damping.copy()
         damping[index] = new.ravel()
-        sizes = np.abs((there.values - start) * energy.weight).reshape(len(groups), -1).max(axis=1)
+        moved = np.abs((there.values - start) * energy.weight).max(axis=1, initial=0.0)
+        # What damping has kept back is still to come.
+        longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
+        sizes = (moved.reshape(bent_up.shape) * longer).max(axis=1)
         return _Outcome(taken, there, sizes, damping, wanted, held & ~wrong)
 
     def _promised(

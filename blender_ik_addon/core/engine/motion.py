@@ -6,94 +6,241 @@ The terms follow from the times of the frames, so every 8th frame is a problem o
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
 so on to all frames, where a few iterations are left.
 
-Frames far apart are tied more closely than the smoothness says, by at least twice their interval: each alone
-would find a local minimum of its own, and the motion would have to jump from one to the next.
+**Strengths.** The terms over time decide how far a motion jumps to miss less: with the strengths of a single
+pose it would jump for the last hundredth of a millimetre, where a limb gets straight or turns about. So a
+level pulls with less. But terms over time also resist what the targets themselves do, by a force that is
+known: T x for targets on the way x. A level that its frame alone can meet pulls with a multiple of that force
+more, and is met, as fast as its targets may move; one that it cannot meet does not jump. Where targets jump
+the force has no bound. There the terms are weakened until it is no more than a single pose is pulled with:
+frames beside a jump would else miss their targets to be nearer to it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
+from ..arrays import BoolArray, FloatArray, IntArray
 from .coupling import Coupling
-from .energy import Energy, Strengths
-from .kernel import Minimum, minimise
+from .energy import LAST_STRENGTH, Energy, Strengths
+from .kernel import Minimum, minimising
 
 SPACINGS: Final = (8, 4, 2)
 """Every how many frames are solved, one after the other, before all are."""
 TIED: Final = 2.0
 """Least smoothness of frames that are not all, in their intervals [1]."""
 IN_MOTION: Final = Strengths(50.0, 5.0)
-"""Strengths of the levels of a motion. They are weaker than those of a pose: a level that cannot be met
-misses by a little more where the motion would jump otherwise."""
+"""Strengths of the levels of a motion."""
+LEVER: Final = 100.0
+"""Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
+targets by short levers, by the square of 0.1 reach."""
 NEARLY: Final = 1e-4
 """Residual of a level [1], in reaches or rad, that is as good as nothing."""
-BESIDE: Final = 0.3
-"""Largest change of a channel [rad] to a pose that is next to another one."""
+WINDOW: Final = 96
+"""Least frames that a window of a long motion adds."""
+OVERLAP: Final = 6.0
+"""Time in smoothnesses [1] in which a motion forgets a change: of 1 rad less than 0.2° is left."""
+LOST: Final = 0.05
+"""Residual of a level [1] that can be met from which the motion looks for another way."""
+SOON: Final = 15
+"""Iterations in which a frame that can meet a level does so from next to where that is."""
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which frames far apart are at rest."""
+NEARER: Final = 0.05
+"""Part of what is left by which reported progress grows with a trial [1]: nobody knows how many come."""
 
-
-def minimise_motion(
-    energy: Energy,
-    values: FloatArray,
-    times: FloatArray,
-    smoothness: float,
-    *,
-    step_tolerance: float = 1e-4,
-    max_iterations: int = 100,
-    max_angle: float = 0.8,
-) -> Minimum:
-    """Lower the energy of a motion from given values.
-
-    Args:
-        energy: Of the F frames.
-        values: Where to start, (F, nv) [m, rad].
-        times: Of the frames, rising, (F,) [s].
-        smoothness: τ [s], above 0.
-        step_tolerance: Largest change of a channel [rad] at which the motion is at rest.
-        max_iterations: Most iterations at each spacing.
-        max_angle: Largest change of an angle in an iteration [rad].
-    """
-    steps = _Steps(max_iterations, max_angle)
-    energy = energy.with_strengths(IN_MOTION)
-    coupling = Coupling.of(times, smoothness)
-    found = steps.lowered(
-        energy, _far_apart_first(energy, values, times, smoothness, steps), coupling, step_tolerance
-    )
-    met = _can_be_met(energy, found.values, steps)
-    if not met.all():
-        # A body that turns fast is lost between frames far apart: followed frame by frame it is not.
-        followed = steps.lowered(energy, _followed(energy, values, steps), coupling, step_tolerance)
-        if followed.energies[0] < found.energies[0]:
-            found, met = followed, _can_be_met(energy, followed.values, steps)
-    return steps.lowered(energy.strengthened(met), found.values, coupling, step_tolerance)
-
-
-def _can_be_met(energy: Energy, values: FloatArray, steps: _Steps) -> BoolArray:
-    """Which levels each frame of a motion (F, nv) meets next to where it is, were it alone, (F, K)."""
-    state = energy.at(values)
-    met = state.norms <= NEARLY
-    frames = np.flatnonzero(~met.all(axis=1))
-    if len(frames):
-        alone = energy.strengthened(np.ones_like(met)).select(frames)
-        found = steps.lowered(alone, state.values[frames], None, ROUGH)
-        turned = np.abs((found.values - state.values[frames]) * energy.weight).max(axis=1)
-        met[frames] |= (alone.at(found.values).norms <= NEARLY) & (turned <= BESIDE)[:, None]
-    return met
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """How the minimiser goes on."""
+class Window:
+    """Frames of a long motion that are solved together."""
 
-    max_iterations: int
-    max_angle: float
+    frames: slice[int, int, None]
+    """Which."""
+    fixed: int
+    """How many of the first are solved already."""
+    kept: int
+    """The first frame of the motion that the next window solves again; its end for the last window."""
 
-    def lowered(
+
+def windows(times: FloatArray, smoothness: float) -> Iterator[Window]:
+    """Parts of a motion that overlap by so much time that what is kept of one does not know where it ends.
+
+    Args:
+        times: Of the frames, rising, (F,) [s].
+        smoothness: τ [s], above 0.
+    """
+    frames, begin, overlap = len(times), 0, OVERLAP * smoothness
+    while begin < frames:
+        kept = max(begin + WINDOW, int(np.searchsorted(times, float(times[begin]) + 2.0 * overlap)))
+        end = frames
+        if kept < frames:
+            end = int(np.searchsorted(times, float(times[kept - 1]) + overlap, side="right"))
+        if end == frames:
+            kept = frames
+        fixed = min(begin, 2)
+        yield Window(slice(begin - fixed, end), fixed, kept)
+        begin = kept
+
+
+class Motion:
+    """A motion on its way to the minimum of its energy."""
+
+    def __init__(
+        self,
+        energy: Energy,
+        values: FloatArray,
+        times: FloatArray,
+        smoothness: float,
+        *,
+        step_tolerance: float,
+        max_iterations: int,
+        max_angle: float,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            energy: Of the F frames.
+            values: Where to start, (F, nv) [m, rad].
+            times: Of the frames, rising, (F,) [s].
+            smoothness: τ [s], above 0.
+            step_tolerance: Largest change of a channel [rad] at which the motion is at rest.
+            max_iterations: Most iterations of a window.
+            max_angle: Largest change of an angle in an iteration [rad].
+        """
+        self._energy, self._start = energy, values
+        self._times, self._smoothness = times, smoothness
+        self._tolerance, self._max_iterations, self._max_angle = step_tolerance, max_iterations, max_angle
+        self.values: FloatArray = values.copy()
+        """(F, nv) [m, rad]."""
+        self.alone: FloatArray = values.copy()
+        """Where frames would come nearest to their targets alone, from where the motion is, (F, nv)."""
+        self.finished = 0
+        """How many of the first frames are solved."""
+        self.settled: BoolArray = np.zeros(len(times), dtype=np.bool_)
+        """Whether a frame's window has come to rest, (F,)."""
+        self.iterations: IntArray = np.zeros(len(times), dtype=np.int64)
+        """Of a frame's window, (F,)."""
+
+    def run(self) -> Iterator[float]:
+        """Lower the energy; gives the part done in (0, 1] after each trial of a step."""
+        frames = len(self._times)
+        spacings = [spacing for spacing in SPACINGS if frames >= 2 * spacing]
+        # All frames are solved twice, and so are those farthest apart.
+        work = 2.0 + sum(1.0 / spacing for spacing in (*spacings[:1], *spacings))
+        done = 0.0
+        weight, times, weak = self._energy.weight, self._times, self._energy.with_strengths(IN_MOTION)
+        known, away = times, weak.at(self._start).away
+        for spacing in spacings:
+            index = np.unique(np.append(np.arange(0, frames, spacing), frames - 1))
+            some, wanted = weak.select(index), times[index]
+            values = (_interpolated(known, away, wanted) + some.preferred) / weight
+            tied = max(self._smoothness, TIED * float(np.median(np.diff(wanted))))
+            starts = [values]
+            if spacing == spacings[0]:
+                steps = self._followed(some, values)
+                starts += yield from _progress(steps, done / work, (done + 1.0 / spacing) / work)
+                done += 1.0 / spacing
+            for window in windows(wanted, tied):
+                part, first = window.frames, window.frames.start + window.fixed
+                steps = self._lowest(
+                    _from(some, values, window),
+                    [start[part] for start in starts],
+                    Coupling.of(wanted[part], tied),
+                    far=spacing == spacings[0],
+                )
+                begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
+                values[part] = yield from _progress(steps, float(begin), float(end))
+            done += 1.0 / spacing
+            known, away = wanted, values * weight - some.preferred
+        self.values = (_interpolated(known, away, times) + self._energy.preferred) / weight
+        for window in windows(times, self._smoothness):
+            first = window.frames.start + window.fixed
+            begin, end = (done + 2.0 * np.array([first, window.kept]) / frames) / work
+            yield from _progress(self._solve(window, far=not spacings), float(begin), float(end))
+            self.finished = window.kept
+            yield float(end)
+
+    def _solve(self, window: Window, *, far: bool) -> Generator[None]:
+        """Solve the frames of a window, where they are all; `far` from where they are, perhaps."""
+        part = window.frames
+        energy = _from(self._energy, self.values, window)
+        weak = energy.with_strengths(IN_MOTION)
+        coupling = Coupling.of(self._times[part], self._smoothness)
+        values = yield from self._lowest(weak, [self.values[part]], coupling, far=far)
+        found, alone, lost = yield from self._strengthened(energy, weak, values, coupling)
+        if lost:
+            # Frames far apart have lost a body that turns fast: followed frame by frame it is not lost.
+            followed = yield from self._followed(weak, self._start[part])
+            values = yield from self._lowest(weak, [values, *followed], coupling)
+            found, alone, _ = yield from self._strengthened(energy, weak, values, coupling)
+        self.values[part] = found.values
+        new = slice(part.start + window.fixed, part.stop)
+        self.alone[new] = alone[window.fixed :]
+        self.iterations[new] = found.iterations
+        # A motion that nothing lowers any more is at rest too.
+        self.settled[new] = found.settled | (found.iterations < self._max_iterations)
+
+    def _strengthened(
+        self, energy: Energy, weak: Energy, values: FloatArray, coupling: Coupling
+    ) -> Generator[None, None, tuple[Minimum, FloatArray, bool]]:
+        """The minimum with levels that pull as hard as targets ask for, frames alone, whether one is lost.
+
+        That is one that misses by much what it can meet, or what the frame beside it meets.
+        """
+        met, alone = yield from self._alone(energy, values)
+        coupling, asked = _asked(energy, values, met, coupling)
+        factor = 1.0 + LEVER / IN_MOTION.last * asked
+        stronger = weak.pulling(weak.strengths * np.where(met, factor[:, None], 1.0))
+        found = yield from self._lowered(stronger, values, coupling, self._tolerance)
+        norms = energy.at(found.values).norms
+        whole = np.pad((norms <= NEARLY).all(axis=1), 1)
+        beside = whole[:-2] | whole[2:]
+        return found, alone, bool(((norms > LOST) & (met | beside[:, None])).any())
+
+    def _lowest(
+        self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
+    ) -> Generator[None, None, FloatArray]:
+        """The lowest of the minima from given starts, (F, nv) each, of which the first may be far from it."""
+        best = yield from self._lowered(energy, starts[0], coupling, ROUGH, far=far)
+        for start in starts[1:]:
+            found = yield from self._lowered(energy, start, coupling, ROUGH)
+            # What rounding and tolerances explain is no better motion.
+            if found.energies[0] < best.energies[0] - self._tolerance:
+                best = found
+        return best.values
+
+    def _alone(
+        self, energy: Energy, values: FloatArray
+    ) -> Generator[None, None, tuple[BoolArray, FloatArray]]:
+        """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K), and where."""
+        state = energy.at(values)
+        met, alone = state.norms <= NEARLY, state.values.copy()
+        frames = np.flatnonzero(~met.all(axis=1))
+        if len(frames):
+            # The nearest pose that meets them, not the one that is preferred.
+            near = energy.select(frames).preferring(alone[frames])
+            found = yield from self._lowered(near, alone[frames], None, self._tolerance, most=SOON)
+            met[frames] |= near.at(found.values).norms <= NEARLY
+            alone[frames] = found.values
+        return np.logical_and.accumulate(met, axis=1), alone
+
+    def _followed(self, energy: Energy, values: FloatArray) -> Generator[None, None, FloatArray]:
+        """Values (2, F, nv) of frames alone, each from the one before it and each from the one after it."""
+        frames = len(values)
+        forth, back = np.array(values), np.array(values)
+        for number in range(frames):
+            pair = np.array([number, frames - 1 - number])
+            start = np.stack([forth[max(number - 1, 0)], back[min(frames - number, frames - 1)]])
+            found = yield from self._lowered(energy.select(pair), start, None, ROUGH, far=number == 0)
+            forth[number], back[frames - 1 - number] = found.values
+        return np.stack([forth, back])
+
+    def _lowered(
         self,
         energy: Energy,
         values: FloatArray,
@@ -101,46 +248,70 @@ class _Steps:
         tolerance: float,
         *,
         far: bool = False,
-    ) -> Minimum:
-        """The minimum from given values."""
-        return minimise(
+        most: int | None = None,
+    ) -> Generator[None, None, Minimum]:
+        """The minimum from given values, of a motion or of frames alone."""
+        return minimising(
             energy,
             values,
             step_tolerance=tolerance,
-            max_iterations=self.max_iterations,
-            max_angle=self.max_angle,
+            max_iterations=self._max_iterations if most is None else most,
+            max_angle=self._max_angle,
             far=far,
             coupling=coupling,
         )
 
 
-def _far_apart_first(
-    energy: Energy, values: FloatArray, times: FloatArray, smoothness: float, steps: _Steps
-) -> FloatArray:
-    """Values (F, nv) between those of frames far apart, which are solved first."""
-    count, weight, far = len(times), energy.weight, True
-    known, difference = times, energy.at(values).away
-    for spacing in SPACINGS:
-        if count < 2 * spacing:
-            continue
-        index = np.unique(np.append(np.arange(0, count, spacing), count - 1))
-        some, wanted = energy.select(index), times[index]
-        start = (_interpolated(known, difference, wanted) + some.preferred) / weight
-        tied = max(smoothness, TIED * float(np.median(np.diff(wanted))))
-        found = steps.lowered(some, start, Coupling.of(wanted, tied), ROUGH, far=far)
-        known, difference = wanted, found.values * weight - some.preferred
-        far = False
-    return (_interpolated(known, difference, times) + energy.preferred) / weight
+def _progress(
+    steps: Generator[None, None, _Result], begin: float, end: float
+) -> Generator[float, None, _Result]:
+    """The same work, giving how far it may be on the way from one part done to another."""
+    part = begin
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value
+        part += NEARER * (end - part)
+        yield part
 
 
-def _followed(energy: Energy, values: FloatArray, steps: _Steps) -> FloatArray:
-    """Values (F, nv) of each frame alone, from the frame before it."""
-    result = np.array(values)
-    for frame in range(len(values)):
-        start = result[max(frame - 1, 0)][None]
-        alone = energy.select(np.array([frame]))
-        result[frame] = steps.lowered(alone, start, None, ROUGH, far=frame == 0).values[0]
-    return result
+def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
+    """The energy of a window's frames, the first of which stay where the motion (F, nv) is."""
+    part = window.frames
+    some = energy.select(np.arange(part.start, part.stop))
+    if not window.fixed:
+        return some
+    stays = np.arange(part.stop - part.start)[:, None] < window.fixed
+    return some.within(*(np.where(stays, values[part], bound) for bound in (-np.inf, np.inf)))
+
+
+def _asked(
+    energy: Energy, values: FloatArray, met: BoolArray, coupling: Coupling
+) -> tuple[Coupling, FloatArray]:
+    """Terms over time under which targets may jump, if met (F, K), and T x from bodies (F, nv), (F,)."""
+    rows = met[:, energy.level_of_row]
+    both = rows[1:] & rows[:-1]
+    here = energy.at(values).residual
+    forth = np.where(both, (_residual(energy, values, 1) - here)[:-1], 0.0)
+    back = np.where(both, (_residual(energy, values, -1) - here)[1:], 0.0)
+    coupling = coupling.loosened(forth, back, LAST_STRENGTH / LEVER)
+    force = np.zeros_like(here)
+    step, change = coupling.speeds[:, None], coupling.accelerations[:, None]
+    rates = coupling.rates[:, None]
+    force[:-1] -= step * forth
+    force[1:] -= step * back
+    bent = change * (rates[1:] * forth[1:] + rates[:-1] * back[:-1])
+    force[:-2] += rates[:-1] * bent
+    force[1:-1] -= (rates[:-1] + rates[1:]) * bent
+    force[2:] += rates[1:] * bent
+    return coupling, np.asarray(np.linalg.norm(force, axis=1) / coupling.shares, dtype=np.float64)
+
+
+def _residual(energy: Energy, values: FloatArray, later: int) -> FloatArray:
+    """Residual of bodies (F, nv) for the targets of so many frames later, (F, m)."""
+    frames = np.clip(np.arange(len(values)) + later, 0, len(values) - 1)
+    return energy.with_targets_of(frames).at(values).residual
 
 
 def _interpolated(known: FloatArray, values: FloatArray, wanted: FloatArray) -> FloatArray:

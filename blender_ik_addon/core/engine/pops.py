@@ -16,8 +16,6 @@ from ..arrays import BoolArray, FloatArray
 from ..rotation import matrix_from_euler
 from ..skeleton import Pose, Skeleton
 
-BOUND: Final = np.radians(3.0)
-"""Least change of a turn from frame to frame that is a pop [rad]."""
 TIMES: Final = 3.0
 """By how many times the median change beside it is exceeded [1]."""
 BESIDE: Final = 12
@@ -34,13 +32,19 @@ class Pop(NamedTuple):
     """By how much [rad]."""
 
 
-def pops_of(skeleton: Skeleton, poses: Pose) -> tuple[Pop, ...]:
-    """The pops of a motion, poses with one frame axis, in the order of frames."""
+def pops_of(skeleton: Skeleton, poses: Pose, bound: float) -> tuple[Pop, ...]:
+    """The pops of a motion, in the order of frames.
+
+    Args:
+        skeleton: Whose joints.
+        poses: With one frame axis.
+        bound: Least change of a turn from frame to frame that is a pop [rad].
+    """
     joints = np.flatnonzero(skeleton.free[:, 3:].any(axis=1))
     turns = _turns(matrix_from_euler(poses.rotation, skeleton.orders)[:, joints])
     return tuple(
         Pop(int(frame) + 1, skeleton.names[int(joints[column])], float(turns[frame, column]))
-        for frame, column in np.argwhere(_out_of_proportion(turns))
+        for frame, column in np.argwhere(_out_of_proportion(turns, bound))
     )
 
 
@@ -54,11 +58,11 @@ def _turns(rotations: FloatArray) -> FloatArray:
     return np.arctan2(sine, cosine)
 
 
-def _out_of_proportion(turns: FloatArray) -> BoolArray:
+def _out_of_proportion(turns: FloatArray, bound: float) -> BoolArray:
     """Where a turn jumps out of those beside it, (F - 1, J)."""
     found = np.zeros(turns.shape, dtype=np.bool_)
     changes = np.abs(np.diff(turns, axis=0))  # (F - 2, J)
-    for frame in np.flatnonzero((changes > BOUND).any(axis=1)):
+    for frame in np.flatnonzero((changes > bound).any(axis=1)):
         first, end = max(0, frame - BESIDE), frame + 1 + BESIDE
         usual = (
             np.median(np.delete(changes[first:end], frame - first, axis=0), axis=0)
@@ -67,8 +71,8 @@ def _out_of_proportion(turns: FloatArray) -> BoolArray:
         )
         larger = np.maximum(turns[frame], turns[frame + 1])
         # A pause in a fast motion changes the turn as much, but no turn is larger than those beside it.
-        stands_out = larger > BOUND + np.median(turns[first : end + 1], axis=0)
-        jumps = (changes[frame] > BOUND) & (changes[frame] > TIMES * usual) & stands_out
+        stands_out = larger > bound + np.median(turns[first : end + 1], axis=0)
+        jumps = (changes[frame] > bound) & (changes[frame] > TIMES * usual) & stands_out
         later = turns[frame + 1] >= turns[frame]
         found[frame + 1] |= jumps & later
         found[frame] |= jumps & ~later

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Other poses to start from, where targets that may be reachable are missed.
+"""Where the search for a pose starts: where the body is, and at others inside the limits.
 
 The energy has local minima: a knee that was asked to bend backwards is stuck at its limit although the leg,
-turned half round, would reach. Starts that are spread over the limits find the others; which one is best the
-energy tells.
+turned half round, would reach. From where the body is there are two ways: to the minimum next to it, and
+with soft strengths first past small ones. A pose that has been solved is a minimum, so solving it again
+leaves it where it is. Where targets are missed, starts that are spread over the limits find others; which one
+is best the energy tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import BoolArray, FloatArray, IntArray
 from ..options import SolverOptions
-from .energy import Energy
+from .energy import ROUNDING_OFF, Energy
 from .kernel import Minimum, minimise
 
 SEED: Final = 1
@@ -24,7 +25,12 @@ SEED: Final = 1
 RANGE: Final = (1.6, 0.3)
 """How far from the preferred value channels without limits start at most, angles [rad] and places [reach]."""
 LOWER: Final = 1e-3
-"""Part of the energy [1] by which another start must lower it to be taken: less is no better pose."""
+"""By which part of the posture and of the misses [1], at the last level's strength, another start must lower
+the energy to be taken: less is no better pose."""
+NEARBY: Final = 12
+"""Iterations in which a body that is next to a minimum comes to rest."""
+MET: Final = 10.0 * ROUNDING_OFF
+"""Residual of a level that is as good as met [1]."""
 AT_ONCE: Final = 256
 """Starts worked on at once [1]: what their matrices take is tens of megabytes."""
 
@@ -42,44 +48,123 @@ def best_minimum(
 
     Args:
         energy: Of N frames.
-        values: Where the body is, (N, nv) [m, rad]: taken unless another start leads lower by more than
-            `LOWER`.
+        values: Where the body is, (N, nv) [m, rad]: the minimum next to it is taken unless another start
+            leads lower by more than `LOWER`.
         options: How exactly, and how many restarts there are.
         tolerance: Largest error at which each task counts as reached, (T,) [m] or [rad].
-        callback: As for `minimise`, for the first start alone.
-        far: Likewise.
+        callback: As for `minimise`, for the first frame before restarts.
+        far: Whether the minimum may be far away; otherwise it is the one that is next to the body.
     """
-    found = _minimum(energy, values, options, callback, far=far)
-    count = options.restarts if energy.levels and not found.cancelled else 0
-    if not count:
+    if not (far and energy.levels):
+        return _minimum(energy, values, options, options.max_iterations, callback, far=False)
+    found = _near_or_far(energy, values, options, callback)
+    if found.cancelled or not options.restarts:
         return found
     frames = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
     if not len(frames):
         return found
-    best, energies = found.values.copy(), found.energies.copy()
-    settled, iterations = found.settled.copy(), found.iterations.copy()
+    count = options.restarts
     for block in np.array_split(frames, -(-len(frames) * count // AT_ONCE)):
         starts = np.concatenate(
             [random_starts(energy.select(block[i : i + 1]), count) for i in range(len(block))]
         )
-        others = _minimum(energy.select(block.repeat(count)), starts, options, None, far=True)
-        by_frame = others.energies.reshape(len(block), count)
-        lowest = np.arange(len(block)) * count + by_frame.argmin(axis=1)
-        better = others.energies[lowest] < (1.0 - LOWER) * energies[block]
-        iterations[block] += others.iterations.reshape(len(block), count).max(axis=1)
+        others = _minimum(energy.select(block.repeat(count)), starts, options, options.max_iterations)
+        lowest = np.arange(len(block)) * count + others.energies.reshape(len(block), count).argmin(axis=1)
+        better = others.energies[lowest] < (found.energies - _margin(energy, found.values))[block]
         taken, lowest = block[better], lowest[better]
-        best[taken], energies[taken] = others.values[lowest], others.energies[lowest]
-        settled[taken] = others.settled[lowest]
-    end = energy.at(best)
-    history = (*found.history, end.norms) if found.history else ()
-    return replace(
-        found,
-        values=best,
-        posed=end.posed,
-        energies=energies,
-        settled=settled,
-        iterations=iterations,
-        history=history,
+        found = _replaced(energy, found, taken, others, lowest, others.history[-1:])
+    return _finished(energy, found, frames[~found.settled[frames]], options, options.max_iterations, None)
+
+
+def _near_or_far(
+    energy: Energy,
+    values: FloatArray,
+    options: SolverOptions,
+    callback: Callable[[int, FloatArray], bool] | None,
+) -> Minimum:
+    """The minimum next to where the body is (N, nv), or the one to which soft strengths lead from there."""
+    count, most = len(values), options.max_iterations
+    far = np.repeat([False, True], count)
+    both = _minimum(
+        energy.select(np.tile(np.arange(count), 2)),
+        np.concatenate([values, values]),
+        options,
+        np.where(far, most, min(NEARBY, most)),
+        callback,
+        far=far,
+    )
+    lower = both.energies[count:] < both.energies[:count] - _margin(energy, both.values[:count])
+    taken = np.arange(count) + count * lower
+    found = Minimum(
+        both.values[taken],
+        both.posed.select(energy.system.mechanism, taken),
+        both.energies[taken],
+        both.iterations.reshape(2, count).max(axis=0),
+        both.settled[taken],
+        both.cancelled,
+        tuple(norms[taken] for norms in both.history),
+    )
+    # What is lower before it has come to rest goes on.
+    unfinished = np.flatnonzero(~found.settled & (found.iterations < most))
+    return _finished(energy, found, unfinished, options, most - found.iterations[unfinished], callback)
+
+
+def _finished(
+    energy: Energy,
+    found: Minimum,
+    frames: IntArray,
+    options: SolverOptions,
+    max_iterations: int | IntArray,
+    callback: Callable[[int, FloatArray], bool] | None,
+) -> Minimum:
+    """The same after more iterations of some frames (n,)."""
+    if found.cancelled or not len(frames):
+        return found
+    before = len(found.history) - 1
+
+    def later(number: int, values: FloatArray) -> bool:
+        return callback is not None and callback(before + number, values)
+
+    start = found.values[frames]
+    more = _minimum(energy.select(frames), start, options, max_iterations, later, far=False)
+    return _replaced(energy, found, frames, more, np.arange(len(frames)), more.history[1:])
+
+
+def _margin(energy: Energy, values: FloatArray) -> FloatArray:
+    """By how much another pose than values (N, nv) must be lower to be taken, (N,)."""
+    state = energy.at(values)
+    # A level that is met pulls by how exactly it is met, which is rounding.
+    rounding = np.where(state.norms <= MET, energy.strengths * (state.norms - ROUNDING_OFF), 0.0)
+    missed = energy.strengths[:, -1] * state.norms.sum(axis=1)
+    return LOWER * (missed + energy.posture(state.away)) + rounding.sum(axis=1)
+
+
+def _replaced(
+    energy: Energy,
+    found: Minimum,
+    frames: IntArray,
+    other: Minimum,
+    taken: IntArray,
+    history: Sequence[FloatArray],
+) -> Minimum:
+    """The same with some frames (n,) from others (n,) of another search, which made a history (M, K) each."""
+    values, energies, settled = found.values.copy(), found.energies.copy(), found.settled.copy()
+    values[frames], energies[frames] = other.values[taken], other.energies[taken]
+    settled[frames] = other.settled[taken]
+    iterations = found.iterations.copy()
+    iterations[frames] += other.iterations[taken]
+    steps = list(found.history)
+    for norms in history:
+        steps.append(steps[-1].copy())
+        steps[-1][frames] = norms[taken]
+    return Minimum(
+        values,
+        energy.system.place(values),
+        energies,
+        iterations,
+        settled,
+        found.cancelled or other.cancelled,
+        tuple(steps),
     )
 
 
@@ -87,15 +172,16 @@ def _minimum(
     energy: Energy,
     values: FloatArray,
     options: SolverOptions,
-    callback: Callable[[int, FloatArray], bool] | None,
+    max_iterations: int | IntArray,
+    callback: Callable[[int, FloatArray], bool] | None = None,
     *,
-    far: bool,
+    far: bool | BoolArray = True,
 ) -> Minimum:
     return minimise(
         energy,
         values,
         step_tolerance=options.step_tolerance,
-        max_iterations=options.max_iterations,
+        max_iterations=max_iterations,
         max_angle=options.max_angle,
         far=far,
         callback=callback,

@@ -37,18 +37,10 @@ PLAIN_AXES: Final = frozen(np.eye(3))
 
 
 class Bend(Protocol):
-    """The curvature of rows under multipliers, Σ_k μ_k ∂²r_k/∂q∂q, as an operator."""
+    """The curvature of rows under multipliers, Σ_k μ_k ∂²r_k/∂q∂q."""
 
     def matrix(self) -> FloatArray:
         """All of it, (F, nv, nv)."""
-        ...
-
-    def times(self, change: FloatArray) -> FloatArray:
-        """Its product with changes (F, nv), (F, nv)."""
-        ...
-
-    def select(self, frames: IntArray) -> Bend:
-        """The same for some of the frames."""
         ...
 
 
@@ -65,17 +57,6 @@ class SummedBend:
         for part in self.parts[1:]:
             total = total + part.matrix()
         return total
-
-    def times(self, change: FloatArray) -> FloatArray:
-        """Its product with changes (F, nv), (F, nv)."""
-        total = self.parts[0].times(change)
-        for part in self.parts[1:]:
-            total = total + part.times(change)
-        return total
-
-    def select(self, frames: IntArray) -> SummedBend:
-        """The same for some of the frames."""
-        return SummedBend(tuple(part.select(frames) for part in self.parts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,10 +164,6 @@ class Rows(ABC):
     """Rows of each task."""
     angular: BoolArray
     """Which rows are angles [rad] rather than lengths [m], (m,)."""
-    accelerates: ClassVar[bool] = False
-    """Whether it tells how its residual accelerates."""
-    plain_errors: bool = False
-    """Whether the residual of each task is as long as its error times its weight."""
     clears: bool = False
     """Whether there are clearances of one-sided planes among its channels."""
     by_frame: ClassVar[tuple[str, ...]]
@@ -239,11 +216,7 @@ class Rows(ABC):
 
     @abstractmethod
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
-        """The curvature for multipliers (F, m) as an operator; None where it is nothing."""
-
-    def acceleration(self, posed: PosedMechanism, rates: FloatArray) -> FloatArray | None:
-        """d²r/dt² (F, m) while the channels change at constant rates (F, nv); None where that is not told."""
-        return None
+        """The curvature for multipliers (F, m); None where it is nothing."""
 
     @abstractmethod
     def errors(self, posed: PosedMechanism) -> FloatArray:

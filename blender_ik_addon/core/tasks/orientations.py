@@ -63,7 +63,6 @@ class OrientationRows(AxisRows):
     orientation: its rows are 0, and its error is infinite.
     """
 
-    plain_errors = True
     by_frame: ClassVar[tuple[str, ...]] = ("_rotation", "_target", "_weight", "_nothing")
 
     def __init__(self, tasks: Sequence[MatchOrientation], mechanism: Mechanism) -> None:
@@ -73,7 +72,6 @@ class OrientationRows(AxisRows):
         """Whether the joints are scaled to nothing, (F or 1, E)."""
         self._rotation = np.where(self._nothing[..., None, None], np.eye(3), rotation)
         self._weight = np.where(self._nothing, 0.0, self._weight)  # (F or 1, E)
-        self.plain_errors = not self._nothing.any()
         self._target = stack_frames([task.target for task in tasks], 2)
         self._axes = np.array([task.axes for task in tasks], dtype=np.float64)  # (E, 3)
         self._turned: tuple[PosedMechanism, FloatArray] | None = None

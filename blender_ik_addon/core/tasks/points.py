@@ -65,7 +65,6 @@ class ReachPoint(JointTask):
 class PointRows(AxisRows):
     """Places of points: r = W (p − target), J = W ∂p/∂q, W the weight along the chosen axes."""
 
-    accelerates = plain_errors = True
     by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_axes", "_weights")
 
     def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
@@ -127,13 +126,6 @@ class PointRows(AxisRows):
         """How the points move along each axis, weighted, (F, m, nv)."""
         jacobian = self._motion(posed)
         return self._rows(jacobian if self._plain else self._weights @ jacobian)
-
-    def acceleration(self, posed: PosedMechanism, rates: FloatArray) -> FloatArray | None:
-        """How the points accelerate along each axis, weighted, (F, m)."""
-        bent = posed.point_acceleration(self._motion(posed), rates)
-        if bent is None:
-            return None
-        return self._rows(bent if self._plain else (self._weights @ bent[..., None])[..., 0])
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Of the targets, as though they were carried by the joints."""

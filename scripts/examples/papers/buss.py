@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.inverses import RANK_TOLERANCE, pseudo_inverse
-from blender_ik_addon.core.rules import (
+from blender_ik_addon.core.methods import (
+    RANK_TOLERANCE,
     clamped_largest,
     clamped_magnitude,
     damped_step,
+    pseudo_inverse,
     selectively_damped_step,
     transpose_step,
 )

@@ -14,8 +14,7 @@ import numpy as np
 
 from blender_ik_addon.core.analysis import control_derivative, drift, lie_brackets
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.inverses import pseudo_inverse
-from blender_ik_addon.core.rules import spring_forces, spring_inverse
+from blender_ik_addon.core.methods import pseudo_inverse, spring_forces, spring_inverse
 
 from .findings import COLOURS, Chapter, Check, Finding, Picture
 from .linkages import Linkage

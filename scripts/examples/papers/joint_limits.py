@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
-from blender_ik_addon.core.rules import bounded_least_squares_step
+from blender_ik_addon.core.methods import bounded_least_squares_step
 
 from .findings import COLOURS, INK, Check, Finding, Picture
 from .ki_sheen import LIMIT_DAMPING, bounded, limits, stretched

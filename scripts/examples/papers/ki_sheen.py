@@ -17,14 +17,17 @@ import numpy as np
 
 from blender_ik_addon.core.analysis import damped_condition_number, residual_bounds, singular_values
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.inverses import (
+from blender_ik_addon.core.methods import (
+    bounded_least_squares_step,
+    damped_step,
+    minimize_bounded,
+    penalized_error,
     prioritized_inverse,
+    pseudo_inverse_step,
     three_effector_inverse,
     two_effector_inverse,
 )
-from blender_ik_addon.core.nonlinear import minimize_bounded, penalized_error
 from blender_ik_addon.core.paths import target_path
-from blender_ik_addon.core.rules import bounded_least_squares_step, damped_step, pseudo_inverse_step
 
 from .findings import COLOURS, INK, Chapter, Check, Finding, Picture
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow

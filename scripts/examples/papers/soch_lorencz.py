@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.rules import extended_jacobian_step, planar_elements, pseudo_inverse_step
+from blender_ik_addon.core.methods import extended_jacobian_step, planar_elements, pseudo_inverse_step
 
 from .findings import COLOURS, INK, Chapter, Check, Finding, Picture
 from .joint_limits import limits_finding

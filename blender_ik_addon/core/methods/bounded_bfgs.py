@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Inverse kinematics as nonlinear programming: a limited-memory BFGS that keeps to bounds.
+"""A limited-memory BFGS that keeps to bounds [ByrdLuNocedalZhu1995].
 
-[KiSheen §3] minimises F(q) = |X − f(q)|² + γ²|q|² subject to l ≤ q ≤ u, with the gradient
-−2Jᵀ(X − f(q)) + 2γ²q (printed as 2γq, an erratum). Here q is measured from the preferred pose.
-
-**The method** [ByrdLuNocedalZhu1995]. The Hessian is B = θI − W M Wᵀ out of the last changes s and changes of
-the gradient y, with W = [Y, θS]. Each iteration
+The Hessian is B = θI − W M Wᵀ out of the last changes s and changes of the gradient y, with W = [Y, θS]. Each
+iteration
 
 1. follows the projected gradient path x(t) = P(x − t g), on which the quadratic model is piecewise quadratic,
    to the model's first minimum, the generalised Cauchy point: that decides which bounds are active;
@@ -23,10 +20,10 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, frozen
-from .errors import IKError
+from ..arrays import BoolArray, FloatArray, frozen
+from ..errors import IKError
 from .inverses import pseudo_inverse
-from .rules import STANDSTILL
+from .step_rules import STANDSTILL
 
 MEMORY: Final = 10
 """Pairs of changes kept, as L-BFGS-B has it by default."""
@@ -185,21 +182,6 @@ class BoundedDescent:
             converged=self.converged,
             history=frozen(self._history),
         )
-
-
-def penalized_error(
-    error: FloatArray, jacobian: FloatArray, away: FloatArray, gamma: float
-) -> tuple[float, FloatArray]:
-    """F = |X − f(q)|² + γ²|q − preferred|² and its gradient [KiSheen eq. 3.1, 3.2].
-
-    Args:
-        error: e = X − f(q), (m,).
-        jacobian: ∂f/∂q, (m, n).
-        away: q − preferred, (n,).
-        gamma: γ.
-    """
-    value = float(error @ error + gamma**2 * (away @ away))
-    return value, -2.0 * (jacobian.T @ error) + 2.0 * gamma**2 * away
 
 
 class _Memory:

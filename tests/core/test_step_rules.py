@@ -13,10 +13,8 @@ from scipy.optimize import lsq_linear
 
 from blender_ik_addon.core import IKError, Pose, Skeleton
 from blender_ik_addon.core.arrays import IntArray
-from blender_ik_addon.core.inverses import null_space_projection, pseudo_inverse, weighted_inverse
 from blender_ik_addon.core.mechanism import Mechanism
-from blender_ik_addon.core.posed import PosedMechanism
-from blender_ik_addon.core.rules import (
+from blender_ik_addon.core.methods import (
     baillieul_step,
     bounded_least_squares_step,
     clamped_largest,
@@ -24,14 +22,18 @@ from blender_ik_addon.core.rules import (
     damped_step,
     extended_jacobian_step,
     gradient_projection_step,
+    null_space_projection,
     planar_elements,
+    pseudo_inverse,
     pseudo_inverse_step,
     selectively_damped_step,
     spring_forces,
     spring_inverse,
     springs_step,
     transpose_step,
+    weighted_inverse,
 )
+from blender_ik_addon.core.posed import PosedMechanism
 from tests.core.builders import Array, planar, random_pose, tip, tree
 from tests.core.in_turn import in_turn
 from tests.core.matrices import ROUNDING, each_seed, random_level

@@ -24,8 +24,8 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import FloatArray
-from .errors import IKError
+from ..arrays import FloatArray
+from ..errors import IKError
 
 RANK_TOLERANCE: Final = 1e-10
 """Singular values below this part of the largest count as zero in a pseudo-inverse [1]."""

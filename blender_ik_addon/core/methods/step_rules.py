@@ -2,8 +2,8 @@
 """Step rules of the papers: changes dq of the channels that answer J dq = e.
 
 One function for each, arrays in, dq (..., nv) out, with any leading axes. The error is e = target − current,
-as in the papers; a residual of `problem` has the other sign. None of them knows limits, except the bounded
-one, or how far its linear model may be trusted: that is for the loop round it (`iterating`).
+as in the papers; a residual of a task has the other sign. None of them knows limits, except the bounded
+one, or how far its linear model may be trusted: that is for the loop round it (`loop`).
 
 **Springs** [ChungChoi1994]. At rest the springs' torques K(θ − θ₀) are borne by forces f at the effectors,
 K(θ − θ₀) = Jᵀf. Differentiated that is A dθ = Jᵀ df with A = K − G and G_ij = Σ_l f_l ∂²x_l/∂θ_i∂θ_j, whence
@@ -33,8 +33,8 @@ from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, times
-from .errors import IKError
+from ..arrays import BoolArray, FloatArray, times
+from ..errors import IKError
 from .inverses import RANK_TOLERANCE, damped_inverse, null_space_projection, pseudo_inverse, weighted_inverse
 
 GAMMA_MAX: Final = pi / 4.0
@@ -71,7 +71,7 @@ def pseudo_inverse_step(
     Args:
         jacobian: (..., m, nv).
         error: (..., m).
-        null_space: z, a wish for the channels, (..., nv).
+        null_space: z, a motion that the null space is to take, (..., nv).
     """
     inverse = pseudo_inverse(jacobian)
     change = times(inverse, error)

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A pose that follows targets while somebody moves them, and settles when they rest.
+
+**While targets move** the energy is lowered by a few steps for each update, from where the body is: the pose
+is the minimum next to the last one. No angle changes by more than `MOVING_TURN` in an update, but where the
+body is on its targets and would lose them with less.
+
+**When they rest** one `solve`, with restarts, gives the pose that the body settles to; it goes there visibly,
+by at most `SETTLING_TURN` in an update, along the straight way in its channels, brought back onto the targets
+at each update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from .arrays import FloatArray
+from .engine.energy import Energy
+from .engine.kernel import Minimum, minimise
+from .errors import IKError
+from .explanation import explain
+from .options import SolverOptions
+from .preparing import tolerances
+from .problem import Problem
+from .skeleton import Pose
+from .solution import Status, TaskError
+from .solver import solve_system
+from .system import assemble
+from .threads import one_thread
+
+MOVING_STEPS: Final = 5
+"""Most iterations of an update while targets move."""
+SEARCH_STEPS: Final = 10
+"""Most iterations that look for the side to which a straight limb bends."""
+MOVING_TURN: Final = 0.1
+"""Most by which an angle changes in an update [rad] that meets targets no sooner by more: 6 degrees."""
+SETTLING_TURN: Final = 0.043
+"""The same while the body settles [rad]: more would be seen as a jump."""
+STILL: Final = 1e-4
+"""Largest change in an update [rad] of a body that rests."""
+DRAWN: Final = 1e-2
+"""Part of the strength of the last level [1] with which a settling body is drawn along its way."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What one update came to."""
+
+    pose: Pose
+    errors: tuple[TaskError, ...]
+    """One for each task that has a weight, in the problem's order."""
+    iterations: int
+    status: Status
+    """`MAX_ITERATIONS` while the body is on its way."""
+    final: bool
+    """Whether the pose is what a solve gives."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the same targets once more would change nothing."""
+        return self.final or self.status is not Status.MAX_ITERATIONS
+
+
+class Follower:
+    """A problem whose targets move, and a body that follows them."""
+
+    def __init__(self, problem: Problem, pose: Pose, options: SolverOptions) -> None:
+        """Prepare.
+
+        Args:
+            problem: Skeleton and tasks, with targets of one frame.
+            pose: Where to start, without leading axes; fixed channels and scale are taken from it.
+            options: Settings of the method PRIORITY.
+
+        Raises:
+            IKError: The problem, pose and options do not fit together.
+        """
+        if pose.frames:
+            raise IKError(f"a follower starts from one pose, got leading axes {pose.frames}")
+        if problem.frames not in (None, 1):
+            raise IKError(f"a follower takes one frame at a time; the targets have {problem.frames}")
+        if options.differential:
+            raise IKError(f"a follower needs the method PRIORITY, got {options.method}")
+        self._options = options
+        self._system = assemble(problem, pose.as_batch())
+        if self._system.alternatives:
+            raise IKError("a follower cannot choose between targets: use `Tracker`")
+        self._tolerance = tolerances(self._system, options)
+        self._home = self._system.mechanism.values(pose.as_batch())
+        """What channels prefer that prefer nothing else, (1, nv)."""
+        self._pose, self._values = pose, self._home
+        self._missed = False
+        """Whether the last update has missed a target."""
+        self._targets: list[FloatArray] = []
+        self._destination: tuple[FloatArray, Pose] | None = None
+        """Where the body settles: the free channels (1, nv) and the pose."""
+
+    @property
+    def pose(self) -> Pose:
+        """Where the body is now."""
+        return self._pose
+
+    def among(self, problem: Problem, pose: Pose) -> Follower:
+        """The same follower where fixed channels or scales have changed, by constraints or drivers.
+
+        Args:
+            problem: The same but for its targets.
+            pose: Where the body is.
+
+        Raises:
+            IKError: As for a new one.
+        """
+        new = Follower(problem, pose, self._options)
+        new._targets, new._missed = self._targets, self._missed
+        return new
+
+    @one_thread
+    def follow(self, targets: Sequence[FloatArray]) -> Followed:
+        """Follow targets that are being moved.
+
+        Args:
+            targets: One for each task that has a weight, in the problem's order: what its `moved` takes.
+
+        Raises:
+            IKError: A target is not one of its task's kind; the pose stays as it is.
+        """
+        self._aim(targets)
+        energy = self._energy()
+        found = self._lowered(energy, self._values)
+        values, iterations = found.values, int(found.iterations[0])
+        met = self._met(values)
+        bounded = self._turn(energy, values) > MOVING_TURN
+        if bounded:
+            values = self._held_back(energy, slowly=self._missed or not met)
+            met = self._met(values)
+        # A body that is held back goes on although its targets are met.
+        rests = self._turn(energy, values) <= STILL or (met and not bounded)
+        self._missed = not met
+        self._take(values)
+        reached = Status.REACHED if met else Status.SETTLED
+        status = reached if rests else Status.MAX_ITERATIONS
+        return Followed(self._pose, self._errors(), iterations, status, final=False)
+
+    @one_thread
+    def arrive(self, targets: Sequence[FloatArray]) -> Followed:
+        """Go on to what a solve gives for targets that nobody moves any longer, update by update.
+
+        Args:
+            targets: As for `follow`.
+
+        Raises:
+            IKError: A target is not one of its task's kind; the pose stays as it is.
+        """
+        if self._destination is None or not self._rests(targets):
+            self._aim(targets)
+            solution = solve_system(self._system, self._pose, self._options)
+            values = self._system.mechanism.values(solution.pose.as_batch())
+            self._destination = values, solution.pose
+        return self._settle()
+
+    @one_thread
+    def return_to(self, targets: Sequence[FloatArray], home: Pose) -> Followed:
+        """Go to a pose that is known to belong to the targets, update by update.
+
+        Args:
+            targets: As for `follow`.
+            home: The pose, without leading axes.
+
+        Raises:
+            IKError: A target is not one of its task's kind; the pose stays as it is.
+        """
+        values = self._system.mechanism.values(home.as_batch())
+        known = self._destination is not None and np.array_equal(self._destination[0], values)
+        if not known or not self._rests(targets):
+            self._aim(targets)
+            self._destination = values, home
+        return self._settle()
+
+    def _held_back(self, energy: Energy, *, slowly: bool) -> FloatArray:
+        """The pose next to the body that meets the targets, drawn a bit to the preferred pose, (1, nv).
+
+        Args:
+            energy: Of the pose.
+            slowly: Whether no angle may change by more than `MOVING_TURN` altogether.
+        """
+        nearest, start = self._energy(self._values), self._values
+        if slowly:
+            # Straight limbs bend to all sides alike: the far solution says to which.
+            options = self._options
+            best = minimise(
+                energy,
+                self._values,
+                step_tolerance=options.step_tolerance,
+                max_iterations=min(SEARCH_STEPS, options.max_iterations),
+                max_angle=options.max_angle,
+            ).values
+            part = min(1.0, MOVING_TURN / max(self._turn(energy, best), STILL))
+            start = self._values + part * (best - self._values)
+            nearest = self._within(nearest, MOVING_TURN, self._values)
+        near = self._lowered(nearest, start).values
+        room = (MOVING_TURN, self._values) if slowly else (0.5 * MOVING_TURN, near)
+        drawn = self._lowered(self._within(energy, *room), near).values
+        return drawn if self._met(drawn) or not self._met(near) else near
+
+    def _turn(self, energy: Energy, values: FloatArray) -> float:
+        """Largest change of an angle from where the body is to values (1, nv), [rad]."""
+        return float(np.abs((values - self._values) * energy.weight).max(initial=0.0))
+
+    def _settle(self) -> Followed:
+        """One update of the way to the destination."""
+        assert self._destination is not None
+        values, pose = self._destination
+        energy = self._energy()
+        left = self._turn(energy, values)
+        if left <= SETTLING_TURN:
+            self._values, self._pose, self._destination = values, pose, None
+            errors = self._errors()
+            status = Status.REACHED if all(error.reached for error in errors) else Status.SETTLED
+            return Followed(pose, errors, 0, status, final=True)
+        point = self._values + (values - self._values) * min(1.0, 0.8 * SETTLING_TURN / left)
+        drawn = self._energy(point).with_posture(DRAWN)
+        found = self._lowered(self._within(drawn, SETTLING_TURN, self._values), point)
+        nearer = np.abs((values - found.values) * energy.weight).max() < left - 0.2 * SETTLING_TURN
+        self._take(found.values if nearer else point)
+        return Followed(
+            self._pose, self._errors(), int(found.iterations[0]), Status.MAX_ITERATIONS, final=False
+        )
+
+    def _aim(self, targets: Sequence[FloatArray]) -> None:
+        """Take other targets."""
+        self._system = self._system.aimed(targets)
+        self._targets, self._destination = [np.array(target) for target in targets], None
+
+    def _rests(self, targets: Sequence[FloatArray]) -> bool:
+        """Whether targets are where they were the last time."""
+        return bool(self._targets) and all(map(np.array_equal, targets, self._targets))
+
+    def _energy(self, preferred: FloatArray | None = None) -> Energy:
+        """Of the pose, also with every channel preferring given values, (1, nv)."""
+        options = self._options
+        if preferred is not None:
+            return Energy(self._system, preferred, posture=False)
+        return Energy(self._system, self._values, posture=options.preferred_pose)
+
+    def _within(self, energy: Energy, turn: float, centre: FloatArray) -> Energy:
+        """The energy inside a box about values (1, nv), [rad] to either side."""
+        room = turn / energy.weight
+        return energy.within(centre - room, centre + room)
+
+    def _lowered(self, energy: Energy, values: FloatArray) -> Minimum:
+        options = self._options
+        return minimise(
+            energy,
+            values,
+            step_tolerance=options.step_tolerance,
+            max_iterations=min(MOVING_STEPS, options.max_iterations),
+            max_angle=options.max_angle,
+            far=False,
+        )
+
+    def _met(self, values: FloatArray) -> bool:
+        """Whether the free channels (1, nv) meet all targets."""
+        return bool((self._system.errors(self._system.place(values)) <= self._tolerance).all())
+
+    def _take(self, values: FloatArray) -> None:
+        """Put the body where the free channels (1, nv) say."""
+        self._values = values
+        self._pose = self._system.mechanism.with_values(self._pose, values[0])
+
+    def _errors(self) -> tuple[TaskError, ...]:
+        """By how much tasks are missed and why, in the problem's order."""
+        system = self._system
+        posed = system.place(self._values)
+        errors = system.errors(posed)[0]
+        reached = errors <= self._tolerance
+        why = explain(system, posed, reached[None])[0]
+        return tuple(map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why))
+
+
+def follows(options: SolverOptions) -> bool:
+    """Whether a follower can stand in for a solve with these settings."""
+    return not options.differential

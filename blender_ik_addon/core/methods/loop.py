@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The loop round the papers' step rules: limits, clamps, acceptance, termination.
+
+A rule gives a small step from where a pose is. Here it is followed from a start until the pose stands still.
+
+**Limits.** By an active set: a channel that a step would take through a limit is stopped there, and the rule
+is asked again for what is then left of the error with the remaining channels, until none leaves. BOUNDED has
+the limits in its rule. So no iterate is ever outside.
+
+**Clamps** [Buss2009 §6]. The largest change of an angle is clamped, to less after a step that brought
+nothing; with a clamp distance the error of each place is shortened as well. Clamp distance and alternate
+Jacobian change the way and not where it ends: after a step that brought nothing the plain rule is followed,
+until it brings nothing either.
+
+**Acceptance.** The papers take every step. Here one is taken if the error falls, or if the posture residual
+does while the error stays within a band round the least so far: what a motion along the null space bends is
+straightened by the next step. Otherwise the pose stays and the next step is shorter. Out of reach, where the
+plain rules jump to and fro for ever, they come to rest so.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..options import SolverOptions
+from ..preparing import tolerance_margin
+from ..system import System
+from .stacked import FALLS, Evaluation, StackedProblem
+from .step_problem import STEPS, StepProblem
+from .step_rules import GAMMA_MAX, clamped_largest, clamped_magnitude
+
+BAND: Final = 0.02
+"""How far the error [1], in scaled units, may be above the least so far while the posture residual falls."""
+
+GROWTH: Final = 2.0
+"""By what the largest change grows after a step that was taken."""
+
+SHRINKAGE: Final = 0.25
+"""To what part of it or of the step, whichever is less, it shrinks after one that was not."""
+
+GAIN_FACTORS: Final = (1.4, 0.5)
+"""Change of α after a step, and after one that bent the error by more than it brought."""
+
+
+class Iteration(ABC):
+    """What a method has reached from a start, and its next iteration."""
+
+    def __init__(self, system: System, start: FloatArray, options: SolverOptions) -> None:
+        """Prepare.
+
+        Args:
+            system: The tasks on a pose of one frame.
+            start: Free channels, (nv,) [m, rad].
+            options: Settings.
+        """
+        self.stacked, self.options = StackedProblem(system), options
+        self.margin = tolerance_margin(system, options)
+        """Error [1], in scaled units, that counts as nothing."""
+        self.at: Evaluation = self.stacked.evaluate(start)
+        """The best pose so far."""
+        self.errors: list[float] = [self.at.error]
+        """|r| at the start and after each iteration [1]."""
+        self.settled = not (system.size and len(self.at.residual))
+        """Whether there is no more to be done."""
+        self.prefers = options.preferred_pose and self.stacked.prefers and options.uses("preferred_pose")
+        """Whether what the tasks leave free goes to the preferred pose."""
+
+    @property
+    def iterations(self) -> int:
+        """How many there were."""
+        return len(self.errors) - 1
+
+    @property
+    @abstractmethod
+    def most_iterations(self) -> int:
+        """After how many to stop."""
+
+    @abstractmethod
+    def iterate(self) -> None:
+        """One more."""
+
+    def conclude(self) -> None:  # noqa: B027 (most have nothing to do)
+        """Come to an end: no more iterations follow."""
+
+    def run(self, callback: Callable[[int, FloatArray], bool] | None = None) -> bool:
+        """Iterate until the pose stands still or the iterations run out.
+
+        Args:
+            callback: Given the number of each iteration and the free channels (nv,); True stops.
+
+        Returns:
+            Whether the callback has stopped it.
+        """
+        cancelled = False
+        while not (self.settled or cancelled or self.iterations >= self.most_iterations):
+            self.iterate()
+            cancelled = callback is not None and bool(callback(self.iterations, self.at.values))
+        self.conclude()
+        return cancelled
+
+
+class StepRuleLoop(Iteration):
+    """A step rule, followed."""
+
+    def __init__(self, system: System, start: FloatArray, options: SolverOptions) -> None:
+        """Prepare; arguments as for every iteration."""
+        super().__init__(system, start, options)
+        self._longest = min(options.max_angle, GAMMA_MAX) if options.method == "SDLS" else options.max_angle
+        self._radius = self._longest
+        """Largest change in the next step [rad]."""
+        self._gain = options.null_space_gain
+        self._straightens = False
+        """Whether the next step only straightens what motions of the null space have bent."""
+        self._plain = False
+        """Whether steps are without clamp distance and alternate Jacobian."""
+        if not self.prefers:
+            self.settled |= self.at.error <= self.margin  # what is met stays exactly as it is
+        self._least = self.at.error
+        self._straight = self.at
+        """The last pose whose error was the least or nothing."""
+        counts = system.row_counts
+        self._starts = np.cumsum([0, *counts])[:-1]
+        self._effector_rows = _effector_rows(counts)
+        self._least_distances = self._least_clamp_distances()
+        """Dmax of each task in scaled units, (T,); None without a clamp."""
+        self.clamp_distances = self._least_distances
+        """To what the error of each task is shortened in the next step, (T,); None for not at all."""
+        if self._least_distances is not None and options.clamp_after_jump:
+            self.clamp_distances = np.full(len(counts), np.inf)
+
+    @property
+    def most_iterations(self) -> int:
+        """As many as the options say."""
+        return self.options.max_iterations
+
+    def _least_clamp_distances(self) -> FloatArray | None:
+        distance, stacked = self.options.clamp_distance, self.stacked
+        if distance is None or not len(self.at.residual):
+            return None
+        angular = np.concatenate(stacked.system.angular_rows)
+        # A task without rows has nothing to be clamped.
+        first = np.minimum(self._starts, len(angular) - 1)
+        return np.where(angular[first], np.inf, distance * stacked.row_scale[first])
+
+    def _clamped(self, error: FloatArray) -> FloatArray:
+        """The error (m,) with each task's part within its distance."""
+        if self.clamp_distances is None or self._plain:
+            return error
+        parts = zip(np.split(error, self._starts[1:]), self.clamp_distances, strict=True)
+        return np.concatenate([clamped_magnitude(part, distance) for part, distance in parts])
+
+    def iterate(self) -> None:
+        """One step."""
+        change = self._step()
+        size = float(np.abs(change).max(initial=0.0))
+        before, tolerance = self.at, self.options.step_tolerance
+        trial = self.stacked.evaluate(self.stacked.moved(before.values, change))
+        better = self._is_better(trial)
+        self._clamp_after(trial, better)
+        self._adapt_gain(trial, better)
+        self._plain ^= not better
+        if better:
+            self.at = trial
+            self._least = min(self._least, trial.error)
+            if trial.error <= max(self.margin, self._straight.error):
+                self._straight = trial
+            self._radius = min(GROWTH * self._radius, self._longest)
+        else:
+            self._radius = SHRINKAGE * min(self._radius, max(size, tolerance))
+        met = not self.prefers and self.at.error <= self.margin
+        # A rule that gives no step has no more to give; one whose step is refused gives a shorter one.
+        if met or size < tolerance or self._radius < SHRINKAGE * tolerance:
+            beside = self.stacked.off_saddle(self.at) if self.at.error > self.margin else None
+            if beside is None:
+                self.settled = True
+            else:
+                self.at, self._radius = beside, self._longest
+        self.errors.append(self.at.error)
+
+    def _is_better(self, trial: Evaluation) -> bool:
+        """Whether a trial is to be taken."""
+        if trial.error < self.at.error * (1.0 - FALLS):
+            return True
+        nearer = self.prefers and trial.strain < self.at.strain * (1.0 - FALLS)
+        return nearer and trial.error <= max(self._least + BAND, self.margin)
+
+    def _adapt_gain(self, trial: Evaluation, better: bool) -> None:
+        """Go less far in the null space where the error rises by more than the posture residual falls.
+
+        The next steps then only straighten what this one has bent, as do those after one that was refused.
+        """
+        rise = trial.error - self.at.error
+        overshoots = better and rise > self.margin and rise > self.at.strain - trial.strain
+        if better:
+            factor = GAIN_FACTORS[1] if overshoots else 1.0 if self._straightens else GAIN_FACTORS[0]
+            self._gain = min(self._gain * factor, self.options.null_space_gain)
+        refused = not better and self.at.error > self.margin and not self._straightens
+        bent = better and self._straightens and trial.error > max(self.margin, self._least)
+        # Springs settle by Newton's step, which overshoots by little.
+        self._straightens = (
+            self.prefers and self.options.method != "SPRINGS" and (overshoots or refused or bent)
+        )
+
+    def conclude(self) -> None:
+        """Where the last steps went for the preferred pose and bent the error, take the pose before them."""
+        if self.at.error > max(self.margin, self._straight.error):
+            self.at = self._straight
+            self.errors[-1] = self.at.error
+
+    def _clamp_after(self, trial: Evaluation, better: bool) -> None:
+        """After a jump: next time what this step has brought nearer, and Dmax."""
+        if self._least_distances is None or not self.options.clamp_after_jump:
+            return
+        before, after = (np.sqrt(np.add.reduceat(at.residual**2, self._starts)) for at in (self.at, trial))
+        self.clamp_distances = self._least_distances + (np.maximum(before - after, 0.0) if better else 0.0)
+
+    def _step(self) -> FloatArray:
+        """The step of the rule inside the limits and the radius, (nv,)."""
+        stacked, at = self.stacked, self.at
+        alternate = self.options.alternate_jacobian and not self._plain
+        posture = at.posture if self.prefers else np.zeros_like(at.posture)
+        lower, upper = (np.clip(bound, -self._radius, self._radius) for bound in stacked.room(at.values))
+        return self._inside(
+            StepProblem(
+                stacked=stacked,
+                at=at,
+                options=self.options,
+                whole_jacobian=stacked.alternate_jacobian(at) if alternate else stacked.jacobian(at),
+                whole_error=self._clamped(-at.residual),
+                whole_posture=posture,
+                lower=lower,
+                upper=upper,
+                radius=self._radius,
+                gain=0.0 if self._straightens else self._gain,
+                effector_rows=self._effector_rows,
+                held=np.zeros(len(posture), dtype=np.bool_),
+                fixed=np.zeros_like(posture),
+            )
+        )
+
+    def _inside(self, problem: StepProblem) -> FloatArray:
+        """Ask the rule, stop what would leave the box, and ask again."""
+        limits, rule = self.stacked.room(self.at.values), STEPS[self.options.method]
+        downhill = problem.error @ problem.jacobian
+        while True:
+            change = clamped_largest(np.where(problem.held, problem.fixed, rule(problem)), self._radius)
+            inside = np.clip(change, *limits)
+            beyond = np.where(problem.held, 0.0, np.abs(change - inside))
+            if not beyond.any():
+                return inside
+            # What downhill itself presses against a limit is held at once. Others may leave only as long as
+            # those are not held: the furthest first.
+            pressed = (beyond > 0.0) & (downhill * change > 0.0) & (inside == 0.0)
+            problem = problem.holding(pressed if pressed.any() else beyond == beyond.max(), inside)
+
+
+def _effector_rows(row_counts: Sequence[int]) -> tuple[int, ...]:
+    """Rows of what SDLS takes for effectors: tasks about joints, up to three each; of others row by row."""
+    return tuple(rows for count in row_counts for rows in ([count] if count <= 3 else [1] * count) if rows)

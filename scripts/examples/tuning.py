@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The tuning constants of the solver, and whether its behaviour hangs on one of them: scripts/check --tuning.
+
+    scripts/check --tuning [--list] [--only NAME ...] [--markdown FILE] [-- ARGUMENTS OF PYTEST]
+
+A tuning constant is every number that stands as a `Final` at the top of a module of the core, except in the
+modules of `OUTSIDE`, and except what `DEFINITIONS` names. So a new one is in the table as soon as it is
+written. Each of its numbers is halved and doubled in a copy of the source, and the tests run against that:
+no test of behaviour should fail. All of it takes an hour or two; --only takes some of the constants, and when
+it is stopped (Ctrl C) it tells what it has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from scripts.examples.tables import markdown_table, typed
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+CORE: Final = Path("blender_ik_addon/core")
+
+OUTSIDE: Final = {
+    "the model": (
+        "arrays",
+        "bends",
+        "errors",
+        "euler",
+        "kinematics",
+        "mechanism",
+        "posed",
+        "rotation",
+        "skeleton",
+    ),
+    "tasks": ("clearance", "tasks"),
+    "the methods of the papers": ("methods",),
+    "explanations": ("analysis", "balance", "diagnosis", "explanation", "pulls"),
+    "characters": ("anthropometry", "digits", "human", "movements", "revision", "roles", "volumes"),
+    "settings": ("options", "threads"),
+}
+"""Modules and packages of the core that are not the solver's, by what they are for."""
+
+DEFINITIONS: Final = {
+    "engine.pops.TIMES": "what a pop is",
+    "engine.pops.BESIDE": "what a pop is",
+    "engine.restarts.SEED": "any number does",
+    "sequence.FRAME_RATE": "a default of an argument",
+}
+"""Constants that are no matter of tuning, and why."""
+
+PATIENCE: Final = 8.0
+"""Time after which tests do not end, by that of the same tests with the constants as they are [1]."""
+
+UNTRIED: Final = "not tried"
+
+FACTORS: Final = {"halved": 0.5, "doubled": 2.0}
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in the source."""
+
+    start: int
+    """Where its expression begins in the module's source [characters]."""
+    end: int
+    whole: bool
+
+    def scaled(self, source: str, factor: float) -> str:
+        """The source with this number multiplied; whole ones stay whole and at least 1."""
+        text = source[self.start : self.end]
+        other = f"max(1, int({factor} * ({text})))" if self.whole else f"({factor} * ({text}))"
+        return source[: self.start] + other + source[self.end :]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A tuning constant."""
+
+    name: str
+    """By its module in the core, such as engine.kernel.GROW."""
+    value: str
+    """As it is written."""
+    meaning: str
+    """The docstring below it."""
+    numbers: tuple[Number, ...]
+
+
+def constants() -> list[Constant]:
+    """All tuning constants, in the order of their modules."""
+    outside = {name for names in OUTSIDE.values() for name in names}
+    found: list[Constant] = []
+    for path in sorted((ROOT / CORE).rglob("*.py")):
+        parts = path.relative_to(ROOT / CORE).with_suffix("").parts
+        if parts[0] not in outside and parts[-1] != "__init__":
+            module = importlib.import_module(".".join((*CORE.parts, *parts)))
+            found += constants_of(path, ".".join(parts), vars(module))
+    return [constant for constant in found if constant.name not in DEFINITIONS]
+
+
+def constants_of(path: Path, name: str, values: Mapping[str, Any]) -> Iterator[Constant]:
+    """The constants of a module that are numbers.
+
+    Args:
+        path: Of its source.
+        name: By which the constants are called, such as engine.kernel.
+        values: Of its constants by their names.
+    """
+    source = path.read_text(encoding="utf-8")
+    body = ast.parse(source).body
+    begins = [0]
+    for line in source.splitlines(keepends=True):
+        begins.append(begins[-1] + len(line))
+
+    def number(node: ast.expr, value: Any) -> Number:
+        # Columns count bytes; up to a constant's value there are none but ASCII characters in its line.
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        return Number(
+            begins[node.lineno - 1] + node.col_offset,
+            begins[node.end_lineno - 1] + node.end_col_offset,
+            isinstance(value, int),
+        )
+
+    def numbers(node: ast.expr, value: Any) -> Iterator[Number]:
+        if isinstance(value, int | float):
+            yield number(node, value)
+        elif isinstance(node, ast.Tuple) and isinstance(value, tuple):
+            for part, content in zip(node.elts, value, strict=True):
+                yield from numbers(part, content)
+        elif isinstance(node, ast.Call) and is_dataclass(value) and not isinstance(value, type):
+            for part, content in zip(node.args, astuple(value), strict=False):
+                yield from numbers(part, content)
+
+    for place, statement in enumerate(body):
+        if not (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and ast.unparse(statement.annotation).startswith("Final")
+            and statement.value is not None
+        ):
+            continue
+        label = statement.target.id
+        inside = tuple(numbers(statement.value, values[label]))
+        if inside:
+            texts = [
+                node.value.value
+                for node in body[place + 1 :]
+                if isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ]
+            meaning = re.sub(r"\s+", " ", texts[0]) if texts else ""
+            yield Constant(f"{name}.{label}", ast.unparse(statement.value), meaning, inside)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The tests with one number halved or doubled."""
+
+    constant: Constant
+    which: int
+    """Of the constant's numbers."""
+    change: str
+    """One of `FACTORS`."""
+    failed: tuple[str, ...]
+    """The tests that failed, and not without the change."""
+    ended: bool
+    """Whether they came to an end."""
+
+    def __str__(self) -> str:
+        return (", ".join(self.failed) or "ok") if self.ended else "no end"
+
+
+class Copy:
+    """A copy of the source, in which constants are changed and tests run."""
+
+    def __init__(self, folder: Path, arguments: Sequence[str]) -> None:
+        self._folder, self._arguments = folder, list(arguments)
+        for name in ("blender_ik_addon", "tests", "scripts", "docs"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("pyproject.toml", "blender_manifest.toml", "README.md"):
+            shutil.copy(ROOT / name, folder / name)
+        start = time.monotonic()
+        self._failing, _ = self._run(None)
+        self._seconds = time.monotonic() - start
+
+    @property
+    def failing(self) -> frozenset[str]:
+        """The tests that fail with the constants as they are."""
+        return self._failing
+
+    def trial(self, constant: Constant, which: int, change: str) -> Trial:
+        """Run the tests with one number changed."""
+        module, _ = constant.name.rsplit(".", maxsplit=1)
+        path = (self._folder / CORE).joinpath(*module.split(".")).with_suffix(".py")
+        source = path.read_text(encoding="utf-8")
+        path.write_text(constant.numbers[which].scaled(source, FACTORS[change]), encoding="utf-8")
+        try:
+            failed, ended = self._run(PATIENCE * self._seconds)
+        finally:
+            path.write_text(source, encoding="utf-8")
+        return Trial(constant, which, change, tuple(sorted(failed - self._failing)), ended)
+
+    def _run(self, seconds: float | None) -> tuple[frozenset[str], bool]:
+        """The tests that fail, and whether all have ended in so many seconds."""
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider"]
+        # Sources that are changed within a second must not be taken for what was compiled before.
+        surroundings = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": ""}
+        try:
+            done = subprocess.run(
+                [*command, *self._arguments],
+                cwd=self._folder,
+                env=surroundings,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return frozenset(), False
+        if done.returncode not in (0, 1, 2):
+            raise RuntimeError(done.stdout)
+        found = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+        return frozenset(found), True
+
+
+def changes_of(chosen: Sequence[Constant]) -> Iterator[tuple[Constant, int, str]]:
+    """Each change of each number of some constants: constant, which of its numbers, and how."""
+    for each in chosen:
+        for which in range(len(each.numbers)):
+            for change in FACTORS:
+                yield each, which, change
+
+
+HEADINGS: Final = ("constant", "value", "meaning")
+TRIAL_HEADINGS: Final = ("constant", "value", "halved", "doubled")
+
+
+def table(found: Sequence[Constant]) -> str:
+    """The constants as a table."""
+    return markdown_table([HEADINGS, *((each.name, each.value, _cell(each.meaning)) for each in found)])
+
+
+def summary(found: Sequence[Constant]) -> str:
+    """How many constants there are."""
+    numbers = sum(len(each.numbers) for each in found)
+    return f"{len(found)} tuning constants with {numbers} numbers."
+
+
+def verdict(trials: Sequence[Trial], constant: Constant, change: str) -> str:
+    """What failed when the numbers of a constant were changed, as a text."""
+    texts: list[str] = []
+    for which in range(len(constant.numbers)):
+        wanted = (constant.name, which, change)
+        tried = [trial for trial in trials if (trial.constant.name, trial.which, trial.change) == wanted]
+        several = f"number {which + 1}: " if len(constant.numbers) > 1 else ""
+        if not tried:
+            texts.append(several + UNTRIED)
+        elif not tried[0].ended:
+            texts.append(several + "no end")
+        elif tried[0].failed:
+            texts.append(several + ", ".join(sorted(set(map(_short, tried[0].failed)))))
+    return "; ".join(texts) or "–"
+
+
+def _cell(text: str) -> str:
+    """A text in which no bar ends the cell of a table."""
+    return text.replace("|", "\\|")
+
+
+def _short(test: str) -> str:
+    """The name of a test without its file and its case."""
+    return test.rsplit("::", maxsplit=1)[-1].split("[")[0]
+
+
+def markdown(found: Sequence[Constant], trials: Sequence[Trial], command: str) -> str:
+    """The page for the documentation."""
+    tried = [each for each in found if any(trial.constant.name == each.name for trial in trials)]
+    holds = sum(not trial.failed and trial.ended for trial in trials)
+    lines = [TRIAL_HEADINGS]
+    lines += [
+        (each.name, each.value, *(verdict(trials, each, change) for change in FACTORS)) for each in tried
+    ]
+    return (
+        f"# Tuning constants\n\nMade by `{command}`.\n\n"
+        "Every number of a tuning constant is halved and doubled, one at a time, and the tests are run "
+        "again. A dash means that all of them pass; else the tests stand there that fail.\n\n"
+        f"{summary(found)} {holds} of {len(trials)} changes let all tests pass.\n\n"
+        f"{markdown_table(lines)}\n\n## What they mean\n\n{table(found)}\n"
+    )
+
+
+def main() -> int:
+    """Run the trials. Returns the exit code: 1 when a test fails."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/check --tuning", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--list", action="store_true", help="only show the constants")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="constants, or modules, by a part of the name"
+    )
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the results as Markdown")
+    parser.add_argument("arguments", nargs="*", help="for pytest, after --; default tests/core")
+    options = parser.parse_args()
+    found = constants()
+    only: list[str] = options.only or []
+    chosen = [each for each in found if not only or any(f".{name}." in f".{each.name}." for name in only)]
+    if not chosen:
+        print(f"there is no {', '.join(only)}; there are {', '.join(each.name for each in found)}")
+        return 1
+    if options.list:
+        print(f"{table(chosen)}\n\n{summary(chosen)}")
+        return 0
+    trials: list[Trial] = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Copy(Path(folder), options.arguments or ["tests/core"])
+        for test in sorted(copy.failing):
+            print(f"fails without a change, so it does not count: {test}", flush=True)
+        try:
+            for each, which, change in changes_of(chosen):
+                trials.append(copy.trial(each, which, change))
+                print(f"{each.name}, number {which + 1}, {change}: {trials[-1]}", flush=True)
+        except KeyboardInterrupt:
+            print("Stopped: what follows is of the changes that were tried.")
+    bad = sum(bool(trial.failed) or not trial.ended for trial in trials)
+    print(f"\n{summary(chosen)} {len(trials)} changes, with {bad} of them a test fails.")
+    if options.markdown is not None:
+        names = f" --only {' '.join(only)}" if only else ""
+        rest = "" if not options.arguments else " -- " + " ".join(options.arguments)
+        command = f"scripts/check --tuning{names} --markdown {typed(options.markdown)}{rest}"
+        options.markdown.write_text(markdown(found, trials, command), encoding="utf-8")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
