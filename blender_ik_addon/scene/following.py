@@ -179,7 +179,8 @@ def _follow_if_moved(
     channels = raw_channels(armature_object)
     posed = digest(channels.tobytes())
     memory, known = Memory.of(armature_object), _KNOWN.get(armature_object.session_uid)
-    of_field = occasion is Occasion.FIELD
+    # Escape may end a field's drag when the body is just being looked at again.
+    of_field = occasion in (Occasion.FIELD, Occasion.ENDING)
     gesture = occasion in GESTURES
     going_on = occasion is Occasion.ENDING and (memory.aims, memory.posed) == (on_the_way(aims), posed)
     # What is on its way is good enough for as long as the tool runs.
@@ -199,7 +200,7 @@ def _follow_if_moved(
         replayed = occasion is Occasion.FRAME and posed != memory.posed
         if replayed or answered or (wanted, bones) != (memory.aims, memory.bones):
             returning = known.returning
-            if posed != memory.posed or bones != memory.bones or not (gesture or going_on):
+            if posed != memory.posed or bones != memory.bones or not (gesture or of_field):
                 returning.fields.clear()  # another body by now
             if gesture and returning.start is None and memory.aims != NOTHING:
                 present = read_pose(armature_object, known.rig.armature, depsgraph=depsgraph)

@@ -1515,6 +1515,27 @@ def test_a_number_field_that_is_cancelled_late_gives_back_every_bit(field: list[
     assert armature.poise.last_reached
 
 
+def test_a_number_field_that_is_cancelled_between_two_looks_gives_back_every_bit():
+    """Escape came just when the body was to be looked at again, of which no handler tells."""
+    armature = arm(on=False)
+    armature.pose.bones["bone.003"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+
+    def look(location: Any, occasion: Occasion) -> None:
+        target(armature).location = location
+        depsgraph.update()
+        following.follow(armature, depsgraph, occasion)
+
+    there, away = target(armature).location.copy(), (0.6, 0.9, -0.4)
+    look(there, Occasion.USER)
+    before = pose_record(armature)
+    look(away, Occasion.FIELD)
+    look(away, Occasion.ENDING)
+    assert following.is_underway(armature) and pose_record(armature) != before
+    look(there, Occasion.ENDING)
+    assert pose_record(armature) == before
+
+
 def pull_by_a_field(armature: Any, field: list[bool]) -> None:
     """Drag the target out of reach by a number field, let go, and wait until the body rests."""
     field.append(True)
