@@ -93,7 +93,10 @@ class Follower:
         self._home = self._system.mechanism.values(pose.as_batch())
         """What channels prefer that prefer nothing else, (1, nv)."""
         self._pose, self._values = pose, self._home
-        self._missed = False
+        self._missed = np.zeros(0, bool)
+        self._goal = self._home
+        self._missed = self._missed_rows(self._home)
+        self._missed[:] = True
         """Whether the last update has missed a target."""
         self._targets: list[FloatArray] = []
         self._destination: tuple[FloatArray, Pose] | None = None
@@ -130,20 +133,34 @@ class Follower:
         """
         self._aim(targets)
         energy = self._energy()
-        found = self._lowered(energy, self._values)
-        values, iterations = found.values, int(found.iterations[0])
-        met = self._met(values)
-        bounded = self._turn(energy, values) > MOVING_TURN
-        if bounded:
-            values = self._held_back(energy, slowly=self._missed or not met)
-            met = self._met(values)
-        # A body that is held back goes on although its targets are met.
-        rests = self._turn(energy, values) <= STILL or (met and not bounded)
-        self._missed = not met
-        self._take(values)
+        found = self._lowered(energy, self._goal)
+        self._goal = found.values
+        moved = self._step(energy, found.values, MOVING_TURN)
+        met = self._met(moved)
+        there = np.array_equal(moved, self._goal)
+        rests = there and (found.settled[0] or self._turn(energy, moved) <= STILL)
+        self._take(moved)
+        self._missed = ~self._missed_rows(moved)
         reached = Status.REACHED if met else Status.SETTLED
         status = reached if rests else Status.MAX_ITERATIONS
-        return Followed(self._pose, self._errors(), iterations, status, final=False)
+        return Followed(self._pose, self._errors(), int(found.iterations[0]), status, final=False)
+
+    def _missed_rows(self, values):
+        e = self._energy()
+        st = e.at(values)
+        return (st.norms[0] > 1e-5)[e.level_of_row]
+
+    def _step(self, energy: Energy, goal: FloatArray, turn: float) -> FloatArray:
+        left = self._turn(energy, goal)
+        if left <= turn:
+            return goal
+        part = turn / left
+        point = self._values + part * (goal - self._values)
+        here, there = energy.at(self._values), energy.at(goal)
+        met = (there.norms[0] <= 1e-5)[energy.level_of_row] & self._missed
+        wanted = np.where(met, there.residual, here.residual + part * (there.residual - here.residual))
+        way = self._energy(point).allowing(wanted)
+        return self._lowered(way, point).values
 
     @one_thread
     def arrive(self, targets: Sequence[FloatArray]) -> Followed:

@@ -43,6 +43,8 @@ STRENGTH_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
 ROUNDING_OFF: Final = 1e-6
 """δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
+ENOUGH: Final = 1e2
+NEARLY: Final = 10.0
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
 
@@ -147,6 +149,8 @@ class Energy:
         """Of the posture term for each channel, (nv,) [1]."""
         self.lower, self.upper = system.lower, system.upper
         """Limits of the free channels, (nv,) or (N, nv) [m, rad]."""
+        self.allowed: FloatArray | float = 0.0
+        """What residuals are measured from, scaled, (N, m)."""
         self.strengths: FloatArray = np.tile(Strengths().of(self.levels), (len(values), 1))
         """σ of each level in each frame, (N, K)."""
 
@@ -170,6 +174,12 @@ class Energy:
         """The same inside a further box, (N, nv) each."""
         some = alike(self)
         some.lower, some.upper = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
+        return some
+
+    def allowing(self, residual: FloatArray) -> Energy:
+        """The same with levels that are met where residuals are as given, scaled, (N, m)."""
+        some = alike(self)
+        some.allowed = residual
         return some
 
     def preferring(self, values: FloatArray) -> Energy:
@@ -202,7 +212,7 @@ class Energy:
         posed = self.system.place(np.where(values >= self.upper - HAIR, self.upper, values))
         residual = np.zeros((len(values), 0))
         if self.levels:
-            residual = self.system.stacked_residual(posed) * self.row_scale
+            residual = self.system.stacked_residual(posed) * self.row_scale - self.allowed
         values = posed.values
         return State(values, posed, residual, self.norms(residual), values * self.weight - self.preferred)
 
@@ -265,7 +275,9 @@ class Energy:
             towards = towards + beside / self.stiffness
         resting = self._pressed(state.values, gradient)
         forces, sizes, given = self._forces(jacobian, state, towards, resting)
-        row_weights = (self.strengths / given)[:, self.level_of_row]
+        enough = np.where(state.norms <= NEARLY * ROUNDING_OFF, np.minimum(self.strengths, ENOUGH * (sizes + 1.0)), self.strengths)
+        gradient += (((enough - self.strengths)[:, self.level_of_row] / z * r)[:, None, :] @ jacobian)[:, 0]
+        row_weights = (enough / given)[:, self.level_of_row]
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
         for level, rows in enumerate(self._slices):
