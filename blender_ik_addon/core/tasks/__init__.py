@@ -10,7 +10,7 @@ residual r (F, m), its Jacobian J (F, m, nv) with r(q + dq) ≈ r + J dq, and th
 """
 
 from .aims import AimAt
-from .base import Bend, JointTask, Rows, Task
+from .base import JointTask, Rows, Task
 from .carried import ReachCarried
 from .channels import StayNear
 from .choices import ChoiceRows, OneOf
@@ -24,7 +24,6 @@ from .poles import PointPole
 __all__ = [
     "AimAt",
     "Balance",
-    "Bend",
     "ChoiceRows",
     "JointTask",
     "KeepDistance",

@@ -19,10 +19,10 @@ from typing import ClassVar, Final
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
+from ..bends import Bend
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
-from .base import Rows, SummedBend
-from .forms import FormBend
+from .base import Rows
 
 DIFFERENCE: Final = 1e-5
 """Step of the differences in units of the reach [1]: truncation about its square, rounding 1e-16 by it."""
@@ -92,13 +92,7 @@ class PointFunctionRows(Rows):
         jacobian = slope.reshape(frames, tasks, -1, count * 3) @ moving
         return self.residual(posed), jacobian.reshape(frames, len(jacobian[0]) * jacobian.shape[2], nv)
 
-    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """Exact to about 1e-9."""
-        if multipliers is None:
-            multipliers = self.residual(posed)
-        return self.bend(posed, multipliers).matrix()
-
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> SummedBend:
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact to about 1e-9."""
         points = self._points(posed)
         frames, tasks, count, _ = points.shape
@@ -112,14 +106,11 @@ class PointFunctionRows(Rows):
         again: IntArray = np.tile(np.arange(frames, dtype=np.int64), 2 * size)
         pulled = self.select(again)._pulls(nudged, np.tile(forces, (2 * size, 1, 1)))
         pulled = pulled.reshape(2, size, frames, tasks, size)
-        forms = np.moveaxis(pulled[0] - pulled[1], 0, 2) / (2.0 * self._step)
-        forms = 0.5 * (forms + np.swapaxes(forms, -1, -2))
-        return SummedBend(
-            (
-                posed.point_bend(self._anchors, pulls, moving),
-                FormBend(moving.reshape(frames, tasks, count * 3, posed.values.shape[1]), forms),
-            )
-        )
+        forms = np.moveaxis(pulled[0] - pulled[1], 0, 2) / (2.0 * self._step)  # twice F''
+        flat = moving.reshape(frames, tasks, size, posed.values.shape[1])
+        right = 0.25 * (forms + forms.swapaxes(2, 3)) @ flat
+        shape = (frames, tasks * size, posed.values.shape[1])
+        return posed.bend(pulls, moving, ((flat.reshape(shape), right.reshape(shape)),))
 
     def _pulls(self, points: FloatArray, forces: FloatArray) -> FloatArray:
         """Σ_r force_r F'_r, (F, E, K, 3), for forces (F, E, R)."""
