@@ -46,7 +46,8 @@ class Bend:
         """All of it, (F, nv, nv)."""
         half = self.omega.swapaxes(1, 2) @ self.moment
         half *= self.together
-        for left, right in self.products:
+        if self.products:
+            left, right = (np.concatenate(factors, axis=1) for factors in zip(*self.products, strict=True))
             half += left.swapaxes(1, 2) @ right
         return half + half.swapaxes(1, 2)
 

@@ -149,7 +149,7 @@ class PosedMechanism:
 
     def angular_jacobian(self, anchors: IntArray) -> FloatArray:
         """Angular velocity of slots (E,) per channel, (F, E, 3, nv) [1]."""
-        return self.omega[:, None] * self.mechanism.turns[anchors][:, None, :]
+        return self.omega[:, None] * self.mechanism.turns.take(anchors, axis=0)[:, None, :]
 
     def bend(
         self,
