@@ -76,7 +76,9 @@ class Linearized:
         if self._curvature is None:
             unit = self.task.weight * (1.0 if self.angular.all() else self.length)
             columns = self._columns[:, None] * self._columns
-            self._curvature = self._rows.curvature(self._posed) * columns / unit**2
+            bend = self._rows.bend(self._posed, self._rows.residual(self._posed))
+            nothing = np.zeros((len(self.residual), *columns.shape))
+            self._curvature = (nothing if bend is None else bend.matrix()) * columns / unit**2
         return self._curvature[frame]
 
 

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How points and orientations bend as the channels of a tree move: sums of second derivatives.
 
-With the channels numbered from the root outward, ∂²p/∂q_i∂q_j = omega_i × ∂p/∂q_j for i <= j.
+With the channels numbered from the root outward, ∂²p/∂q_i∂q_j = omega_i × ∂p/∂q_j for i <= j. Under forces
+f_e on points p_e it is
+
+    Σ_e f_e · ∂²p_e/∂q_i∂q_j = omega_i · Σ_e ∂p_e/∂q_j × f_e,
+
+for whatever channel j moves, a channel i above it moves as well: the sum over points is the same for all i,
+and what is left is one product of matrices however many points there are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, frozen
+from .arrays import FloatArray, frozen
 
 LEFT: Final = frozen([1, 2, 0, 2, 0, 1], np.int64)
 RIGHT: Final = frozen([2, 0, 1, 1, 2, 0], np.int64)
@@ -20,63 +26,38 @@ RIGHT: Final = frozen([2, 0, 1, 1, 2, 0], np.int64)
 
 
 @dataclass(frozen=True)
-class PointBend:
-    """Σ_e force_e · ∂²point_e/∂q_i∂q_j = Σ_e (force_e × omega_i) · ∂point_e/∂q_j for i <= j."""
+class Bend:
+    """A curvature Σ_k μ_k ∂²r_k/∂q∂q = S + Sᵀ, S_ij = w_ij omega_i · moment_j + Σ leftᵀ right."""
 
-    torque: FloatArray
-    """force_e × omega_i of the channels that move each point, else 0, (F, E, nv, 3)."""
-    jacobian: FloatArray
-    """(F, E, 3, nv)."""
-    together: BoolArray | None
-    """Which pairs of channels act on each other, (E, nv, nv); None for all."""
-
-    def matrix(self) -> FloatArray:
-        """All of it, (F, nv, nv)."""
-        if self.together is not None:
-            product = np.einsum(
-                "fevk,fekw,evw->fvw", self.torque, self.jacobian, self.together, optimize=True
-            )
-        else:
-            product = summed_product(self.torque, self.jacobian)
-        return _mirrored(product)
-
-
-@dataclass(frozen=True)
-class AngularBend:
-    """Σ_e torque_e · ½ omega_i × omega_j for i < j, symmetric."""
-
-    torques: FloatArray
-    """(F, E, 3)."""
     omega: FloatArray
-    """(F, E, 3, nv)."""
+    """Angular velocity by each channel, (F, 3, nv)."""
+    together: FloatArray
+    """w, 1 where a channel i < j is above j, 1/2 for i = j, else 0, (nv, nv)."""
+    moment: FloatArray
+    """Σ_e ∂p_e/∂q_j × f_e, (F, 3, nv)."""
+    products: tuple[tuple[FloatArray, FloatArray], ...] = ()
+    """Left and right factors, (F, k, nv) each."""
+
+    def __add__(self, other: Bend) -> Bend:
+        """Of the same mechanism."""
+        return Bend(self.omega, self.together, self.moment + other.moment, self.products + other.products)
 
     def matrix(self) -> FloatArray:
         """All of it, (F, nv, nv)."""
-        turning = cross(self.torques[:, :, None, :], np.swapaxes(self.omega, -1, -2))  # (F, E, nv, 3)
-        product = 0.5 * np.triu(summed_product(turning, self.omega), 1)
-        return product + np.swapaxes(product, -1, -2)
+        half = self.omega.swapaxes(1, 2) @ self.moment
+        half *= self.together
+        if self.products:
+            left, right = (np.concatenate(factors, axis=1) for factors in zip(*self.products, strict=True))
+            half += left.swapaxes(1, 2) @ right
+        return half + half.swapaxes(1, 2)
 
 
-def _mirrored(product: FloatArray) -> FloatArray:
-    """The symmetric matrices with the upper triangles of (F, nv, nv)."""
-    upper = product * _upper(product.shape[-1])
-    full = upper + np.swapaxes(upper, -1, -2)
-    diagonal = np.einsum("fvv->fv", full)
-    diagonal *= 0.5
-    return full
-
-
-@lru_cache(maxsize=8)
-def _upper(size: int) -> FloatArray:
-    """1 on and above the diagonal, else 0, (size, size)."""
-    return frozen(np.triu(np.ones((size, size))))
-
-
-def summed_product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Σ_e left_e right_e, (F, E, v, 3) and (F, E, 3, w) -> (F, v, w), as one product of matrices."""
-    frames, count, rows, inner = left.shape
-    flat = np.swapaxes(left, 1, 2).reshape(frames, rows, count * inner)
-    return flat @ right.reshape(frames, count * inner, right.shape[-1])
+def summed(bends: Iterable[Bend | None]) -> Bend | None:
+    """All of a mechanism's as one; None stands for nothing."""
+    total: Bend | None = None
+    for bend in bends:
+        total = bend if total is None else total if bend is None else total + bend
+    return total
 
 
 def cross(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -288,6 +288,14 @@ class Mechanism:
                 self.lever[slot, carried & (self.lever[parent] < 0)] = slot
         self.has_levers = bool((self.lever >= 0).any())
         """Whether there are any of those."""
+        acting = self.moves.T.astype(np.float64) @ self.moves > 0.0
+        if self.has_levers:
+            # Channels on two sides of a joint that does not inherit rotation do not act on each other.
+            acting[:] = False
+            for moves, lever in zip(self.moves, self.lever, strict=True):
+                acting |= moves[:, None] & moves & (lever[:, None] == lever)
+        self.together: FloatArray = frozen(np.triu(acting) - 0.5 * np.diag(acting.diagonal()))
+        """1 where a channel i < j moves along what j moves, 1/2 for i = j, else 0, (nv, nv); see `Bend`."""
         depths = np.zeros(m + 1, dtype=np.int64)
         self._levels: list[_Level] = []
         for slot in range(1, m + 1):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, frozen
-from .bends import AngularBend, PointBend, cross
+from .bends import Bend, cross
 from .rotation import skew
 
 if TYPE_CHECKING:
@@ -149,21 +149,19 @@ class PosedMechanism:
 
     def angular_jacobian(self, anchors: IntArray) -> FloatArray:
         """Angular velocity of slots (E,) per channel, (F, E, 3, nv) [1]."""
-        return self.omega[:, None] * self.mechanism.turns[anchors][:, None, :]
+        return self.omega[:, None] * self.mechanism.turns.take(anchors, axis=0)[:, None, :]
 
-    def point_bend(self, anchors: IntArray, forces: FloatArray, jacobian: FloatArray) -> PointBend:
-        """Σ_e force_e · ∂²point_e/∂q∂q for forces (F, E, 3) and the points' Jacobian (F, E, 3, nv)."""
-        mechanism = self.mechanism
-        moves = mechanism.moves[anchors]  # (E, nv)
-        omega = np.swapaxes(self.omega, -1, -2)
-        torque = cross(forces[:, :, None, :], omega[:, None]) * moves[..., None]  # (F, E, nv, 3)
-        together = None
-        if mechanism.has_levers:
-            # Channels on two sides of a joint that does not inherit rotation do not act on each other.
-            lever = mechanism.lever[anchors]
-            together = lever[:, :, None] == lever[:, None, :]  # (E, nv, nv)
-        return PointBend(torque, jacobian, together)
+    def bend(
+        self,
+        forces: FloatArray,
+        jacobian: FloatArray,
+        products: tuple[tuple[FloatArray, FloatArray], ...] = (),
+    ) -> Bend:
+        """Σ_e force_e · ∂²point_e/∂q∂q for forces (F, E, 3) and the points' Jacobian (F, E, 3, nv).
 
-    def angular_bend(self, anchors: IntArray, torques: FloatArray) -> AngularBend:
-        """Σ_e torque_e · ½ omega_i × omega_j for i < j, symmetric: how turns compose; torques (F, E, 3)."""
-        return AngularBend(torques, self.angular_jacobian(anchors))
+        What goes with it in the same sum are products of factors (F, k, nv), see `Bend`.
+        """
+        frames, nv = self.values.shape
+        arms = skew(forces).reshape(frames, -1, 3).swapaxes(1, 2)
+        moment = arms @ jacobian.reshape(frames, arms.shape[2], nv)
+        return Bend(self.omega, self.mechanism.together, moment, products)

@@ -35,8 +35,9 @@ LIMIT_NOISE = 1e-5
 """[rad] By how much angles on their limits may be outside of them when read in Blender's single precision."""
 
 _SERIES_ANGLE = 1e-2
-"""[rad] Below this the coefficient of the inverse left Jacobian is taken from its series: the closed form
-loses digits as 1 / angle^2, the first neglected term of the series is 1e-18."""
+"""[rad] Below this the coefficient of the inverse left Jacobian and its derivative are taken from their
+series: the closed forms lose digits as 1 / angle^2 and 1 / angle^4, the first neglected terms are 1e-18 and
+1e-13, and these are multiplied by the square and the cube of the angle."""
 
 _CACHED_ORDERS = 4096
 """[joints] Longer arrays of orders get their index tables afresh, lest the cache hold hundreds of MB."""
@@ -53,6 +54,10 @@ _MATRIX_IN = frozen((3 * PERMUTATION[:, :, None] + PERMUTATION[:, None, :]).resh
 _LEVI_CIVITA = frozen(
     [[0, 0, 0, 0, 0, -1, 0, 1, 0], [0, 0, 1, 0, 0, 0, -1, 0, 0], [0, -1, 0, 1, 0, 0, 0, 0, 0]]
 )
+_IDENTITY = frozen(np.eye(3))
+_TURN_OUT = frozen(np.concatenate([0.5 * _LEVI_CIVITA, 0.5 * _IDENTITY.reshape(1, 9)]).T)
+"""What takes a rotation matrix, as a row of 9, to the sine times the axis of its turn and half its trace."""
+_TINY = np.finfo(np.float64).tiny
 """Row k holds the matrix that takes u to the cross product of axis k and u, (3, 9)."""
 
 
@@ -410,8 +415,21 @@ def matrix_from_rotvec(rotvec: npt.ArrayLike) -> FloatArray:
 
 
 def rotvec_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
-    """Return the rotation vectors (..., 3) [rad], at most pi long, of rotation matrices (..., 3, 3)."""
-    return rotvec_from_quat(quat_from_matrix(matrix))
+    """Return the rotation vectors (..., 3) [rad], at most pi long, of rotation matrices (..., 3, 3).
+
+    From R - R^T, which is 2 sin(angle) times the axis; turns by more than 120 degrees, whose sine loses the
+    digits of the axis, through quaternions.
+    """
+    matrix = np.asarray(matrix, dtype=np.float64)
+    flat = matrix.reshape(math.prod(matrix.shape[:-2]), 9)
+    parts = flat @ _TURN_OUT
+    vector, half_trace = parts[:, :3], parts[:, 3:]
+    sine = np.maximum(_norm(vector), _TINY)
+    rotvec = np.arctan2(sine, half_trace - 0.5) / sine * vector
+    far = half_trace[:, 0] < 0.0
+    if far.any():
+        rotvec[far] = rotvec_from_quat(quat_from_matrix(flat[far].reshape(-1, 3, 3)))
+    return rotvec.reshape(matrix.shape[:-1])
 
 
 def rotation_angle(matrix: npt.ArrayLike) -> FloatArray:
@@ -432,17 +450,55 @@ def left_jacobian_inverse(rotvec: npt.ArrayLike) -> FloatArray:
     [Sola2018] eq. 146. To first order in w, log(exp(w) R) = log R + left_jacobian_inverse(log R) w.
     """
     rotvec = np.asarray(rotvec, dtype=np.float64)
-    square = np.square(rotvec).sum(axis=-1)[..., None, None]
-    angle = np.sqrt(square)
-    small = angle < _SERIES_ANGLE
-    half = np.where(small, 1.0, 0.5 * angle)
-    closed = (1.0 - half * np.cos(half) / np.sin(half)) / (4.0 * half * half)
-    series = 1.0 / 12.0 + square / 720.0 + square * square / 30240.0
-    outer = rotvec[..., :, None] * rotvec[..., None, :]
-    squared_skew = outer - square * np.eye(3)
-    return np.eye(3) - 0.5 * skew(rotvec) + np.where(small, series, closed) * squared_skew
+    square = _dot(rotvec, rotvec)[..., None]
+    factor = _log_factor(square)
+    outer = factor * rotvec[..., :, None] * rotvec[..., None, :]
+    return outer - 0.5 * skew(rotvec) + (1.0 - factor * square) * _IDENTITY
+
+
+def log_bend(rotvec: FloatArray, along: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return how components of a rotation vector change as its rotation turns further, to second order.
+
+    To second order in w, m . log(exp(w) R) = m . log R + V . w + w . M w / 2. With the inverse left Jacobian
+    1 - [v] / 2 + c [v]^2 at v = log R, g = 1 - c |v|^2, and d the derivative of c by |v|, divided by |v|,
+
+        V = m + (v x m) / 2 + c v x (v x m),      M = (k v^T + v k^T) / 2 - (m . v) (1/4 - c g),
+        k = c (2 g m + v x m) + (m . v) (d + 2 c^2) v.
+
+    Args:
+        rotvec: log R, (..., 3) [rad] below 2 pi.
+        along: m, (..., 3).
+
+    Returns:
+        V, (..., 3), and M, (..., 3, 3).
+    """
+    square, dot = _dot(rotvec, rotvec), _dot(rotvec, along)
+    c = _log_factor(square)
+    g = 1.0 - c * square
+    series = 1.0 / 360.0 + square * (1.0 / 7560.0)
+    small = square < _SERIES_ANGLE**2
+    d = np.where(small, series, (0.25 - c * (2.0 + g)) / np.where(small, 1.0, square))
+    crossed = (skew(rotvec) @ along[..., None])[..., 0]
+    pull = g * along + 0.5 * crossed + c * dot * rotvec
+    k = c * (2.0 * g * along + crossed) + dot * (d + 2.0 * c * c) * rotvec
+    half = 0.5 * k[..., :, None] * rotvec[..., None, :]
+    return pull, half + half.swapaxes(-1, -2) - (dot * (0.25 - c * g))[..., None] * _IDENTITY
+
+
+def _log_factor(square: FloatArray) -> FloatArray:
+    """Return c = (1 - a cot a) / angle^2, a = angle / 2, of squares of angles [rad^2]."""
+    small = square < _SERIES_ANGLE**2
+    far = np.where(small, 1.0, square)
+    half = 0.5 * np.sqrt(far)
+    series = 1.0 / 12.0 + square * (1.0 / 720.0 + square * (1.0 / 30240.0))
+    return np.where(small, series, (1.0 - half / np.tan(half)) / far)
+
+
+def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return scalar products with the axis kept, (..., 1)."""
+    return np.einsum("...k,...k->...", a, b)[..., None]
 
 
 def _norm(vector: FloatArray) -> FloatArray:
     """Return lengths with the axis kept, (..., 1)."""
-    return np.sqrt(np.square(vector).sum(axis=-1, keepdims=True))
+    return np.sqrt(_dot(vector, vector))

@@ -2,19 +2,21 @@
 """A problem on given poses, stacked into rows by priority level.
 
 Constants are folded and tasks stacked, so that residuals and Jacobians of all levels are functions of the
-free channels alone.
+free channels alone. Tasks of one kind are evaluated together whatever their levels; levels are parts of what
+comes of it, put in their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray, alike, lengths
+from .bends import Bend, summed
 from .clearance import ClearedMechanism, with_clearances, with_joints
 from .errors import IKError
 from .mechanism import Mechanism
@@ -60,6 +62,17 @@ def _joined(parts: Sequence[FloatArray]) -> FloatArray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
+def _slices(counts: Collection[int]) -> list[slice]:
+    """Where parts of so many rows each are, one after the other."""
+    return [slice(end - count, end) for count, end in zip(counts, accumulate(counts), strict=True)]
+
+
+def _permutation(order: Sequence[int] | IntArray) -> IntArray | None:
+    """As an array, or None where it changes nothing."""
+    order = np.array(order, dtype=np.int64)
+    return None if (order == np.arange(len(order))).all() else order
+
+
 class System:
     """A problem on given poses, as functions of the free channels (F, nv)."""
 
@@ -81,45 +94,67 @@ class System:
         kind_of_mechanism = Mechanism if skeleton.posed_joints == len(skeleton) else ClearedMechanism
         self.mechanism = kind_of_mechanism.of(skeleton, pose, joints)
         self.priorities = tuple(sorted({task.priority for task in self._tasks}))
-        self._levels: list[list[Rows]] = []
-        self._numbers: list[list[list[int]]] = []
-        """Positions in `tasks` of those that are stacked in each of the rows of each level."""
-        for priority in self.priorities:
-            kinds: dict[type[Task], list[int]] = {}
-            for number, task in enumerate(self._tasks):
-                if task.priority == priority:
-                    kinds.setdefault(type(task), []).append(number)
-            self._levels.append(
-                [
-                    kind.rows([self._tasks[number] for number in own], self.mechanism)
-                    for kind, own in kinds.items()
-                ]
-            )
-            self._numbers.append(list(kinds.values()))
-        self._note_kinds()
+        self._stack()
         self.lower, self.upper = self.mechanism.lower, self.mechanism.upper
         """Limits of the free channels, (nv,)."""
         self.preferred, self.stiffness = self.mechanism.preferred, self.mechanism.stiffness
         """Their preferred values and stiffness, (nv,)."""
 
-    def _note_kinds(self) -> None:
-        """Keep what follows from which tasks are stacked where."""
-        self._clears = any(rows.clears for rows in self._stacks)
-        self._chooses = any(isinstance(rows, ChoiceRows) for rows in self._stacks)
-        self._task_of_error = [number for level in self._numbers for own in level for number in own]
-        """Position in `tasks` of each column of the stacked errors."""
+    def _stack(self) -> None:
+        """Stack the tasks by kind, and note where the rows of each are."""
+        tasks = self._tasks
+        first: dict[tuple[int, type[Task]], int] = {}
+        for number, task in enumerate(tasks):
+            first.setdefault((task.priority, type(task)), number)
+        self._order = sorted(
+            range(len(tasks)), key=lambda n: (tasks[n].priority, first[tasks[n].priority, type(tasks[n])])
+        )
+        """Positions in `tasks` in the order of rows: by level, and in it by kind, the first first, (T,)."""
+        kinds: dict[type[Task], list[int]] = {}
+        for number in self._order:
+            kinds.setdefault(type(tasks[number]), []).append(number)
+        self._kinds: list[Rows] = [
+            kind.rows([tasks[number] for number in own], self.mechanism) for kind, own in kinds.items()
+        ]
+        """The rows of each kind."""
+        self._numbers = list(kinds.values())
+        """Positions in `tasks` of those that are stacked in each of them."""
+        self._kind_rows = _slices([len(rows.angular) for rows in self._kinds])
+        """Which they are of the rows of all kinds, one after the other."""
+        self._clears = any(rows.clears for rows in self._kinds)
+        numbers = list(chain.from_iterable(self._numbers))
+        counts = [count for rows in self._kinds for count in rows.row_counts]
+        task_rows = dict(zip(numbers, _slices(counts), strict=True))
+        taken = [range(rows.start, rows.stop) for rows in (task_rows[number] for number in self._order)]
+        self.row_counts = [len(rows) for rows in taken]
+        """Number of rows of each task, in the order in which all levels are stacked, (T,)."""
+        self._taken_rows = _permutation(list(chain.from_iterable(taken)))
+        """Which of the rows of all kinds, one after the other, are the rows by level, (m,)."""
+        self._given_rows = None if self._taken_rows is None else np.argsort(self._taken_rows)
+        """Which of the rows by level are those of all kinds, (m,)."""
+        self._taken_errors = _permutation(np.argsort(numbers))
+        """Which of the errors of all kinds are those of `tasks`, (T,)."""
+        of_level = dict.fromkeys(self.priorities, 0)
+        for number, count in zip(self._order, self.row_counts, strict=True):
+            of_level[tasks[number].priority] += count
+        self.level_rows = _slices(of_level.values())
+        """Rows of each level."""
+        angular = np.concatenate([np.zeros(0, dtype=np.bool_), *(rows.angular for rows in self._kinds)])
+        angular = angular if self._taken_rows is None else angular[self._taken_rows]
+        self.angular_rows = [angular[rows] for rows in self.level_rows]
+        """Which rows of each level are angles rather than lengths, (m,) each."""
 
-    @property
-    def _stacks(self) -> Iterator[Rows]:
-        """The rows of all levels, one kind after the other."""
-        return chain.from_iterable(self._levels)
+    def _by_level(self, parts: Sequence[FloatArray]) -> FloatArray:
+        """Rows by level, (F, m, ...), of those of each kind."""
+        rows = _joined(parts)
+        return rows if self._taken_rows is None else rows.take(self._taken_rows, axis=1)
 
     def select(self, frames: IntArray) -> System:
         """The same system for some of its frames."""
         some = alike(self)
         some._frames = self._frames[frames]
         some.mechanism = self.mechanism.select(frames)
-        some._levels = [[rows.select(frames) for rows in level] for level in self._levels]
+        some._kinds = [rows.select(frames) for rows in self._kinds]
         return some
 
     def aimed(self, targets: Sequence[FloatArray]) -> System:
@@ -132,12 +167,9 @@ class System:
             raise IKError(f"{len(targets)} targets for {len(self._tasks)} tasks ({', '.join(self.labels)})")
         some = alike(self)
         some._targets, some._moved = targets, None
-        some._levels = [
-            [
-                rows.aimed(targets if len(own) == len(targets) else [targets[number] for number in own])
-                for rows, own in zip(level, numbers, strict=True)
-            ]
-            for level, numbers in zip(self._levels, self._numbers, strict=True)
+        some._kinds = [
+            rows.aimed([targets[number] for number in own])
+            for rows, own in zip(self._kinds, self._numbers, strict=True)
         ]
         return some
 
@@ -186,35 +218,33 @@ class System:
         if not self._clears:
             return posed
         values = posed.values
-        for rows in (rows for rows in self._stacks if rows.clears):
+        for rows in self._kinds:
             values = rows.settled(posed, values)
         return replace(posed, values=values)
 
     # Choices between alternatives
 
     @property
-    def _choices(self) -> list[ChoiceRows]:
-        return [rows for rows in self._stacks if isinstance(rows, ChoiceRows)]
+    def _choices(self) -> ChoiceRows | None:
+        return next((rows for rows in self._kinds if isinstance(rows, ChoiceRows)), None)
 
     @property
     def alternatives(self) -> tuple[int, ...]:
         """How many alternatives there are in each choice, (C,)."""
-        if not self._chooses:
-            return ()
-        return tuple(count for rows in self._choices for count in rows.alternatives)
+        choices = self._choices
+        return () if choices is None else choices.alternatives
 
     @property
     def margins(self) -> tuple[float, ...]:
         """How much further down another alternative of each must bring the residual, scaled, (C,) [1]."""
-        return tuple(margin for rows in self._choices for margin in rows.margins)
+        choices = self._choices
+        return () if choices is None else choices.margins
 
     @property
     def taken(self) -> IntArray:
         """Which alternative of each choice is taken, (F or 1, C)."""
-        parts = [rows.taken for rows in self._choices]
-        frames = max((len(part) for part in parts), default=1)
-        parts = [np.broadcast_to(part, (frames, part.shape[1])) for part in parts]
-        return np.concatenate([np.zeros((frames, 0), dtype=np.int64), *parts], axis=1)
+        choices = self._choices
+        return np.zeros((1, 0), dtype=np.int64) if choices is None else choices.taken
 
     def nearest(self, posed: PosedMechanism, kept: IntArray | None = None) -> IntArray:
         """The alternatives with the least errors at a pose, (F, C).
@@ -223,37 +253,27 @@ class System:
             posed: Where.
             kept: Those that stay while they are within their margins, (F or 1, C).
         """
-        found, start = [np.zeros((len(posed.values), 0), dtype=np.int64)], 0
-        for rows in self._choices:
-            end = start + len(rows.alternatives)
-            found.append(rows.nearest(posed, None if kept is None else kept[:, start:end]))
-            start = end
-        return np.concatenate(found, axis=1)
+        choices = self._choices
+        if choices is None:
+            return np.zeros((len(posed.values), 0), dtype=np.int64)
+        return choices.nearest(posed, kept)
 
     def choice_errors(self, posed: PosedMechanism) -> list[FloatArray]:
         """Errors of the alternatives of each choice, (F, alternatives) each [m] or [rad]."""
-        return [errors for rows in self._choices for errors in rows.every_error(posed)]
+        choices = self._choices
+        return [] if choices is None else choices.every_error(posed)
 
     def taking(self, taken: IntArray) -> System:
         """The same system with given alternatives, (F or 1, C)."""
-        some, start = alike(self), 0
-        some._levels = [list(level) for level in self._levels]
-        for level in some._levels:
-            for place, rows in enumerate(level):
-                if isinstance(rows, ChoiceRows):
-                    end = start + len(rows.alternatives)
-                    level[place] = rows.taking(taken[:, start:end])
-                    start = end
+        some = alike(self)
+        some._kinds = [rows.taking(taken) if isinstance(rows, ChoiceRows) else rows for rows in self._kinds]
         return some
 
     def rows_of(self, number: int) -> Rows:
         """The rows of one of `tasks` alone, with what it has taken."""
         task = self.tasks[number]
         rows = task.rows([task], self.mechanism)
-        if isinstance(rows, ChoiceRows):
-            before = sum(isinstance(self._tasks[other], OneOf) for other in self._order_of(number))
-            return rows.taking(self.taken[:, before : before + 1])
-        return rows
+        return rows.taking(self._taken_of(number)) if isinstance(rows, ChoiceRows) else rows
 
     def taken_label(self, number: int) -> str:
         """Label of what one of `tasks` has taken of its alternatives; empty where it has none."""
@@ -269,101 +289,93 @@ class System:
         task = self.tasks[number]
         if not isinstance(task, OneOf):
             return task
-        before = sum(isinstance(self._tasks[other], OneOf) for other in self._order_of(number))
-        taken = self.taken[:, before]
-        return task.alternatives[int(taken[frame if len(taken) > 1 else 0])]
+        taken = self._taken_of(number)
+        return task.alternatives[int(taken[frame if len(taken) > 1 else 0, 0])]
 
-    def _order_of(self, number: int) -> list[int]:
-        """The tasks that are stacked before one of them."""
-        return self._task_of_error[: self._task_of_error.index(number)]
+    def _taken_of(self, number: int) -> IntArray:
+        """What one of `tasks` that is a choice has taken, (F or 1, 1)."""
+        choices = [other for other in self._order if isinstance(self._tasks[other], OneOf)]
+        return self.taken[:, [choices.index(number)]]
 
     def residuals(self, posed: PosedMechanism) -> list[FloatArray]:
         """Weighted residual of each level, (F, m) each."""
-        return [_joined([rows.residual(posed) for rows in level]) for level in self._levels]
+        if not self._kinds:
+            return []
+        residual = self.stacked_residual(posed)
+        return [residual[:, rows] for rows in self.level_rows]
 
     def stacked_residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted residuals of all levels, one above the other, (F, m)."""
-        return _joined(self.residuals(posed))
+        return self._by_level([rows.residual(posed) for rows in self._kinds])
 
     def stacked_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Their Jacobian, (F, m, nv)."""
-        return _joined([rows.jacobian(posed) for rows in self._stacks])
+        return self._by_level([rows.jacobian(posed) for rows in self._kinds])
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The same with targets in place of points [Buss2009 §2], (F, m, nv)."""
-        return _joined([rows.alternate_jacobian(posed) for rows in self._stacks])
+        return self._by_level([rows.alternate_jacobian(posed) for rows in self._kinds])
 
     def linearize(self, posed: PosedMechanism) -> list[Level]:
         """Residual and Jacobian of each level."""
-        return [merged([Level(*rows.linearize(posed)) for rows in level]) for level in self._levels]
+        if not self._kinds:
+            return []
+        residuals, jacobians = zip(*(rows.linearize(posed) for rows in self._kinds), strict=True)
+        residual, jacobian = self._by_level(residuals), self._by_level(jacobians)
+        return [Level(residual[:, rows], jacobian[:, rows]) for rows in self.level_rows]
 
     def constraint_curvature(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> FloatArray:
-        """Σ_k μ_k ∂²r_k/∂q∂q over the rows of the first levels, (F, nv, nv), with (F, m) multipliers each."""
-        total = np.zeros((len(posed.values), self.size, self.size))
-        for level, forces in zip(self._levels, multipliers, strict=False):
-            start = 0
-            for rows in level:
-                end = start + sum(rows.row_counts)
-                bend = rows.bend(posed, forces[:, start:end])
-                if bend is not None:
-                    total += bend.matrix()
-                start = end
-        return total
+        """Σ_k μ_k ∂²r_k/∂q∂q where targets are met, (F, nv, nv), with multipliers (F, m) for each level."""
+        return self._curvature(posed, [rows.bend_where_met for rows in self._kinds], multipliers)
 
     def force_curvature(self, posed: PosedMechanism, forces: Sequence[FloatArray]) -> FloatArray:
         """The same, exact also for orientations that are not met."""
-        total = np.zeros((len(posed.values), self.size, self.size))
-        for level, own in zip(self._levels, forces, strict=False):
-            start = 0
-            for rows in level:
-                end = start + sum(rows.row_counts)
-                if own[:, start:end].any():
-                    total += rows.curvature(posed, own[:, start:end])
-                start = end
-        return total
+        return self._curvature(posed, [rows.bend for rows in self._kinds], forces)
 
-    @property
-    def angular_rows(self) -> list[BoolArray]:
-        """Which rows of each level are angles rather than lengths, (m,) each."""
-        return [np.concatenate([rows.angular for rows in level]) for level in self._levels]
-
-    @property
-    def row_counts(self) -> list[int]:
-        """Number of rows of each task, in the order in which all levels are stacked, (T,)."""
-        return [count for rows in self._stacks for count in rows.row_counts]
+    def _curvature(
+        self,
+        posed: PosedMechanism,
+        bends: Sequence[Callable[[PosedMechanism, FloatArray], Bend | None]],
+        forces: Sequence[FloatArray],
+    ) -> FloatArray:
+        """By the bend of each kind, for forces of each level."""
+        if self._kinds:
+            given = _joined(forces)
+            given = given if self._given_rows is None else given.take(self._given_rows, axis=1)
+            own = [given[:, rows] for rows in self._kind_rows]
+            total = summed(bend(posed, part) for bend, part in zip(bends, own, strict=True) if part.any())
+            if total is not None:
+                return total.matrix()
+        return np.zeros((len(posed.values), self.size, self.size))
 
     def clamped(self, residuals: Sequence[FloatArray], distance: float) -> list[FloatArray]:
         """Residuals of lengths shortened to `distance` [m], ClampMag of [Buss2009 §6]; angles as they are."""
-        clamped: list[FloatArray] = []
-        for level, residual, angular in zip(self._levels, residuals, self.angular_rows, strict=True):
-            result, start = np.array(residual), 0
-            for count in (count for rows in level for count in rows.row_counts):
-                of_lengths = start + np.flatnonzero(~angular[start : start + count])
-                part = result[:, of_lengths]
-                size = lengths(part)
-                result[:, of_lengths] *= np.minimum(1.0, distance / np.where(size > 0.0, size, 1.0))[:, None]
-                start += count
-            clamped.append(result)
-        return clamped
+        if not self._kinds:
+            return []
+        clamped, start = np.concatenate(residuals, axis=1), 0
+        angular = np.concatenate(self.angular_rows)
+        for count in self.row_counts:
+            of_lengths = start + np.flatnonzero(~angular[start : start + count])
+            size = lengths(clamped[:, of_lengths])
+            clamped[:, of_lengths] *= np.minimum(1.0, distance / np.where(size > 0.0, size, 1.0))[:, None]
+            start += count
+        return [clamped[:, rows] for rows in self.level_rows]
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each of `tasks`, (F, T) [m] or [rad]."""
-        stacked = [rows.errors(posed) for rows in self._stacks]
-        if len(stacked) == 1:
-            return stacked[0]  # tasks of one level and kind are stacked in their order
-        errors = np.zeros((len(posed.values), len(self._tasks)))
-        if stacked:
-            errors[:, self._task_of_error] = np.concatenate(stacked, axis=1)
-        return errors
+        if not self._kinds:
+            return np.zeros((len(posed.values), 0))
+        errors = _joined([rows.errors(posed) for rows in self._kinds])
+        return errors if self._taken_errors is None else errors.take(self._taken_errors, axis=1)
 
     def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Points and their targets in the first frame, (E, 3) each [m]."""
-        pairs = [rows.places(posed) for rows in self._stacks]
+        pairs = [rows.places(posed) for rows in self._kinds]
         points, targets = (np.concatenate([pair[side][0] for pair in pairs]) for side in (0, 1))
         return points, targets
 
     def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Orientations and their targets in the first frame, (E, 3, 3) each."""
-        pairs = [rows.turns(posed) for rows in self._stacks]
+        pairs = [rows.turns(posed) for rows in self._kinds]
         current, targets = (np.concatenate([pair[side][0] for pair in pairs]) for side in (0, 1))
         return current, targets

@@ -533,6 +533,33 @@ def test_left_jacobian_inverse_inverts_the_series(axis: Array, angle: float) -> 
     assert_allclose(inverse @ jacobian, np.eye(3), atol=1e-11)
 
 
+@given(axis=directions(), angle=floats(0.0, 3.0), along=vectors(-1.0, 1.0), towards=directions())
+def test_bend_of_the_log_against_differences(axis: Array, angle: float, along: Array, towards: Array) -> None:
+    """m . log(exp(w) R) is m . log R + V . w + w . M w / 2 to second order in w."""
+    rotvec = angle * axis
+    pull, form = rotation.log_bend(rotvec, along)
+    assert_allclose(pull, rotation.left_jacobian_inverse(rotvec).T @ along, atol=1e-12)
+    assert_array_equal(form, form.T)
+    step = 1e-3
+    turned = rotation.matrix_from_rotvec(step * np.multiply.outer([1.0, -1.0, 2.0, -2.0], towards))
+    near, back, far, far_back = (
+        rotation.rotvec_from_matrix(turned @ rotation.matrix_from_rotvec(rotvec)) @ along
+    )
+    second = (16.0 * (near + back) - (far + far_back) - 30.0 * (rotvec @ along)) / (12.0 * step**2)
+    assert_allclose(towards @ form @ towards, second, atol=1e-7)
+
+
+@in_turn("angle", [0.0, 1e-300, 1e-160, 1e-7, 0.00999, 0.01001])
+def test_bend_of_the_log_keeps_its_digits_near_no_turn(angle: float) -> None:
+    axis, along = np.array([0.6, -0.48, 0.64]), np.array([0.3, 0.5, -0.2])
+    pull, form = rotation.log_bend(angle * axis, along)
+    # To first order in the turn v: V = m + v x m / 2, M = (m v^T + v m^T) / 12 - (m . v) / 6.
+    half = np.outer(along, axis) / 12.0
+    first = half + half.T - axis @ along / 6.0 * np.eye(3)
+    assert_allclose(pull, along + 0.5 * angle * np.cross(axis, along), atol=0.2 * angle**2, rtol=1e-15)
+    assert_allclose(form, angle * first, atol=0.2 * angle**2, rtol=1e-12)
+
+
 # ----------------------------------------------------------------------------------------------------------
 # Arrays in, arrays out
 

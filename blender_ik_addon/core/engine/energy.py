@@ -128,23 +128,22 @@ class Energy:
         ]
         self.row_scale: FloatArray = np.concatenate(scales) if scales else np.zeros(0)
         """By what the rows of the residual are multiplied, (m,)."""
-        counts = [len(scale) for scale in scales]
-        ends = np.cumsum(counts)
-        self._slices = [slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True)]
-        """Rows of each level."""
-        self._starts = np.array([rows.start for rows in self._slices], dtype=np.int64)
-        self.levels = len(self._slices)
+        self._jacobian_scale = self.row_scale[:, None] / self.weight
+        self._starts = np.array([rows.start for rows in system.level_rows], dtype=np.int64)
+        self.levels = len(scales)
         """K."""
-        self.level_of_row: IntArray = np.repeat(
-            np.arange(self.levels), [rows.stop - rows.start for rows in self._slices]
-        )
+        self.level_of_row: IntArray = np.repeat(np.arange(self.levels), [len(scale) for scale in scales])
         """Of each row of the residual, (m,)."""
+        self._in_level = (np.arange(self.levels)[:, None] == self.level_of_row).astype(np.float64)
+        """1 where a row is of a level, else 0, (K, m)."""
         prefers = ~np.isnan(system.preferred) & posture
         self.preferred: FloatArray = np.where(prefers, system.preferred, values) * self.weight
         """p in scaled channels, (N, nv)."""
         free = system.rotates & np.isneginf(system.lower) & np.isposinf(system.upper)
         self.turn: FloatArray = np.where(free, 2.0 * np.pi, np.inf) * self.weight
         """A whole turn of angles without limits, which are alike for the posture; else infinite, (nv,)."""
+        self._whole = np.where(free, self.turn, 0.0)
+        """The same, else 0, (nv,)."""
         self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
         """Of the posture term for each channel, (nv,) [1]."""
         self.lower, self.upper = system.lower, system.upper
@@ -260,12 +259,11 @@ class Energy:
 
     def unturned(self, away: FloatArray) -> FloatArray:
         """Differences u − p (N, nv) without whole turns."""
-        with np.errstate(invalid="ignore"):
-            return away - np.where(np.isfinite(self.turn), self.turn * np.round(away / self.turn), 0.0)
+        return away - self._whole * np.rint(away / self.turn)
 
     def model(self, state: State, beside: FloatArray | None = None) -> Model:
         """The energy about a state; `beside` is a gradient (N, nv) that other terms add to it."""
-        jacobian = self.system.stacked_jacobian(state.posed) * (self.row_scale[:, None] / self.weight)
+        jacobian = self.system.stacked_jacobian(state.posed) * self._jacobian_scale
         z, r = state.norms[:, self.level_of_row], state.residual
         row_weights = self.strengths[:, self.level_of_row] / z
         towards = self.unturned(state.away)
@@ -280,15 +278,15 @@ class Energy:
         row_weights = (enough / given)[:, self.level_of_row]
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
-        for level, rows in enumerate(self._slices):
-            by_force = (forces[:, None, rows] @ jacobian[:, rows])[:, 0]
-            squares = state.norms[:, level] * given[:, level]
-            by_residual = (r[:, None, rows] @ jacobian[:, rows])[:, 0] * (0.5 / squares)[:, None]
-            product = by_force[:, :, None] * by_residual[:, None, :]
-            hessian -= product
-            hessian -= product.swapaxes(1, 2)
+        by_force = (forces[:, None, :] * self._in_level) @ jacobian  # (N, K, nv)
+        by_residual = (r[:, None, :] * (self._in_level / (2.0 * state.norms * given)[:, :, None])) @ jacobian
+        bent_norms = by_force.swapaxes(1, 2) @ by_residual
+        hessian -= bent_norms
+        hessian -= bent_norms.swapaxes(1, 2)
         scaled = forces * self.row_scale
-        curved = self.system.force_curvature(state.posed, [scaled[:, rows] for rows in self._slices])
+        curved = self.system.force_curvature(
+            state.posed, [scaled[:, rows] for rows in self.system.level_rows]
+        )
         curved /= self.weight[:, None] * self.weight
         hessian += curved
         return Model(jacobian, gradient, hessian, curved, row_weights, sizes)

@@ -4,13 +4,13 @@
 A task is complete when it is made, target included; to move the target use `dataclasses.replace`. It belongs
 to a priority level (0 is highest) and has a weight within it. Targets may carry a leading frame axis.
 
-For solving, the tasks of one kind and level are stacked into rows that give, on a placed mechanism, the
-residual r (F, m), its Jacobian J (F, m, nv) with r(q + dq) ≈ r + J dq, and the curvature Σ_k r_k ∂²r_k/∂q∂q
-(F, nv, nv) by which the Hessian of ½|r|² differs from JᵀJ.
+For solving, the tasks of one kind, of whatever levels, are stacked into rows that give, on a placed
+mechanism, the residual r (F, m), its Jacobian J (F, m, nv) with r(q + dq) ≈ r + J dq, and the curvature
+Σ_k r_k ∂²r_k/∂q∂q (F, nv, nv) by which the Hessian of ½|r|² differs from JᵀJ.
 """
 
 from .aims import AimAt
-from .base import Bend, JointTask, Rows, Task
+from .base import JointTask, Rows, Task
 from .carried import ReachCarried
 from .channels import StayNear
 from .choices import ChoiceRows, OneOf
@@ -24,7 +24,6 @@ from .poles import PointPole
 __all__ = [
     "AimAt",
     "Balance",
-    "Bend",
     "ChoiceRows",
     "JointTask",
     "KeepDistance",

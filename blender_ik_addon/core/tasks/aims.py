@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
-from ..bends import PointBend, cross
+from ..bends import Bend, cross
 from ..kinematics import COLLAPSED
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
@@ -20,13 +20,11 @@ from ..skeleton import Skeleton
 from .base import (
     ORIGIN,
     Rows,
-    SummedBend,
     Task,
     checked_vector,
     lengths,
     stack_frames,
 )
-from .forms import ProductBend
 
 ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
 """Direction of a bone in the axes of its joint."""
@@ -173,13 +171,7 @@ class AimRows(Rows):
             self._anchors, aim.points
         )
 
-    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """Exact."""
-        if multipliers is None:
-            multipliers = self.residual(posed)
-        return self.bend(posed, multipliers).matrix()
-
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> SummedBend:
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact.
 
         With S = Σ μ_i b_i·u and v = −F Σ μ_i b_i − F'S a, as if that turned with the joint,
@@ -199,8 +191,6 @@ class AimRows(Rows):
 
         omega = posed.angular_jacobian(self._anchors) * aim.there[..., None, None]
         turning = -skew(vector) @ omega  # ∂v
-        turned = np.swapaxes(omega, -1, -2)  # (F, E, nv, 3)
-        torque = cross(np.broadcast_to(aim.towards[:, :, None, :], turned.shape), turned)
         moving = posed.point_jacobian(self._anchors, aim.points)
         towards = -aim.across @ moving  # ∂u
 
@@ -209,16 +199,11 @@ class AimRows(Rows):
         direct = aim.towards[..., :, None] * aim.towards[..., None, :]
         form = mixed + np.swapaxes(mixed, -1, -2) + along * (np.eye(3) - 3.0 * direct)
         formed = (-0.5 * aim.nearness[..., None, None] ** 2 * form) @ moving
-        return SummedBend(
-            (
-                PointBend(torque, turning, None),
-                posed.point_bend(self._anchors, -(aim.across @ vector[..., None])[..., 0], moving),
-                ProductBend(
-                    np.concatenate([turning, formed, outer[:, :, None]], axis=2),
-                    np.concatenate([towards, moving, of_cosine[:, :, None]], axis=2),
-                ),
-            )
-        )
+        left = np.concatenate([turning, formed, outer[:, :, None]], axis=2)
+        right = np.concatenate([towards, moving, of_cosine[:, :, None]], axis=2)
+        shape = (len(left), left.shape[1] * left.shape[2], left.shape[3])
+        turned = posed.bend(aim.towards, turning, ((left.reshape(shape), right.reshape(shape)),))
+        return turned + posed.bend(-(aim.across @ vector[..., None])[..., 0], moving)
 
     def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Rays and where they should point, each as the first column of a matrix, (F, E, 3, 3)."""

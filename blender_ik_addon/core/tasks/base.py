@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Final, Protocol, Self
+from typing import ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from ..arrays import (
     lengths,
     usable,
 )
+from ..bends import Bend
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
@@ -34,29 +35,6 @@ ALL_AXES: Final = (True, True, True)
 
 ORIGIN: Final = frozen(np.zeros(3))
 PLAIN_AXES: Final = frozen(np.eye(3))
-
-
-class Bend(Protocol):
-    """The curvature of rows under multipliers, Σ_k μ_k ∂²r_k/∂q∂q."""
-
-    def matrix(self) -> FloatArray:
-        """All of it, (F, nv, nv)."""
-        ...
-
-
-@dataclass(frozen=True)
-class SummedBend:
-    """Several curvatures as one."""
-
-    parts: tuple[Bend, ...]
-    """At least one."""
-
-    def matrix(self) -> FloatArray:
-        """All of it, (F, nv, nv)."""
-        total = self.parts[0].matrix()
-        for part in self.parts[1:]:
-            total = total + part.matrix()
-        return total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,12 +189,12 @@ class Rows(ABC):
         return self.linearize(posed)[1]
 
     @abstractmethod
-    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """Σ_k μ_k ∂²r_k/∂q∂q for multipliers (F, m), or with the residual itself for μ, (F, nv, nv)."""
-
-    @abstractmethod
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
-        """The curvature for multipliers (F, m); None where it is nothing."""
+        """The curvature Σ_k μ_k ∂²r_k/∂q∂q for multipliers (F, m), exact; None where it is nothing."""
+
+    def bend_where_met(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
+        """The same for less work where the tasks are met, and only there exact."""
+        return self.bend(posed, multipliers)
 
     @abstractmethod
     def errors(self, posed: PosedMechanism) -> FloatArray:

@@ -14,7 +14,7 @@ from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from ..skeleton import Skeleton
-from .base import ORIGIN, Rows, SummedBend, Task, checked_vector
+from .base import ORIGIN, Rows, Task, checked_vector
 from .points import PointRows, ReachPoint
 
 
@@ -86,26 +86,3 @@ class CarriedRows(PointRows):
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """That of the points: targets that move have no other."""
         return self.linearize(posed)[1]
-
-    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """Exact, from the second derivatives of the points."""
-        if multipliers is None:
-            multipliers = self.residual(posed)
-        return self.bend(posed, multipliers).matrix()
-
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> SummedBend:  # type: ignore[override]
-        """Exact, from the second derivatives of the points."""
-        forces = (np.swapaxes(self._weights, -1, -2) @ self._forces(multipliers)[..., None])[..., 0]
-        moving = posed.point_jacobian(self._anchors, self._points(posed))
-        carried = posed.point_jacobian(self._carriers, self._carried(posed))
-        return SummedBend(
-            (
-                posed.point_bend(self._anchors, forces, moving),
-                posed.point_bend(self._carriers, -forces, carried),
-            )
-        )
-
-    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Points, and targets where they are carried now, (F, E, 3) each [m]."""
-        points = self._points(posed)
-        return points, points - self._away(posed)

@@ -122,11 +122,6 @@ class ChannelRows(Rows):
         residual = self.residual(posed)
         return residual, np.broadcast_to(self._jacobian, (len(residual), *self._jacobian.shape))
 
-    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """Nothing: the residual is linear."""
-        nv = self._jacobian.shape[1]
-        return np.zeros((len(posed.values), nv, nv))
-
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> None:
         """Nothing: the residual is linear."""
 

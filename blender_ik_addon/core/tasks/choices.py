@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import ClassVar, Self
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, alike, is_number
+from ..bends import Bend, summed
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from ..skeleton import Skeleton
-from .base import Bend, Rows, SummedBend, Task
+from .base import Rows, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,26 +219,18 @@ class ChoiceRows(Rows):
         residual = np.concatenate([pair[0] for pair in pairs], axis=1) * mask
         return residual, np.concatenate([pair[1] for pair in pairs], axis=1) * mask[..., None]
 
-    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """As that of the alternatives."""
-        forces = self.residual(posed) if multipliers is None else multipliers * self._mask()
-        total = np.zeros((len(posed.values), posed.values.shape[1], posed.values.shape[1]))
-        mask, own = self._mask(), 0
-        for rows in (rows for parts in self._parts for rows in parts):
-            end = own + sum(rows.row_counts)
-            # With its own residual for multipliers an orientation knows more.
-            given = None if multipliers is None else forces[:, own:end]
-            total += rows.curvature(posed, given) * mask[:, own, None, None]
-            own = end
-        return total
-
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
         """As those of the alternatives."""
-        forces = np.split(multipliers * self._mask(), self._splits, axis=1)
-        parts = [rows for parts in self._parts for rows in parts]
-        bends = [rows.bend(posed, own) for rows, own in zip(parts, forces, strict=True)]
-        found = tuple(bend for bend in bends if bend is not None)
-        return SummedBend(found) if found else None
+        return summed(rows.bend(posed, own) for rows, own in self._shared(multipliers))
+
+    def bend_where_met(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
+        """As those of the alternatives."""
+        return summed(rows.bend_where_met(posed, own) for rows, own in self._shared(multipliers))
+
+    def _shared(self, multipliers: FloatArray) -> Iterator[tuple[Rows, FloatArray]]:
+        """The alternatives and their parts of multipliers (F, m), 0 for those that are not taken."""
+        parts = np.split(multipliers * self._mask(), self._splits, axis=1)
+        return zip(chain.from_iterable(self._parts), parts, strict=True)
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Errors of what is taken, (F, tasks) [m] or [rad]."""

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
+from ..bends import Bend
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
-from .base import Rows, SummedBend
-from .forms import FormBend
+from .base import Rows
 
 DIFFERENCE: Final = 1e-5
 """Step of the differences in units of the reach [1]: truncation about its square, rounding 1e-16 by it."""
@@ -56,6 +56,8 @@ class PointFunctionRows(Rows):
         self._step = DIFFERENCE * mechanism.skeleton.reach
         self._known: tuple[PosedMechanism, FloatArray] | None = None
         """The pose that was asked for last, and where the points are there."""
+        self._linear: tuple[PosedMechanism, FloatArray, FloatArray] | None = None
+        """Likewise, and how rows and points change there."""
 
     @abstractmethod
     def value(self, points: FloatArray) -> FloatArray:
@@ -72,10 +74,22 @@ class PointFunctionRows(Rows):
             self._known = posed, points.reshape(len(points), len(self._weights), self._count, 3)
         return self._known[1]
 
-    def _point_jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """∂points/∂q, (F, E K, 3, nv)."""
-        points = self._points(posed)
-        return posed.point_jacobian(self._anchors, points.reshape(len(points), len(self._anchors), 3))
+    def _slopes(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Weighted F', (F, E, R, 3 K), and ∂points/∂q, (F, E, 3 K, nv), which Jacobian and curvature need."""
+        if self._linear is None or self._linear[0] is not posed:
+            points = self._points(posed)
+            frames, tasks, count, _ = points.shape
+            slope = self.slope(points) * self._weights[:, None, None, None]
+            moving = posed.point_jacobian(self._anchors, points.reshape(frames, tasks * count, 3))
+            slope = slope.reshape(frames, tasks, slope.shape[2], count * 3)
+            self._linear = posed, slope, moving.reshape(frames, tasks, count * 3, moving.shape[3])
+        return self._linear[1:]
+
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
+        """The same rows of one frame with other targets."""
+        some = super().aimed(targets)
+        some._linear = None
+        return some
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted F, (F, m)."""
@@ -84,43 +98,32 @@ class PointFunctionRows(Rows):
 
     def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Residual and Jacobian."""
-        points = self._points(posed)
-        frames, tasks, count, _ = points.shape
-        slope = self.slope(points) * self._weights[:, None, None, None]
-        nv = posed.values.shape[1]  # which may be 0, so that no shape can be left open
-        moving = self._point_jacobian(posed).reshape(frames, tasks, count * 3, nv)
-        jacobian = slope.reshape(frames, tasks, -1, count * 3) @ moving
-        return self.residual(posed), jacobian.reshape(frames, len(jacobian[0]) * jacobian.shape[2], nv)
+        return self.residual(posed), self.jacobian(posed)
 
-    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """Exact to about 1e-9."""
-        if multipliers is None:
-            multipliers = self.residual(posed)
-        return self.bend(posed, multipliers).matrix()
+    def jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """The Jacobian alone."""
+        slope, moving = self._slopes(posed)
+        jacobian = slope @ moving
+        return jacobian.reshape(len(jacobian), jacobian.shape[1] * jacobian.shape[2], jacobian.shape[3])
 
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> SummedBend:
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact to about 1e-9."""
         points = self._points(posed)
         frames, tasks, count, _ = points.shape
-        forces = multipliers.reshape(frames, tasks, -1) * self._weights[:, None]
-        moving = self._point_jacobian(posed)
-        pulls = self._pulls(points, forces).reshape(frames, tasks * count, 3)
+        slope, moving = self._slopes(posed)
+        nv = moving.shape[3]
+        forces = multipliers.reshape(frames, tasks, 1, slope.shape[2])
+        pulls = (forces @ slope).reshape(frames, tasks * count, 3)
         # Each coordinate forward and back, as so many more frames: one by one they would cost as many calls.
         size = count * 3
-        nudges = self._step * np.concatenate([np.eye(size), -np.eye(size)]).reshape(-1, 1, 1, count, 3)
-        nudged = (points + nudges).reshape(-1, tasks, count, 3)
+        steps = self._step * np.eye(size)
+        nudges = np.concatenate([steps, -steps]).reshape(2 * size, 1, 1, count, 3)
+        nudged = (points + nudges).reshape(2 * size * frames, tasks, count, 3)
         again: IntArray = np.tile(np.arange(frames, dtype=np.int64), 2 * size)
-        pulled = self.select(again)._pulls(nudged, np.tile(forces, (2 * size, 1, 1)))
-        pulled = pulled.reshape(2, size, frames, tasks, size)
-        forms = np.moveaxis(pulled[0] - pulled[1], 0, 2) / (2.0 * self._step)
-        forms = 0.5 * (forms + np.swapaxes(forms, -1, -2))
-        return SummedBend(
-            (
-                posed.point_bend(self._anchors, pulls, moving),
-                FormBend(moving.reshape(frames, tasks, count * 3, posed.values.shape[1]), forms),
-            )
-        )
-
-    def _pulls(self, points: FloatArray, forces: FloatArray) -> FloatArray:
-        """Σ_r force_r F'_r, (F, E, K, 3), for forces (F, E, R)."""
-        return np.einsum("fer,ferkx->fekx", forces, self.slope(points))
+        slopes = self.select(again).slope(nudged).reshape(2, size, frames, tasks, slope.shape[2], size)
+        change = (slopes[0] - slopes[1]) * (self._weights[:, None, None] / (2.0 * self._step))
+        forms = (forces @ change)[..., 0, :].transpose(1, 2, 0, 3)  # F'', (F, E, 3 K, 3 K)
+        right = 0.25 * (forms + forms.swapaxes(2, 3)) @ moving
+        shape = (frames, tasks * size, nv)
+        factors = moving.reshape(shape), right.reshape(shape)
+        return posed.bend(pulls, moving.reshape(frames, tasks * count, 3, nv), (factors,))

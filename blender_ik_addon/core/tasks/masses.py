@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..bends import PointBend
+from ..bends import Bend
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
@@ -142,13 +142,7 @@ class BalanceRows(Rows):
         jacobian = (self._axes * self._weight[:, None, None]) @ moving
         return self.residual(posed), jacobian.reshape(len(points), len(self._used), -1)[:, self._used]
 
-    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """Exact, from the second derivatives of the points."""
-        if multipliers is None:
-            multipliers = self.residual(posed)
-        return self.bend(posed, multipliers).matrix()
-
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> PointBend:
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact, from the second derivatives of the points."""
         points = posed.points(self._anchors, self._local)
         forces = np.zeros((len(points), len(self._used)))
@@ -156,7 +150,7 @@ class BalanceRows(Rows):
         forces = forces.reshape(len(points), len(self._weight), 3) * self._weight[:, None]
         pulls = (np.swapaxes(self._axes, -1, -2) @ forces[..., None])[..., 0]
         pulls = pulls[:, self._task_of] * self._shares[:, None]
-        return posed.point_bend(self._anchors, pulls, posed.point_jacobian(self._anchors, points))
+        return posed.bend(pulls, posed.point_jacobian(self._anchors, points))
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances of the centre of mass along the chosen axes, (F, tasks) [m]."""

@@ -9,20 +9,16 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, alike, lengths
-from ..bends import AngularBend
+from ..arrays import BoolArray, FloatArray, alike, lengths, times
+from ..bends import Bend
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
-from ..rotation import left_jacobian_inverse, rotvec_from_matrix
+from ..rotation import left_jacobian_inverse, log_bend, rotvec_from_matrix
 from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, shaped_array, stack_frames, stack_targets
-from .forms import FormBend
 
 ROTATION_TOLERANCE: Final = 1e-4
 """Largest deviation of a target orientation from orthonormal [1]."""
-
-DIFFERENCE: Final = 1e-5
-"""Change of a rotation vector [rad] over which Jl⁻¹ is compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,32 +100,19 @@ class OrientationRows(AxisRows):
         jacobian = from_omega * self._weight[..., None, None] @ posed.angular_jacobian(self._anchors)
         return self._rows(turn * self._weight[..., None]), self._rows(jacobian)
 
-    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """Exact to about 1e-9.
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
+        """Exact: what `log_bend` knows of one turn, and ½ torque · (ω_i × ω_j) of successive ones."""
+        pull, form = log_bend(self._turn(posed), self._forces(multipliers) * self._weight[..., None])
+        torques, form = times(self._target, pull), self._target @ form @ self._target.swapaxes(-1, -2)
+        omega = posed.angular_jacobian(self._anchors)
+        shape = (len(omega), 3 * len(self._anchors), omega.shape[3])
+        products = (omega.reshape(shape), (0.5 * form @ omega).reshape(shape))
+        return posed.bend(0.5 * torques, omega, (products,))
 
-        With V = Jl⁻ᵀ m for the multipliers m, and a_i = Tᵀ ω_i, it is a_iᵀ ∂V/∂log Jl⁻¹ a_j and what V makes
-        of successive turns; ∂V/∂log is taken by differences.
-        """
-        turn = self._turn(posed)
-        if multipliers is None:
-            multipliers = self.residual(posed)
-        forces = (self._forces(multipliers) * self._weight[..., None])[..., None]
-        # The turn itself, and forward and back along each axis, at once.
-        nudges = DIFFERENCE * np.concatenate([np.zeros((1, 3)), np.eye(3), -np.eye(3)])
-        inverses = left_jacobian_inverse(turn + nudges[:, None, None])  # (7, F, E, 3, 3)
-        inverse, pulls = inverses[0], np.swapaxes(inverses, -1, -2) @ forces
-        pull = pulls[0]  # V, (F, E, 3, 1)
-        slope = np.moveaxis(pulls[1:4] - pulls[4:], 0, -1)[..., 0, :] / (2.0 * DIFFERENCE)
-        form = slope @ inverse
-        form = 0.5 * (form + np.swapaxes(form, -1, -2))
-        in_target = np.swapaxes(self._target, -1, -2) @ posed.angular_jacobian(self._anchors)  # (F, E, 3, nv)
-        torques = (self._target @ pull)[..., 0]
-        return FormBend(in_target, form).matrix() + posed.angular_bend(self._anchors, torques).matrix()
-
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> AngularBend:
-        """Exact where the orientation is met: log is linear there to second order."""
-        weighted = self._forces(multipliers) * self._weight[..., None]
-        return posed.angular_bend(self._anchors, (self._target @ weighted[..., None])[..., 0])
+    def bend_where_met(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
+        """Log is linear there to second order."""
+        torques = times(self._target, self._forces(multipliers) * self._weight[..., None])
+        return posed.bend(0.5 * torques, posed.angular_jacobian(self._anchors))
 
     def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Orientations and targets, (F, E, 3, 3) each."""

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 
 from ..arrays import LARGEST, FloatArray, IntArray, alike, is_number
-from ..bends import PointBend
+from ..bends import Bend
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
@@ -173,17 +173,11 @@ class PlaneRows(Rows):
         jacobian[:, self._cleared, self._columns] -= self._weight[self._cleared] * CLEARANCE_UNIT
         return self.residual(posed), jacobian
 
-    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """Exact, from the second derivatives of the points."""
-        if multipliers is None:
-            multipliers = self.residual(posed)
-        return self.bend(posed, multipliers).matrix()
-
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> PointBend:
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact, from the second derivatives of the points."""
         points = posed.points(self._anchors, self._local)
         forces = (multipliers * self._weight)[..., None] * self._normal
-        return posed.point_bend(self._anchors, forces, posed.point_jacobian(self._anchors, points))
+        return posed.bend(forces, posed.point_jacobian(self._anchors, points))
 
     def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Points that are off their planes in the first frame, and the nearest ones on them."""

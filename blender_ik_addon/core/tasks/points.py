@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ..arrays import FloatArray, lengths
-from ..bends import PointBend
+from ..bends import Bend
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from .base import (
@@ -132,16 +132,10 @@ class PointRows(AxisRows):
         targets = np.broadcast_to(self._target, (len(posed.values), *self._target.shape[1:]))
         return self._rows(self._weights @ posed.point_jacobian(self._anchors, targets))
 
-    def curvature(self, posed: PosedMechanism, multipliers: FloatArray | None = None) -> FloatArray:
-        """Exact, from the second derivatives of the points."""
-        if multipliers is None:
-            multipliers = self.residual(posed)
-        return self.bend(posed, multipliers).matrix()
-
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> PointBend:
+    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact, from the second derivatives of the points."""
         forces = (np.swapaxes(self._weights, -1, -2) @ self._forces(multipliers)[..., None])[..., 0]
-        return posed.point_bend(self._anchors, forces, self._motion(posed))
+        return posed.bend(forces, self._motion(posed))
 
     def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Points and targets, (F, E, 3) each [m]."""

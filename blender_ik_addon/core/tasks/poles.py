@@ -5,17 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, lengths
+from ..arrays import FloatArray, lengths, times
 from ..bends import cross
 from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from ..skeleton import Skeleton
-from .base import Rows, Task, checked_vector, stack_frames
+from .base import PLAIN_AXES, Rows, Task, checked_vector, stack_frames
 from .functions import PointFunctionRows
 
 STRAIGHT: Final = 0.05
@@ -91,44 +91,39 @@ class PoleRows(PointFunctionRows):
         rest = skeleton.armature_from_joint_rest[:, :3, 3]
         self._length: FloatArray = np.array([lengths(rest[own[1]] - rest[own[0]]) for own in joints])  # (E,)
         self._target = stack_frames([task.target for task in tasks], 1)
+        self._known_swing: tuple[FloatArray, _Swing] | None = None
+        """The points that were asked for last, and how limbs bend there."""
         self.row_counts = (1,) * len(tasks)
         self.angular = np.ones(len(tasks), dtype=np.bool_)
 
-    def _across(self, points: FloatArray) -> tuple[FloatArray, ...]:
-        """Axis n, |c − a|, X, b − a and t − a, (F, E, ...)."""
-        root, middle, tip = points[:, :, 0], points[:, :, 1], points[:, :, 2]
-        along = tip - root
-        length = np.maximum(lengths(along), NOWHERE * self._length)
-        axis = along / length[..., None]
-        across = np.eye(3) - axis[..., :, None] * axis[..., None, :]
-        return axis, length, across, middle - root, self._target - root
+    def _swing(self, points: FloatArray) -> _Swing:
+        """How limbs bend, which value and slope at the same points both need."""
+        if self._known_swing is None or self._known_swing[0] is not points:
+            self._known_swing = points, _Swing.of(points, self._target, self._length)
+        return self._known_swing[1]
+
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
+        """The same rows of one frame with other places, (3,) each."""
+        some = super().aimed(targets)
+        some._known_swing = None
+        return some
 
     def value(self, points: FloatArray) -> FloatArray:
         """Angles, less where limbs are straight, (F, E, 1)."""
-        axis, _, across, bone, target = self._across(points)
-        swing = _Swing.of(axis, across, bone, target, self._length)
+        swing = self._swing(points)
         return (swing.share * swing.angle)[..., None]
 
     def slope(self, points: FloatArray) -> FloatArray:
         """By root, middle joint and tip, (F, E, 1, 3, 3)."""
-        axis, length, across, bone, target = self._across(points)
-        swing = _Swing.of(axis, across, bone, target, self._length)
-
-        def by_axis(vector: FloatArray, row: FloatArray) -> FloatArray:
-            """Row · ∂(X v)/∂(c − a), (F, E, 3)."""
-            along = np.einsum("fex,fex->fe", axis, vector)[..., None]
-            turned = along * row + np.einsum("fex,fex->fe", axis, row)[..., None] * vector
-            return -(turned[..., None, :] @ across)[..., 0, :] / length[..., None]
-
-        # d(|g| φ) = |g| dφ + φ d|g|,  dφ = m_e·de/|e| − m_τ·dτ/|τ|,  |g| = |e|/√
+        swing = self._swing(points)
+        # d(|g| φ) = |g| dφ + φ d|g|,  dφ = m_e·de/|e| − m_τ·dτ/|τ|,  |g| = |e|/√. All of these are across the
+        # axis, and across it de is d(b − a) − n·(b − a)/|c − a| d(c − a).
         size = (STRAIGHT * self._length) ** 2 * swing.angle / swing.spread**3
-        of_bend = cross(axis, swing.bent) / swing.spread[..., None] + size[..., None] * swing.bent
-        of_tau = -cross(axis, swing.towards) * (swing.share / swing.distance)[..., None]
-        by_bone = (of_bend[..., None, :] @ across)[..., 0, :]
-        by_target = (of_tau[..., None, :] @ across)[..., 0, :]
-        by_along = by_axis(bone, of_bend) + by_axis(target, of_tau)
-        by_root = -(by_bone + by_target + by_along)
-        return np.stack([by_root, by_bone, by_along], axis=2)[:, :, None]
+        by_bone = swing.ahead[:, :, 0] / swing.spread[..., None] + size[..., None] * swing.towards[:, :, 0]
+        by_target = swing.ahead[:, :, 1] * (-swing.share / swing.distance)[..., None]
+        part = swing.along / swing.length[..., None]
+        by_along = -(part[..., :1] * by_bone + part[..., 1:] * by_target)
+        return np.stack([-(by_bone + by_target + by_along), by_bone, by_along], axis=2)[:, :, None]
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles by which limbs would have to swing, less where they are straight, (F, tasks) [rad]."""
@@ -137,39 +132,47 @@ class PoleRows(PointFunctionRows):
 
 @dataclass(frozen=True)
 class _Swing:
-    """How limbs bend about their axes, and where they should."""
+    """How limbs bend about their axes, and where they should: of the middle joint and of the target."""
 
-    bent: FloatArray
-    """e/|e|, (F, E, 3); where it is nothing, the direction of the target."""
+    length: FloatArray
+    """|c − a|, (F, E) [m]."""
+    along: FloatArray
+    """n·(b − a) and n·(t − a), (F, E, 2) [m]."""
+    towards: FloatArray
+    """e/|e| and τ/|τ|, (F, E, 2, 3); where one is nothing, the other."""
+    ahead: FloatArray
+    """n × these, in which they swing, (F, E, 2, 3)."""
     share: FloatArray
     """|g|, (F, E)."""
     spread: FloatArray
     """√(|e|² + (εl)²), (F, E) [m]."""
-    towards: FloatArray
-    """τ/|τ|, (F, E, 3); where it is nothing, the direction in which the limb bends."""
     distance: FloatArray
     """|τ|, infinite where it is nothing, (F, E) [m]."""
     angle: FloatArray
     """φ, (F, E) [rad]."""
 
     @classmethod
-    def of(
-        cls, axis: FloatArray, across: FloatArray, bone: FloatArray, target: FloatArray, length: FloatArray
-    ) -> _Swing:
-        """From n, X, b − a, t − a and l."""
-        bend = (across @ bone[..., None])[..., 0]
-        tau = (across @ target[..., None])[..., 0]
-        size, distance = lengths(bend), lengths(tau)
-        straight, nowhere = size <= NOWHERE * length, distance <= NOWHERE * length
-        any_way = across[..., 0]
-        bent = bend / np.where(straight, 1.0, size)[..., None]
-        towards = np.where(
-            nowhere[..., None],
-            np.where(straight[..., None], any_way, bent),
-            tau / np.where(nowhere, 1.0, distance)[..., None],
-        )
-        bent = np.where(straight[..., None], towards, bent)
-        spread = np.sqrt(size**2 + (STRAIGHT * length) ** 2)
-        sine = np.einsum("fex,fex->fe", axis, cross(towards, bent))
-        angle = np.arctan2(sine, np.einsum("fex,fex->fe", towards, bent))
-        return cls(bent, size / spread, spread, towards, np.where(nowhere, np.inf, distance), angle)
+    def of(cls, points: FloatArray, target: FloatArray, bone: FloatArray) -> _Swing:
+        """From a, b and c, (F, E, 3, 3), t, (F or 1, E, 3), and l, (E,)."""
+        root = points[:, :, 0]
+        limb = points[:, :, 2] - root
+        length = np.maximum(lengths(limb), NOWHERE * bone)
+        axis = (limb / length[..., None])[:, :, None]  # (F, E, 1, 3)
+        both = np.stack([points[:, :, 1] - root, target - root], axis=2)
+        along = times(both, axis[:, :, 0])
+        across = both - along[..., None] * axis
+        sizes = lengths(across)
+        nothing = sizes <= NOWHERE * bone[:, None]
+        towards = across / np.where(nothing, 1.0, sizes)[..., None]
+        if nothing.any():
+            straight, nowhere = nothing[..., :1], nothing[..., 1:]
+            any_way = PLAIN_AXES[0] - axis[:, :, 0, :1] * axis[:, :, 0]
+            target_way = np.where(straight, any_way, towards[:, :, 0])
+            np.copyto(towards[:, :, 1], target_way, where=nowhere)
+            np.copyto(towards[:, :, 0], towards[:, :, 1], where=straight)
+        ahead = cross(axis, towards)
+        spread = np.sqrt(sizes[..., 0] ** 2 + (STRAIGHT * bone) ** 2)
+        sine = np.einsum("fex,fex->fe", ahead[:, :, 1], towards[:, :, 0])
+        angle = np.arctan2(sine, np.einsum("fex,fex->fe", towards[:, :, 1], towards[:, :, 0]))
+        distance = np.where(nothing[..., 1], np.inf, sizes[..., 1])
+        return cls(length, along, towards, ahead, sizes[..., 0] / spread, spread, distance, angle)

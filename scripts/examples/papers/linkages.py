@@ -155,7 +155,7 @@ class PlacedLinkage:
         """Σ_e force_e · ∂²tip_e/∂θ∂θ for forces (F, E, D), (F, n, n)."""
         full = np.zeros_like(self._space_points)
         full[..., : self._linkage.dimensions] = forces
-        matrix = self._posed.point_bend(self._linkage.anchors, full, self._space_jacobian).matrix()
+        matrix = self._posed.bend(full, self._space_jacobian).matrix()
         columns = self._linkage.columns
         return matrix[:, columns][:, :, columns]
 
