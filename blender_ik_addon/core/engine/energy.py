@@ -103,6 +103,8 @@ class Model:
     """σ_k/z_k of each row, z_k with what the level gives way to, (N, m)."""
     forces: FloatArray
     """|y_k|, (N, K)."""
+    strengths: FloatArray
+    """σ_k that are enough there, (N, K)."""
 
 
 class Energy:
@@ -289,7 +291,7 @@ class Energy:
         )
         curved /= self.weight[:, None] * self.weight
         hessian += curved
-        return Model(jacobian, gradient, hessian, curved, row_weights, sizes)
+        return Model(jacobian, gradient, hessian, curved, row_weights, sizes, enough)
 
     def _pressed(self, values: FloatArray, gradient: FloatArray) -> BoolArray:
         """Channels on a limit against which the energy presses them, (N, nv)."""

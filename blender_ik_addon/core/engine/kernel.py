@@ -313,7 +313,7 @@ class _Step:
         self._gradient, self._hessian = gradient, hessian
         if self._coupling is None:
             self._straighten()
-        self._strengths = np.minimum(energy.strengths, FORCE_MARGIN * (model.forces + 1.0))
+        self._strengths = model.strengths
         """Of the merit, (N, K)."""
         self._merit = run.merit(here, self._strengths)
         self._full = run.merit(here, energy.strengths)
