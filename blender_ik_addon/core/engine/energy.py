@@ -43,8 +43,11 @@ STRENGTH_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
 ROUNDING_OFF: Final = 1e-6
 """δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
-ENOUGH: Final = 1e2
-NEARLY: Final = 10.0
+MET: Final = 10.0 * ROUNDING_OFF
+"""Residual of a level that is as good as met [1]."""
+ENOUGH: Final = 100.0
+"""Strength of a level that is met, by its force and by 1 [1]: with all of σ, 1e16 times as stiff as the
+posture, rounding would decide what the level leaves free."""
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
 
@@ -101,10 +104,8 @@ class Model:
     """Σ_k y_k ∂²r_k/∂u∂u, the part of it by which residuals bend, (N, nv, nv)."""
     row_weights: FloatArray
     """σ_k/z_k of each row, z_k with what the level gives way to, (N, m)."""
-    forces: FloatArray
-    """|y_k|, (N, K)."""
     strengths: FloatArray
-    """σ_k that are enough there, (N, K)."""
+    """σ_k, of levels that are met no more than is enough, (N, K)."""
 
 
 class Energy:
@@ -245,14 +246,8 @@ class Energy:
         return np.sqrt(np.add.reduceat(residual * residual, self._starts, axis=1) + ROUNDING_OFF**2)
 
     def pull(self, norms: FloatArray, strengths: FloatArray | None = None) -> FloatArray:
-        """Σ_k σ_k ‖r_k‖_δ for z (N, K), (N,); with weaker strengths if given, (N, K).
-
-        δ shrinks with the strengths, so that residuals of targets that are met have the same stiffness σ/δ.
-        """
-        strengths = self.strengths if strengths is None else strengths
-        rounding = ROUNDING_OFF * strengths / self.strengths
-        squares = (norms - ROUNDING_OFF) * (norms + ROUNDING_OFF)
-        return (strengths * (np.sqrt(squares + rounding * rounding) - rounding)).sum(axis=1)
+        """Σ_k σ_k ‖r_k‖_δ for z (N, K), (N,); with other strengths if given, (N, K)."""
+        return ((self.strengths if strengths is None else strengths) * (norms - ROUNDING_OFF)).sum(axis=1)
 
     def posture(self, away: FloatArray) -> FloatArray:
         """Posture term ½ |u − p|² of each frame for u − p (N, nv), (N,) [1]."""
@@ -275,9 +270,10 @@ class Energy:
             towards = towards + beside / self.stiffness
         resting = self._pressed(state.values, gradient)
         forces, sizes, given = self._forces(jacobian, state, towards, resting)
-        enough = np.where(state.norms <= NEARLY * ROUNDING_OFF, np.minimum(self.strengths, ENOUGH * (sizes + 1.0)), self.strengths)
-        gradient += (((enough - self.strengths)[:, self.level_of_row] / z * r)[:, None, :] @ jacobian)[:, 0]
-        row_weights = (enough / given)[:, self.level_of_row]
+        enough = np.minimum(self.strengths, ENOUGH * (sizes + 1.0))
+        strengths = np.where(state.norms <= MET, enough, self.strengths)
+        gradient -= (((self.strengths - strengths)[:, self.level_of_row] / z * r)[:, None, :] @ jacobian)[:, 0]
+        row_weights = (strengths / given)[:, self.level_of_row]
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
         by_force = (forces[:, None, :] * self._in_level) @ jacobian  # (N, K, nv)
@@ -291,7 +287,7 @@ class Energy:
         )
         curved /= self.weight[:, None] * self.weight
         hessian += curved
-        return Model(jacobian, gradient, hessian, curved, row_weights, sizes, enough)
+        return Model(jacobian, gradient, hessian, curved, row_weights, strengths)
 
     def _pressed(self, values: FloatArray, gradient: FloatArray) -> BoolArray:
         """Channels on a limit against which the energy presses them, (N, nv)."""

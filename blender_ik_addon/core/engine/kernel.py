@@ -50,8 +50,6 @@ BOX_COUPLED: Final = 3
 """How often the system of a motion is factorised for it."""
 KEPT: Final = 0.5
 """Part of the promise of an uncut step that is left after channels were stopped frame by frame [1]."""
-FORCE_MARGIN: Final = 10.0
-"""Strengths of the merit by the forces, and by 1 [1]."""
 FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken without asking the merit: rounding would decide it."""
 SOFTER: Final = (Strengths(30.0, 1.0), Strengths(100.0, 10.0))

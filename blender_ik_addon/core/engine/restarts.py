@@ -17,7 +17,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..options import SolverOptions
-from .energy import ROUNDING_OFF, Energy
+from .energy import MET, ROUNDING_OFF, Energy
 from .kernel import Minimum, minimise
 
 SEED: Final = 1
@@ -29,8 +29,6 @@ LOWER: Final = 1e-3
 the energy to be taken: less is no better pose."""
 NEARBY: Final = 12
 """Iterations in which a body that is next to a minimum comes to rest."""
-MET: Final = 10.0 * ROUNDING_OFF
-"""Residual of a level that is as good as met [1]."""
 AT_ONCE: Final = 256
 """Starts worked on at once [1]: what their matrices take is tens of megabytes."""
 
