@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A pose that follows targets while somebody moves them, and settles when they rest.
 
-**While targets move** the energy is lowered by a few steps for each update, from where the body is: the pose
-is the minimum next to the last one. No angle changes by more than `MOVING_TURN` in an update, but where the
-body is on its targets and would lose them with less.
+There is the pose that the targets ask for, the goal, and the pose that is seen, the body.
 
-**When they rest** one `solve`, with restarts, gives the pose that the body settles to; it goes there visibly,
-by at most `SETTLING_TURN` in an update, along the straight way in its channels, brought back onto the targets
-at each update.
+**While targets move** the goal is the minimum of the energy next to the goal before, found in a few
+iterations for each update. **When they rest** it is what one `solve`, with restarts, gives.
+
+**The body** goes to the goal by at most so much of a turn in an update, along the straight way in its
+channels. On the way what a level misses goes down with it: levels that are met at both ends are met in
+between. Where a goal is so near that the body gets there in one update, it is there.
 """
 
 from __future__ import annotations
@@ -32,18 +33,19 @@ from .solver import solve_system
 from .system import assemble
 from .threads import one_thread
 
-MOVING_STEPS: Final = 5
-"""Most iterations of an update while targets move."""
-SEARCH_STEPS: Final = 10
-"""Most iterations that look for the side to which a straight limb bends."""
+STEPS: Final = 5
+"""Most iterations for the goal, and for the body, in an update."""
 MOVING_TURN: Final = 0.1
-"""Most by which an angle changes in an update [rad] that meets targets no sooner by more: 6 degrees."""
+"""Most by which an angle changes in an update while targets move [rad], 6 degrees, where the body would not
+leave its targets for it."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
+FORWARD: Final = 0.6
+"""Part of an update's turn for the way to the goal [1]; the rest is for what levels miss."""
+CATCHING_UP: Final = 0.5
+"""What a level misses goes down by this for each turn of an update [reach/rad] at least."""
 STILL: Final = 1e-4
 """Largest change in an update [rad] of a body that rests."""
-DRAWN: Final = 1e-2
-"""Part of the strength of the last level [1] with which a settling body is drawn along its way."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,10 @@ class Follower:
         self._home = self._system.mechanism.values(pose.as_batch())
         """What channels prefer that prefer nothing else, (1, nv)."""
         self._pose, self._values = pose, self._home
-        self._missed = np.zeros(0, bool)
         self._goal = self._home
-        self._missed = self._missed_rows(self._home)
-        self._missed[:] = True
-        """Whether the last update has missed a target."""
+        """The pose that the targets ask for, (1, nv)."""
+        self._on_targets = False
+        """Whether the last update has met all targets."""
         self._targets: list[FloatArray] = []
         self._destination: tuple[FloatArray, Pose] | None = None
         """Where the body settles: the free channels (1, nv) and the pose."""
@@ -118,7 +119,9 @@ class Follower:
             IKError: As for a new one.
         """
         new = Follower(problem, pose, self._options)
-        new._targets, new._missed = self._targets, self._missed
+        new._targets, new._on_targets = self._targets, self._on_targets
+        if new._goal.shape == self._goal.shape:
+            new._goal = self._goal
         return new
 
     @one_thread
@@ -135,32 +138,14 @@ class Follower:
         energy = self._energy()
         found = self._lowered(energy, self._goal)
         self._goal = found.values
-        moved = self._step(energy, found.values, MOVING_TURN)
-        met = self._met(moved)
-        there = np.array_equal(moved, self._goal)
-        rests = there and (found.settled[0] or self._turn(energy, moved) <= STILL)
-        self._take(moved)
-        self._missed = ~self._missed_rows(moved)
-        reached = Status.REACHED if met else Status.SETTLED
+        values = self._towards(energy, self._goal, MOVING_TURN)
+        there = np.array_equal(values, self._goal)
+        rests = there and (bool(found.settled[0]) or self._turn(energy, values) <= STILL)
+        self._on_targets = self._met(values)
+        self._take(values)
+        reached = Status.REACHED if self._on_targets else Status.SETTLED
         status = reached if rests else Status.MAX_ITERATIONS
         return Followed(self._pose, self._errors(), int(found.iterations[0]), status, final=False)
-
-    def _missed_rows(self, values):
-        e = self._energy()
-        st = e.at(values)
-        return (st.norms[0] > 1e-5)[e.level_of_row]
-
-    def _step(self, energy: Energy, goal: FloatArray, turn: float) -> FloatArray:
-        left = self._turn(energy, goal)
-        if left <= turn:
-            return goal
-        part = turn / left
-        point = self._values + part * (goal - self._values)
-        here, there = energy.at(self._values), energy.at(goal)
-        met = (there.norms[0] <= 1e-5)[energy.level_of_row] & self._missed
-        wanted = np.where(met, there.residual, here.residual + part * (there.residual - here.residual))
-        way = self._energy(point).allowing(wanted)
-        return self._lowered(way, point).values
 
     @one_thread
     def arrive(self, targets: Sequence[FloatArray]) -> Followed:
@@ -197,31 +182,30 @@ class Follower:
             self._destination = values, home
         return self._settle()
 
-    def _held_back(self, energy: Energy, *, slowly: bool) -> FloatArray:
-        """The pose next to the body that meets the targets, drawn a bit to the preferred pose, (1, nv).
+    def _towards(self, energy: Energy, goal: FloatArray, turn: float) -> FloatArray:
+        """Where the body is after an update on its way to a goal (1, nv), (1, nv).
 
         Args:
             energy: Of the pose.
-            slowly: Whether no angle may change by more than `MOVING_TURN` altogether.
+            goal: Where it goes.
+            turn: Most by which an angle changes [rad].
         """
-        nearest, start = self._energy(self._values), self._values
-        if slowly:
-            # Straight limbs bend to all sides alike: the far solution says to which.
-            options = self._options
-            best = minimise(
-                energy,
-                self._values,
-                step_tolerance=options.step_tolerance,
-                max_iterations=min(SEARCH_STEPS, options.max_iterations),
-                max_angle=options.max_angle,
-            ).values
-            part = min(1.0, MOVING_TURN / max(self._turn(energy, best), STILL))
-            start = self._values + part * (best - self._values)
-            nearest = self._within(nearest, MOVING_TURN, self._values)
-        near = self._lowered(nearest, start).values
-        room = (MOVING_TURN, self._values) if slowly else (0.5 * MOVING_TURN, near)
-        drawn = self._lowered(self._within(energy, *room), near).values
-        return drawn if self._met(drawn) or not self._met(near) else near
+        left = self._turn(energy, goal)
+        if left <= turn:
+            return goal
+        part = FORWARD * turn / left
+        point = self._values + part * (goal - self._values)
+        here, there = energy.at(self._values).residual, energy.at(goal).residual
+        away = energy.norms(here - there)
+        nearer = np.maximum(part, np.minimum(1.0, CATCHING_UP * turn / away))[:, energy.level_of_row]
+        way = self._energy(point)
+        box = self._within(way.allowing(there + (1.0 - nearer) * (here - there)), turn, self._values)
+        values = self._lowered(box, point).values
+        if self._on_targets and self._met(goal) and not self._met(values):
+            further = self._lowered(way, point).values
+            if self._met(further):
+                return further
+        return values
 
     def _turn(self, energy: Energy, values: FloatArray) -> float:
         """Largest change of an angle from where the body is to values (1, nv), [rad]."""
@@ -230,22 +214,20 @@ class Follower:
     def _settle(self) -> Followed:
         """One update of the way to the destination."""
         assert self._destination is not None
-        values, pose = self._destination
+        goal, pose = self._destination
         energy = self._energy()
-        left = self._turn(energy, values)
+        left = self._turn(energy, goal)
         if left <= SETTLING_TURN:
-            self._values, self._pose, self._destination = values, pose, None
+            self._values, self._goal, self._pose, self._destination = goal, goal, pose, None
             errors = self._errors()
             status = Status.REACHED if all(error.reached for error in errors) else Status.SETTLED
             return Followed(pose, errors, 0, status, final=True)
-        point = self._values + (values - self._values) * min(1.0, 0.8 * SETTLING_TURN / left)
-        drawn = self._energy(point).with_posture(DRAWN)
-        found = self._lowered(self._within(drawn, SETTLING_TURN, self._values), point)
-        nearer = np.abs((values - found.values) * energy.weight).max() < left - 0.2 * SETTLING_TURN
-        self._take(found.values if nearer else point)
-        return Followed(
-            self._pose, self._errors(), int(found.iterations[0]), Status.MAX_ITERATIONS, final=False
-        )
+        values = self._towards(energy, goal, SETTLING_TURN)
+        # Where targets are in the way it leaves them for a while.
+        if np.abs((goal - values) * energy.weight).max() > left - 0.2 * SETTLING_TURN:
+            values = self._values + (goal - self._values) * (SETTLING_TURN / left)
+        self._take(values)
+        return Followed(self._pose, self._errors(), 0, Status.MAX_ITERATIONS, final=False)
 
     def _aim(self, targets: Sequence[FloatArray]) -> None:
         """Take other targets."""
@@ -274,7 +256,7 @@ class Follower:
             energy,
             values,
             step_tolerance=options.step_tolerance,
-            max_iterations=min(MOVING_STEPS, options.max_iterations),
+            max_iterations=min(STEPS, options.max_iterations),
             max_angle=options.max_angle,
             far=False,
         )
