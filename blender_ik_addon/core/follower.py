@@ -7,8 +7,9 @@ There is the pose that the targets ask for, the goal, and the pose that is seen,
 iterations for each update. **When they rest** it is what one `solve`, with restarts, gives.
 
 **The body** goes to the goal by at most so much of a turn in an update, along the straight way in its
-channels. On the way what a level misses goes down with it: levels that are met at both ends are met in
-between. Where a goal is so near that the body gets there in one update, it is there.
+channels. On the way what a level misses goes down with it, or by as much as such a turn of the whole body can
+bring it: levels that are met at both ends are met in between. Where a goal is so near that the body gets
+there in one update, it is there.
 """
 
 from __future__ import annotations
@@ -40,10 +41,6 @@ MOVING_TURN: Final = 0.1
 leave its targets for it."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
-FORWARD: Final = 0.6
-"""Part of an update's turn for the way to the goal [1]; the rest is for what levels miss."""
-CATCHING_UP: Final = 0.5
-"""What a level misses goes down by this for each turn of an update [reach/rad] at least."""
 STILL: Final = 1e-4
 """Largest change in an update [rad] of a body that rests."""
 
@@ -97,8 +94,10 @@ class Follower:
         self._pose, self._values = pose, self._home
         self._goal = self._home
         """The pose that the targets ask for, (1, nv)."""
-        self._on_targets = False
-        """Whether the last update has met all targets."""
+        self._on_targets = True
+        """Whether the last update has met all targets, if there was one."""
+        self._begins = False
+        """Whether the next update is the first on the way to a destination."""
         self._targets: list[FloatArray] = []
         self._destination: tuple[FloatArray, Pose] | None = None
         """Where the body settles: the free channels (1, nv) and the pose."""
@@ -161,7 +160,7 @@ class Follower:
             self._aim(targets)
             solution = solve_system(self._system, self._pose, self._options)
             values = self._system.mechanism.values(solution.pose.as_batch())
-            self._destination = values, solution.pose
+            self._destination, self._begins = (values, solution.pose), True
         return self._settle()
 
     @one_thread
@@ -179,7 +178,7 @@ class Follower:
         known = self._destination is not None and np.array_equal(self._destination[0], values)
         if not known or not self._rests(targets):
             self._aim(targets)
-            self._destination = values, home
+            self._destination, self._begins = (values, home), True
         return self._settle()
 
     def _towards(self, energy: Energy, goal: FloatArray, turn: float) -> FloatArray:
@@ -193,11 +192,11 @@ class Follower:
         left = self._turn(energy, goal)
         if left <= turn:
             return goal
-        part = FORWARD * turn / left
+        part = turn / left
         point = self._values + part * (goal - self._values)
         here, there = energy.at(self._values).residual, energy.at(goal).residual
         away = energy.norms(here - there)
-        nearer = np.maximum(part, np.minimum(1.0, CATCHING_UP * turn / away))[:, energy.level_of_row]
+        nearer = np.maximum(part, np.minimum(1.0, turn / away))[:, energy.level_of_row]
         way = self._energy(point)
         box = self._within(way.allowing(there + (1.0 - nearer) * (here - there)), turn, self._values)
         values = self._lowered(box, point).values
@@ -223,8 +222,10 @@ class Follower:
             status = Status.REACHED if all(error.reached for error in errors) else Status.SETTLED
             return Followed(pose, errors, 0, status, final=True)
         values = self._towards(energy, goal, SETTLING_TURN)
-        # Where targets are in the way it leaves them for a while.
-        if np.abs((goal - values) * energy.weight).max() > left - 0.2 * SETTLING_TURN:
+        # Where targets are in the way it leaves them for a while, but not because they have just been moved.
+        begins, self._begins = self._begins, False
+        nearer = np.abs((goal - values) * energy.weight).max() <= left - 0.2 * SETTLING_TURN
+        if not (begins or nearer):
             values = self._values + (goal - self._values) * (SETTLING_TURN / left)
         self._take(values)
         return Followed(self._pose, self._errors(), 0, Status.MAX_ITERATIONS, final=False)

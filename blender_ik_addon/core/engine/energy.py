@@ -272,7 +272,9 @@ class Energy:
         forces, sizes, given = self._forces(jacobian, state, towards, resting)
         enough = np.minimum(self.strengths, ENOUGH * (sizes + 1.0))
         strengths = np.where(state.norms <= MET, enough, self.strengths)
-        gradient -= (((self.strengths - strengths)[:, self.level_of_row] / z * r)[:, None, :] @ jacobian)[:, 0]
+        gradient -= (((self.strengths - strengths)[:, self.level_of_row] / z * r)[:, None, :] @ jacobian)[
+            :, 0
+        ]
         row_weights = (strengths / given)[:, self.level_of_row]
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
