@@ -11,7 +11,7 @@ so that which of two alternatives is met is for them to decide; how far one is m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,10 +25,10 @@ def solved_choice(
     system: System,
     start: FloatArray,
     slack: float,
-    solve: Callable[[System], Solution],
+    solve: Callable[[System], Generator[None, None, Solution]],
     cancelled: Callable[[Solution], bool],
     kept: IntArray | None = None,
-) -> Solution:
+) -> Generator[None, None, Solution]:
     """Solve with one alternative of each choice after the other, until everything is reached.
 
     Args:
@@ -41,14 +41,14 @@ def solved_choice(
     """
     posed = system.place(start)
     taken = system.nearest(posed, kept)
-    best = solve(system.taking(taken))
+    best = yield from solve(system.taking(taken))
     iterations = best.iterations
     for choice, other in _others(system.choice_errors(posed), taken[0]):
         if best.reached or cancelled(best):
             break
         trial = taken.copy()
         trial[0, choice] = other
-        found = solve(system.taking(trial))
+        found = yield from solve(system.taking(trial))
         iterations += found.iterations
         if cancelled(found):
             break

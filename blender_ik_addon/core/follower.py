@@ -4,7 +4,8 @@
 There is the pose that the targets ask for, the goal, and the pose that is seen, the body.
 
 **While targets move** the goal is the minimum of the energy next to the goal before, found in a few
-iterations for each update. **When they rest** it is what one `solve`, with restarts, gives.
+iterations for each update. **When they rest** it is what one `solve` gives, restarts included, which is
+done a few iterations for each update; or a pose that is known to belong to the targets.
 
 **The body** goes to the goal by at most so much of a turn in an update, along the straight way in its
 channels. On the way what a level misses goes down with it, or by as much as such a turn of the whole body can
@@ -14,13 +15,13 @@ there in one update, it is there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from .arrays import FloatArray
+from .arrays import FloatArray, IntArray
 from .engine.energy import Energy
 from .engine.kernel import Minimum, minimise
 from .errors import IKError
@@ -29,8 +30,8 @@ from .options import SolverOptions
 from .preparing import tolerances
 from .problem import Problem
 from .skeleton import Pose
-from .solution import Status, TaskError
-from .solver import solve_system
+from .solution import Solution, Status, TaskError
+from .solver import solving
 from .system import assemble
 from .threads import one_thread
 
@@ -41,6 +42,8 @@ MOVING_TURN: Final = 0.1
 leave its targets for it."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
+RESTING_STEPS: Final = 24
+"""Trials of a solve in an update while the body rests: what a window can wait for."""
 STILL: Final = 1e-4
 """Largest change in an update [rad] of a body that rests."""
 
@@ -86,8 +89,6 @@ class Follower:
             raise IKError(f"a follower needs the method PRIORITY, got {options.method}")
         self._options = options
         self._system = assemble(problem, pose.as_batch())
-        if self._system.alternatives:
-            raise IKError("a follower cannot choose between targets: use `Tracker`")
         self._tolerance = tolerances(self._system, options)
         self._home = self._system.mechanism.values(pose.as_batch())
         """What channels prefer that prefer nothing else, (1, nv)."""
@@ -96,11 +97,15 @@ class Follower:
         """The pose that the targets ask for, (1, nv)."""
         self._on_targets = True
         """Whether the last update has met all targets, if there was one."""
-        self._begins = False
-        """Whether the next update is the first on the way to a destination."""
         self._targets: list[FloatArray] = []
-        self._destination: tuple[FloatArray, Pose] | None = None
-        """Where the body settles: the free channels (1, nv) and the pose."""
+        self._taken: IntArray | None = None
+        """Alternatives that were taken last, (1, C)."""
+        self._search: Generator[None, None, Solution] | None = None
+        """A solve that is under way."""
+        self._destination: Pose | None = None
+        """Where the body settles."""
+        self._moved = False
+        """Whether the targets have moved since the last update on the way there."""
 
     @property
     def pose(self) -> Pose:
@@ -118,17 +123,18 @@ class Follower:
             IKError: As for a new one.
         """
         new = Follower(problem, pose, self._options)
-        new._targets, new._on_targets = self._targets, self._on_targets
+        new._targets, new._taken, new._on_targets = self._targets, self._taken, self._on_targets
         if new._goal.shape == self._goal.shape:
             new._goal = self._goal
         return new
 
     @one_thread
-    def follow(self, targets: Sequence[FloatArray]) -> Followed:
+    def follow(self, targets: Sequence[FloatArray], *, most_turn: float = MOVING_TURN) -> Followed:
         """Follow targets that are being moved.
 
         Args:
             targets: One for each task that has a weight, in the problem's order: what its `moved` takes.
+            most_turn: Most by which an angle changes [rad] where the body would not leave its targets for it.
 
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
@@ -137,14 +143,11 @@ class Follower:
         energy = self._energy()
         found = self._lowered(energy, self._goal)
         self._goal = found.values
-        values = self._towards(energy, self._goal, MOVING_TURN)
+        values = self._towards(energy, self._goal, most_turn)
         there = np.array_equal(values, self._goal)
         rests = there and (bool(found.settled[0]) or self._turn(energy, values) <= STILL)
-        self._on_targets = self._met(values)
         self._take(values)
-        reached = Status.REACHED if self._on_targets else Status.SETTLED
-        status = reached if rests else Status.MAX_ITERATIONS
-        return Followed(self._pose, self._errors(), int(found.iterations[0]), status, final=False)
+        return self._followed(int(found.iterations[0]), moving=not rests)
 
     @one_thread
     def arrive(self, targets: Sequence[FloatArray]) -> Followed:
@@ -156,12 +159,19 @@ class Follower:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
-        if self._destination is None or not self._rests(targets):
+        if not self._rests(targets):
             self._aim(targets)
-            solution = solve_system(self._system, self._pose, self._options)
-            values = self._system.mechanism.values(solution.pose.as_batch())
-            self._destination, self._begins = (values, solution.pose), True
-        return self._settle()
+        if self._destination is not None:
+            return self._settle(self._destination)
+        if self._search is None:
+            self._search = solving(self._system, self._pose, self._options, kept=self._taken)
+        try:
+            for _ in range(RESTING_STEPS):
+                next(self._search)
+        except StopIteration as end:
+            self._destination, self._search = end.value.pose, None
+            return self._settle(end.value.pose)
+        return self._followed(RESTING_STEPS, moving=True)
 
     @one_thread
     def return_to(self, targets: Sequence[FloatArray], home: Pose) -> Followed:
@@ -174,12 +184,27 @@ class Follower:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
-        values = self._system.mechanism.values(home.as_batch())
-        known = self._destination is not None and np.array_equal(self._destination[0], values)
-        if not known or not self._rests(targets):
+        if not self._rests(targets):
             self._aim(targets)
-            self._destination, self._begins = (values, home), True
-        return self._settle()
+        self._destination, self._search = home, None
+        return self._settle(home)
+
+    def _settle(self, destination: Pose) -> Followed:
+        """One update of the way to a pose."""
+        energy = self._energy()
+        self._goal = self._system.mechanism.values(destination.as_batch())
+        moved, self._moved = self._moved, False
+        left = self._turn(energy, self._goal)
+        if left <= SETTLING_TURN:
+            self._values, self._pose = self._goal, destination
+            return replace(self._followed(0, moving=False), final=True)
+        values = self._towards(energy, self._goal, SETTLING_TURN)
+        # Where targets are in the way it leaves them for a while, but not because they have just been moved.
+        nearer = np.abs((self._goal - values) * energy.weight).max() <= left - 0.2 * SETTLING_TURN
+        if not (moved or nearer):
+            values = self._values + (self._goal - self._values) * (SETTLING_TURN / left)
+        self._take(values)
+        return self._followed(0, moving=True)
 
     def _towards(self, energy: Energy, goal: FloatArray, turn: float) -> FloatArray:
         """Where the body is after an update on its way to a goal (1, nv), (1, nv).
@@ -210,30 +235,16 @@ class Follower:
         """Largest change of an angle from where the body is to values (1, nv), [rad]."""
         return float(np.abs((values - self._values) * energy.weight).max(initial=0.0))
 
-    def _settle(self) -> Followed:
-        """One update of the way to the destination."""
-        assert self._destination is not None
-        goal, pose = self._destination
-        energy = self._energy()
-        left = self._turn(energy, goal)
-        if left <= SETTLING_TURN:
-            self._values, self._goal, self._pose, self._destination = goal, goal, pose, None
-            errors = self._errors()
-            status = Status.REACHED if all(error.reached for error in errors) else Status.SETTLED
-            return Followed(pose, errors, 0, status, final=True)
-        values = self._towards(energy, goal, SETTLING_TURN)
-        # Where targets are in the way it leaves them for a while, but not because they have just been moved.
-        begins, self._begins = self._begins, False
-        nearer = np.abs((goal - values) * energy.weight).max() <= left - 0.2 * SETTLING_TURN
-        if not (begins or nearer):
-            values = self._values + (goal - self._values) * (SETTLING_TURN / left)
-        self._take(values)
-        return Followed(self._pose, self._errors(), 0, Status.MAX_ITERATIONS, final=False)
-
     def _aim(self, targets: Sequence[FloatArray]) -> None:
-        """Take other targets."""
-        self._system = self._system.aimed(targets)
-        self._targets, self._destination = [np.array(target) for target in targets], None
+        """Take other targets, and of alternatives the nearest."""
+        system = self._system.aimed(targets)
+        if system.alternatives:
+            self._taken = system.nearest(system.place(self._values), self._taken)
+            system = system.taking(self._taken)
+        self._system = system
+        self._targets = [np.array(target) for target in targets]
+        self._destination = self._search = None
+        self._moved = True
 
     def _rests(self, targets: Sequence[FloatArray]) -> bool:
         """Whether targets are where they were the last time."""
@@ -271,14 +282,19 @@ class Follower:
         self._values = values
         self._pose = self._system.mechanism.with_values(self._pose, values[0])
 
-    def _errors(self) -> tuple[TaskError, ...]:
-        """By how much tasks are missed and why, in the problem's order."""
+    def _followed(self, iterations: int, *, moving: bool) -> Followed:
+        """What an update came to: where the body is, by how much tasks are missed and why."""
         system = self._system
         posed = system.place(self._values)
         errors = system.errors(posed)[0]
         reached = errors <= self._tolerance
+        self._on_targets = bool(reached.all())
         why = explain(system, posed, reached[None])[0]
-        return tuple(map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why))
+        taken = [system.taken_label(number) for number in range(len(errors))]
+        tasks = map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why, taken)
+        rests = Status.REACHED if self._on_targets else Status.SETTLED
+        status = Status.MAX_ITERATIONS if moving else rests
+        return Followed(self._pose, tuple(tasks), iterations, status, final=False)
 
 
 def follows(options: SolverOptions) -> bool:

@@ -10,7 +10,7 @@ The methods of the papers follow their own rules from the pose they are given (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,8 @@ import numpy as np
 from .arrays import FloatArray, IntArray
 from .choosing import solved_choice
 from .engine.energy import Energy
-from .engine.restarts import best_minimum
+from .engine.kernel import at_once
+from .engine.restarts import searching
 from .errors import IKError
 from .explanation import Explanation, explain
 from .methods import NonlinearProgram, StepRuleLoop
@@ -60,8 +61,7 @@ def solve(
     return solve_system(assemble(problem, pose.as_batch()), pose, options, callback)
 
 
-@one_thread
-def solve_system(
+def solving(
     system: System,
     pose: Pose,
     options: SolverOptions,
@@ -69,8 +69,8 @@ def solve_system(
     *,
     far: bool = True,
     kept: IntArray | None = None,
-) -> Solution:
-    """`solve` for a problem that is assembled already.
+) -> Generator[None, None, Solution]:
+    """`solve` for a problem that is assembled already, with pauses.
 
     Args:
         system: The problem on `pose`.
@@ -82,15 +82,22 @@ def solve_system(
     """
     start = system.mechanism.values(pose.as_batch())
 
-    def solved(system: System) -> Solution:
+    def solved(system: System) -> Generator[None, None, Solution]:
         if options.differential:
             return _by_rule(system, pose, start, options, callback)
-        return _by_energy(system, pose, start, options, callback, far=far)
+        return (yield from _by_energy(system, pose, start, options, callback, far=far))
 
     if not system.alternatives:
-        return solved(system)
+        return (yield from solved(system))
     margin = tolerance_margin(system, options)
-    return solved_choice(system, start, margin, solved, lambda found: found.status is Status.CANCELLED, kept)
+    choice = solved_choice(
+        system, start, margin, solved, lambda found: found.status is Status.CANCELLED, kept
+    )
+    return (yield from choice)
+
+
+solve_system = one_thread(at_once(solving))
+"""`solving` at once."""
 
 
 def _by_energy(
@@ -101,10 +108,10 @@ def _by_energy(
     callback: Callable[[int, FloatArray], bool] | None,
     *,
     far: bool,
-) -> Solution:
+) -> Generator[None, None, Solution]:
     """The pose with the lowest energy that is found from a start (1, nv) and from others."""
     energy = Energy(system, start, posture=options.preferred_pose)
-    found = best_minimum(
+    found = yield from searching(
         energy,
         energy.unwound(start),
         options if far else replace(options, restarts=0),

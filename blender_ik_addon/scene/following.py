@@ -45,7 +45,7 @@ from .memory import (
 )
 from .outcome import POSED, RESTLESS, SHOWN_DIGITS, is_shown, measured_report, report_of, show
 from .poses import decided_channels, evaluated_matrices, read_pose, write_pose
-from .reports import Report
+from .reports import SETTLING, Report
 from .returning import Resting, Returning
 from .rig import Measured, Reading, Rig
 from .tracking import Manner, Tracked
@@ -183,8 +183,9 @@ def _follow_if_moved(
     of_field = occasion in (Occasion.FIELD, Occasion.ENDING)
     gesture = occasion in GESTURES
     going_on = occasion is Occasion.ENDING and (memory.aims, memory.posed) == (on_the_way(aims), posed)
-    # What is on its way is good enough for as long as the tool runs.
-    waits = gesture and memory.aims == on_the_way(aims) and is_settled(armature_object)
+    # Under a tool that is held still the body goes on to what a solve gives; keys and undo wait for its end.
+    rests = gesture and memory.aims == on_the_way(aims) and _rests(armature_object)
+    waits = rests and is_final(armature_object)
     wanted = on_the_way(aims) if waits else aims
     report = None
     answered = known is not None and _have_answered(armature_object, known, depsgraph)
@@ -212,8 +213,8 @@ def _follow_if_moved(
             if home is not None and come_back and occasion is not Occasion.GESTURE:  # it was cancelled
                 wanted = _put_back(armature_object, known, home)
             else:
-                on_rest = Manner.ARRIVING if going_on else Manner.SOLVING
-                manner = Manner.MOVING if gesture else on_rest
+                on_rest = Manner.ARRIVING if going_on or rests else Manner.SOLVING
+                manner = Manner.MOVING if gesture and not rests else on_rest
                 if known.tracked is not None and known.tracked.posed != posed:
                     known.tracked = None
                 reading = _reading(armature_object, known, depsgraph, only_answered)
@@ -225,7 +226,7 @@ def _follow_if_moved(
                 if replayed and partly.any():
                     report = replace(report, notes=(*report.notes, PART_AGAIN))
                 show(armature_object, known.rig, report, unseen=SHOWN_DIGITS)
-                wanted = aims if final else on_the_way(aims)
+                wanted = aims if final and not rests else on_the_way(aims)
                 returning.home = home
                 if final and home is not None:
                     wanted = _put_back(armature_object, known, home)
@@ -275,10 +276,14 @@ def _solve(
     found = tracked.follow(manner, None if home is None else home.channels)
     write_pose(armature_object, rig.armature, found.pose, tracked.joints)
     posed = digest(raw_channels(armature_object).tobytes())
-    known.tracked = replace(tracked, posed=posed, settled=found.settled)
+    arriving = manner is Manner.ARRIVING
+    known.tracked = replace(tracked, posed=posed, settled=found.settled, final=found.final, arriving=arriving)
     report = report_of(
         armature_object, rig, plan, reading, found.errors, found.status, found.iterations, before
     )
+    if arriving and not found.final:
+        settling = tuple(replace(effector, why="") for effector in report.effectors)
+        report = replace(report, message=SETTLING, effectors=settling)
     return report, found.final
 
 
@@ -311,6 +316,20 @@ def is_settled(armature_object: Object) -> bool:
     """Whether the same targets once more would change nothing."""
     known = _KNOWN.get(armature_object.session_uid)
     return known is None or known.tracked is None or known.tracked.settled
+
+
+def is_final(armature_object: Object) -> bool:
+    """Whether its pose is what a solve gives."""
+    known = _KNOWN.get(armature_object.session_uid)
+    return known is None or known.tracked is None or known.tracked.final
+
+
+def _rests(armature_object: Object) -> bool:
+    """Whether it has come to rest under a tool, or goes on to what a solve gives."""
+    known = _KNOWN.get(armature_object.session_uid)
+    return is_settled(armature_object) or (
+        known is not None and known.tracked is not None and known.tracked.arriving
+    )
 
 
 def is_restless(armature_object: Object) -> bool:

@@ -120,6 +120,10 @@ def sentences(*texts: str) -> str:
     return ". ".join(text[:1].upper() + text[1:] for text in texts)
 
 
+SETTLING: Final = "Settling"
+"""What is said while a body goes to what a solve gives, and not what it misses meanwhile."""
+
+
 @dataclass(frozen=True)
 class Tolerances:
     """How near to its target an effector must be to count as having reached it."""

@@ -3,8 +3,7 @@
 
 To prepare a problem costs more than to follow a target by a few millimetres. It is kept from one update to
 the next, as long as skeleton, tasks and settings stay the same. `core.follower` follows targets that are
-being moved; `core.tracking` solves where a follower cannot: targets to choose from, methods with their own
-rule.
+being moved; `core.tracking` solves with methods that have their own rule.
 """
 
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import OneOf, Pose, Problem, SolverOptions, Status, Task
+from ..core import Pose, Problem, SolverOptions, Status, Task
 from ..core.follower import Follower, follows
 from ..core.solution import TaskError
 from ..core.tracking import Tracker
@@ -43,7 +42,7 @@ class Followed(NamedTuple):
     iterations: int
     status: Status
     settled: bool
-    """Whether the same targets once more would change nothing."""
+    """Whether the body has come to rest."""
     final: bool
     """Whether the pose is what a solve gives, and not on its way."""
 
@@ -62,7 +61,11 @@ class Tracked:
     posed: Digest = NOTHING
     """Of the pose that was written last."""
     settled: bool = True
-    """Whether the same targets once more would change nothing."""
+    """Whether the last update has come to rest."""
+    final: bool = True
+    """Whether the pose is what a solve gives."""
+    arriving: bool = False
+    """Whether the body goes there."""
 
     @classmethod
     def of(
@@ -82,8 +85,7 @@ class Tracked:
         """
         weighty = [task for task in plan.tasks if task.weight > 0.0]
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
-        one_of = any(isinstance(task, OneOf) for task in tasks)  # a follower cannot choose
-        kind = Tracker if manner is Manner.SOLVING or one_of or not follows(options) else Follower
+        kind = Tracker if manner is Manner.SOLVING or not follows(options) else Follower
         same_kind = before is not None and isinstance(before.tracker, kind)
         goes_on = before is not None and same_kind and before._fits(plan, tasks, options)
         if before is not None and goes_on and before._stands(reading):

@@ -17,7 +17,7 @@ from ..scene.effectors import label_of, lacks_target, target_use, what_of
 from ..scene.live import problem_of
 from ..scene.outcome import MOST_SHOWN
 from ..scene.properties import POISE_PG_armature, method_settings, settings_of
-from ..scene.reports import in_a_row
+from ..scene.reports import SETTLING, in_a_row
 from ..scene.rig import FLOOR_TOLERANCE
 from .acting import context_armature, require_armature
 from .choices import draw_choices
@@ -139,6 +139,8 @@ def state_of(armature: Object) -> tuple[str, Icon]:
     ]
     if lacking:
         return f"{in_a_row(lacking)}: choose one, or disable the effector", 'ERROR'
+    if settings.last_message.startswith(SETTLING):
+        return settings.last_message, 'TIME'
     return without_brackets(settings.last_message), 'CHECKMARK' if settings.last_reached else 'ERROR'
 
 

@@ -10,7 +10,7 @@ is best the energy tells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..options import SolverOptions
 from .energy import MET, ROUNDING_OFF, Energy
-from .kernel import Minimum, minimise
+from .kernel import Minimum, at_once, minimising
 
 SEED: Final = 1
 """Of the generator, the same in every solve: a solve is repeatable."""
@@ -33,7 +33,7 @@ AT_ONCE: Final = 256
 """Starts worked on at once [1]: what their matrices take is tens of megabytes."""
 
 
-def best_minimum(
+def searching(
     energy: Energy,
     values: FloatArray,
     options: SolverOptions,
@@ -41,8 +41,8 @@ def best_minimum(
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     far: bool = True,
-) -> Minimum:
-    """The lowest minimum found for each frame: from given values, and from others where it misses targets.
+) -> Generator[None, None, Minimum]:
+    """The lowest minimum for each frame: from given values, and from others where it misses targets; pauses.
 
     Args:
         energy: Of N frames.
@@ -54,8 +54,8 @@ def best_minimum(
         far: Whether the minimum may be far away; otherwise it is the one that is next to the body.
     """
     if not (far and energy.levels):
-        return _minimum(energy, values, options, options.max_iterations, callback, far=False)
-    found = _near_or_far(energy, values, options, callback)
+        return (yield from _minimum(energy, values, options, options.max_iterations, callback, far=False))
+    found = yield from _near_or_far(energy, values, options, callback)
     if found.cancelled or not options.restarts:
         return found
     frames = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
@@ -66,12 +66,22 @@ def best_minimum(
         starts = np.concatenate(
             [random_starts(energy.select(block[i : i + 1]), count) for i in range(len(block))]
         )
-        others = _minimum(energy.select(block.repeat(count)), starts, options, options.max_iterations)
+        others = yield from _minimum(
+            energy.select(block.repeat(count)), starts, options, options.max_iterations
+        )
         lowest = np.arange(len(block)) * count + others.energies.reshape(len(block), count).argmin(axis=1)
         better = others.energies[lowest] < (found.energies - _margin(energy, found.values))[block]
         taken, lowest = block[better], lowest[better]
         found = _replaced(energy, found, taken, others, lowest, others.history[-1:])
-    return _finished(energy, found, frames[~found.settled[frames]], options, options.max_iterations, None)
+    return (
+        yield from _finished(
+            energy, found, frames[~found.settled[frames]], options, options.max_iterations, None
+        )
+    )
+
+
+best_minimum = at_once(searching)
+"""`searching` at once."""
 
 
 def _near_or_far(
@@ -79,11 +89,11 @@ def _near_or_far(
     values: FloatArray,
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None,
-) -> Minimum:
+) -> Generator[None, None, Minimum]:
     """The minimum next to where the body is (N, nv), or the one to which soft strengths lead from there."""
     count, most = len(values), options.max_iterations
     far = np.repeat([False, True], count)
-    both = _minimum(
+    both = yield from _minimum(
         energy.select(np.tile(np.arange(count), 2)),
         np.concatenate([values, values]),
         options,
@@ -104,7 +114,11 @@ def _near_or_far(
     )
     # What is lower before it has come to rest goes on.
     unfinished = np.flatnonzero(~found.settled & (found.iterations < most))
-    return _finished(energy, found, unfinished, options, most - found.iterations[unfinished], callback)
+    return (
+        yield from _finished(
+            energy, found, unfinished, options, most - found.iterations[unfinished], callback
+        )
+    )
 
 
 def _finished(
@@ -114,7 +128,7 @@ def _finished(
     options: SolverOptions,
     max_iterations: int | IntArray,
     callback: Callable[[int, FloatArray], bool] | None,
-) -> Minimum:
+) -> Generator[None, None, Minimum]:
     """The same after more iterations of some frames (n,)."""
     if found.cancelled or not len(frames):
         return found
@@ -124,7 +138,7 @@ def _finished(
         return callback is not None and callback(before + number, values)
 
     start = found.values[frames]
-    more = _minimum(energy.select(frames), start, options, max_iterations, later, far=False)
+    more = yield from _minimum(energy.select(frames), start, options, max_iterations, later, far=False)
     return _replaced(energy, found, frames, more, np.arange(len(frames)), more.history[1:])
 
 
@@ -174,8 +188,8 @@ def _minimum(
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     far: bool | BoolArray = True,
-) -> Minimum:
-    return minimise(
+) -> Generator[None, None, Minimum]:
+    return minimising(
         energy,
         values,
         step_tolerance=options.step_tolerance,

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A body that follows targets: on them in reach, smooth beyond, at rest where a solve would have it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from blender_ik_addon.core import (
+    IKError,
+    Pose,
+    Problem,
+    ReachPoint,
+    SolverOptions,
+    Status,
+    forward_kinematics,
+    solve,
+)
+from blender_ik_addon.core.follower import MOVING_TURN, SETTLING_TURN, Followed, Follower
+
+from . import builders
+from .builders import Array
+
+MOST_UPDATES = 200
+"""By far more than any of these bodies needs to come to rest."""
+
+JOINTS = ("hand.L", "foot.L", "foot.R", "hips", "hand.R")
+"""The hand is moved; the feet rank above it, hips and the other hand below."""
+
+
+def bent() -> Pose:
+    """The figure with all its joints a bit bent."""
+    skeleton = builders.humanoid(limit=2.0)
+    channels = np.array(Pose.rest(skeleton).channels)
+    channels[1:, 3:] += np.random.default_rng(5).uniform(-0.3, 0.3, channels[1:, 3:].shape)
+    return Pose.from_channels(channels)
+
+
+def figure() -> tuple[Problem, Pose]:
+    """A body that holds where it is, and prefers that."""
+    start = bent()
+    skeleton = replace(builders.humanoid(limit=2.0), preferred=start.channels)
+    matrices = forward_kinematics(skeleton, start)
+    tasks = [
+        ReachPoint(joint=joint, target=matrices.point(joint), priority=level, name=joint)
+        for joint, level in zip(JOINTS, (1, 0, 0, 2, 2), strict=True)
+    ]
+    return Problem(skeleton, tuple(tasks)), start
+
+
+def options() -> SolverOptions:
+    return SolverOptions(tolerance_position=1e-4, tolerance_rotation=1e-3)
+
+
+def targets(problem: Problem, offset: Iterable[float]) -> list[Array]:
+    """Those of the problem, that of the hand elsewhere."""
+    own = [np.array(task.target) for task in problem.tasks if isinstance(task, ReachPoint)]
+    return [own[0] + np.array(list(offset)), *own[1:]]
+
+
+def errors(found: Followed) -> dict[str, float]:
+    return {error.name: error.error for error in found.errors}
+
+
+def arrive(follower: Follower, aims: list[Array]) -> Followed:
+    """Let the body settle, by no more than it may in an update."""
+    for _ in range(MOST_UPDATES):
+        before = follower.pose.channels
+        found = follower.arrive(aims)
+        assert np.abs(found.pose.channels - before)[:, 3:].max() <= SETTLING_TURN + 1e-9
+        if found.final:
+            return found
+        assert found.status is Status.MAX_ITERATIONS
+    raise AssertionError("the body does not settle")
+
+
+def test_in_reach_it_is_on_all_targets_at_once():
+    problem, start = figure()
+    follower = Follower(problem, start, options())
+    for step in range(1, 9):
+        found = follower.follow(targets(problem, step * np.array([-0.01, -0.015, 0.01])))
+        assert max(errors(found).values()) < 1e-4
+        assert found.status is Status.REACHED and not found.final
+
+
+@pytest.mark.parametrize("way", [(0.5, -0.1, 0.1), (0.1, -0.4, 0.5)])
+def test_out_of_reach_it_turns_smoothly_and_the_way_back_is_the_way_there(way: tuple[float, ...]):
+    problem, start = figure()
+    follower = Follower(problem, start, options())
+    shares = np.linspace(0.0, 1.0, 41)
+    poses, missed = [start.channels], []
+    for share in (*shares[1:], *shares[-2::-1]):
+        found = follower.follow(targets(problem, share * np.array(way)))
+        poses.append(found.pose.channels)
+        missed.append(max(errors(found).values()) > 1e-4)
+        assert max(errors(found)[foot] for foot in ("foot.L", "foot.R")) < 5e-4
+        assert np.abs(poses[-1] - poses[-2])[:, 3:].max() <= MOVING_TURN + 1e-9
+    assert any(missed) and not missed[0] and not missed[-1]
+    there, back = np.array(poses[:40]), np.array(poses[-1:40:-1])
+    np.testing.assert_allclose(there, back, atol=np.radians(1.0))
+
+
+@pytest.mark.parametrize("way", [(-0.05, -0.1, 0.05), (0.5, -0.1, 0.1)])
+def test_at_rest_it_settles_on_what_a_solve_gives(way: tuple[float, ...]):
+    problem, start = figure()
+    follower = Follower(problem, start, options())
+    for share in np.linspace(0.1, 1.0, 10):
+        found = follower.follow(targets(problem, share * np.array(way)))
+    aims = targets(problem, way)
+    moved = [task.moved(aim) for task, aim in zip(problem.tasks, aims, strict=True)]
+    solution = solve(Problem(problem.skeleton, tuple(moved)), found.pose, options())
+    found = arrive(follower, aims)
+    assert found.settled
+    np.testing.assert_allclose(
+        found.pose.channels[:, 3:], solution.pose.channels[:, 3:], atol=np.radians(2.0)
+    )
+    for error in solution.errors:
+        assert errors(found)[error.name] == pytest.approx(error.error, abs=5e-3)
+    again = follower.arrive(aims)
+    np.testing.assert_array_equal(again.pose.channels, found.pose.channels)
+
+
+def test_targets_that_move_on_drop_a_solve_that_is_under_way():
+    problem, start = figure()
+    follower = Follower(problem, start, options())
+    for share in np.linspace(0.1, 1.0, 10):
+        follower.follow(targets(problem, (0.5 * share, 0.0, 0.0)))
+    follower.arrive(targets(problem, (0.5, 0.0, 0.0)))
+    for share in (*np.linspace(0.9, 0.0, 10), *np.zeros(10)):
+        found = follower.follow(targets(problem, (0.5 * share, 0.0, 0.0)))
+    assert found.status is Status.REACHED
+    found = arrive(follower, targets(problem, np.zeros(3)))
+    np.testing.assert_allclose(found.pose.channels, start.channels, atol=1e-3)
+
+
+def test_it_goes_back_to_a_pose_that_is_known_and_is_on_its_targets_before():
+    problem, start = figure()
+    follower = Follower(problem, start, options())
+    for share in np.linspace(0.1, 1.0, 10):
+        follower.follow(targets(problem, (0.1 * share, -0.2 * share, 0.1 * share)))
+    home, reached = targets(problem, np.zeros(3)), []
+    for _ in range(MOST_UPDATES):
+        before = follower.pose.channels
+        found = follower.return_to(home, start)
+        reached.append(max(errors(found).values()) < 1e-4)
+        assert np.abs(found.pose.channels - before)[:, 3:].max() <= SETTLING_TURN + 1e-9
+        if found.final:
+            break
+    assert found.final
+    assert sum(reached) > 1
+    np.testing.assert_array_equal(found.pose.channels, start.channels)
+
+
+def test_what_it_cannot_follow_is_told():
+    problem, start = figure()
+    with pytest.raises(IKError, match="needs the method PRIORITY, got DLS"):
+        Follower(problem, start, SolverOptions(method="DLS"))
+    with pytest.raises(IKError, match="starts from one pose"):
+        Follower(problem, start.as_batch(), options())
+    follower = Follower(problem, start, options())
+    with pytest.raises(IKError):
+        follower.follow([np.zeros(2), *targets(problem, np.zeros(3))[1:]])
+    np.testing.assert_array_equal(follower.pose.channels, start.channels)
