@@ -46,8 +46,8 @@ ROUNDING_OFF: Final = 1e-6
 MET: Final = 10.0 * ROUNDING_OFF
 """Residual of a level that is as good as met [1]."""
 ENOUGH: Final = 100.0
-"""Strength of a level that is met, by 1 and by the largest force of itself and of those below [1]: with all
-of σ, 1e16 times as stiff as the posture, rounding would decide what the level leaves free."""
+"""Strength of a level that is met, by 1, its force and those of the levels below [1], which it withstands:
+with all of σ, 1e16 times as stiff as the posture, rounding would decide what the level leaves free."""
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
 
@@ -270,12 +270,12 @@ class Energy:
             towards = towards + beside / self.stiffness
         resting = self._pressed(state.values, gradient)
         forces, sizes, given = self._forces(jacobian, state, towards, resting)
-        largest = np.maximum.accumulate(sizes[:, ::-1], axis=1)[:, ::-1]  # what a level has to withstand
-        enough = np.minimum(self.strengths, ENOUGH * (largest + 1.0))
-        strengths = np.where(state.norms <= MET, enough, self.strengths)
-        gradient -= (((self.strengths - strengths)[:, self.level_of_row] / z * r)[:, None, :] @ jacobian)[
-            :, 0
-        ]
+        met = state.norms <= MET
+        pulls = np.where(met, sizes, self.strengths)
+        withstood = np.maximum.accumulate(pulls[:, ::-1], axis=1)[:, ::-1]
+        strengths = np.where(met, np.minimum(self.strengths, ENOUGH * (withstood + 1.0)), self.strengths)
+        spared = (self.strengths - strengths)[:, self.level_of_row] / z
+        gradient -= ((spared * r)[:, None, :] @ jacobian)[:, 0]
         row_weights = (strengths / given)[:, self.level_of_row]
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
