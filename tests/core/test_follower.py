@@ -85,20 +85,23 @@ def test_in_reach_it_is_on_all_targets_at_once():
 
 
 @pytest.mark.parametrize("way", [(0.5, -0.1, 0.1), (0.1, -0.4, 0.5)])
-def test_out_of_reach_it_turns_smoothly_and_the_way_back_is_the_way_there(way: tuple[float, ...]):
+def test_out_of_reach_it_turns_smoothly_while_feet_stand_and_comes_back_onto_its_targets(
+    way: tuple[float, ...],
+):
     problem, start = figure()
     follower = Follower(problem, start, options())
     shares = np.linspace(0.0, 1.0, 41)
-    poses, missed = [start.channels], []
+    missed = []
     for share in (*shares[1:], *shares[-2::-1]):
+        before = follower.pose.channels
         found = follower.follow(targets(problem, share * np.array(way)))
-        poses.append(found.pose.channels)
         missed.append(max(errors(found).values()) > 1e-4)
-        assert max(errors(found)[foot] for foot in ("foot.L", "foot.R")) < 5e-4
-        assert np.abs(poses[-1] - poses[-2])[:, 3:].max() <= MOVING_TURN + 1e-9
+        assert max(errors(found)[foot] for foot in ("foot.L", "foot.R")) < 1e-4
+        # A body that is on its targets keeps on them by what turn it takes.
+        assert not missed[-1] or np.abs(found.pose.channels - before)[:, 3:].max() <= MOVING_TURN + 1e-9
     assert any(missed) and not missed[0] and not missed[-1]
-    there, back = np.array(poses[:40]), np.array(poses[-1:40:-1])
-    np.testing.assert_allclose(there, back, atol=np.radians(1.0))
+    found = arrive(follower, targets(problem, np.zeros(3)))
+    np.testing.assert_allclose(found.pose.channels, start.channels, atol=1e-3)
 
 
 @pytest.mark.parametrize("way", [(-0.05, -0.1, 0.05), (0.5, -0.1, 0.1)])

@@ -409,10 +409,12 @@ class _Step:
         factor = np.clip(part / TRUSTED, SHRINK, 2.0)
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
         old = damping[index].reshape(len(groups), self._frames)
-        worse = part >= np.minimum(DOUBTED, part.max(axis=1, keepdims=True))
+        worse = (part >= np.minimum(DOUBTED, part.max(axis=1, keepdims=True))) | (wanted <= 0.0)[:, None]
         refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
-        # A step that limits have turned uphill says nothing of the curvature.
-        refused = np.where((wanted <= 0.0)[:, None], np.maximum(UPHILL * old, 1.0), refused)
+        if self._coupling is None:
+            # A step that limits have turned uphill says nothing of the curvature; those of motions are solved
+            # again then.
+            refused = np.where((wanted <= 0.0)[:, None], np.maximum(UPHILL * old, 1.0), refused)
         new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
         damping = damping.copy()
         damping[index] = new.ravel()
