@@ -42,7 +42,7 @@ ERROR_WIDTH = 2.4
 UNKNOWN = "unknown"
 """What stands for an error that is not a number."""
 
-Icon = Literal['NONE', 'BLANK1', 'ARMATURE_DATA', 'CHECKMARK', 'DOT', 'ERROR', 'INFO']
+Icon = Literal['NONE', 'BLANK1', 'ARMATURE_DATA', 'CHECKMARK', 'DOT', 'ERROR', 'INFO', 'TIME']
 
 
 def fitting_characters(width: float, scale: float) -> int:
