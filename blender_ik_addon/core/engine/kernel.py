@@ -37,8 +37,6 @@ SHRINK: Final = 0.1
 """Least factor of μ after a step [1]."""
 GROW: Final = 3.0
 """μ after a step that was not taken, by the curvature along it [1]: the next one is a quarter at most."""
-UPHILL: Final = 100.0
-"""μ after a step that would have led uphill, by μ before and at least 1 [1]."""
 TRUSTED: Final = 0.3
 DOUBTED: Final = 0.7
 """Error of the model's change, as a part of it, up to which μ shrinks and from which it grows [1]."""
@@ -409,12 +407,13 @@ class _Step:
         factor = np.clip(part / TRUSTED, SHRINK, 2.0)
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
         old = damping[index].reshape(len(groups), self._frames)
-        worse = (part >= np.minimum(DOUBTED, part.max(axis=1, keepdims=True))) | (wanted <= 0.0)[:, None]
+        # A frame that hardly moves is off by what its neighbours do.
+        moves = np.abs(change).max(axis=1, initial=0.0).reshape(old.shape) > FINE
+        doubt = np.where(moves | ~moves.any(axis=1, keepdims=True), part, 0.0)
+        worse = (doubt >= np.minimum(DOUBTED, doubt.max(axis=1, keepdims=True))) | (wanted <= 0.0)[:, None]
         refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
-        if self._coupling is None:
-            # A step that limits have turned uphill says nothing of the curvature; those of motions are solved
-            # again then.
-            refused = np.where((wanted <= 0.0)[:, None], np.maximum(UPHILL * old, 1.0), refused)
+        # Where limits have turned a step uphill its curvature says little: half way to it, in powers of ten.
+        refused = np.where((wanted <= 0.0)[:, None], np.sqrt(old * refused), refused)
         new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
         damping = damping.copy()
         damping[index] = new.ravel()
