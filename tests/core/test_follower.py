@@ -96,7 +96,7 @@ def test_out_of_reach_it_turns_smoothly_while_feet_stand_and_comes_back_onto_its
         before = follower.pose.channels
         found = follower.follow(targets(problem, share * np.array(way)))
         missed.append(max(errors(found).values()) > 1e-4)
-        assert max(errors(found)[foot] for foot in ("foot.L", "foot.R")) < 1e-4
+        assert max(errors(found)[foot] for foot in ("foot.L", "foot.R")) < 5e-4
         # A body that is on its targets keeps on them by what turn it takes.
         assert not missed[-1] or np.abs(found.pose.channels - before)[:, 3:].max() <= MOVING_TURN + 1e-9
     assert any(missed) and not missed[0] and not missed[-1]
