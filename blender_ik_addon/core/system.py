@@ -128,6 +128,8 @@ class System:
         taken = [range(rows.start, rows.stop) for rows in (task_rows[number] for number in self._order)]
         self.row_counts = [len(rows) for rows in taken]
         """Number of rows of each task, in the order in which all levels are stacked, (T,)."""
+        self.task_of_row = np.repeat(np.array(self._order, dtype=np.int64), self.row_counts)
+        """Position in `tasks` of each row, (m,)."""
         self._taken_rows = _permutation(list(chain.from_iterable(taken)))
         """Which of the rows of all kinds, one after the other, are the rows by level, (m,)."""
         self._given_rows = None if self._taken_rows is None else np.argsort(self._taken_rows)

@@ -66,6 +66,9 @@ def searching(
         starts = np.concatenate(
             [random_starts(energy.select(block[i : i + 1]), count) for i in range(len(block))]
         )
+        # What moves nothing that is missed stays as it is.
+        helps = _moving_missed(energy.select(block), found.values[block], tolerance).repeat(count, axis=0)
+        starts = np.where(helps, starts, found.values[block].repeat(count, axis=0))
         others = yield from _minimum(
             energy.select(block.repeat(count)), starts, options, options.max_iterations
         )
@@ -198,6 +201,14 @@ def _minimum(
         far=far,
         callback=callback,
     )
+
+
+def _moving_missed(energy: Energy, values: FloatArray, tolerance: FloatArray) -> BoolArray:
+    """Which channels move a task that is missed at values (N, nv), (N, nv)."""
+    system = energy.system
+    posed = system.place(values)
+    missed = (system.errors(posed) > tolerance)[:, system.task_of_row]
+    return (np.abs(system.stacked_jacobian(posed)) * missed[:, :, None]).any(axis=1)
 
 
 def random_starts(energy: Energy, count: int) -> FloatArray:
