@@ -208,7 +208,8 @@ def _moving_missed(energy: Energy, values: FloatArray, tolerance: FloatArray) ->
     system = energy.system
     posed = system.place(values)
     missed = (system.errors(posed) > tolerance)[:, system.task_of_row]
-    return (np.abs(system.stacked_jacobian(posed)) * missed[:, :, None]).any(axis=1)
+    by_channel = missed[:, None].astype(np.float64) @ np.abs(system.stacked_jacobian(posed))
+    return by_channel[:, 0] > 0.0
 
 
 def random_starts(energy: Energy, count: int) -> FloatArray:
