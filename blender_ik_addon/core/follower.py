@@ -90,10 +90,8 @@ class Follower:
         self._options = options
         self._system = assemble(problem, pose.as_batch())
         self._tolerance = tolerances(self._system, options)
-        self._home = self._system.mechanism.values(pose.as_batch())
-        """What channels prefer that prefer nothing else, (1, nv)."""
-        self._pose, self._values = pose, self._home
-        self._goal = self._home
+        self._pose, self._values = pose, self._system.mechanism.values(pose.as_batch())
+        self._goal = self._values
         """The pose that the targets ask for, (1, nv)."""
         self._on_targets = True
         """Whether the last update has met all targets, if there was one."""

@@ -190,12 +190,6 @@ class Energy:
         some.preferred = values * self.weight
         return some
 
-    def with_posture(self, part: float) -> Energy:
-        """The same with a posture that counts by as much of the last level's strength [1]."""
-        some = alike(self)
-        some.stiffness = self.stiffness * (part * LAST_STRENGTH)
-        return some
-
     def with_strengths(self, strengths: Strengths) -> Energy:
         """The same with levels that pull otherwise, none harder than here."""
         some = alike(self)

@@ -13,8 +13,8 @@ An iteration:
    stay; those that would pass theirs are stopped there and the step is found again for the others.
 3. **Correction**: what the motion along the step has bent is taken back by the same matrices
    [NocedalWright2006 §18.3], a few times: the chord method on levels that are met.
-4. **Acceptance** by one merit: the energy with strengths that are as high as the forces need (an exact
-   penalty is exact from |y| on), and no higher than σ. μ follows how well the model told the change.
+4. **Acceptance** by one merit: the energy, in which levels that are met are as strong as they need to be (an
+   exact penalty is exact from |y| on). μ follows how well the model told the change.
 """
 
 from __future__ import annotations

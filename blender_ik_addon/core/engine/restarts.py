@@ -4,8 +4,8 @@
 The energy has local minima: a knee that was asked to bend backwards is stuck at its limit although the leg,
 turned half round, would reach. From where the body is there are two ways: to the minimum next to it, and
 with soft strengths first past small ones. A pose that has been solved is a minimum, so solving it again
-leaves it where it is. Where targets are missed, starts that are spread over the limits find others; which one
-is best the energy tells.
+leaves it where it is. Where targets are missed, starts find others in which what moves them is spread over
+the limits and the rest is as it was; which one is best the energy tells.
 """
 
 from __future__ import annotations
