@@ -252,7 +252,7 @@ class Energy:
         """Differences u − p (N, nv) without whole turns."""
         return away - self._whole * np.rint(away / self.turn)
 
-    def model(self, state: State, beside: FloatArray | None = None) -> Model:
+    def model(self, state: State, damping: FloatArray, beside: FloatArray | None = None) -> Model:
         """The energy about a state; `beside` is a gradient (N, nv) that other terms add to it."""
         jacobian = self.system.stacked_jacobian(state.posed) * self._jacobian_scale
         z, r = state.norms[:, self.level_of_row], state.residual
@@ -263,7 +263,7 @@ class Energy:
             gradient += beside
             towards = towards + beside / self.stiffness
         resting = self._pressed(state.values, gradient)
-        forces, sizes, given = self._forces(jacobian, state, towards, resting)
+        forces, sizes, given = self._forces(jacobian, state, towards, resting, damping)
         met = state.norms <= MET
         pulls = np.where(met, sizes, self.strengths)
         withstood = np.maximum.accumulate(pulls[:, ::-1], axis=1)[:, ::-1]
@@ -291,12 +291,18 @@ class Energy:
         return ((values <= self.lower) & (gradient > 0.0)) | ((values >= self.upper) & (gradient < 0.0))
 
     def _forces(
-        self, jacobian: FloatArray, state: State, towards: FloatArray, resting: BoolArray
+        self,
+        jacobian: FloatArray,
+        state: State,
+        towards: FloatArray,
+        resting: BoolArray,
+        damping: FloatArray,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Multipliers y of the rows, (N, m), and by level their length and the norm z there, (N, K)."""
         moving = jacobian * ~resting[:, None, :]
-        gram = (moving / self.stiffness) @ moving.swapaxes(1, 2)
-        wanted = state.residual - (moving @ towards[..., None])[..., 0]
+        damped = self.stiffness + damping[:, None]
+        gram = (moving / damped[:, None, :]) @ moving.swapaxes(1, 2)
+        wanted = state.residual - (moving @ (towards * self.stiffness / damped)[..., None])[..., 0]
         own = np.einsum("nmm->nm", gram) + least_diagonal(gram)
         given = state.norms
         while True:

@@ -229,7 +229,7 @@ class _Run:
             # What the terms over time pull with, for a frame whose own energy has the weight 1.
             by_time = self.coupling.times(self.by_group(here.away)) / self.coupling.shares[:, None]
             beside = (by_time * energy.stiffness).reshape(here.away.shape)
-        model = energy.model(here, beside)
+        model = energy.model(here, self.damping, beside)
         step = _Step(self, model)
         count = len(here.values) // self.frames
         rest = np.zeros(count, dtype=np.bool_)
@@ -373,6 +373,7 @@ class _Step:
         merit = run.merit(there, strengths, some)
         size = np.abs(change).reshape(len(groups), -1).max(axis=1)
         live = np.ones(len(groups), dtype=np.bool_)
+        damped = energy.stiffness + damping[index][:, None]
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
             live &= np.abs(bent).reshape(len(groups), -1).max(axis=1, initial=0.0) > 1e-10
@@ -380,10 +381,10 @@ class _Step:
                 break
             fixed = held | (change <= low) | (change >= high)
             moving = jacobian * ~fixed[:, None, :]
-            gram = (moving / energy.stiffness) @ moving.swapaxes(1, 2)
+            gram = (moving / damped[:, None, :]) @ moving.swapaxes(1, 2)
             np.einsum("nmm->nm", gram)[...] += 1.0 / row_weights + least_diagonal(gram)
             forces = np.linalg.solve(gram, bent[..., None])[..., 0]
-            back = -(forces[:, None, :] @ moving)[:, 0] / energy.stiffness
+            back = -(forces[:, None, :] @ moving)[:, 0] / damped
             corrected = np.minimum(np.maximum(change + back, low), high)
             other = some.at(start + corrected / energy.weight)
             other_merit = run.merit(other, strengths, some)
