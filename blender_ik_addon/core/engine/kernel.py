@@ -118,7 +118,8 @@ def minimising(
     settled = np.full(groups, energy.system.size == 0 or not energy.levels)
     active, cancelled = np.flatnonzero(~settled), False
     while len(active) and not cancelled:
-        rest = yield from run.iterate(step_tolerance)
+        rest = run.iterate(step_tolerance)
+        yield
         iterations[active] += 1
         rows = (active[:, None] * frames + np.arange(frames)).ravel()
         norms = norms.copy()
@@ -205,9 +206,9 @@ class _Run:
         """Of the groups, (G,)."""
         return self.merit(self.state, self.energy.strengths).sum(1)
 
-    def merit(self, state: State, strengths: FloatArray, energy: Energy | None = None) -> FloatArray:
-        """Of each frame, with the terms over time, (G, F); of some groups with their own energy."""
-        energy = self.energy if energy is None else energy
+    def merit(self, state: State, strengths: FloatArray) -> FloatArray:
+        """Of each frame, with the terms over time, (G, F)."""
+        energy = self.energy
         own = self.by_group(energy.pull(state.norms, strengths) + energy.posture(state.away))
         if self.coupling is None:
             return own
@@ -215,44 +216,29 @@ class _Run:
         over_time = np.einsum("gfv,v,gfv->gf", away, energy.stiffness, self.coupling.times(away))
         return self.coupling.shares * own + 0.5 * over_time
 
-    def iterate(self, precision: float) -> Generator[None, None, BoolArray]:
-        """One iteration, with a pause after each trial; which groups are at rest at the full strengths, (G,).
+    def iterate(self, precision: float) -> BoolArray:
+        """Try one step of each group; which groups are at rest at the full strengths, (G,).
 
         Args:
             precision: Largest change of a channel [rad] at which a group is at rest there.
         """
         full = self.stage == len(SOFTER)
         tolerance = np.where(full, precision, max(ROUGH, precision))
-        energy, here = self.energy, self.state
+        here = self.state
         beside = None
         if self.coupling is not None:
             # What the terms over time pull with, for a frame whose own energy has the weight 1.
             by_time = self.coupling.times(self.by_group(here.away)) / self.coupling.shares[:, None]
-            beside = (by_time * energy.stiffness).reshape(here.away.shape)
-        model = energy.model(here, self.damping, beside)
-        step = _Step(self, model)
-        count = len(here.values) // self.frames
-        rest = np.zeros(count, dtype=np.bool_)
-        pending = np.arange(count)
-        while len(pending):
-            outcome = step.attempt(pending, self.damping, self.max_angle)
-            still = outcome.taken & (outcome.sizes <= tolerance[pending])
-            taken = pending[outcome.taken & ~still]
-            rest[pending[still]] = True
-            self.damping = outcome.damping
-            if len(taken):
-                rows = self.frames_of(taken)
-                mask = np.zeros(len(here.values), dtype=np.bool_)
-                mask[rows] = True
-                inner = self.frames_of(np.flatnonzero(outcome.taken & ~still))
-                self.state = _merged(energy, self.state, mask, outcome.state, inner)
-                self.held[rows] = outcome.held[inner]
-            # What promises less than the precision of all channels is rounding, or the work of limits.
-            least = precision**2 * here.values.shape[1] * self.frames
-            little = ~outcome.taken & (np.abs(outcome.promised) <= least)
-            rest[pending[little]] = True
-            pending = pending[~outcome.taken & ~little]
-            yield
+            beside = (by_time * self.energy.stiffness).reshape(here.away.shape)
+        outcome = _Step(self, self.energy.model(here, self.damping, beside)).attempt()
+        self.damping = outcome.damping
+        # What promises less than the precision of all channels is rounding, or the work of limits.
+        least = precision**2 * here.values.shape[1] * self.frames
+        rest = np.where(outcome.taken, outcome.sizes <= tolerance, np.abs(outcome.promised) <= least)
+        moves = (outcome.taken & ~rest).repeat(self.frames)
+        if moves.any():
+            self.state = _merged(self.energy, here, moves, outcome.state)
+            self.held[moves] = outcome.held[moves]
         if (rest & ~full).any():
             self._harden(rest & ~full)
         return rest & full
@@ -267,24 +253,24 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """Result of trying a step for some groups."""
+    """Result of trying a step."""
 
     taken: BoolArray
-    """(g,)."""
+    """(G,)."""
     state: State
-    """Where the steps lead, (g F, nv)."""
+    """Where the steps lead."""
     sizes: FloatArray
-    """Largest change of a channel, had there been no damping, (g,)."""
+    """Largest change of a channel, had there been no damping, (G,)."""
     damping: FloatArray
-    """μ of all frames, (N,)."""
+    """μ of the next step, (N,)."""
     promised: FloatArray
-    """By how much the model says that the merit falls, (g,)."""
+    """By how much the model says that the merit falls, (G,)."""
     held: BoolArray
-    """Channels that stay on their limits for the next step, (g F, nv)."""
+    """Channels that stay on their limits for the next step, (N, nv)."""
 
 
 class _Step:
-    """A step from one model, tried with more damping until it is taken."""
+    """A step from one model."""
 
     def __init__(self, run: _Run, model: Model) -> None:
         self._run, self._model = run, model
@@ -311,9 +297,7 @@ class _Step:
         self._gradient, self._hessian = gradient, hessian
         if self._coupling is None:
             self._straighten()
-        self._strengths = model.strengths
-        """Of the merit, (N, K)."""
-        self._merit = run.merit(here, self._strengths)
+        self._merit = run.merit(here, model.strengths)
         self._full = run.merit(here, energy.strengths)
 
     def _straighten(self) -> None:
@@ -327,27 +311,22 @@ class _Step:
                 self._hessian[frame], masked[frame], self._gradient[frame], free[frame]
             )
 
-    def _linear(self, index: IntArray, damping: FloatArray) -> _Linear:
-        """The system of some frames."""
-        return _Linear(
-            self._hessian[index], damping[index], self._coupling, self._energy.stiffness, self._frames
-        )
+    def _linear(self, damping: FloatArray) -> _Linear:
+        """The damped system of all frames."""
+        return _Linear(self._hessian, damping, self._coupling, self._energy.stiffness, self._frames)
 
-    def attempt(self, groups: IntArray, damping: FloatArray, max_angle: float) -> _Outcome:
-        """Try the step of some groups with the damping of all frames."""
-        run, energy, here = self._run, self._energy, self._here
-        index = run.frames_of(groups)
-        everything = len(index) == len(here.values)
-        some = energy if everything else energy.select(index)
-        low, high = self._low[index], self._high[index]
+    def attempt(self) -> _Outcome:
+        """Try the step of each group."""
+        run, energy, here, frames = self._run, self._energy, self._here, self._frames
+        low, high, gradient, damping = self._low, self._high, self._gradient, run.damping
         if self._coupling is None:
-            linear, gradient = self._linear(index, damping), self._gradient[index]
-            change, uncut, held = _boxed(linear, gradient, low, high, self._pressed[index])
+            linear = self._linear(damping)
+            change, uncut, held = _boxed(linear, gradient, low, high, self._pressed)
         else:
             while True:
                 try:
-                    linear, gradient = self._linear(index, damping), self._gradient[index]
-                    change, held = _boxed_in_time(linear, gradient, low, high, self._pressed[index])
+                    linear, gradient = self._linear(damping), self._gradient
+                    change, held = _boxed_in_time(linear, gradient, low, high, self._pressed)
                     break
                 except np.linalg.LinAlgError:
                     # Terms over time hold up what bends down in one frame, but not here.
@@ -356,58 +335,56 @@ class _Step:
             uncut = change
         largest = np.abs(change).max(axis=1, initial=0.0)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
-        largest = np.repeat(largest.reshape(-1, self._frames).max(axis=1), self._frames)
-        short = np.minimum(1.0, max_angle / np.maximum(largest, max_angle))[:, None]
-        slope = gradient + linear.times(change)
+        largest = np.repeat(largest.reshape(-1, frames).max(axis=1), frames)
+        short = np.minimum(1.0, run.max_angle / np.maximum(largest, run.max_angle))[:, None]
+        product = linear.times(change)
+        slope = gradient + product
         wrong = held & np.where(high < -low, slope > 0.0, slope < 0.0)
-        product, square = (change * linear.times(change)).sum(axis=1), (change * change).sum(axis=1)
-        bent_up = (product / np.maximum(square * short[:, 0], 1e-300)).reshape(len(groups), self._frames)
+        square = (change * change).sum(axis=1)
+        bent_up = (change * product).sum(axis=1) / np.maximum(square * short[:, 0], 1e-300)
+        bent_up = bent_up.reshape(-1, frames)
         change, uncut = change * short, uncut * short
-        jacobian, row_weights = self._model.jacobian[index], self._model.row_weights[index]
-        strengths = self._strengths[index]
-        start = here.values[index]
-
-        predicted = here.residual[index] + (jacobian @ uncut[..., None])[..., 0]
-        promised = self._promised(some, index, predicted, change, strengths)
-        there = some.at(start + change / energy.weight)
-        merit = run.merit(there, strengths, some)
-        size = np.abs(change).reshape(len(groups), -1).max(axis=1)
-        live = np.ones(len(groups), dtype=np.bool_)
-        damped = energy.stiffness + damping[index][:, None]
+        jacobian, strengths = self._model.jacobian, self._model.strengths
+        predicted = here.residual + (jacobian @ uncut[..., None])[..., 0]
+        promised = self._promised(predicted, change)
+        there = energy.at(here.values + change / energy.weight)
+        merit = run.merit(there, strengths)
+        size = np.abs(change).reshape(len(merit), -1).max(axis=1)
+        live = np.ones(len(merit), dtype=np.bool_)
+        damped = energy.stiffness + damping[:, None]
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
-            live &= np.abs(bent).reshape(len(groups), -1).max(axis=1, initial=0.0) > 1e-10
+            live &= np.abs(bent).reshape(len(live), -1).max(axis=1, initial=0.0) > 1e-10
             if not live.any():
                 break
             fixed = held | (change <= low) | (change >= high)
             moving = jacobian * ~fixed[:, None, :]
             gram = (moving / damped[:, None, :]) @ moving.swapaxes(1, 2)
-            np.einsum("nmm->nm", gram)[...] += 1.0 / row_weights + least_diagonal(gram)
+            np.einsum("nmm->nm", gram)[...] += 1.0 / self._model.row_weights + least_diagonal(gram)
             forces = np.linalg.solve(gram, bent[..., None])[..., 0]
             back = -(forces[:, None, :] @ moving)[:, 0] / damped
             corrected = np.minimum(np.maximum(change + back, low), high)
-            other = some.at(start + corrected / energy.weight)
-            other_merit = run.merit(other, strengths, some)
-            moved = np.abs(back).reshape(len(groups), -1).max(axis=1)
+            other = energy.at(here.values + corrected / energy.weight)
+            other_merit = run.merit(other, strengths)
+            moved = np.abs(back).reshape(len(live), -1).max(axis=1)
             live &= (other_merit.sum(1) < merit.sum(1)) & (moved <= 0.5 * size)
             if not live.any():
                 break
-            mask = np.repeat(live, self._frames)
-            there = other if live.all() else _merged(some, there, mask, other, np.flatnonzero(mask))
+            mask = np.repeat(live, frames)
+            there = _merged(energy, there, mask, other)
             merit = np.where(live[:, None], other_merit, merit)
             change = np.where(mask[:, None], corrected, change)
-        before = self._merit[groups]
+        before = self._merit
         # Terms over time are exact in the model; only what frames do on their own is not.
         gained, wanted = before.sum(1) - merit.sum(1), before.sum(1) - promised.sum(1)
-        full = some.strengths
-        lower = run.merit(there, full, some).sum(1) < self._full[groups].sum(1)
+        lower = run.merit(there, energy.strengths).sum(1) < self._full.sum(1)
         taken = (gained > 0.0) | lower | ~(size > FINE)
         error = np.abs(merit - promised)
-        scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / self._frames
+        scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / frames
         part = error / np.maximum(scale, 1e-300)
         factor = np.clip(part / TRUSTED, SHRINK, 2.0)
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
-        old = damping[index].reshape(len(groups), self._frames)
+        old = damping.reshape(merit.shape)
         # A frame that hardly moves is off by what its neighbours do.
         moves = np.abs(change).max(axis=1, initial=0.0).reshape(old.shape) > FINE
         doubt = np.where(moves | ~moves.any(axis=1, keepdims=True), part, 0.0)
@@ -416,28 +393,19 @@ class _Step:
         # Where limits have turned a step uphill its curvature says little: half way to it, in powers of ten.
         refused = np.where((wanted <= 0.0)[:, None], np.sqrt(old * refused), refused)
         new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
-        damping = damping.copy()
-        damping[index] = new.ravel()
-        moved = np.abs((there.values - start) * energy.weight).max(axis=1, initial=0.0)
+        moved = np.abs((there.values - here.values) * energy.weight).max(axis=1, initial=0.0)
         # What damping has kept back is still to come.
         longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
         sizes = (moved.reshape(bent_up.shape) * longer).max(axis=1)
-        return _Outcome(taken, there, sizes, damping, wanted, held & ~wrong)
+        return _Outcome(taken, there, sizes, new.ravel(), wanted, held & ~wrong)
 
-    def _promised(
-        self,
-        energy: Energy,
-        index: IntArray,
-        predicted: FloatArray,
-        change: FloatArray,
-        strengths: FloatArray,
-    ) -> FloatArray:
-        """The merit of each of some frames as the linear model of the residual has it, (g, F)."""
-        here = self._here
-        away = here.away[index] + change
-        own = energy.pull(energy.norms(predicted), strengths) + energy.posture(away)
+    def _promised(self, predicted: FloatArray, change: FloatArray) -> FloatArray:
+        """The merit of each frame as the linear model of the residual has it, (G, F)."""
+        energy, model = self._energy, self._model
+        away = self._here.away + change
+        own = energy.pull(energy.norms(predicted), model.strengths) + energy.posture(away)
         # What a correction of the bent residual changes in the posture, to second order.
-        own += 0.5 * ((self._model.curvature[index] @ change[..., None])[..., 0] * change).sum(axis=1)
+        own += 0.5 * ((model.curvature @ change[..., None])[..., 0] * change).sum(axis=1)
         own = own.reshape(-1, self._frames)
         if self._coupling is None:
             return own
@@ -649,14 +617,15 @@ def _selected(energy: Energy, state: State, index: IntArray) -> State:
     )
 
 
-def _merged(energy: Energy, state: State, mask: BoolArray, other: State, rows: IntArray) -> State:
-    """A state with some frames (mask) from `rows` of another."""
-    if mask.all() and len(rows) == len(other.values):
+def _merged(energy: Energy, state: State, mask: BoolArray, other: State) -> State:
+    """A state with some frames (mask) from another."""
+    if mask.all():
         return other
+    rows = np.flatnonzero(mask)
     values, residual, norms, away = (
         a.copy() for a in (state.values, state.residual, state.norms, state.away)
     )
-    values[mask], residual[mask], norms[mask], away[mask] = (
+    values[rows], residual[rows], norms[rows], away[rows] = (
         other.values[rows],
         other.residual[rows],
         other.norms[rows],
