@@ -268,7 +268,6 @@ class Follower:
             step_tolerance=options.step_tolerance,
             max_iterations=min(STEPS, options.max_iterations),
             max_angle=options.max_angle,
-            far=False,
         )
 
     def _met(self, values: FloatArray) -> bool:

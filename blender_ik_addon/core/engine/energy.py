@@ -74,6 +74,11 @@ class Strengths:
         return self.last * self.ratio ** np.arange(levels - 1, -1, -1.0)
 
 
+SOFT: Final = Strengths(50.0, 5.0)
+"""Strengths that lead past local minima, and those of a motion; where all can be met they lead to the same
+pose."""
+
+
 @dataclass(frozen=True)
 class State:
     """Where frames are, with what the energy needs of it."""
@@ -195,6 +200,10 @@ class Energy:
         some = alike(self)
         some.strengths = np.minimum(strengths.of(self.levels), self.strengths)
         return some
+
+    def softened(self) -> Energy:
+        """The same with the strengths that lead past local minima."""
+        return self.with_strengths(SOFT)
 
     def pulling(self, strengths: FloatArray) -> Energy:
         """The same with given strengths of the levels, (N, K)."""

@@ -29,7 +29,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..posed import PosedMechanism
 from .coupling import BandFactors, Coupling
-from .energy import ROUNDING_OFF, Energy, Model, State, Strengths, least_diagonal
+from .energy import ROUNDING_OFF, Energy, Model, State, least_diagonal
 
 DAMPING: Final = (1e-3, 1e-9)
 """μ at the start and least [1]."""
@@ -52,11 +52,8 @@ KEPT: Final = 0.5
 """Part of the promise of an uncut step that is left after channels were stopped frame by frame [1]."""
 FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken without asking the merit: rounding would decide it."""
-SOFTER: Final = (Strengths(30.0, 1.0), Strengths(100.0, 10.0))
-"""Strengths before the full ones: they lead past local minima, and where all can be met they lead to the same
-pose."""
 ROUGH: Final = 1e-2
-"""Largest change of a channel [rad] at which the next strengths are taken."""
+"""Largest change of a channel [rad] at which what is a start for more is at rest."""
 PUSH: Final = 0.1
 """Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
 
@@ -89,10 +86,9 @@ def minimising(
     energy: Energy,
     values: FloatArray,
     *,
-    step_tolerance: float,
+    step_tolerance: float | FloatArray,
     max_iterations: int | IntArray,
     max_angle: float,
-    far: bool | BoolArray = True,
     coupling: Coupling | None = None,
     callback: Callable[[int, FloatArray], bool] | None = None,
 ) -> Generator[None, None, Minimum]:
@@ -101,24 +97,23 @@ def minimising(
     Args:
         energy: Of N = G F frames, group by group.
         values: Where to start, (N, nv) [m, rad].
-        step_tolerance: Largest change of a channel [rad] at which a group is at rest.
+        step_tolerance: Largest change of a channel [rad] at which a group is at rest, or of each, (G,).
         max_iterations: Most iterations of a group, or of each, (G,).
         max_angle: Largest change of an angle in an iteration [rad].
-        far: Whether the minimum may be far away: soft strengths first; or of each group, (G,). Not so for
-            poses that follow.
         coupling: What ties the F frames of a group together; None: every frame is a group.
         callback: Called after each iteration with its number and the first frame's channels; True stops.
     """
     frames = 1 if coupling is None else len(coupling.shares)
     groups = len(values) // frames
-    run = _Run(energy, values, frames, coupling, max_angle, np.broadcast_to(far, groups))
+    run = _Run(energy, values, frames, coupling, max_angle)
+    precision = np.broadcast_to(step_tolerance, groups)
     found, norms = run.state.values.copy(), run.state.norms
     history = [norms]
     iterations = np.zeros(groups, dtype=np.int64)
     settled = np.full(groups, energy.system.size == 0 or not energy.levels)
     active, cancelled = np.flatnonzero(~settled), False
     while len(active) and not cancelled:
-        rest = run.iterate(step_tolerance)
+        rest = run.iterate(precision[active])
         yield
         iterations[active] += 1
         rows = (active[:, None] * frames + np.arange(frames)).ravel()
@@ -131,7 +126,7 @@ def minimising(
         active = active[going]
         if len(active) and not going.all():
             run.keep(np.flatnonzero(going))
-    end = _Run(energy, found, frames, coupling, max_angle, np.zeros(groups, dtype=np.bool_))
+    end = _Run(energy, found, frames, coupling, max_angle)
     lengths = tuple(np.sqrt(np.maximum(each**2 - ROUNDING_OFF**2, 0.0)) for each in history)
     return Minimum(end.state.values, end.state.posed, end.energies(), iterations, settled, cancelled, lengths)
 
@@ -156,7 +151,7 @@ minimise = at_once(minimising)
 
 
 class _Run:
-    """Groups on their way, each at its own strengths."""
+    """Groups on their way."""
 
     def __init__(
         self,
@@ -165,31 +160,17 @@ class _Run:
         frames: int,
         coupling: Coupling | None,
         max_angle: float,
-        far: BoolArray,
     ) -> None:
-        self._full, self.frames, self.coupling, self.max_angle = energy, frames, coupling, max_angle
+        self.energy, self.frames, self.coupling, self.max_angle = energy, frames, coupling, max_angle
         self.state = energy.at(np.minimum(np.maximum(values, energy.lower), energy.upper))
-        count = len(values)
-        self.stage: IntArray = np.where(far, 0, len(SOFTER))
-        """Which of `SOFTER` are the strengths of each group, (G,); the full ones come after them."""
-        self.energy = self._at_stage()
-        self.damping: FloatArray = np.full(count, DAMPING[0])
+        self.damping: FloatArray = np.full(len(values), DAMPING[0])
         self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
         """Channels that the last step has left on a limit, (N, nv)."""
-
-    def _at_stage(self) -> Energy:
-        """The energy with the strengths of each group."""
-        full, stage = self._full, self.stage.repeat(self.frames)
-        if (stage == len(SOFTER)).all():
-            return full
-        every = [*(full.with_strengths(strengths).strengths for strengths in SOFTER), full.strengths]
-        return full.pulling(np.stack(every)[stage, np.arange(len(stage))])
 
     def keep(self, groups: IntArray) -> None:
         """Go on with some of the groups."""
         index = self.frames_of(groups)
-        self._full, self.stage = self._full.select(index), self.stage[groups]
-        self.energy = self._at_stage()
+        self.energy = self.energy.select(index)
         self.state = _selected(self.energy, self.state, index)
         self.damping = self.damping[index]
         self.held = self.held[index]
@@ -216,14 +197,12 @@ class _Run:
         over_time = np.einsum("gfv,v,gfv->gf", away, energy.stiffness, self.coupling.times(away))
         return self.coupling.shares * own + 0.5 * over_time
 
-    def iterate(self, precision: float) -> BoolArray:
-        """Try one step of each group; which groups are at rest at the full strengths, (G,).
+    def iterate(self, precision: FloatArray) -> BoolArray:
+        """Try one step of each group; which groups are at rest, (G,).
 
         Args:
-            precision: Largest change of a channel [rad] at which a group is at rest there.
+            precision: Largest change of a channel [rad] at which a group is at rest, (G,).
         """
-        full = self.stage == len(SOFTER)
-        tolerance = np.where(full, precision, max(ROUGH, precision))
         here = self.state
         beside = None
         if self.coupling is not None:
@@ -234,21 +213,12 @@ class _Run:
         self.damping = outcome.damping
         # What promises less than the precision of all channels is rounding, or the work of limits.
         least = precision**2 * here.values.shape[1] * self.frames
-        rest = np.where(outcome.taken, outcome.sizes <= tolerance, np.abs(outcome.promised) <= least)
+        rest = np.where(outcome.taken, outcome.sizes <= precision, np.abs(outcome.promised) <= least)
         moves = (outcome.taken & ~rest).repeat(self.frames)
         if moves.any():
             self.state = _merged(self.energy, here, moves, outcome.state)
             self.held[moves] = outcome.held[moves]
-        if (rest & ~full).any():
-            self._harden(rest & ~full)
-        return rest & full
-
-    def _harden(self, groups: BoolArray) -> None:
-        """Go on with the next strengths of some groups (G,)."""
-        self.stage[groups] += 1
-        self.energy = self._at_stage()
-        frames = groups.repeat(self.frames)
-        self.damping[frames], self.held[frames] = DAMPING[0], False
+        return rest
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,13 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from .coupling import Coupling
-from .energy import LAST_STRENGTH, Energy, Strengths
-from .kernel import Minimum, minimising
+from .energy import LAST_STRENGTH, SOFT, Energy
+from .kernel import ROUGH, Minimum, minimising
 
 SPACINGS: Final = (8, 4, 2)
 """Every how many frames are solved, one after the other, before all are."""
 TIED: Final = 2.0
 """Least smoothness of frames that are not all, in their intervals [1]."""
-IN_MOTION: Final = Strengths(50.0, 5.0)
-"""Strengths of the levels of a motion."""
 LEVER: Final = 100.0
 """Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
 targets by short levers, by the square of 0.1 reach."""
@@ -47,8 +45,6 @@ LOST: Final = 0.05
 """Residual of a level [1] that can be met from which the motion looks for another way."""
 SOON: Final = 15
 """Iterations in which a frame that can meet a level does so from next to where that is."""
-ROUGH: Final = 1e-2
-"""Largest change of a channel [rad] at which frames far apart are at rest."""
 NEARER: Final = 0.05
 """Part of what is left by which reported progress grows with a trial [1]: nobody knows how many come."""
 
@@ -133,7 +129,7 @@ class Motion:
         # All frames are solved twice, and so are those farthest apart.
         work = 2.0 + sum(1.0 / spacing for spacing in (*spacings[:1], *spacings))
         done = 0.0
-        weight, times, weak = self._energy.weight, self._times, self._energy.with_strengths(IN_MOTION)
+        weight, times, weak = self._energy.weight, self._times, self._energy.with_strengths(SOFT)
         known, away = times, weak.at(self._start).away
         for spacing in spacings:
             index = np.unique(np.append(np.arange(0, frames, spacing), frames - 1))
@@ -151,7 +147,6 @@ class Motion:
                     _from(some, values, window),
                     [start[part] for start in starts],
                     Coupling.of(wanted[part], tied),
-                    far=spacing == spacings[0],
                 )
                 begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
                 values[part] = yield from _progress(steps, float(begin), float(end))
@@ -161,17 +156,17 @@ class Motion:
         for window in windows(times, self._smoothness):
             first = window.frames.start + window.fixed
             begin, end = (done + 2.0 * np.array([first, window.kept]) / frames) / work
-            yield from _progress(self._solve(window, far=not spacings), float(begin), float(end))
+            yield from _progress(self._solve(window), float(begin), float(end))
             self.finished = window.kept
             yield float(end)
 
-    def _solve(self, window: Window, *, far: bool) -> Generator[None]:
-        """Solve the frames of a window, where they are all; `far` from where they are, perhaps."""
+    def _solve(self, window: Window) -> Generator[None]:
+        """Solve the frames of a window, where they are all."""
         part = window.frames
         energy = _from(self._energy, self.values, window)
-        weak = energy.with_strengths(IN_MOTION)
+        weak = energy.with_strengths(SOFT)
         coupling = Coupling.of(self._times[part], self._smoothness)
-        values = yield from self._lowest(weak, [self.values[part]], coupling, far=far)
+        values = yield from self._lowest(weak, [self.values[part]], coupling)
         found, alone, lost = yield from self._strengthened(energy, weak, values, coupling)
         if lost:
             # Frames far apart have lost a body that turns fast: followed frame by frame it is not lost.
@@ -194,7 +189,7 @@ class Motion:
         """
         met, alone = yield from self._alone(energy, values)
         coupling, asked = _asked(energy, values, met, coupling)
-        factor = 1.0 + LEVER / IN_MOTION.last * asked
+        factor = 1.0 + LEVER / SOFT.last * asked
         stronger = weak.pulling(weak.strengths * np.where(met, factor[:, None], 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._tolerance)
         norms = energy.at(found.values).norms
@@ -203,10 +198,10 @@ class Motion:
         return found, alone, bool(((norms > LOST) & (met | beside[:, None])).any())
 
     def _lowest(
-        self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
+        self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling
     ) -> Generator[None, None, FloatArray]:
-        """The lowest of the minima from given starts, (F, nv) each, of which the first may be far from it."""
-        best = yield from self._lowered(energy, starts[0], coupling, ROUGH, far=far)
+        """The lowest of the minima from given starts, (F, nv) each."""
+        best = yield from self._lowered(energy, starts[0], coupling, ROUGH)
         for start in starts[1:]:
             found = yield from self._lowered(energy, start, coupling, ROUGH)
             # What rounding and tolerances explain is no better motion.
@@ -236,7 +231,7 @@ class Motion:
         for number in range(frames):
             pair = np.array([number, frames - 1 - number])
             start = np.stack([forth[max(number - 1, 0)], back[min(frames - number, frames - 1)]])
-            found = yield from self._lowered(energy.select(pair), start, None, ROUGH, far=number == 0)
+            found = yield from self._lowered(energy.select(pair), start, None, ROUGH)
             forth[number], back[frames - 1 - number] = found.values
         return np.stack([forth, back])
 
@@ -247,7 +242,6 @@ class Motion:
         coupling: Coupling | None,
         tolerance: float,
         *,
-        far: bool = False,
         most: int | None = None,
     ) -> Generator[None, None, Minimum]:
         """The minimum from given values, of a motion or of frames alone."""
@@ -257,7 +251,6 @@ class Motion:
             step_tolerance=tolerance,
             max_iterations=self._max_iterations if most is None else most,
             max_angle=self._max_angle,
-            far=far,
             coupling=coupling,
         )
 

@@ -5,12 +5,15 @@ The energy has local minima: a knee that was asked to bend backwards is stuck at
 turned half round, would reach. From where the body is there are two ways: to the minimum next to it, and
 with soft strengths first past small ones. A pose that has been solved is a minimum, so solving it again
 leaves it where it is. Where targets are missed, starts find others in which what moves them is spread over
-the limits and the rest is as it was; which one is best the energy tells.
+the limits and the rest is as it was. They go to their minima at soft strengths, roughly, and so does the pose
+found; the lowest of these is taken on to the full strengths, if it is not that of the pose found. For the
+order at soft strengths is nearly always the order at full ones, and most starts lead to one place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -18,7 +21,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..options import SolverOptions
 from .energy import MET, ROUNDING_OFF, Energy
-from .kernel import Minimum, at_once, minimising
+from .kernel import ROUGH, Minimum, at_once, minimising
 
 SEED: Final = 1
 """Of the generator, the same in every solve: a solve is repeatable."""
@@ -54,33 +57,37 @@ def searching(
         far: Whether the minimum may be far away; otherwise it is the one that is next to the body.
     """
     if not (far and energy.levels):
-        return (yield from _minimum(energy, values, options, options.max_iterations, callback, far=False))
+        return (yield from _minimum(energy, values, options, options.max_iterations, callback))
     found = yield from _near_or_far(energy, values, options, callback)
     if found.cancelled or not options.restarts:
         return found
     frames = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
-    if not len(frames):
-        return found
-    count = options.restarts
-    for block in np.array_split(frames, -(-len(frames) * count // AT_ONCE)):
-        starts = np.concatenate(
-            [random_starts(energy.select(block[i : i + 1]), count) for i in range(len(block))]
-        )
+    count = options.restarts + 1
+    for block in np.array_split(frames, -(-len(frames) * count // AT_ONCE)) if len(frames) else ():
+        some, here = energy.select(block), found.values[block]
         # What moves nothing that is missed stays as it is.
-        helps = _moving_missed(energy.select(block), found.values[block], tolerance).repeat(count, axis=0)
-        starts = np.where(helps, starts, found.values[block].repeat(count, axis=0))
-        others = yield from _minimum(
-            energy.select(block.repeat(count)), starts, options, options.max_iterations
+        helps = _moving_missed(some, here, tolerance)
+        starts = np.stack(
+            [
+                np.vstack([at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
+                for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
+            ]
         )
-        lowest = np.arange(len(block)) * count + others.energies.reshape(len(block), count).argmin(axis=1)
-        better = others.energies[lowest] < (found.energies - _margin(energy, found.values))[block]
-        taken, lowest = block[better], lowest[better]
-        found = _replaced(energy, found, taken, others, lowest, others.history[-1:])
-    return (
-        yield from _finished(
-            energy, found, frames[~found.settled[frames]], options, options.max_iterations, None
+        soft = energy.select(block.repeat(count)).softened()
+        most = options.max_iterations
+        rough = yield from _minimum(
+            soft, starts.reshape(-1, starts.shape[2]), options, most, precision=ROUGH
         )
-    )
+        first = np.arange(len(block)) * count
+        lowest = first + rough.energies.reshape(-1, count).argmin(axis=1)
+        lower = rough.energies[lowest] < rough.energies[first] - _margin(soft, rough.values)[first]
+        block, lowest = block[lower], lowest[lower]
+        if len(block):
+            other = yield from _minimum(energy.select(block), rough.values[lowest], options, most)
+            better = other.energies < (found.energies - _margin(energy, found.values))[block]
+            found = _replaced(energy, found, block[better], other, np.flatnonzero(better), other.history[-1:])
+    unfinished = frames[~found.settled[frames]]
+    return (yield from _finished(energy, found, unfinished, options, options.max_iterations, None))
 
 
 best_minimum = at_once(searching)
@@ -95,33 +102,27 @@ def _near_or_far(
 ) -> Generator[None, None, Minimum]:
     """The minimum next to where the body is (N, nv), or the one to which soft strengths lead from there."""
     count, most = len(values), options.max_iterations
-    far = np.repeat([False, True], count)
-    both = yield from _minimum(
-        energy.select(np.tile(np.arange(count), 2)),
+    both = energy.select(np.tile(np.arange(count), 2))
+    both = both.pulling(np.concatenate([energy.strengths, energy.softened().strengths]))
+    first = yield from _minimum(
+        both,
         np.concatenate([values, values]),
         options,
-        np.where(far, most, min(NEARBY, most)),
+        np.repeat([min(NEARBY, most), most], count),
         callback,
-        far=far,
+        precision=np.repeat([options.step_tolerance, ROUGH], count),
     )
-    lower = both.energies[count:] < both.energies[:count] - _margin(energy, both.values[:count])
-    taken = np.arange(count) + count * lower
-    found = Minimum(
-        both.values[taken],
-        both.posed.select(energy.system.mechanism, taken),
-        both.energies[taken],
-        both.iterations.reshape(2, count).max(axis=0),
-        both.settled[taken],
-        both.cancelled,
-        tuple(norms[taken] for norms in both.history),
-    )
+    near, far = (_rows(energy, first, rows) for rows in np.arange(2 * count).reshape(2, count))
+    if first.cancelled:
+        return near
+    left = np.maximum(most - far.iterations, 1)
+    far = yield from _finished(energy, far, np.arange(count), options, left, callback)
+    kept = np.flatnonzero(far.energies >= near.energies - _margin(energy, near.values))
+    iterations = np.maximum(near.iterations, far.iterations)
+    found = replace(_replaced(energy, far, kept, near, kept, near.history[-1:]), iterations=iterations)
     # What is lower before it has come to rest goes on.
-    unfinished = np.flatnonzero(~found.settled & (found.iterations < most))
-    return (
-        yield from _finished(
-            energy, found, unfinished, options, most - found.iterations[unfinished], callback
-        )
-    )
+    unfinished = np.flatnonzero(~found.settled & (iterations < most))
+    return (yield from _finished(energy, found, unfinished, options, most - iterations[unfinished], callback))
 
 
 def _finished(
@@ -141,7 +142,7 @@ def _finished(
         return callback is not None and callback(before + number, values)
 
     start = found.values[frames]
-    more = yield from _minimum(energy.select(frames), start, options, max_iterations, later, far=False)
+    more = yield from _minimum(energy.select(frames), start, options, max_iterations, later)
     return _replaced(energy, found, frames, more, np.arange(len(frames)), more.history[1:])
 
 
@@ -154,6 +155,19 @@ def _margin(energy: Energy, values: FloatArray) -> FloatArray:
     return LOWER * (missed + energy.posture(state.away)) + rounding.sum(axis=1)
 
 
+def _rows(energy: Energy, found: Minimum, rows: IntArray) -> Minimum:
+    """The same of some frames (n,)."""
+    return Minimum(
+        found.values[rows],
+        found.posed.select(energy.system.mechanism, rows),
+        found.energies[rows],
+        found.iterations[rows],
+        found.settled[rows],
+        found.cancelled,
+        tuple(norms[rows] for norms in found.history),
+    )
+
+
 def _replaced(
     energy: Energy,
     found: Minimum,
@@ -163,6 +177,8 @@ def _replaced(
     history: Sequence[FloatArray],
 ) -> Minimum:
     """The same with some frames (n,) from others (n,) of another search, which made a history (M, K) each."""
+    if not len(frames):
+        return found
     values, energies, settled = found.values.copy(), found.energies.copy(), found.settled.copy()
     values[frames], energies[frames] = other.values[taken], other.energies[taken]
     settled[frames] = other.settled[taken]
@@ -190,15 +206,14 @@ def _minimum(
     max_iterations: int | IntArray,
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
-    far: bool | BoolArray = True,
+    precision: float | FloatArray | None = None,
 ) -> Generator[None, None, Minimum]:
     return minimising(
         energy,
         values,
-        step_tolerance=options.step_tolerance,
+        step_tolerance=options.step_tolerance if precision is None else precision,
         max_iterations=max_iterations,
         max_angle=options.max_angle,
-        far=far,
         callback=callback,
     )
 
