@@ -276,7 +276,9 @@ class _Step:
         masked = self._hessian * (free[:, :, None] & free[:, None, :])
         step = np.arange(free.shape[1], dtype=np.int64)
         masked[:, step, step] += self._pressed
-        for frame in _bending_down(masked - FLAT * np.eye(len(step))):
+        raised = masked.copy()
+        raised[:, step, step] += self._run.damping[:, None] - FLAT
+        for frame in _bending_down(raised):
             self._gradient[frame] += _straighten(
                 self._hessian[frame], masked[frame], self._gradient[frame], free[frame]
             )
