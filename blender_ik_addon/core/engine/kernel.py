@@ -354,7 +354,7 @@ class _Step:
         error = np.abs(merit - promised)
         scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / frames
         part = error / np.maximum(scale, 1e-300)
-        factor = np.clip(part / TRUSTED, SHRINK, 2.0)
+        factor = np.clip(np.cbrt(part / TRUSTED), SHRINK, 2.0)
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
         old = damping.reshape(merit.shape)
         # A frame that hardly moves is off by what its neighbours do.

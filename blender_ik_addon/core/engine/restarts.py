@@ -117,7 +117,9 @@ def _near_or_far(
         return near
     left = np.maximum(most - far.iterations, 1)
     far = yield from _finished(energy, far, np.arange(count), options, left, callback)
-    kept = np.flatnonzero(far.energies >= near.energies - _margin(energy, near.values))
+    # Only a body that is at rest is next to a minimum.
+    margin = np.where(near.settled, _margin(energy, near.values), 0.0)
+    kept = np.flatnonzero(far.energies >= near.energies - margin)
     iterations = np.maximum(near.iterations, far.iterations)
     found = replace(_replaced(energy, far, kept, near, kept, near.history[-1:]), iterations=iterations)
     # What is lower before it has come to rest goes on.
