@@ -86,7 +86,6 @@ def test_at_a_minimum_the_hessian_is_that_of_the_energy() -> None:
         step_tolerance=1e-10,
         max_iterations=300,
         max_angle=0.8,
-        far=False,
     )
     model = energy.model(energy.at(found.values))
     hessian = (model.hessian + np.diag(energy.stiffness))[0]
@@ -102,7 +101,7 @@ def test_at_a_minimum_the_hessian_is_that_of_the_energy() -> None:
 
 def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
     energy, values = figure_energy(np.random.default_rng(8), limit=0.2)
-    found = minimise(energy, values, step_tolerance=1e-9, max_iterations=300, max_angle=0.8, far=False)
+    found = minimise(energy, values, step_tolerance=1e-9, max_iterations=300, max_angle=0.8)
     assert found.settled.all()
     gradient = energy.model(energy.at(found.values)).gradient
     low, high = found.values <= energy.lower, found.values >= energy.upper

@@ -261,8 +261,16 @@ class Energy:
         """Differences u − p (N, nv) without whole turns."""
         return away - self._whole * np.rint(away / self.turn)
 
-    def model(self, state: State, damping: FloatArray, beside: FloatArray | None = None) -> Model:
-        """The energy about a state; `beside` is a gradient (N, nv) that other terms add to it."""
+    def model(
+        self, state: State, damping: FloatArray | float = 0.0, beside: FloatArray | None = None
+    ) -> Model:
+        """The energy about a state.
+
+        Args:
+            state: Where.
+            damping: μ of the step that the model is for, (N,).
+            beside: Gradient that other terms add to it, (N, nv).
+        """
         jacobian = self.system.stacked_jacobian(state.posed) * self._jacobian_scale
         z, r = state.norms[:, self.level_of_row], state.residual
         row_weights = self.strengths[:, self.level_of_row] / z
@@ -305,11 +313,11 @@ class Energy:
         state: State,
         towards: FloatArray,
         resting: BoolArray,
-        damping: FloatArray,
+        damping: FloatArray | float,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Multipliers y of the rows, (N, m), and by level their length and the norm z there, (N, K)."""
         moving = jacobian * ~resting[:, None, :]
-        damped = self.stiffness + damping[:, None]
+        damped = self.stiffness + np.broadcast_to(damping, len(towards))[:, None]
         gram = (moving / damped[:, None, :]) @ moving.swapaxes(1, 2)
         wanted = state.residual - (moving @ (towards * self.stiffness / damped)[..., None])[..., 0]
         own = np.einsum("nmm->nm", gram) + least_diagonal(gram)
