@@ -323,18 +323,14 @@ class _Step:
         merit = run.merit(there, strengths)
         size = np.abs(change).reshape(len(merit), -1).max(axis=1)
         live = np.ones(len(merit), dtype=np.bool_)
-        damped = energy.stiffness + damping[:, None]
+        fixed = held | (change <= low) | (change >= high)
+        correcting = self._correcting(fixed, damping)
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
             live &= np.abs(bent).reshape(len(live), -1).max(axis=1, initial=0.0) > 1e-10
             if not live.any():
                 break
-            fixed = held | (change <= low) | (change >= high)
-            moving = jacobian * ~fixed[:, None, :]
-            gram = (moving / damped[:, None, :]) @ moving.swapaxes(1, 2)
-            np.einsum("nmm->nm", gram)[...] += 1.0 / self._model.row_weights + least_diagonal(gram)
-            forces = np.linalg.solve(gram, bent[..., None])[..., 0]
-            back = -(forces[:, None, :] @ moving)[:, 0] / damped
+            back = -(bent[:, None, :] @ correcting)[:, 0]
             corrected = np.minimum(np.maximum(change + back, low), high)
             other = energy.at(here.values + corrected / energy.weight)
             other_merit = run.merit(other, strengths)
@@ -370,6 +366,15 @@ class _Step:
         longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
         sizes = (moved.reshape(bent_up.shape) * longer).max(axis=1)
         return _Outcome(taken, there, sizes, new.ravel(), wanted, held & ~wrong)
+
+    def _correcting(self, fixed: BoolArray, damping: FloatArray) -> FloatArray:
+        """What takes back bent residuals without the channels that are fixed (N, nv), (N, m, nv)."""
+        damped = self._energy.stiffness + damping[:, None]
+        moving = self._model.jacobian * ~fixed[:, None, :]
+        back = moving / damped[:, None, :]
+        gram = back @ moving.swapaxes(1, 2)
+        np.einsum("nmm->nm", gram)[...] += 1.0 / self._model.row_weights + least_diagonal(gram)
+        return np.asarray(np.linalg.solve(gram, back), dtype=np.float64)
 
     def _promised(self, predicted: FloatArray, change: FloatArray) -> FloatArray:
         """The merit of each frame as the linear model of the residual has it, (G, F)."""
