@@ -67,16 +67,14 @@ def searching(
         some, here = energy.select(block), found.values[block]
         # What moves nothing that is missed stays as it is.
         helps = _moving_missed(some, here, tolerance)
-        starts = np.stack(
-            [
-                np.vstack([at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
-                for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
-            ]
-        )
+        starts = [
+            np.vstack([at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
+            for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
+        ]
         soft = energy.select(block.repeat(count)).softened()
         most = options.max_iterations
         rough = yield from _minimum(
-            soft, starts.reshape(-1, starts.shape[2]), options, most, precision=ROUGH
+            soft, np.concatenate(starts), options, most, precision=ROUGH
         )
         first = np.arange(len(block)) * count
         lowest = first + rough.energies.reshape(-1, count).argmin(axis=1)
@@ -115,16 +113,17 @@ def _near_or_far(
     near, far = (_rows(energy, first, rows) for rows in np.arange(2 * count).reshape(2, count))
     if first.cancelled:
         return near
+    far = replace(far, iterations=np.maximum(near.iterations, far.iterations))
     left = np.maximum(most - far.iterations, 1)
     far = yield from _finished(energy, far, np.arange(count), options, left, callback)
     # Only a body that is at rest is next to a minimum.
     margin = np.where(near.settled, _margin(energy, near.values), 0.0)
     kept = np.flatnonzero(far.energies >= near.energies - margin)
-    iterations = np.maximum(near.iterations, far.iterations)
-    found = replace(_replaced(energy, far, kept, near, kept, near.history[-1:]), iterations=iterations)
+    found = replace(_replaced(energy, far, kept, near, kept, near.history[-1:]), iterations=far.iterations)
     # What is lower before it has come to rest goes on.
-    unfinished = np.flatnonzero(~found.settled & (iterations < most))
-    return (yield from _finished(energy, found, unfinished, options, most - iterations[unfinished], callback))
+    unfinished = np.flatnonzero(~found.settled & (found.iterations < most))
+    left = most - found.iterations[unfinished]
+    return (yield from _finished(energy, found, unfinished, options, left, callback))
 
 
 def _finished(
