@@ -18,7 +18,7 @@ frames beside a jump would else miss their targets to be nearer to it.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 import numpy as np
@@ -147,6 +147,7 @@ class Motion:
                     _from(some, values, window),
                     [start[part] for start in starts],
                     Coupling.of(wanted[part], tied),
+                    far=spacing == spacings[0],
                 )
                 begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
                 values[part] = yield from _progress(steps, float(begin), float(end))
@@ -156,17 +157,17 @@ class Motion:
         for window in windows(times, self._smoothness):
             first = window.frames.start + window.fixed
             begin, end = (done + 2.0 * np.array([first, window.kept]) / frames) / work
-            yield from _progress(self._solve(window), float(begin), float(end))
+            yield from _progress(self._solve(window, far=not spacings), float(begin), float(end))
             self.finished = window.kept
             yield float(end)
 
-    def _solve(self, window: Window) -> Generator[None]:
-        """Solve the frames of a window, where they are all."""
+    def _solve(self, window: Window, *, far: bool) -> Generator[None]:
+        """Solve the frames of a window, where they are all; `far` from where they are, perhaps."""
         part = window.frames
         energy = _from(self._energy, self.values, window)
         weak = energy.with_strengths(SOFT)
         coupling = Coupling.of(self._times[part], self._smoothness)
-        values = yield from self._lowest(weak, [self.values[part]], coupling)
+        values = yield from self._lowest(weak, [self.values[part]], coupling, far=far)
         found, alone, lost = yield from self._strengthened(energy, weak, values, coupling)
         if lost:
             # Frames far apart have lost a body that turns fast: followed frame by frame it is not lost.
@@ -198,10 +199,14 @@ class Motion:
         return found, alone, bool(((norms > LOST) & (met | beside[:, None])).any())
 
     def _lowest(
-        self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling
+        self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
     ) -> Generator[None, None, FloatArray]:
-        """The lowest of the minima from given starts, (F, nv) each."""
-        best = yield from self._lowered(energy, starts[0], coupling, ROUGH)
+        """The lowest of the minima from given starts, (F, nv) each, of which the first may be far from it."""
+        first = starts[0]
+        if far:
+            alike = energy.with_strengths(replace(SOFT, ratio=1.0))
+            first = (yield from self._lowered(alike, first, coupling, ROUGH)).values
+        best = yield from self._lowered(energy, first, coupling, ROUGH)
         for start in starts[1:]:
             found = yield from self._lowered(energy, start, coupling, ROUGH)
             # What rounding and tolerances explain is no better motion.

@@ -73,9 +73,7 @@ def searching(
         ]
         soft = energy.select(block.repeat(count)).softened()
         most = options.max_iterations
-        rough = yield from _minimum(
-            soft, np.concatenate(starts), options, most, precision=ROUGH
-        )
+        rough = yield from _minimum(soft, np.concatenate(starts), options, most, precision=ROUGH)
         first = np.arange(len(block)) * count
         lowest = first + rough.energies.reshape(-1, count).argmin(axis=1)
         lower = rough.energies[lowest] < rough.energies[first] - _margin(soft, rough.values)[first]
