@@ -12,12 +12,11 @@ less than σ_k is met, one that cannot pulls with σ_k and no more. Strengths σ
 δ rounds off the point of the norm and is far below any tolerance.
 
 **Multipliers.** Both a level that is met and one that is missed act on the pose by a force y_k with |y_k| ≤
-σ_k. It is estimated at each pose from the dual of the problem with linear residuals,
+σ_k. It is estimated at each pose from the dual of the problem with linear residuals and a step damped by μ,
 
-    (J Jᵀ + D) y = r − J (u − p),      D_k = ‖r_k‖/σ_k,
+    (J Jᵀ/(1 + μ) + D) y = r − J (u − p)/(1 + μ),      D_k = ‖r_k‖/σ_k,
 
-which gives Lagrange's multipliers where targets can be met and σ_k r_k/|r_k| at the minimum where they
-cannot. Where |y_k| exceeds σ_k the level will give way: ‖r_k‖ in D and z_k in H's first term are then raised
+which gives Lagrange's multipliers where such a step can meet targets and σ_k r_k/|r_k| where it cannot. Where |y_k| exceeds σ_k the level will give way: ‖r_k‖ in D and z_k in H's first term are then raised
 by |y_k|/σ_k until it does not, so that a level that is met at the start does not hold the pose where it is.
 So the second derivatives have the right forces in both cases, and no state is carried from step to step
 [ChanGolubMulet1999 derive the same Hessian with y as a variable of its own]:

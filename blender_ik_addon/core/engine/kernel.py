@@ -5,16 +5,20 @@ Frames come in groups that are solved together: the frames of a motion, which te
 one frame alone. Many groups are worked on at once by operations on arrays, each group with its own
 acceptance.
 
-An iteration:
+An iteration tries one step of each group:
 
-1. **Model**: gradient and Hessian of each frame. Where a Hessian bends down its eigenvalues are taken by
-   their absolute value [DauphinEtAl2014], so that a step leads away from saddles, such as straight limbs.
+1. **Model**: gradient and Hessian of each frame, with the forces of a step that is damped by μ: a level that
+   only a long step would meet is missed by a short one, and pulls with all its strength. So a step that was
+   not taken gets another model as well. Where a Hessian bends down by more than μ holds up, its eigenvalues are
+   taken by their absolute value [DauphinEtAl2014], so that a step leads away from saddles, such as straight
+   limbs.
 2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds
    stay; those that would pass theirs are stopped there and the step is found again for the others.
 3. **Correction**: what the motion along the step has bent is taken back by the same matrices
-   [NocedalWright2006 §18.3], a few times: the chord method on levels that are met.
+   [NocedalWright2006 §18.3], μ included, a few times: the chord method on levels that are met.
 4. **Acceptance** by one merit: the energy, in which levels that are met are as strong as they need to be (an
-   exact penalty is exact from |y| on). μ follows how well the model told the change.
+   exact penalty is exact from |y| on). μ follows how well the model told the change: what it leaves out grows
+   with the third power of the step.
 """
 
 from __future__ import annotations

@@ -201,17 +201,17 @@ class Motion:
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
     ) -> Generator[None, None, FloatArray]:
-        """The lowest of the minima from given starts, (F, nv) each, of which the first may be far from it."""
-        first = starts[0]
-        if far:
-            alike = energy.with_strengths(replace(SOFT, ratio=1.0))
-            first = (yield from self._lowered(alike, first, coupling, ROUGH)).values
-        best = yield from self._lowered(energy, first, coupling, ROUGH)
-        for start in starts[1:]:
+        """The lowest of the minima from given starts, (F, nv) each, which may be `far` from it."""
+        alike = energy.with_strengths(replace(SOFT, ratio=1.0))
+        best: Minimum | None = None
+        for start in starts:
+            if far:
+                start = (yield from self._lowered(alike, start, coupling, ROUGH)).values
             found = yield from self._lowered(energy, start, coupling, ROUGH)
             # What rounding and tolerances explain is no better motion.
-            if found.energies[0] < best.energies[0] - self._tolerance:
+            if best is None or found.energies[0] < best.energies[0] - self._tolerance:
                 best = found
+        assert best is not None
         return best.values
 
     def _alone(
