@@ -16,10 +16,11 @@ less than σ_k is met, one that cannot pulls with σ_k and no more. Strengths σ
 
     (J Jᵀ/(1 + μ) + D) y = r − J (u − p)/(1 + μ),      D_k = ‖r_k‖/σ_k,
 
-which gives Lagrange's multipliers where such a step can meet targets and σ_k r_k/|r_k| where it cannot. Where |y_k| exceeds σ_k the level will give way: ‖r_k‖ in D and z_k in H's first term are then raised
-by |y_k|/σ_k until it does not, so that a level that is met at the start does not hold the pose where it is.
-So the second derivatives have the right forces in both cases, and no state is carried from step to step
-[ChanGolubMulet1999 derive the same Hessian with y as a variable of its own]:
+which gives Lagrange's multipliers where such a step can meet targets and σ_k r_k/|r_k| where it cannot. Where
+|y_k| exceeds σ_k the level will give way: ‖r_k‖ in D and z_k in H's first term are then raised by |y_k|/σ_k
+until it does not, so that a level that is met at the start does not hold the pose where it is. So the second
+derivatives have the right forces in both cases, and no state is carried from step to step [ChanGolubMulet1999
+derive the same Hessian with y as a variable of its own]:
 
     H = 1 + Σ_k σ_k/z_k Jᵀ (1 − sym(y rᵀ)/(σ_k z_k)) J + Σ_k y_k ∂²r_k/∂u∂u,      z_k = √(|r_k|² + δ²).
 """

@@ -7,11 +7,11 @@ acceptance.
 
 An iteration tries one step of each group:
 
-1. **Model**: gradient and Hessian of each frame, with the forces of a step that is damped by μ: a level that
-   only a long step would meet is missed by a short one, and pulls with all its strength. So a step that was
-   not taken gets another model as well. Where a Hessian bends down by more than μ holds up, its eigenvalues are
-   taken by their absolute value [DauphinEtAl2014], so that a step leads away from saddles, such as straight
-   limbs.
+1. **Model**: gradient and Hessian of each frame, with the forces of a step that is damped by μ: a level
+   that only a long step would meet is missed by a short one, and pulls with all its strength. So a step
+   that was not taken gets another model as well. Where a Hessian bends down by more than μ holds up, its
+   eigenvalues are taken by their absolute value [DauphinEtAl2014], so that a step leads away from saddles,
+   such as straight limbs.
 2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds
    stay; those that would pass theirs are stopped there and the step is found again for the others.
 3. **Correction**: what the motion along the step has bent is taken back by the same matrices
