@@ -218,8 +218,8 @@ class Follower:
         part = turn / left
         point = self._values + part * (goal - self._values)
         here, there = energy.at(self._values).residual, energy.at(goal).residual
-        away = energy.norms(here - there)
-        nearer = np.maximum(part, np.minimum(1.0, turn / away))[:, energy.level_of_row]
+        away = np.sqrt(energy.squares(here - there))
+        nearer = np.maximum(part, turn / np.maximum(away, turn))[:, energy.penalty_of_row]
         way = self._energy(point)
         box = self._within(way.allowing(there + (1.0 - nearer) * (here - there)), turn, self._values)
         values = self._lowered(box, point).values

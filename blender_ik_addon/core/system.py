@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +52,17 @@ class Level(NamedTuple):
     """Its derivative by the free channels, (F, m, nv)."""
 
 
+class Penalty(NamedTuple):
+    """Rows with a norm of their own: the exact tasks of a level together, or one soft task."""
+
+    level: int
+    """Position of its level, the highest is 0."""
+    rows: slice
+    """Of all levels, one above the other."""
+    softness: float
+    """Of the task, lengths divided by the reach [1]; 0 for exact tasks."""
+
+
 def merged(levels: Sequence[Level]) -> Level:
     """Levels as one, as methods without priorities see them."""
     return Level(_joined([level.residual for level in levels]), _joined([level.jacobian for level in levels]))
@@ -83,6 +94,8 @@ class System:
         """What messages call the tasks that take part, (T,)."""
         self.angular = tuple(task.angular for task in self._tasks)
         """Whether their errors are angles, (T,)."""
+        self.softness: FloatArray = np.array([task.softness for task in self._tasks], dtype=np.float64)
+        """Of each, (T,) [m] or [rad]."""
         self._targets: Sequence[FloatArray] | None = None
         """Targets that have taken the place of those of the tasks, (T,)."""
         self._moved: tuple[Task, ...] | None = None
@@ -106,10 +119,13 @@ class System:
         first: dict[tuple[int, type[Task]], int] = {}
         for number, task in enumerate(tasks):
             first.setdefault((task.priority, type(task)), number)
+        soft = [task.softness > 0.0 for task in tasks]
         self._order = sorted(
-            range(len(tasks)), key=lambda n: (tasks[n].priority, first[tasks[n].priority, type(tasks[n])])
+            range(len(tasks)),
+            key=lambda n: (tasks[n].priority, soft[n], first[tasks[n].priority, type(tasks[n])]),
         )
-        """Positions in `tasks` in the order of rows: by level, and in it by kind, the first first, (T,)."""
+        """Positions in `tasks` in the order of rows: by level, in it the exact tasks before the soft ones, and
+        of these by kind, the first first, (T,)."""
         kinds: dict[type[Task], list[int]] = {}
         for number in self._order:
             kinds.setdefault(type(tasks[number]), []).append(number)
@@ -141,10 +157,34 @@ class System:
             of_level[tasks[number].priority] += count
         self.level_rows = _slices(of_level.values())
         """Rows of each level."""
+        self.penalties = self._penalties()
+        """What has a norm of its own, in the order of rows."""
         angular = np.concatenate([np.zeros(0, dtype=np.bool_), *(rows.angular for rows in self._kinds)])
         angular = angular if self._taken_rows is None else angular[self._taken_rows]
         self.angular_rows = [angular[rows] for rows in self.level_rows]
         """Which rows of each level are angles rather than lengths, (m,) each."""
+
+    def _penalties(self) -> list[Penalty]:
+        tasks, rows = self._tasks, iter(_slices(self.row_counts))
+        parts = [(number, own) for number, own in zip(self._order, rows, strict=True)]
+
+        def alone(part: tuple[int, slice]) -> tuple[int, int]:
+            number, _ = part
+            return tasks[number].priority, number if tasks[number].softness > 0.0 else -1
+
+        found: list[Penalty] = []
+        for (priority, number), own in groupby(parts, alone):
+            every = [rows for _, rows in own]
+            softness = tasks[number].softness if number >= 0 else 0.0
+            unit = 1.0 if tasks[number].angular else self.problem.skeleton.reach
+            found.append(
+                Penalty(
+                    self.priorities.index(priority),
+                    slice(every[0].start, every[-1].stop),
+                    softness / unit,
+                )
+            )
+        return found
 
     def _by_level(self, parts: Sequence[FloatArray]) -> FloatArray:
         """Rows by level, (F, m, ...), of those of each kind."""

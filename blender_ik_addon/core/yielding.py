@@ -154,7 +154,8 @@ class Follower:
         self._last = about, rest
         self._pose = system.mechanism.with_values(self._pose, rest.stand.values[0])
         levels = [tasks[number].priority if number < len(firm) else LOOSE_LEVEL for number in order]
-        errors = self._errors(system, rest, levels)
+        softness = [tasks[number].softness for number in order]
+        errors = self._errors(system, rest, levels, softness)
         told = [errors[order.index(number)] for number in range(len(tasks))]
         firm_errors, loose_errors = tuple(told[: len(firm)]), tuple(told[len(firm) :])
         change = float(np.abs(self._pose.channels - before).max(initial=0.0))
@@ -173,7 +174,7 @@ class Follower:
             known, objective = self._known
             if len(known) == len(tasks) and all(map(_aimed_alike, tasks, known)):
                 return objective.on(objective.system.aimed([_target_of(task) for task in tasks]))
-        plain = tuple(replace(task, priority=0, weight=1.0) for task in tasks)
+        plain = tuple(replace(task, priority=0, weight=1.0, softness=0.0) for task in tasks)
         problem = Problem(self._skeleton, plain)
         system = self._choosing(assemble(problem, self._pose.as_batch()))
         objective = Objective(system, merged=True, clamp_distance=None)
@@ -189,10 +190,14 @@ class Follower:
         self._taken = system.nearest(posed, kept)
         return system.taking(self._taken)
 
-    def _errors(self, system: System, rest: Equilibrium, levels: Sequence[int]) -> list[TaskError]:
+    def _errors(
+        self, system: System, rest: Equilibrium, levels: Sequence[int], softness: Sequence[float]
+    ) -> list[TaskError]:
         """By how much tasks of these levels are missed, in the order of the system, and why firm ones are."""
         errors = system.errors(rest.stand.posed)[0].tolist()
-        within = [self._tolerances[angular] for angular in system.angular]
+        within = [
+            max(self._tolerances[angular], soft) for angular, soft in zip(system.angular, softness, strict=True)
+        ]
         reached = [error <= most for error, most in zip(errors, within, strict=True)]
         pulls = None if all(reached) else rest.pulls(_rows(system.row_counts))
         return [

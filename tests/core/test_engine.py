@@ -53,7 +53,7 @@ def figure_energy(
 def total(energy: Energy, values: np.ndarray) -> np.ndarray:
     """The energy of each frame, (F,)."""
     state = energy.at(values)
-    return energy.pull(state.norms) + energy.posture(state.away)
+    return energy.pulls(state.squares, energy.strengths).sum(axis=1) + energy.posture(state.away)
 
 
 @pytest.mark.parametrize("seed", range(4))

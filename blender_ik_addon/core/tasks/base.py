@@ -45,6 +45,10 @@ class Task(ABC):
     """Level; 0 is highest. A lower level never costs a higher one anything."""
     weight: float = 1.0
     """How much it counts within its level; a miss by the skeleton's `reach` counts as much as one radian."""
+    softness: float = 0.0
+    """By about so much the target may be missed where meeting it exactly would ask joints to turn by a radian
+    away from the pose that they prefer, or the motion to jerk [m, or rad where `angular`]. 0: what can be met
+    is met exactly. It counts as reached within its softness. The methods of the papers know only that."""
     name: str = ""
     """What messages call it; by default its kind and joint."""
 
@@ -60,6 +64,11 @@ class Task(ABC):
             raise IKError(
                 f"{self.label}: weight must be finite, not negative and at most {LARGEST:.0e}, got "
                 f"{self.weight!r}"
+            )
+        if not (is_number(self.softness) and self.softness >= 0):
+            raise IKError(
+                f"{self.label}: softness must be finite, not negative and at most {LARGEST:.0e}, got "
+                f"{self.softness!r}"
             )
 
     @property
