@@ -124,8 +124,8 @@ class System:
             range(len(tasks)),
             key=lambda n: (tasks[n].priority, soft[n], first[tasks[n].priority, type(tasks[n])]),
         )
-        """Positions in `tasks` in the order of rows: by level, in it the exact tasks before the soft ones, and
-        of these by kind, the first first, (T,)."""
+        """Positions in `tasks` in the order of rows: by level, in it the exact tasks before the soft ones, of
+        these by kind, the first first, (T,)."""
         kinds: dict[type[Task], list[int]] = {}
         for number in self._order:
             kinds.setdefault(type(tasks[number]), []).append(number)
@@ -165,25 +165,18 @@ class System:
         """Which rows of each level are angles rather than lengths, (m,) each."""
 
     def _penalties(self) -> list[Penalty]:
-        tasks, rows = self._tasks, iter(_slices(self.row_counts))
-        parts = [(number, own) for number, own in zip(self._order, rows, strict=True)]
-
-        def alone(part: tuple[int, slice]) -> tuple[int, int]:
-            number, _ = part
-            return tasks[number].priority, number if tasks[number].softness > 0.0 else -1
+        def own(part: tuple[int, slice]) -> tuple[int, int]:
+            """Level of a task, and the number of a soft one, which differs from those beside it."""
+            task = self._tasks[part[0]]
+            return self.priorities.index(task.priority), part[0] if task.softness > 0.0 else -1
 
         found: list[Penalty] = []
-        for (priority, number), own in groupby(parts, alone):
-            every = [rows for _, rows in own]
-            softness = tasks[number].softness if number >= 0 else 0.0
-            unit = 1.0 if tasks[number].angular else self.problem.skeleton.reach
-            found.append(
-                Penalty(
-                    self.priorities.index(priority),
-                    slice(every[0].start, every[-1].stop),
-                    softness / unit,
-                )
-            )
+        parts = zip(self._order, _slices(self.row_counts), strict=True)
+        for (level, number), grouped in groupby(parts, own):
+            rows = [rows for _, rows in grouped]
+            unit = 1.0 if self.angular[number] else self.problem.skeleton.reach
+            softness = 0.0 if number < 0 else float(self.softness[number]) / unit
+            found.append(Penalty(level, slice(rows[0].start, rows[-1].stop), softness))
         return found
 
     def _by_level(self, parts: Sequence[FloatArray]) -> FloatArray:

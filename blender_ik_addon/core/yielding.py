@@ -195,9 +195,8 @@ class Follower:
     ) -> list[TaskError]:
         """By how much tasks of these levels are missed, in the order of the system, and why firm ones are."""
         errors = system.errors(rest.stand.posed)[0].tolist()
-        within = [
-            max(self._tolerances[angular], soft) for angular, soft in zip(system.angular, softness, strict=True)
-        ]
+        pairs = zip(system.angular, softness, strict=True)
+        within = [max(self._tolerances[angular], soft) for angular, soft in pairs]
         reached = [error <= most for error, most in zip(errors, within, strict=True)]
         pulls = None if all(reached) else rest.pulls(_rows(system.row_counts))
         return [

@@ -89,7 +89,11 @@ def _error(
 ) -> DragError:
     lengths = [error.error * scale for error in own if not error.angular]
     angles = [error.error for error in own if error.angular]
-    reached = all(length <= within[0] for length in lengths) and all(angle <= within[1] for angle in angles)
+    # A soft task is reached within its softness, which the solver knows.
+    reached = all(
+        error.reached or error.error * (1.0 if error.angular else scale) <= within[error.angular]
+        for error in own
+    )
     whys = [error.why.why(scale) for error in own if error.why is not None]
     return DragError(
         name=name,

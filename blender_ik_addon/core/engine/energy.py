@@ -12,8 +12,9 @@ a level that can be met with a force of less than σ_k is met, one that cannot p
 Strengths σ, by level, σ_0 ≫ σ_1 ≫ …, are the priorities; δ rounds off the point of the norm and is far below
 any tolerance.
 
-**Soft tasks** have a penalty each, with δ = σ s, s the softness, whatever σ is: near its target such a task
-is a spring of stiffness 1/s, and far away it pulls with σ and no more [HartleyZisserman2003 §A6.8: pseudo-Huber].
+**Soft tasks** have a penalty each, with δ = σ s, s the softness: the pseudo-Huber function
+[HartleyZisserman2003 §A6.8]. Near its target such a task is a spring of stiffness 1/s, whatever σ is; far
+away it pulls with σ and no more.
 
 **Multipliers.** Both a level that is met and one that is missed act on the pose by a force y_k with |y_k| ≤
 σ_k. It is estimated at each pose from the dual of the problem with linear residuals,
@@ -263,7 +264,7 @@ class Energy:
         return np.sqrt(np.add.reduceat(squares, first, axis=1)) if self.penalties else squares
 
     def norms(self, squares: FloatArray) -> FloatArray:
-        """z of each penalty for |r|², (N, K) each [1]."""
+        """Norm z of each penalty for |r|², (N, K) each [1]."""
         rounding_off = np.maximum(self.strengths * self.softness, ROUNDING_OFF)
         return np.sqrt(squares + rounding_off * rounding_off)
 

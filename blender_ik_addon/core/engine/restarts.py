@@ -149,7 +149,8 @@ def _margin(energy: Energy, values: FloatArray) -> FloatArray:
     """By how much another pose than values (N, nv) must be lower to be taken, (N,)."""
     state = energy.at(values)
     # A level that is met pulls by how exactly it is met, which is rounding.
-    rounding = np.where(energy.norms(state.squares) <= MET, energy.pulls(state.squares, energy.strengths), 0.0)
+    met = energy.norms(state.squares) <= MET
+    rounding = np.where(met, energy.pulls(state.squares, energy.strengths), 0.0)
     last = energy.strengths[:, -1:]
     missed = energy.pulls(state.squares, last) + last * ROUNDING_OFF
     return LOWER * (missed.sum(axis=1) + energy.posture(state.away)) + rounding.sum(axis=1)

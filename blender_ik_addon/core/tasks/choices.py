@@ -31,8 +31,8 @@ class OneOf(Task):
     """
 
     alternatives: tuple[Task, ...]
-    """At least two tasks, all about places or all about directions. Their own priorities and weights do not
-    count, those of this task do."""
+    """At least two tasks, all about places or all about directions. Their own priorities, weights and
+    softness do not count, those of this task do."""
     margin: float = 0.1
     """How much nearer than the one taken another must be to take its place: [rad] for directions, for places
     in units of the skeleton's reach [1]."""
