@@ -162,20 +162,20 @@ def test_softness_goes_into_presets_onto_the_other_side_and_into_the_file(tmp_pa
     armature = builders.humanoid()
     posing.setup_character(armature)
     hand = armature.poise.effectors["hand.L"]
-    hand.softness_position, hand.softness_rotation = 0.0125, 0.25
+    hand.softness_position, hand.softness_rotation = 0.015625, 0.25
     mirror(armature, 'LEFT_TO_RIGHT')
     other = armature.poise.effectors["hand.R"]
-    assert (other.softness_position, other.softness_rotation) == (0.0125, 0.25)
+    assert (other.softness_position, other.softness_rotation) == (0.015625, 0.25)
     path = tmp_path / "soft.json"
     presets.save_preset(armature, path)
     record = next(r for r in json.loads(path.read_text("utf-8"))["effectors"] if r["name"] == "hand.L")
-    assert (record["softness_position"], record["softness_rotation"]) == (0.0125, 0.25)
+    assert (record["softness_position"], record["softness_rotation"]) == (0.015625, 0.25)
     hand.softness_position = hand.softness_rotation = 0.0
     presets.load_preset(armature, path)
     hand = armature.poise.effectors["hand.L"]
-    assert hand.softness_position == pytest.approx(0.0125)
+    assert hand.softness_position == pytest.approx(0.015625)
     assert hand.softness_rotation == 0.25
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "soft.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "soft.blend"))
     hand = bpy.data.objects["humanoid"].poise.effectors["hand.L"]
-    assert hand.softness_position == pytest.approx(0.0125)
+    assert hand.softness_position == pytest.approx(0.015625)
