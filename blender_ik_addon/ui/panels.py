@@ -302,12 +302,10 @@ class POISE_PT_effectors(_ArmaturePanel):
         column.use_property_split = True
         column.use_property_decorate = False
         column.prop(effector, "weight")
-        softness = column.column(align=True)
-        placed = what_of(effector) in PLACED
-        if placed:
-            softness.prop(effector, "softness_position")
+        if what_of(effector) in PLACED:
+            column.prop(effector, "softness_position")
         if what_of(effector) in TURNED:
-            softness.prop(effector, "softness_rotation", text="Angle" if placed else "Softness")
+            column.prop(effector, "softness_rotation")
         if effector.kind != 'STAY':
             column.prop(effector, "chain_depth")
         if what_of(effector) not in {'ORIENTATION', 'POLE', 'BALANCE', 'STAY'}:
