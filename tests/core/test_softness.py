@@ -33,7 +33,8 @@ from blender_ik_addon.core.engine.energy import Energy
 from blender_ik_addon.core.explanation import Reason
 from blender_ik_addon.core.follower import Follower
 from blender_ik_addon.core.system import assemble
-from tests.core.builders import Array, humanoid, planar, random_pose, tip
+from tests.core.builders import Array, chain, humanoid, planar, random_pose, tip, torso
+from tests.core.strategies import rotation_about
 
 FIGURE = humanoid()
 AIM = forward_kinematics(FIGURE, random_pose(np.random.default_rng(1), FIGURE, only_free=True, angle=0.7))
@@ -216,6 +217,46 @@ def test_the_history_is_of_levels() -> None:
     assert_allclose(found.history[-1][0, 1], found.errors[3].error / FIGURE.reach, rtol=1e-6)
 
 
+def test_the_exact_tasks_of_a_level_share_a_norm_whatever_soft_tasks_stand_between_them() -> None:
+    tasks = (reach("hand.L"), reach("foot.L", 0.02), turn("head"), reach("hand.R", 0.01), turn("hips", 0.3))
+    system = assemble(Problem(FIGURE, (*tasks, reach("foot.R", priority=4))), Pose.rest(FIGURE).as_batch())
+    assert [(penalty.level, penalty.rows) for penalty in system.penalties] == [
+        (0, slice(0, 6)),
+        *((0, slice(start, start + 3)) for start in (6, 9, 12)),
+        (1, slice(15, 18)),
+    ]
+    found = [penalty.softness for penalty in system.penalties]
+    assert_allclose(found, [0.0, 0.02 / FIGURE.reach, 0.01 / FIGURE.reach, 0.3, 0.0])
+
+
+def test_an_exact_level_is_no_stronger_beside_a_soft_task_than_it_needs_to_be() -> None:
+    """With all of its strength, rounding would decide what it leaves free."""
+    tasks = (reach("hand.L"), reach("foot.L", 0.02))
+    pose = solved(*tasks).pose.as_batch()
+    system = assemble(Problem(FIGURE, tasks), pose)
+    energy = Energy(system, system.mechanism.values(pose))
+    model = energy.model(energy.at(system.mechanism.values(pose)))
+    assert model.strengths[0, 0] < 0.1 * energy.strengths[0, 0]
+    assert model.strengths[0, 1] == energy.strengths[0, 1]
+
+
+def test_a_soft_target_to_which_the_present_pose_does_not_lead_is_found_from_another() -> None:
+    arm, rng = chain(3, lower=-2.0, upper=2.0), np.random.default_rng(0)
+    missed: dict[int, int] = {0: 0, 8: 0}
+    for _ in range(12):
+        angles = np.pad(rng.uniform(-2.0, 2.0, (2, 3, 3)), ((0, 0), (0, 0), (3, 0)))
+        aim, start = map(Pose.from_channels, angles)
+        placed = forward_kinematics(arm, aim)
+        tasks = (
+            ReachPoint(joint=2, point=tip(), target=placed.point(2, tip()), softness=0.01),
+            MatchOrientation(joint=2, target=placed.matrices[2, :3, :3], softness=0.01),
+        )
+        for restarts in missed:
+            found = solve(Problem(arm, tasks), start, restarts=restarts)
+            missed[restarts] += max(task.error for task in found.errors) > 0.1
+    assert missed[8] == 0 < missed[0]
+
+
 def test_softness_has_the_unit_of_the_error_whatever_the_size_of_the_figure() -> None:
     large = humanoid(scale=100.0)
     task = ReachPoint(joint="hand.L", target=100.0 * AIM.point("hand.L"), softness=1.0)
@@ -299,6 +340,21 @@ def test_a_motion_is_drawn_less_by_an_outlier_of_a_soft_target() -> None:
     assert near_soft[frame, 0] < 0.6 * near_exact[frame, 0]
 
 
+def test_a_soft_target_that_jumps_for_a_frame_does_not_make_the_motion_jump() -> None:
+    """The terms over time are weakened for targets that must be met alone."""
+    frames = 61
+    rest = forward_kinematics(FIGURE, Pose.rest(FIGURE))
+    target = np.tile(rest.point("hand.L") - np.array([0.1, 0.1, 0.0]), (frames, 1))
+    target[30, 2] += 0.3
+    tasks = (
+        ReachPoint(joint="hand.L", target=target, softness=0.02),
+        ReachPoint(joint="hips", target=rest.point("hips")),
+    )
+    motion = solve_sequence(Problem(FIGURE, tasks), Pose.rest(FIGURE, (frames,)), smoothness=1.0)
+    assert np.abs(np.diff(motion.pose.channels[..., 3:], n=2, axis=0)).max() < 2e-3
+    assert motion.errors[:, 1].max() < 1e-4
+
+
 def test_exact_targets_of_a_motion_are_met_beside_soft_ones_that_are_noisy() -> None:
     found, _ = noisy(0.01)
     skeleton = humanoid(limit=1.5)
@@ -313,6 +369,42 @@ def test_exact_targets_of_a_motion_are_met_beside_soft_ones_that_are_noisy() -> 
     motion = solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (len(place),)))
     assert motion.errors[:, 1].max() < 1e-4
     assert 1e-3 < motion.errors[:, 0].mean() < 0.02
+
+
+def test_an_exact_target_that_moves_fast_is_met_below_a_soft_one_that_is_not() -> None:
+    rate = 120
+    times = np.arange(2 * rate + 1) / rate
+    away = np.sin(6.0 * np.pi * times)
+    skeleton = torso()
+    rest = forward_kinematics(skeleton, Pose.rest(skeleton))
+    places = np.stack([-0.3 + 0.1 * np.cos(6.0 * np.pi * times), -0.2 - 0.1 * away, 0.5 * away], axis=1)
+    tasks = (
+        ReachPoint(joint="hand.R", target=rest.point("hand.R") + np.array([0.0, 0.0, 3.0]), softness=0.01),
+        ReachPoint(joint="hand.L", target=rest.point("hand.L") + places, priority=1),
+    )
+    motion = solve_sequence(
+        Problem(skeleton, tasks), Pose.rest(skeleton, (len(times),)), times=times, smoothness=1.0
+    )
+    assert motion.errors[:, 0].min() > 0.1
+    assert motion.errors[:, 1].max() < 1e-4
+
+
+@pytest.mark.parametrize("softness", [1e-3, 0.02])
+def test_a_body_that_turns_six_times_round_is_followed_by_soft_tasks(softness: float) -> None:
+    frames = 76
+    angles = np.linspace(0.0, 12.0 * np.pi, frames)
+    turns = np.array([rotation_about(np.array([0.0, 0.0, 1.0]), angle) for angle in angles])
+    rest = forward_kinematics(FIGURE, Pose.rest(FIGURE))
+    hand = rest.point("hand.L") - np.array([0.2, 0.2, 0.0])
+    tasks = (
+        MatchOrientation(joint="hips", target=turns, softness=3.0 * softness),
+        ReachPoint(joint="hips", target=rest.point("hips"), softness=softness),
+        ReachPoint(joint="hand.L", target=(turns @ hand[:, None])[..., 0], softness=softness),
+    )
+    motion = solve_sequence(Problem(FIGURE, tasks), Pose.rest(FIGURE, (frames,)), cyclic=False)
+    steps = np.linalg.norm(np.diff(motion.pose.channels[:, 0, 3:], axis=0), axis=1)
+    assert motion.pops == () and motion.errors[:, 0].max() < 0.4
+    assert np.abs(steps - angles[1]).max() < 0.2
 
 
 # Following

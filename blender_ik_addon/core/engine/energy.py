@@ -148,6 +148,8 @@ class Energy:
         softness = np.array([penalty.softness for penalty in penalties], dtype=np.float64)
         self.softness: FloatArray = np.where(softness < ROUNDING_OFF, 0.0, softness)
         """s of each penalty [1]; 0 for exact tasks, (K,)."""
+        self.exact: BoolArray = self.softness == 0.0
+        """Which penalties are those of exact tasks, (K,)."""
         self.penalty_of_row: IntArray = np.repeat(
             np.arange(self.penalties), [penalty.rows.stop - penalty.rows.start for penalty in penalties]
         )
@@ -297,7 +299,7 @@ class Energy:
         resting = self._pressed(state.values, gradient)
         forces, sizes, given = self._forces(jacobian, r, norms, towards, resting)
         met = norms <= MET
-        pulls = np.where(met | (self.softness > 0.0), sizes, self.strengths)
+        pulls = np.where(met | ~self.exact, sizes, self.strengths)
         withstood = np.maximum.accumulate(pulls[:, ::-1], axis=1)[:, ::-1]
         strengths = np.where(met, np.minimum(self.strengths, ENOUGH * (withstood + 1.0)), self.strengths)
         spared = (self.strengths - strengths)[:, self.penalty_of_row] / z

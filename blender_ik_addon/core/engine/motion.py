@@ -44,8 +44,9 @@ WINDOW: Final = 96
 OVERLAP: Final = 6.0
 """Time in smoothnesses [1] in which a motion forgets a change: of 1 rad less than 0.2° is left."""
 LOST: Final = 0.05
-"""Residual of a level [1] that can be met from which the motion looks for another way; of soft tasks no less
-than their softness."""
+"""Residual of a level [1] that can be met from which the motion looks for another way."""
+SPRUNG: Final = 10.0
+"""Residual of a soft task by its softness [1] from which it does so: springs give way by less."""
 SOON: Final = 15
 """Iterations in which a frame that can meet a level does so from next to where that is."""
 ROUGH: Final = 1e-2
@@ -194,14 +195,16 @@ class Motion:
         That is one that misses by much what it can meet, or what the frame beside it meets.
         """
         met, alone = yield from self._alone(energy, values)
-        coupling, asked = _asked(energy, values, met, coupling)
+        # Soft tasks stay as they are: they miss what is asked for.
+        firm = met & energy.exact
+        coupling, asked = _asked(energy, values, firm, coupling)
         factor = 1.0 + LEVER / IN_MOTION.last * asked
-        stronger = weak.pulling(weak.strengths * np.where(met, factor[:, None], 1.0))
+        stronger = weak.pulling(weak.strengths * np.where(firm, factor[:, None], 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._tolerance)
         squares = energy.at(found.values).squares
         whole = np.pad(_nearly_met(energy, squares).all(axis=1), 1)
         beside = whole[:-2] | whole[2:]
-        lost = squares > np.square(np.maximum(LOST, energy.softness))
+        lost = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
         return found, alone, bool((lost & (met | beside[:, None])).any())
 
     def _lowest(
@@ -221,7 +224,7 @@ class Motion:
     ) -> Generator[None, None, tuple[BoolArray, FloatArray]]:
         """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K), and where.
 
-        Soft tasks neither count among these nor keep the levels below from being met.
+        Soft tasks do not keep the levels below from being met.
         """
         state = energy.at(values)
         met, alone = _nearly_met(energy, state.squares), state.values.copy()
@@ -232,8 +235,7 @@ class Motion:
             found = yield from self._lowered(near, alone[frames], None, self._tolerance, most=SOON)
             met[frames] |= _nearly_met(near, near.at(found.values).squares)
             alone[frames] = found.values
-        exact = energy.softness == 0.0
-        return np.logical_and.accumulate(met | ~exact, axis=1) & exact, alone
+        return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met, alone
 
     def _followed(self, energy: Energy, values: FloatArray) -> Generator[None, None, FloatArray]:
         """Values (2, F, nv) of frames alone, each from the one before it and each from the one after it."""
