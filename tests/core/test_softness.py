@@ -33,6 +33,7 @@ from blender_ik_addon.core.engine.energy import Energy
 from blender_ik_addon.core.explanation import Reason
 from blender_ik_addon.core.follower import Follower
 from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.yielding import Follower as DragFollower
 from tests.core.builders import Array, chain, humanoid, planar, random_pose, tip, torso
 from tests.core.strategies import rotation_about
 
@@ -408,6 +409,19 @@ def test_a_body_that_turns_six_times_round_is_followed_by_soft_tasks(softness: f
 
 
 # Following
+
+
+def test_a_drag_holds_soft_tasks_exactly_and_calls_them_reached_within_their_softness() -> None:
+    dragged = reach("hand.L", name="dragged")
+    held = (reach("foot.R", 0.5), turn("head", 0.5), reach("foot.L", 0.01))
+    follower = DragFollower(FIGURE, Pose.rest(FIGURE), SolverOptions())
+    exact = DragFollower(FIGURE, Pose.rest(FIGURE), SolverOptions())
+    moved = follower.follow([dragged, *held])
+    same = exact.follow([dragged, *(replace(task, softness=0.0) for task in held)])
+    assert_array_equal(moved.pose.channels, same.pose.channels)
+    far = follower.follow([dragged, replace(held[0], softness=50.0).moved(held[0].aim + 9.0), *held[1:]])
+    assert far.firm[1].reached and far.firm[1].error > 0.1
+    assert not far.firm[3].reached
 
 
 def test_what_follows_ends_where_a_solve_ends() -> None:
