@@ -413,7 +413,7 @@ def test_a_body_that_turns_six_times_round_is_followed_by_soft_tasks(softness: f
 
 def test_a_drag_holds_soft_tasks_exactly_and_calls_them_reached_within_their_softness() -> None:
     dragged = reach("hand.L", name="dragged")
-    held = (reach("foot.R", 0.5), turn("head", 0.5), reach("foot.L", 0.01))
+    held = (reach("foot.R", 0.5, off=(1, 2, 3), priority=1), turn("head", priority=2), reach("foot.L", 0.01))
     follower = DragFollower(FIGURE, Pose.rest(FIGURE), SolverOptions())
     exact = DragFollower(FIGURE, Pose.rest(FIGURE), SolverOptions())
     moved = follower.follow([dragged, *held])
