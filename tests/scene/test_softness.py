@@ -159,6 +159,18 @@ def test_a_baked_motion_of_soft_targets_is_smoother():
     assert jerk[0.01] < 0.2 * jerk[0.0]
 
 
+def test_a_pose_that_follows_knows_when_softness_changes():
+    armature = arm()
+    armature.poise.move_root = False  # a root prefers the place where it is, and would go on to the target
+    posing.follow(armature)
+    bpy.context.view_layer.update()
+    exact = away(armature)
+    entry_of(armature).softness_position = SOFT
+    assert posing.follow(armature) is not None
+    bpy.context.view_layer.update()
+    assert exact < 1e-4 < 0.1 * SOFT < away(armature) < 3.0 * SOFT
+
+
 def test_softness_goes_into_presets_onto_the_other_side_and_into_the_file(tmp_path: Path):
     armature = builders.humanoid()
     posing.setup_character(armature)

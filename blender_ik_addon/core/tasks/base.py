@@ -48,7 +48,8 @@ class Task(ABC):
     softness: float = 0.0
     """By about so much the target may be missed where meeting it exactly would ask joints to turn by a radian
     away from the pose that they prefer, or the motion to jerk [m, or rad where `angular`]. 0: what can be met
-    is met exactly. It counts as reached within its softness. The methods of the papers know only that."""
+    is met exactly. The task counts as reached within its softness. The methods of the papers go to the target
+    itself."""
     name: str = ""
     """What messages call it; by default its kind and joint."""
 
