@@ -25,6 +25,8 @@ References, cited by their keys:
 - [Yoshikawa1985] T. Yoshikawa: Manipulability of robotic mechanisms, International Journal of Robotics
   Research 4(2), 1985.
 - [NocedalWright2006] J. Nocedal, S. J. Wright: Numerical optimization, 2nd edition, 2006.
+- [HartleyZisserman2003] R. Hartley, A. Zisserman: Multiple view geometry in computer vision, 2nd edition,
+  2003.
 - [DauphinEtAl2014] Y. N. Dauphin et al.: Identifying and attacking the saddle point problem in
   high-dimensional non-convex optimization, Advances in Neural Information Processing Systems 27, 2014.
 - [WitkinKass1988] A. Witkin, M. Kass: Spacetime constraints, Computer Graphics (SIGGRAPH) 22(4), 1988.

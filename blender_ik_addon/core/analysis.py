@@ -121,7 +121,7 @@ def second_derivatives(system: System, posed: PosedMechanism) -> list[FloatArray
         for row in range(count):
             multipliers = [np.zeros((frames, other)) for other in counts]
             multipliers[level][:, row] = 1.0
-            levels[level][:, row] = system.force_curvature(posed, multipliers)
+            levels[level][:, row] = system.curvature(posed, multipliers)
     return levels
 
 

@@ -19,7 +19,7 @@ cost curves: to an arm stretched towards a target too far away bending costs at 
 **A bound.** No chain whose channels only turn carries a point further from its first joint than the sum of
 the distances between its joints. What a target lies beyond that is missed whatever limits and other tasks do.
 
-Lengths are divided by the reach of the skeleton, as in the objective, so that forces have no unit.
+Lengths are divided by the reach of the skeleton, as in the energy, so that forces have no unit.
 """
 
 from __future__ import annotations

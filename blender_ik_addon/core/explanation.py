@@ -9,7 +9,8 @@ balances its force f:
 3. limits and the levels above: those tasks with the largest multipliers took precedence;
 4. these and the forces of the other tasks of its level: it shares the level with those that pull against what
    limits and levels above leave of its force;
-5. nothing does: the pose is not converged, or in a motion, smoothness keeps it from the target.
+5. the preferred pose or the frames beside it, where the task is soft: it gives way to them;
+6. nothing does: the pose is not converged, or in a motion, smoothness keeps it from the target.
 
 **Saddles.** A force may vanish although the task could be nearer: an arm points straight at a target nearer
 than its hand. So where f = 0 the curvature of |r| is asked too, and the same reasons are tried in the same
@@ -54,6 +55,8 @@ class Reason(StrEnum):
     """Without the levels above it would come nearer."""
     SHARED = "SHARED"
     """Without the other tasks of its level it would come nearer."""
+    SOFTNESS = "SOFTNESS"
+    """Were it not soft it would come nearer."""
     SMOOTHNESS = "SMOOTHNESS"
     """Alone, without the other frames of its motion, it would come nearer."""
     NOT_CONVERGED = "NOT_CONVERGED"
@@ -134,6 +137,8 @@ class Explanation:
             parts.append("not converged")
         elif self.reason is Reason.SMOOTHNESS:
             parts.append("gives way to smoothness")
+        elif self.reason is Reason.SOFTNESS:
+            parts.append("gives way because it is soft")
         if self.shares_with:
             what = "the error" if self.level is None else f"level {self.level}"
             parts.append(f"shares {what} with {_listed(self.shares_with)}")
@@ -153,6 +158,7 @@ _UNNAMED: Final = {
     Reason.LIMITS: "at its limits",
     Reason.PRECEDENCE: "a higher level takes precedence",
     Reason.SHARED: "shares its level with others",
+    Reason.SOFTNESS: "gives way because it is soft",
     Reason.SMOOTHNESS: "gives way to smoothness",
     Reason.NOT_CONVERGED: "not converged",
 }
@@ -296,7 +302,7 @@ class _Reasons:
                 return self._explanation(
                     pull, Reason.SHARED, pressure=pressure, held=held, others=others, beyond=beyond
                 )
-        return self._explanation(pull, Reason.NOT_CONVERGED, beyond=beyond)
+        return self._explanation(pull, self._open(pull), beyond=beyond)
 
     def _explained_by_curvature(
         self, pull: Pull, level: list[Pull], above: list[Holding], beyond: float
@@ -329,7 +335,12 @@ class _Reasons:
         total = np.add.reduce(hessians) / pull.strength
         if others and lowest(total, loose)[0] >= -CURVED:
             return self._explanation(pull, Reason.SHARED, others=others, beyond=beyond)
-        return self._explanation(pull, Reason.NOT_CONVERGED, beyond=beyond)
+        return self._explanation(pull, self._open(pull), beyond=beyond)
+
+    def _open(self, pull: Pull) -> Reason:
+        """The reason where neither limits nor other tasks balance the force of a task."""
+        soft = pull.task.softness > 0.0 and not self._merged
+        return Reason.SOFTNESS if soft else Reason.NOT_CONVERGED
 
     def _explanation(
         self,

@@ -3,9 +3,10 @@
 
 There is the pose that the targets ask for, the goal, and the pose that is seen, the body.
 
-**While targets move** the goal is the minimum of the energy next to the goal before, found in a few
-iterations for each update. **When they rest** it is what one `solve` gives, restarts included, which is
-done a few iterations for each update; or a pose that is known to belong to the targets.
+**While targets move** the goal is the minimum of the energy with gentle levels next to the goal before, found
+in a few iterations for each update: they give way by degrees, so that limbs do not snap where targets go out
+of reach, and the way back is the way there. **When they rest** it is what one `solve` gives, restarts
+included, which is done a few iterations for each update; or a pose that is known to belong to the targets.
 
 **The body** goes to the goal by at most so much of a turn in an update, along the straight way in its
 channels. On the way what a level misses goes down with it, or by as much as such a turn of the whole body can
@@ -22,7 +23,7 @@ from typing import Final
 import numpy as np
 
 from .arrays import FloatArray, IntArray
-from .engine.energy import Energy
+from .engine.energy import Energy, Strengths
 from .engine.kernel import Minimum, minimise
 from .errors import IKError
 from .explanation import explain
@@ -35,14 +36,17 @@ from .solver import solving
 from .system import assemble
 from .threads import one_thread
 
-STEPS: Final = 5
+MOVING: Final = Strengths(7.0, 3.0)
+"""Strengths of the levels while targets move: firmer ones snap limbs straight where a target goes out of
+reach, and lead to minima from which there is no way back."""
+STEPS: Final = 8
 """Most iterations for the goal, and for the body, in an update."""
 MOVING_TURN: Final = 0.1
 """Most by which an angle changes in an update while targets move [rad], 6 degrees, where the body would not
 leave its targets for it."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
-RESTING_STEPS: Final = 24
+RESTING_STEPS: Final = 12
 """Trials of a solve in an update while the body rests: what a window can wait for."""
 STILL: Final = 1e-4
 """Largest change in an update [rad] of a body that rests."""
@@ -138,7 +142,7 @@ class Follower:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
         self._aim(targets)
-        energy = self._energy()
+        energy = self._energy().with_strengths(MOVING)
         found = self._lowered(energy, self._goal)
         self._goal = found.values
         values = self._towards(energy, self._goal, most_turn)
@@ -190,11 +194,14 @@ class Follower:
     def _settle(self, destination: Pose) -> Followed:
         """One update of the way to a pose."""
         energy = self._energy()
-        self._goal = self._system.mechanism.values(destination.as_batch())
+        end = self._system.mechanism.values(destination.as_batch())
+        # A solve may have wound angles another way; the body does not turn round for that.
+        self._goal = energy.preferring(self._values).unwound(end)
         moved, self._moved = self._moved, False
         left = self._turn(energy, self._goal)
         if left <= SETTLING_TURN:
-            self._values, self._pose = self._goal, destination
+            self._values = self._goal = end
+            self._pose = destination
             return replace(self._followed(0, moving=False), final=True)
         values = self._towards(energy, self._goal, SETTLING_TURN)
         # Where targets are in the way it leaves them for a while, but not because they have just been moved.
@@ -218,9 +225,9 @@ class Follower:
         part = turn / left
         point = self._values + part * (goal - self._values)
         here, there = energy.at(self._values).residual, energy.at(goal).residual
-        away = energy.norms(here - there)
-        nearer = np.maximum(part, np.minimum(1.0, turn / away))[:, energy.level_of_row]
-        way = self._energy(point)
+        away = np.sqrt(energy.squares(here - there))
+        nearer = np.maximum(part, turn / np.maximum(away, turn))[:, energy.penalty_of_row]
+        way = self._energy(point).pulling(energy.strengths)
         box = self._within(way.allowing(there + (1.0 - nearer) * (here - there)), turn, self._values)
         values = self._lowered(box, point).values
         if self._on_targets and self._met(goal) and not self._met(values):

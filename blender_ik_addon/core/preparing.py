@@ -33,7 +33,6 @@ def tolerance_margin(system: System, options: SolverOptions) -> float:
 
 
 def tolerances(system: System, options: SolverOptions) -> FloatArray:
-    """Largest error at which each task counts as reached, (T,) [m] or [rad]."""
-    return np.array(
-        [options.tolerance_rotation if angular else options.tolerance_position for angular in system.angular]
-    )
+    """Largest error at which each task counts as reached, (T,) [m] or [rad]: no less than its softness."""
+    exact = np.where(system.angular, options.tolerance_rotation, options.tolerance_position)
+    return np.maximum(exact, system.softness)

@@ -8,15 +8,15 @@ comes of it, put in their order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import accumulate, chain, groupby
 from typing import NamedTuple
 
 import numpy as np
 
-from .arrays import BoolArray, FloatArray, IntArray, alike, lengths
-from .bends import Bend, summed
+from .arrays import BoolArray, FloatArray, IntArray, alike
+from .bends import summed
 from .clearance import ClearedMechanism, with_clearances, with_joints
 from .errors import IKError
 from .mechanism import Mechanism
@@ -52,6 +52,17 @@ class Level(NamedTuple):
     """Its derivative by the free channels, (F, m, nv)."""
 
 
+class Penalty(NamedTuple):
+    """Rows with a norm of their own: the exact tasks of a level together, or one soft task."""
+
+    level: int
+    """Position of its level, the highest is 0."""
+    rows: slice
+    """Of all levels, one above the other."""
+    softness: float
+    """Of the task, lengths divided by the reach [1]; 0 for exact tasks."""
+
+
 def merged(levels: Sequence[Level]) -> Level:
     """Levels as one, as methods without priorities see them."""
     return Level(_joined([level.residual for level in levels]), _joined([level.jacobian for level in levels]))
@@ -83,6 +94,8 @@ class System:
         """What messages call the tasks that take part, (T,)."""
         self.angular = tuple(task.angular for task in self._tasks)
         """Whether their errors are angles, (T,)."""
+        self.softness: FloatArray = np.array([task.softness for task in self._tasks], dtype=np.float64)
+        """Of each, (T,) [m] or [rad]."""
         self._targets: Sequence[FloatArray] | None = None
         """Targets that have taken the place of those of the tasks, (T,)."""
         self._moved: tuple[Task, ...] | None = None
@@ -106,10 +119,13 @@ class System:
         first: dict[tuple[int, type[Task]], int] = {}
         for number, task in enumerate(tasks):
             first.setdefault((task.priority, type(task)), number)
+        soft = [task.softness > 0.0 for task in tasks]
         self._order = sorted(
-            range(len(tasks)), key=lambda n: (tasks[n].priority, first[tasks[n].priority, type(tasks[n])])
+            range(len(tasks)),
+            key=lambda n: (tasks[n].priority, soft[n], first[tasks[n].priority, type(tasks[n])]),
         )
-        """Positions in `tasks` in the order of rows: by level, and in it by kind, the first first, (T,)."""
+        """Positions in `tasks` in the order of rows: by level, in it the exact tasks before the soft ones, of
+        these by kind, the first first, (T,)."""
         kinds: dict[type[Task], list[int]] = {}
         for number in self._order:
             kinds.setdefault(type(tasks[number]), []).append(number)
@@ -141,10 +157,27 @@ class System:
             of_level[tasks[number].priority] += count
         self.level_rows = _slices(of_level.values())
         """Rows of each level."""
+        self.penalties = self._penalties()
+        """What has a norm of its own, in the order of rows."""
         angular = np.concatenate([np.zeros(0, dtype=np.bool_), *(rows.angular for rows in self._kinds)])
         angular = angular if self._taken_rows is None else angular[self._taken_rows]
         self.angular_rows = [angular[rows] for rows in self.level_rows]
         """Which rows of each level are angles rather than lengths, (m,) each."""
+
+    def _penalties(self) -> list[Penalty]:
+        def own(part: tuple[int, slice]) -> tuple[int, int]:
+            """Level of a task, and the number of a soft one, which differs from those beside it."""
+            task = self._tasks[part[0]]
+            return self.priorities.index(task.priority), part[0] if task.softness > 0.0 else -1
+
+        found: list[Penalty] = []
+        parts = zip(self._order, _slices(self.row_counts), strict=True)
+        for (level, number), grouped in groupby(parts, own):
+            rows = [rows for _, rows in grouped]
+            unit = 1.0 if self.angular[number] else self.problem.skeleton.reach
+            softness = 0.0 if number < 0 else float(self.softness[number]) / unit
+            found.append(Penalty(level, slice(rows[0].start, rows[-1].stop), softness))
+        return found
 
     def _by_level(self, parts: Sequence[FloatArray]) -> FloatArray:
         """Rows by level, (F, m, ...), of those of each kind."""
@@ -326,42 +359,17 @@ class System:
         residual, jacobian = self._by_level(residuals), self._by_level(jacobians)
         return [Level(residual[:, rows], jacobian[:, rows]) for rows in self.level_rows]
 
-    def constraint_curvature(self, posed: PosedMechanism, multipliers: Sequence[FloatArray]) -> FloatArray:
-        """Σ_k μ_k ∂²r_k/∂q∂q where targets are met, (F, nv, nv), with multipliers (F, m) for each level."""
-        return self._curvature(posed, [rows.bend_where_met for rows in self._kinds], multipliers)
-
-    def force_curvature(self, posed: PosedMechanism, forces: Sequence[FloatArray]) -> FloatArray:
-        """The same, exact also for orientations that are not met."""
-        return self._curvature(posed, [rows.bend for rows in self._kinds], forces)
-
-    def _curvature(
-        self,
-        posed: PosedMechanism,
-        bends: Sequence[Callable[[PosedMechanism, FloatArray], Bend | None]],
-        forces: Sequence[FloatArray],
-    ) -> FloatArray:
-        """By the bend of each kind, for forces of each level."""
+    def curvature(self, posed: PosedMechanism, forces: Sequence[FloatArray]) -> FloatArray:
+        """Σ_k y_k ∂²r_k/∂q∂q, (F, nv, nv), for forces y (F, m) of each level."""
         if self._kinds:
             given = _joined(forces)
             given = given if self._given_rows is None else given.take(self._given_rows, axis=1)
             own = [given[:, rows] for rows in self._kind_rows]
-            total = summed(bend(posed, part) for bend, part in zip(bends, own, strict=True) if part.any())
+            parts = zip(self._kinds, own, strict=True)
+            total = summed(rows.bend(posed, part) for rows, part in parts if part.any())
             if total is not None:
                 return total.matrix()
         return np.zeros((len(posed.values), self.size, self.size))
-
-    def clamped(self, residuals: Sequence[FloatArray], distance: float) -> list[FloatArray]:
-        """Residuals of lengths shortened to `distance` [m], ClampMag of [Buss2009 §6]; angles as they are."""
-        if not self._kinds:
-            return []
-        clamped, start = np.concatenate(residuals, axis=1), 0
-        angular = np.concatenate(self.angular_rows)
-        for count in self.row_counts:
-            of_lengths = start + np.flatnonzero(~angular[start : start + count])
-            size = lengths(clamped[:, of_lengths])
-            clamped[:, of_lengths] *= np.minimum(1.0, distance / np.where(size > 0.0, size, 1.0))[:, None]
-            start += count
-        return [clamped[:, rows] for rows in self.level_rows]
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each of `tasks`, (F, T) [m] or [rad]."""

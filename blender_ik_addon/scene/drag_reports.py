@@ -2,11 +2,15 @@
 """What a drag says of itself: what was missed, what gave way, in data and in words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from ..core import TaskError
-from ..core.yielding import Followed
-from .reports import angle_text, length_text, listed
+from ..core.follower import Followed
+from .reports import SETTLING, angle_text, length_text, listed
+
+LEVELS: Final = 2
+"""How far levels of effectors are apart in a drag [1]: that of the dragged bone is between two of them."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,11 @@ class DragReport:
     held: tuple[DragError, ...]
     """All that holds: effectors, then pins for the time of the drag."""
     settled: bool
-    """Whether the same place once more would change nothing."""
+    """Whether the body is on all its targets, or where a solve would have it."""
+    final: bool
+    """Whether the pose is what a solve gives for the place."""
+    settling: bool = False
+    """Whether the body is on its way to that: what is missed is not told meanwhile."""
     iterations: int = 0
     """Of the search, for this movement."""
     keyed: int = 0
@@ -46,6 +54,8 @@ class DragReport:
     @property
     def message(self) -> str:
         """What was missed and what gave way, in words; empty where nothing did."""
+        if self.settling:
+            return SETTLING
         parts: list[str] = []
         if not self.dragged.reached:
             parts.append(f"{self.dragged.name} misses by {_amount(self.dragged)}" + _because(self.dragged))
@@ -66,22 +76,36 @@ def _because(error: DragError) -> str:
     return f" ({error.why})" if error.why else ""
 
 
-def told(
-    followed: Followed, owners: Sequence[tuple[str, bool]], scale: float, within: tuple[float, float]
+def report_of(
+    followed: Followed,
+    owners: Sequence[tuple[str, bool]],
+    scale: float,
+    within: tuple[float, float],
+    *,
+    settling: bool,
 ) -> DragReport:
     """Errors of tasks as those of their owners, in the world.
 
     Args:
         followed: What a movement came to.
-        owners: Who owns each task, firm ones first, and whether it is firm; the dragged bone is the first.
+        owners: Who owns each task and whether it holds strictly; the dragged bone is the first.
         scale: Length in the world by that in armature space [1].
         within: Tolerances [m] in the world, and [rad].
+        settling: Whether the mouse rests.
     """
     rows: dict[tuple[str, bool], list[TaskError]] = {}
-    for owner, error in zip(owners, (*followed.firm, *followed.loose), strict=True):
+    for owner, error in zip(owners, followed.errors, strict=True):
         rows.setdefault(owner, []).append(error)
     errors = [_error(name, firm, own, scale, within) for (name, firm), own in rows.items()]
-    return DragReport(errors[0], tuple(errors[1:]), followed.settled, followed.iterations)
+    reached = followed.settled and all(error.reached for error in errors)
+    return DragReport(
+        dragged=errors[0],
+        held=tuple(errors[1:]),
+        settled=followed.final or reached,
+        final=followed.final,
+        settling=settling and not followed.settled,
+        iterations=followed.iterations,
+    )
 
 
 def _error(
@@ -89,13 +113,24 @@ def _error(
 ) -> DragError:
     lengths = [error.error * scale for error in own if not error.angular]
     angles = [error.error for error in own if error.angular]
-    reached = all(length <= within[0] for length in lengths) and all(angle <= within[1] for angle in angles)
-    whys = [error.why.why(scale) for error in own if error.why is not None]
+    # A soft task is reached within its softness, which the solver knows.
+    reached = all(
+        error.reached or error.error * (1.0 if error.angular else scale) <= within[error.angular]
+        for error in own
+    )
     return DragError(
         name=name,
         position=max(lengths, default=None),
         rotation=max(angles, default=None),
         reached=reached,
         firm=firm,
-        why=whys[0] if whys and not reached else "",
+        why=next((_why(error, scale) for error in own if error.why is not None), "") if not reached else "",
     )
+
+
+def _why(error: TaskError, scale: float) -> str:
+    """What keeps a task from its target, in words, with the levels that users know."""
+    assert error.why is not None
+    level = None if error.why.level is None else error.why.level // LEVELS
+    levels = tuple(dict.fromkeys(above // LEVELS for above in error.why.levels))
+    return replace(error.why, level=level, levels=levels).why(scale)

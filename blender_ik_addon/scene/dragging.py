@@ -9,14 +9,17 @@ What holds, and by which level:
   has pinned, which give way as hips without an effector do; their targets come along when the drag ends, and
   what hangs on a target that comes along goes with it;
 - feet without an effector hold where they are, strictly, on the highest level;
-- the dragged bone comes with the level of its own effector, or with that below the highest, and gives way to
-  others of that level;
-- hands and hips without an effector hold where they are as long as the others let them, and then give way;
-  hips may turn in their place.
+- the dragged bone has a level of its own right below that of its effector, or below the second highest: it
+  gives way to others of that level, and to no lower one;
+- hands and hips without an effector hold where they are on a level below all others; hips may turn in their
+  place.
 
 Feet, hands and hips are found by their roles, from the table of the set-up or by recognition; where a
 skeleton has none that are known, the ends of its chains and its root hold instead, as hands do. What all that
 leaves free stays near the pose in which the drag began, so that a pose is changed and not made anew.
+
+The body follows as in live mode (`core.follower`): a few steps for each movement of the mouse, and where the
+mouse rests it settles on what a solve of these tasks gives.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,13 +30,14 @@ import bpy
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ..core import IKError, MatchOrientation, Pose, ReachCarried, ReachPoint, Task
+from ..core import IKError, MatchOrientation, Problem, ReachCarried, ReachPoint, Task
 from ..core.arrays import FloatArray
+from ..core.follower import Followed, Follower
 from ..core.kinematics import forward_kinematics
-from ..core.yielding import Follower
 from .armature import check_armature, read_armature, world_from_armature
 from .carried_targets import bring_target, carried_task, carriers, coming_along
-from .drag_reports import DragError, DragReport, told
+from .changes import aim_of, same_but_for_aim
+from .drag_reports import LEVELS, DragError, DragReport, report_of
 from .effector_properties import PINNABLE
 from .effectors import Effector, orientations
 from .grabbing import movable_for, read_tasks
@@ -52,18 +56,11 @@ FIRM_PRIORITY: Final = 0
 DRAG_PRIORITY: Final = 1
 """Level of a dragged bone that has no effector."""
 
-DRAG_WEIGHT: Final = 0.45
-"""Weight of the dragged bone in its level [1]: it gives way to others of that level, not to lower ones, which
-the half of what counts fully there outdoes together."""
-
-LOOSE_PRIORITY: Final = 2
-"""Level of hands and hips that hold, or one below that of the dragged bone."""
-
 MOST_TURN: Final = 0.21
 """Most by which an angle changes in one movement that is smooth [rad]: 12 degrees."""
 
-MOST_PASSES: Final = 20
-"""How often a pose that has not settled is taken on at most when a drag ends: a third of a second."""
+MOST_UPDATES: Final = 20
+"""How often a body is moved on towards a place at most before it settles."""
 
 
 class Drag:
@@ -114,8 +111,14 @@ class Drag:
         self._before = PoseSnapshot.take(armature_object)
         own = self._own_effectors()
         self._priority = min((effector.priority for effector in own), default=DRAG_PRIORITY)
-        self._loose_priority = max(LOOSE_PRIORITY, self._priority + 1)
-        self._follower = self._new_follower(armature_object, self._start)
+        self._options = replace(solver_options(armature_object, self._scale), method='PRIORITY')
+        self._follower: Follower | None = None
+        self._followed: tuple[Task, ...] = ()
+        """The tasks of the follower."""
+        self._updates = 0
+        """How often the body was moved on towards the present place."""
+        self._rests = False
+        """Whether it settles there."""
         self._keeps_orientation = False
         self._rotation = orientations(self._matrices[skeleton.index(bone)])
         self._released: set[int] = set()
@@ -133,14 +136,15 @@ class Drag:
             and not (effector.bone == bone and effector.kind in PINNABLE)
         ]
         self._kept = [
-            (effector, tuple(self._carried(effector, t) for t in tasks)) for effector, tasks in kept
+            (effector, tuple(self._carried(effector, _of_one_frame(t)) for t in tasks))
+            for effector, tasks in kept
         ]
         taken = {effector.bone for effector, _tasks in kept if effector.kind in PINNABLE}
         turned = {effector.bone for effector in self._coming_along if effector.orientation}
         holds = first_holds(limbs, self._skeleton, bone, taken, turned, self._matrices)
         self._held = {held.bone: held for held in holds}
         self._goal = self._place_of(self._matrices)
-        self._report = DragReport(DragError(bone, 0.0, None, True, True), (), True)
+        self._report = DragReport(DragError(bone, 0.0, None, True, True), (), settled=True, final=True)
 
     # What the user sees
 
@@ -236,28 +240,56 @@ class Drag:
         goal = np.asarray(world_point, dtype=np.float64)
         if goal.shape != (3,) or not np.isfinite(goal).all():
             raise IKError(f"dragging {self._bone!r}: a place is three finite numbers, got {goal}")
-        self._goal = points_of(self._armature_from_world, goal)
+        goal = points_of(self._armature_from_world, goal)
+        if not np.array_equal(goal, self._goal):
+            self._goal, self._updates, self._rests = goal, 0, False
         return self.again(smoothly=smoothly)
 
     def again(self, *, smoothly: bool = False) -> DragReport:
-        """Go on towards the same place: what is out of reach comes nearer to its best until it is settled."""
+        """Go on towards the same place, one update of the body or until it comes to rest."""
         armature_object = self.object()
-        firm, loose, owners = self._tasks()
-        followed = self._follower.follow(firm, loose, most_turn=MOST_TURN if smoothly else None)
-        self._matrices = forward_kinematics(self._armature.skeleton, followed.pose).matrices
-        changed = (followed.pose.channels != self._written.channels).any(1) & self._skeleton.free.any(1)
-        write_pose(armature_object, self._armature, followed.pose, np.flatnonzero(changed).tolist())
-        self._written = followed.pose
+        tasks, owners = self._tasks()
+        while True:
+            found = self._update(tasks)
+            if smoothly or found.settled:
+                break
+        self._matrices = forward_kinematics(self._armature.skeleton, found.pose).matrices
+        changed = (found.pose.channels != self._written.channels).any(1) & self._skeleton.free.any(1)
+        write_pose(armature_object, self._armature, found.pose, np.flatnonzero(changed).tolist())
+        self._written = found.pose
         within = settings_of(armature_object)
         tolerances = within.tolerance_position, within.tolerance_rotation
-        self._report = told(followed, owners, self._scale, tolerances)
+        self._report = report_of(found, owners, self._scale, tolerances, settling=self._rests)
         return self._report
 
+    def _update(self, tasks: Sequence[Task]) -> Followed:
+        """One update: after the place, or to what a solve gives for it once the body has come to rest."""
+        same = len(tasks) == len(self._followed) and all(map(same_but_for_aim, tasks, self._followed))
+        if self._follower is None or not same:
+            skeleton = replace(self._skeleton, preferred=self._start.channels)
+            self._follower = Follower(Problem(skeleton, tuple(tasks)), self._written, self._options)
+            self._followed, self._updates, self._rests = tuple(tasks), 0, False
+        targets = [aim_of(task) for task in tasks]
+        if self._rests:
+            return self._follower.arrive(targets)
+        found = self._follower.follow(targets, most_turn=MOST_TURN)
+        self._updates += 1
+        self._rests = found.settled or self._updates >= MOST_UPDATES
+        return found
+
+    @property
+    def rests(self) -> bool:
+        """Whether the next update settles."""
+        return self._rests
+
+    def let_go(self) -> None:
+        """Settle from the next update on: the place is not moved any further."""
+        self._rests = True
+
     def settle(self) -> DragReport:
-        """Go on until the pose stands still: it should depend on the place, and not on the way there."""
-        for _ in range(MOST_PASSES):
-            if self._report.settled:
-                break
+        """Go on until the pose is what a solve gives: it should depend on the place, not on the way there."""
+        while not self._report.final:
+            self.let_go()
             self.again()
         return self._report
 
@@ -340,42 +372,31 @@ class Drag:
         joint = self._armature.skeleton.index(carrier.bone)
         return carried_task(task, carrier, points_of(self._grabbed[joint], carrier.point))
 
-    def _tasks(self) -> tuple[list[Task], list[Task], list[tuple[str, bool]]]:
-        """Firm tasks, that of the dragged bone first, loose tasks, and who owns each, one after the other."""
-        firm: list[Task] = [
+    def _tasks(self) -> tuple[list[Task], list[tuple[str, bool]]]:
+        """All tasks, those of the dragged bone first, and who owns each and whether it holds strictly.
+
+        Levels of effectors are `LEVELS` apart, to leave room for the dragged bone between them.
+        """
+        level = LEVELS * self._priority + 1
+        tasks: list[Task] = [
             ReachPoint(
-                joint=self._bone,
-                target=self._goal,
-                point=self._point,
-                priority=self._priority,
-                weight=DRAG_WEIGHT,
-                name=self._bone,
+                joint=self._bone, target=self._goal, point=self._point, priority=level, name=self._bone
             )
         ]
         if self._keeps_orientation:
-            firm.append(
-                MatchOrientation(
-                    joint=self._bone,
-                    target=self._rotation,
-                    priority=self._priority,
-                    weight=DRAG_WEIGHT,
-                    name=self._bone,
-                )
+            tasks.append(
+                MatchOrientation(joint=self._bone, target=self._rotation, priority=level, name=self._bone)
             )
-        owners = [(self._bone, True)] * len(firm)
-        for effector, tasks in self._active():
-            firm += tasks
-            owners += [(effector.name, True)] * len(tasks)
-        loose: list[Task] = []
+        owners = [(self._bone, True)] * len(tasks)
+        for effector, own in self._active():
+            tasks += [replace(task, priority=LEVELS * task.priority) for task in own]
+            owners += [(effector.name, True)] * len(own)
+        below = max(task.priority for task in tasks) + 1
         for held in sorted(self._held.values(), key=lambda held: not held.firm):
-            own = held.tasks(FIRM_PRIORITY if held.firm else self._loose_priority)
-            (firm if held.firm else loose).extend(own)
+            own = held.tasks(FIRM_PRIORITY if held.firm else below)
+            tasks += own
             owners += [(held.bone, held.firm)] * len(own)
-        return firm, loose, owners
-
-    def _new_follower(self, armature_object: Object, pose: Pose) -> Follower:
-        options = replace(solver_options(armature_object, self._scale), method='PRIORITY')
-        return Follower(self._skeleton, pose, options, preferred=self._start.channels)
+        return tasks, owners
 
     def _place_of(self, matrices: FloatArray) -> FloatArray:
         """The grabbed point in armature space, (3,) [m]."""
@@ -423,3 +444,8 @@ class Drag:
         change = np.abs(self._matrices[joint] - self._grabbed[joint])
         length = float(change[:3, 3].max()) * self._scale
         return length > within.tolerance_position or float(change[:3, :3].max()) > within.tolerance_rotation
+
+
+def _of_one_frame(task: Task) -> Task:
+    """The task with targets that have no frame axis."""
+    return task if task.frames is None else task.at_frame(0)

@@ -3,6 +3,7 @@
 # pyright: reportRedeclaration=false
 """What Poise holds of one effector."""
 
+from math import pi
 from typing import TYPE_CHECKING, Any
 
 from bpy.props import (
@@ -91,6 +92,8 @@ SIDELESS = (
     "kind",
     "priority",
     "weight",
+    "softness_position",
+    "softness_rotation",
     "enabled",
     "position_axes",
     "orientation_axes",
@@ -107,6 +110,12 @@ SIDELESS = (
 
 FURTHER_BONES = ("root_bone", "tip_bone", "other_bone")
 """Settings of an effector that name bones besides its own."""
+
+PLACED = frozenset({'POSITION', 'BOTH', 'PLANE', 'FLOOR', 'DISTANCE', 'BALANCE'})
+"""Kinds that are missed by a length and may be soft in it."""
+
+TURNED = frozenset({'ORIENTATION', 'BOTH', 'AIM', 'POLE'})
+"""Kinds that are missed by an angle and may be soft in it."""
 
 PINNABLE = frozenset({'POSITION', 'ORIENTATION', 'BOTH'})
 """Kinds that can hold a bone where it is."""
@@ -225,6 +234,36 @@ class POISE_PG_effector(PropertyGroup):
         default=1.0,
         min=0.0,
         soft_max=10.0,
+        override=OVERRIDE,
+    )
+    softness_position: FloatProperty(
+        name="Softness",
+        description=(
+            "By about so much the target may be missed where meeting it exactly would ask joints to turn by "
+            "a radian away from the pose that they prefer, or the motion to jerk: for noisy targets and "
+            "motion-capture markers. 0: met exactly. Only the method Priority uses it"
+        ),
+        default=0.0,
+        min=0.0,
+        soft_max=0.1,
+        step=0.1,
+        precision=3,
+        subtype='DISTANCE',
+        unit='LENGTH',
+        override=OVERRIDE,
+    )
+    softness_rotation: FloatProperty(
+        name="Softness Angle",
+        description=(
+            "By about so much the orientation or direction may be missed where meeting it exactly would ask "
+            "joints to turn by a radian away from the pose that they prefer, or the motion to jerk. 0: met "
+            "exactly. Only the method Priority uses it"
+        ),
+        default=0.0,
+        min=0.0,
+        soft_max=pi,
+        subtype='ANGLE',
+        unit='ROTATION',
         override=OVERRIDE,
     )
     enabled: BoolProperty(
@@ -419,6 +458,8 @@ class POISE_PG_effector(PropertyGroup):
         target_bone: str
         priority: int
         weight: float
+        softness_position: float
+        softness_rotation: float
         enabled: bool
         point: tuple[float, float, float]
         position_axes: tuple[bool, bool, bool]

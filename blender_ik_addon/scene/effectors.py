@@ -15,7 +15,7 @@ from ..core import Explanation, IKError
 from ..core.arrays import FloatArray
 from .armature import NO_SCALE
 from .dependence import check_independence
-from .effector_properties import PINNABLE, POISE_PG_effector, POISE_PG_target
+from .effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector, POISE_PG_target
 from .properties import settings_of
 
 AXES: Final = MappingProxyType(
@@ -78,6 +78,10 @@ class Effector:
     """POLE: at whose head it ends."""
     is_support: bool = False
     """Whether the body stands on it."""
+    softness_position: float = 0.0
+    """By about how much its place may be missed, in the world [m]; 0: exactly met."""
+    softness_rotation: float = 0.0
+    """By about how much its orientation or direction may be missed [rad]; 0: exactly met."""
     stay: str = 'REST'
     """STAY: near which pose, one of `properties.STAY_ITEMS`."""
     whole_body: bool = False
@@ -204,6 +208,8 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
         target_bone=entry.target_bone if target is not None and target.type == 'ARMATURE' else "",
         priority=entry.priority,
         weight=entry.weight,
+        softness_position=entry.softness_position if what_of(entry) in PLACED else 0.0,
+        softness_rotation=entry.softness_rotation if what_of(entry) in TURNED else 0.0,
         point=_three(entry.point),
         position_axes=(entry.position_axes[0], entry.position_axes[1], entry.position_axes[2]),
         orientation_axes=(entry.orientation_axes[0], entry.orientation_axes[1], entry.orientation_axes[2]),
@@ -229,7 +235,7 @@ def _three(values: Sequence[float]) -> Vector3:
 
 def _check_numbers(label: str, entry: POISE_PG_effector) -> None:
     """Refuse fields that are not numbers; scripts and drivers can put such into them."""
-    for field in ("weight", "point", "other_point", "pin_matrix"):
+    for field in ("weight", "softness_position", "softness_rotation", "point", "other_point", "pin_matrix"):
         if not np.isfinite(getattr(entry, field)).all():
             name = entry.bl_rna.properties[field].name
             remedy = "pin the bone again" if field == "pin_matrix" else "set it in the sidebar, tab Poise"

@@ -54,7 +54,7 @@ EFFECTOR_FIELDS: Final = ("name", "part", *SIDELESS, "axis")
 POINTS: Final = {"point": "bone", "other_point": "other_bone"}
 """Points of an effector -> of which bone; written in lengths of that bone."""
 
-LENGTHS: Final = ("height", "distance")
+LENGTHS: Final = ("height", "distance", "softness_position")
 """Lengths in the world [m]; on a figure of another size they are as much longer or shorter."""
 
 NOT_UNIT: Final = 1e-3

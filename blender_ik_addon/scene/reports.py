@@ -133,8 +133,8 @@ class Tolerances:
     rotation: float
     """[rad]"""
     own: tuple[tuple[float, float], ...] = ()
-    """The same for each effector, (E,): floors are held more exactly, and what only stays near cannot miss.
-    Empty where all have the above."""
+    """The same for each effector, (E,): floors are held more exactly, soft effectors reach within their
+    softness, and what only stays near cannot miss. Empty where all have the above."""
 
     @property
     def positions(self) -> FloatArray:

@@ -336,10 +336,12 @@ class Rig:
         """Return what counts as reached for each effector."""
         settings = settings_of(armature_object)
         position, rotation = settings.tolerance_position, settings.tolerance_rotation
-        own = {'FLOOR': (min(position, FLOOR_TOLERANCE), rotation), 'STAY': (np.inf, np.inf)}
-        return Tolerances(
-            position, rotation, tuple(own.get(e.kind, (position, rotation)) for e in self.effectors)
-        )
+        exact = {'FLOOR': (min(position, FLOOR_TOLERANCE), rotation), 'STAY': (np.inf, np.inf)}
+        own: list[tuple[float, float]] = []
+        for effector in self.effectors:
+            length, angle = exact.get(effector.kind, (position, rotation))
+            own.append((max(length, effector.softness_position), max(angle, effector.softness_rotation)))
+        return Tolerances(position, rotation, tuple(own))
 
     def solver_options(self, armature_object: Object, scale: float) -> SolverOptions:
         """Return the settings for a solve in armature units, of which one is `scale` metres in the world.

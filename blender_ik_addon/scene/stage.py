@@ -137,6 +137,10 @@ class Space:
         ones = np.ones((len(world), 1))
         return (self.armature_from_world @ np.concatenate([world, ones], axis=1)[..., None])[:, :3, 0]
 
+    def length(self, world: float) -> float:
+        """A length [m] in armature units, of the frame in which the object is largest."""
+        return world / float(self.scale.max())
+
     def direction(self, world: FloatArray | None) -> FloatArray:
         """Directions (F, 3) in armature space."""
         assert world is not None

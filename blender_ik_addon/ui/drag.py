@@ -10,6 +10,7 @@ holding Shift slows it down from where it is.
 """
 
 import logging
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
@@ -38,8 +39,8 @@ SLOW: Final = 0.1
 TIMER_SECONDS: Final = 1.0 / 60.0
 """Pause between two looks at whether there is more to do [s]."""
 
-MOST_TIMES: Final = 30
-"""How often a pose that has not settled is taken on while the mouse rests, or after it has let go."""
+REST_SECONDS: Final = 0.15
+"""How long the mouse rests before the body settles [s]."""
 
 FINE_STEPS: Final = 0.1
 """Part of a step [1] that counts as one while Shift is held."""
@@ -104,7 +105,7 @@ class POISE_OT_drag(Operator):
         _step: float
         _snaps: bool
         _fine: bool
-        _times: int
+        _moved_at: float
         _moved: bool
         _choosing: bool
         _lets_go: bool
@@ -157,7 +158,7 @@ class POISE_OT_drag(Operator):
         self._mouse = self._last.copy()
         self._constraint, self._numbers = Constraint(), Numbers()
         self._snaps = self._fine = False
-        self._times, self._moved, self._choosing, self._warning = 0, False, False, ""
+        self._moved_at, self._moved, self._choosing, self._warning = 0.0, False, False, ""
         self._lets_go = False
         overlay.show_drag(self._drag)
         self._timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window)
@@ -188,16 +189,17 @@ class POISE_OT_drag(Operator):
             return self._settled(context, event)
         done = {'RET', 'NUMPAD_ENTER', 'SPACE'} | (set() if self.release_confirm else {'LEFTMOUSE'})
         if (kind in done and pressed) or (kind == 'LEFTMOUSE' and self.release_confirm and not pressed):
-            self._lets_go, self._times = True, 0
+            self._lets_go = True
+            self._drag.let_go()
             return self._settled(context, event)
         if kind == 'H':
             self._choose(context, event)
         elif kind == 'MOUSEMOVE':
             self._follow(event)
         elif kind == 'TIMER':
-            if self._drag.report.settled or not self._moved or self._times >= MOST_TIMES:
+            rests = self._drag.rests and time.monotonic() < self._moved_at + REST_SECONDS
+            if self._drag.report.final or not self._moved or rests:
                 return {'RUNNING_MODAL'}
-            self._times += 1
             self._drag.again(smoothly=True)
         elif kind in {'LEFT_CTRL', 'RIGHT_CTRL'}:
             self._snaps = pressed
@@ -212,9 +214,8 @@ class POISE_OT_drag(Operator):
 
     def _settled(self, context: Context, event: Event) -> set[str]:
         """Let go of a pose that lags as smoothly as it has come, then confirm."""
-        if self._moved and not self._drag.report.settled and self._times < MOST_TIMES:
+        if self._moved and not self._drag.report.final:
             if event.type == 'TIMER':
-                self._times += 1
                 self._drag.again(smoothly=True)
                 self._tell(context)
             return {'RUNNING_MODAL'}
@@ -275,8 +276,7 @@ class POISE_OT_drag(Operator):
 
     def _go(self) -> None:
         """Bring the grabbed point to where mouse or numbers want it."""
-        self._times = 0
-        self._moved = True
+        self._moved_at, self._moved = time.monotonic(), True
         axes = self._drag.world_from_bone
         if self._numbers.typed:
             self._drag.move(self._start + self._numbers.offset(self._constraint, axes), smoothly=True)

@@ -12,7 +12,7 @@ from bpy.types import Context, Object, Panel, Scene, UILayout, UIList
 
 from ..core.options import USED_BY
 from ..scene import posing
-from ..scene.effector_properties import PINNABLE, POISE_PG_effector
+from ..scene.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
 from ..scene.effectors import label_of, lacks_target, target_use, what_of
 from ..scene.live import problem_of
 from ..scene.outcome import MOST_SHOWN
@@ -87,13 +87,15 @@ def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[s
         return ()  # what was measured is so no longer
     if item.error_position >= 0.0:
         tolerance = min(data.tolerance_position, FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf)
+        tolerance = max(tolerance, item.softness_position)
         # What only stays near a pose cannot miss it.
         missed = item.error_position > tolerance and item.kind != 'STAY'
         far = item.error_position >= 1.0
         text = f"{item.error_position:.2f} m" if far else f"{rounded(1000.0 * item.error_position)} mm"
         found.append((UNKNOWN if item.error_position >= MOST_SHOWN else text, missed))
     if item.error_rotation >= 0.0:
-        missed = item.error_rotation > data.tolerance_rotation and item.kind != 'STAY'
+        tolerance = max(data.tolerance_rotation, item.softness_rotation)
+        missed = item.error_rotation > tolerance and item.kind != 'STAY'
         text = f"{rounded(degrees(item.error_rotation))}°"
         found.append((UNKNOWN if item.error_rotation >= MOST_SHOWN else text, missed))
     return tuple(found)
@@ -300,6 +302,10 @@ class POISE_PT_effectors(_ArmaturePanel):
         column.use_property_split = True
         column.use_property_decorate = False
         column.prop(effector, "weight")
+        if what_of(effector) in PLACED:
+            column.prop(effector, "softness_position")
+        if what_of(effector) in TURNED:
+            column.prop(effector, "softness_rotation")
         if effector.kind != 'STAY':
             column.prop(effector, "chain_depth")
         if what_of(effector) not in {'ORIENTATION', 'POLE', 'BALANCE', 'STAY'}:

@@ -48,7 +48,7 @@ OUTSIDE: Final = {
     ),
     "tasks": ("clearance", "tasks"),
     "the methods of the papers": ("methods",),
-    "explanations": ("analysis", "balance", "diagnosis", "explanation", "pulls"),
+    "explanations": ("analysis", "balance", "diagnosis", "explanation"),
     "characters": ("anthropometry", "digits", "human", "movements", "revision", "roles", "volumes"),
     "settings": ("options", "threads"),
 }

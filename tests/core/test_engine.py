@@ -28,9 +28,12 @@ from tests.core.builders import humanoid, random_pose
 
 
 def figure_energy(
-    rng: np.random.Generator, *, limit: float | None = None, frames: int = 2
+    rng: np.random.Generator, *, limit: float | None = None, frames: int = 2, softness: float = 0.0
 ) -> tuple[Energy, np.ndarray]:
-    """A figure with three levels of tasks, poses of it away from them, and its energy there."""
+    """A figure with three levels of tasks, poses of it away from them, and its energy there.
+
+    Where there is a softness, the first level has no exact task and the last one has both.
+    """
     skeleton = humanoid(limit=limit)
     aims = [forward_kinematics(skeleton, random_pose(rng, skeleton, only_free=True)) for _ in range(frames)]
 
@@ -38,9 +41,9 @@ def figure_energy(
         return np.stack([aim.matrices[skeleton.index(joint)] for aim in aims])
 
     tasks = (
-        ReachPoint(joint="hand.L", target=targets("hand.L")[:, :3, 3]),
+        ReachPoint(joint="hand.L", target=targets("hand.L")[:, :3, 3], softness=softness),
         MatchOrientation(joint="head", target=targets("head")[:, :3, :3], priority=1, weight=0.5),
-        ReachPoint(joint="hand.R", target=targets("hand.R")[:, :3, 3] + 0.4, priority=2),
+        ReachPoint(joint="hand.R", target=targets("hand.R")[:, :3, 3] + 0.4, priority=2, softness=softness),
         ReachPoint(joint="foot.R", target=targets("foot.R")[:, :3, 3], priority=2, weight=2.0),
     )
     poses = [random_pose(rng, skeleton, only_free=True, angle=0.4) for _ in range(frames)]
@@ -53,12 +56,13 @@ def figure_energy(
 def total(energy: Energy, values: np.ndarray) -> np.ndarray:
     """The energy of each frame, (F,)."""
     state = energy.at(values)
-    return energy.pull(state.norms) + energy.posture(state.away)
+    return energy.pulls(state.squares, energy.strengths).sum(axis=1) + energy.posture(state.away)
 
 
+@pytest.mark.parametrize("softness", [0.0, 0.02, 0.5])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_gradient_is_that_of_the_energy(seed: int) -> None:
-    energy, values = figure_energy(np.random.default_rng(seed))
+def test_the_gradient_is_that_of_the_energy(seed: int, softness: float) -> None:
+    energy, values = figure_energy(np.random.default_rng(seed), softness=softness)
     gradient = energy.model(energy.at(values)).gradient
     step = 1e-6
     for channel in range(values.shape[1]):
@@ -68,14 +72,18 @@ def test_the_gradient_is_that_of_the_energy(seed: int) -> None:
         assert_allclose(gradient[:, channel], slope, atol=1e-5, rtol=1e-5)
 
 
-def test_at_a_minimum_the_hessian_is_that_of_the_energy() -> None:
+@pytest.mark.parametrize(("softness", "other"), [(0.0, 0.0), (0.02, 0.0), (0.5, 0.5)])
+def test_at_a_minimum_the_hessian_is_that_of_the_energy(softness: float, other: float) -> None:
     """Away from it the forces are those of Lagrange's multipliers, not of the residual."""
     skeleton = humanoid()
+    rest = forward_kinematics(skeleton, Pose.rest(skeleton))
+    near = rest.point("foot.L") + np.array([0.05, 0.1, 0.15])
     tasks = (
-        ReachPoint(joint="hand.L", target=np.array([3.0, -2.0, 4.0])),
-        ReachPoint(joint="foot.R", target=np.array([-3.0, 2.0, -1.0])),
-        ReachPoint(joint="hand.R", target=np.array([-4.0, 1.0, -2.0]), priority=1),
-        ReachPoint(joint="head", target=np.array([1.0, 5.0, 1.0]), priority=1),
+        ReachPoint(joint="hand.L", target=np.array([3.0, -2.0, 4.0]), softness=softness),
+        *([ReachPoint(joint="foot.L", target=near, softness=softness)] if softness else []),
+        ReachPoint(joint="foot.R", target=np.array([-3.0, 2.0, -1.0]), softness=other),
+        ReachPoint(joint="hand.R", target=np.array([-4.0, 1.0, -2.0]), priority=1, softness=softness),
+        ReachPoint(joint="head", target=np.array([1.0, 5.0, 1.0]), priority=1, softness=other),
     )
     pose = Pose.rest(skeleton).as_batch()
     system = assemble(Problem(skeleton, tasks), pose)

@@ -141,7 +141,7 @@ def test_it_goes_back_to_a_pose_that_is_known_and_is_on_its_targets_before():
     problem, start = figure()
     follower = Follower(problem, start, options())
     for share in np.linspace(0.1, 1.0, 10):
-        follower.follow(targets(problem, (0.1 * share, -0.2 * share, 0.1 * share)))
+        follower.follow(targets(problem, (0.1 * share, -0.1 * share, 0.3 * share)))
     home, reached = targets(problem, np.zeros(3)), []
     for _ in range(MOST_UPDATES):
         before = follower.pose.channels
@@ -153,6 +153,25 @@ def test_it_goes_back_to_a_pose_that_is_known_and_is_on_its_targets_before():
     assert found.final
     assert sum(reached) > 1
     np.testing.assert_array_equal(found.pose.channels, start.channels)
+
+
+def test_a_body_whose_angles_are_wound_another_way_settles_without_turning_round():
+    problem, start = figure()
+    free = np.full_like(problem.skeleton.upper, np.inf)
+    problem = replace(problem, skeleton=replace(problem.skeleton, lower=-free, upper=free))
+    channels = np.array(start.channels)
+    channels[problem.skeleton.index("hand.R"), 4] += 2.0 * np.pi
+    wound = replace(start, channels=channels)
+    follower = Follower(problem, wound, options())
+    before = forward_kinematics(problem.skeleton, wound).matrices
+    for _ in range(round(0.5 * np.pi / SETTLING_TURN)):
+        found = follower.arrive(targets(problem, (0.05, -0.1, 0.05)))
+        after = forward_kinematics(problem.skeleton, found.pose).matrices
+        assert np.abs(after - before)[:, :3, :3].max() < 0.5
+        before = after
+        if found.final:
+            break
+    assert found.final
 
 
 def test_what_it_cannot_follow_is_told():

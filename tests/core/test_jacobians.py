@@ -336,11 +336,7 @@ def test_every_task_of_the_core_is_in_the_list() -> None:
 # ----------------------------------------------------------------------------------------------------------
 # Derivatives of each task
 
-MET = [
-    (kind, name)
-    for kind, name in EACH_CASE
-    if kind is not MatchOrientation or name.endswith(" met") or name == "met"
-]
+
 """As constraints orientations are exact where they are met, which is where Newton's method wants them."""
 
 
@@ -368,14 +364,12 @@ def test_jacobian_and_curvature(kind: type[Task], name: str, kind_of_tree: str) 
     hessian = difference(gradients(ahead_and_back))
     gauss_newton = sum(level.jacobian[0].T @ level.jacobian[0] for level in levels)
     scale = max(1.0, float(np.abs(hessian).max()))
-    assert_hessian(system.force_curvature(posed, residuals)[0], hessian - gauss_newton, scale)
+    assert_hessian(system.curvature(posed, residuals)[0], hessian - gauss_newton, scale)
 
     multipliers = [rng.normal(size=residual.shape) for residual in residuals]
     expected = difference(gradients(ahead_and_back, multipliers))
     scale = max(1.0, float(np.abs(expected).max()))
-    assert_hessian(system.force_curvature(posed, multipliers)[0], expected, scale)
-    if (kind, name) in MET:
-        assert_hessian(system.constraint_curvature(posed, multipliers)[0], expected, scale)
+    assert_hessian(system.curvature(posed, multipliers)[0], expected, scale)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -447,7 +441,7 @@ def test_tasks_with_a_frame_axis_are_the_tasks_of_each_frame(rng: np.random.Gene
     together = assemble(Problem(skeleton, tuple(tasks)), poses)
     posed = together.place(together.mechanism.values(poses))
     (level,), errors = together.linearize(posed), together.errors(posed)
-    curvature = together.force_curvature(posed, [level.residual])
+    curvature = together.curvature(posed, [level.residual])
     for frame in range(4):
         system, values = assembled(skeleton, poses.frame(frame), [task.at_frame(frame) for task in tasks])
         alone = system.place(values)
@@ -455,7 +449,7 @@ def test_tasks_with_a_frame_axis_are_the_tasks_of_each_frame(rng: np.random.Gene
         assert_allclose(level.residual[frame], expected.residual[0], atol=1e-12)
         assert_allclose(level.jacobian[frame], expected.jacobian[0], atol=1e-12)
         assert_allclose(errors[frame], system.errors(alone)[0], atol=1e-12)
-        assert_allclose(curvature[frame], system.force_curvature(alone, [expected.residual])[0], atol=1e-11)
+        assert_allclose(curvature[frame], system.curvature(alone, [expected.residual])[0], atol=1e-11)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -489,7 +483,7 @@ def bent_system(rng: np.random.Generator, kind_of_tree: str) -> tuple[System, Ar
 
 
 @each_tree
-def test_curvature_of_constraints_is_how_the_pull_of_multipliers_changes(
+def test_curvature_of_all_kinds_together_is_how_the_pull_of_multipliers_changes(
     kind_of_tree: str, rng: np.random.Generator
 ) -> None:
     system, values = bent_system(rng, kind_of_tree)
@@ -498,7 +492,7 @@ def test_curvature_of_constraints_is_how_the_pull_of_multipliers_changes(
     directions = rng.normal(size=(5, system.size))
     ahead_and_back = system.linearize(system.place(nudged(values, directions)))
     expected = difference(gradients(ahead_and_back, multipliers))
-    matrix = system.constraint_curvature(posed, multipliers)[0]
+    matrix = system.curvature(posed, multipliers)[0]
     assert_allclose(matrix, matrix.T, atol=1e-12 * max(1.0, float(np.abs(matrix).max())))
     got = directions @ matrix
     assert_allclose(got, expected, atol=RELATIVE * max(1.0, float(np.abs(expected).max())))
@@ -550,7 +544,7 @@ def test_some_frames_of_a_system_are_those_of_the_whole(constants: str, rng: np.
     posed = whole.place(values)
     residual, jacobian = whole.stacked_residual(posed), whole.stacked_jacobian(posed)
     forces = [rng.normal(size=level.shape) for level in whole.residuals(posed)]
-    curvature = whole.force_curvature(posed, forces)
+    curvature = whole.curvature(posed, forces)
     for index in (np.array([4, 1, 2]), np.array([5]), np.arange(frames)):
         some = whole.select(index)
         alone = some.place(values[index])
@@ -560,7 +554,7 @@ def test_some_frames_of_a_system_are_those_of_the_whole(constants: str, rng: np.
         assert_allclose(some.stacked_jacobian(alone), jacobian[index], atol=1e-13)
         assert_allclose(some.errors(alone), whole.errors(posed)[index], atol=1e-13)
         own_forces = [level[index] for level in forces]
-        assert_allclose(some.force_curvature(alone, own_forces), curvature[index], atol=1e-9)
+        assert_allclose(some.curvature(alone, own_forces), curvature[index], atol=1e-9)
     again = whole.select(np.array([4, 1, 2])).select(np.array([2]))  # frame 2
     assert_allclose(again.stacked_residual(again.place(values[[2]])), residual[[2]], atol=1e-13)
     own = [task.at_frame(2) for task in tasks]

@@ -83,7 +83,7 @@ def test_the_error_is_the_angle_and_the_residual_is_its_size_times_the_weight() 
         assert_allclose(system.errors(posed)[0, 0], angle, atol=1e-15, rtol=1e-12)
         (level,) = system.linearize(posed)
         assert_allclose(np.linalg.norm(level.residual), 3.0 * angle, atol=1e-15, rtol=1e-12)
-        bent = system.force_curvature(posed, [level.residual])
+        bent = system.curvature(posed, [level.residual])
         assert np.isfinite(level.jacobian).all() and np.isfinite(bent).all()
         assert np.linalg.matrix_rank(level.jacobian[0], tol=1e-6) == 2
 
@@ -120,7 +120,7 @@ def test_the_series_of_small_angles_joins_the_formula() -> None:
         system = assemble(Problem(skeleton, (aim,)), Pose.rest(skeleton, (1,)))
         posed = system.place(np.zeros((1, system.size)))
         (level,) = system.linearize(posed)
-        bent = system.force_curvature(posed, [level.residual])
+        bent = system.curvature(posed, [level.residual])
         factors.append([*level.jacobian.ravel(), *bent.ravel()])
     assert_allclose(factors[0], factors[1], atol=1e-8)
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core import IKError
-from blender_ik_addon.core.yielding import STEP_ITERATIONS
 from blender_ik_addon.scene import keying, posing
 from blender_ik_addon.scene.animation import own_curves
 from blender_ik_addon.scene.dragging import MOST_TURN, Drag
@@ -643,7 +642,6 @@ def test_what_hangs_on_dragged_hips_is_with_them_after_one_movement():
     report = drag.move(drag.place + np.array([0.02, -0.02, -0.06]))
     assert report.settled
     assert report.message == ""
-    assert report.iterations <= STEP_ITERATIONS
     now = place(armature, "head") - place(armature, "hips")
     np.testing.assert_allclose(now, between, atol=HALF_MILLIMETRE)
     heads = [was for name, _firm, was, _now in drag.pins() if name == "head"]

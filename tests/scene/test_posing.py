@@ -14,7 +14,7 @@ from mathutils import Matrix, Quaternion, Vector
 from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
 from blender_ik_addon.core.engine.pops import Pop
-from blender_ik_addon.core.yielding import Followed
+from blender_ik_addon.core.follower import Followed
 from blender_ik_addon.scene import baking, drag_reports, posing
 from blender_ik_addon.scene.armature import read_armature
 from blender_ik_addon.scene.goals import make_goals, measure
@@ -100,8 +100,8 @@ def test_a_task_whose_error_is_not_a_number_is_missed_in_the_report():
     )
     assert not report.reached and report.effectors[0].why
     firm = (error._replace(error=0.0, reached=True), error)
-    moved = Followed(reading.pose, firm, loose=(), yielding=False, iterations=0, settled=True)
-    drag = drag_reports.told(moved, [("hand.L", True)] * 2, 1.0, (1e-3, 1e-3))
+    moved = Followed(reading.pose, firm, iterations=0, status=core.Status.SETTLED, final=True)
+    drag = drag_reports.report_of(moved, [("hand.L", True)] * 2, 1.0, (1e-3, 1e-3), settling=False)
     assert not drag.dragged.reached
 
 

@@ -6,10 +6,15 @@ more [ChungChoi1994: Whitney's weighted inverse], the energy of one frame is
 
     E(q) = Σ_k σ_k ‖r_k(q)‖_δ + ½ |u − p|²,      ‖r‖_δ = √(|r|² + δ²) − δ,
 
-r_k the residuals of priority level k (lengths divided by the reach, angles in rad, weights inside) and p the
-preferred pose. ‖·‖ is an exact penalty [NocedalWright2006 §17.2]: a level that can be met with a force of
-less than σ_k is met, one that cannot pulls with σ_k and no more. Strengths σ_0 ≫ σ_1 ≫ … are the priorities;
-δ rounds off the point of the norm and is far below any tolerance.
+r_k the residuals of penalty k (lengths divided by the reach, angles in rad, weights inside) and p the
+preferred pose. The exact tasks of a priority level share one penalty. ‖·‖ is exact [NocedalWright2006 §17.2]:
+a level that can be met with a force of less than σ_k is met, one that cannot pulls with σ_k and no more.
+Strengths σ, by level, σ_0 ≫ σ_1 ≫ …, are the priorities; δ rounds off the point of the norm and is far below
+any tolerance.
+
+**Soft tasks** have a penalty each, with δ = σ s, s the softness: the pseudo-Huber function
+[HartleyZisserman2003 §A6.8]. Near its target such a task is a spring of stiffness 1/s, whatever σ is; far
+away it pulls with σ and no more.
 
 **Multipliers.** Both a level that is met and one that is missed act on the pose by a force y_k with |y_k| ≤
 σ_k. It is estimated at each pose from the dual of the problem with linear residuals and a step damped by μ,
@@ -23,6 +28,8 @@ derivatives have the right forces in both cases, and no state is carried from st
 derive the same Hessian with y as a variable of its own]:
 
     H = 1 + Σ_k σ_k/z_k Jᵀ (1 − sym(y rᵀ)/(σ_k z_k)) J + Σ_k y_k ∂²r_k/∂u∂u,      z_k = √(|r_k|² + δ²).
+
+For a soft task near its target D is s, the compliance of its spring, and y its force after the step.
 """
 
 from __future__ import annotations
@@ -42,9 +49,9 @@ LAST_STRENGTH: Final = 1e4
 STRENGTH_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
 ROUNDING_OFF: Final = 1e-6
-"""δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
+"""Least δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
 MET: Final = 10.0 * ROUNDING_OFF
-"""Residual of a level that is as good as met [1]."""
+"""z of a level that is as good as met [1]; less than that of any soft task."""
 ENOUGH: Final = 100.0
 """Strength of a level that is met, by 1, its force and those of the levels below [1], which it withstands:
 with all of σ, 1e16 times as stiff as the posture, rounding would decide what the level leaves free."""
@@ -89,8 +96,8 @@ class State:
     """The mechanism there."""
     residual: FloatArray
     """Of all levels, one above the other, scaled, (N, m)."""
-    norms: FloatArray
-    """z of each level, (N, K)."""
+    squares: FloatArray
+    """|r|² of each penalty, (N, K)."""
     away: FloatArray
     """u − p, (N, nv)."""
 
@@ -110,7 +117,7 @@ class Model:
     row_weights: FloatArray
     """σ_k/z_k of each row, z_k with what the level gives way to, (N, m)."""
     strengths: FloatArray
-    """σ_k, of levels that are met no more than is enough, (N, K)."""
+    """σ_k, of penalties that are met no more than is enough, (N, K)."""
 
 
 class Energy:
@@ -137,13 +144,23 @@ class Energy:
         self.row_scale: FloatArray = np.concatenate(scales) if scales else np.zeros(0)
         """By what the rows of the residual are multiplied, (m,)."""
         self._jacobian_scale = self.row_scale[:, None] / self.weight
-        self._starts = np.array([rows.start for rows in system.level_rows], dtype=np.int64)
-        self.levels = len(scales)
+        penalties = system.penalties
+        self.penalties = len(penalties)
         """K."""
-        self.level_of_row: IntArray = np.repeat(np.arange(self.levels), [len(scale) for scale in scales])
+        self._starts = np.array([penalty.rows.start for penalty in penalties], dtype=np.int64)
+        self.level_of: IntArray = np.array([penalty.level for penalty in penalties], dtype=np.int64)
+        """Level of each penalty, (K,)."""
+        softness = np.array([penalty.softness for penalty in penalties], dtype=np.float64)
+        self.softness: FloatArray = np.where(softness < ROUNDING_OFF, 0.0, softness)
+        """s of each penalty [1]; 0 for exact tasks, (K,)."""
+        self.exact: BoolArray = self.softness == 0.0
+        """Which penalties are those of exact tasks, (K,)."""
+        self.penalty_of_row: IntArray = np.repeat(
+            np.arange(self.penalties), [penalty.rows.stop - penalty.rows.start for penalty in penalties]
+        )
         """Of each row of the residual, (m,)."""
-        self._in_level = (np.arange(self.levels)[:, None] == self.level_of_row).astype(np.float64)
-        """1 where a row is of a level, else 0, (K, m)."""
+        self._in_penalty = (np.arange(self.penalties)[:, None] == self.penalty_of_row).astype(np.float64)
+        """1 where a row is of a penalty, else 0, (K, m)."""
         prefers = ~np.isnan(system.preferred) & posture
         self.preferred: FloatArray = np.where(prefers, system.preferred, values) * self.weight
         """p in scaled channels, (N, nv)."""
@@ -158,8 +175,12 @@ class Energy:
         """Limits of the free channels, (nv,) or (N, nv) [m, rad]."""
         self.allowed: FloatArray | float = 0.0
         """What residuals are measured from, scaled, (N, m)."""
-        self.strengths: FloatArray = np.tile(Strengths().of(self.levels), (len(values), 1))
-        """σ of each level in each frame, (N, K)."""
+        self.strengths: FloatArray = np.tile(self._strengths_of(Strengths()), (len(values), 1))
+        """σ of each penalty in each frame, (N, K)."""
+
+    def _strengths_of(self, strengths: Strengths) -> FloatArray:
+        """σ of each penalty, (K,)."""
+        return strengths.of(len(self.system.priorities))[self.level_of]
 
     def select(self, frames: IntArray) -> Energy:
         """The same for some of the frames."""
@@ -198,7 +219,7 @@ class Energy:
     def with_strengths(self, strengths: Strengths) -> Energy:
         """The same with levels that pull otherwise, none harder than here."""
         some = alike(self)
-        some.strengths = np.minimum(strengths.of(self.levels), self.strengths)
+        some.strengths = np.minimum(self._strengths_of(strengths), self.strengths)
         return some
 
     def softened(self) -> Energy:
@@ -206,7 +227,7 @@ class Energy:
         return self.with_strengths(SOFT)
 
     def pulling(self, strengths: FloatArray) -> Energy:
-        """The same with given strengths of the levels, (N, K)."""
+        """The same with given strengths of the penalties, (N, K)."""
         some = alike(self)
         some.strengths = strengths
         return some
@@ -216,10 +237,10 @@ class Energy:
         values = np.where(values <= self.lower + HAIR, self.lower, values)
         posed = self.system.place(np.where(values >= self.upper - HAIR, self.upper, values))
         residual = np.zeros((len(values), 0))
-        if self.levels:
+        if self.penalties:
             residual = self.system.stacked_residual(posed) * self.row_scale - self.allowed
         values = posed.values
-        return State(values, posed, residual, self.norms(residual), values * self.weight - self.preferred)
+        return State(values, posed, residual, self.squares(residual), values * self.weight - self.preferred)
 
     def unwound(self, values: FloatArray) -> FloatArray:
         """The same poses (N, nv) with the angles that are nearest to the preferred ones, inside the limits.
@@ -242,15 +263,27 @@ class Energy:
         result[frames[:, None], columns[joints]] = angles[frames, joints]
         return result
 
-    def norms(self, residual: FloatArray) -> FloatArray:
-        """Norm z of each level for residuals (N, m), (N, K) [1]."""
-        if not self.levels:
+    def squares(self, residual: FloatArray) -> FloatArray:
+        """|r|² of each penalty for residuals (N, m), (N, K) [1]."""
+        if not self.penalties:
             return np.zeros((len(residual), 0))
-        return np.sqrt(np.add.reduceat(residual * residual, self._starts, axis=1) + ROUNDING_OFF**2)
+        return np.add.reduceat(residual * residual, self._starts, axis=1)
 
-    def pull(self, norms: FloatArray, strengths: FloatArray | None = None) -> FloatArray:
-        """Σ_k σ_k ‖r_k‖_δ for z (N, K), (N,); with other strengths if given, (N, K)."""
-        return ((self.strengths if strengths is None else strengths) * (norms - ROUNDING_OFF)).sum(axis=1)
+    def by_level(self, squares: FloatArray) -> FloatArray:
+        """|r| of each level for |r|² of each penalty (N, K), (N, levels) [1]."""
+        first = np.flatnonzero(np.diff(self.level_of, prepend=-1))
+        return np.sqrt(np.add.reduceat(squares, first, axis=1)) if self.penalties else squares
+
+    def norms(self, squares: FloatArray) -> FloatArray:
+        """Norm z of each penalty for |r|², (N, K) each [1]."""
+        rounding_off = np.maximum(self.strengths * self.softness, ROUNDING_OFF)
+        return np.sqrt(squares + rounding_off * rounding_off)
+
+    def pulls(self, squares: FloatArray, strengths: FloatArray) -> FloatArray:
+        """σ_k ‖r_k‖_δ of each penalty for |r|² and strengths, (N, K) each."""
+        rounding_off = np.maximum(strengths * self.softness, ROUNDING_OFF)
+        # z − δ would be all rounding for δ far above |r|.
+        return strengths * squares / (np.sqrt(squares + rounding_off * rounding_off) + rounding_off)
 
     def posture(self, away: FloatArray) -> FloatArray:
         """Posture term ½ |u − p|² of each frame for u − p (N, nv), (N,) [1]."""
@@ -272,33 +305,32 @@ class Energy:
             beside: Gradient that other terms add to it, (N, nv).
         """
         jacobian = self.system.stacked_jacobian(state.posed) * self._jacobian_scale
-        z, r = state.norms[:, self.level_of_row], state.residual
-        row_weights = self.strengths[:, self.level_of_row] / z
+        norms, r = self.norms(state.squares), state.residual
+        z = norms[:, self.penalty_of_row]
+        row_weights = self.strengths[:, self.penalty_of_row] / z
         towards = self.unturned(state.away)
         gradient = self.stiffness * towards + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
         if beside is not None:
             gradient += beside
             towards = towards + beside / self.stiffness
         resting = self._pressed(state.values, gradient)
-        forces, sizes, given = self._forces(jacobian, state, towards, resting, damping)
-        met = state.norms <= MET
-        pulls = np.where(met, sizes, self.strengths)
+        forces, sizes, given = self._forces(jacobian, r, norms, towards, resting, damping)
+        met = norms <= MET
+        pulls = np.where(met | ~self.exact, sizes, self.strengths)
         withstood = np.maximum.accumulate(pulls[:, ::-1], axis=1)[:, ::-1]
         strengths = np.where(met, np.minimum(self.strengths, ENOUGH * (withstood + 1.0)), self.strengths)
-        spared = (self.strengths - strengths)[:, self.level_of_row] / z
+        spared = (self.strengths - strengths)[:, self.penalty_of_row] / z
         gradient -= ((spared * r)[:, None, :] @ jacobian)[:, 0]
-        row_weights = (strengths / given)[:, self.level_of_row]
+        row_weights = (strengths / given)[:, self.penalty_of_row]
         stacked = np.sqrt(row_weights)[:, :, None] * jacobian
         hessian = stacked.swapaxes(1, 2) @ stacked
-        by_force = (forces[:, None, :] * self._in_level) @ jacobian  # (N, K, nv)
-        by_residual = (r[:, None, :] * (self._in_level / (2.0 * state.norms * given)[:, :, None])) @ jacobian
+        by_force = (forces[:, None, :] * self._in_penalty) @ jacobian  # (N, K, nv)
+        by_residual = (r[:, None, :] * (self._in_penalty / (2.0 * norms * given)[:, :, None])) @ jacobian
         bent_norms = by_force.swapaxes(1, 2) @ by_residual
         hessian -= bent_norms
         hessian -= bent_norms.swapaxes(1, 2)
         scaled = forces * self.row_scale
-        curved = self.system.force_curvature(
-            state.posed, [scaled[:, rows] for rows in self.system.level_rows]
-        )
+        curved = self.system.curvature(state.posed, [scaled[:, rows] for rows in self.system.level_rows])
         curved /= self.weight[:, None] * self.weight
         hessian += curved
         return Model(jacobian, gradient, hessian, curved, row_weights, strengths)
@@ -310,27 +342,28 @@ class Energy:
     def _forces(
         self,
         jacobian: FloatArray,
-        state: State,
+        residual: FloatArray,
+        norms: FloatArray,
         towards: FloatArray,
         resting: BoolArray,
         damping: FloatArray | float,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Multipliers y of the rows, (N, m), and by level their length and the norm z there, (N, K)."""
+        """Multipliers y of the rows, (N, m), and by penalty their length and the norm z there, (N, K)."""
         moving = jacobian * ~resting[:, None, :]
         damped = self.stiffness + np.broadcast_to(damping, len(towards))[:, None]
         gram = (moving / damped[:, None, :]) @ moving.swapaxes(1, 2)
-        wanted = state.residual - (moving @ (towards * self.stiffness / damped)[..., None])[..., 0]
+        wanted = residual - (moving @ (towards * self.stiffness / damped)[..., None])[..., 0]
         own = np.einsum("nmm->nm", gram) + least_diagonal(gram)
-        given = state.norms
+        given = norms
         while True:
-            np.einsum("nmm->nm", gram)[...] = own + (given / self.strengths)[:, self.level_of_row]
+            np.einsum("nmm->nm", gram)[...] = own + (given / self.strengths)[:, self.penalty_of_row]
             forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
             sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
             over = np.maximum(1.0, sizes / self.strengths)
             given = given * over
             if not (over > OVERSTRAINED).any():
                 break
-        forces /= over[:, self.level_of_row]
+        forces /= over[:, self.penalty_of_row]
         return forces, np.minimum(sizes, self.strengths), given
 
 

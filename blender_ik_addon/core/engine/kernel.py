@@ -33,7 +33,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..posed import PosedMechanism
 from .coupling import BandFactors, Coupling
-from .energy import ROUNDING_OFF, Energy, Model, State, least_diagonal
+from .energy import Energy, Model, State, least_diagonal
 
 DAMPING: Final = (1e-3, 1e-9)
 """μ at the start and least [1]."""
@@ -111,19 +111,19 @@ def minimising(
     groups = len(values) // frames
     run = _Run(energy, values, frames, coupling, max_angle)
     precision = np.broadcast_to(step_tolerance, groups)
-    found, norms = run.state.values.copy(), run.state.norms
-    history = [norms]
+    found, squares = run.state.values.copy(), run.state.squares
+    history = [squares]
     iterations = np.zeros(groups, dtype=np.int64)
-    settled = np.full(groups, energy.system.size == 0 or not energy.levels)
+    settled = np.full(groups, energy.system.size == 0 or not energy.penalties)
     active, cancelled = np.flatnonzero(~settled), False
     while len(active) and not cancelled:
         rest = run.iterate(precision[active])
         yield
         iterations[active] += 1
         rows = (active[:, None] * frames + np.arange(frames)).ravel()
-        norms = norms.copy()
-        found[rows], norms[rows] = run.state.values, run.state.norms
-        history.append(norms)
+        squares = squares.copy()
+        found[rows], squares[rows] = run.state.values, run.state.squares
+        history.append(squares)
         cancelled = callback is not None and bool(callback(len(history) - 1, found[0]))
         settled[active[rest]] = True
         going = ~rest & (iterations < max_iterations)[active]
@@ -131,7 +131,7 @@ def minimising(
         if len(active) and not going.all():
             run.keep(np.flatnonzero(going))
     end = _Run(energy, found, frames, coupling, max_angle)
-    lengths = tuple(np.sqrt(np.maximum(each**2 - ROUNDING_OFF**2, 0.0)) for each in history)
+    lengths = tuple(map(energy.by_level, history))
     return Minimum(end.state.values, end.state.posed, end.energies(), iterations, settled, cancelled, lengths)
 
 
@@ -194,7 +194,7 @@ class _Run:
     def merit(self, state: State, strengths: FloatArray) -> FloatArray:
         """Of each frame, with the terms over time, (G, F)."""
         energy = self.energy
-        own = self.by_group(energy.pull(state.norms, strengths) + energy.posture(state.away))
+        own = self.by_group(energy.pulls(state.squares, strengths).sum(axis=1) + energy.posture(state.away))
         if self.coupling is None:
             return own
         away = self.by_group(state.away)
@@ -384,7 +384,7 @@ class _Step:
         """The merit of each frame as the linear model of the residual has it, (G, F)."""
         energy, model = self._energy, self._model
         away = self._here.away + change
-        own = energy.pull(energy.norms(predicted), model.strengths) + energy.posture(away)
+        own = energy.pulls(energy.squares(predicted), model.strengths).sum(axis=1) + energy.posture(away)
         # What a correction of the bent residual changes in the posture, to second order.
         own += 0.5 * ((model.curvature @ change[..., None])[..., 0] * change).sum(axis=1)
         own = own.reshape(-1, self._frames)
@@ -593,7 +593,7 @@ def _selected(energy: Energy, state: State, index: IntArray) -> State:
         state.values[index],
         state.posed.select(energy.system.mechanism, index),
         state.residual[index],
-        state.norms[index],
+        state.squares[index],
         state.away[index],
     )
 
@@ -603,14 +603,14 @@ def _merged(energy: Energy, state: State, mask: BoolArray, other: State) -> Stat
     if mask.all():
         return other
     rows = np.flatnonzero(mask)
-    values, residual, norms, away = (
-        a.copy() for a in (state.values, state.residual, state.norms, state.away)
+    values, residual, squares, away = (
+        a.copy() for a in (state.values, state.residual, state.squares, state.away)
     )
-    values[rows], residual[rows], norms[rows], away[rows] = (
+    values[rows], residual[rows], squares[rows], away[rows] = (
         other.values[rows],
         other.residual[rows],
-        other.norms[rows],
+        other.squares[rows],
         other.away[rows],
     )
     posed = state.posed.replaced(mask, other.posed.select(energy.system.mechanism, rows))
-    return State(values, posed, residual, norms, away)
+    return State(values, posed, residual, squares, away)

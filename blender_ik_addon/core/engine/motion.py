@@ -43,6 +43,8 @@ OVERLAP: Final = 6.0
 """Time in smoothnesses [1] in which a motion forgets a change: of 1 rad less than 0.2° is left."""
 LOST: Final = 0.05
 """Residual of a level [1] that can be met from which the motion looks for another way."""
+SPRUNG: Final = 10.0
+"""Residual of a soft task by its softness [1] from which it does so: springs give way by less."""
 SOON: Final = 15
 """Iterations in which a frame that can meet a level does so from next to where that is."""
 NEARER: Final = 0.05
@@ -189,14 +191,17 @@ class Motion:
         That is one that misses by much what it can meet, or what the frame beside it meets.
         """
         met, alone = yield from self._alone(energy, values)
-        coupling, asked = _asked(energy, values, met, coupling)
+        # Soft tasks stay as they are: they miss what is asked for.
+        firm = met & energy.exact
+        coupling, asked = _asked(energy, values, firm, coupling)
         factor = 1.0 + LEVER / SOFT.last * asked
-        stronger = weak.pulling(weak.strengths * np.where(met, factor[:, None], 1.0))
+        stronger = weak.pulling(weak.strengths * np.where(firm, factor[:, None], 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._tolerance)
-        norms = energy.at(found.values).norms
-        whole = np.pad((norms <= NEARLY).all(axis=1), 1)
+        squares = energy.at(found.values).squares
+        whole = np.pad(_nearly_met(energy, squares).all(axis=1), 1)
         beside = whole[:-2] | whole[2:]
-        return found, alone, bool(((norms > LOST) & (met | beside[:, None])).any())
+        lost = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
+        return found, alone, bool((lost & (met | beside[:, None])).any())
 
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
@@ -217,17 +222,20 @@ class Motion:
     def _alone(
         self, energy: Energy, values: FloatArray
     ) -> Generator[None, None, tuple[BoolArray, FloatArray]]:
-        """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K), and where."""
+        """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K), and where.
+
+        Soft tasks do not keep the levels below from being met.
+        """
         state = energy.at(values)
-        met, alone = state.norms <= NEARLY, state.values.copy()
+        met, alone = _nearly_met(energy, state.squares), state.values.copy()
         frames = np.flatnonzero(~met.all(axis=1))
         if len(frames):
             # The nearest pose that meets them, not the one that is preferred.
             near = energy.select(frames).preferring(alone[frames])
             found = yield from self._lowered(near, alone[frames], None, self._tolerance, most=SOON)
-            met[frames] |= near.at(found.values).norms <= NEARLY
+            met[frames] |= _nearly_met(near, near.at(found.values).squares)
             alone[frames] = found.values
-        return np.logical_and.accumulate(met, axis=1), alone
+        return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met, alone
 
     def _followed(self, energy: Energy, values: FloatArray) -> Generator[None, None, FloatArray]:
         """Values (2, F, nv) of frames alone, each from the one before it and each from the one after it."""
@@ -284,11 +292,16 @@ def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
     return some.within(*(np.where(stays, values[part], bound) for bound in (-np.inf, np.inf)))
 
 
+def _nearly_met(energy: Energy, squares: FloatArray) -> BoolArray:
+    """Which penalties are as good as met, soft ones within their softness, for |r|², (N, K) each."""
+    return squares <= np.square(np.maximum(NEARLY, energy.softness))
+
+
 def _asked(
     energy: Energy, values: FloatArray, met: BoolArray, coupling: Coupling
 ) -> tuple[Coupling, FloatArray]:
     """Terms over time under which targets may jump, if met (F, K), and T x from bodies (F, nv), (F,)."""
-    rows = met[:, energy.level_of_row]
+    rows = met[:, energy.penalty_of_row]
     both = rows[1:] & rows[:-1]
     here = energy.at(values).residual
     forth = np.where(both, (_residual(energy, values, 1) - here)[:-1], 0.0)

@@ -56,7 +56,7 @@ def searching(
         callback: As for `minimise`, for the first frame before restarts.
         far: Whether the minimum may be far away; otherwise it is the one that is next to the body.
     """
-    if not (far and energy.levels):
+    if not (far and energy.penalties):
         return (yield from _minimum(energy, values, options, options.max_iterations, callback))
     found = yield from _near_or_far(energy, values, options, callback)
     if found.cancelled or not options.restarts:
@@ -149,9 +149,11 @@ def _margin(energy: Energy, values: FloatArray) -> FloatArray:
     """By how much another pose than values (N, nv) must be lower to be taken, (N,)."""
     state = energy.at(values)
     # A level that is met pulls by how exactly it is met, which is rounding.
-    rounding = np.where(state.norms <= MET, energy.strengths * (state.norms - ROUNDING_OFF), 0.0)
-    missed = energy.strengths[:, -1] * state.norms.sum(axis=1)
-    return LOWER * (missed + energy.posture(state.away)) + rounding.sum(axis=1)
+    met = energy.norms(state.squares) <= MET
+    rounding = np.where(met, energy.pulls(state.squares, energy.strengths), 0.0)
+    last = energy.strengths[:, -1:]
+    missed = energy.pulls(state.squares, last) + last * ROUNDING_OFF
+    return LOWER * (missed.sum(axis=1) + energy.posture(state.away)) + rounding.sum(axis=1)
 
 
 def _rows(energy: Energy, found: Minimum, rows: IntArray) -> Minimum:

@@ -110,7 +110,7 @@ class StackedProblem:
     def curvature(self, at: Evaluation, forces: FloatArray) -> FloatArray:
         """Σ_k f_k ∂²r_k/∂u∂u for forces (m,), (nv, nv)."""
         levels = np.split((forces * self.row_scale)[None], self._level_ends, axis=1)
-        return self.system.force_curvature(at.posed, levels)[0] / (self.weight[:, None] * self.weight)
+        return self.system.curvature(at.posed, levels)[0] / (self.weight[:, None] * self.weight)
 
     def moved(self, values: FloatArray, change: FloatArray) -> FloatArray:
         """Values (nv,) after a change of u, inside the limits, and on those that are a hair away."""

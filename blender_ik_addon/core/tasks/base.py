@@ -45,6 +45,11 @@ class Task(ABC):
     """Level; 0 is highest. A lower level never costs a higher one anything."""
     weight: float = 1.0
     """How much it counts within its level; a miss by the skeleton's `reach` counts as much as one radian."""
+    softness: float = 0.0
+    """By about so much the target may be missed where meeting it exactly would ask joints to turn by a radian
+    away from the pose that they prefer, or the motion to jerk [m, or rad where `angular`]. 0: what can be met
+    is met exactly. The task counts as reached within its softness. The methods of the papers go to the target
+    itself."""
     name: str = ""
     """What messages call it; by default its kind and joint."""
 
@@ -60,6 +65,11 @@ class Task(ABC):
             raise IKError(
                 f"{self.label}: weight must be finite, not negative and at most {LARGEST:.0e}, got "
                 f"{self.weight!r}"
+            )
+        if not (is_number(self.softness) and self.softness >= 0):
+            raise IKError(
+                f"{self.label}: softness must be finite, not negative and at most {LARGEST:.0e}, got "
+                f"{self.softness!r}"
             )
 
     @property
@@ -191,10 +201,6 @@ class Rows(ABC):
     @abstractmethod
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
         """The curvature Σ_k μ_k ∂²r_k/∂q∂q for multipliers (F, m), exact; None where it is nothing."""
-
-    def bend_where_met(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
-        """The same for less work where the tasks are met, and only there exact."""
-        return self.bend(posed, multipliers)
 
     @abstractmethod
     def errors(self, posed: PosedMechanism) -> FloatArray:

@@ -31,8 +31,8 @@ class OneOf(Task):
     """
 
     alternatives: tuple[Task, ...]
-    """At least two tasks, all about places or all about directions. Their own priorities and weights do not
-    count, those of this task do."""
+    """At least two tasks, all about places or all about directions. Their own priorities, weights and
+    softness do not count, those of this task do."""
     margin: float = 0.1
     """How much nearer than the one taken another must be to take its place: [rad] for directions, for places
     in units of the skeleton's reach [1]."""
@@ -222,10 +222,6 @@ class ChoiceRows(Rows):
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
         """As those of the alternatives."""
         return summed(rows.bend(posed, own) for rows, own in self._shared(multipliers))
-
-    def bend_where_met(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
-        """As those of the alternatives."""
-        return summed(rows.bend_where_met(posed, own) for rows, own in self._shared(multipliers))
 
     def _shared(self, multipliers: FloatArray) -> Iterator[tuple[Rows, FloatArray]]:
         """The alternatives and their parts of multipliers (F, m), 0 for those that are not taken."""

@@ -109,11 +109,6 @@ class OrientationRows(AxisRows):
         products = (omega.reshape(shape), (0.5 * form @ omega).reshape(shape))
         return posed.bend(0.5 * torques, omega, (products,))
 
-    def bend_where_met(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
-        """Log is linear there to second order."""
-        torques = times(self._target, self._forces(multipliers) * self._weight[..., None])
-        return posed.bend(0.5 * torques, posed.angular_jacobian(self._anchors))
-
     def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Orientations and targets, (F, E, 3, 3) each."""
         current = posed.matrices[:, self._anchors, :3, :3] @ self._rotation

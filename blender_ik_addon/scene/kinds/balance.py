@@ -46,6 +46,7 @@ class OverSupport(Kind):
                 armature_from_axes=space.armature_from_axes,
                 priority=effector.priority,
                 weight=effector.weight,
+                softness=space.length(effector.softness_position),
                 name=effector.name,
             ),
         )

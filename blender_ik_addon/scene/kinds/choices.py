@@ -30,15 +30,16 @@ class Choice(Kind):
     def tasks(self, effector: Effector, goal: Goal, space: Space, stage: Stage) -> tuple[Task, ...]:
         """One, of which the alternatives are called as their targets are."""
         inner, kind = _inner(effector), self._kinds[effector.choice]
-        alternatives = (
+        alternatives = tuple(
             kind.tasks(replace(inner, name=name), own, space, stage)[0]
             for name, own in zip(_names(effector), goal.choices, strict=True)
         )
         return (
             OneOf(
-                alternatives=tuple(alternatives),
+                alternatives=alternatives,
                 priority=effector.priority,
                 weight=effector.weight,
+                softness=alternatives[0].softness,
                 name=effector.name,
             ),
         )

@@ -35,6 +35,7 @@ class Aim(Kind):
                 point=np.array(effector.point),
                 priority=effector.priority,
                 weight=effector.weight,
+                softness=effector.softness_rotation,
                 name=effector.name,
             ),
         )
@@ -70,6 +71,7 @@ class Pole(Kind):
                 target=space.place(goal.place),
                 priority=effector.priority,
                 weight=effector.weight,
+                softness=effector.softness_rotation,
                 name=effector.name,
             ),
         )

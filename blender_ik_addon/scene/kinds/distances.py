@@ -45,6 +45,7 @@ class Plane(Kind):
                 side=self.side,
                 priority=effector.priority,
                 weight=effector.weight,
+                softness=space.length(effector.softness_position),
                 name=effector.name,
             ),
         )
@@ -91,6 +92,7 @@ class Distance(Kind):
                 target=np.array(effector.other_point) if effector.other_bone else space.place(goal.place),
                 priority=effector.priority,
                 weight=effector.weight,
+                softness=space.length(effector.softness_position),
                 name=effector.name,
             ),
         )

@@ -49,6 +49,7 @@ class Place(Kind):
                     armature_from_axes=space.armature_from_axes,
                     priority=effector.priority,
                     weight=effector.weight,
+                    softness=space.length(effector.softness_position),
                     name=effector.name,
                 )
             )
@@ -60,6 +61,7 @@ class Place(Kind):
                     axes=effector.orientation_axes,
                     priority=effector.priority,
                     weight=effector.weight,
+                    softness=effector.softness_rotation,
                     name=effector.name,
                 )
             )
