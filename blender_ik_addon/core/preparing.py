@@ -14,9 +14,6 @@ from .system import System
 MARGIN: Final = 0.1
 """Part of the tolerances [1] by which the residual of a level may rise without counting as worse."""
 
-LIGHTEST: Final = 1e-3
-"""Weight, as a part of the largest in its level [1], down to which a task is solved as exactly as that."""
-
 
 def tolerance_margin(system: System, options: SolverOptions) -> float:
     """Residual of a level [1] that counts as nothing.
@@ -29,7 +26,7 @@ def tolerance_margin(system: System, options: SolverOptions) -> float:
     shares = [light / heavy for light, heavy in zip(system.lightest_weights, heaviest, strict=True)]
     length = system.problem.skeleton.reach
     smallest = min(options.tolerance_rotation, options.tolerance_position / length)
-    return MARGIN * max(min(shares, default=1.0), LIGHTEST) * smallest
+    return MARGIN * min(shares, default=1.0) * smallest
 
 
 def tolerances(system: System, options: SolverOptions) -> FloatArray:

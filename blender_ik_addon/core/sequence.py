@@ -19,9 +19,9 @@ import numpy as np
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .engine.energy import Energy
-from .engine.motion import Motion
+from .engine.motion import OVERLAP, Motion
 from .engine.pops import Pop, pops_of
-from .engine.restarts import best_minimum
+from .engine.restarts import AT_ONCE, best_minimum
 from .errors import IKError
 from .explanation import Explanation, Reason, explain
 from .options import SolverOptions, with_overrides
@@ -38,11 +38,6 @@ FRAME_RATE: Final = 24.0
 """Frames in a second [1/s] where no times are given."""
 SAME: Final = 1e-5
 """Largest difference of channels or targets [rad, m] that are the same."""
-ROUND: Final = 5.0
-"""Time over which frames know of each other, in smoothness times [1]."""
-AT_ONCE: Final = 256
-"""Frames solved at once that have nothing to do with each other: what their matrices take is tens of
-megabytes."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +240,7 @@ class SequenceJob:
         if loop:
             # As many frames of the neighbouring rounds as know of the ends.
             period = float(times[end] - times[begin])
-            more = ceil(ROUND * min(options.smoothness, period) * (end - begin) / period)
+            more = ceil(OVERLAP * min(options.smoothness, period) * (end - begin) / period)
             rounds, frames = np.divmod(np.arange(-more, end - begin + 1 + more), end - begin)
             frames += begin
             times = times[frames] + rounds * period

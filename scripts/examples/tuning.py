@@ -59,6 +59,9 @@ DEFINITIONS: Final = {
     "engine.pops.BESIDE": "what a pop is",
     "engine.restarts.SEED": "any number does",
     "sequence.FRAME_RATE": "a default of an argument",
+    "engine.motion.NEARER": "what is shown of the progress",
+    "engine.energy.HAIR": "what rounding leaves",
+    "paths.OPPOSITE": "what rounding leaves",
 }
 """Constants that are no matter of tuning, and why."""
 

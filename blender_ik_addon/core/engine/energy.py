@@ -63,8 +63,6 @@ OVERSTRAINED: Final = 2.0
 
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none: a step that stops on it ends so far away by rounding."""
-UNWOUND: Final = 1.5
-"""Distance of an angle from the preferred one [rad] from which other angles may be nearer."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +248,8 @@ class Energy:
         """
         columns, orders = self.system.mechanism.balls
         preferred = self.preferred / self.weight
-        if not len(columns) or not (np.abs(values - preferred)[:, columns] > UNWOUND).any():
+        # Two solutions for a rotation differ by half a turn in two angles: nothing is nearer than an eighth.
+        if not len(columns) or not (np.abs(values - preferred)[:, columns] > 0.25 * np.pi).any():
             return values
         angles = nearest_euler(values[:, columns], orders, preferred[:, columns])  # (N, J, 3)
         scale = self.weight[columns]

@@ -50,8 +50,6 @@ CORRECTIONS: Final = 4
 """Most corrections of a step."""
 BOX_ROUNDS: Final = 8
 """How often a step is found again because channels reached their limits."""
-BOX_COUPLED: Final = 3
-"""How often the system of a motion is factorised for it."""
 KEPT: Final = 0.5
 """Part of the promise of an uncut step that is left after channels were stopped frame by frame [1]."""
 FINE: Final = 1e-3
@@ -491,7 +489,7 @@ def _boxed_in_time(
     the uncut step promises. Else the whole is solved again with these channels stopped.
     """
     inside = np.zeros_like(gradient)
-    for _ in range(BOX_COUPLED):
+    for _ in range(BOX_ROUNDS):
         stopped = np.where(held, inside, 0.0)
         right = -(gradient + linear.times(stopped)) if stopped.any() else -gradient
         change = np.where(held, stopped, linear.solve(right, held))

@@ -33,7 +33,8 @@ the energy to be taken: less is no better pose."""
 NEARBY: Final = 12
 """Iterations in which a body that is next to a minimum comes to rest."""
 AT_ONCE: Final = 256
-"""Starts worked on at once [1]: what their matrices take is tens of megabytes."""
+"""Poses worked on at once that have nothing to do with each other: what their matrices take is tens of
+megabytes."""
 
 
 def searching(
