@@ -32,7 +32,7 @@ import numpy as np
 from .arrays import BoolArray, FloatArray, IntArray
 from .mechanism import ARMATURE
 from .posed import PosedMechanism
-from .system import System
+from .system import Level, System
 from .tasks import ReachPoint, Task
 
 BALANCED: Final = 2e-2
@@ -58,25 +58,47 @@ CURVED: Final = 1e-3
 class Linearized:
     """One task by itself over all frames, without its weight, in scaled units."""
 
-    def __init__(self, number: int, task: Task, system: System, posed: PosedMechanism) -> None:
-        self.number, self.task, self._posed = number, task, posed
-        self._rows = system.rows_of(number)
+    def __init__(
+        self, number: int, task: Task, system: System, posed: PosedMechanism, rows: Level, angular: BoolArray
+    ) -> None:
+        """Prepare.
+
+        Args:
+            number: Which of the system's tasks.
+            task: That one.
+            system: The problem.
+            posed: Its mechanism.
+            rows: Of the task, with its weight.
+            angular: Which of them are angles, (m,).
+        """
+        self.number, self.task, self._system, self._posed = number, task, system, posed
         self.length = system.problem.skeleton.reach
         """Unit of length [m]."""
         self._columns = np.where(system.rotates, 1.0, self.length)
-        self.angular = self._rows.angular
-        scale = np.where(self.angular, 1.0, 1.0 / self.length) / task.weight
-        residual, jacobian = self._rows.linearize(posed)
-        self.residual: FloatArray = residual * scale  # (F, m)
-        self.jacobian: FloatArray = jacobian * scale[:, None] * self._columns  # (F, m, nv)
+        self.angular = angular
+        scale = np.where(angular, 1.0, 1.0 / self.length) / task.weight
+        self.residual: FloatArray = rows.residual * scale  # (F, m)
+        self.jacobian: FloatArray = rows.jacobian * scale[:, None] * self._columns  # (F, m, nv)
         self._curvature: FloatArray | None = None
+
+    @classmethod
+    def all_of(cls, system: System, posed: PosedMechanism) -> list[Linearized]:
+        """Each of the tasks of a system."""
+        residual, jacobian = system.stacked_residual(posed), system.stacked_jacobian(posed)
+        angular = np.concatenate([np.zeros(0, dtype=np.bool_), *system.angular_rows])
+        rows = [np.flatnonzero(system.task_of_row == number) for number in range(len(system.tasks))]
+        return [
+            cls(number, task, system, posed, Level(residual[:, own], jacobian[:, own]), angular[own])
+            for number, (task, own) in enumerate(zip(system.tasks, rows, strict=True))
+        ]
 
     def curvature(self, frame: int) -> FloatArray:
         """Σ_k r_k ∂²r_k/∂q∂q, (nv, nv)."""
         if self._curvature is None:
             unit = self.task.weight * (1.0 if self.angular.all() else self.length)
             columns = self._columns[:, None] * self._columns
-            bend = self._rows.bend(self._posed, self._rows.residual(self._posed))
+            rows = self._system.rows_of(self.number)
+            bend = rows.bend(self._posed, rows.residual(self._posed))
             nothing = np.zeros((len(self.residual), *columns.shape))
             self._curvature = (nothing if bend is None else bend.matrix()) * columns / unit**2
         return self._curvature[frame]

@@ -190,9 +190,7 @@ def explain(
         missed = np.flatnonzero(~np.logical_and.reduce(reached, axis=0)).tolist()
         last = max(system.tasks[number].priority for number in missed)
         stacks = [
-            Linearized(number, task, system, posed)
-            for number, task in enumerate(system.tasks)
-            if merged or task.priority <= last
+            stack for stack in Linearized.all_of(system, posed) if merged or stack.task.priority <= last
         ]
         errors = system.errors(posed)
         for frame in np.flatnonzero(~np.logical_and.reduce(reached, axis=1)).tolist():

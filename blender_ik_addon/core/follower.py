@@ -17,7 +17,7 @@ there in one update, it is there.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -58,7 +58,7 @@ class Followed:
 
     pose: Pose
     errors: tuple[TaskError, ...]
-    """One for each task that has a weight, in the problem's order."""
+    """One for each task that has a weight, in the problem's order; why it is missed only where `final`."""
     iterations: int
     status: Status
     """`MAX_ITERATIONS` while the body is on its way."""
@@ -202,7 +202,7 @@ class Follower:
         if left <= SETTLING_TURN:
             self._values = self._goal = end
             self._pose = destination
-            return replace(self._followed(0, moving=False), final=True)
+            return self._followed(0, moving=False, final=True)
         values = self._towards(energy, self._goal, SETTLING_TURN)
         # Where targets are in the way it leaves them for a while, but not because they have just been moved.
         nearer = np.abs((self._goal - values) * energy.weight).max() <= left - 0.2 * SETTLING_TURN
@@ -286,19 +286,20 @@ class Follower:
         self._values = values
         self._pose = self._system.mechanism.with_values(self._pose, values[0])
 
-    def _followed(self, iterations: int, *, moving: bool) -> Followed:
-        """What an update came to: where the body is, by how much tasks are missed and why."""
+    def _followed(self, iterations: int, *, moving: bool, final: bool = False) -> Followed:
+        """What an update came to: where the body is, by how much tasks are missed and, at the end, why."""
         system = self._system
         posed = system.place(self._values)
         errors = system.errors(posed)[0]
         reached = errors <= self._tolerance
         self._on_targets = bool(reached.all())
-        why = explain(system, posed, reached[None])[0]
+        # Why something is missed is a matter of where the body comes to rest.
+        why = explain(system, posed, reached[None])[0] if final else [None] * len(errors)
         taken = [system.taken_label(number) for number in range(len(errors))]
         tasks = map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why, taken)
         rests = Status.REACHED if self._on_targets else Status.SETTLED
         status = Status.MAX_ITERATIONS if moving else rests
-        return Followed(self._pose, tuple(tasks), iterations, status, final=False)
+        return Followed(self._pose, tuple(tasks), iterations, status, final)
 
 
 def follows(options: SolverOptions) -> bool:

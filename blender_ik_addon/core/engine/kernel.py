@@ -56,6 +56,8 @@ FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken without asking the merit: rounding would decide it."""
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which what is a start for more is at rest."""
+NEARBY: Final = 15
+"""Iterations in which a frame that is next to a minimum comes to rest."""
 PUSH: Final = 0.1
 """Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
 

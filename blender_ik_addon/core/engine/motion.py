@@ -26,7 +26,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from .coupling import Coupling
 from .energy import LAST_STRENGTH, SOFT, Energy
-from .kernel import ROUGH, Minimum, minimising
+from .kernel import NEARBY, ROUGH, Minimum, minimising
 
 SPACINGS: Final = (8, 4, 2)
 """Every how many frames are solved, one after the other, before all are."""
@@ -45,8 +45,6 @@ LOST: Final = 0.05
 """Residual of a level [1] that can be met from which the motion looks for another way."""
 SPRUNG: Final = 10.0
 """Residual of a soft task by its softness [1] from which it does so: springs give way by less."""
-SOON: Final = 15
-"""Iterations in which a frame that can meet a level does so from next to where that is."""
 NEARER: Final = 0.05
 """Part of what is left by which reported progress grows with a trial [1]: nobody knows how many come."""
 
@@ -232,7 +230,7 @@ class Motion:
         if len(frames):
             # The nearest pose that meets them, not the one that is preferred.
             near = energy.select(frames).preferring(alone[frames])
-            found = yield from self._lowered(near, alone[frames], None, self._tolerance, most=SOON)
+            found = yield from self._lowered(near, alone[frames], None, self._tolerance, most=NEARBY)
             met[frames] |= _nearly_met(near, near.at(found.values).squares)
             alone[frames] = found.values
         return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met, alone

@@ -21,7 +21,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..options import SolverOptions
 from .energy import MET, ROUNDING_OFF, Energy
-from .kernel import ROUGH, Minimum, at_once, minimising
+from .kernel import NEARBY, ROUGH, Minimum, at_once, minimising
 
 SEED: Final = 1
 """Of the generator, the same in every solve: a solve is repeatable."""
@@ -30,8 +30,6 @@ RANGE: Final = (1.6, 0.3)
 LOWER: Final = 1e-3
 """By which part of the posture and of the misses [1], at the last level's strength, another start must lower
 the energy to be taken: less is no better pose."""
-NEARBY: Final = 12
-"""Iterations in which a body that is next to a minimum comes to rest."""
 AT_ONCE: Final = 256
 """Poses worked on at once that have nothing to do with each other: what their matrices take is tens of
 megabytes."""
