@@ -272,7 +272,7 @@ class Follower:
         return minimise(
             energy,
             values,
-            step_tolerance=options.step_tolerance,
+            step_tolerance=max(STILL, options.step_tolerance),
             max_iterations=min(STEPS, options.max_iterations),
             max_angle=options.max_angle,
         )

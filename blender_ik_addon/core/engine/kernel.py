@@ -56,6 +56,8 @@ FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken without asking the merit: rounding would decide it."""
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which what is a start for more is at rest."""
+LAST: Final = 1e-6
+"""Largest change [rad] of the last step that is left out: a pose that is solved stays as it is, bit by bit."""
 NEARBY: Final = 15
 """Iterations in which a frame that is next to a minimum comes to rest."""
 PUSH: Final = 0.1
@@ -218,7 +220,7 @@ class _Run:
         # What promises less than the precision of all channels is rounding, or the work of limits.
         least = precision**2 * here.values.shape[1] * self.frames
         rest = np.where(outcome.taken, outcome.sizes <= precision, np.abs(outcome.promised) <= least)
-        moves = (outcome.taken & ~rest).repeat(self.frames)
+        moves = (outcome.taken & ~(rest & (outcome.sizes <= LAST))).repeat(self.frames)
         if moves.any():
             self.state = _merged(self.energy, here, moves, outcome.state)
             self.held[moves] = outcome.held[moves]
