@@ -42,7 +42,6 @@ SHRINK: Final = 0.1
 GROW: Final = 3.0
 """μ after a step that was not taken, by the curvature along it [1]: the next one is a quarter at most."""
 TRUSTED: Final = 0.3
-DOUBTED: Final = 0.7
 """Error of the model's change, as a part of it, up to which μ shrinks and from which it grows [1]."""
 FLAT: Final = 1e-2
 """Least curvature of a direction that bent down [1]."""
@@ -57,7 +56,7 @@ FINE: Final = 1e-3
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which what is a start for more is at rest."""
 LAST: Final = 1e-6
-"""Largest change [rad] of the last step that is left out: a pose that is solved stays as it is, bit by bit."""
+"""Largest change [rad] of a last step that is left out: a pose that is solved stays as it is, bit by bit."""
 NEARBY: Final = 15
 """Iterations in which a frame that is next to a minimum comes to rest."""
 PUSH: Final = 0.1
@@ -362,7 +361,7 @@ class _Step:
         # A frame that hardly moves is off by what its neighbours do.
         moves = np.abs(change).max(axis=1, initial=0.0).reshape(old.shape) > FINE
         doubt = np.where(moves | ~moves.any(axis=1, keepdims=True), part, 0.0)
-        worse = (doubt >= np.minimum(DOUBTED, doubt.max(axis=1, keepdims=True))) | (wanted <= 0.0)[:, None]
+        worse = (doubt >= np.minimum(TRUSTED, doubt.max(axis=1, keepdims=True))) | (wanted <= 0.0)[:, None]
         refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
         # Where limits have turned a step uphill its curvature says little: half way to it, in powers of ten.
         refused = np.where((wanted <= 0.0)[:, None], np.sqrt(old * refused), refused)
