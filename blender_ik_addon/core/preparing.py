@@ -3,16 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from .arrays import FloatArray
 from .options import SolverOptions
 from .system import System
-
-MARGIN: Final = 0.1
-"""Part of the tolerances [1] by which the residual of a level may rise without counting as worse."""
 
 
 def tolerance_margin(system: System, options: SolverOptions) -> float:
@@ -26,7 +21,7 @@ def tolerance_margin(system: System, options: SolverOptions) -> float:
     shares = [light / heavy for light, heavy in zip(system.lightest_weights, heaviest, strict=True)]
     length = system.problem.skeleton.reach
     smallest = min(options.tolerance_rotation, options.tolerance_position / length)
-    return MARGIN * min(shares, default=1.0) * smallest
+    return min(shares, default=1.0) * smallest
 
 
 def tolerances(system: System, options: SolverOptions) -> FloatArray:

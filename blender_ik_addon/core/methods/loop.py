@@ -34,6 +34,8 @@ from .stacked import FALLS, Evaluation, StackedProblem
 from .step_problem import STEPS, StepProblem
 from .step_rules import GAMMA_MAX, clamped_largest, clamped_magnitude
 
+MARGIN: Final = 0.1
+"""Part of the tolerances [1] by which an error counts as nothing."""
 BAND: Final = 0.02
 """How far the error [1], in scaled units, may be above the least so far while the posture residual falls."""
 
@@ -59,7 +61,7 @@ class Iteration(ABC):
             options: Settings.
         """
         self.stacked, self.options = StackedProblem(system), options
-        self.margin = tolerance_margin(system, options)
+        self.margin = MARGIN * tolerance_margin(system, options)
         """Error [1], in scaled units, that counts as nothing."""
         self.at: Evaluation = self.stacked.evaluate(start)
         """The best pose so far."""
