@@ -128,6 +128,10 @@ class Follower:
         new._targets, new._taken, new._on_targets = self._targets, self._taken, self._on_targets
         if new._goal.shape == self._goal.shape:
             new._goal = self._goal
+            if self._destination is not None and not np.array_equal(self._values, self._goal):
+                # On its way the body would else wait for a solve at every step.
+                end = self._system.mechanism.values(self._destination.as_batch())
+                new._destination = new._system.mechanism.with_values(pose, end[0])
         return new
 
     @one_thread
@@ -189,10 +193,10 @@ class Follower:
         if not self._rests(targets):
             self._aim(targets)
         self._destination, self._search = home, None
-        return self._settle(home)
+        return self._settle(home, known=True)
 
-    def _settle(self, destination: Pose) -> Followed:
-        """One update of the way to a pose."""
+    def _settle(self, destination: Pose, *, known: bool = False) -> Followed:
+        """One update of the way to a pose, in which angles end as they are given where it is known."""
         energy = self._energy()
         end = self._system.mechanism.values(destination.as_batch())
         # A solve may have wound angles another way; the body does not turn round for that.
@@ -200,8 +204,11 @@ class Follower:
         moved, self._moved = self._moved, False
         left = self._turn(energy, self._goal)
         if left <= SETTLING_TURN:
-            self._values = self._goal = end
-            self._pose = destination
+            if known:
+                self._values = self._goal = end
+                self._pose = destination
+            else:
+                self._take(self._goal)
             return self._followed(0, moving=False, final=True)
         values = self._towards(energy, self._goal, SETTLING_TURN)
         # Where targets are in the way it leaves them for a while, but not because they have just been moved.

@@ -174,6 +174,18 @@ def test_a_body_whose_angles_are_wound_another_way_settles_without_turning_round
     assert found.final
 
 
+def test_a_body_on_its_way_goes_on_where_fixed_channels_change():
+    problem, start = figure()
+    follower, aims = Follower(problem, start, options()), targets(problem, (0.3, 0.0, 0.2))
+    while not np.abs(follower.pose.channels - start.channels).any():
+        assert not follower.arrive(aims).final
+    before = follower.pose
+    follower = follower.among(problem, before)
+    assert not follower.arrive(aims).final
+    assert np.abs(follower.pose.channels - before.channels).max() > 0.5 * SETTLING_TURN
+    arrive(follower, aims)
+
+
 def test_what_it_cannot_follow_is_told():
     problem, start = figure()
     with pytest.raises(IKError, match="needs the method PRIORITY, got DLS"):
