@@ -7,7 +7,8 @@ with soft strengths first past small ones. A pose that has been solved is a mini
 leaves it where it is. Where targets are missed, starts find others in which what moves them is spread over
 the limits and the rest is as it was. They go to their minima at soft strengths, roughly, and so does the pose
 found; the lowest of these is taken on to the full strengths, if it is not that of the pose found. For the
-order at soft strengths is nearly always the order at full ones, and most starts lead to one place.
+order at soft strengths is nearly always the order at full ones, and most starts lead to one place. Where that
+leads lower, soft strengths are tried from there once more.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def searching(
         ]
         soft = energy.select(block.repeat(count)).softened()
         most = options.max_iterations
-        rough = yield from _minimum(soft, np.concatenate(starts), options, most, precision=ROUGH)
+        rough = yield from _minimum(soft, np.concatenate(starts), options, min(NEARBY, most), precision=ROUGH)
         first = np.arange(len(block)) * count
         lowest = first + rough.energies.reshape(-1, count).argmin(axis=1)
         lower = rough.energies[lowest] < rough.energies[first] - _margin(soft, rough.values)[first]
@@ -81,6 +82,11 @@ def searching(
             other = yield from _minimum(energy.select(block), rough.values[lowest], options, most)
             better = other.energies < (found.energies - _margin(energy, found.values))[block]
             found = _replaced(energy, found, block[better], other, np.flatnonzero(better), other.history[-1:])
+            # From there, too, soft strengths may lead lower.
+            block = block[better]
+            if len(block):
+                other = yield from _near_or_far(energy.select(block), found.values[block], options, None)
+                found = _replaced(energy, found, block, other, np.arange(len(block)), other.history[-1:])
     unfinished = frames[~found.settled[frames]]
     return (yield from _finished(energy, found, unfinished, options, options.max_iterations, None))
 
