@@ -353,7 +353,7 @@ class _Step:
         lower = run.merit(there, energy.strengths).sum(1) < self._full.sum(1)
         taken = (gained > 0.0) | lower | ~(size > FINE)
         error = np.abs(merit - promised)
-        scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / frames
+        scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / np.sqrt(frames)
         part = error / np.maximum(scale, 1e-300)
         factor = np.clip(np.cbrt(part / TRUSTED), SHRINK, 2.0)
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)

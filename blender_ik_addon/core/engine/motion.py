@@ -30,8 +30,6 @@ from .kernel import NEARBY, ROUGH, Minimum, minimising
 
 SPACINGS: Final = (8, 4, 2)
 """Every how many frames are solved, one after the other, before all are."""
-TIED: Final = 2.0
-"""Least smoothness of frames that are not all, in their intervals [1]."""
 LEVER: Final = 100.0
 """Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
 targets by short levers, by the square of 0.1 reach."""
@@ -135,18 +133,17 @@ class Motion:
             index = np.unique(np.append(np.arange(0, frames, spacing), frames - 1))
             some, wanted = weak.select(index), times[index]
             values = (_interpolated(known, away, wanted) + some.preferred) / weight
-            tied = max(self._smoothness, TIED * float(np.median(np.diff(wanted))))
             starts = [values]
             if spacing == spacings[0]:
                 steps = self._followed(some, values)
                 starts += yield from _progress(steps, done / work, (done + 1.0 / spacing) / work)
                 done += 1.0 / spacing
-            for window in windows(wanted, tied):
+            for window in windows(wanted, self._smoothness):
                 part, first = window.frames, window.frames.start + window.fixed
                 steps = self._lowest(
                     _from(some, values, window),
                     [start[part] for start in starts],
-                    Coupling.of(wanted[part], tied),
+                    Coupling.of(wanted[part], self._smoothness),
                     far=spacing == spacings[0],
                 )
                 begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
