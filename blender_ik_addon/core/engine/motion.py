@@ -186,17 +186,18 @@ class Motion:
         That is one that misses by much what it can meet, or what the frame beside it meets.
         """
         met, alone = yield from self._alone(energy, values)
-        # Soft tasks stay as they are: they miss what is asked for.
-        firm = met & energy.exact
+        # Soft tasks stay as they are: they miss what is asked for. So do frames beside one that cannot meet its
+        # targets: met to the last, a limb would snap straight or bend by all at once.
+        beside = np.pad(met, ((1, 1), (0, 0)), mode="edge")
+        firm = beside[:-2] & met & beside[2:] & energy.exact
         coupling, asked = _asked(energy, values, firm, coupling)
         factor = 1.0 + LEVER / SOFT.last * asked
         stronger = weak.pulling(weak.strengths * np.where(firm, factor[:, None], 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._tolerance)
         squares = energy.at(found.values).squares
         whole = np.pad(_nearly_met(energy, squares).all(axis=1), 1)
-        beside = whole[:-2] | whole[2:]
         lost = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
-        return found, alone, bool((lost & (met | beside[:, None])).any())
+        return found, alone, bool((lost & (met | (whole[:-2] | whole[2:])[:, None])).any())
 
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
