@@ -186,8 +186,8 @@ class Motion:
         That is one that misses by much what it can meet, or what the frame beside it meets.
         """
         met, alone = yield from self._alone(energy, values)
-        # Soft tasks stay as they are: they miss what is asked for. So do frames beside one that cannot meet its
-        # targets: met to the last, a limb would snap straight or bend by all at once.
+        # Soft tasks stay as they are: they miss what is asked for. So do frames beside one that cannot meet
+        # its targets: met to the last, a limb would snap straight or bend by all at once.
         beside = np.pad(met, ((1, 1), (0, 0)), mode="edge")
         firm = beside[:-2] & met & beside[2:] & energy.exact
         coupling, asked = _asked(energy, values, firm, coupling)

@@ -7,8 +7,10 @@ with soft strengths first past small ones. A pose that has been solved is a mini
 leaves it where it is. Where targets are missed, starts find others in which what moves them is spread over
 the limits and the rest is as it was. They go to their minima at soft strengths, roughly, and so does the pose
 found; the lowest of these is taken on to the full strengths, if it is not that of the pose found. For the
-order at soft strengths is nearly always the order at full ones, and most starts lead to one place. Where that
-leads lower, soft strengths are tried from there once more.
+order at soft strengths is nearly always the order at full ones, and most starts lead to one place. Where
+targets that could be met ask for a pose far from the preferred one, soft strengths would rather miss them: so
+what is still missed is tried from the same starts with the full strengths. Where that leads lower, soft
+strengths are tried from there once more.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..options import SolverOptions
-from .energy import MET, ROUNDING_OFF, Energy
+from .energy import MET, ROUNDING_OFF, SOFT, Energy, Strengths
 from .kernel import NEARBY, ROUGH, Minimum, at_once, minimising
 
 SEED: Final = 1
@@ -61,38 +63,54 @@ def searching(
     found = yield from _near_or_far(energy, values, options, callback)
     if found.cancelled or not options.restarts:
         return found
-    frames = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
-    count = options.restarts + 1
-    for block in np.array_split(frames, -(-len(frames) * count // AT_ONCE)) if len(frames) else ():
-        some, here = energy.select(block), found.values[block]
-        # What moves nothing that is missed stays as it is.
-        helps = _moving_missed(some, here, tolerance)
-        starts = [
-            np.vstack([at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
-            for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
-        ]
-        soft = energy.select(block.repeat(count)).softened()
-        most = options.max_iterations
-        rough = yield from _minimum(soft, np.concatenate(starts), options, min(NEARBY, most), precision=ROUGH)
-        first = np.arange(len(block)) * count
-        lowest = first + rough.energies.reshape(-1, count).argmin(axis=1)
-        lower = rough.energies[lowest] < rough.energies[first] - _margin(soft, rough.values)[first]
-        block, lowest = block[lower], lowest[lower]
-        if len(block):
-            other = yield from _minimum(energy.select(block), rough.values[lowest], options, most)
-            better = other.energies < (found.energies - _margin(energy, found.values))[block]
-            found = _replaced(energy, found, block[better], other, np.flatnonzero(better), other.history[-1:])
-            # From there, too, soft strengths may lead lower.
-            block = block[better]
-            if len(block):
-                other = yield from _near_or_far(energy.select(block), found.values[block], options, None)
-                found = _replaced(energy, found, block, other, np.arange(len(block)), other.history[-1:])
-    unfinished = frames[~found.settled[frames]]
+    for strengths in (SOFT, Strengths()):
+        missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
+        blocks = -(-len(missed) * (options.restarts + 1) // AT_ONCE)
+        for block in np.array_split(missed, blocks) if blocks else ():
+            found = yield from _restarted(energy, found, block, options, tolerance, strengths)
+    missed = (energy.system.errors(found.posed) > tolerance).any(axis=1)
+    unfinished = np.flatnonzero(missed & ~found.settled)
     return (yield from _finished(energy, found, unfinished, options, options.max_iterations, None))
 
 
 best_minimum = at_once(searching)
 """`searching` at once."""
+
+
+def _restarted(
+    energy: Energy,
+    found: Minimum,
+    block: IntArray,
+    options: SolverOptions,
+    tolerance: FloatArray,
+    strengths: Strengths,
+) -> Generator[None, None, Minimum]:
+    """The same with what random starts lead to in some of the frames (n,), at given strengths first."""
+    some, here, most = energy.select(block), found.values[block], options.max_iterations
+    # What moves nothing that is missed stays as it is.
+    helps = _moving_missed(some, here, tolerance)
+    starts = [
+        np.vstack([at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
+        for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
+    ]
+    count = options.restarts + 1
+    first = energy.select(block.repeat(count)).with_strengths(strengths)
+    rough = yield from _minimum(first, np.concatenate(starts), options, min(NEARBY, most), precision=ROUGH)
+    present = np.arange(len(block)) * count
+    lowest = present + rough.energies.reshape(-1, count).argmin(axis=1)
+    lower = rough.energies[lowest] < rough.energies[present] - _margin(first, rough.values)[present]
+    block, lowest = block[lower], lowest[lower]
+    if not len(block):
+        return found
+    other = yield from _minimum(energy.select(block), rough.values[lowest], options, most)
+    better = other.energies < (found.energies - _margin(energy, found.values))[block]
+    found = _replaced(energy, found, block[better], other, np.flatnonzero(better), other.history[-1:])
+    block = block[better]
+    if not len(block):
+        return found
+    # From there, too, soft strengths may lead lower.
+    other = yield from _near_or_far(energy.select(block), found.values[block], options, None)
+    return _replaced(energy, found, block, other, np.arange(len(block)), other.history[-1:])
 
 
 def _near_or_far(
