@@ -128,9 +128,9 @@ def test_verdicts(series, power, working, met):
 
 def test_cases_cover_what_is_asked_for():
     every = list(growth.cases())
-    assert {case.bones for case in every if case.series == "bones"} == {10, 30, 100, 300, 1000}
+    assert {case.bones for case in every if case.series == "bones"} == {10, 30, 100, 300}
     assert {case.effectors for case in every if case.series == "effectors"} == {1, 2, 4, 8, 16, 32, 64}
-    assert {case.frames for case in every if case.series == "frames"} == {100, 1000, 10_000, 100_000}
+    assert {case.frames for case in every if case.series == "frames"} == {100, 1000, 10_000}
     assert {case.preferred for case in every} == {True, False}
     for case in every:
         growth.limb_lengths(case.bones, case.effectors)
