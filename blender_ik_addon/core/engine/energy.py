@@ -98,6 +98,8 @@ class State:
     """|r|² of each penalty, (N, K)."""
     away: FloatArray
     """u − p, (N, nv)."""
+    posture: FloatArray
+    """Posture term, (N,) [1]."""
 
 
 @dataclass(frozen=True)
@@ -237,8 +239,8 @@ class Energy:
         residual = np.zeros((len(values), 0))
         if self.penalties:
             residual = self.system.stacked_residual(posed) * self.row_scale - self.allowed
-        values = posed.values
-        return State(values, posed, residual, self.squares(residual), values * self.weight - self.preferred)
+        away = posed.values * self.weight - self.preferred
+        return State(posed.values, posed, residual, self.squares(residual), away, self.posture(away))
 
     def unwound(self, values: FloatArray) -> FloatArray:
         """The same poses (N, nv) with the angles that are nearest to the preferred ones, inside the limits.
@@ -286,8 +288,7 @@ class Energy:
 
     def posture(self, away: FloatArray) -> FloatArray:
         """Posture term ½ |u − p|² of each frame for u − p (N, nv), (N,) [1]."""
-        nearest = self.unturned(away)
-        return 0.5 * np.einsum("nv,v,nv->n", nearest, self.stiffness, nearest)
+        return 0.5 * np.square(self.unturned(away)) @ self.stiffness
 
     def unturned(self, away: FloatArray) -> FloatArray:
         """Differences u − p (N, nv) without whole turns."""

@@ -195,7 +195,7 @@ class _Run:
     def merit(self, state: State, strengths: FloatArray) -> FloatArray:
         """Of each frame, with the terms over time, (G, F)."""
         energy = self.energy
-        own = self.by_group(energy.pulls(state.squares, strengths).sum(axis=1) + energy.posture(state.away))
+        own = self.by_group(energy.pulls(state.squares, strengths).sum(axis=1) + state.posture)
         if self.coupling is None:
             return own
         away = self.by_group(state.away)
@@ -596,6 +596,7 @@ def _selected(energy: Energy, state: State, index: IntArray) -> State:
         state.residual[index],
         state.squares[index],
         state.away[index],
+        state.posture[index],
     )
 
 
@@ -604,14 +605,14 @@ def _merged(energy: Energy, state: State, mask: BoolArray, other: State) -> Stat
     if mask.all():
         return other
     rows = np.flatnonzero(mask)
-    values, residual, squares, away = (
-        a.copy() for a in (state.values, state.residual, state.squares, state.away)
-    )
-    values[rows], residual[rows], squares[rows], away[rows] = (
-        other.values[rows],
-        other.residual[rows],
-        other.squares[rows],
-        other.away[rows],
-    )
     posed = state.posed.replaced(mask, other.posed.select(energy.system.mechanism, rows))
-    return State(values, posed, residual, squares, away)
+    residual, squares, away, posture = (
+        np.where(mask if before.ndim == 1 else mask[:, None], after, before)
+        for before, after in (
+            (state.residual, other.residual),
+            (state.squares, other.squares),
+            (state.away, other.away),
+            (state.posture, other.posture),
+        )
+    )
+    return State(posed.values, posed, residual, squares, away, posture)
