@@ -30,7 +30,7 @@ from typing import Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
 from ..posed import PosedMechanism
 from .coupling import BandFactors, Coupling
 from .energy import Energy, Model, State, least_diagonal
@@ -253,22 +253,18 @@ class _Step:
         self._energy, self._here = energy, here
         frames = run.frames
         self._frames, self._coupling = frames, run.coupling
-        n = here.values.shape[1]
-        gradient, hessian = model.gradient.copy(), model.hessian
-        diagonal = np.broadcast_to(energy.stiffness, here.values.shape).copy()
+        gradient, hessian = model.gradient, model.hessian
+        diagonals(hessian)[...] += energy.stiffness
         if self._coupling is not None:
             shares = np.tile(self._coupling.shares, len(gradient) // frames)[:, None]
             gradient *= shares
             hessian *= shares[:, :, None]
-            diagonal *= shares
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
         self._pressed = ((self._low >= -1e-12) & (gradient > 0.0)) | (
             (self._high <= 1e-12) & (gradient < 0.0)
         )
         self._pressed |= run.held & ((self._low >= -1e-12) | (self._high <= 1e-12))
-        step = np.arange(n, dtype=np.int64)
-        hessian[:, step, step] += diagonal
         self._gradient, self._hessian = gradient, hessian
         if self._coupling is None:
             self._straighten()
@@ -277,15 +273,12 @@ class _Step:
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
-        free = ~self._pressed
-        masked = self._hessian * (free[:, :, None] & free[:, None, :])
-        step = np.arange(free.shape[1], dtype=np.int64)
-        masked[:, step, step] += self._pressed
+        masked = _without(self._hessian, self._pressed)
         raised = masked.copy()
-        raised[:, step, step] += self._run.damping[:, None] - FLAT
+        diagonals(raised)[...] += self._run.damping[:, None] - FLAT
         for frame in _bending_down(raised):
             self._gradient[frame] += _straighten(
-                self._hessian[frame], masked[frame], self._gradient[frame], free[frame]
+                self._hessian[frame], masked[frame], self._gradient[frame], ~self._pressed[frame]
             )
 
     def _linear(self, damping: FloatArray) -> _Linear:
@@ -322,7 +315,7 @@ class _Step:
         bent_up = bent_up.reshape(-1, frames)
         change, uncut = change * short, uncut * short
         jacobian, strengths = self._model.jacobian, self._model.strengths
-        predicted = here.residual + (jacobian @ uncut[..., None])[..., 0]
+        predicted = here.residual + times(jacobian, uncut)
         promised = self._promised(predicted, change)
         there = energy.at(here.values + change / energy.weight)
         merit = run.merit(there, strengths)
@@ -336,11 +329,13 @@ class _Step:
             if not live.any():
                 break
             back = -(bent[:, None, :] @ correcting)[:, 0]
+            live &= np.abs(back).reshape(len(live), -1).max(axis=1) <= 0.5 * size
+            if not live.any():
+                break
             corrected = np.minimum(np.maximum(change + back, low), high)
             other = energy.at(here.values + corrected / energy.weight)
             other_merit = run.merit(other, strengths)
-            moved = np.abs(back).reshape(len(live), -1).max(axis=1)
-            live &= (other_merit.sum(1) < merit.sum(1)) & (moved <= 0.5 * size)
+            live &= other_merit.sum(1) < merit.sum(1)
             if not live.any():
                 break
             mask = np.repeat(live, frames)
@@ -378,7 +373,7 @@ class _Step:
         moving = self._model.jacobian * ~fixed[:, None, :]
         back = moving / damped[:, None, :]
         gram = back @ moving.swapaxes(1, 2)
-        np.einsum("nmm->nm", gram)[...] += 1.0 / self._model.row_weights + least_diagonal(gram)
+        diagonals(gram)[...] += 1.0 / self._model.row_weights + least_diagonal(gram)
         return np.asarray(np.linalg.solve(gram, back), dtype=np.float64)
 
     def _promised(self, predicted: FloatArray, change: FloatArray) -> FloatArray:
@@ -387,7 +382,7 @@ class _Step:
         away = self._here.away + change
         own = energy.pulls(energy.squares(predicted), model.strengths).sum(axis=1) + energy.posture(away)
         # What a correction of the bent residual changes in the posture, to second order.
-        own += 0.5 * ((model.curvature @ change[..., None])[..., 0] * change).sum(axis=1)
+        own += 0.5 * (times(model.curvature, change) * change).sum(axis=1)
         own = own.reshape(-1, self._frames)
         if self._coupling is None:
             return own
@@ -408,10 +403,9 @@ class _Linear:
         frames: int,
     ) -> None:
         self._hessian = hessian.copy()
-        step = np.arange(hessian.shape[1], dtype=np.int64)
-        self._hessian[:, step, step] += damping[:, None]
+        diagonals(self._hessian)[...] += damping[:, None]
         if coupling is not None:
-            self._hessian[:, step, step] += (
+            diagonals(self._hessian)[...] += (
                 np.tile(coupling.diagonal, len(hessian) // frames)[:, None] * stiffness
             )
         self._coupling, self._stiffness, self._frames = coupling, stiffness, frames
@@ -424,12 +418,9 @@ class _Linear:
         if self._held is not None and np.array_equal(held, self._held):
             return
         self._held = held.copy()
-        free = ~held
-        step = np.arange(held.shape[1], dtype=np.int64)
-        self._masked = self._hessian * (free[:, :, None] & free[:, None, :])
-        self._masked[:, step, step] += held
+        self._masked = _without(self._hessian, held)
         if self._coupling is not None:
-            self._factors = []
+            self._factors, free = [], ~held
             for start in range(0, len(held), self._frames):
                 moving = free[start : start + self._frames]
                 first = self._coupling.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
@@ -458,7 +449,7 @@ class _Linear:
 
     def times(self, change: FloatArray) -> FloatArray:
         """The whole matrices by changes (N, nv)."""
-        product = (self._hessian @ change[..., None])[..., 0]
+        product = times(self._hessian, change)
         if self._coupling is None:
             return product
         grouped = change.reshape(-1, self._frames, change.shape[1])
@@ -522,17 +513,16 @@ def _stopped(
     inside = np.minimum(np.maximum(change, low), high)
     hessian, low, high = linear.blocks(rows), low[rows], high[rows]
     # What neighbours do to a frame: the whole product without the frame's own block.
-    beside = linear.times(inside)[rows] - (hessian @ inside[rows][..., None])[..., 0]
+    beside = linear.times(inside)[rows] - times(hessian, inside[rows])
     right = -gradient[rows] - beside
     value = change[rows]
     at_low = held[rows] & (value <= low + 1e-12)
     at_high = held[rows] & ~at_low
-    step = np.arange(hessian.shape[1], dtype=np.int64)
     for number in range(BOX_ROUNDS):
         below, above = (value < low) & ~at_low & ~at_high, (value > high) & ~at_low & ~at_high
         open_frames = (below | above).any(axis=1)
         if number:
-            slope = (hessian @ value[..., None])[..., 0] - right
+            slope = times(hessian, value) - right
             loose = (at_low & (slope < 0.0)) | (at_high & (slope > 0.0))
             open_frames |= loose.any(axis=1)
             at_low &= ~loose
@@ -544,14 +534,20 @@ def _stopped(
         some = np.flatnonzero(open_frames)
         stopped = at_low[some] | at_high[some]
         value[some] = np.where(at_low[some], low[some], np.where(at_high[some], high[some], 0.0))
-        free = ~stopped
-        wanted = np.where(free, right[some] - (hessian[some] @ value[some][..., None])[..., 0], 0.0)
-        masked = hessian[some] * (free[:, :, None] & free[:, None, :])
-        masked[:, step, step] += stopped
-        value[some] += np.linalg.solve(masked, wanted[..., None])[..., 0]
+        wanted = np.where(stopped, 0.0, right[some] - times(hessian[some], value[some]))
+        value[some] += np.linalg.solve(_without(hessian[some], stopped), wanted[..., None])[..., 0]
     inside[rows] = np.minimum(np.maximum(value, low), high)
     held[rows] = at_low | at_high
     return inside, held
+
+
+def _without(matrices: FloatArray, held: BoolArray) -> FloatArray:
+    """Matrices (N, n, n) with the rows and columns of channels that are held (N, n) those of the identity."""
+    some = matrices.copy()
+    some[held] = 0.0
+    some.swapaxes(1, 2)[held] = 0.0
+    diagonals(some)[...] += held
+    return some
 
 
 def _bending_down(matrices: FloatArray) -> list[int]:
