@@ -272,9 +272,9 @@ class Energy:
         return np.add.reduceat(residual * residual, self._starts, axis=1)
 
     def by_level(self, squares: FloatArray) -> FloatArray:
-        """|r| of each level for |r|² of each penalty (N, K), (N, levels) [1]."""
+        """|r| of each level for |r|² of each penalty (..., K), (..., levels) [1]."""
         first = np.flatnonzero(np.diff(self.level_of, prepend=-1))
-        return np.sqrt(np.add.reduceat(squares, first, axis=1)) if self.penalties else squares
+        return np.sqrt(np.add.reduceat(squares, first, axis=-1)) if self.penalties else squares
 
     def norms(self, squares: FloatArray) -> FloatArray:
         """Norm z of each penalty for |r|², (N, K) each [1]."""
@@ -308,7 +308,10 @@ class Energy:
         jacobian = self.system.stacked_jacobian(state.posed) * self._jacobian_scale
         norms, r = self.norms(state.squares), state.residual
         towards = self.unturned(state.away)
-        gradient = self.stiffness * towards + ((self._of_rows(self.strengths / norms) * r)[:, None, :] @ jacobian)[:, 0]
+        gradient = (
+            self.stiffness * towards
+            + ((self._of_rows(self.strengths / norms) * r)[:, None, :] @ jacobian)[:, 0]
+        )
         if beside is not None:
             gradient += beside
             towards = towards + beside / self.stiffness

@@ -121,7 +121,7 @@ def minimising(
         rest = run.iterate(precision[active])
         yield
         iterations[active] += 1
-        rows = (active[:, None] * frames + np.arange(frames)).ravel()
+        rows = run.frames_of(active)
         squares = squares.copy()
         found[rows], squares[rows] = run.state.values, run.state.squares
         history.append(squares)
@@ -131,8 +131,8 @@ def minimising(
         active = active[going]
         if len(active) and not going.all():
             run.keep(np.flatnonzero(going))
-    end = _Run(energy, found, frames, coupling, max_angle)
-    lengths = tuple(map(energy.by_level, history))
+    end = run if len(run.damping) == len(found) else _Run(energy, found, frames, coupling, max_angle)
+    lengths = tuple(energy.by_level(np.array(history)))
     return Minimum(end.state.values, end.state.posed, end.energies(), iterations, settled, cancelled, lengths)
 
 
@@ -222,7 +222,7 @@ class _Run:
         moves = (outcome.taken & ~(rest & (outcome.sizes <= LAST))).repeat(self.frames)
         if moves.any():
             self.state = _merged(self.energy, here, moves, outcome.state)
-            self.held[moves] = outcome.held[moves]
+            self.held = np.where(moves[:, None], outcome.held, self.held)
         return rest
 
 
@@ -261,10 +261,8 @@ class _Step:
             hessian *= shares[:, :, None]
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
-        self._pressed = ((self._low >= -1e-12) & (gradient > 0.0)) | (
-            (self._high <= 1e-12) & (gradient < 0.0)
-        )
-        self._pressed |= run.held & ((self._low >= -1e-12) | (self._high <= 1e-12))
+        self._pressed = (self._low >= -1e-12) & ((gradient > 0.0) | run.held)
+        self._pressed |= (self._high <= 1e-12) & ((gradient < 0.0) | run.held)
         self._gradient, self._hessian = gradient, hessian
         if self._coupling is None:
             self._straighten()
@@ -303,33 +301,31 @@ class _Step:
                     self._straighten()
                     damping = np.maximum(damping * GROW, DAMPING[0])
             uncut = change
-        largest = np.abs(change).max(axis=1, initial=0.0)
-        # Frames that terms over time tie together are cut off alike: else they would be torn apart.
-        largest = np.repeat(largest.reshape(-1, frames).max(axis=1), frames)
-        short = np.minimum(1.0, run.max_angle / np.maximum(largest, run.max_angle))[:, None]
         product = linear.times(change)
         slope = gradient + product
-        wrong = held & np.where(high < -low, slope > 0.0, slope < 0.0)
-        square = (change * change).sum(axis=1)
-        bent_up = (change * product).sum(axis=1) / np.maximum(square * short[:, 0], 1e-300)
-        bent_up = bent_up.reshape(-1, frames)
-        change, uncut = change * short, uncut * short
+        stays = held & np.where(high < -low, slope <= 0.0, slope >= 0.0)
+        # Frames that terms over time tie together are cut off alike: else they would be torn apart.
+        size = np.abs(run.by_group(change)).max(axis=(1, 2))
+        short = run.max_angle / np.maximum(size, run.max_angle)
+        size *= short
+        square, bent_up = (run.by_group((change * other).sum(axis=1)) for other in (change, product))
+        bent_up /= np.maximum(square * short[:, None], 1e-300)
+        change, uncut = (step * short.repeat(frames)[:, None] for step in (change, uncut))
         jacobian, strengths = self._model.jacobian, self._model.strengths
         predicted = here.residual + times(jacobian, uncut)
         promised = self._promised(predicted, change)
         there = energy.at(here.values + change / energy.weight)
         merit = run.merit(there, strengths)
-        size = np.abs(change).reshape(len(merit), -1).max(axis=1)
         live = np.ones(len(merit), dtype=np.bool_)
         fixed = held | (change <= low) | (change >= high)
         correcting = self._correcting(fixed, damping)
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
-            live &= np.abs(bent).reshape(len(live), -1).max(axis=1, initial=0.0) > 1e-10
+            live &= np.abs(run.by_group(bent)).max(axis=(1, 2), initial=0.0) > 1e-10
             if not live.any():
                 break
             back = -(bent[:, None, :] @ correcting)[:, 0]
-            live &= np.abs(back).reshape(len(live), -1).max(axis=1) <= 0.5 * size
+            live &= np.abs(run.by_group(back)).max(axis=(1, 2)) <= 0.5 * size
             if not live.any():
                 break
             corrected = np.minimum(np.maximum(change + back, low), high)
@@ -338,34 +334,36 @@ class _Step:
             live &= other_merit.sum(1) < merit.sum(1)
             if not live.any():
                 break
-            mask = np.repeat(live, frames)
+            mask = live.repeat(frames)
             there = _merged(energy, there, mask, other)
             merit = np.where(live[:, None], other_merit, merit)
             change = np.where(mask[:, None], corrected, change)
-        before = self._merit
         # Terms over time are exact in the model; only what frames do on their own is not.
-        gained, wanted = before.sum(1) - merit.sum(1), before.sum(1) - promised.sum(1)
+        promise = self._merit - promised
+        gained, wanted = (self._merit - merit).sum(1), promise.sum(1)
         lower = run.merit(there, energy.strengths).sum(1) < self._full.sum(1)
         taken = (gained > 0.0) | lower | ~(size > FINE)
-        error = np.abs(merit - promised)
-        scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / np.sqrt(frames)
-        part = error / np.maximum(scale, 1e-300)
-        factor = np.clip(np.cbrt(part / TRUSTED), SHRINK, 2.0)
+        scale = np.abs(promise) + np.maximum(wanted, 0.0)[:, None] / np.sqrt(frames)
+        part = np.abs(merit - promised) / np.maximum(scale, 1e-300)
+        factor = np.minimum(np.maximum(np.cbrt(part / TRUSTED), SHRINK), 2.0)
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
-        old = damping.reshape(merit.shape)
-        # A frame that hardly moves is off by what its neighbours do.
-        moves = np.abs(change).max(axis=1, initial=0.0).reshape(old.shape) > FINE
-        doubt = np.where(moves | ~moves.any(axis=1, keepdims=True), part, 0.0)
-        worse = (doubt >= np.minimum(TRUSTED, doubt.max(axis=1, keepdims=True))) | (wanted <= 0.0)[:, None]
-        refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
-        # Where limits have turned a step uphill its curvature says little: half way to it, in powers of ten.
-        refused = np.where((wanted <= 0.0)[:, None], np.sqrt(old * refused), refused)
-        new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
-        moved = np.abs((there.values - here.values) * energy.weight).max(axis=1, initial=0.0)
+        old = run.by_group(damping)
+        new = np.maximum(old * factor, DAMPING[1])
+        if not taken.all():
+            # A frame that hardly moves is off by what its neighbours do.
+            moves = run.by_group(np.abs(change).max(axis=1)) > FINE
+            doubt = np.where(moves | ~moves.any(axis=1, keepdims=True), part, 0.0)
+            uphill = (wanted <= 0.0)[:, None]
+            worse = (doubt >= np.minimum(TRUSTED, doubt.max(axis=1, keepdims=True))) | uphill
+            refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
+            # Where limits have turned a step uphill its curvature says little: half way to it, in powers of ten.
+            refused = np.where(uphill, np.sqrt(old * refused), refused)
+            new = np.where(taken[:, None], new, refused)
+        moved = run.by_group(np.abs(there.away - here.away).max(axis=1))
         # What damping has kept back is still to come.
         longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
-        sizes = (moved.reshape(bent_up.shape) * longer).max(axis=1)
-        return _Outcome(taken, there, sizes, new.ravel(), wanted, held & ~wrong)
+        sizes = (moved * longer).max(axis=1)
+        return _Outcome(taken, there, sizes, new.ravel(), wanted, stays)
 
     def _correcting(self, fixed: BoolArray, damping: FloatArray) -> FloatArray:
         """What takes back bent residuals without the channels that are fixed (N, nv), (N, m, nv)."""
