@@ -267,7 +267,6 @@ class _Step:
         if self._coupling is None:
             self._straighten()
         self._merit = run.merit(here, model.strengths)
-        self._full = run.merit(here, energy.strengths)
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
@@ -341,8 +340,10 @@ class _Step:
         # Terms over time are exact in the model; only what frames do on their own is not.
         promise = self._merit - promised
         gained, wanted = (self._merit - merit).sum(1), promise.sum(1)
-        lower = run.merit(there, energy.strengths).sum(1) < self._full.sum(1)
-        taken = (gained > 0.0) | lower | ~(size > FINE)
+        taken = (gained > 0.0) | ~(size > FINE)
+        if not taken.all():
+            before, after = (run.merit(state, energy.strengths).sum(1) for state in (here, there))
+            taken |= after < before
         scale = np.abs(promise) + np.maximum(wanted, 0.0)[:, None] / np.sqrt(frames)
         part = np.abs(merit - promised) / np.maximum(scale, 1e-300)
         factor = np.minimum(np.maximum(np.cbrt(part / TRUSTED), SHRINK), 2.0)
@@ -356,7 +357,7 @@ class _Step:
             uphill = (wanted <= 0.0)[:, None]
             worse = (doubt >= np.minimum(TRUSTED, doubt.max(axis=1, keepdims=True))) | uphill
             refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
-            # Where limits have turned a step uphill its curvature says little: half way to it, in powers of ten.
+            # Where limits have turned a step uphill its curvature says little: half way, in powers of ten.
             refused = np.where(uphill, np.sqrt(old * refused), refused)
             new = np.where(taken[:, None], new, refused)
         moved = run.by_group(np.abs(there.away - here.away).max(axis=1))
@@ -372,7 +373,7 @@ class _Step:
         back = moving / damped[:, None, :]
         gram = back @ moving.swapaxes(1, 2)
         diagonals(gram)[...] += 1.0 / self._model.row_weights + least_diagonal(gram)
-        return np.asarray(np.linalg.solve(gram, back), dtype=np.float64)
+        return np.asarray(np.linalg.inv(gram) @ back, dtype=np.float64)
 
     def _promised(self, predicted: FloatArray, change: FloatArray) -> FloatArray:
         """The merit of each frame as the linear model of the residual has it, (G, F)."""
