@@ -188,6 +188,10 @@ class _Run:
         """(N, ...) -> (G, F, ...)."""
         return per_frame.reshape(len(per_frame) // self.frames, self.frames, *per_frame.shape[1:])
 
+    def largest(self, per_frame: FloatArray) -> FloatArray:
+        """Largest absolute value of numbers (N, k) in each group, (G,)."""
+        return np.abs(per_frame).reshape(len(per_frame) // self.frames, -1).max(axis=1, initial=0.0)
+
     def energies(self) -> FloatArray:
         """Of the groups, (G,)."""
         return self.merit(self.state, self.energy.strengths).sum(1)
@@ -304,7 +308,7 @@ class _Step:
         slope = gradient + product
         stays = held & np.where(high < -low, slope <= 0.0, slope >= 0.0)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
-        size = np.abs(run.by_group(change)).max(axis=(1, 2))
+        size = run.largest(change)
         short = run.max_angle / np.maximum(size, run.max_angle)
         size *= short
         square, bent_up = (run.by_group((change * other).sum(axis=1)) for other in (change, product))
@@ -320,19 +324,15 @@ class _Step:
         correcting = self._correcting(fixed, damping)
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
-            live &= np.abs(run.by_group(bent)).max(axis=(1, 2), initial=0.0) > 1e-10
-            if not live.any():
-                break
             back = -(bent[:, None, :] @ correcting)[:, 0]
-            live &= np.abs(run.by_group(back)).max(axis=(1, 2)) <= 0.5 * size
+            live &= run.largest(bent) > 1e-10
+            live &= run.largest(back) <= 0.5 * size
             if not live.any():
                 break
             corrected = np.minimum(np.maximum(change + back, low), high)
             other = energy.at(here.values + corrected / energy.weight)
             other_merit = run.merit(other, strengths)
             live &= other_merit.sum(1) < merit.sum(1)
-            if not live.any():
-                break
             mask = live.repeat(frames)
             there = _merged(energy, there, mask, other)
             merit = np.where(live[:, None], other_merit, merit)
@@ -543,9 +543,10 @@ def _stopped(
 def _without(matrices: FloatArray, held: BoolArray) -> FloatArray:
     """Matrices (N, n, n) with the rows and columns of channels that are held (N, n) those of the identity."""
     some = matrices.copy()
-    some[held] = 0.0
-    some.swapaxes(1, 2)[held] = 0.0
-    diagonals(some)[...] += held
+    if held.any():
+        some[held] = 0.0
+        some.swapaxes(1, 2)[held] = 0.0
+        diagonals(some)[...] += held
     return some
 
 
