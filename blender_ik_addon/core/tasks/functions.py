@@ -18,7 +18,7 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, times
 from ..bends import Bend
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
@@ -50,13 +50,13 @@ class PointFunctionRows(Rows):
         flat = [point for task in points for point in task]
         self._anchors: IntArray = np.array([mechanism.anchor(joint) for joint, _ in flat], dtype=np.int64)
         matrices = np.stack([mechanism.anchor_from_joint(joint) for joint, _ in flat], axis=1)
-        places = np.array([place for _, place in flat])
-        self._local: FloatArray = (matrices[..., :3, :3] @ places[..., None])[..., 0] + matrices[..., :3, 3]
+        places = np.array([[*place, 1.0] for _, place in flat])
+        self._local: FloatArray = times(matrices, places)  # (F, E K, 4), a 1 at the end
         self._weights: FloatArray = np.array(weights, dtype=np.float64)
         self._step = DIFFERENCE * mechanism.skeleton.reach
         steps = self._step * np.eye(3 * self._count)
         self._nudges: FloatArray = np.concatenate([steps, -steps]).reshape(-1, 1, 1, self._count, 3)
-        """Steps of the differences, each coordinate of the points forward, then each back, (6 K, 1, 1, K, 3)."""
+        """Of the differences: each coordinate of the points forward, then each back, (6 K, 1, 1, K, 3)."""
         self._known: tuple[PosedMechanism, FloatArray] | None = None
         """The pose that was asked for last, and where the points are there."""
         self._linear: tuple[PosedMechanism, FloatArray, FloatArray] | None = None
