@@ -308,10 +308,8 @@ class Energy:
         jacobian = self.system.stacked_jacobian(state.posed) * self._jacobian_scale
         norms, r = self.norms(state.squares), state.residual
         towards = self.unturned(state.away)
-        gradient = (
-            self.stiffness * towards
-            + ((self._of_rows(self.strengths / norms) * r)[:, None, :] @ jacobian)[:, 0]
-        )
+        pulling = self._of_rows(self.strengths / norms) * r
+        gradient = self.stiffness * towards + (pulling[:, None, :] @ jacobian)[:, 0]
         if beside is not None:
             gradient += beside
             towards = towards + beside / self.stiffness
@@ -325,7 +323,8 @@ class Energy:
         gradient -= ((spared * r)[:, None, :] @ jacobian)[:, 0]
         row_weights = self._of_rows(strengths / given)
         by_norm = r / self._of_rows(2.0 * norms * given)
-        of_rows = -forces[:, :, None] * by_norm[:, None, :] * self._same_penalty  # (N, m, m)
+        # What stands between Jᵀ and J, of which its transpose is the other half, (N, m, m).
+        of_rows = -forces[:, :, None] * by_norm[:, None, :] * self._same_penalty
         diagonals(of_rows)[...] += 0.5 * row_weights
         half = jacobian.swapaxes(1, 2) @ (of_rows @ jacobian)
         curved = self.system.curvature(state.posed, [forces * self.row_scale])
