@@ -373,7 +373,7 @@ class Mechanism:
         frames = len(values)
         rows = values
         if self._fixed.shape[1]:
-            fixed = self._fixed.repeat(frames // len(self._fixed), axis=0)
+            fixed = self._fixed if frames == len(self._fixed) else self._fixed.repeat(frames, axis=0)
             rows = np.concatenate([values, fixed], axis=1)
         if frames <= FEW and self._doublings:
             return self._place_few(values, rows)
@@ -403,7 +403,7 @@ class Mechanism:
         """The same of so few frames that the number of operations counts."""
         rotations, axes = self._rotations.of(rows).swapaxes(0, 1)  # (F, m, 3, 3) each
         frames = len(values)
-        local = self._still.repeat(frames // len(self._still), axis=0)
+        local = self._still.copy() if frames == len(self._still) else self._still.repeat(frames, axis=0)
         if self._turned:
             np.matmul(self.pre, rotations, out=local[:, 1:, :3, :3])
         else:
