@@ -97,3 +97,8 @@ def lengths(vectors: FloatArray) -> FloatArray:
 def times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
     """Products of matrices (..., m, n) and vectors (..., n), (..., m)."""
     return (matrices @ vectors[..., None])[..., 0]
+
+
+def diagonals(matrices: FloatArray) -> FloatArray:
+    """View of the diagonals of matrices (..., n, n), (..., n)."""
+    return np.einsum("...nn->...n", matrices)

@@ -373,7 +373,7 @@ class Mechanism:
         frames = len(values)
         rows = values
         if self._fixed.shape[1]:
-            fixed = np.broadcast_to(self._fixed, (frames, self._fixed.shape[1]))
+            fixed = self._fixed if frames == len(self._fixed) else self._fixed.repeat(frames, axis=0)
             rows = np.concatenate([values, fixed], axis=1)
         if frames <= FEW and self._doublings:
             return self._place_few(values, rows)

@@ -360,7 +360,7 @@ class System:
         return [Level(residual[:, rows], jacobian[:, rows]) for rows in self.level_rows]
 
     def curvature(self, posed: PosedMechanism, forces: Sequence[FloatArray]) -> FloatArray:
-        """Σ_k y_k ∂²r_k/∂q∂q, (F, nv, nv), for forces y (F, m) of each level."""
+        """Σ_k y_k ∂²r_k/∂q∂q, (F, nv, nv), for forces y (F, m) of each level, or of all as one."""
         if self._kinds:
             given = _joined(forces)
             given = given if self._given_rows is None else given.take(self._given_rows, axis=1)

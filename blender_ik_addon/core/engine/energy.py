@@ -39,7 +39,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, alike
+from ..arrays import BoolArray, FloatArray, IntArray, alike, diagonals, times
 from ..posed import PosedMechanism
 from ..rotation import nearest_euler
 from ..system import System
@@ -98,6 +98,8 @@ class State:
     """|r|² of each penalty, (N, K)."""
     away: FloatArray
     """u − p, (N, nv)."""
+    posture: FloatArray
+    """Posture term, (N,) [1]."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,9 @@ class Energy:
             np.arange(self.penalties), [penalty.rows.stop - penalty.rows.start for penalty in penalties]
         )
         """Of each row of the residual, (m,)."""
-        self._in_penalty = (np.arange(self.penalties)[:, None] == self.penalty_of_row).astype(np.float64)
-        """1 where a row is of a penalty, else 0, (K, m)."""
+        self._same_penalty = self.penalty_of_row[:, None] == self.penalty_of_row
+        """Which rows are of one penalty, (m, m)."""
+        self._curvature_scale = 1.0 / (self.weight[:, None] * self.weight)
         prefers = ~np.isnan(system.preferred) & posture
         self.preferred: FloatArray = np.where(prefers, system.preferred, values) * self.weight
         """p in scaled channels, (N, nv)."""
@@ -237,8 +240,8 @@ class Energy:
         residual = np.zeros((len(values), 0))
         if self.penalties:
             residual = self.system.stacked_residual(posed) * self.row_scale - self.allowed
-        values = posed.values
-        return State(values, posed, residual, self.squares(residual), values * self.weight - self.preferred)
+        away = posed.values * self.weight - self.preferred
+        return State(posed.values, posed, residual, self.squares(residual), away, self.posture(away))
 
     def unwound(self, values: FloatArray) -> FloatArray:
         """The same poses (N, nv) with the angles that are nearest to the preferred ones, inside the limits.
@@ -269,9 +272,9 @@ class Energy:
         return np.add.reduceat(residual * residual, self._starts, axis=1)
 
     def by_level(self, squares: FloatArray) -> FloatArray:
-        """|r| of each level for |r|² of each penalty (N, K), (N, levels) [1]."""
+        """|r| of each level for |r|² of each penalty (..., K), (..., levels) [1]."""
         first = np.flatnonzero(np.diff(self.level_of, prepend=-1))
-        return np.sqrt(np.add.reduceat(squares, first, axis=1)) if self.penalties else squares
+        return np.sqrt(np.add.reduceat(squares, first, axis=-1)) if self.penalties else squares
 
     def norms(self, squares: FloatArray) -> FloatArray:
         """Norm z of each penalty for |r|², (N, K) each [1]."""
@@ -286,8 +289,7 @@ class Energy:
 
     def posture(self, away: FloatArray) -> FloatArray:
         """Posture term ½ |u − p|² of each frame for u − p (N, nv), (N,) [1]."""
-        nearest = self.unturned(away)
-        return 0.5 * np.einsum("nv,v,nv->n", nearest, self.stiffness, nearest)
+        return 0.5 * np.square(self.unturned(away)) @ self.stiffness
 
     def unturned(self, away: FloatArray) -> FloatArray:
         """Differences u − p (N, nv) without whole turns."""
@@ -305,10 +307,9 @@ class Energy:
         """
         jacobian = self.system.stacked_jacobian(state.posed) * self._jacobian_scale
         norms, r = self.norms(state.squares), state.residual
-        z = norms[:, self.penalty_of_row]
-        row_weights = self.strengths[:, self.penalty_of_row] / z
         towards = self.unturned(state.away)
-        gradient = self.stiffness * towards + ((row_weights * r)[:, None, :] @ jacobian)[:, 0]
+        pulling = self._of_rows(self.strengths / norms) * r
+        gradient = self.stiffness * towards + (pulling[:, None, :] @ jacobian)[:, 0]
         if beside is not None:
             gradient += beside
             towards = towards + beside / self.stiffness
@@ -318,21 +319,22 @@ class Energy:
         pulls = np.where(met | ~self.exact, sizes, self.strengths)
         withstood = np.maximum.accumulate(pulls[:, ::-1], axis=1)[:, ::-1]
         strengths = np.where(met, np.minimum(self.strengths, ENOUGH * (withstood + 1.0)), self.strengths)
-        spared = (self.strengths - strengths)[:, self.penalty_of_row] / z
+        spared = self._of_rows((self.strengths - strengths) / norms)
         gradient -= ((spared * r)[:, None, :] @ jacobian)[:, 0]
-        row_weights = (strengths / given)[:, self.penalty_of_row]
-        stacked = np.sqrt(row_weights)[:, :, None] * jacobian
-        hessian = stacked.swapaxes(1, 2) @ stacked
-        by_force = (forces[:, None, :] * self._in_penalty) @ jacobian  # (N, K, nv)
-        by_residual = (r[:, None, :] * (self._in_penalty / (2.0 * norms * given)[:, :, None])) @ jacobian
-        bent_norms = by_force.swapaxes(1, 2) @ by_residual
-        hessian -= bent_norms
-        hessian -= bent_norms.swapaxes(1, 2)
-        scaled = forces * self.row_scale
-        curved = self.system.curvature(state.posed, [scaled[:, rows] for rows in self.system.level_rows])
-        curved /= self.weight[:, None] * self.weight
-        hessian += curved
+        row_weights = self._of_rows(strengths / given)
+        by_norm = r / self._of_rows(2.0 * norms * given)
+        # What stands between Jᵀ and J, of which its transpose is the other half, (N, m, m).
+        of_rows = -forces[:, :, None] * by_norm[:, None, :] * self._same_penalty
+        diagonals(of_rows)[...] += 0.5 * row_weights
+        half = jacobian.swapaxes(1, 2) @ (of_rows @ jacobian)
+        curved = self.system.curvature(state.posed, [forces * self.row_scale])
+        curved *= self._curvature_scale
+        hessian = half + half.swapaxes(1, 2) + curved
         return Model(jacobian, gradient, hessian, curved, row_weights, strengths)
+
+    def _of_rows(self, of_penalties: FloatArray) -> FloatArray:
+        """(N, K) -> (N, m)."""
+        return of_penalties.take(self.penalty_of_row, axis=1)
 
     def _pressed(self, values: FloatArray, gradient: FloatArray) -> BoolArray:
         """Channels on a limit against which the energy presses them, (N, nv)."""
@@ -349,23 +351,23 @@ class Energy:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Multipliers y of the rows, (N, m), and by penalty their length and the norm z there, (N, K)."""
         moving = jacobian * ~resting[:, None, :]
-        damped = self.stiffness + np.broadcast_to(damping, len(towards))[:, None]
+        damped = self.stiffness + np.reshape(damping, (-1, 1))
         gram = (moving / damped[:, None, :]) @ moving.swapaxes(1, 2)
-        wanted = residual - (moving @ (towards * self.stiffness / damped)[..., None])[..., 0]
-        own = np.einsum("nmm->nm", gram) + least_diagonal(gram)
+        wanted = residual - times(moving, towards * self.stiffness / damped)
+        own = diagonals(gram) + least_diagonal(gram)
         given = norms
         while True:
-            np.einsum("nmm->nm", gram)[...] = own + (given / self.strengths)[:, self.penalty_of_row]
+            diagonals(gram)[...] = own + self._of_rows(given / self.strengths)
             forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
             sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
             over = np.maximum(1.0, sizes / self.strengths)
             given = given * over
             if not (over > OVERSTRAINED).any():
                 break
-        forces /= over[:, self.penalty_of_row]
+        forces /= self._of_rows(over)
         return forces, np.minimum(sizes, self.strengths), given
 
 
 def least_diagonal(gram: FloatArray) -> FloatArray:
     """What J Jᵀ (N, m, m) needs on its diagonal to be of full rank in spite of rounding, (N, 1)."""
-    return 1e-15 * np.einsum("nmm->nm", gram).max(axis=1, keepdims=True, initial=0.0) + np.finfo(float).tiny
+    return 1e-15 * diagonals(gram).max(axis=1, keepdims=True, initial=0.0) + np.finfo(float).tiny

@@ -30,7 +30,7 @@ from typing import Final, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
 from ..posed import PosedMechanism
 from .coupling import BandFactors, Coupling
 from .energy import Energy, Model, State, least_diagonal
@@ -121,7 +121,7 @@ def minimising(
         rest = run.iterate(precision[active])
         yield
         iterations[active] += 1
-        rows = (active[:, None] * frames + np.arange(frames)).ravel()
+        rows = run.frames_of(active)
         squares = squares.copy()
         found[rows], squares[rows] = run.state.values, run.state.squares
         history.append(squares)
@@ -131,8 +131,8 @@ def minimising(
         active = active[going]
         if len(active) and not going.all():
             run.keep(np.flatnonzero(going))
-    end = _Run(energy, found, frames, coupling, max_angle)
-    lengths = tuple(map(energy.by_level, history))
+    end = run if len(run.damping) == len(found) else _Run(energy, found, frames, coupling, max_angle)
+    lengths = tuple(energy.by_level(np.array(history)))
     return Minimum(end.state.values, end.state.posed, end.energies(), iterations, settled, cancelled, lengths)
 
 
@@ -188,6 +188,10 @@ class _Run:
         """(N, ...) -> (G, F, ...)."""
         return per_frame.reshape(len(per_frame) // self.frames, self.frames, *per_frame.shape[1:])
 
+    def largest(self, per_frame: FloatArray) -> FloatArray:
+        """Largest absolute value of numbers (N, k) in each group, (G,)."""
+        return np.abs(per_frame).reshape(len(per_frame) // self.frames, -1).max(axis=1, initial=0.0)
+
     def energies(self) -> FloatArray:
         """Of the groups, (G,)."""
         return self.merit(self.state, self.energy.strengths).sum(1)
@@ -195,7 +199,7 @@ class _Run:
     def merit(self, state: State, strengths: FloatArray) -> FloatArray:
         """Of each frame, with the terms over time, (G, F)."""
         energy = self.energy
-        own = self.by_group(energy.pulls(state.squares, strengths).sum(axis=1) + energy.posture(state.away))
+        own = self.by_group(energy.pulls(state.squares, strengths).sum(axis=1) + state.posture)
         if self.coupling is None:
             return own
         away = self.by_group(state.away)
@@ -222,7 +226,7 @@ class _Run:
         moves = (outcome.taken & ~(rest & (outcome.sizes <= LAST))).repeat(self.frames)
         if moves.any():
             self.state = _merged(self.energy, here, moves, outcome.state)
-            self.held[moves] = outcome.held[moves]
+            self.held = np.where(moves[:, None], outcome.held, self.held)
         return rest
 
 
@@ -253,39 +257,29 @@ class _Step:
         self._energy, self._here = energy, here
         frames = run.frames
         self._frames, self._coupling = frames, run.coupling
-        n = here.values.shape[1]
-        gradient, hessian = model.gradient.copy(), model.hessian
-        diagonal = np.broadcast_to(energy.stiffness, here.values.shape).copy()
+        gradient, hessian = model.gradient, model.hessian
+        diagonals(hessian)[...] += energy.stiffness
         if self._coupling is not None:
             shares = np.tile(self._coupling.shares, len(gradient) // frames)[:, None]
             gradient *= shares
             hessian *= shares[:, :, None]
-            diagonal *= shares
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
-        self._pressed = ((self._low >= -1e-12) & (gradient > 0.0)) | (
-            (self._high <= 1e-12) & (gradient < 0.0)
-        )
-        self._pressed |= run.held & ((self._low >= -1e-12) | (self._high <= 1e-12))
-        step = np.arange(n, dtype=np.int64)
-        hessian[:, step, step] += diagonal
+        self._pressed = (self._low >= -1e-12) & ((gradient > 0.0) | run.held)
+        self._pressed |= (self._high <= 1e-12) & ((gradient < 0.0) | run.held)
         self._gradient, self._hessian = gradient, hessian
         if self._coupling is None:
             self._straighten()
         self._merit = run.merit(here, model.strengths)
-        self._full = run.merit(here, energy.strengths)
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
-        free = ~self._pressed
-        masked = self._hessian * (free[:, :, None] & free[:, None, :])
-        step = np.arange(free.shape[1], dtype=np.int64)
-        masked[:, step, step] += self._pressed
+        masked = _without(self._hessian, self._pressed)
         raised = masked.copy()
-        raised[:, step, step] += self._run.damping[:, None] - FLAT
+        diagonals(raised)[...] += self._run.damping[:, None] - FLAT
         for frame in _bending_down(raised):
             self._gradient[frame] += _straighten(
-                self._hessian[frame], masked[frame], self._gradient[frame], free[frame]
+                self._hessian[frame], masked[frame], self._gradient[frame], ~self._pressed[frame]
             )
 
     def _linear(self, damping: FloatArray) -> _Linear:
@@ -310,67 +304,67 @@ class _Step:
                     self._straighten()
                     damping = np.maximum(damping * GROW, DAMPING[0])
             uncut = change
-        largest = np.abs(change).max(axis=1, initial=0.0)
-        # Frames that terms over time tie together are cut off alike: else they would be torn apart.
-        largest = np.repeat(largest.reshape(-1, frames).max(axis=1), frames)
-        short = np.minimum(1.0, run.max_angle / np.maximum(largest, run.max_angle))[:, None]
         product = linear.times(change)
         slope = gradient + product
-        wrong = held & np.where(high < -low, slope > 0.0, slope < 0.0)
-        square = (change * change).sum(axis=1)
-        bent_up = (change * product).sum(axis=1) / np.maximum(square * short[:, 0], 1e-300)
-        bent_up = bent_up.reshape(-1, frames)
-        change, uncut = change * short, uncut * short
+        stays = held & np.where(high < -low, slope <= 0.0, slope >= 0.0)
+        # Frames that terms over time tie together are cut off alike: else they would be torn apart.
+        size = run.largest(change)
+        short = run.max_angle / np.maximum(size, run.max_angle)
+        size *= short
+        square, bent_up = (run.by_group((change * other).sum(axis=1)) for other in (change, product))
+        bent_up /= np.maximum(square * short[:, None], 1e-300)
+        change, uncut = (step * short.repeat(frames)[:, None] for step in (change, uncut))
         jacobian, strengths = self._model.jacobian, self._model.strengths
-        predicted = here.residual + (jacobian @ uncut[..., None])[..., 0]
+        predicted = here.residual + times(jacobian, uncut)
         promised = self._promised(predicted, change)
         there = energy.at(here.values + change / energy.weight)
         merit = run.merit(there, strengths)
-        size = np.abs(change).reshape(len(merit), -1).max(axis=1)
         live = np.ones(len(merit), dtype=np.bool_)
         fixed = held | (change <= low) | (change >= high)
         correcting = self._correcting(fixed, damping)
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
-            live &= np.abs(bent).reshape(len(live), -1).max(axis=1, initial=0.0) > 1e-10
+            back = -(bent[:, None, :] @ correcting)[:, 0]
+            live &= run.largest(bent) > 1e-10
+            live &= run.largest(back) <= 0.5 * size
             if not live.any():
                 break
-            back = -(bent[:, None, :] @ correcting)[:, 0]
             corrected = np.minimum(np.maximum(change + back, low), high)
             other = energy.at(here.values + corrected / energy.weight)
             other_merit = run.merit(other, strengths)
-            moved = np.abs(back).reshape(len(live), -1).max(axis=1)
-            live &= (other_merit.sum(1) < merit.sum(1)) & (moved <= 0.5 * size)
-            if not live.any():
-                break
-            mask = np.repeat(live, frames)
+            live &= other_merit.sum(1) < merit.sum(1)
+            mask = live.repeat(frames)
             there = _merged(energy, there, mask, other)
             merit = np.where(live[:, None], other_merit, merit)
             change = np.where(mask[:, None], corrected, change)
-        before = self._merit
         # Terms over time are exact in the model; only what frames do on their own is not.
-        gained, wanted = before.sum(1) - merit.sum(1), before.sum(1) - promised.sum(1)
-        lower = run.merit(there, energy.strengths).sum(1) < self._full.sum(1)
-        taken = (gained > 0.0) | lower | ~(size > FINE)
-        error = np.abs(merit - promised)
-        scale = np.abs(before - promised) + np.maximum(wanted, 0.0)[:, None] / np.sqrt(frames)
-        part = error / np.maximum(scale, 1e-300)
-        factor = np.clip(np.cbrt(part / TRUSTED), SHRINK, 2.0)
+        promise = self._merit - promised
+        gained, wanted = (self._merit - merit).sum(1), promise.sum(1)
+        taken = (gained > 0.0) | ~(size > FINE)
+        if not taken.all():
+            before, after = (run.merit(state, energy.strengths).sum(1) for state in (here, there))
+            taken |= after < before
+        scale = np.abs(promise) + np.maximum(wanted, 0.0)[:, None] / np.sqrt(frames)
+        part = np.abs(merit - promised) / np.maximum(scale, 1e-300)
+        factor = np.minimum(np.maximum(np.cbrt(part / TRUSTED), SHRINK), 2.0)
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
-        old = damping.reshape(merit.shape)
-        # A frame that hardly moves is off by what its neighbours do.
-        moves = np.abs(change).max(axis=1, initial=0.0).reshape(old.shape) > FINE
-        doubt = np.where(moves | ~moves.any(axis=1, keepdims=True), part, 0.0)
-        worse = (doubt >= np.minimum(TRUSTED, doubt.max(axis=1, keepdims=True))) | (wanted <= 0.0)[:, None]
-        refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
-        # Where limits have turned a step uphill its curvature says little: half way to it, in powers of ten.
-        refused = np.where((wanted <= 0.0)[:, None], np.sqrt(old * refused), refused)
-        new = np.where(taken[:, None], np.maximum(old * factor, DAMPING[1]), refused)
-        moved = np.abs((there.values - here.values) * energy.weight).max(axis=1, initial=0.0)
+        old = run.by_group(damping)
+        new = np.maximum(old * factor, DAMPING[1])
+        if not taken.all():
+            # A frame that hardly moves is off by what its neighbours do.
+            moves = run.by_group(np.abs(change).max(axis=1)) > FINE
+            doubt = np.where(moves | ~moves.any(axis=1, keepdims=True), part, 0.0)
+            uphill = (wanted <= 0.0)[:, None]
+            worse = (doubt >= np.minimum(TRUSTED, doubt.max(axis=1, keepdims=True))) | uphill
+            refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
+            # Where limits have turned a step uphill its curvature says little: half way, in powers of ten.
+            refused = np.where(uphill, np.sqrt(old * refused), refused)
+            new = np.where(taken[:, None], new, refused)
+        moved = run.by_group(np.abs(there.away - here.away).max(axis=1))
         # What damping has kept back is still to come.
         longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
-        sizes = (moved.reshape(bent_up.shape) * longer).max(axis=1)
-        return _Outcome(taken, there, sizes, new.ravel(), wanted, held & ~wrong)
+        sizes = (moved * longer).max(axis=1)
+        return _Outcome(taken, there, sizes, new.ravel(), wanted, stays)
 
     def _correcting(self, fixed: BoolArray, damping: FloatArray) -> FloatArray:
         """What takes back bent residuals without the channels that are fixed (N, nv), (N, m, nv)."""
@@ -378,8 +372,8 @@ class _Step:
         moving = self._model.jacobian * ~fixed[:, None, :]
         back = moving / damped[:, None, :]
         gram = back @ moving.swapaxes(1, 2)
-        np.einsum("nmm->nm", gram)[...] += 1.0 / self._model.row_weights + least_diagonal(gram)
-        return np.asarray(np.linalg.solve(gram, back), dtype=np.float64)
+        diagonals(gram)[...] += 1.0 / self._model.row_weights + least_diagonal(gram)
+        return np.asarray(np.linalg.inv(gram) @ back, dtype=np.float64)
 
     def _promised(self, predicted: FloatArray, change: FloatArray) -> FloatArray:
         """The merit of each frame as the linear model of the residual has it, (G, F)."""
@@ -387,7 +381,7 @@ class _Step:
         away = self._here.away + change
         own = energy.pulls(energy.squares(predicted), model.strengths).sum(axis=1) + energy.posture(away)
         # What a correction of the bent residual changes in the posture, to second order.
-        own += 0.5 * ((model.curvature @ change[..., None])[..., 0] * change).sum(axis=1)
+        own += 0.5 * (times(model.curvature, change) * change).sum(axis=1)
         own = own.reshape(-1, self._frames)
         if self._coupling is None:
             return own
@@ -408,10 +402,9 @@ class _Linear:
         frames: int,
     ) -> None:
         self._hessian = hessian.copy()
-        step = np.arange(hessian.shape[1], dtype=np.int64)
-        self._hessian[:, step, step] += damping[:, None]
+        diagonals(self._hessian)[...] += damping[:, None]
         if coupling is not None:
-            self._hessian[:, step, step] += (
+            diagonals(self._hessian)[...] += (
                 np.tile(coupling.diagonal, len(hessian) // frames)[:, None] * stiffness
             )
         self._coupling, self._stiffness, self._frames = coupling, stiffness, frames
@@ -424,12 +417,9 @@ class _Linear:
         if self._held is not None and np.array_equal(held, self._held):
             return
         self._held = held.copy()
-        free = ~held
-        step = np.arange(held.shape[1], dtype=np.int64)
-        self._masked = self._hessian * (free[:, :, None] & free[:, None, :])
-        self._masked[:, step, step] += held
+        self._masked = _without(self._hessian, held)
         if self._coupling is not None:
-            self._factors = []
+            self._factors, free = [], ~held
             for start in range(0, len(held), self._frames):
                 moving = free[start : start + self._frames]
                 first = self._coupling.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
@@ -458,7 +448,7 @@ class _Linear:
 
     def times(self, change: FloatArray) -> FloatArray:
         """The whole matrices by changes (N, nv)."""
-        product = (self._hessian @ change[..., None])[..., 0]
+        product = times(self._hessian, change)
         if self._coupling is None:
             return product
         grouped = change.reshape(-1, self._frames, change.shape[1])
@@ -522,17 +512,16 @@ def _stopped(
     inside = np.minimum(np.maximum(change, low), high)
     hessian, low, high = linear.blocks(rows), low[rows], high[rows]
     # What neighbours do to a frame: the whole product without the frame's own block.
-    beside = linear.times(inside)[rows] - (hessian @ inside[rows][..., None])[..., 0]
+    beside = linear.times(inside)[rows] - times(hessian, inside[rows])
     right = -gradient[rows] - beside
     value = change[rows]
     at_low = held[rows] & (value <= low + 1e-12)
     at_high = held[rows] & ~at_low
-    step = np.arange(hessian.shape[1], dtype=np.int64)
     for number in range(BOX_ROUNDS):
         below, above = (value < low) & ~at_low & ~at_high, (value > high) & ~at_low & ~at_high
         open_frames = (below | above).any(axis=1)
         if number:
-            slope = (hessian @ value[..., None])[..., 0] - right
+            slope = times(hessian, value) - right
             loose = (at_low & (slope < 0.0)) | (at_high & (slope > 0.0))
             open_frames |= loose.any(axis=1)
             at_low &= ~loose
@@ -544,14 +533,21 @@ def _stopped(
         some = np.flatnonzero(open_frames)
         stopped = at_low[some] | at_high[some]
         value[some] = np.where(at_low[some], low[some], np.where(at_high[some], high[some], 0.0))
-        free = ~stopped
-        wanted = np.where(free, right[some] - (hessian[some] @ value[some][..., None])[..., 0], 0.0)
-        masked = hessian[some] * (free[:, :, None] & free[:, None, :])
-        masked[:, step, step] += stopped
-        value[some] += np.linalg.solve(masked, wanted[..., None])[..., 0]
+        wanted = np.where(stopped, 0.0, right[some] - times(hessian[some], value[some]))
+        value[some] += np.linalg.solve(_without(hessian[some], stopped), wanted[..., None])[..., 0]
     inside[rows] = np.minimum(np.maximum(value, low), high)
     held[rows] = at_low | at_high
     return inside, held
+
+
+def _without(matrices: FloatArray, held: BoolArray) -> FloatArray:
+    """Matrices (N, n, n) with the rows and columns of channels that are held (N, n) those of the identity."""
+    some = matrices.copy()
+    if held.any():
+        some[held] = 0.0
+        some.swapaxes(1, 2)[held] = 0.0
+        diagonals(some)[...] += held
+    return some
 
 
 def _bending_down(matrices: FloatArray) -> list[int]:
@@ -596,6 +592,7 @@ def _selected(energy: Energy, state: State, index: IntArray) -> State:
         state.residual[index],
         state.squares[index],
         state.away[index],
+        state.posture[index],
     )
 
 
@@ -604,14 +601,14 @@ def _merged(energy: Energy, state: State, mask: BoolArray, other: State) -> Stat
     if mask.all():
         return other
     rows = np.flatnonzero(mask)
-    values, residual, squares, away = (
-        a.copy() for a in (state.values, state.residual, state.squares, state.away)
-    )
-    values[rows], residual[rows], squares[rows], away[rows] = (
-        other.values[rows],
-        other.residual[rows],
-        other.squares[rows],
-        other.away[rows],
-    )
     posed = state.posed.replaced(mask, other.posed.select(energy.system.mechanism, rows))
-    return State(values, posed, residual, squares, away)
+    residual, squares, away, posture = (
+        np.where(mask if before.ndim == 1 else mask[:, None], after, before)
+        for before, after in (
+            (state.residual, other.residual),
+            (state.squares, other.squares),
+            (state.away, other.away),
+            (state.posture, other.posture),
+        )
+    )
+    return State(posed.values, posed, residual, squares, away, posture)

@@ -176,7 +176,7 @@ def _margin(energy: Energy, values: FloatArray) -> FloatArray:
     rounding = np.where(met, energy.pulls(state.squares, energy.strengths), 0.0)
     last = energy.strengths[:, -1:]
     missed = energy.pulls(state.squares, last) + last * ROUNDING_OFF
-    return LOWER * (missed.sum(axis=1) + energy.posture(state.away)) + rounding.sum(axis=1)
+    return LOWER * (missed.sum(axis=1) + state.posture) + rounding.sum(axis=1)
 
 
 def _rows(energy: Energy, found: Minimum, rows: IntArray) -> Minimum:

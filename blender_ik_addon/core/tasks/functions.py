@@ -18,7 +18,7 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, times
 from ..bends import Bend
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
@@ -50,10 +50,13 @@ class PointFunctionRows(Rows):
         flat = [point for task in points for point in task]
         self._anchors: IntArray = np.array([mechanism.anchor(joint) for joint, _ in flat], dtype=np.int64)
         matrices = np.stack([mechanism.anchor_from_joint(joint) for joint, _ in flat], axis=1)
-        places = np.array([place for _, place in flat])
-        self._local: FloatArray = (matrices[..., :3, :3] @ places[..., None])[..., 0] + matrices[..., :3, 3]
+        places = np.array([[*place, 1.0] for _, place in flat])
+        self._local: FloatArray = times(matrices, places)  # (F, E K, 4), a 1 at the end
         self._weights: FloatArray = np.array(weights, dtype=np.float64)
         self._step = DIFFERENCE * mechanism.skeleton.reach
+        steps = self._step * np.eye(3 * self._count)
+        self._nudges: FloatArray = np.concatenate([steps, -steps]).reshape(-1, 1, 1, self._count, 3)
+        """Of the differences: each coordinate of the points forward, then each back, (6 K, 1, 1, K, 3)."""
         self._known: tuple[PosedMechanism, FloatArray] | None = None
         """The pose that was asked for last, and where the points are there."""
         self._linear: tuple[PosedMechanism, FloatArray, FloatArray] | None = None
@@ -114,12 +117,10 @@ class PointFunctionRows(Rows):
         nv = moving.shape[3]
         forces = multipliers.reshape(frames, tasks, 1, slope.shape[2])
         pulls = (forces @ slope).reshape(frames, tasks * count, 3)
-        # Each coordinate forward and back, as so many more frames: one by one they would cost as many calls.
+        # Each difference is so many more frames: one by one they would cost as many calls.
         size = count * 3
-        steps = self._step * np.eye(size)
-        nudges = np.concatenate([steps, -steps]).reshape(2 * size, 1, 1, count, 3)
-        nudged = (points + nudges).reshape(2 * size * frames, tasks, count, 3)
-        again: IntArray = np.tile(np.arange(frames, dtype=np.int64), 2 * size)
+        nudged = (points + self._nudges).reshape(2 * size * frames, tasks, count, 3)
+        again: IntArray = np.arange(len(nudged)) % frames
         slopes = self.select(again).slope(nudged).reshape(2, size, frames, tasks, slope.shape[2], size)
         change = (slopes[0] - slopes[1]) * (self._weights[:, None, None] / (2.0 * self._step))
         forms = (forces @ change)[..., 0, :].transpose(1, 2, 0, 3)  # F'', (F, E, 3 K, 3 K)

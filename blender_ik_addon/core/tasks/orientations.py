@@ -85,7 +85,7 @@ class OrientationRows(AxisRows):
     def _turn(self, posed: PosedMechanism) -> FloatArray:
         """log(TᵀR), (F, E, 3) [rad], which residual, Jacobian and errors of one pose all need."""
         if self._turned is None or self._turned[0] is not posed:
-            current = posed.matrices[:, self._anchors, :3, :3] @ self._rotation
+            current = posed.matrices.take(self._anchors, axis=1)[..., :3, :3] @ self._rotation
             self._turned = posed, rotvec_from_matrix(np.swapaxes(self._target, -1, -2) @ current)
         return self._turned[1]
 

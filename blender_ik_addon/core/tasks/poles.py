@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, lengths, times
+from ..arrays import BoolArray, FloatArray, lengths, times
 from ..bends import cross
 from ..errors import IKError
 from ..mechanism import Mechanism
@@ -116,11 +116,14 @@ class PoleRows(PointFunctionRows):
     def slope(self, points: FloatArray) -> FloatArray:
         """By root, middle joint and tip, (F, E, 1, 3, 3)."""
         swing = self._swing(points)
+        towards = swing.towards()
+        ahead = cross(swing.axis[:, :, None], towards)
+        distance = np.where(swing.nothing[..., 1], np.inf, swing.sizes[..., 1])
         # d(|g| φ) = |g| dφ + φ d|g|,  dφ = m_e·de/|e| − m_τ·dτ/|τ|,  |g| = |e|/√. All of these are across the
         # axis, and across it de is d(b − a) − n·(b − a)/|c − a| d(c − a).
         size = (STRAIGHT * self._length) ** 2 * swing.angle / swing.spread**3
-        by_bone = swing.ahead[:, :, 0] / swing.spread[..., None] + size[..., None] * swing.towards[:, :, 0]
-        by_target = swing.ahead[:, :, 1] * (-swing.share / swing.distance)[..., None]
+        by_bone = ahead[:, :, 0] / swing.spread[..., None] + size[..., None] * towards[:, :, 0]
+        by_target = ahead[:, :, 1] * (-swing.share / distance)[..., None]
         part = swing.along / swing.length[..., None]
         by_along = -(part[..., :1] * by_bone + part[..., 1:] * by_target)
         return np.stack([-(by_bone + by_target + by_along), by_bone, by_along], axis=2)[:, :, None]
@@ -134,20 +137,22 @@ class PoleRows(PointFunctionRows):
 class _Swing:
     """How limbs bend about their axes, and where they should: of the middle joint and of the target."""
 
+    axis: FloatArray
+    """n, (F, E, 3)."""
     length: FloatArray
     """|c − a|, (F, E) [m]."""
     along: FloatArray
     """n·(b − a) and n·(t − a), (F, E, 2) [m]."""
-    towards: FloatArray
-    """e/|e| and τ/|τ|, (F, E, 2, 3); where one is nothing, the other."""
-    ahead: FloatArray
-    """n × these, in which they swing, (F, E, 2, 3)."""
-    share: FloatArray
-    """|g|, (F, E)."""
+    across: FloatArray
+    """e and τ, (F, E, 2, 3) [m]."""
+    sizes: FloatArray
+    """|e| and |τ|, (F, E, 2) [m]."""
+    nothing: BoolArray
+    """Which of these are nothing, (F, E, 2)."""
     spread: FloatArray
     """√(|e|² + (εl)²), (F, E) [m]."""
-    distance: FloatArray
-    """|τ|, infinite where it is nothing, (F, E) [m]."""
+    share: FloatArray
+    """|g|, (F, E)."""
     angle: FloatArray
     """φ, (F, E) [rad]."""
 
@@ -155,24 +160,29 @@ class _Swing:
     def of(cls, points: FloatArray, target: FloatArray, bone: FloatArray) -> _Swing:
         """From a, b and c, (F, E, 3, 3), t, (F or 1, E, 3), and l, (E,)."""
         root = points[:, :, 0]
-        limb = points[:, :, 2] - root
+        both = points[:, :, 1:] - root[:, :, None]
+        limb = both[:, :, 1].copy()
+        np.subtract(target, root, out=both[:, :, 1])
         length = np.maximum(lengths(limb), NOWHERE * bone)
-        axis = (limb / length[..., None])[:, :, None]  # (F, E, 1, 3)
-        both = np.stack([points[:, :, 1] - root, target - root], axis=2)
-        along = times(both, axis[:, :, 0])
-        across = both - along[..., None] * axis
+        axis = limb / length[..., None]
+        along = times(both, axis)
+        across = both - along[..., None] * axis[:, :, None]
         sizes = lengths(across)
         nothing = sizes <= NOWHERE * bone[:, None]
-        towards = across / np.where(nothing, 1.0, sizes)[..., None]
-        if nothing.any():
-            straight, nowhere = nothing[..., :1], nothing[..., 1:]
-            any_way = PLAIN_AXES[0] - axis[:, :, 0, :1] * axis[:, :, 0]
+        spread = np.sqrt(np.square(sizes[..., 0]) + (STRAIGHT * bone) ** 2)
+        bent, wanted = across[:, :, 0], across[:, :, 1]
+        sine = np.einsum("fex,fex->fe", cross(axis, wanted), bent)
+        angle = np.arctan2(sine, np.einsum("fex,fex->fe", wanted, bent))
+        angle[nothing.any(axis=2)] = 0.0
+        return cls(axis, length, along, across, sizes, nothing, spread, sizes[..., 0] / spread, angle)
+
+    def towards(self) -> FloatArray:
+        """e/|e| and τ/|τ|, (F, E, 2, 3); where one is nothing, the other."""
+        towards = self.across / np.where(self.nothing, 1.0, self.sizes)[..., None]
+        if self.nothing.any():
+            straight, nowhere = self.nothing[..., :1], self.nothing[..., 1:]
+            any_way = PLAIN_AXES[0] - self.axis[..., :1] * self.axis
             target_way = np.where(straight, any_way, towards[:, :, 0])
             np.copyto(towards[:, :, 1], target_way, where=nowhere)
             np.copyto(towards[:, :, 0], towards[:, :, 1], where=straight)
-        ahead = cross(axis, towards)
-        spread = np.sqrt(sizes[..., 0] ** 2 + (STRAIGHT * bone) ** 2)
-        sine = np.einsum("fex,fex->fe", ahead[:, :, 1], towards[:, :, 0])
-        angle = np.arctan2(sine, np.einsum("fex,fex->fe", towards[:, :, 1], towards[:, :, 0]))
-        distance = np.where(nothing[..., 1], np.inf, sizes[..., 1])
-        return cls(length, along, towards, ahead, sizes[..., 0] / spread, spread, distance, angle)
+        return towards
