@@ -51,9 +51,10 @@ class SequenceSolution:
     iterations: IntArray
     """Of the whole that each frame was solved with, (F,)."""
     errors: FloatArray
-    """Unweighted error of each task that has a weight, (F, tasks) [m] or [rad]."""
+    """Unweighted error of each task that has a weight, (F, tasks) [m] or [rad]; NaN where it has no
+    target."""
     reached: bool
-    """Whether every task is within its tolerance in every frame asked for."""
+    """Whether every task is within its tolerance in every frame asked for in which it has a target."""
     cancelled: bool
     angular: tuple[bool, ...]
     """Whether the error of each task is an angle, (tasks,)."""
@@ -287,6 +288,8 @@ class SequenceJob:
         if ends[1] - ends[0] < 3 or not np.allclose(*preferred[ends], rtol=0.0, atol=SAME):
             return False
         system = self._system.select(ends)
+        if system.given is not None and (system.given[0] != system.given[1]).any():
+            return False
         # Fixed channels and scales may differ too: seen in where the joints and the points of tasks are.
         posed = system.place(self._start[ends[[0, 0]]])
         placed = [posed.matrices, system.stacked_residual(posed)] if system.labels else [posed.matrices]
@@ -353,6 +356,14 @@ class SequenceJob:
                 statuses[frame] = Status.SETTLED if self._settled[frame] else Status.MAX_ITERATIONS
                 tasks = tuple(TaskError(*row) for row in rows)
                 messages[frame] = result_message(statuses[frame], tasks, int(self._iterations[frame]))
+        if system.given is not None:
+            errors = np.where(system.given, errors, np.nan)
+            for frame in np.flatnonzero(~system.given.all(axis=1)).tolist():
+                given = system.given[frame].tolist()
+                without = [label for label, known in zip(system.labels, given, strict=True) if not known]
+                if statuses[frame] is Status.REACHED:
+                    messages[frame] = reached_message(sum(given))
+                messages[frame] += f"; no target here for {', '.join(without)}"
         poses = Pose(self._poses.channels[:count], self._poses.scale[:count])
         poses = system.mechanism.with_values(poses, self._values[:count])
         return SequenceSolution(

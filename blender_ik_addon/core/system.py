@@ -63,6 +63,15 @@ class Penalty(NamedTuple):
     """Of the task, lengths divided by the reach [1]; 0 for exact tasks."""
 
 
+def _given(tasks: Sequence[Task], frames: int) -> BoolArray | None:
+    """Which tasks have a target in each frame, (F, T); None: all."""
+    if all(task.given is None for task in tasks):
+        return None
+    everywhere = np.ones(1, dtype=np.bool_)
+    given = [everywhere if task.given is None else task.given for task in tasks]
+    return np.stack([np.broadcast_to(each, frames) for each in given], axis=1)
+
+
 def merged(levels: Sequence[Level]) -> Level:
     """Levels as one, as methods without priorities see them."""
     return Level(_joined([level.residual for level in levels]), _joined([level.jacobian for level in levels]))
@@ -98,6 +107,8 @@ class System:
         """Of each, (T,) [m] or [rad]."""
         self._targets: Sequence[FloatArray] | None = None
         """Targets that have taken the place of those of the tasks, (T,)."""
+        self.given: BoolArray | None = _given(self._tasks, pose.frames[0])
+        """Which tasks have a target in each frame, (F, T); None: all. Rows and errors of others are 0."""
         self._moved: tuple[Task, ...] | None = None
         """The tasks with these, once they were asked for."""
         self._frames = np.arange(pose.frames[0])
@@ -182,7 +193,11 @@ class System:
     def _by_level(self, parts: Sequence[FloatArray]) -> FloatArray:
         """Rows by level, (F, m, ...), of those of each kind."""
         rows = _joined(parts)
-        return rows if self._taken_rows is None else rows.take(self._taken_rows, axis=1)
+        rows = rows if self._taken_rows is None else rows.take(self._taken_rows, axis=1)
+        if self.given is None:
+            return rows
+        given = self.given[:, self.task_of_row]
+        return rows * given.reshape(*given.shape, *(1,) * (rows.ndim - 2))
 
     def select(self, frames: IntArray) -> System:
         """The same system for some of its frames."""
@@ -190,6 +205,8 @@ class System:
         some._frames = self._frames[frames]
         some.mechanism = self.mechanism.select(frames)
         some._kinds = [rows.select(frames) for rows in self._kinds]
+        if self.given is not None:
+            some.given = self.given[frames]
         return some
 
     def aimed(self, targets: Sequence[FloatArray]) -> System:
@@ -376,7 +393,8 @@ class System:
         if not self._kinds:
             return np.zeros((len(posed.values), 0))
         errors = _joined([rows.errors(posed) for rows in self._kinds])
-        return errors if self._taken_errors is None else errors.take(self._taken_errors, axis=1)
+        errors = errors if self._taken_errors is None else errors.take(self._taken_errors, axis=1)
+        return errors if self.given is None else np.where(self.given, errors, 0.0)
 
     def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Points and their targets in the first frame, (E, 3) each [m]."""

@@ -452,6 +452,37 @@ def test_tasks_with_a_frame_axis_are_the_tasks_of_each_frame(rng: np.random.Gene
         assert_allclose(curvature[frame], system.curvature(alone, [expected.residual])[0], atol=1e-11)
 
 
+def test_a_frame_whose_target_is_nan_asks_for_nothing(rng: np.random.Generator) -> None:
+    skeleton = tree(rng, 10, deep=True, settings=True)
+    poses = random_pose(rng, skeleton, frames=(4,))
+    given = np.array([False, True, True, False])
+    tasks: list[Task] = [
+        ReachPoint(joint="joint.9", target=rng.normal(size=(4, 3)), axes=(True, True, False)),
+        MatchOrientation(joint="joint.7", target=random_rotations(rng, 4), priority=1),
+        StayNear(channels=rng.normal(size=(4, 10, 6)), weight=0.2, over=("joint.5",)),
+        AimAt(joint="joint.9", target=rng.normal(size=(4, 3)), priority=1),
+        OnPlane(joint="joint.8", origin=rng.normal(size=3), normal=rng.normal(size=(4, 3))),
+        KeepDistance(joint="joint.6", target=rng.normal(size=3), distance=rng.uniform(0.5, 1.0, 4)),
+        ReachPoint(joint="joint.8", target=rng.normal(size=3)),
+    ]
+    lacking = [
+        replace(task, **{name: np.where(given.reshape(4, *[1] * (field.ndim - 1)), field, np.nan)})
+        for task in tasks[:-1]
+        for name in task.varying
+        if len(field := np.atleast_1d(getattr(task, name))) == 4
+    ]
+    whole, some = (assemble(Problem(skeleton, (*each, tasks[-1])), poses) for each in (tasks[:-1], lacking))
+    posed = some.place(some.mechanism.values(poses))
+    present = np.ones((4, 7), dtype=np.bool_)
+    present[~given, :6] = False
+    rows = present[:, some.task_of_row]
+    assert_allclose(some.errors(posed), np.where(present, whole.errors(posed), 0.0))
+    assert_allclose(some.stacked_residual(posed), np.where(rows, whole.stacked_residual(posed), 0.0))
+    assert_allclose(some.stacked_jacobian(posed), rows[..., None] * whole.stacked_jacobian(posed))
+    # Frame 0 has none before it: what is linear does not depend on what stands for its target.
+    assert_array_equal(some.select(np.array([0, 2])).given, present[[0, 2]])
+
+
 # ----------------------------------------------------------------------------------------------------------
 # Curvature of all tasks at once
 

@@ -55,6 +55,31 @@ def run(frames: int = 8, **options: Any) -> SequenceSolution:
     return solve_sequence(problem, Pose.rest(skeleton, (frames,)), **options)
 
 
+@pytest.mark.parametrize("options", [{}, {"smoothness": 0.0}, {"method": "DLS"}])
+def test_a_frame_whose_target_is_nan_pulls_nothing_and_is_told(options: dict[str, Any]) -> None:
+    """Markers that a recording has lost: the motion goes on without them."""
+    skeleton, frames = planar(JOINTS), 12
+    poses = Pose.rest(skeleton, (frames,))
+    path = np.linspace([2.0, 1.0, 0.0], [1.0, 2.0, 0.0], frames)
+    path[[0, 5, 6]] = np.nan
+    middle = ReachPoint(joint="joint.2", target=np.linspace([1.5, 1.0, 0.0], [1.2, 1.4, 0.0], frames))
+    solution = solve_sequence(Problem(skeleton, (follow(path, name="hand"), middle)), poses, **options)
+    assert solution.reached
+    assert (
+        np.isnan(solution.errors[[0, 5, 6], 0]).all()
+        and np.isfinite(np.delete(solution.errors, [0, 5, 6], 0)).all()
+    )
+    assert solution.errors[:, 1].max() < 1e-3
+    for frame, message in enumerate(solution.messages):
+        assert ("no target here for hand" in message) == (frame in (0, 5, 6))
+    if options == {"smoothness": 0.0}:
+        alone = solve(Problem(skeleton, (replace(middle, target=middle.target[5]),)), poses.frame(5))
+        assert_allclose(solution.pose.channels[5], alone.pose.channels, atol=1e-6)
+    path[:] = np.nan
+    with pytest.raises(IKError, match="hand: target is not finite"):
+        follow(path, name="hand")
+
+
 def test_every_frame_is_solved_and_told() -> None:
     solution = run(8)
     assert solution.reached and not solution.cancelled

@@ -112,6 +112,16 @@ class Task(ABC):
         counts = self._frame_counts()
         return max(counts.values()) if counts else None
 
+    @cached_property
+    def given(self) -> BoolArray | None:
+        """Frames in which it has a target, (F,): elsewhere it is NaN, and asks for nothing. None: in all."""
+        given = np.ones(self.frames or 1, dtype=np.bool_)
+        for name, axes in self.varying.items():
+            field = np.asarray(getattr(self, name))
+            if field.ndim > axes:
+                given &= ~gaps(field)
+        return None if given.all() else given
+
     @property
     def aim(self) -> FloatArray:
         """Its target: what `moved` replaces."""
@@ -219,7 +229,22 @@ class Rows(ABC):
 
 def of_frame(target: FloatArray, dimensions: int, frame: int) -> FloatArray:
     """The target of one frame, of targets with or without a frame axis."""
-    return target[frame if len(target) > 1 else 0] if target.ndim > dimensions else target
+    return filled(target)[frame if len(target) > 1 else 0] if target.ndim > dimensions else target
+
+
+def gaps(by_frame: FloatArray) -> BoolArray:
+    """Frames in which a field (F, ...) has a number that is NaN, (F,)."""
+    return np.asarray(np.isnan(by_frame).reshape(len(by_frame), -1).any(axis=1), dtype=np.bool_)
+
+
+def filled(by_frame: FloatArray) -> FloatArray:
+    """A field (F, ...), where it is NaN as in the frame before that is not, or after."""
+    missing = gaps(by_frame)
+    if not missing.any():
+        return by_frame
+    known = np.flatnonzero(~missing)
+    before = np.searchsorted(known, np.arange(len(by_frame)), side="right") - 1
+    return by_frame[known[np.maximum(before, 0)]]
 
 
 def shaped_array(
@@ -247,14 +272,16 @@ def shaped_array(
 def checked_array(
     label: str, name: str, given: npt.ArrayLike, tail: tuple[int | None, ...], *, by_frame: bool = False
 ) -> FloatArray:
-    """The same, of numbers that can be solved.
+    """The same, of numbers that can be solved; frames may be NaN where others are not.
 
     Raises:
         IKError: As for `shaped_array`, or a number is not finite or too large.
     """
     array = shaped_array(label, name, given, tail, by_frame=by_frame)
     if not usable(array):
-        raise IKError(f"{label}: {name} {fault(array)}")
+        known = array[~gaps(array)] if array.ndim > len(tail) else array
+        if not known.size or not usable(known):
+            raise IKError(f"{label}: {name} {fault(array)}")
     return array
 
 
@@ -279,7 +306,7 @@ def stack_frames(arrays: Sequence[FloatArray], dimensions: int) -> FloatArray:
     """Targets with or without a frame axis, stacked to (F or 1, tasks, ...)."""
     if all(array.ndim == dimensions for array in arrays):
         return np.array(arrays)[None]
-    with_axis = [array if array.ndim > dimensions else array[None] for array in arrays]
+    with_axis = [filled(array) if array.ndim > dimensions else array[None] for array in arrays]
     frames = max(len(array) for array in with_axis)
     return np.stack([np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis], axis=1)
 

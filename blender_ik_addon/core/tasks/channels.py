@@ -14,7 +14,7 @@ from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from ..skeleton import CHANNELS, Skeleton
-from .base import Rows, Task, checked_array, stack_targets
+from .base import Rows, Task, checked_array, filled, stack_targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class ChannelRows(Rows):
                 chosen &= np.isin(joint_of, task.joints(skeleton))
             columns.append(np.flatnonzero(chosen))
             values = mechanism.of_channels(task.channels)[..., columns[-1]]
-            wanted.append(values if values.ndim == 2 else values[None])
+            wanted.append(filled(values) if values.ndim == 2 else values[None])
         self._mechanism, self._columns_of = mechanism, columns
         self.row_counts = tuple(max(1, len(column)) for column in columns)
         self._columns = np.concatenate(columns)

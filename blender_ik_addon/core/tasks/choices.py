@@ -52,6 +52,10 @@ class OneOf(Task):
                 )
         if not (is_number(self.margin) and self.margin >= 0.0):
             raise IKError(f"{self.label}: margin must be finite and not negative, got {self.margin!r}")
+            if other.given is not None:
+                raise IKError(
+                    f"{self.label}: {other.label} has frames without a target, alternatives need one"
+                )
         counts = [other.frames for other in self.alternatives if other.frames not in (None, 1)]
         if len(set(counts)) > 1:
             raise IKError(f"{self.label}: alternatives have {counts[0]} and {counts[1]} frames")
@@ -80,6 +84,10 @@ class OneOf(Task):
         """Number of frames of the alternatives, None when they are the same in all."""
         counts = [other.frames for other in self.alternatives if other.frames is not None]
         return max(counts, default=None)
+
+    @cached_property
+    def given(self) -> None:
+        """Alternatives have targets in all frames."""
 
     def at_frame(self, frame: int) -> Self:
         """The task with the targets of one frame."""

@@ -15,7 +15,7 @@ from ..errors import IKError
 from ..mechanism import Mechanism
 from ..posed import PosedMechanism
 from ..rotation import left_jacobian_inverse, log_bend, rotvec_from_matrix
-from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, shaped_array, stack_frames, stack_targets
+from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, gaps, shaped_array, stack_frames, stack_targets
 
 ROTATION_TOLERANCE: Final = 1e-4
 """Largest deviation of a target orientation from orthonormal [1]."""
@@ -26,7 +26,7 @@ class MatchOrientation(JointTask):
     """Turn a joint to an orientation."""
 
     target: FloatArray
-    """armature_from_target rotation, (3, 3) or (F, 3, 3)."""
+    """armature_from_target rotation, (3, 3) or (F, 3, 3); NaN in frames that have none."""
     axes: tuple[bool, bool, bool] = ALL_AXES
     """About which of the target's axes the rest of the turn matters."""
     angular: ClassVar[bool] = True
@@ -35,7 +35,8 @@ class MatchOrientation(JointTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         target = shaped_array(self.label, "target", self.target, (3, 3), by_frame=True)
-        if not _are_rotations(target):
+        known = target if target.ndim == 2 else target[~gaps(target)]
+        if not len(known) or not _are_rotations(known):
             raise IKError(f"{self.label}: target is not a rotation matrix")
         object.__setattr__(self, "target", target)
 

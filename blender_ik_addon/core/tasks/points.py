@@ -31,7 +31,7 @@ class ReachPoint(JointTask):
     """Bring a point of a joint to a place."""
 
     target: FloatArray
-    """Where the point should be, in armature space, (3,) or (F, 3) [m]."""
+    """Where the point should be, in armature space, (3,) or (F, 3) [m]; NaN in frames that have no target."""
     point: FloatArray = field(default_factory=lambda: ORIGIN)
     """The point in the joint's own axes, (3,) [m]."""
     axes: tuple[bool, bool, bool] = ALL_AXES
