@@ -113,6 +113,11 @@ class Explanation:
     """Whether any free channel moves what the task is about."""
 
     @property
+    def proven(self) -> bool:
+        """Whether no pose at all would meet it; else the pose is the best that was found."""
+        return not self.movable or (self.reason is Reason.OUT_OF_REACH and self.beyond >= WHOLE * self.error)
+
+    @property
     def text(self) -> str:
         """By how much it was missed and why, in a sentence."""
         return self.sentence()
@@ -150,6 +155,9 @@ class Explanation:
             parts.append(f"at its limits: {_listed([limit.text(metres) for limit in self.limits])}")
         if self.beyond > (1.0 - WHOLE) * self.error and not whole:
             parts.append(f"{_metres(self.beyond * metres)} of it beyond the longest reach of its chain")
+        elif self.reason in (Reason.OUT_OF_REACH, Reason.LIMITS) and not self.proven:
+            # Limits and straight limbs hold this pose; nothing says that no other one reaches.
+            parts.append("the best pose found")
         return "; ".join(parts) or _UNNAMED[self.reason]
 
 

@@ -113,7 +113,7 @@ def test_a_stretched_arm_is_told_how_far_the_target_lies_beyond_it(method: str):
 def test_what_lies_outside_the_plane_of_hinges_is_out_of_reach_though_not_too_far():
     answer = why(solved(planar(3), reach("joint.2", [1, 1.5, 0.4])))
     assert answer.reason is Reason.OUT_OF_REACH and answer.beyond == 0.0
-    assert answer.text == "0.4 m out of reach"
+    assert answer.text == "0.4 m out of reach; the best pose found"
 
 
 def test_axes_that_do_not_matter_do_not_count_for_the_reach():
@@ -142,7 +142,7 @@ def test_an_orientation_about_an_axis_that_no_joint_has_is_out_of_reach():
     turned = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
     answer = why(solved(planar(2), MatchOrientation(joint="joint.1", target=turned)))
     assert answer.reason is Reason.OUT_OF_REACH and answer.angular
-    assert answer.text == "90° out of reach"
+    assert answer.text == "90° out of reach; the best pose found"
 
 
 def test_a_root_that_slides_has_no_longest_reach():
@@ -199,7 +199,7 @@ def test_a_translation_at_its_limit_is_told_in_metres():
     upper = np.full((1, 6), 0.25)
     skeleton = chain(1, free=free, lower=-upper, upper=upper)
     answer = why(solved(skeleton, reach("joint.0", [1, 1, 0])))
-    assert answer.text == "0.75 m off, at its limits: joint.0 translation x at 0.25 m"
+    assert answer.text == "0.75 m off, at its limits: joint.0 translation x at 0.25 m; the best pose found"
     assert answer.limits[0].gain == pytest.approx(1.0) and answer.limits[0].upper
     assert "translation x at 0.0025 m" in answer.why(0.01)
 
@@ -473,7 +473,7 @@ def test_many_frames_are_explained_as_each_alone():
     assert answers[0] is None
     assert [answer.text for answer in answers[1:] if answer is not None] == [
         "2 m beyond the longest reach of its chain",
-        "0.4 m out of reach",
+        "0.4 m out of reach; the best pose found",
     ]
 
 
