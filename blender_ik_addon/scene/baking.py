@@ -38,6 +38,11 @@ from .reports import (
 from .restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, scene_state
 from .rig import Measured, Reading, Rig
 
+LIVE_SHOWS: Final = (
+    "while Live is on the body is solved for each frame that is shown: switch it off to see the keys"
+)
+"""What is said of a bake where live mode is on."""
+
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
 KNOWN: Final = 3.0
@@ -245,6 +250,7 @@ class BakeJob:
                 *written.notes,
                 *notes_on_branches(pops),
                 *notes_on_smoothing(traded),
+                *((LIVE_SHOWS,) if settings_of(armature_object).live else ()),
             ),
             action=written.action,
             keys=written.keys,
@@ -254,6 +260,7 @@ class BakeJob:
             choices=tuple(measured.taken for measured in played),
         )
         show(armature_object, rig, self._report)
+        settings_of(armature_object).last_bake = self._report.summary()
 
     def _restore_action(self, before: ActionSnapshot) -> None:
         if block_with_uid(bpy.data.objects, self._uid) is not None:

@@ -50,14 +50,17 @@ SHOWN_DIGITS: Final = 1e-6
 """Change of an error [m, rad] that the panel would not show."""
 
 
-def reasons_seen(armature_object: Object, rig: Rig, measured: Measured, whys: Sequence[str]) -> list[str]:
-    """Return what keeps each effector from its target, (E,), nowhere empty; counts only where one is missed.
+def reasons_seen(
+    armature_object: Object, rig: Rig, measured: Measured, whys: Sequence[str], unknown: str = UNSEEN
+) -> list[str]:
+    """Return what keeps each effector from its target, (E,); counts only where one is missed.
 
     Args:
         armature_object: The armature object.
         rig: With E effectors.
         measured: As Blender shows them.
         whys: What is known from the solve, (E,).
+        unknown: What is said where nothing is known.
     """
     texts: list[str] = []
     amounts = zip(measured.distances.tolist(), measured.angles.tolist(), strict=True)
@@ -68,7 +71,7 @@ def reasons_seen(armature_object: Object, rig: Rig, measured: Measured, whys: Se
             text = rig.lost_text(armature_object, lost)
             texts.append(text if lost.on_target or not why else f"{why}; {text}")
         else:
-            texts.append(why or UNSEEN)
+            texts.append(why or unknown)
     return texts
 
 
@@ -164,7 +167,8 @@ def report_of(
     measured = Measured(distances, angles, tuple(taken), tuple(lost))
     explanations = [error.why for error in errors]
     whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
-    whys = reasons_seen(armature_object, rig, measured, whys)
+    # A body on its way to its targets misses them for no reason.
+    whys = reasons_seen(armature_object, rig, measured, whys, unknown="")
     return _report(rig, within, effector_errors(rig, within, measured, whys), status, iterations)
 
 

@@ -372,6 +372,11 @@ class POISE_PG_armature(PropertyGroup):
         default=False,
         override=OVERRIDE,
     )
+    last_bake: StringProperty(
+        name="Last Bake",
+        description="What the last bake had to say",
+        override=OVERRIDE,
+    )
     diagnosis: StringProperty(
         name="Diagnosis",
         description="What the pose allowed the effectors when it was last diagnosed, line by line",
@@ -415,6 +420,7 @@ class POISE_PG_armature(PropertyGroup):
         live_problem: str
         last_message: str
         last_reached: bool
+        last_bake: str
         diagnosis: str
 
 

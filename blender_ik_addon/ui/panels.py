@@ -388,7 +388,7 @@ class POISE_PT_bake(_ArmaturePanel):
     bl_options = {'DEFAULT_CLOSED'}
 
     def draw(self, context: Context) -> None:
-        """Draw the frame range, the scene's own where it is used, and the pop angle."""
+        """Draw the frame range, the scene's where it is used, the pop angle, and the last bake's report."""
         layout = self.layout
         layout.use_property_split = True
         layout.use_property_decorate = False
@@ -403,6 +403,8 @@ class POISE_PT_bake(_ArmaturePanel):
             column.prop(settings, "bake_start", text="Frame Start")
             column.prop(settings, "bake_end", text="End")
         layout.prop(settings, "pop_angle")
+        if settings.last_bake:
+            draw_words(layout.box(), context, f"Last bake: {settings.last_bake}", 'INFO')
 
 
 class POISE_PT_diagnosis(_ArmaturePanel):

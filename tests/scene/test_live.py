@@ -668,6 +668,19 @@ def test_a_bake_is_not_disturbed():
     assert list(records[0]) == list(records[1])
 
 
+def test_a_bake_is_told_also_where_live_mode_goes_on():
+    armature = arm()
+    animate(target(armature))
+    target(armature).location = (0.0, 0.0, 3.0)
+    target(armature).animation_data_clear()
+    report = posing.bake(armature, range(1, 4))
+    target(armature).location = (0.2, 0.3, 0.6)
+    bpy.context.scene.frame_set(2)
+    assert armature.poise.last_reached and not report.reached
+    assert "switch it off to see the keys" in report.summary()
+    assert armature.poise.last_bake == report.summary()
+
+
 def test_rendering_does_not_solve(solves: Counts, tmp_path: Path):
     armature = arm()
     animate(target(armature))
@@ -1280,6 +1293,7 @@ def test_out_of_reach_a_tool_turns_nothing_by_jumps(gesture: list[bool], solves:
         turns.append(turn(before, after))
         reached.append(armature.poise.last_reached)
         assert armature.poise.effectors[0].error_position == pytest.approx(miss(armature), abs=1e-4)
+        assert armature.poise.effectors[0].why == ""  # on its way it misses for no reason
         before = after
     assert 20 < reached.count(False) < 75 and reached[0] and reached[-1]
     assert len(solves) == len(AWAY) - 2  # at the first place it was before, at the last it is put back
