@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from blender_ik_addon.core import Pose, Problem, ReachPoint, Task, forward_kinematics, solve_sequence
+from blender_ik_addon.core import Pose, Problem, ReachPoint, Task, forward_kinematics, solve_each
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.roles import LimbKind, Role, Side
 from scripts.examples.natural_clips import Recording
@@ -96,7 +96,7 @@ def raised(recording: Recording, rig: str) -> Raised | None:
             tasks.append(replace(task, target=np.concatenate([arc, last[None]])))
     channels = np.tile(np.clip(0.0, skeleton.lower, skeleton.upper), (frames, 1, 1))
     problem = Problem(skeleton, tuple(tasks))
-    solution = solve_sequence(problem, Pose.from_channels(channels))
+    solution = solve_each(problem, Pose.from_channels(channels))  # these are places, not a motion
     posed = forward_kinematics(skeleton, solution.pose).matrices
     place, _ = effector_errors(problem, posed)
     collars = np.mean([elevation(recording, limb, posed) for limb in limbs], axis=0)

@@ -352,7 +352,7 @@ def test_live_looks_on_until_bones_have_answered_to_a_tool_that_is_held_still(
     for _ in range(4):
         moved(rig, "hand.L", (0.03, 0.03, 0.2))
         bpy.context.view_layer.update()
-        for _ in range(40):
+        for _ in range(120):
             pauses.append(live._look_again())
             if pauses[-1] != live.STEP_PAUSE:
                 break
