@@ -10,7 +10,8 @@ so on to all frames, where a few iterations are left.
 pose it would jump for the last hundredth of a millimetre, where a limb gets straight or turns about. So a
 level pulls with less. But terms over time also resist what the targets themselves do, by a force that is
 known: T x for targets on the way x. A level that its frame alone can meet pulls with a multiple of that force
-more, and is met, as fast as its targets may move; one that it cannot meet does not jump. Where targets jump
+more, and is met, as fast as its targets may move; one that it cannot meet does not jump, and in the frames
+beside it what can be met pulls with that force alone. Where targets jump
 the force has no bound. There the terms are weakened until it is no more than a single pose is pulled with:
 frames beside a jump would else miss their targets to be nearer to it.
 """
@@ -186,13 +187,15 @@ class Motion:
         That is one that misses by much what it can meet, or what the frame beside it meets.
         """
         met, alone = yield from self._alone(energy, values)
-        # Soft tasks stay as they are: they miss what is asked for. So do frames beside one that cannot meet
-        # its targets: met to the last, a limb would snap straight or bend by all at once.
-        beside = np.pad(met, ((1, 1), (0, 0)), mode="edge")
-        firm = beside[:-2] & met & beside[2:] & energy.exact
+        # Soft tasks stay as they are: they miss what is asked for.
+        firm = met & energy.exact
         coupling, asked = _asked(energy, values, firm, coupling)
-        factor = 1.0 + LEVER / SOFT.last * asked
-        stronger = weak.pulling(weak.strengths * np.where(firm, factor[:, None], 1.0))
+        # Frames beside one that cannot meet its targets pull with the force alone: with a multiple of it a
+        # limb would snap straight there, or bend all at once.
+        beside = np.pad(met, ((1, 1), (0, 0)), mode="edge")
+        lever = np.where(beside[:-2] & beside[2:], LEVER, 1.0)
+        factor = 1.0 + lever / SOFT.last * asked[:, None]
+        stronger = weak.pulling(weak.strengths * np.where(firm, factor, 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._tolerance)
         squares = energy.at(found.values).squares
         whole = np.pad(_nearly_met(energy, squares).all(axis=1), 1)
