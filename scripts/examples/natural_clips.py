@@ -72,6 +72,8 @@ class Recording:
     character: Character
     pose: Pose
     """As recorded, (F, n, 6)."""
+    times: FloatArray
+    """Of its frames as the scene plays them, (F,) [s]."""
     matrices: FloatArray
     """The same by forward kinematics, (F, n, 4, 4)."""
     tasks: tuple[Task, ...]
@@ -193,4 +195,6 @@ def read_action(rig: Any, action: Any, whole: str, name: str, most: int) -> Reco
     for part in parts:
         solved[skeleton.ancestors(part.joint)] = True
     held_out = Path(name).parts[0] != CHOOSING
-    return Recording(whole, held_out, skeleton, character, pose, matrices, tuple(tasks), solved)
+    render = bpy.context.scene.render
+    times = np.array(wanted)[shown] * render.fps_base / render.fps
+    return Recording(whole, held_out, skeleton, character, pose, times, matrices, tuple(tasks), solved)

@@ -111,7 +111,7 @@ def measure(recording: Recording) -> Row:
     skeleton, character = recording.skeleton, recording.character
     problem = Problem(skeleton, recording.tasks)
     began = time.perf_counter()
-    solution = solve_sequence(problem, recording.start, **TOLERANCES)
+    solution = solve_sequence(problem, recording.start, times=recording.times, **TOLERANCES)
     seconds = time.perf_counter() - began
     posed = forward_kinematics(skeleton, solution.pose).matrices
     place, turn = (values.max(axis=1) for values in effector_errors(problem, posed))

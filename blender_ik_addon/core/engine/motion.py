@@ -27,7 +27,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from .coupling import Coupling
 from .energy import LAST_STRENGTH, SOFT, Energy
-from .kernel import NEARBY, ROUGH, Minimum, minimising
+from .kernel import ROUGH, Minimum, minimising
 
 SPACINGS: Final = (8, 4, 2)
 """Every how many frames are solved, one after the other, before all are."""
@@ -231,7 +231,7 @@ class Motion:
         if len(frames):
             # The nearest pose that meets them, not the one that is preferred.
             near = energy.select(frames).preferring(alone[frames])
-            found = yield from self._lowered(near, alone[frames], None, self._tolerance, most=NEARBY)
+            found = yield from self._lowered(near, alone[frames], None, self._tolerance)
             met[frames] |= _nearly_met(near, near.at(found.values).squares)
             alone[frames] = found.values
         return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met, alone
@@ -253,15 +253,13 @@ class Motion:
         values: FloatArray,
         coupling: Coupling | None,
         tolerance: float,
-        *,
-        most: int | None = None,
     ) -> Generator[None, None, Minimum]:
         """The minimum from given values, of a motion or of frames alone."""
         return minimising(
             energy,
             values,
             step_tolerance=tolerance,
-            max_iterations=self._max_iterations if most is None else most,
+            max_iterations=self._max_iterations,
             max_angle=self._max_angle,
             coupling=coupling,
         )
