@@ -10,7 +10,10 @@ balances its force f:
 4. these and the forces of the other tasks of its level: it shares the level with those that pull against what
    limits and levels above leave of its force;
 5. the preferred pose or the frames beside it, where the task is soft: it gives way to them;
-6. nothing does: the pose is not converged, or in a motion, smoothness keeps it from the target.
+6. nothing does: the pose is not converged.
+
+In a motion that is what keeps the frame alone from its targets. Where nothing does the motion gives way to
+smoothness.
 
 **Saddles.** A force may vanish although the task could be nearer: an arm points straight at a target nearer
 than its hand. So where f = 0 the curvature of |r| is asked too, and the same reasons are tried in the same
@@ -111,11 +114,18 @@ class Explanation:
     """Part of the error [m] by which the target lies beyond the longest reach of the chain."""
     movable: bool = True
     """Whether any free channel moves what the task is about."""
+    smoothed: float = 0.0
+    """Part of the error [m] or [rad] that its frame alone would not have."""
 
     @property
     def proven(self) -> bool:
         """Whether no pose at all would meet it; else the pose is the best that was found."""
-        return not self.movable or (self.reason is Reason.OUT_OF_REACH and self.beyond >= WHOLE * self.error)
+        return not self.movable or self._wholly_beyond
+
+    @property
+    def _wholly_beyond(self) -> bool:
+        """Whether the reach of the chain explains all that the other frames do not."""
+        return self.reason is Reason.OUT_OF_REACH and self.beyond >= WHOLE * (self.error - self.smoothed)
 
     @property
     def text(self) -> str:
@@ -124,17 +134,15 @@ class Explanation:
 
     def sentence(self, metres: float = 1.0) -> str:
         """The same with world metres to one unit of length."""
-        amount = _degrees(self.error) if self.angular else _metres(self.error * metres)
         simple = self.reason is Reason.OUT_OF_REACH and self.movable
-        return f"{amount} {'' if simple else 'off, '}{self.why(metres)}"
+        return f"{self._amount(self.error, metres)} {'' if simple else 'off, '}{self.why(metres)}"
 
     def why(self, metres: float = 1.0) -> str:
         """The reason alone, without the amount, with world metres to one unit of length."""
         parts: list[str] = []
-        whole = self.reason is Reason.OUT_OF_REACH and self.beyond >= WHOLE * self.error
         if not self.movable:
             parts.append("no free channel moves it")
-        elif whole:
+        elif self._wholly_beyond:
             parts.append("beyond the longest reach of its chain")
         elif self.reason is Reason.OUT_OF_REACH:
             parts.append("out of reach")
@@ -153,12 +161,17 @@ class Explanation:
             parts.append(f"{which} precedence: {_listed(self.outranked_by)}")
         if self.limits:
             parts.append(f"at its limits: {_listed([limit.text(metres) for limit in self.limits])}")
-        if self.beyond > (1.0 - WHOLE) * self.error and not whole:
+        if self.smoothed > (1.0 - WHOLE) * self.error and self.reason is not Reason.SMOOTHNESS:
+            parts.append(f"{self._amount(self.smoothed, metres)} of it gives way to smoothness")
+        if self.beyond > (1.0 - WHOLE) * self.error and not self._wholly_beyond:
             parts.append(f"{_metres(self.beyond * metres)} of it beyond the longest reach of its chain")
         elif self.reason in (Reason.OUT_OF_REACH, Reason.LIMITS) and not self.proven:
             # Limits and straight limbs hold this pose; nothing says that no other one reaches.
             parts.append("the best pose found")
         return "; ".join(parts) or _UNNAMED[self.reason]
+
+    def _amount(self, error: float, metres: float) -> str:
+        return _degrees(error) if self.angular else _metres(error * metres)
 
 
 _UNNAMED: Final = {

@@ -31,7 +31,7 @@ from .skeleton import Pose
 from .solution import Status, TaskError, reached_message, result_message
 from .solver import solve_system
 from .system import assemble
-from .tasks import OneOf
+from .tasks import OneOf, Task
 from .threads import one_thread
 
 FRAME_RATE: Final = 24.0
@@ -61,6 +61,9 @@ class SequenceSolution:
     smoothing: FloatArray
     """By how much smoothness makes each task miss more than its frame would if it were solved alone, from the
     pose that the motion has there, (F, tasks) [m] or [rad]; 0 where the task is within its tolerance."""
+    whys: tuple[tuple[Explanation | None, ...], ...]
+    """Why each task is missed, for each frame, None where it is not: what keeps the frame alone from it, or
+    smoothness where nothing would."""
     pops: tuple[Pop, ...] = ()
     """Frames at which a joint turns out of proportion."""
 
@@ -330,31 +333,30 @@ class SequenceJob:
         reached = errors <= tolerances(system, options)
         statuses = [Status.REACHED] * count
         messages = [reached_message(len(system.labels))] * count
+        whys: list[tuple[Explanation | None, ...]] = [(None,) * len(system.labels)] * count
         missed = np.flatnonzero(~reached.all(axis=1))
         smoothing = np.zeros_like(errors)
         if len(missed):
-            reasons = explain(system, posed, reached, merged=options.differential)
-            tied = self._motion and not options.differential and options.smoothness > 0.0 and frames > 1
+            some, values = system.select(missed), self._values[missed]
             if self._alone is not None:
-                some = system.select(missed)
-                alone = some.errors(some.place(self._alone[missed]))
-                # What has no orientation at all is infinitely far from one, alone too.
-                known = ~reached[missed] & np.isfinite(errors[missed]) & np.isfinite(alone)
-                more = np.subtract(errors[missed], alone, where=known, out=np.zeros_like(alone))
-                smoothing[missed] = np.maximum(more, 0.0)
-            for frame in missed.tolist():
-                if tied and self._settled[frame]:
-                    reasons[frame] = tuple(map(_by_smoothness, reasons[frame]))
-                rows = zip(
-                    system.labels,
-                    errors[frame].tolist(),
-                    system.angular,
-                    reached[frame].tolist(),
-                    reasons[frame],
-                    strict=True,
+                values = np.where(self._settled[missed, None], self._alone[missed], values)
+            alone = some.place(values)
+            nearer, limits = some.errors(alone), tolerances(some, options)
+            # What has no orientation at all is infinitely far from one, alone too.
+            known = ~reached[missed] & np.isfinite(errors[missed]) & np.isfinite(nearer)
+            gained = np.subtract(errors[missed], nearer, where=known, out=np.zeros_like(nearer))
+            smoothing[missed] = np.maximum(gained, 0.0)
+            reasons = explain(some, alone, reached[missed] | (nearer <= limits), merged=options.differential)
+            for row, frame in enumerate(missed.tolist()):
+                met, amounts, added = (each[frame].tolist() for each in (reached, errors, smoothing))
+                whys[frame] = tuple(
+                    None if done else _told(why, task, amount, more)
+                    for why, task, amount, more, done in zip(
+                        reasons[row], system.tasks, amounts, added, met, strict=True
+                    )
                 )
                 statuses[frame] = Status.SETTLED if self._settled[frame] else Status.MAX_ITERATIONS
-                tasks = tuple(TaskError(*row) for row in rows)
+                tasks = tuple(map(TaskError, system.labels, amounts, system.angular, met, whys[frame]))
                 messages[frame] = result_message(statuses[frame], tasks, int(self._iterations[frame]))
         if system.given is not None:
             errors = np.where(system.given, errors, np.nan)
@@ -376,12 +378,13 @@ class SequenceJob:
             cancelled=count < frames,
             angular=system.angular,
             smoothing=smoothing,
+            whys=tuple(whys),
             pops=pops_of(self._skeleton, poses, options.pop_angle) if self._motion else (),
         )
 
 
-def _by_smoothness(why: Explanation | None) -> Explanation | None:
-    """The reason in a motion at rest: what one frame alone does not explain, the others do."""
-    if why is None or why.reason is not Reason.NOT_CONVERGED:
-        return why
-    return replace(why, reason=Reason.SMOOTHNESS)
+def _told(why: Explanation | None, task: Task, error: float, smoothed: float) -> Explanation:
+    """Why a frame misses a task by an error of which a part is due to the other frames."""
+    if why is None:
+        return Explanation(task.label, error, task.angular, Reason.SMOOTHNESS, level=task.priority)
+    return replace(why, error=error, smoothed=smoothed)

@@ -117,6 +117,8 @@ class System:
         joints = {joint for task in self._tasks for joint in task.joints(skeleton)}
         kind_of_mechanism = Mechanism if skeleton.posed_joints == len(skeleton) else ClearedMechanism
         self.mechanism = kind_of_mechanism.of(skeleton, pose, joints)
+        self._whole = self.mechanism
+        """The same in all frames of the problem."""
         self.priorities = tuple(sorted({task.priority for task in self._tasks}))
         self._stack()
         self.lower, self.upper = self.mechanism.lower, self.mechanism.upper
@@ -324,7 +326,10 @@ class System:
     def rows_of(self, number: int) -> Rows:
         """The rows of one of `tasks` alone, with what it has taken."""
         task = self.tasks[number]
-        rows = task.rows([task], self.mechanism)
+        if len(self._frames) == 1:
+            rows = task.rows([task], self.mechanism)
+        else:
+            rows = task.rows([task], self._whole).select(self._frames)
         return rows.taking(self._taken_of(number)) if isinstance(rows, ChoiceRows) else rows
 
     def taken_label(self, number: int) -> str:

@@ -13,13 +13,11 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from ..core import IKError, Pose, Problem, SolverOptions, Status
+from ..core import IKError, Pose, Problem, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.engine.pops import Pop
-from ..core.explanation import Reason, explain
-from ..core.preparing import tolerances as task_tolerances
+from ..core.explanation import Explanation
 from ..core.sequence import SequenceJob, SequenceSolution
-from ..core.system import assemble
 from .animation import Channel, check_keyable
 from .effectors import reasons
 from .following import held
@@ -219,7 +217,7 @@ class BakeJob:
         missed = within.missed(distances, angles)
         worst = within.excess(distances, angles).argmax(axis=0)
         any_missed = np.logical_or.reduce(missed, axis=0)
-        known = _reasons(rig, readings, solved, options, worst, any_missed)
+        known = _reasons(rig, readings, solved, worst, any_missed)
         whys = tuple(
             reasons_seen(self._armature_object(), rig, played[worst[number]], known)[number] if miss else ""
             for number, miss in enumerate(any_missed.tolist())
@@ -287,6 +285,8 @@ class _Solved:
         """Joints that moved in the last run."""
         self._frames = 0
         self.statuses: list[Status] = []
+        self.whys: list[tuple[Explanation | None, ...]] = []
+        """Why each task is missed, for each frame."""
         self.pops: list[Pop] = []
         """Joints that turn out of proportion, with frames by position."""
         self.joints: set[int] = set()
@@ -308,6 +308,7 @@ class _Solved:
             self.joints.update(self._last)
         self.pops += [pop._replace(frame=self._frames + pop.frame) for pop in solution.pops]
         self.statuses += solution.statuses
+        self.whys += solution.whys
         self._poses.append(solution.pose)
         self._iterations.append(solution.iterations)
         self._frames += len(solution.statuses)
@@ -328,7 +329,7 @@ class _Solved:
     def part(self, rows: slice) -> "_Solved":
         """Some of the frames, with the joints that moved in any."""
         some = _Solved()
-        some.joints, some.statuses = self.joints, self.statuses[rows]
+        some.joints, some.statuses, some.whys = self.joints, self.statuses[rows], self.whys[rows]
         some._poses = [Pose(self.pose.channels[rows], self.pose.scale[rows])]
         some._iterations = [self.iterations[rows]]
         # The frame before the first one is not keyed: nothing turns from there.
@@ -372,12 +373,7 @@ def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tu
 
 
 def _reasons(
-    rig: Rig,
-    readings: Sequence[Reading],
-    solved: _Solved,
-    options: SolverOptions,
-    worst: IntArray,
-    missed: BoolArray,
+    rig: Rig, readings: Sequence[Reading], solved: _Solved, worst: IntArray, missed: BoolArray
 ) -> tuple[str, ...]:
     """Say why effectors missed.
 
@@ -385,27 +381,14 @@ def _reasons(
         rig: With E effectors.
         readings: What each frame was solved from, (F,).
         solved: What came of it.
-        options: With which.
         worst: In which frame, counted from 0, each effector is to be explained, (E,).
         missed: Which effectors are, (E,).
     """
     told = [""] * len(rig.effectors)
-    smoothed = len(readings) > 1 and not options.differential and options.smoothness > 0.0
     answering = bool(rig.armature.driven.intersection(rig.chains))
     for row in np.unique(worst[missed]).tolist():
-        reading, pose = readings[row], solved.pose.frame(row).as_batch()
-        plan = rig.plan([reading])
-        system = assemble(Problem(plan.skeleton, plan.tasks), pose)
-        posed = system.place(system.mechanism.values(pose))
-        met = system.errors(posed) <= task_tolerances(system, options)
-        whys = explain(system, posed, met, merged=options.differential)[0]
-        if smoothed and solved.statuses[row] is Status.SETTLED:
-            # What one frame of a motion at rest does not explain, the others do.
-            whys = tuple(
-                replace(why, reason=Reason.SMOOTHNESS) if why and why.reason is Reason.NOT_CONVERGED else why
-                for why in whys
-            )
-        texts = reasons(rig.effectors, reading.influences, plan.counts, whys, reading.scale)
+        reading, counts = readings[row], rig.plan([readings[row]]).counts
+        texts = reasons(rig.effectors, reading.influences, counts, solved.whys[row], reading.scale)
         for effector in np.flatnonzero(missed & (worst == row)).tolist():
             told[effector] = texts[effector] or (UNSETTLED if answering else "")
     return tuple(told)
