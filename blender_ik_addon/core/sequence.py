@@ -256,10 +256,8 @@ class SequenceJob:
             energy.select(frames) if loop else energy,
             start[frames],
             times,
-            options.smoothness,
-            step_tolerance=options.step_tolerance,
-            max_iterations=options.max_iterations,
-            max_angle=options.max_angle,
+            options,
+            tolerances(self._system, options),
         )
         own = self._own if loop else slice(0, len(self._values))
         count = own.stop - own.start

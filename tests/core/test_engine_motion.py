@@ -19,6 +19,8 @@ from blender_ik_addon.core.engine import motion as engine
 from blender_ik_addon.core.engine.coupling import BandFactors, Coupling
 from blender_ik_addon.core.engine.energy import Energy
 from blender_ik_addon.core.engine.motion import OVERLAP, Motion, windows
+from blender_ik_addon.core.options import SolverOptions
+from blender_ik_addon.core.preparing import tolerances
 from blender_ik_addon.core.skeleton import Skeleton
 from blender_ik_addon.core.system import System, assemble
 from tests.core.builders import Array, chain, humanoid, tip, torso, upper_body
@@ -54,7 +56,8 @@ def prepared(skeleton: Skeleton, targets: Array, poses: Pose) -> tuple[System, E
 
 def prepare(energy: Energy, values: Array, times: Array, smoothness: float = 0.2) -> Motion:
     """A motion with the settings of a solve."""
-    return Motion(energy, values, times, smoothness, step_tolerance=1e-6, max_iterations=100, max_angle=0.8)
+    options = SolverOptions(smoothness=smoothness)
+    return Motion(energy, values, times, options, tolerances(energy.system, options))
 
 
 def minimise_motion(energy: Energy, values: Array, times: Array, smoothness: float = 0.2) -> Motion:

@@ -25,9 +25,11 @@ from typing import Final, TypeVar
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
+from ..options import SolverOptions
 from .coupling import Coupling
 from .energy import LAST_STRENGTH, SOFT, Energy
 from .kernel import ROUGH, Minimum, minimising
+from .restarts import searching
 
 SPACINGS: Final = (8, 4, 2)
 """Every how many frames are solved, one after the other, before all are."""
@@ -90,11 +92,8 @@ class Motion:
         energy: Energy,
         values: FloatArray,
         times: FloatArray,
-        smoothness: float,
-        *,
-        step_tolerance: float,
-        max_iterations: int,
-        max_angle: float,
+        options: SolverOptions,
+        tolerance: FloatArray,
     ) -> None:
         """Prepare.
 
@@ -102,14 +101,11 @@ class Motion:
             energy: Of the F frames.
             values: Where to start, (F, nv) [m, rad].
             times: Of the frames, rising, (F,) [s].
-            smoothness: τ [s], above 0.
-            step_tolerance: Largest change of a channel [rad] at which the motion is at rest.
-            max_iterations: Most iterations of a window.
-            max_angle: Largest change of an angle in an iteration [rad].
+            options: Smoothness τ [s], above 0, how exactly, and how many restarts there are.
+            tolerance: Largest error at which each task counts as reached, (T,) [m] or [rad].
         """
         self._energy, self._start = energy, values
-        self._times, self._smoothness = times, smoothness
-        self._tolerance, self._max_iterations, self._max_angle = step_tolerance, max_iterations, max_angle
+        self._times, self._options, self._reached = times, options, tolerance
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
         self.alone: FloatArray = values.copy()
@@ -136,15 +132,15 @@ class Motion:
             values = (_interpolated(known, away, wanted) + some.preferred) / weight
             starts = [values]
             if spacing == spacings[0]:
-                steps = self._followed(some, values)
+                steps = self._followed(some, values, _ends(len(index)))
                 starts += yield from _progress(steps, done / work, (done + 1.0 / spacing) / work)
                 done += 1.0 / spacing
-            for window in windows(wanted, self._smoothness):
+            for window in windows(wanted, self._options.smoothness):
                 part, first = window.frames, window.frames.start + window.fixed
                 steps = self._lowest(
                     _from(some, values, window),
                     [start[part] for start in starts],
-                    Coupling.of(wanted[part], self._smoothness),
+                    Coupling.of(wanted[part], self._options.smoothness),
                     far=spacing == spacings[0],
                 )
                 begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
@@ -152,7 +148,7 @@ class Motion:
             done += 1.0 / spacing
             known, away = wanted, values * weight - some.preferred
         self.values = (_interpolated(known, away, times) + self._energy.preferred) / weight
-        for window in windows(times, self._smoothness):
+        for window in windows(times, self._options.smoothness):
             first = window.frames.start + window.fixed
             begin, end = (done + 2.0 * np.array([first, window.kept]) / frames) / work
             yield from _progress(self._solve(window, far=not spacings), float(begin), float(end))
@@ -164,28 +160,29 @@ class Motion:
         part = window.frames
         energy = _from(self._energy, self.values, window)
         weak = energy.with_strengths(SOFT)
-        coupling = Coupling.of(self._times[part], self._smoothness)
+        coupling = Coupling.of(self._times[part], self._options.smoothness)
         values = yield from self._lowest(weak, [self.values[part]], coupling, far=far)
-        found, alone, lost = yield from self._strengthened(energy, weak, values, coupling)
-        if lost:
-            # Frames far apart have lost a body that turns fast: followed frame by frame it is not lost.
-            followed = yield from self._followed(weak, self._start[part])
+        found, alone = yield from self._strengthened(energy, weak, values, coupling)
+        seeds, poses = yield from self._lost(energy, found.values, alone)
+        if len(seeds):
+            # Frames far apart have lost a body that turns fast: followed frame by frame it is not lost, from
+            # either end or from where it was found again.
+            start = self._start[part].copy()
+            start[seeds] = poses
+            followed = yield from self._followed(weak, start, [*_ends(len(start)), seeds])
             values = yield from self._lowest(weak, [values, *followed], coupling)
-            found, alone, _ = yield from self._strengthened(energy, weak, values, coupling)
+            found, alone = yield from self._strengthened(energy, weak, values, coupling)
         self.values[part] = found.values
         new = slice(part.start + window.fixed, part.stop)
         self.alone[new] = alone[window.fixed :]
         self.iterations[new] = found.iterations
         # A motion that nothing lowers any more is at rest too.
-        self.settled[new] = found.settled | (found.iterations < self._max_iterations)
+        self.settled[new] = found.settled | (found.iterations < self._options.max_iterations)
 
     def _strengthened(
         self, energy: Energy, weak: Energy, values: FloatArray, coupling: Coupling
-    ) -> Generator[None, None, tuple[Minimum, FloatArray, bool]]:
-        """The minimum with levels that pull as hard as targets ask for, frames alone, whether one is lost.
-
-        That is one that misses by much what it can meet, or what the frame beside it meets.
-        """
+    ) -> Generator[None, None, tuple[Minimum, FloatArray]]:
+        """The minimum with levels that pull as hard as targets ask for, and where frames would be alone."""
         met, alone = yield from self._alone(energy, values)
         # Soft tasks stay as they are: they miss what is asked for.
         firm = met & energy.exact
@@ -196,11 +193,28 @@ class Motion:
         lever = np.where(beside[:-2] & beside[2:], LEVER, 1.0)
         factor = 1.0 + lever / SOFT.last * asked[:, None]
         stronger = weak.pulling(weak.strengths * np.where(firm, factor, 1.0))
-        found = yield from self._lowered(stronger, values, coupling, self._tolerance)
-        squares = energy.at(found.values).squares
+        found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
+        return found, alone
+
+    def _lost(
+        self, energy: Energy, values: FloatArray, alone: FloatArray
+    ) -> Generator[None, None, tuple[IntArray, FloatArray]]:
+        """Frames (n,) of a motion (F, nv) that miss by much what can be met, and their poses alone, (n, nv).
+
+        A level can be met that the frame meets alone, or the frame beside it in the motion. Of each stretch
+        that misses by much the middle is searched for from other starts.
+        """
+        squares = energy.at(values).squares
+        far = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
+        frames = _middles(far.any(axis=1))
+        found = yield from searching(energy.select(frames), alone[frames], self._options, self._reached)
+        alone = alone.copy()
+        alone[frames] = found.values
         whole = np.pad(_nearly_met(energy, squares).all(axis=1), 1)
-        lost = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
-        return found, alone, bool((lost & (met | (whole[:-2] | whole[2:])[:, None])).any())
+        beside = (whole[:-2] | whole[2:])[:, None]
+        lost = far & (beside | _nearly_met(energy, energy.at(alone).squares))
+        seeds = np.union1d(frames[lost[frames].any(axis=1)], _middles(lost.any(axis=1)))
+        return seeds, alone[seeds]
 
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
@@ -213,7 +227,7 @@ class Motion:
                 start = (yield from self._lowered(alike, start, coupling, ROUGH)).values
             found = yield from self._lowered(energy, start, coupling, ROUGH)
             # What rounding and tolerances explain is no better motion.
-            if best is None or found.energies[0] < best.energies[0] - self._tolerance:
+            if best is None or found.energies[0] < best.energies[0] - self._options.step_tolerance:
                 best = found
         assert best is not None
         return best.values
@@ -231,21 +245,34 @@ class Motion:
         if len(frames):
             # The nearest pose that meets them, not the one that is preferred.
             near = energy.select(frames).preferring(alone[frames])
-            found = yield from self._lowered(near, alone[frames], None, self._tolerance)
+            found = yield from self._lowered(near, alone[frames], None, self._options.step_tolerance)
             met[frames] |= _nearly_met(near, near.at(found.values).squares)
             alone[frames] = found.values
         return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met, alone
 
-    def _followed(self, energy: Energy, values: FloatArray) -> Generator[None, None, FloatArray]:
-        """Values (2, F, nv) of frames alone, each from the one before it and each from the one after it."""
-        frames = len(values)
-        forth, back = np.array(values), np.array(values)
-        for number in range(frames):
-            pair = np.array([number, frames - 1 - number])
-            start = np.stack([forth[max(number - 1, 0)], back[min(frames - number, frames - 1)]])
-            found = yield from self._lowered(energy.select(pair), start, None, ROUGH)
-            forth[number], back[frames - 1 - number] = found.values
-        return np.stack([forth, back])
+    def _followed(
+        self, energy: Energy, values: FloatArray, seeds: Sequence[IntArray]
+    ) -> Generator[None, None, FloatArray]:
+        """Values of frames alone, each from the one before it on the way from the nearest of some seeds.
+
+        Args:
+            energy: Of F frames.
+            values: Where to start at the seeds, (F, nv).
+            seeds: Frames (n,) of each of P ways.
+
+        Returns:
+            (P, F, nv).
+        """
+        away = np.arange(len(values))[:, None]
+        nearest = np.stack([own[np.abs(away - own).argmin(axis=1)] for own in seeds])
+        distance = np.abs(away[:, 0] - nearest)
+        ways = np.stack([values] * len(seeds))
+        for step in range(int(distance.max(initial=0)) + 1):
+            way, frame = np.nonzero(distance == step)
+            before = frame - np.sign(frame - nearest[way, frame])
+            found = yield from self._lowered(energy.select(frame), ways[way, before], None, ROUGH)
+            ways[way, frame] = found.values
+        return ways
 
     def _lowered(
         self,
@@ -259,8 +286,8 @@ class Motion:
             energy,
             values,
             step_tolerance=tolerance,
-            max_iterations=self._max_iterations,
-            max_angle=self._max_angle,
+            max_iterations=self._options.max_iterations,
+            max_angle=self._options.max_angle,
             coupling=coupling,
         )
 
@@ -277,6 +304,17 @@ def _progress(
             return stop.value
         part += NEARER * (end - part)
         yield part
+
+
+def _ends(frames: int) -> list[IntArray]:
+    """The first of so many frames, and the last."""
+    return [np.array([0]), np.array([frames - 1])]
+
+
+def _middles(frames: BoolArray) -> IntArray:
+    """The middle one of each stretch of frames (F,)."""
+    first, last = np.flatnonzero(np.diff(np.pad(frames, 1).astype(np.int64))).reshape(-1, 2).T
+    return (first + last - 1) // 2
 
 
 def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
