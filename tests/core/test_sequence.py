@@ -724,3 +724,34 @@ def test_where_targets_leap_frames_that_are_solved_alone_begin_anew() -> None:
     assert_allclose(
         np.abs(solution.pose.channels[:, 0, 5]), np.abs(np.abs(angles) - np.arccos(0.7)), atol=1e-3
     )
+
+
+@pytest.mark.parametrize("seed", [0, 5, 6])
+def test_a_motion_that_a_body_has_made_inside_uneven_limits_is_found(seed: int) -> None:
+    """Frames far apart lose it behind limits; a single solve finds each frame, with other starts."""
+    rng = np.random.default_rng(seed)
+    skeleton = upper_body()
+    middle, half = rng.uniform(-0.5, 0.5, skeleton.lower.shape), rng.uniform(0.3, 1.2, skeleton.lower.shape)
+    lower, upper = np.array(skeleton.lower), np.array(skeleton.upper)
+    lower[1:, 3:], upper[1:, 3:] = (middle - half)[1:, 3:], (middle + half)[1:, 3:]
+    skeleton = replace(skeleton, lower=lower, upper=upper)
+    # From one pose to the next, five in two seconds.
+    keys = rng.uniform(0.0, 1.0, (5, *lower.shape))
+    whole = np.linspace(0.0, 4.0, 24)
+    before = np.minimum(whole.astype(int), 3)
+    part = (whole - before)[:, None, None]
+    part = part * part * (3.0 - 2.0 * part)
+    part = keys[before] * (1.0 - part) + keys[before + 1] * part
+    channels = np.zeros((24, *lower.shape))
+    channels[:, 1:, 3:] = lower[1:, 3:] + part[:, 1:, 3:] * 2.0 * half[1:, 3:]
+    channels *= skeleton.free
+    placed = forward_kinematics(skeleton, Pose(channels, np.ones((24, len(skeleton), 3))))
+    tasks: list[Task] = []
+    for name in ("hips", "head", "hand.L", "hand.R"):
+        matrices = placed.matrices[:, skeleton.index(name)]
+        tasks.append(ReachPoint(joint=skeleton.index(name), target=matrices[:, :3, 3]))
+        tasks.append(MatchOrientation(joint=skeleton.index(name), target=matrices[:, :3, :3]))
+    solution = solve_sequence(
+        Problem(skeleton, tuple(tasks)), Pose.rest(skeleton, (24,)), times=np.arange(24) / 12.0
+    )
+    assert solution.errors.max() < 0.02
