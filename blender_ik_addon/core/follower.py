@@ -8,6 +8,9 @@ in a few iterations for each update: they give way by degrees, so that limbs do 
 of reach, and the way back is the way there. **When they rest** it is what one `solve` gives, restarts
 included, which is done a few iterations for each update; or a pose that is known to belong to the targets.
 
+While it moves a target has a level of its own, right below those that it shares its level with: what nobody
+moves stays where it is, as feet do under hips that are moved.
+
 **The body** goes to the goal by at most so much of a turn in an update, along the straight way in its
 channels. On the way what a level misses goes down with it, or by as much as such a turn of the whole body can
 bring it: levels that are met at both ends are met in between. Where a goal is so near that the body gets
@@ -17,12 +20,12 @@ there in one update, it is there.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from .arrays import FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray
 from .engine.energy import Energy, Strengths
 from .engine.kernel import Minimum, minimise
 from .errors import IKError
@@ -33,7 +36,7 @@ from .problem import Problem
 from .skeleton import Pose
 from .solution import Solution, Status, TaskError
 from .solver import solving
-from .system import assemble
+from .system import System, assemble
 from .threads import one_thread
 
 MOVING: Final = Strengths(7.0, 3.0)
@@ -91,8 +94,12 @@ class Follower:
             raise IKError(f"a follower takes one frame at a time; the targets have {problem.frames}")
         if options.differential:
             raise IKError(f"a follower needs the method PRIORITY, got {options.method}")
-        self._options = options
+        self._options, self._problem = options, problem
         self._system = assemble(problem, pose.as_batch())
+        self._apart: BoolArray = np.zeros(len(self._system.labels), dtype=np.bool_)
+        """Which tasks have targets that are being moved, (T,)."""
+        self._moving = self._system
+        """The problem in which these have levels of their own."""
         self._tolerance = tolerances(self._system, options)
         self._pose, self._values = pose, self._system.mechanism.values(pose.as_batch())
         self._goal = self._values
@@ -108,6 +115,10 @@ class Follower:
         """Where the body settles."""
         self._moved = False
         """Whether the targets have moved since the last update on the way there."""
+
+    def begin(self, targets: Sequence[FloatArray]) -> None:
+        """Say where the targets were before: the first update knows then which of them have moved."""
+        self._targets = [np.array(target) for target in targets]
 
     @property
     def pose(self) -> Pose:
@@ -126,6 +137,7 @@ class Follower:
         """
         new = Follower(problem, pose, self._options)
         new._targets, new._taken, new._on_targets = self._targets, self._taken, self._on_targets
+        new._set_apart(self._apart)
         if new._goal.shape == self._goal.shape:
             new._goal = self._goal
             if self._destination is not None and not np.array_equal(self._values, self._goal):
@@ -146,7 +158,7 @@ class Follower:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
         self._aim(targets)
-        energy = self._energy().with_strengths(MOVING)
+        energy = self._energy(self._moving).with_strengths(MOVING)
         found = self._lowered(energy, self._goal)
         self._goal = found.values
         values = self._towards(energy, self._goal, most_turn)
@@ -167,6 +179,7 @@ class Follower:
         """
         if not self._rests(targets):
             self._aim(targets)
+        self._set_apart(np.zeros_like(self._apart))
         if self._destination is not None:
             return self._settle(self._destination)
         if self._search is None:
@@ -234,7 +247,7 @@ class Follower:
         here, there = energy.at(self._values).residual, energy.at(goal).residual
         away = np.sqrt(energy.squares(here - there))
         nearer = np.maximum(part, turn / np.maximum(away, turn))[:, energy.penalty_of_row]
-        way = self._energy(point).pulling(energy.strengths)
+        way = Energy(energy.system, point, posture=False).pulling(energy.strengths)
         box = self._within(way.allowing(there + (1.0 - nearer) * (here - there)), turn, self._values)
         values = self._lowered(box, point).values
         if self._on_targets and self._met(goal) and not self._met(values):
@@ -250,24 +263,37 @@ class Follower:
     def _aim(self, targets: Sequence[FloatArray]) -> None:
         """Take other targets, and of alternatives the nearest."""
         system = self._system.aimed(targets)
+        if self._targets:
+            moved = [not np.array_equal(*pair) for pair in zip(targets, self._targets, strict=True)]
+            self._set_apart(self._apart | moved)
+        moving = self._moving.aimed(targets)
         if system.alternatives:
             self._taken = system.nearest(system.place(self._values), self._taken)
-            system = system.taking(self._taken)
-        self._system = system
+            system, moving = system.taking(self._taken), moving.taking(self._taken)
+        self._system, self._moving = system, moving
         self._targets = [np.array(target) for target in targets]
         self._destination = self._search = None
         self._moved = True
+
+    def _set_apart(self, apart: BoolArray) -> None:
+        """Give tasks (T,) levels of their own, right below those that they share their levels with."""
+        if np.array_equal(apart, self._apart):
+            return
+        self._apart = apart
+        weighty = iter(apart.tolist())
+        tasks = tuple(
+            replace(task, priority=2 * task.priority + (task.weight > 0.0 and next(weighty)))
+            for task in self._problem.tasks
+        )
+        self._moving = assemble(Problem(self._problem.skeleton, tasks), self._pose.as_batch())
 
     def _rests(self, targets: Sequence[FloatArray]) -> bool:
         """Whether targets are where they were the last time."""
         return bool(self._targets) and all(map(np.array_equal, targets, self._targets))
 
-    def _energy(self, preferred: FloatArray | None = None) -> Energy:
-        """Of the pose, also with every channel preferring given values, (1, nv)."""
-        options = self._options
-        if preferred is not None:
-            return Energy(self._system, preferred, posture=False)
-        return Energy(self._system, self._values, posture=options.preferred_pose)
+    def _energy(self, system: System | None = None) -> Energy:
+        """Of the pose."""
+        return Energy(system or self._system, self._values, posture=self._options.preferred_pose)
 
     def _within(self, energy: Energy, turn: float, centre: FloatArray) -> Energy:
         """The energy inside a box about values (1, nv), [rad] to either side."""

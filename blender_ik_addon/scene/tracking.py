@@ -95,6 +95,8 @@ class Tracked:
             tracker = before.tracker.among(problem, reading.pose)
         else:
             tracker = kind(problem, reading.pose, options)
+            if before is not None and isinstance(tracker, Follower) and before._fits(plan, tasks, options):
+                tracker.begin([aim_of(task) for task in before.tasks])
         return cls(tracker, tasks, plan, options, tuple(problem.moving_joints))
 
     def follow(self, manner: Manner, home: Pose | None = None) -> Followed:

@@ -104,6 +104,26 @@ def test_out_of_reach_it_turns_smoothly_while_feet_stand_and_comes_back_onto_its
     np.testing.assert_allclose(found.pose.channels, start.channels, atol=1e-3)
 
 
+def test_feet_stand_under_hips_of_the_same_level_that_are_moved() -> None:
+    """What nobody moves stays; at rest the level is one again."""
+    problem, start = figure()
+    problem = Problem(problem.skeleton, tuple(replace(task, priority=0) for task in problem.tasks))
+    follower = Follower(problem, start, options())
+    aims = targets(problem, (0.0, 0.0, 0.0))
+    follower.begin(aims)
+    hips = JOINTS.index("hips")
+    for step in range(1, 25):
+        moved = [*aims]
+        moved[hips] = aims[hips] + step * np.array([0.0, 0.005, -0.02])
+        missed = errors(follower.follow(moved))
+        assert max(missed["foot.L"], missed["foot.R"]) < 5e-4
+    found = arrive(follower, moved)
+    tasks = tuple(task.moved(aim) for task, aim in zip(problem.tasks, moved, strict=True))
+    assert found.final and errors(found)["hips"] == pytest.approx(
+        solve(Problem(problem.skeleton, tasks), follower.pose, options()).errors[hips].error, abs=1e-3
+    )
+
+
 @pytest.mark.parametrize("way", [(-0.05, -0.1, 0.05), (0.5, -0.1, 0.1)])
 def test_at_rest_it_settles_on_what_a_solve_gives(way: tuple[float, ...]):
     problem, start = figure()
