@@ -270,9 +270,7 @@ class Balance:
             place = self._posed.matrices[self._frame, slot, :3, 3]
             reach += float(np.linalg.norm(first - place))
             first, slot = place, int(mechanism.parents[slot - 1])
-        at_frame = task.at_frame(self._frame)
-        assert isinstance(at_frame, ReachPoint)
-        away = (at_frame.armature_from_axes.T @ (first - at_frame.target)) * at_frame.axes
+        away = (task.armature_from_axes.T @ (first - task.target)) * task.axes
         return max(0.0, float(np.linalg.norm(away)) - reach)
 
 

@@ -266,7 +266,7 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
     columns = np.where(mechanism.rotates, 1.0, length)[real]
     turning = posed.angular_jacobian(anchor)[0, 0][:, real] * columns  # (3, nv)
     if isinstance(goal, MatchOrientation):
-        axes = goal.at_frame(0).target.T[np.array(goal.axes)]
+        axes = goal.target.T[np.array(goal.axes)]
         return _Effector(task.label, name, task.priority, True, axes @ turning, axes, ())
     local = matrix[:, :3, :3] @ goal.point + matrix[:, :3, 3]
     points = posed.points(anchor, local[:, None])
@@ -274,18 +274,17 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
     if isinstance(goal, AimAt):
         ray = posed.matrices[0, anchor[0], :3, :3] @ matrix[0, :3, :3] @ goal.axis
         ray = ray / np.linalg.norm(ray)
-        distance = max(float(np.linalg.norm(goal.at_frame(0).target - points[0, 0])), TOUCHES * length)
+        distance = max(float(np.linalg.norm(goal.target - points[0, 0])), TOUCHES * length)
         across = np.linalg.svd(ray[None])[2][1:]  # (2, 3): where the ray can swing, seen from the target
         swinging = across @ (moving / distance - skew(ray) @ turning)
         return _Effector(task.label, name, task.priority, True, swinging, np.cross(ray, across), ())
     if isinstance(goal, OnPlane):
-        here = goal.at_frame(0)
-        height = float(here.normal @ (points[0, 0] - here.origin)) - here.offset
-        if here.one_sided and height > TOUCHES * length:
+        height = float(goal.normal @ (points[0, 0] - goal.origin)) - goal.offset
+        if goal.one_sided and height > TOUCHES * length:
             return None
-        axes = here.normal[None]
+        axes = goal.normal[None]
     else:
-        axes = goal.at_frame(0).armature_from_axes.T[np.array(goal.axes)]
+        axes = goal.armature_from_axes.T[np.array(goal.axes)]
     return _Effector(
         task.label,
         name,

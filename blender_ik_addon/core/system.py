@@ -342,12 +342,12 @@ class System:
         return self.mechanism.channels < self.problem.skeleton.posed_joints * CHANNELS
 
     def chosen(self, number: int, frame: int = 0) -> Task:
-        """One of `tasks`, or in its place what it has taken of its alternatives in a frame."""
+        """One of `tasks` in a frame, or in its place what it has taken there of its alternatives."""
         task = self.tasks[number]
-        if not isinstance(task, OneOf):
-            return task
-        taken = self._taken_of(number)
-        return task.alternatives[int(taken[frame if len(taken) > 1 else 0, 0])]
+        if isinstance(task, OneOf):
+            taken = self._taken_of(number)
+            task = task.alternatives[int(taken[frame if len(taken) > 1 else 0, 0])]
+        return task if task.frames is None else task.at_frame(int(self._frames[frame]))
 
     def _taken_of(self, number: int) -> IntArray:
         """What one of `tasks` that is a choice has taken, (F or 1, 1)."""

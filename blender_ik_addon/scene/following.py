@@ -182,7 +182,7 @@ def _follow_if_moved(
     # Escape may end a field's drag when the body is just being looked at again.
     of_field = occasion in (Occasion.FIELD, Occasion.ENDING)
     gesture = occasion in GESTURES
-    going_on = occasion is Occasion.ENDING and memory.aims != NOTHING and memory.posed == posed
+    going_on = occasion is Occasion.ENDING and (memory.aims, memory.posed) == (on_the_way(aims), posed)
     # Under a tool that is held still the body goes on to what a solve gives; keys and undo wait for its end.
     rests = gesture and memory.aims == on_the_way(aims) and _rests(armature_object)
     waits = rests and is_final(armature_object)

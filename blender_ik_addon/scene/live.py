@@ -51,7 +51,9 @@ class _Again:
     places: set[tuple[str, str]] = field(default_factory=set)
     """Where it is due: scenes and view layers, by name."""
     running: bool = False
-    """Whether it is being done: then the handlers have nothing to do."""
+    """Whether it is being done: then the handlers follow nothing."""
+    watching: bool = False
+    """Whether it is just seeing what others have changed since the last one."""
     restless: bool = False
     """Whether the bodies that were looked at last are to be looked at again."""
     field_is_held: bool = False
@@ -80,6 +82,8 @@ def problem_of(armature_object: Object) -> str:
 def _after_update(scene: Scene, depsgraph: Depsgraph) -> None:
     """Follow what the user, a script or undo has moved."""
     if _AGAIN.running:
+        if _AGAIN.watching and _field_is_edited(depsgraph):
+            _AGAIN.field_is_held = True  # it was held still, and is dragged on
         return
     # Scripts that update the scene get what a solve gives, whatever is under the mouse.
     if fields.is_called_by_blender(sys._getframe()) and _field_is_edited(depsgraph):
@@ -177,16 +181,19 @@ def _look_again() -> float | None:
     on to near the answer when the tool has ended, so that nothing jumps, and then is solved for. That
     something waits is noted in the file: where this look is lost, the next update solves at once.
     """
-    if _AGAIN.occasion is not Occasion.FRAME:
-        _AGAIN.occasion = Occasion.FIELD if _AGAIN.field_is_held else _user_occasion(again=True)
     found = [
         bpy.data.scenes[scene].view_layers.get(layer)
         for scene, layer in _AGAIN.places
         if scene in bpy.data.scenes
     ]
     view_layers = [view_layer for view_layer in found if view_layer is not None]
-    _AGAIN.running = True
+    _AGAIN.running = _AGAIN.watching = True
     try:
+        for view_layer in view_layers:
+            view_layer.update()
+        _AGAIN.watching = False
+        if _AGAIN.occasion is not Occasion.FRAME:
+            _AGAIN.occasion = Occasion.FIELD if _AGAIN.field_is_held else _user_occasion(again=True)
         for _ in range(MOST_ROUNDS):
             _AGAIN.restless = False
             for view_layer in view_layers:
@@ -196,7 +203,7 @@ def _look_again() -> float | None:
             if not _AGAIN.restless:
                 break
     finally:
-        _AGAIN.running = False
+        _AGAIN.running = _AGAIN.watching = False
     lives = [found for view_layer in view_layers for found in live_armatures(view_layer)]
     if _AGAIN.occasion in following.GESTURES and any(_waits_for_the_tool(found) for found in lives):
         if not all(_is_still(found) or problem_of(found) for found in lives):

@@ -206,14 +206,14 @@ class Motion:
         """
         squares = energy.at(values).squares
         far = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
-        frames = _middles(far.any(axis=1))
+        frames = _middles(np.logical_or.reduce(far, axis=1))
         found = yield from searching(energy.select(frames), alone[frames], self._options, self._reached)
         alone = alone.copy()
         alone[frames] = found.values
         whole = np.pad(_nearly_met(energy, squares).all(axis=1), 1)
         beside = (whole[:-2] | whole[2:])[:, None]
         lost = far & (beside | _nearly_met(energy, energy.at(alone).squares))
-        seeds = np.union1d(frames[lost[frames].any(axis=1)], _middles(lost.any(axis=1)))
+        seeds = np.union1d(frames[lost[frames].any(axis=1)], _middles(np.logical_or.reduce(lost, axis=1)))
         return seeds, alone[seeds]
 
     def _lowest(
