@@ -206,13 +206,16 @@ def _follow_if_moved(
             if gesture and returning.start is None and memory.aims != NOTHING:
                 present = read_pose(armature_object, known.rig.armature, depsgraph=depsgraph)
                 resting = Resting.of(armature_object, memory.aims, present, known.rig.chains)
-                returning.begin(resting, of_field=of_field)
+                returning.begin(resting, of_field=of_field, underway=known.underway)
             only_answered = not replayed and (wanted, bones) == (memory.aims, memory.bones)
             home = None if only_answered else returning.found(aims, of_field=of_field)
             come_back = memory.aims not in (aims, on_the_way(aims))
             if home is not None and come_back and occasion is not Occasion.GESTURE:  # it was cancelled
                 wanted = _put_back(armature_object, known, home)
+                returning.start = None
             else:
+                if home is not None and home.aims != aims:
+                    home = None  # a pose on its way is no place to go to
                 on_rest = Manner.ARRIVING if going_on or rests else Manner.SOLVING
                 manner = Manner.MOVING if gesture and not rests else on_rest
                 if known.tracked is not None and known.tracked.posed != posed:

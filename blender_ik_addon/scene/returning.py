@@ -77,13 +77,13 @@ class Returning:
     home: Resting | None = None
     """Where it is going back to, step by step."""
 
-    def begin(self, resting: Resting, *, of_field: bool) -> None:
+    def begin(self, resting: Resting, *, of_field: bool, underway: bool) -> None:
         """Note how the body is before something moves it."""
         self.start = resting
-        if of_field:
-            self.fields = [*self.fields[-MOST_KEPT + 1 :], resting]
-        else:
+        if not of_field:
             self.fields.clear()
+        elif not underway:
+            self.fields = [*self.fields[-MOST_KEPT + 1 :], resting]
 
     def found(self, aims: Digest, *, of_field: bool) -> Resting | None:
         """The pose that belongs to where targets are."""
