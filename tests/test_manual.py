@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from blender_ik_addon.core.options import METHODS, USED_BY
+from blender_ik_addon.core.problem.options import METHODS, USED_BY
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "blender_ik_addon"

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.errors import IKError
-from ..core.euler import EULER_ORDERS, order_index
-from ..core.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
+from ..core.model.euler import EULER_ORDERS, order_index
+from ..core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
 from .driven import driven_bones, steady_bones
 from .limits import BoneLimits, joint_entries, limits_of
 from .reports import listed

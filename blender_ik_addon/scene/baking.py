@@ -16,8 +16,8 @@ from bpy.types import Object
 from ..core import IKError, Pose, Problem, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.engine.pops import Pop
-from ..core.explanation import Explanation
-from ..core.sequence import SequenceJob, SequenceSolution
+from ..core.explain.explanation import Explanation
+from ..core.solve.sequence import SequenceJob, SequenceSolution
 from .animation import Channel, check_keyable
 from .effectors import reasons
 from .following import held

@@ -16,8 +16,8 @@ from bpy.types import Object
 
 from ..core import ReachCarried, ReachPoint, Task
 from ..core.arrays import FloatArray
-from ..core.euler import EULER_ORDERS, order_index
-from ..core.rotation import euler_from_matrix_near, matrix_from_euler
+from ..core.model.euler import EULER_ORDERS, order_index
+from ..core.model.rotation import euler_from_matrix_near, matrix_from_euler
 from .effector_properties import PINNABLE
 from .effectors import Effector, orientations
 from .placing import world_from_basis

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..core import TaskError
-from ..core.follower import Followed
+from ..core.solve.follower import Followed
 from .reports import SETTLING, angle_text, length_text, listed
 
 LEVELS: Final = 2

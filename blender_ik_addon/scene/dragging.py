@@ -18,8 +18,8 @@ Feet, hands and hips are found by their roles, from the table of the set-up or b
 skeleton has none that are known, the ends of its chains and its root hold instead, as hands do. What all that
 leaves free stays near the pose in which the drag began, so that a pose is changed and not made anew.
 
-The body follows as in live mode (`core.follower`): a few steps for each movement of the mouse, and where the
-mouse rests it settles on what a solve of these tasks gives.
+The body follows as in live mode (`core.solve.follower`): a few steps for each movement of the mouse, and
+where the mouse rests it settles on what a solve of these tasks gives.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,8 +32,8 @@ from bpy.types import Depsgraph, Object
 
 from ..core import IKError, MatchOrientation, Problem, ReachCarried, ReachPoint, Task
 from ..core.arrays import FloatArray
-from ..core.follower import Followed, Follower
-from ..core.kinematics import forward_kinematics
+from ..core.model.kinematics import forward_kinematics
+from ..core.solve.follower import Followed, Follower
 from .armature import check_armature, read_armature, world_from_armature
 from .carried_targets import bring_target, carried_task, carriers, coming_along
 from .changes import aim_of, same_but_for_aim

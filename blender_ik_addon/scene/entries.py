@@ -14,8 +14,8 @@ from bpy.types import Collection, LayerCollection, Object, ViewLayer
 
 from ..core import IKError, Skeleton
 from ..core.arrays import FloatArray
-from ..core.euler import order_index
-from ..core.rotation import euler_from_matrix, matrix_from_euler, quat_from_matrix
+from ..core.model.euler import order_index
+from ..core.model.rotation import euler_from_matrix, matrix_from_euler, quat_from_matrix
 from .animation import renumber_channels
 from .armature import check_armature, read_armature
 from .attachment import WORLDLY, attach, goes_along

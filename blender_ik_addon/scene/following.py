@@ -12,7 +12,7 @@ the settings and what holds the bones makes it start: a bone that is posed by ha
 changes. A new frame does too where the animation has moved the bones.
 
 While a tool moves targets under the mouse each update takes a few steps from where the body is
-(`core.follower`). Such a pose is noted as on its way. When the tool has ended the body goes on to the
+(`core.solve.follower`). Such a pose is noted as on its way. When the tool has ended the body goes on to the
 solution, update by update.
 """
 

@@ -10,7 +10,7 @@ from bpy.types import Object
 
 from ..core import MatchOrientation, ReachPoint, Skeleton, Task
 from ..core.arrays import FloatArray
-from ..core.roles import LimbKind, Role
+from ..core.character.roles import LimbKind, Role
 from .effectors import orientations
 from .role_table import read_character
 

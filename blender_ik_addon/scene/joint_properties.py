@@ -20,8 +20,8 @@ from bpy.props import (
 )
 from bpy.types import PropertyGroup
 
-from ..core.euler import EULER_ORDERS
-from ..core.roles import Role, Side
+from ..core.character.roles import Role, Side
+from ..core.model.euler import EULER_ORDERS
 
 OVERRIDE: Final[set[Any]] = {'LIBRARY_OVERRIDABLE'}
 

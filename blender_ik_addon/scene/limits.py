@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ..core.arrays import BoolArray, FloatArray, frozen
+from ..core.character.movements import COMFORTABLE
 from ..core.errors import IKError
-from ..core.euler import EULER_ORDERS, order_index
-from ..core.movements import COMFORTABLE
+from ..core.model.euler import EULER_ORDERS, order_index
 from .joint_properties import STIFFEST, POISE_PG_joint
 from .naming import note_name
 from .overrides import remove_entries

@@ -16,8 +16,8 @@ from bpy.types import Depsgraph, Object
 
 from ..core import IKError
 from ..core.arrays import FloatArray
-from ..core.explanation import limit_angle
-from ..core.rotation import matrix_and_axes_from_euler
+from ..core.explain.explanation import limit_angle
+from ..core.model.rotation import matrix_and_axes_from_euler
 from .dragging import Drag
 from .effector_properties import PINNABLE
 from .effectors import Effector

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from bpy.types import Object
 
-from ..core.anthropometry import body_masses
 from ..core.arrays import FloatArray
+from ..core.character.anthropometry import body_masses
+from ..core.character.volumes import bone_volumes
 from ..core.errors import IKError
-from ..core.skeleton import Skeleton
-from ..core.volumes import bone_volumes
+from ..core.model.skeleton import Skeleton
 from .armature import check_armature, read_armature, world_from_armature
 from .joint_properties import POISE_PG_mass
 from .naming import note_name

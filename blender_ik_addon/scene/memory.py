@@ -23,7 +23,12 @@ from bpy.types import Object
 
 from ..core import Pose
 from ..core.arrays import FloatArray
-from ..core.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
+from ..core.model.rotation import (
+    euler_within,
+    matrix_from_euler,
+    matrix_from_quat,
+    quat_from_matrix,
+)
 from .armature import Armature
 from .properties import settings_of
 

@@ -14,8 +14,13 @@ import numpy as np
 from bpy.types import Object
 
 from ..core.arrays import FloatArray
-from ..core.euler import EULER_ORDERS, order_index
-from ..core.rotation import continuous_euler, euler_from_matrix, nearest_euler, quat_from_matrix
+from ..core.model.euler import EULER_ORDERS, order_index
+from ..core.model.rotation import (
+    continuous_euler,
+    euler_from_matrix,
+    nearest_euler,
+    quat_from_matrix,
+)
 from .animation import ROTATION_CHANNELS, animated_channels
 from .mapped_keys import (
     Track,

@@ -5,8 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ..core.roles import Character, Limb, LimbKind, Role, Side
-from ..core.skeleton import Skeleton
+from ..core.character.roles import (
+    Character,
+    Limb,
+    LimbKind,
+    Role,
+    Side,
+)
+from ..core.model.skeleton import Skeleton
 
 COLOURS: Final = {
     Side.LEFT: (0.15, 0.45, 1.0, 1.0),

@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from ..core.arrays import FloatArray
-from ..core.euler import EULER_ORDERS, order_index
-from ..core.rotation import (
+from ..core.model.euler import EULER_ORDERS, order_index
+from ..core.model.rotation import (
     axis_angle_from_quat,
     euler_from_matrix_near,
     matrix_from_euler,

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import IKError
-from ..core.euler import EULER_ORDERS
-from ..core.kinematics import orthogonalized, parent_transform
-from ..core.rotation import euler_within, matrix_from_euler
-from ..core.skeleton import CHANNELS, Pose, Skeleton
+from ..core.model.euler import EULER_ORDERS
+from ..core.model.kinematics import orthogonalized, parent_transform
+from ..core.model.rotation import euler_within, matrix_from_euler
+from ..core.model.skeleton import CHANNELS, Pose, Skeleton
 from .animation import ChannelKeys, bone_keys, rotation_channel
 from .armature import NO_SCALE, Armature, check_armature
 from .reports import listed

@@ -13,7 +13,7 @@ import bpy
 from bpy.types import Depsgraph, Object
 
 from ..core import Diagnosis, Problem, Solution, Status, solve
-from ..core.diagnosis import diagnose as diagnosis_of
+from ..core.explain.diagnosis import diagnose as diagnosis_of
 from .armature import check_editable
 from .attachment import AttachReport, attach_targets, staying_behind
 from .baking import BakeJob

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from bpy.types import Object
 
-from ..core.rotation import nearest_euler
+from ..core.model.rotation import nearest_euler
 from .armature import read_armature
 from .limits import joint_entries, limits_of, own_limits, store_limits
 from .poses import read_pose

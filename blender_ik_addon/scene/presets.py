@@ -27,11 +27,11 @@ import numpy as np
 from bpy.types import Object
 
 from ..core.arrays import FloatArray
+from ..core.character.roles import Bend, Character, Role
+from ..core.character.roles.structure import TINY
 from ..core.errors import IKError
-from ..core.euler import EULER_ORDERS, order_index
-from ..core.roles import Bend, Character, Role
-from ..core.roles.structure import TINY
-from ..core.skeleton import Skeleton
+from ..core.model.euler import EULER_ORDERS, order_index
+from ..core.model.skeleton import Skeleton
 from .armature import check_armature, read_armature
 from .effector_properties import FURTHER_BONES, POISE_PG_effector, plain
 from .effectors import target_use

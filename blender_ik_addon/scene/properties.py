@@ -26,7 +26,7 @@ from bpy.props import (
 from bpy.types import Object, PropertyGroup
 
 from ..core.errors import IKError
-from ..core.options import METHODS, USED_BY, SolverOptions
+from ..core.problem.options import METHODS, USED_BY, SolverOptions
 from .effector_properties import CLASSES as EFFECTOR_CLASSES
 from .effector_properties import POISE_PG_effector
 from .joint_properties import CLASSES as JOINT_CLASSES

@@ -11,8 +11,8 @@ from bpy.types import Depsgraph, Object
 
 from ..core import IKError, Pose, Problem, Skeleton, SolverOptions, forward_kinematics
 from ..core.arrays import FloatArray
-from ..core.options import USED_BY
-from ..core.roles.names import read_name
+from ..core.character.roles.names import read_name
+from ..core.problem.options import USED_BY
 from .armature import NO_SCALE, Armature, check_armature, read_armature, world_from_armature
 from .effectors import Effector, read_effectors
 from .goals import Plan, joints_of, make_goals, make_plan, measure, needs_joints, needs_origin, wanders
@@ -33,7 +33,7 @@ SOLVE_MARGIN: Final = 0.5
 """Part of the user's tolerance [1] to which is solved: Blender holds poses in single precision."""
 
 MACHINERY: Final = frozenset({"MCH", "ORG", "DEF"})
-"""Layers of a generated control rig that are no controls, as `core.roles` names them."""
+"""Layers of a generated control rig that are no controls, as `core.character.roles` names them."""
 
 REASONS_TOLD: Final = 3
 """How many reasons a sentence lists for which bones are not solved."""

@@ -7,9 +7,14 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Object
 
-from ..core.revision import RoleRow, revised, rows_of
-from ..core.roles import Character, Hints, Role, recognise
-from ..core.skeleton import Skeleton
+from ..core.character.revision import RoleRow, revised, rows_of
+from ..core.character.roles import (
+    Character,
+    Hints,
+    Role,
+    recognise,
+)
+from ..core.model.skeleton import Skeleton
 from .armature import check_armature, read_armature
 from .driven import driven_bones
 from .joint_properties import SIDES

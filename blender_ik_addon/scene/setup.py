@@ -15,13 +15,13 @@ import bpy
 import numpy as np
 from bpy.types import Collection, Object
 
+from ..core.character.human import ACROSS, joint_defaults
+from ..core.character.revision import rows_of
+from ..core.character.roles import Character, Role
 from ..core.errors import IKError
-from ..core.euler import EULER_ORDERS
-from ..core.human import ACROSS, joint_defaults
-from ..core.revision import rows_of
-from ..core.roles import Character, Role
-from ..core.rotation import nearest_euler
-from ..core.skeleton import Skeleton
+from ..core.model.euler import EULER_ORDERS
+from ..core.model.rotation import nearest_euler
+from ..core.model.skeleton import Skeleton
 from . import following
 from .armature import Armature, read_armature
 from .attachment import attach

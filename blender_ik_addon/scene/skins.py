@@ -16,8 +16,8 @@ from bpy.types import Object
 
 from ..core import Skeleton
 from ..core.arrays import FloatArray, IntArray
+from ..core.character.volumes import Skin
 from ..core.errors import IKError
-from ..core.volumes import Skin
 
 MAKING: Final = frozenset(
     {'ARRAY', 'BOOLEAN', 'MASK', 'MIRROR', 'NODES', 'REMESH', 'SCREW', 'SKIN', 'SOLIDIFY'}

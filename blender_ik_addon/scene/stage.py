@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core import Skeleton
 from ..core.arrays import FloatArray
-from ..core.rotation import matrix_from_rotvec, rotvec_from_matrix
+from ..core.model.rotation import matrix_from_rotvec, rotvec_from_matrix
 from .armature import NO_SCALE
 from .effectors import orientations
 

@@ -9,8 +9,8 @@ import numpy as np
 from bpy.types import Object
 
 from ..core.arrays import FloatArray
-from ..core.roles import Character, Side
-from ..core.skeleton import Skeleton
+from ..core.character.roles import Character, Side
+from ..core.model.skeleton import Skeleton
 from .armature import read_armature
 from .role_table import read_character
 

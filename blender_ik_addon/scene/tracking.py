@@ -2,8 +2,8 @@
 """A prepared problem, kept while nothing but its targets moves.
 
 To prepare a problem costs more than to follow a target by a few millimetres. It is kept from one update to
-the next, as long as skeleton, tasks and settings stay the same. `core.follower` follows targets that are
-being moved; `core.tracking` solves with methods that have their own rule.
+the next, as long as skeleton, tasks and settings stay the same. `core.solve.follower` follows targets that
+are being moved; `core.solve.tracker` solves with methods that have their own rule.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core import Pose, Problem, SolverOptions, Status, Task
-from ..core.follower import Follower, follows
-from ..core.solution import TaskError
-from ..core.tracking import Tracker
+from ..core.solve.follower import Follower, follows
+from ..core.solve.solution import TaskError
+from ..core.solve.tracker import Tracker
 from .changes import aim_of, same_but_for_aim
 from .goals import Plan
 from .memory import NOTHING, Digest

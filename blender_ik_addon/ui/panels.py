@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import bpy
 from bpy.types import Context, Object, Panel, Scene, UILayout, UIList
 
-from ..core.options import USED_BY
+from ..core.problem.options import USED_BY
 from ..scene import posing
 from ..scene.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
 from ..scene.effectors import label_of, lacks_target, target_use, what_of

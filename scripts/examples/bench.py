@@ -52,10 +52,10 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
-from blender_ik_addon.core.kinematics import PosedSkeleton
-from blender_ik_addon.core.posed import PosedMechanism
-from blender_ik_addon.core.rotation import matrix_from_rotvec
-from blender_ik_addon.core.system import System
+from blender_ik_addon.core.model.kinematics import PosedSkeleton
+from blender_ik_addon.core.model.posed import PosedMechanism
+from blender_ik_addon.core.model.rotation import matrix_from_rotvec
+from blender_ik_addon.core.problem.system import System
 from scripts.examples import peers, trees
 from scripts.examples.recordings import joint_steps
 from scripts.examples.tables import markdown_table

@@ -32,7 +32,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 import blender_ik_addon  # noqa: E402
-from blender_ik_addon.core.rotation import rotvec_from_matrix  # noqa: E402
+from blender_ik_addon.core.model.rotation import rotvec_from_matrix  # noqa: E402
 from blender_ik_addon.scene.dragging import Drag  # noqa: E402
 from blender_ik_addon.scene.setup import setup_character  # noqa: E402
 from scripts.examples import scenario  # noqa: E402

@@ -45,9 +45,9 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 import blender_ik_addon  # noqa: E402
-from blender_ik_addon.core.follower import Follower  # noqa: E402
-from blender_ik_addon.core.rotation import rotvec_from_matrix  # noqa: E402
-from blender_ik_addon.core.tracking import Tracker  # noqa: E402
+from blender_ik_addon.core.model.rotation import rotvec_from_matrix  # noqa: E402
+from blender_ik_addon.core.solve.follower import Follower  # noqa: E402
+from blender_ik_addon.core.solve.tracker import Tracker  # noqa: E402
 from blender_ik_addon.scene import live, posing  # noqa: E402
 from blender_ik_addon.scene.restoring import PoseSnapshot  # noqa: E402
 from blender_ik_addon.scene.setup import setup_character  # noqa: E402

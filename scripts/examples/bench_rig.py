@@ -42,8 +42,8 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 import blender_ik_addon  # noqa: E402
-from blender_ik_addon.core.euler import order_index  # noqa: E402
-from blender_ik_addon.core.rotation import euler_from_matrix, matrix_from_euler  # noqa: E402
+from blender_ik_addon.core.model.euler import order_index  # noqa: E402
+from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler  # noqa: E402
 from blender_ik_addon.scene import posing  # noqa: E402
 from scripts.examples import scenario  # noqa: E402
 from scripts.examples.tables import markdown_table, text_table  # noqa: E402

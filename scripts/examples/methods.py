@@ -30,7 +30,7 @@ if str(ROOT) not in sys.path:
 
 import blender_ik_addon  # noqa: E402
 from blender_ik_addon.core import METHODS  # noqa: E402
-from blender_ik_addon.core.rotation import rotvec_from_matrix  # noqa: E402
+from blender_ik_addon.core.model.rotation import rotvec_from_matrix  # noqa: E402
 from scripts.examples import scenario, table_reach  # noqa: E402
 from scripts.examples.tables import markdown_table  # noqa: E402
 

@@ -55,8 +55,8 @@ What can be chosen, stiffness and preferred angles, was chosen on the clips of `
 run to be counted, and none of that was changed for them. The rules of an earlier engine for sequences were
 made with six of the others in view: 91_48, 91_49, 91_51, 91_53 and two slices of the sword. For these misses
 and jumps are not held out.
-Ranges are those of published anatomy (`core/human.py` names the sources); which of the earlier ones were too
-narrow was seen on the clips of `{choosing}`.
+Ranges are those of published anatomy (`core/character/human.py` names the sources); which of the earlier ones
+were too narrow was seen on the clips of `{choosing}`.
 
 """
 

@@ -29,7 +29,7 @@ from blender_ik_addon.core import (
     forward_kinematics,
 )
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
-from blender_ik_addon.core.roles import Body, Character
+from blender_ik_addon.core.character.roles import Body, Character
 from blender_ik_addon.scene.armature import read_armature
 from blender_ik_addon.scene.parts import body_parts
 from blender_ik_addon.scene.poses import read_pose

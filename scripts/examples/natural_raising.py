@@ -15,7 +15,7 @@ import numpy as np
 
 from blender_ik_addon.core import Pose, Problem, ReachPoint, Task, forward_kinematics, solve_each
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.roles import LimbKind, Role, Side
+from blender_ik_addon.core.character.roles import LimbKind, Role, Side
 from scripts.examples.natural_clips import Recording
 from scripts.examples.natural_measures import elevation
 from scripts.examples.recordings import effector_errors

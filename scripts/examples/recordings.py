@@ -27,7 +27,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.engine.pops import Pop, pops_of
-from blender_ik_addon.core.rotation import rotation_angle
+from blender_ik_addon.core.model.rotation import rotation_angle
 from scripts.examples.bvh import Clip, read_bvh
 from scripts.examples.human import Figure, Preferences, Roles, human_preferences, roles_of, targets
 

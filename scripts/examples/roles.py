@@ -33,7 +33,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from blender_ik_addon.core import Skeleton  # noqa: E402
-from blender_ik_addon.core.roles import Character, Role, recognise  # noqa: E402
+from blender_ik_addon.core.character.roles import Character, Role, recognise  # noqa: E402
 from blender_ik_addon.scene.armature import read_armature  # noqa: E402
 from blender_ik_addon.scene.role_table import read_hints  # noqa: E402
 from scripts.examples.compare_kinematics import import_file, metarigs, rigify  # noqa: E402

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from blender_ik_addon.core.roles import Role, Side
+from blender_ik_addon.core.character.roles import Role, Side
 
 _PLACES: Final = "*%$"
 

@@ -30,7 +30,7 @@ if str(ROOT) not in sys.path:
 
 import blender_ik_addon  # noqa: E402
 from blender_ik_addon.core import IKError  # noqa: E402
-from blender_ik_addon.core.roles import Role  # noqa: E402
+from blender_ik_addon.core.character.roles import Role  # noqa: E402
 from blender_ik_addon.scene import posing  # noqa: E402
 from blender_ik_addon.scene.armature import read_armature  # noqa: E402
 from blender_ik_addon.scene.reports import Report  # noqa: E402

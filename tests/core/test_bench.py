@@ -4,7 +4,7 @@
 import numpy as np
 
 from blender_ik_addon.core import Pose, forward_kinematics
-from blender_ik_addon.core.system import System
+from blender_ik_addon.core.problem.system import System
 from scripts.examples import bench, trees
 from tests.core.in_turn import in_turn
 

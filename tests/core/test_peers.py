@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from blender_ik_addon.core.rotation import matrix_from_rotvec
+from blender_ik_addon.core.model.rotation import matrix_from_rotvec
 from scripts.examples import peers, trees
 from scripts.examples.trees import PlainLoop
 from tests.core.in_turn import in_turn

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core.errors import IKError
-from blender_ik_addon.core.euler import EULER_ORDERS
-from blender_ik_addon.core.kinematics import forward_kinematics
-from blender_ik_addon.core.rotation import euler_from_matrix, matrix_from_euler
-from blender_ik_addon.core.skeleton import INHERIT_SCALE, Pose
+from blender_ik_addon.core.model.euler import EULER_ORDERS
+from blender_ik_addon.core.model.kinematics import forward_kinematics
+from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler
+from blender_ik_addon.core.model.skeleton import INHERIT_SCALE, Pose
 from blender_ik_addon.scene.animation import ChannelKeys
 from blender_ik_addon.scene.armature import (
     Armature,

@@ -5,8 +5,8 @@ import bpy
 import numpy as np
 import pytest
 
-from blender_ik_addon.core.euler import order_index
-from blender_ik_addon.core.rotation import matrix_from_euler
+from blender_ik_addon.core.model.euler import order_index
+from blender_ik_addon.core.model.rotation import matrix_from_euler
 from scripts.examples import bench_rig, scenario
 
 POSES = bench_rig.draw(3, seed=1)

@@ -10,7 +10,7 @@ import pytest
 from mathutils import Euler, Matrix, Quaternion, Vector
 
 from blender_ik_addon.core import IKError, Pose, Problem, Skeleton
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature import read_armature, world_from_armature
 from blender_ik_addon.scene.dependence import dependence

@@ -13,8 +13,8 @@ import pytest
 import blender_ik_addon
 from blender_ik_addon.core import IKError
 from blender_ik_addon.core.engine import restarts
-from blender_ik_addon.core.follower import Follower
-from blender_ik_addon.core.tracking import Tracker
+from blender_ik_addon.core.solve.follower import Follower
+from blender_ik_addon.core.solve.tracker import Tracker
 from blender_ik_addon.scene import fields, following, live, posing
 from blender_ik_addon.scene.answering import MOST_SOLVES
 from blender_ik_addon.scene.following import Occasion

@@ -9,7 +9,7 @@ import pytest
 
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.errors import IKError
-from blender_ik_addon.core.euler import EULER_ORDERS
+from blender_ik_addon.core.model.euler import EULER_ORDERS
 from blender_ik_addon.scene import limits, posing
 from blender_ik_addon.scene.armature import read_armature
 from blender_ik_addon.scene.placing import world_matrix

@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core import Pose, forward_kinematics
-from blender_ik_addon.core.roles import LimbKind, Role, Side, recognise
+from blender_ik_addon.core.character.roles import (
+    LimbKind,
+    Role,
+    Side,
+    recognise,
+)
 from blender_ik_addon.scene.armature import read_armature
 from blender_ik_addon.scene.setup import setup_character
 from scripts.examples import natural_clips

@@ -14,7 +14,7 @@ from mathutils import Matrix, Quaternion, Vector
 from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
 from blender_ik_addon.core.engine.pops import Pop
-from blender_ik_addon.core.follower import Followed
+from blender_ik_addon.core.solve.follower import Followed
 from blender_ik_addon.scene import baking, drag_reports, posing
 from blender_ik_addon.scene.armature import read_armature
 from blender_ik_addon.scene.goals import make_goals, measure

@@ -25,7 +25,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..options import SolverOptions
+from ..problem.options import SolverOptions
 from .coupling import Coupling
 from .energy import LAST_STRENGTH, SOFT, Energy
 from .kernel import ROUGH, Minimum, minimising

@@ -4,7 +4,7 @@
 import numpy as np
 
 from ...core import IKError, MatchOrientation, ReachPoint, Task
-from ...core.rotation import rotvec_from_matrix
+from ...core.model.rotation import rotvec_from_matrix
 from ..effectors import Effector, orientations
 from ..stage import Goal, Posed, Space, Stage, mixed, points_of, size, turned
 from .base import Errors, Kind

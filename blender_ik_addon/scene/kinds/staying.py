@@ -7,7 +7,7 @@ import numpy as np
 
 from ...core import Skeleton, StayNear, Task
 from ...core.arrays import FloatArray
-from ...core.rotation import (
+from ...core.model.rotation import (
     continuous_euler,
     euler_from_matrix_near,
     matrix_from_euler,

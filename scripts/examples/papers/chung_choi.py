@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from blender_ik_addon.core.analysis import control_derivative, drift, lie_brackets
 from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.explain.analysis import control_derivative, drift, lie_brackets
 from blender_ik_addon.core.methods import pseudo_inverse, spring_forces, spring_inverse
 
 from .findings import COLOURS, Chapter, Check, Finding, Picture
