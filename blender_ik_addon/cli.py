@@ -32,7 +32,7 @@ from .core.arrays import FloatArray
 from .core.errors import IKError
 from .core.problem.options import METHODS
 from .scene import posing
-from .scene.properties import settings_of
+from .scene.properties.settings import settings_of
 
 COMMAND: Final = "poise"
 """What follows `blender --command`."""

@@ -20,7 +20,7 @@ from bpy.types import Context, Event, Object, Operator, WorkSpaceTool
 
 from ..core.arrays import FloatArray
 from ..core.errors import IKError
-from ..scene.dragging import Drag
+from ..scene.live.dragging import Drag
 from ..scene.reports import length_text
 from . import overlay
 from .acting import obstacle_to, possible, refuse, require_armature

@@ -33,8 +33,8 @@ if str(ROOT) not in sys.path:
 
 import blender_ik_addon  # noqa: E402
 from blender_ik_addon.core.model.rotation import rotvec_from_matrix  # noqa: E402
-from blender_ik_addon.scene.dragging import Drag  # noqa: E402
-from blender_ik_addon.scene.setup import setup_character  # noqa: E402
+from blender_ik_addon.scene.character.setup import setup_character  # noqa: E402
+from blender_ik_addon.scene.live.dragging import Drag  # noqa: E402
 from scripts.examples import scenario  # noqa: E402
 from scripts.examples.tables import markdown_table  # noqa: E402
 

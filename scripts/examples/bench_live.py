@@ -48,9 +48,10 @@ import blender_ik_addon  # noqa: E402
 from blender_ik_addon.core.model.rotation import rotvec_from_matrix  # noqa: E402
 from blender_ik_addon.core.solve.follower import Follower  # noqa: E402
 from blender_ik_addon.core.solve.tracker import Tracker  # noqa: E402
-from blender_ik_addon.scene import live, posing  # noqa: E402
-from blender_ik_addon.scene.restoring import PoseSnapshot  # noqa: E402
-from blender_ik_addon.scene.setup import setup_character  # noqa: E402
+from blender_ik_addon.scene import posing  # noqa: E402
+from blender_ik_addon.scene.armature.restoring import PoseSnapshot  # noqa: E402
+from blender_ik_addon.scene.character.setup import setup_character  # noqa: E402
+from blender_ik_addon.scene.live import handlers as live  # noqa: E402
 from scripts.examples import scenario  # noqa: E402
 from scripts.examples.tables import markdown_table  # noqa: E402
 

@@ -34,8 +34,8 @@ from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.core.model.euler import EULER_ORDERS
 from blender_ik_addon.core.model.kinematics import forward_kinematics
-from blender_ik_addon.scene.armature import Armature, read_armature
-from blender_ik_addon.scene.poses import evaluated_matrices, read_pose
+from blender_ik_addon.scene.armature.armature import Armature, read_armature
+from blender_ik_addon.scene.armature.poses import evaluated_matrices, read_pose
 from scripts.examples.tables import markdown_table
 
 TOLERANCE = 1e-5

@@ -32,7 +32,7 @@ if str(ROOT) not in sys.path:
 
 import blender_ik_addon  # noqa: E402
 from blender_ik_addon.scene import posing  # noqa: E402
-from blender_ik_addon.scene.effector_properties import KIND_ITEMS  # noqa: E402
+from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS  # noqa: E402
 from scripts.examples import scenario  # noqa: E402
 
 FloatArray = npt.NDArray[np.float64]

@@ -34,8 +34,8 @@ if str(ROOT) not in sys.path:
 
 from blender_ik_addon.core import Skeleton  # noqa: E402
 from blender_ik_addon.core.character.roles import Character, Role, recognise  # noqa: E402
-from blender_ik_addon.scene.armature import read_armature  # noqa: E402
-from blender_ik_addon.scene.role_table import read_hints  # noqa: E402
+from blender_ik_addon.scene.armature.armature import read_armature  # noqa: E402
+from blender_ik_addon.scene.armature.role_table import read_hints  # noqa: E402
 from scripts.examples.compare_kinematics import import_file, metarigs, rigify  # noqa: E402
 from scripts.examples.roles_truth import RIGS, Expected, expected  # noqa: E402
 from scripts.examples.tables import first_of, markdown_table, text_table  # noqa: E402

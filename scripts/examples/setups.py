@@ -32,9 +32,9 @@ import blender_ik_addon  # noqa: E402
 from blender_ik_addon.core import IKError  # noqa: E402
 from blender_ik_addon.core.character.roles import Role  # noqa: E402
 from blender_ik_addon.scene import posing  # noqa: E402
-from blender_ik_addon.scene.armature import read_armature  # noqa: E402
+from blender_ik_addon.scene.armature.armature import read_armature  # noqa: E402
+from blender_ik_addon.scene.armature.role_table import read_character  # noqa: E402
 from blender_ik_addon.scene.reports import Report  # noqa: E402
-from blender_ik_addon.scene.role_table import read_character  # noqa: E402
 from scripts.examples.roles import rigs  # noqa: E402
 from scripts.examples.tables import first_of, markdown_table, text_table  # noqa: E402
 

@@ -8,9 +8,11 @@ import bpy
 import pytest
 
 from blender_ik_addon import cli
-from blender_ik_addon.scene import following, live, posing
-from blender_ik_addon.scene.following import Occasion
-from blender_ik_addon.scene.outcome import ANSWERED
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.live import following
+from blender_ik_addon.scene.live import handlers as live
+from blender_ik_addon.scene.live.following import Occasion
+from blender_ik_addon.scene.rig.outcome import ANSWERED
 
 from . import builders
 

@@ -12,13 +12,13 @@ from mathutils import Euler, Matrix, Quaternion, Vector
 from blender_ik_addon.core import IKError, Pose, Problem, Skeleton
 from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.armature import read_armature, world_from_armature
-from blender_ik_addon.scene.dependence import dependence
-from blender_ik_addon.scene.effectors import Effector, orientations, read_effectors
-from blender_ik_addon.scene.goals import make_goals, make_plan, measure
-from blender_ik_addon.scene.poses import read_pose
-from blender_ik_addon.scene.stage import Posed, Stage
-from blender_ik_addon.scene.targets import check_evaluated, world_from_targets
+from blender_ik_addon.scene.animation.dependence import dependence
+from blender_ik_addon.scene.armature.armature import read_armature, world_from_armature
+from blender_ik_addon.scene.armature.poses import read_pose
+from blender_ik_addon.scene.effectors.effectors import Effector, orientations, read_effectors
+from blender_ik_addon.scene.effectors.frame_data import Posed, Stage
+from blender_ik_addon.scene.effectors.goals import make_goals, make_plan, measure
+from blender_ik_addon.scene.effectors.targets import check_evaluated, world_from_targets
 
 from . import builders
 

@@ -15,9 +15,11 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.core.engine import restarts
 from blender_ik_addon.core.solve.follower import Follower
 from blender_ik_addon.core.solve.tracker import Tracker
-from blender_ik_addon.scene import fields, following, live, posing
-from blender_ik_addon.scene.answering import MOST_SOLVES
-from blender_ik_addon.scene.following import Occasion
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.live import fields, following
+from blender_ik_addon.scene.live import handlers as live
+from blender_ik_addon.scene.live.answering import MOST_SOLVES
+from blender_ik_addon.scene.live.following import Occasion
 from blender_ik_addon.ui import panels
 
 from . import builders

@@ -17,8 +17,8 @@ from blender_ik_addon.core.character.roles import (
     Side,
     recognise,
 )
-from blender_ik_addon.scene.armature import read_armature
-from blender_ik_addon.scene.setup import setup_character
+from blender_ik_addon.scene.armature.armature import read_armature
+from blender_ik_addon.scene.character.setup import setup_character
 from scripts.examples import natural_clips
 from scripts.examples.natural_clips import Recording
 from scripts.examples.natural_measures import (

@@ -11,7 +11,8 @@ import pytest
 import blender_ik_addon
 from blender_ik_addon import registration
 from blender_ik_addon.core import IKError
-from blender_ik_addon.scene import posing, properties
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.properties import settings as properties
 from blender_ik_addon.ui import drag, menus, operators, overlay, panels, preferences
 
 from . import builders
