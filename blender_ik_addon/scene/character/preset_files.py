@@ -22,7 +22,7 @@ from ..properties.effector_properties import (
     POISE_PG_stored_bone,
 )
 from ..properties.joint_properties import ORDER_ITEMS, STIFFEST, POISE_PG_mass
-from ..properties.settings import METHOD_SETTINGS, POISE_PG_armature
+from ..properties.settings import EXTENSION, METHOD_SETTINGS, POISE_PG_armature
 
 FORMAT: Final = "poise preset"
 VERSION: Final = 1
@@ -85,9 +85,8 @@ def preset_folder(*, create: bool = False) -> Path:
     Raises:
         IKError: It cannot be made.
     """
-    package = (__package__ or "").rpartition(".")[0]
     try:
-        found = bpy.utils.extension_path_user(package, path="presets", create=create)
+        found = bpy.utils.extension_path_user(EXTENSION, path="presets", create=create)
     except ValueError:  # run from a checkout, not installed as an extension
         found = bpy.utils.user_resource('DATAFILES', path="poise/presets", create=create)
     except OSError as error:

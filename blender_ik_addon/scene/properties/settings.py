@@ -10,7 +10,7 @@ Every property can be overridden, so that a character linked from another file c
 
 from collections.abc import Sequence
 from math import pi, radians
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 from bpy.props import (
@@ -40,6 +40,9 @@ from .joint_properties import (
 
 if TYPE_CHECKING:
     from bpy.types import bpy_prop_collection_idprop
+
+EXTENSION: Final = __name__.removesuffix(".scene.properties.settings")
+"""Under which name Blender knows the add-on: that of an extension has its repository before it."""
 
 _METHOD_LABELS = {
     'DLS': "Damped Least Squares",
@@ -85,10 +88,9 @@ def settings_of(armature_object: Object) -> "POISE_PG_armature":
     except AttributeError:
         if hasattr(Object, "poise"):
             raise
-        package = __name__.removesuffix(".scene.properties")
         raise IKError(
             f"Poise is not registered in this Blender, so {armature_object.name!r} has no settings of it: "
-            f"call {package}.register() once, before anything else of Poise"
+            f"call {EXTENSION}.register() once, before anything else of Poise"
         ) from None
 
 
