@@ -30,7 +30,6 @@ from .character.preferring import prefer_present_pose
 from .character.preset_files import preset_names, preset_path
 from .character.presets import PresetReport, load_preset, save_preset
 from .character.setup import SetupReport, setup_character
-from .effectors.attachment import AttachReport, attach_targets, staying_behind
 from .effectors.effectors import orientations, reasons
 from .effectors.entries import (
     add_choice,
@@ -50,7 +49,8 @@ from .effectors.masses import (
     own_masses,
     remove_masses,
 )
-from .live.following import Occasion, settle
+from .effectors.target_parents import AttachReport, attach_targets, staying_behind
+from .live.following import Trigger, settle
 from .properties.settings import settings_of
 from .reports import BakeReport, EffectorError, Report, Tolerances, measured_status
 from .rig.keying import key_pose
@@ -177,7 +177,7 @@ def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Repor
     """
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
-    return settle(armature_object, depsgraph, Occasion.SCRIPT)
+    return settle(armature_object, depsgraph, Trigger.SCRIPT)
 
 
 def switch_live(armature_object: Object, on: bool) -> Report | None:

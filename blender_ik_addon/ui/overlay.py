@@ -2,7 +2,7 @@
 # A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
 # context may lack anything; a viewport that is drawn has all of it.
 # pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
-"""Drawing what is going on over the figure: `scene.live.marks` says what, preferences say in which colours.
+"""Drawing over the figure: `scene.live.overlay_geometry` says what, preferences say in which colours.
 
 Marks are computed when something has changed and kept until it changes again; a view that is turned costs
 the drawing alone. Nothing of this is there in background mode but the switches, which belong to the scene.
@@ -24,7 +24,7 @@ from gpu_extras.batch import batch_for_shader
 
 from ..core.arrays import FloatArray
 from ..scene.live.dragging import Drag
-from ..scene.live.marks import (
+from ..scene.live.overlay_geometry import (
     Line,
     Marks,
     Point,

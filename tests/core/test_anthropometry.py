@@ -11,7 +11,7 @@ from blender_ik_addon.core.character.anthropometry import (
     BodyMasses,
     body_masses,
 )
-from blender_ik_addon.core.character.revision import RoleRow, rows_of
+from blender_ik_addon.core.character.role_edits import RoleRow, rows_of
 from blender_ik_addon.core.character.roles import Role, Side, recognise
 from tests.core.in_turn import in_turn
 

@@ -26,7 +26,7 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core.explain import explanation as module
-from blender_ik_addon.core.explain.balance import Balance
+from blender_ik_addon.core.explain.constraint_forces import Balance
 from blender_ik_addon.core.explain.explanation import explain
 from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso

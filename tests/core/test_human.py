@@ -34,7 +34,7 @@ from blender_ik_addon.core.character.human import (
     JointDefaults,
     joint_defaults,
 )
-from blender_ik_addon.core.character.movements import (
+from blender_ik_addon.core.character.limit_boxes import (
     GAIN,
     SLACK,
     Movement,
@@ -42,7 +42,7 @@ from blender_ik_addon.core.character.movements import (
     middle_of,
     path_angles,
 )
-from blender_ik_addon.core.character.revision import RoleRow, revised, rows_of
+from blender_ik_addon.core.character.role_edits import RoleRow, revised, rows_of
 from blender_ik_addon.core.character.roles import (
     Bend,
     Body,

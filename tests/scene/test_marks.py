@@ -10,7 +10,7 @@ import pytest
 
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.live.dragging import Drag
-from blender_ik_addon.scene.live.marks import (
+from blender_ik_addon.scene.live.overlay_geometry import (
     Marks,
     Wanted,
     convex_hull,

@@ -15,7 +15,7 @@ from blender_ik_addon.scene.armature import limits
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.role_table import read_character
 from blender_ik_addon.scene.armature.symmetry import pairs
-from blender_ik_addon.scene.effectors.placing import world_matrix
+from blender_ik_addon.scene.effectors.transforms import world_matrix
 
 from . import builders
 

@@ -81,9 +81,13 @@ def test_an_error_that_is_not_a_number_is_missed(kind: str):
     bpy.context.view_layer.update()
     depsgraph = bpy.context.evaluated_depsgraph_get()
     rig = Rig.read(armature, depsgraph)
-    stage = rig.stage([rig.read_frame(armature, depsgraph)])
-    posed = Posed(rig.armature.skeleton, np.full((1, 20, 4, 4), np.nan), stage.scale, stage.channels)
-    errors = np.array(measure(rig.effectors, make_goals(rig.effectors, stage), stage.influences, posed))
+    frame_data = rig.frame_data([rig.read_frame(armature, depsgraph)])
+    posed = Posed(
+        rig.armature.skeleton, np.full((1, 20, 4, 4), np.nan), frame_data.scale, frame_data.channels
+    )
+    errors = np.array(
+        measure(rig.effectors, make_goals(rig.effectors, frame_data), frame_data.influences, posed)
+    )
     within = rig.tolerances(armature)
     assert within.missed(*errors).all() and np.isinf(np.fmax.reduce(errors[:, 0])).all()
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..errors import IKError
-from .revision import RoleRow
+from .role_edits import RoleRow
 from .roles import Role, Side
 
 HALF: Final = 0.5

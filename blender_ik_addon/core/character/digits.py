@@ -26,7 +26,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..model.skeleton import Skeleton
-from .movements import Movement
+from .limit_boxes import Movement
 from .roles import (
     Character,
     Limb,

@@ -4,7 +4,7 @@
 A range is told in the words of anatomy, as movements of a bone from its rest pose: a turn about the left, the
 up or the forward axis of the figure, a swing of a limb from rest to another direction, the bend of an elbow
 or a knee from straight, a twist about the bone. Limits are the box of Euler angles that holds them
-(`movements`).
+(`limit_boxes`).
 
 Elbows and knees are bent by b at rest, and bend further about the axis that was recognised: with angles
 counted from rest they go from -b, straight, on. One that is inverted at rest must first go the other way, so
@@ -38,7 +38,7 @@ from ..errors import IKError
 from ..model.euler import EULER_ORDERS
 from ..model.skeleton import Skeleton
 from .digits import Digit, digits
-from .movements import (
+from .limit_boxes import (
     SLACK,
     SNAP,
     JointFrame,

@@ -35,7 +35,7 @@ from ..model.skeleton import CHANNELS
 from ..problem.system import System
 from ..tasks import JointTask, Task
 from ..threads import one_thread
-from .balance import (
+from .constraint_forces import (
     BALANCED,
     CURVED,
     SHARE,

@@ -32,9 +32,9 @@ from ..tasks import (
     Rows,
     Task,
 )
-from .clearance import ClearedMechanism, with_clearances, with_joints
 from .options import SolverOptions
 from .problem import Problem
+from .slacks import ClearedMechanism, with_clearances, with_joints
 
 
 def assemble(problem: Problem, pose: Pose) -> System:

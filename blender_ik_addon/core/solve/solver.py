@@ -27,7 +27,7 @@ from ..problem.options import SolverOptions, with_overrides
 from ..problem.problem import Problem
 from ..problem.system import System, assemble, tolerance_margin, tolerances
 from ..threads import one_thread
-from .choosing import solved_choice
+from .alternatives import solved_choice
 from .solution import (
     Solution,
     Status,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ...core.arrays import BoolArray, FloatArray, frozen
-from ...core.character.movements import COMFORTABLE
+from ...core.character.limit_boxes import COMFORTABLE
 from ...core.errors import IKError
 from ...core.model.euler import EULER_ORDERS, order_index
 from ..properties.joint_properties import STIFFEST, POISE_PG_joint

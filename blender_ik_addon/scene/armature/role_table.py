@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Object
 
-from ...core.character.revision import RoleRow, revised, rows_of
+from ...core.character.role_edits import RoleRow, revised, rows_of
 from ...core.character.roles import (
     Character,
     Hints,

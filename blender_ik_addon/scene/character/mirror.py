@@ -38,8 +38,8 @@ from ..armature.limits import (
 from ..armature.symmetry import Symmetry
 from ..effectors.effectors import AXES, label_of, target_of
 from ..effectors.entries import EFFECTORS_PATH, add_effector
-from ..effectors.placing import rotation_of, set_rotation
 from ..effectors.targets import check_present
+from ..effectors.transforms import rotation_of, set_rotation
 from ..properties.effector_properties import (
     FURTHER_BONES,
     SIDELESS,

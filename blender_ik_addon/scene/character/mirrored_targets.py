@@ -33,7 +33,7 @@ from ..animation.mapped_keys import (
     write_tracks,
 )
 from ..armature.symmetry import Symmetry, rotation_in
-from ..effectors.placing import (
+from ..effectors.transforms import (
     depth,
     is_moved,
     put,

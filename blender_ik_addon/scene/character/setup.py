@@ -16,7 +16,7 @@ import numpy as np
 from bpy.types import Collection, Object
 
 from ...core.character.human import ACROSS, joint_defaults
-from ...core.character.revision import rows_of
+from ...core.character.role_edits import rows_of
 from ...core.character.roles import Character, Role
 from ...core.errors import IKError
 from ...core.model.euler import EULER_ORDERS
@@ -37,7 +37,6 @@ from ..armature.poses import read_pose
 from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import switch_over
-from ..effectors.attachment import attach
 from ..effectors.effectors import target_of
 from ..effectors.entries import (
     add_effector,
@@ -46,6 +45,7 @@ from ..effectors.entries import (
     make_target,
     remove_effector,
 )
+from ..effectors.target_parents import attach
 from ..effectors.targets import check_present
 from ..live import following
 from ..properties.effector_properties import POISE_PG_effector
@@ -53,7 +53,7 @@ from ..properties.naming import follow_names
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
 from ..rig.rig import notes_on_bones
-from .parts import (
+from .effector_presets import (
     COLOURS,
     FOLLOWING,
     SHAPES,

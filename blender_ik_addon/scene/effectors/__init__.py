@@ -3,7 +3,7 @@
 
 Read in this order: `effectors` (what is stored of each), `frame_data` (bones and targets over some
 frames), `kinds` (a module for each family of kinds: which tasks it asks for), `goals` (all tasks of a
-character), `targets` (empties that are made), `entries` (effectors added, removed and moved), `placing`
-(objects put somewhere, keys included), `attachment` and `carried_targets` (targets that go with the
-armature or with a bone), `masses` and `skins` (of bones, for balance).
+character), `targets` (empties that are made), `entries` (effectors added, removed and moved),
+`transforms` (objects put somewhere, keys included), `target_parents` and `moved_targets` (targets that go
+with the armature or with a bone), `masses` and `skins` (of bones, for balance).
 """

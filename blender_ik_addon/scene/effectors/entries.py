@@ -24,7 +24,6 @@ from ..properties.effector_properties import KIND_ITEMS, PINNABLE, POISE_PG_effe
 from ..properties.naming import follow_names, note_name
 from ..properties.overrides import only_own, prepare_override, refilled
 from ..properties.settings import settings_of
-from .attachment import WORLDLY, attach, goes_along
 from .effectors import (
     AXES,
     label_of,
@@ -37,6 +36,7 @@ from .effectors import (
 )
 from .frame_data import across, points_of, size
 from .masses import body_of
+from .target_parents import WORLDLY, attach, goes_along
 from .targets import check_evaluated
 
 TARGET_SIZE: Final = 0.06

@@ -39,7 +39,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Stage:
+class FrameData:
     """Bones and targets over some frames: from where, and where to."""
 
     skeleton: Skeleton
@@ -67,7 +67,7 @@ class Stage:
         """World metres to one armature unit, (F,)."""
         return np.cbrt(np.linalg.det(self.world_from_armature[:, :3, :3]))
 
-    def with_target(self, number: int, row: int) -> "Stage":
+    def with_target(self, number: int, row: int) -> "FrameData":
         """The same with what is in one row of `world_from_target` for an effector's target."""
         if row == number:
             return self
@@ -125,11 +125,11 @@ class Space:
     """World metres to one armature unit, (F,)."""
 
     @classmethod
-    def of(cls, stage: Stage) -> "Space":
+    def of(cls, frame_data: FrameData) -> "Space":
         """The space of an armature object."""
-        matrices = stage.world_from_armature
+        matrices = frame_data.world_from_armature
         inverse = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
-        return cls(inverse, np.swapaxes(orientations(matrices), -1, -2), stage.scale)
+        return cls(inverse, np.swapaxes(orientations(matrices), -1, -2), frame_data.scale)
 
     def place(self, world: FloatArray | None) -> FloatArray:
         """Places (F, 3) [m] in armature space."""

@@ -11,10 +11,10 @@ from ...core import IKError, Skeleton, Task
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from .effectors import Effector
 from .frame_data import (
+    FrameData,
     Goal,
     Posed,
     Space,
-    Stage,
     points_of,
 )
 from .kinds import (
@@ -35,17 +35,19 @@ STAY_FIRMNESS: Final = 9.0
 for it takes about a tenth of what it would."""
 
 
-def make_goals(effectors: Sequence[Effector], stage: Stage) -> tuple[Goal, ...]:
+def make_goals(effectors: Sequence[Effector], frame_data: FrameData) -> tuple[Goal, ...]:
     """Return what each effector asks for, those that take no part included.
 
     Raises:
         IKError: A target has no orientation or plane where one is asked for, or a body stands on nothing.
     """
-    goals = [KINDS[effector.kind].goal(effector, number, stage) for number, effector in enumerate(effectors)]
+    goals = [
+        KINDS[effector.kind].goal(effector, number, frame_data) for number, effector in enumerate(effectors)
+    ]
     for number, effector in enumerate(effectors):
         if effector.kind == 'BALANCE' and not effector.target:
-            places = [_support(effectors[s], s, goals[s], stage) for s in supports(effector, effectors)]
-            goals[number] = OverSupport().over(places, number, stage)
+            places = [_support(effectors[s], s, goals[s], frame_data) for s in supports(effector, effectors)]
+            goals[number] = OverSupport().over(places, number, frame_data)
     return tuple(goals)
 
 
@@ -66,12 +68,12 @@ def supports(balance: Effector, effectors: Sequence[Effector]) -> list[int]:
     return found
 
 
-def _support(effector: Effector, number: int, goal: Goal, stage: Stage) -> FloatArray:
+def _support(effector: Effector, number: int, goal: Goal, frame_data: FrameData) -> FloatArray:
     """Where a support should be, or is where that is left open, (F, 3)."""
-    present = points_of(stage.present_bone(effector.bone), effector.point)
+    present = points_of(frame_data.present_bone(effector.bone), effector.point)
     if effector.kind == 'FLOOR' or goal.place is None:
         return present
-    return np.where(stage.part(number) > 0.0, goal.place, present)
+    return np.where(frame_data.part(number) > 0.0, goal.place, present)
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Plan:
 
 
 def make_plan(
-    effectors: Sequence[Effector], stage: Stage, *, prefers: bool, known: Skeleton | None = None
+    effectors: Sequence[Effector], frame_data: FrameData, *, prefers: bool, known: Skeleton | None = None
 ) -> Plan:
     """Translate effectors for the solver.
 
@@ -105,7 +107,7 @@ def make_plan(
 
     Args:
         effectors: The effectors, (E,).
-        stage: Over frames in each of which the same effectors take part.
+        frame_data: Frames in each of which the same effectors take part.
         prefers: Whether the method knows a preferred pose.
         known: A skeleton of an earlier plan for the same effectors: taken again if it has not changed, since
             solvers keep with it what they have prepared.
@@ -113,14 +115,14 @@ def make_plan(
     Raises:
         IKError: As `make_goals`.
     """
-    space, goals = Space.of(stage), make_goals(effectors, stage)
-    active = np.logical_and.reduce(stage.influences > 0.0, axis=0)
+    space, goals = Space.of(frame_data), make_goals(effectors, frame_data)
+    active = np.logical_and.reduce(frame_data.influences > 0.0, axis=0)
     wishes = wishing(effectors, active, prefers)
     tasks: list[list[Task]] = [[] for _ in effectors]
     for number, (effector, goal) in enumerate(zip(effectors, goals, strict=True)):
         if active[number] and number not in wishes:
-            tasks[number] += KINDS[effector.kind].tasks(effector, goal, space, stage)
-    skeleton = stage.skeleton
+            tasks[number] += KINDS[effector.kind].tasks(effector, goal, space, frame_data)
+    skeleton = frame_data.skeleton
     weighty = [task for own in tasks for task in own if task.weight > 0.0]
     involved = {above for task in weighty for j in task.joints(skeleton) for above in skeleton.ancestors(j)}
     reached: set[int] = set()
@@ -157,13 +159,16 @@ def wishing(effectors: Sequence[Effector], active: BoolArray, prefers: bool) -> 
     return sorted(stays, key=lambda n: effectors[n].priority) if prefers else []
 
 
-def wanders(effectors: Sequence[Effector], stage: Stage, *, prefers: bool) -> bool:
+def wanders(effectors: Sequence[Effector], frame_data: FrameData, *, prefers: bool) -> bool:
     """Whether a pose near which bones stay differs by frame, so that each frame is a problem of its own."""
-    active = np.logical_or.reduce(stage.influences > 0.0, axis=0)
+    active = np.logical_or.reduce(frame_data.influences > 0.0, axis=0)
     for number in wishing(effectors, active, prefers):
-        wanted = KINDS['STAY'].goal(effectors[number], number, stage).channels
+        wanted = KINDS['STAY'].goal(effectors[number], number, frame_data).channels
         assert wanted is not None
-        chain, masks = KINDS['STAY'].chain(effectors[number], stage.skeleton), masks_of(effectors[number])
+        chain, masks = (
+            KINDS['STAY'].chain(effectors[number], frame_data.skeleton),
+            masks_of(effectors[number]),
+        )
         own = wanted[:, chain][..., np.array(masks)]
         if (np.abs(own - own[:1]) > SAME_POSE).any():
             return True

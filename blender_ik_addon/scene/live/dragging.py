@@ -44,28 +44,28 @@ from ...core.solve.follower import Followed, Follower
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.poses import evaluated_matrices, read_pose, write_pose
 from ..armature.restoring import PoseSnapshot, block_with_uid
-from ..effectors.carried_targets import (
+from ..effectors.effectors import Effector, orientations
+from ..effectors.frame_data import points_of
+from ..effectors.moved_targets import (
     bring_target,
     carried_task,
     carriers,
     coming_along,
 )
-from ..effectors.effectors import Effector, orientations
-from ..effectors.frame_data import points_of
 from ..properties.effector_properties import PINNABLE
 from ..properties.settings import settings_of
 from ..rig.changes import aim_of, same_but_for_aim
 from ..rig.keying import auto_key
 from ..rig.outcome import DRAGGED, measured_report, show
 from ..rig.rig import Rig, solver_options
+from .drag_anchors import Held, first_holds, limbs_and_hips
 from .drag_reports import (
     LEVELS,
     DragError,
     DragReport,
     report_of,
 )
-from .grabbing import movable_for, read_tasks
-from .holding import Held, first_holds, limbs_and_hips
+from .drag_start import movable_for, read_tasks
 
 FIRM_PRIORITY: Final = 0
 """Level of feet that hold."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A body that follows its targets: what has moved since it was solved for, and one solve if anything has.
 
-What was solved for is noted in the file, see `memory`, as digests: of the targets, the object and the
+What was solved for is noted in the file, see `rig.live_state`, as digests: of the targets, the object and the
 settings; of the pose as it was left; of the bones themselves; of what was keyed. So undo, redo, files and
 library overrides always have the note that belongs to the pose, and whether there is anything to do follows
 from the file alone. What is kept in `_KNOWN` only saves time and may be dropped at any moment.
@@ -43,10 +43,10 @@ from ..rig.changes import (
     same,
 )
 from ..rig.keying import auto_key, auto_keying
-from ..rig.memory import (
+from ..rig.live_state import (
     NOTHING,
     Digest,
-    Memory,
+    LiveState,
     Origin,
     digest,
     note_left,
@@ -64,12 +64,12 @@ from ..rig.outcome import (
     show,
 )
 from ..rig.rig import Measured, Reading, Rig
-from .answering import MOST_SOLVES, Answers
+from .driven_bones import MOST_SOLVES, DrivenBones
 from .returning import Resting, Returning
-from .tracking import Manner, Tracked
+from .tracking import FollowMode, Tracked
 
 
-class Occasion(Enum):
+class Trigger(Enum):
     """What may have moved the targets."""
 
     SCRIPT = "SCRIPT"
@@ -86,7 +86,7 @@ class Occasion(Enum):
     """A new frame; nothing is keyed."""
 
 
-GESTURES: Final = (Occasion.GESTURE, Occasion.FIELD)
+GESTURES: Final = (Trigger.GESTURE, Trigger.FIELD)
 
 PART_AGAIN: Final = (
     "influences below 1 begin at the keys of the bones: where these are an answer already, Live goes part of "
@@ -106,7 +106,7 @@ class _Known:
     settings: tuple[object, ...]
     """What the rig depends on besides, see `read_settings`."""
     tracked: Tracked | None = None
-    answers: Answers | None = None
+    driven_bones: DrivenBones | None = None
     """Of the bones of the chains that something else decides; None where there are none."""
     matrices: FloatArray | None = None
     """All bones when these were looked at last, (n, 4, 4) [m]."""
@@ -114,7 +114,7 @@ class _Known:
     """Where `answers` have been found in this look, (k, 9) [m, rad, 1]."""
     returning: Returning = field(default_factory=Returning)
     underway: bool = False
-    """Whether the pose is on its way, as `Memory.aims` says too."""
+    """Whether the pose is on its way, as `LiveState.aims` says too."""
 
     def is_of(self, effectors: Sequence[Effector], settings: tuple[object, ...]) -> bool:
         """Whether it was prepared for these."""
@@ -150,7 +150,7 @@ def held(armature_object: Object) -> Iterator[None]:
 def follow(
     armature_object: Object,
     depsgraph: Depsgraph,
-    occasion: Occasion = Occasion.SCRIPT,
+    trigger: Trigger = Trigger.SCRIPT,
     *,
     look_closely: bool = True,
 ) -> Report | None:
@@ -159,7 +159,7 @@ def follow(
     Args:
         armature_object: The original armature object.
         depsgraph: Up to date.
-        occasion: What may have moved the targets.
+        trigger: What may have moved the targets.
         look_closely: Whether bones, locks, limits or what is in the scene may have changed. Without it they
             are looked at only where the pose has changed.
 
@@ -171,78 +171,78 @@ def follow(
         return None
     check_armature(armature_object)
     with held(armature_object):  # what is written here may call Blender's handlers, and those this again
-        return _follow_if_moved(armature_object, depsgraph, occasion, look_closely)
+        return _follow_if_moved(armature_object, depsgraph, trigger, look_closely)
 
 
-def settle(armature_object: Object, depsgraph: Depsgraph, occasion: Occasion) -> Report | None:
+def settle(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger) -> Report | None:
     """The same, until bones that answer to a solve have come to rest; not for handlers of an update.
 
     Raises:
         IKError: As `follow`.
     """
-    report = follow(armature_object, depsgraph, occasion)
+    report = follow(armature_object, depsgraph, trigger)
     for _ in range(MOST_SOLVES):
         if not is_restless(armature_object):
             break
         depsgraph.update()
-        report = follow(armature_object, depsgraph, occasion) or report
+        report = follow(armature_object, depsgraph, trigger) or report
     return report
 
 
 def _follow_if_moved(
-    armature_object: Object, depsgraph: Depsgraph, occasion: Occasion, look_closely: bool
+    armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool
 ) -> Report | None:
     effectors = read_effectors(armature_object)
     aims = digest_of_aims(armature_object, effectors, depsgraph)
     channels = raw_channels(armature_object)
     posed = digest(channels.tobytes())
-    memory, known = Memory.of(armature_object), _KNOWN.get(armature_object.session_uid)
+    state, known = LiveState.of(armature_object), _KNOWN.get(armature_object.session_uid)
     # Escape may end a field's drag when the body is just being looked at again.
-    of_field = occasion in (Occasion.FIELD, Occasion.ENDING)
-    gesture = occasion in GESTURES
-    going_on = occasion is Occasion.ENDING and (memory.aims, memory.posed) == (on_the_way(aims), posed)
+    of_field = trigger in (Trigger.FIELD, Trigger.ENDING)
+    gesture = trigger in GESTURES
+    going_on = trigger is Trigger.ENDING and (state.aims, state.posed) == (on_the_way(aims), posed)
     # Under a tool that is held still the body goes on to what a solve gives; keys and undo wait for its end.
-    rests = gesture and memory.aims == on_the_way(aims) and _rests(armature_object)
+    rests = gesture and state.aims == on_the_way(aims) and _rests(armature_object)
     waits = rests and is_final(armature_object)
     wanted = on_the_way(aims) if waits else aims
     report = None
     answered = known is not None and _have_answered(armature_object, known, depsgraph)
-    if known is None or look_closely or answered or (wanted, posed) != (memory.aims, memory.posed):
-        bones, settings = memory.bones, read_settings(armature_object)
-        if known is None or look_closely or posed != memory.posed or not known.is_of(effectors, settings):
+    if known is None or look_closely or answered or (wanted, posed) != (state.aims, state.posed):
+        bones, settings = state.bones, read_settings(armature_object)
+        if known is None or look_closely or posed != state.posed or not known.is_of(effectors, settings):
             known = _read(armature_object, known, settings, depsgraph)
             bones = digest(*parts_of_bones(armature_object, known.rig, channels))
-        if posed != memory.posed or Origin.of(armature_object, known.rig.armature) is None:
+        if posed != state.posed or Origin.of(armature_object, known.rig.armature) is None:
             present = read_pose(armature_object, known.rig.armature, depsgraph=depsgraph)
             renew_origin(armature_object, known.rig.armature, present, channels)
             note_left(armature_object, channels)
-        replayed = occasion is Occasion.FRAME and posed != memory.posed
-        if replayed or answered or (wanted, bones) != (memory.aims, memory.bones):
+        replayed = trigger is Trigger.FRAME and posed != state.posed
+        if replayed or answered or (wanted, bones) != (state.aims, state.bones):
             returning = known.returning
-            if posed != memory.posed or bones != memory.bones or not (gesture or of_field):
+            if posed != state.posed or bones != state.bones or not (gesture or of_field):
                 returning.fields.clear()  # another body by now
-            if gesture and returning.start is None and memory.aims != NOTHING:
+            if gesture and returning.start is None and state.aims != NOTHING:
                 present = read_pose(armature_object, known.rig.armature, depsgraph=depsgraph)
-                resting = Resting.of(armature_object, memory.aims, present, known.rig.chains)
+                resting = Resting.of(armature_object, state.aims, present, known.rig.chains)
                 returning.begin(resting, of_field=of_field, underway=known.underway)
-            only_answered = not replayed and (wanted, bones) == (memory.aims, memory.bones)
+            only_answered = not replayed and (wanted, bones) == (state.aims, state.bones)
             home = None if only_answered else returning.found(aims, of_field=of_field)
-            come_back = memory.aims not in (aims, on_the_way(aims))
-            if home is not None and come_back and occasion is not Occasion.GESTURE:  # it was cancelled
+            come_back = state.aims not in (aims, on_the_way(aims))
+            if home is not None and come_back and trigger is not Trigger.GESTURE:  # it was cancelled
                 wanted = _put_back(armature_object, known, home)
                 returning.start = None
             else:
                 if home is not None and home.aims != aims:
                     home = None  # a pose on its way is no place to go to
-                on_rest = Manner.ARRIVING if going_on or rests else Manner.SOLVING
-                manner = Manner.MOVING if gesture and not rests else on_rest
+                on_rest = FollowMode.ARRIVING if going_on or rests else FollowMode.SOLVING
+                mode = FollowMode.MOVING if gesture and not rests else on_rest
                 if known.tracked is not None and known.tracked.posed != posed:
                     known.tracked = None
                 reading = _reading(armature_object, known, depsgraph, only_answered)
                 before = None
                 if known.rig.is_astray(armature_object, depsgraph):
                     before = known.rig.measure(armature_object, depsgraph, reading)
-                report, final = _solve(armature_object, known, reading, manner, home, before)
+                report, final = _solve(armature_object, known, reading, mode, home, before)
                 partly = (reading.influences > 0.0) & (reading.influences < 1.0)
                 if replayed and partly.any():
                     report = replace(report, notes=(*report.notes, PART_AGAIN))
@@ -254,18 +254,18 @@ def _follow_if_moved(
             channels = raw_channels(armature_object)
             posed = digest(channels.tobytes())
             note_left(armature_object, channels)
-        elif posed != memory.posed and memory.posed != NOTHING:
+        elif posed != state.posed and state.posed != NOTHING:
             origin = Origin.of(armature_object, known.rig.armature)
             reading = known.rig.read_frame(armature_object, depsgraph, origin=origin)
             found = measured_report(armature_object, depsgraph, known.rig, reading, POSED)
             if not is_shown(armature_object, known.rig, found):
                 show(armature_object, known.rig, found, unseen=SHOWN_DIGITS)
-        fresh = memory.aims == NOTHING
-        memory = Memory(wanted, posed, bones, keyed=wanted if fresh else memory.keyed)
-        memory.store(armature_object)
+        fresh = state.aims == NOTHING
+        state = LiveState(wanted, posed, bones, keyed=wanted if fresh else state.keyed)
+        state.store(armature_object)
     known.underway = wanted != aims
-    if memory.keyed != memory.aims and not is_restless(armature_object):
-        _settle_keys(armature_object, known, memory, occasion)
+    if state.keyed != state.aims and not is_restless(armature_object):
+        _settle_keys(armature_object, known, state, trigger)
     if not gesture:
         known.returning.end(underway=known.underway)
     return report
@@ -275,8 +275,8 @@ def _put_back(armature_object: Object, known: _Known, home: Resting) -> Digest:
     """Put the body back, bit by bit; for what it was solved then."""
     home.restore(armature_object)
     known.returning.home = None
-    if known.answers is not None:
-        known.answers.at_rest = True
+    if known.driven_bones is not None:
+        known.driven_bones.at_rest = True
     return home.aims
 
 
@@ -284,7 +284,7 @@ def _solve(
     armature_object: Object,
     known: _Known,
     reading: Reading,
-    manner: Manner,
+    mode: FollowMode,
     home: Resting | None,
     before: Measured | None,
 ) -> tuple[Report, bool]:
@@ -292,12 +292,12 @@ def _solve(
     rig = known.rig
     plan = rig.plan([reading])
     options = rig.solver_options(armature_object, reading.scale)
-    tracked = Tracked.of(plan, options, reading, manner, known.tracked)
+    tracked = Tracked.of(plan, options, reading, mode, known.tracked)
     known.tracked = None  # until all has gone well
-    found = tracked.follow(manner, None if home is None else home.channels)
+    found = tracked.follow(mode, None if home is None else home.channels)
     write_pose(armature_object, rig.armature, found.pose, tracked.joints)
     posed = digest(raw_channels(armature_object).tobytes())
-    arriving = manner is Manner.ARRIVING
+    arriving = mode is FollowMode.ARRIVING
     known.tracked = replace(tracked, posed=posed, settled=found.settled, final=found.final, arriving=arriving)
     report = report_of(
         armature_object, rig, plan, reading, found.errors, found.status, found.iterations, before
@@ -319,9 +319,9 @@ def _reading(armature_object: Object, known: _Known, depsgraph: Depsgraph, only_
     """
     origin = Origin.of(armature_object, known.rig.armature)
     reading = known.rig.read_frame(armature_object, depsgraph, origin=origin)
-    if known.answers is None:
+    if known.driven_bones is None:
         return reading
-    return _as_taken(armature_object, known, known.answers, depsgraph, reading, only_answered)
+    return _as_taken(armature_object, known, known.driven_bones, depsgraph, reading, only_answered)
 
 
 # Bones that answer
@@ -356,7 +356,7 @@ def _rests(armature_object: Object) -> bool:
 def is_restless(armature_object: Object) -> bool:
     """Whether bones that something else decides may still answer to the last solve."""
     known = _KNOWN.get(armature_object.session_uid)
-    return known is not None and known.answers is not None and not known.answers.at_rest
+    return known is not None and known.driven_bones is not None and not known.driven_bones.at_rest
 
 
 def _decided(rig: Rig) -> IntArray:
@@ -373,18 +373,18 @@ def _found(rig: Rig, matrices: FloatArray, near: FloatArray) -> FloatArray:
 
 def _have_answered(armature_object: Object, known: _Known, depsgraph: Depsgraph) -> bool:
     """Whether bones that something else decides are elsewhere than the last solve took them to be."""
-    answers, rig = known.answers, known.rig
+    driven_bones, rig = known.driven_bones, known.rig
     known.found = None
-    if answers is None or not _has_bones(armature_object, rig):
+    if driven_bones is None or not _has_bones(armature_object, rig):
         return False
     matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-    if known.matrices is not None and answers.at_rest and np.array_equal(matrices, known.matrices):
+    if known.matrices is not None and driven_bones.at_rest and np.array_equal(matrices, known.matrices):
         return False
     known.matrices = matrices
-    known.found = _found(rig, matrices, answers.taken[:, 3:6])
-    moved = answers.moved(known.found)
-    if answers.given_up and not moved:
-        answers.given_up = False  # it is told once
+    known.found = _found(rig, matrices, driven_bones.taken[:, 3:6])
+    moved = driven_bones.moved(known.found)
+    if driven_bones.given_up and not moved:
+        driven_bones.given_up = False  # it is told once
         origin = Origin.of(armature_object, rig.armature)
         reading = rig.read_frame(armature_object, depsgraph, origin=origin)
         report = measured_report(armature_object, depsgraph, rig, reading, RESTLESS)
@@ -395,7 +395,7 @@ def _have_answered(armature_object: Object, known: _Known, depsgraph: Depsgraph)
 def _as_taken(
     armature_object: Object,
     known: _Known,
-    answers: Answers,
+    driven_bones: DrivenBones,
     depsgraph: Depsgraph,
     reading: Reading,
     only_answered: bool,
@@ -405,8 +405,8 @@ def _as_taken(
     found = known.found
     if found is None:
         matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-        found = _found(rig, matrices, answers.taken[:, 3:6])
-    taken = answers.follow(found) if only_answered else answers.begin(found)
+        found = _found(rig, matrices, driven_bones.taken[:, 3:6])
+    taken = driven_bones.follow(found) if only_answered else driven_bones.begin(found)
     channels, scale = reading.pose.channels.copy(), reading.pose.scale.copy()
     channels[joints], scale[joints] = taken[:, :6], taken[:, 6:]
     return replace(reading, pose=Pose(channels, scale))
@@ -417,14 +417,14 @@ def _as_taken(
 
 def owes_keys(armature_object: Object) -> bool:
     """Whether something was solved that auto-key has not keyed yet."""
-    memory = Memory.of(armature_object)
-    return memory.keyed != memory.aims and auto_keying()
+    state = LiveState.of(armature_object)
+    return state.keyed != state.aims and auto_keying()
 
 
-def _settle_keys(armature_object: Object, known: _Known, memory: Memory, occasion: Occasion) -> None:
+def _settle_keys(armature_object: Object, known: _Known, state: LiveState, trigger: Trigger) -> None:
     """Key what has moved, now or after the tool that is running; or owe nothing."""
-    if occasion in (Occasion.USER, Occasion.ENDING, *GESTURES) and auto_keying():
-        if occasion in GESTURES or known.underway:
+    if trigger in (Trigger.USER, Trigger.ENDING, *GESTURES) and auto_keying():
+        if trigger in GESTURES or known.underway:
             return
         skeleton = known.rig.armature.skeleton
         if known.tracked is not None:
@@ -435,7 +435,7 @@ def _settle_keys(armature_object: Object, known: _Known, memory: Memory, occasio
         notes = auto_key(armature_object, known.rig.armature, names).notes
         if notes:  # said as long as it is so
             raise IKError(". ".join(notes))
-    replace(memory, keyed=memory.aims).store(armature_object)
+    replace(state, keyed=state.aims).store(armature_object)
 
 
 # What there is to look at
@@ -454,21 +454,25 @@ def _read(
         known.returning = before.returning
     decided = _decided(rig)
     if len(decided):
-        known.answers = _kept_answers(before, rig)
-        if known.answers is None:
+        known.driven_bones = _kept_answers(before, rig)
+        if known.driven_bones is None:
             matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-            known.answers = Answers(_found(rig, matrices, np.zeros((len(decided), 3))), at_rest=True)
+            known.driven_bones = DrivenBones(_found(rig, matrices, np.zeros((len(decided), 3))), at_rest=True)
     _KNOWN[armature_object.session_uid] = known
     return known
 
 
-def _kept_answers(before: _Known | None, rig: Rig) -> Answers | None:
+def _kept_answers(before: _Known | None, rig: Rig) -> DrivenBones | None:
     """What bones have answered so far, where it is the same bones: orders of others follow the pose."""
     if before is None or before.rig.armature.skeleton.names != rig.armature.skeleton.names:
         return None
     joints, orders = _decided(rig), rig.armature.skeleton.orders
     same = np.array_equal(joints, _decided(before.rig))
-    return before.answers if same and (orders == before.rig.armature.skeleton.orders)[joints].all() else None
+    return (
+        before.driven_bones
+        if same and (orders == before.rig.armature.skeleton.orders)[joints].all()
+        else None
+    )
 
 
 def _has_bones(armature_object: Object, rig: Rig) -> bool:

@@ -26,7 +26,7 @@ from ...core import IKError
 from ..properties.naming import follow_names
 from ..properties.settings import settings_of
 from . import fields, following
-from .following import Occasion
+from .following import Trigger
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ STEP_PAUSE: Final = 0.02
 class _Again:
     """Another look that is due once Blender is done with the present update."""
 
-    occasion: Occasion = Occasion.USER
+    trigger: Trigger = Trigger.USER
     places: set[tuple[str, str]] = field(default_factory=set)
     """Where it is due: scenes and view layers, by name."""
     running: bool = False
@@ -88,7 +88,7 @@ def _after_update(scene: Scene, depsgraph: Depsgraph) -> None:
     # Scripts that update the scene get what a solve gives, whatever is under the mouse.
     if fields.is_called_by_blender(sys._getframe()) and _field_is_edited(depsgraph):
         _AGAIN.field_is_held = True
-        _follow_all(depsgraph, Occasion.FIELD)
+        _follow_all(depsgraph, Trigger.FIELD)
     else:
         _follow_all(depsgraph, _user_occasion(again=_will_look_again()))
 
@@ -96,7 +96,7 @@ def _after_update(scene: Scene, depsgraph: Depsgraph) -> None:
 @persistent
 def _after_frame_change(scene: Scene, depsgraph: Depsgraph) -> None:
     """Follow what is animated."""
-    _follow_all(depsgraph, Occasion.FRAME)
+    _follow_all(depsgraph, Trigger.FRAME)
 
 
 @persistent
@@ -117,7 +117,7 @@ def _after_load(*_: object) -> None:
         bpy.app.timers.register(_look_first, first_interval=0.0)
 
 
-def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
+def _follow_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
     # Rendering has a depsgraph of its own, and may run beside the user interface. Bodies follow after it.
     if depsgraph.mode != 'VIEWPORT' or bpy.app.is_job_running('RENDER'):
         return
@@ -135,15 +135,15 @@ def _follow_all(depsgraph: Depsgraph, occasion: Occasion) -> None:
         data: Any = armature_object.data
         closely = scene_changed or not changed.isdisjoint((armature_object.session_uid, data.session_uid))
         closely = closely or bool(problem_of(armature_object))
-        moved = _follow(armature_object, depsgraph, occasion, closely)
+        moved = _follow(armature_object, depsgraph, trigger, closely)
         # Who is on the way is looked at again in any case, after a while: in between the window is drawn.
         if not following.is_underway(armature_object):
             restless |= (moved and len(lives) > 1) or following.is_restless(armature_object)
-        owing |= occasion is not Occasion.FRAME and _waits_for_the_tool(armature_object)
+        owing |= trigger is not Trigger.FRAME and _waits_for_the_tool(armature_object)
     if _AGAIN.running:
         _AGAIN.restless |= restless
     elif restless or owing:
-        _AGAIN.occasion = occasion
+        _AGAIN.trigger = trigger
         scene: Any = depsgraph.scene
         _AGAIN.places.add((scene.name, view_layer.name))
         # Without a window there are no timers: there another look is the next update.
@@ -159,11 +159,11 @@ def _follow_names(depsgraph: Depsgraph) -> None:
             follow_names(candidate)
 
 
-def _follow(armature_object: Object, depsgraph: Depsgraph, occasion: Occasion, look_closely: bool) -> bool:
+def _follow(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool) -> bool:
     """Let one body follow, and note what keeps it from that; whether it has moved."""
     problem, moved = "", False
     try:
-        report = following.follow(armature_object, depsgraph, occasion, look_closely=look_closely)
+        report = following.follow(armature_object, depsgraph, trigger, look_closely=look_closely)
         moved = report is not None
     except Exception as error:  # noqa: BLE001  Blender calls us, at every update: said once, and tried again
         problem = _told(armature_object, error)
@@ -192,25 +192,25 @@ def _look_again() -> float | None:
         for view_layer in view_layers:
             view_layer.update()
         _AGAIN.watching = False
-        if _AGAIN.occasion is not Occasion.FRAME:
-            _AGAIN.occasion = Occasion.FIELD if _AGAIN.field_is_held else _user_occasion(again=True)
+        if _AGAIN.trigger is not Trigger.FRAME:
+            _AGAIN.trigger = Trigger.FIELD if _AGAIN.field_is_held else _user_occasion(again=True)
         for _ in range(MOST_ROUNDS):
             _AGAIN.restless = False
             for view_layer in view_layers:
                 view_layer.update()
-                _follow_all(view_layer.depsgraph, _AGAIN.occasion)
+                _follow_all(view_layer.depsgraph, _AGAIN.trigger)
                 view_layer.update()
             if not _AGAIN.restless:
                 break
     finally:
         _AGAIN.running = _AGAIN.watching = False
     lives = [found for view_layer in view_layers for found in live_armatures(view_layer)]
-    if _AGAIN.occasion in following.GESTURES and any(_waits_for_the_tool(found) for found in lives):
+    if _AGAIN.trigger in following.GESTURES and any(_waits_for_the_tool(found) for found in lives):
         if not all(_is_still(found) or problem_of(found) for found in lives):
             return STEP_PAUSE
         _AGAIN.field_is_held = False  # or it is held still: dragged on, it is noticed again
         return TOOL_PAUSE
-    if _AGAIN.occasion is Occasion.ENDING and any(_goes_on(found) for found in lives):
+    if _AGAIN.trigger is Trigger.ENDING and any(_goes_on(found) for found in lives):
         return STEP_PAUSE
     _AGAIN.places.clear()
     _AGAIN.field_is_held = False
@@ -221,7 +221,7 @@ def _look_first() -> float | None:
     """Let bodies follow what was moved while nobody looked: before it was enabled, or elsewhere."""
     for window in bpy.context.window_manager.windows:
         _AGAIN.places.add((window.scene.name, window.view_layer.name))
-    _AGAIN.occasion = Occasion.USER
+    _AGAIN.trigger = Trigger.USER
     return _look_again()
 
 
@@ -267,11 +267,11 @@ def _note(armature_object: Object, problem: str) -> None:
         _redraw()
 
 
-def _user_occasion(*, again: bool) -> Occasion:
+def _user_occasion(*, again: bool) -> Trigger:
     """What the user is about; with whether it will be looked again."""
     if _gesture_is_running():
-        return Occasion.GESTURE
-    return Occasion.ENDING if again else Occasion.USER
+        return Trigger.GESTURE
+    return Trigger.ENDING if again else Trigger.USER
 
 
 def _gesture_is_running() -> bool:

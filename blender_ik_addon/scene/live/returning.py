@@ -18,7 +18,7 @@ from bpy.types import Object
 from ...core import Pose
 from ..armature.restoring import PoseSnapshot
 from ..properties.settings import settings_of
-from ..rig.memory import Digest, on_the_way
+from ..rig.live_state import Digest, on_the_way
 
 MOST_KEPT: Final = 32
 """Most poses that are kept of number fields: one for each time the body has come to rest in a drag."""

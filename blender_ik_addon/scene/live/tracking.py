@@ -25,11 +25,11 @@ from ...core.solve.solution import TaskError
 from ...core.solve.tracker import Tracker
 from ..effectors.goals import Plan
 from ..rig.changes import aim_of, same_but_for_aim
-from ..rig.memory import NOTHING, Digest
+from ..rig.live_state import NOTHING, Digest
 from ..rig.rig import Reading
 
 
-class Manner(Enum):
+class FollowMode(Enum):
     """How targets are gone after."""
 
     SOLVING = "SOLVING"
@@ -75,7 +75,7 @@ class Tracked:
 
     @classmethod
     def of(
-        cls, plan: Plan, options: SolverOptions, reading: Reading, manner: Manner, before: "Tracked | None"
+        cls, plan: Plan, options: SolverOptions, reading: Reading, mode: FollowMode, before: "Tracked | None"
     ) -> "Tracked":
         """Prepare a problem, or take the one before if it differs in nothing but where targets are.
 
@@ -83,7 +83,7 @@ class Tracked:
             plan: Skeleton and tasks, of one frame.
             options: Settings.
             reading: Where the body is.
-            manner: How targets will be gone after.
+            mode: How targets will be gone after.
             before: One that has left the body where it is; None where there is none.
 
         Raises:
@@ -91,7 +91,7 @@ class Tracked:
         """
         weighty = [task for task in plan.tasks if task.weight > 0.0]
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
-        kind = Tracker if manner is Manner.SOLVING or not follows(options) else Follower
+        kind = Tracker if mode is FollowMode.SOLVING or not follows(options) else Follower
         same_kind = before is not None and isinstance(before.tracker, kind)
         goes_on = before is not None and same_kind and before._fits(plan, tasks, options)
         if before is not None and goes_on and before._stands(reading):
@@ -105,14 +105,14 @@ class Tracked:
                 tracker.begin([aim_of(task) for task in before.tasks])
         return cls(tracker, tasks, plan, options, tuple(problem.moving_joints))
 
-    def follow(self, manner: Manner, home: Pose | None = None) -> Followed:
+    def follow(self, mode: FollowMode, home: Pose | None = None) -> Followed:
         """Go after the targets of the tasks, or step by step to a pose that is known to belong to them."""
         targets = [aim_of(task) for task in self.tasks]
         if isinstance(self.tracker, Follower):
             if home is not None:
                 found = self.tracker.return_to(targets, home)
             else:
-                go = self.tracker.arrive if manner is Manner.ARRIVING else self.tracker.follow
+                go = self.tracker.arrive if mode is FollowMode.ARRIVING else self.tracker.follow
                 found = go(targets)
             return Followed(
                 found.pose,
@@ -123,7 +123,7 @@ class Tracked:
                 found.final,
             )
         # What stays must be what a solve gives; on the way the body looks for no other pose.
-        solution = self.tracker.solve(targets, far=manner is not Manner.MOVING)
+        solution = self.tracker.solve(targets, far=mode is not FollowMode.MOVING)
         return Followed(
             solution.pose,
             solution.errors,

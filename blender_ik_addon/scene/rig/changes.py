@@ -20,7 +20,7 @@ from ..armature.armature import world_from_armature
 from ..effectors.effectors import Effector
 from ..effectors.targets import read_amounts, world_from_targets
 from ..properties.settings import settings_of
-from .memory import (
+from .live_state import (
     FIRST,
     Digest,
     RawChannels,

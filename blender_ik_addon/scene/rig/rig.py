@@ -37,7 +37,7 @@ from ..armature.switches import (
     switch_hint,
 )
 from ..effectors.effectors import Effector, read_effectors
-from ..effectors.frame_data import Body, Posed, Stage
+from ..effectors.frame_data import Body, FrameData, Posed
 from ..effectors.goals import (
     Plan,
     joints_of,
@@ -54,7 +54,7 @@ from ..effectors.targets import check_evaluated, read_amounts, world_from_target
 from ..properties.naming import follow_names
 from ..properties.settings import method_settings, settings_of
 from ..reports import Tolerances, counted, listed
-from .memory import Origin
+from .live_state import Origin
 
 SOLVE_MARGIN: Final = 0.5
 """Part of the user's tolerance [1] to which is solved: Blender holds poses in single precision."""
@@ -219,7 +219,7 @@ class Rig:
             world_from_present=present,
         )
 
-    def stage(self, readings: Sequence[Reading]) -> Stage:
+    def frame_data(self, readings: Sequence[Reading]) -> FrameData:
         """Return where bones and targets are over some frames."""
         joints = [reading.world_from_joint for reading in readings]
         present = [own for reading in readings if (own := reading.world_from_present) is not None]
@@ -227,7 +227,7 @@ class Rig:
         # What nobody asks for in some of the frames is not there, and not looked at.
         nothing = np.zeros((len(self.armature.skeleton), 4, 4))
         known = any(matrices is not None for matrices in joints)
-        return Stage(
+        return FrameData(
             skeleton=self.armature.skeleton,
             world_from_armature=np.stack([reading.world_from_armature for reading in readings]),
             world_from_target=np.stack([reading.world_from_target for reading in readings]),
@@ -245,7 +245,7 @@ class Rig:
 
         So is each frame where the pose near which bones stay is another in each.
         """
-        if wanders(self.effectors, self.stage(readings), prefers=self.prefers):
+        if wanders(self.effectors, self.frame_data(readings), prefers=self.prefers):
             return [slice(row, row + 1) for row in range(len(readings))]
         taking_part = [reading.taking_part for reading in readings]
         starts = [row for row in range(len(readings)) if row == 0 or taking_part[row] != taking_part[row - 1]]
@@ -260,7 +260,7 @@ class Rig:
         """Return the same, with what belongs to which effector."""
         key = readings[0].taking_part
         known = self._skeletons.get(key)
-        plan = make_plan(self.effectors, self.stage(readings), prefers=self.prefers, known=known)
+        plan = make_plan(self.effectors, self.frame_data(readings), prefers=self.prefers, known=known)
         self._skeletons[key] = plan.skeleton
         return plan
 
@@ -292,21 +292,21 @@ class Rig:
         posed = armature_object.evaluated_get(depsgraph)
         matrix = np.array(posed.matrix_world)
         targets = world_from_targets(armature_object, self.effectors, depsgraph)
-        stage = self.stage([replace(before, world_from_target=targets)])
-        goals = make_goals(self.effectors, stage)
+        frame_data = self.frame_data([replace(before, world_from_target=targets)])
+        goals = make_goals(self.effectors, frame_data)
         stays = any(effector.kind == 'STAY' for effector in self.effectors)
         pose = read_pose(armature_object, self.armature, depsgraph=depsgraph) if stays else before.pose
         bones = evaluated_matrices(posed, self.armature)
         now = Posed(
             skeleton=self.armature.skeleton,
             world_from_joint=(matrix @ bones)[None],
-            scale=stage.scale,
+            scale=frame_data.scale,
             channels=pose.channels[None],
             body=self.body,
         )
         lost: tuple[Lost | None, ...] = (None,) * len(self.effectors)
         if astray := self._astray(posed, bones):
-            distances, angles = measure(self.effectors, goals, stage.influences, now)
+            distances, angles = measure(self.effectors, goals, frame_data.influences, now)
             missed = self.tolerances(armature_object).missed(distances[0], angles[0])
             lost = tuple(
                 next(
@@ -316,7 +316,7 @@ class Rig:
                 for effector, miss in zip(self.effectors, missed.tolist(), strict=True)
             )
             now = replace(now, world_from_joint=(matrix @ bones)[None])
-        distances, angles = measure(self.effectors, goals, stage.influences, now)
+        distances, angles = measure(self.effectors, goals, frame_data.influences, now)
         taken = tuple(
             CHOICES.taken(effector, goal, now)[0] if effector.others and influence > 0.0 else ""
             for effector, goal, influence in zip(self.effectors, goals, before.influences, strict=True)

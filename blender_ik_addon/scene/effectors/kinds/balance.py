@@ -9,10 +9,10 @@ from ....core import Balance, Task
 from ....core.arrays import FloatArray
 from ..effectors import Effector
 from ..frame_data import (
+    FrameData,
     Goal,
     Posed,
     Space,
-    Stage,
     mixed,
     size,
 )
@@ -25,29 +25,29 @@ class OverSupport(Kind):
     All bones count for the centre of mass; those move for it that other effectors reach, and its own chain.
     """
 
-    def goal(self, effector: Effector, number: int, stage: Stage) -> Goal:
+    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
         """Where the centre of mass should be; its height does not matter."""
-        place = stage.world_from_target[:, number, :3, 3]
-        return Goal(place=self.blended(place, number, stage)) if effector.target else Goal()
+        place = frame_data.world_from_target[:, number, :3, 3]
+        return Goal(place=self.blended(place, number, frame_data)) if effector.target else Goal()
 
-    def over(self, places: Sequence[FloatArray], number: int, stage: Stage) -> Goal:
+    def over(self, places: Sequence[FloatArray], number: int, frame_data: FrameData) -> Goal:
         """The same over supports (F, 3) each."""
-        return Goal(place=self.blended(np.mean(places, axis=0), number, stage))
+        return Goal(place=self.blended(np.mean(places, axis=0), number, frame_data))
 
-    def blended(self, place: FloatArray, number: int, stage: Stage) -> FloatArray:
+    def blended(self, place: FloatArray, number: int, frame_data: FrameData) -> FloatArray:
         """Places (F, 3) on the way there from the present centre of mass."""
-        if stage.whole(number):
+        if frame_data.whole(number):
             return place
-        assert stage.body is not None and stage.world_from_joint is not None
-        return mixed(stage.body.centre(stage.world_from_joint), place, stage.part(number))
+        assert frame_data.body is not None and frame_data.world_from_joint is not None
+        return mixed(frame_data.body.centre(frame_data.world_from_joint), place, frame_data.part(number))
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, stage: Stage) -> tuple[Task, ...]:
+    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
         """One."""
-        assert stage.body is not None
+        assert frame_data.body is not None
         return (
             Balance(
-                masses=stage.body.masses,
-                centres=stage.body.centres,
+                masses=frame_data.body.masses,
+                centres=frame_data.body.centres,
                 target=space.place(goal.place),
                 axes=_ground(effector),
                 armature_from_axes=space.armature_from_axes,

@@ -7,10 +7,10 @@ from ....core import Skeleton, Task
 from ....core.arrays import FloatArray
 from ..effectors import Effector
 from ..frame_data import (
+    FrameData,
     Goal,
     Posed,
     Space,
-    Stage,
 )
 
 Errors = tuple[FloatArray | None, FloatArray | None]
@@ -21,11 +21,11 @@ class Kind(ABC):
     """What effectors of one kind ask for."""
 
     @abstractmethod
-    def goal(self, effector: Effector, number: int, stage: Stage) -> Goal:
-        """Where an effector leads, the `number`th of those of the stage."""
+    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
+        """Where an effector leads, the `number`th of those of the frame data."""
 
     @abstractmethod
-    def tasks(self, effector: Effector, goal: Goal, space: Space, stage: Stage) -> tuple[Task, ...]:
+    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
         """The same for the solver."""
 
     @abstractmethod

@@ -10,10 +10,10 @@ from ....core import OneOf, Task
 from ....core.arrays import IntArray
 from ..effectors import Effector
 from ..frame_data import (
+    FrameData,
     Goal,
     Posed,
     Space,
-    Stage,
 )
 from .base import Errors, Kind
 
@@ -25,18 +25,20 @@ class Choice(Kind):
         """Choose between targets for some kinds, by their names."""
         self._kinds = kinds
 
-    def goal(self, effector: Effector, number: int, stage: Stage) -> Goal:
+    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
         """The goals of all its targets."""
-        inner, first = _inner(effector), stage.further[number]
+        inner, first = _inner(effector), frame_data.further[number]
         rows = (number, *range(first, first + len(effector.others)))
         kind = self._kinds[effector.choice]
-        return Goal(choices=tuple(kind.goal(inner, number, stage.with_target(number, row)) for row in rows))
+        return Goal(
+            choices=tuple(kind.goal(inner, number, frame_data.with_target(number, row)) for row in rows)
+        )
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, stage: Stage) -> tuple[Task, ...]:
+    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
         """One, of which the alternatives are called as their targets are."""
         inner, kind = _inner(effector), self._kinds[effector.choice]
         alternatives = tuple(
-            kind.tasks(replace(inner, name=name), own, space, stage)[0]
+            kind.tasks(replace(inner, name=name), own, space, frame_data)[0]
             for name, own in zip(_names(effector), goal.choices, strict=True)
         )
         return (

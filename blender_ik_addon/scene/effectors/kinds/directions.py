@@ -8,10 +8,10 @@ from ....core.tasks.poles import STRAIGHT
 from ...armature.armature import NO_SCALE
 from ..effectors import Effector
 from ..frame_data import (
+    FrameData,
     Goal,
     Posed,
     Space,
-    Stage,
     across,
     angle_between,
     points_of,
@@ -24,18 +24,18 @@ from .base import Errors, Kind
 class Aim(Kind):
     """A ray from the point of the bone along one of its axes passes through the target."""
 
-    def goal(self, effector: Effector, number: int, stage: Stage) -> Goal:
+    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
         """The place at which to point."""
-        place = stage.world_from_target[:, number, :3, 3]
-        if stage.whole(number):
+        place = frame_data.world_from_target[:, number, :3, 3]
+        if frame_data.whole(number):
             return Goal(place=place)
-        start = stage.bone(effector.bone)
+        start = frame_data.bone(effector.bone)
         origin = points_of(start, effector.point)
         return Goal(
-            place=origin + swung(start[:, :3, :3] @ effector.axis, place - origin, stage.part(number))
+            place=origin + swung(start[:, :3, :3] @ effector.axis, place - origin, frame_data.part(number))
         )
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, stage: Stage) -> tuple[Task, ...]:
+    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
         """One."""
         return (
             AimAt(
@@ -62,16 +62,16 @@ class Aim(Kind):
 class Pole(Kind):
     """The middle joint of a limb is on that side of its axis where the target is."""
 
-    def goal(self, effector: Effector, number: int, stage: Stage) -> Goal:
+    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
         """The place to bend to."""
-        place = stage.world_from_target[:, number, :3, 3]
-        if stage.whole(number):
+        place = frame_data.world_from_target[:, number, :3, 3]
+        if frame_data.whole(number):
             return Goal(place=place)
-        root, middle, tip = (stage.bone(name)[:, :3, 3] for name in _limb_of(effector))
+        root, middle, tip = (frame_data.bone(name)[:, :3, 3] for name in _limb_of(effector))
         bend, towards = across(middle - root, tip - root), across(place - root, tip - root)
-        return Goal(place=place - towards + swung(bend, towards, stage.part(number)))
+        return Goal(place=place - towards + swung(bend, towards, frame_data.part(number)))
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, stage: Stage) -> tuple[Task, ...]:
+    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
         """One."""
         return (
             PointPole(

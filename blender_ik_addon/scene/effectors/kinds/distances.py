@@ -15,10 +15,10 @@ from ....core import (
 )
 from ..effectors import Effector
 from ..frame_data import (
+    FrameData,
     Goal,
     Posed,
     Space,
-    Stage,
     mixed,
     normals,
     points_of,
@@ -32,25 +32,25 @@ class Plane(Kind):
 
     side: ClassVar[Side] = Side.ON
 
-    def goal(self, effector: Effector, number: int, stage: Stage) -> Goal:
+    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
         """A point of the plane, at the height that is wanted, and its normal."""
-        matrices = stage.world_from_target[:, number]
+        matrices = frame_data.world_from_target[:, number]
         normal = normals(matrices)
         if np.isnan(normal).any():
             raise IKError(
                 f"effector {effector.name!r}: its target {effector.target!r} is scaled to nothing along X or "
                 "Y, so it has no plane. Reset its scale (Alt S), or choose another target"
             )
-        place = matrices[:, :3, 3] + stage.lengths[:, number, None] * normal
-        if not stage.whole(number):
-            point = points_of(stage.bone(effector.bone), effector.point)
+        place = matrices[:, :3, 3] + frame_data.lengths[:, number, None] * normal
+        if not frame_data.whole(number):
+            point = points_of(frame_data.bone(effector.bone), effector.point)
             height = np.einsum("fx,fx->f", normal, point - place)
             if self.side is Side.ABOVE:
                 height = np.minimum(height, 0.0)
-            place = place + (1.0 - stage.part(number)) * height[:, None] * normal
+            place = place + (1.0 - frame_data.part(number)) * height[:, None] * normal
         return Goal(place=place, normal=normal)
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, stage: Stage) -> tuple[Task, ...]:
+    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
         """One."""
         return (
             OnPlane(
@@ -83,20 +83,20 @@ class Floor(Plane):
 class Distance(Kind):
     """The point of the bone is so far from the target, or from a point of another bone."""
 
-    def goal(self, effector: Effector, number: int, stage: Stage) -> Goal:
+    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
         """The distance, and from where."""
-        place = None if effector.other_bone else stage.world_from_target[:, number, :3, 3]
-        length = stage.lengths[:, number]
-        if not stage.whole(number):
-            point = points_of(stage.bone(effector.bone), effector.point)
+        place = None if effector.other_bone else frame_data.world_from_target[:, number, :3, 3]
+        length = frame_data.lengths[:, number]
+        if not frame_data.whole(number):
+            point = points_of(frame_data.bone(effector.bone), effector.point)
             if effector.other_bone:
-                start = size(point - points_of(stage.bone(effector.other_bone), effector.other_point))
+                start = size(point - points_of(frame_data.bone(effector.other_bone), effector.other_point))
             else:
-                start = size(point - stage.world_from_target[:, number, :3, 3])
-            length = mixed(start, length, stage.influences[:, number])
+                start = size(point - frame_data.world_from_target[:, number, :3, 3])
+            length = mixed(start, length, frame_data.influences[:, number])
         return Goal(place=place, length=length)
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, stage: Stage) -> tuple[Task, ...]:
+    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
         """One."""
         assert goal.length is not None
         return (

@@ -12,10 +12,10 @@ from ....core import (
 from ....core.model.rotation import rotvec_from_matrix
 from ..effectors import Effector, orientations
 from ..frame_data import (
+    FrameData,
     Goal,
     Posed,
     Space,
-    Stage,
     mixed,
     points_of,
     size,
@@ -27,9 +27,9 @@ from .base import Errors, Kind
 class Place(Kind):
     """The point of the bone is at the place of the target, the bone turned as the target is, or both."""
 
-    def goal(self, effector: Effector, number: int, stage: Stage) -> Goal:
+    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
         """Place and orientation of the target."""
-        matrices = stage.world_from_target[:, number]
+        matrices = frame_data.world_from_target[:, number]
         place = matrices[:, :3, 3] if effector.position else None
         rotation = orientations(matrices) if effector.orientation else None
         if rotation is not None and np.isnan(rotation).any():
@@ -41,16 +41,16 @@ class Place(Kind):
                 f"effector {effector.name!r}: its target {effector.target!r} is scaled to nothing, so it "
                 "has no orientation. Reset its scale (Alt S), or use the kind Position"
             )
-        if stage.whole(number):
+        if frame_data.whole(number):
             return Goal(place=place, rotation=rotation)
-        start, part = stage.bone(effector.bone), stage.part(number)
+        start, part = frame_data.bone(effector.bone), frame_data.part(number)
         if place is not None:
             place = mixed(points_of(start, effector.point), place, part)
         if rotation is not None:
             rotation = turned(orientations(start), rotation, part)
         return Goal(place=place, rotation=rotation)
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, stage: Stage) -> tuple[Task, ...]:
+    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
         """That for the place, then that for the orientation."""
         tasks: list[Task] = []
         if goal.place is not None:

@@ -16,10 +16,10 @@ from ....core.model.rotation import (
 )
 from ..effectors import Effector
 from ..frame_data import (
+    FrameData,
     Goal,
     Posed,
     Space,
-    Stage,
     mixed,
     size,
     turned,
@@ -30,32 +30,34 @@ from .base import Errors, Kind
 class Stay(Kind):
     """Bones stay near a pose, as far as what matters more allows. How far off they are is never a miss."""
 
-    def goal(self, effector: Effector, number: int, stage: Stage) -> Goal:
+    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
         """Channels of the pose; its angles are named as in the pose that was read, and go on from there."""
-        present = stage.channels
+        present = frame_data.channels
         if effector.stay == 'PRESENT':
-            return Goal(channels=_continuous(present, stage.skeleton))
+            return Goal(channels=_continuous(present, frame_data.skeleton))
         wanted = np.zeros(present.shape[1:])
         rotation = np.tile(np.eye(3), (len(wanted), 1, 1))
         for stored in effector.stored:
-            if stored.bone in stage.skeleton.names:
-                joint = stage.skeleton.index(stored.bone)
+            if stored.bone in frame_data.skeleton.names:
+                joint = frame_data.skeleton.index(stored.bone)
                 wanted[joint, :3] = stored.location
                 rotation[joint] = matrix_from_quat(stored.rotation)
-        wanted[:, 3:] = euler_from_matrix_near(rotation, stage.skeleton.orders, present[0, :, 3:])
-        part = stage.part(number)[..., None]
-        if stage.whole(number):
+        wanted[:, 3:] = euler_from_matrix_near(rotation, frame_data.skeleton.orders, present[0, :, 3:])
+        part = frame_data.part(number)[..., None]
+        if frame_data.whole(number):
             return Goal(channels=np.broadcast_to(wanted, present.shape))
-        own = matrix_from_euler(present[..., 3:], stage.skeleton.orders)
+        own = matrix_from_euler(present[..., 3:], frame_data.skeleton.orders)
         mixture = np.concatenate([mixed(present[..., :3], wanted[:, :3], part), present[..., 3:]], axis=-1)
         turns = turned(own, np.broadcast_to(rotation, own.shape), part)
-        mixture[..., 3:] = euler_from_matrix_near(turns, stage.skeleton.orders, present[..., 3:])
-        return Goal(channels=_continuous(mixture, stage.skeleton))
+        mixture[..., 3:] = euler_from_matrix_near(turns, frame_data.skeleton.orders, present[..., 3:])
+        return Goal(channels=_continuous(mixture, frame_data.skeleton))
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, stage: Stage) -> tuple[Task, ...]:
+    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
         """One."""
         assert goal.channels is not None
-        return own_bones(effector, goal.channels, stage.skeleton, self.chain(effector, stage.skeleton))
+        return own_bones(
+            effector, goal.channels, frame_data.skeleton, self.chain(effector, frame_data.skeleton)
+        )
 
     def errors(self, effector: Effector, goal: Goal, posed: Posed) -> Errors:
         """Of the bone that is furthest off: its offset, where any is located freely, and its turn."""

@@ -19,7 +19,7 @@ from ..properties.effector_properties import POISE_PG_effector
 from ..properties.settings import settings_of
 from ..reports import counted, sentences
 from .effectors import what_of
-from .placing import is_moved, rides, world_matrix
+from .transforms import is_moved, rides, world_matrix
 
 WORLDLY: Final = frozenset({'PLANE', 'FLOOR', 'BALANCE', 'DISTANCE'})
 """Kinds whose targets are rather part of the surroundings: the ground, an object to keep away from."""

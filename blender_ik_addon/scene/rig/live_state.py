@@ -88,7 +88,7 @@ def on_the_way(aims: Digest) -> Digest:
 
 
 @dataclass(frozen=True)
-class Memory:
+class LiveState:
     """What the body was solved for, as digests."""
 
     aims: Digest = NOTHING
@@ -101,7 +101,7 @@ class Memory:
     """The `aims` for which no key is owed."""
 
     @classmethod
-    def of(cls, armature_object: Object) -> "Memory":
+    def of(cls, armature_object: Object) -> "LiveState":
         """Read it."""
         numbers = settings_of(armature_object).live_memory[:]
         parts = [(numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 3]) for i in range(0, 16, 4)]

@@ -37,7 +37,7 @@ FURTHER: Final = 1.5
 
 
 @dataclass
-class Answers:
+class DrivenBones:
     """Where bones that something else decides were taken to be, and where they were then."""
 
     taken: FloatArray

@@ -22,7 +22,7 @@ from ..properties.effector_properties import PINNABLE
 from ..properties.settings import settings_of
 from .effectors import Effector, orientations
 from .frame_data import points_of
-from .placing import world_from_basis
+from .transforms import world_from_basis
 
 
 def coming_along(

@@ -32,7 +32,7 @@ from ..effectors.masses import body_of
 from ..properties.effector_properties import PINNABLE
 from ..properties.settings import settings_of
 from ..reports import angle_text, length_text
-from ..rig.memory import Origin
+from ..rig.live_state import Origin
 from ..rig.rig import (
     Measured,
     Reading,
@@ -151,8 +151,8 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
         if not (readable := those_that(measured_of, rig.effectors)):
             return Marks()
         rig, reading, measured = measured_of(readable)
-        stage = rig.stage([reading])
-        goals = make_goals(rig.effectors, stage)
+        frame_data = rig.frame_data([reading])
+        goals = make_goals(rig.effectors, frame_data)
         body = body_of(armature_object, rig.armature.skeleton) if rig.body is None else rig.body
     except IKError:
         return Marks()  # what is wrong is said where the user asks for a solve
@@ -163,8 +163,8 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
     now = Posed(
         skeleton=rig.armature.skeleton,
         world_from_joint=(reading.world_from_armature @ evaluated_matrices(posed, rig.armature))[None],
-        scale=stage.scale,
-        channels=stage.channels,
+        scale=frame_data.scale,
+        channels=frame_data.channels,
         body=body,
     )
     within = rig.tolerances(armature_object)
