@@ -143,7 +143,7 @@ class Growth:
     """Of the power law through all points."""
     last: float
     """Between the last two."""
-    state: float
+    memory: float
     """Bytes of working memory for one more of what varies, between the last two."""
     full: bool
     """Whether there were frames enough for the memory of a further one to count."""
@@ -353,13 +353,13 @@ def growths(measured: Sequence[Measure]) -> list[Growth]:
                 continue
             sizes, seconds = [m.case.size for m in points], [m.seconds for m in points]
             slope, last = exponent(sizes, seconds), exponent(sizes[-2:], seconds[-2:])
-            state = (points[-1].working - points[-2].working) / (sizes[-1] - sizes[-2])
+            memory = (points[-1].working - points[-2].working) / (sizes[-1] - sizes[-2])
             full = series == "frames" and sizes[-2] >= FILLED
             if series == "frames":
-                met = max(slope, last) <= MARGIN and (state <= FLAT or not full)
+                met = max(slope, last) <= MARGIN and (memory <= FLAT or not full)
             else:
                 met = max(slope, last) <= 1.0 + MARGIN
-            found.append(Growth(series, preferred, slope, last, state, full, met))
+            found.append(Growth(series, preferred, slope, last, memory, full, met))
     return found
 
 
@@ -406,7 +406,7 @@ def sentence(growth: Growth) -> str:
     of = f"{growth.series}, {'with' if growth.preferred else 'without'} preferred pose"
     text = f"{of}: time per frame as the power {growth.exponent:.2f}, at the end {growth.last:.2f}"
     if growth.series == "frames":
-        text += f"; {growth.state:.1f} B of working memory for a further frame"
+        text += f"; {growth.memory:.1f} B of working memory for a further frame"
     wanted = "≤ 1"
     if growth.series == "frames":
         wanted = "≤ 0" + (f", memory ≤ {FLAT:g} B" if growth.full else f", memory from {FILLED} frames on")

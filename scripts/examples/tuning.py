@@ -36,7 +36,7 @@ CORE: Final = Path("blender_ik_addon/core")
 
 OUTSIDE: Final = {
     "the model": ("arrays", "errors", "model"),
-    "tasks": ("tasks", "problem.clearance"),
+    "tasks": ("tasks", "problem.slacks"),
     "the methods of the papers": ("methods",),
     "explanations": ("explain",),
     "characters": ("character",),

@@ -88,7 +88,7 @@ class Studio:
 
     window: Window
 
-    def frame_data(self, *more: str) -> None:
+    def stage(self, *more: str) -> None:
         """Make the figure anew, then what else a picture begins with."""
         self.run(FIGURE, STAGE, *more)
 
@@ -201,7 +201,7 @@ def beside(*images: Image.Image) -> Image.Image:
 
 def setup(studio: Studio) -> Image.Image:
     """What a click on Set-up Character has made: targets in the view, roles in the sidebar."""
-    studio.frame_data("view.view_location.x += 0.3")
+    studio.stage("view.view_location.x += 0.3")
     studio.sidebar()
     studio.click("poise.setup_character")
     studio.open_panels("Roles")
@@ -210,7 +210,7 @@ def setup(studio: Studio) -> Image.Image:
 
 def panel(studio: Studio) -> Image.Image:
     """The sidebar after a solve in which a hand is out of reach."""
-    studio.frame_data(SET_UP, CROUCH, "target('hand.L').location += Vector((0.30, -0.50, 0.35))")
+    studio.stage(SET_UP, CROUCH, "target('hand.L').location += Vector((0.30, -0.50, 0.35))")
     studio.run("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.solve_pose()")
     studio.run("figure().poise.active_effector = 3", "view.view_location.x += 0.35")
     studio.sidebar()
@@ -219,7 +219,7 @@ def panel(studio: Studio) -> Image.Image:
 
 def solve(studio: Studio) -> Image.Image:
     """Targets that have been moved, and the body when it has followed."""
-    studio.frame_data(SET_UP, CROUCH)
+    studio.stage(SET_UP, CROUCH)
     before = studio.around(studio.screen(), 460, 640)
     studio.run("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.solve_pose()")
     return beside(before, studio.around(studio.screen(), 460, 640))
@@ -227,7 +227,7 @@ def solve(studio: Studio) -> Image.Image:
 
 def overlay(studio: Studio) -> Image.Image:
     """All that is drawn: errors, pins, priorities, limits, balance, and what is out of reach."""
-    studio.frame_data(
+    studio.stage(
         SET_UP,
         "bpy.context.scene.poise_overlay.balance = True",
         "figure().poise.active_effector, figure().poise.move_root = 2, False",
@@ -248,7 +248,7 @@ def dragging(studio: Studio) -> Image.Image:
     """A hand dragged across the body, a hand dragged out of the arm's reach, hips dragged down."""
     images: list[Image.Image] = []
     for bone, offset in (("hand.L", (-190.0, 40.0)), ("hand.L", (66.0, 110.0)), ("spine", (0.0, -110.0))):
-        studio.frame_data()
+        studio.stage()
         with studio.dragging(bone, offset):
             images.append(studio.around(studio.screen(), 400, 600))
     return beside(*images)
@@ -256,7 +256,7 @@ def dragging(studio: Studio) -> Image.Image:
 
 def live(studio: Studio) -> Image.Image:
     """A target moved with G while the body follows, live; beside it the pose from which it came."""
-    studio.frame_data(SET_UP, "figure().poise.live = True", "take('hips')")
+    studio.stage(SET_UP, "figure().poise.live = True", "take('hips')")
     before = studio.around(studio.screen(), 460, 640)
     x, y = studio.pixel("hips")
     studio.window.move((x, y))
@@ -269,7 +269,7 @@ def live(studio: Studio) -> Image.Image:
 
 def pie(studio: Studio) -> Image.Image:
     """The pie menu, opened with V."""
-    studio.frame_data(SET_UP, "select_bones('hand.L')")
+    studio.stage(SET_UP, "select_bones('hand.L')")
     x, y = studio.value("[region.x + region.width / 2, region.y + region.height / 2]")
     studio.window.move((x, y))
     studio.window.key("v")
@@ -280,7 +280,7 @@ def pie(studio: Studio) -> Image.Image:
 
 def limits(studio: Studio) -> Image.Image:
     """Limits of a bone, and what the pose allows, in the sidebar."""
-    studio.frame_data(SET_UP, "select_bones('forearm.L')")
+    studio.stage(SET_UP, "select_bones('forearm.L')")
     studio.sidebar()
     studio.run("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.diagnose()")
     studio.open_panels("Limits", "Diagnosis")
@@ -289,7 +289,7 @@ def limits(studio: Studio) -> Image.Image:
 
 def preferences(studio: Studio) -> Image.Image:
     """Colours, sizes and shortcuts."""
-    studio.frame_data()
+    studio.stage()
     studio.window.move((1.0, 1.0))  # else a tooltip would come up
     studio.run(
         "area.type = 'PREFERENCES'\n"
@@ -310,7 +310,7 @@ PICTURES: Final[dict[str, Callable[[Studio], Image.Image]]] = {
 
 def film(studio: Studio) -> list[Image.Image]:
     """Two drags: the hips go down and aside while hands and feet hold, then a hand goes up and down."""
-    studio.frame_data("view.view_distance = 3.0", "bpy.context.scene.poise_overlay.limits = False")
+    studio.stage("view.view_distance = 3.0", "bpy.context.scene.poise_overlay.limits = False")
     frames: list[Image.Image] = []
     for bone, way in FILM:
         x, y = studio.bone(bone)

@@ -281,7 +281,7 @@ class Skeleton:
 
     @cached_property
     def cleared(self) -> dict[tuple[int, ...], Skeleton]:
-        """The same with clearances over one-sided planes, by the joints that have them; see `problem.slacks`."""
+        """The same with clearances over one-sided planes, by the joints they belong to (`problem.slacks`)."""
         return {}
 
     @cached_property

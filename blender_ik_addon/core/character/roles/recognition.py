@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From a skeleton to a character: roles, limbs, what was left out and why.
 
-In this order: names are read and what is no joint of a body is left out (`joint_filter`); the plane of symmetry
+In this order: names are read and what is no joint is left out (`joint_filter`); the plane of symmetry
 is found (`structure`); limbs come from names, where these are silent from shape (`limbs`); legs say where up
 is, the plane and up where forward is; then what lies between the limbs: hips, spine, chest, neck, head,
 tails (`trunk`); at last digits, and the bends of elbows and knees (`chains`). Names win where they are
