@@ -40,6 +40,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, diagonals, times
+from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.rotation import nearest_euler
 from ..problem.system import System
@@ -100,6 +101,23 @@ class State:
     """u − p, (N, nv)."""
     posture: FloatArray
     """Posture term, (N,) [1]."""
+
+    def select(self, mechanism: Mechanism, frames: IntArray) -> State:
+        """Some of the frames (n,), for the mechanism of those frames."""
+        own = (array[frames] for array in (self.residual, self.squares, self.away, self.posture))
+        return State(self.values[frames], self.posed.select(mechanism, frames), *own)
+
+    def replaced(self, frames: IntArray, others: State) -> State:
+        """The same with some frames (n,) from elsewhere."""
+        if len(frames) == len(self.values):
+            return others
+        arrays = [array.copy() for array in (self.residual, self.squares, self.away, self.posture)]
+        for array, other in zip(
+            arrays, (others.residual, others.squares, others.away, others.posture), strict=True
+        ):
+            array[frames] = other
+        posed = self.posed.replaced(frames, others.posed)
+        return State(posed.values, posed, *arrays)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ strengths are tried from there once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -23,8 +23,8 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
-from .energy import MET, ROUNDING_OFF, SOFT, Energy, Strengths
-from .kernel import NEARBY, ROUGH, Minimum, at_once, minimising
+from .energy import MET, ROUNDING_OFF, SOFT, Energy, State, Strengths
+from .kernel import NEARBY, ROUGH, Descent, Minimum, Plan
 
 SEED: Final = 1
 """Of the generator, the same in every solve: a solve is repeatable."""
@@ -46,8 +46,8 @@ def searching(
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     far: bool = True,
-) -> Generator[None, None, Minimum]:
-    """The lowest minimum for each frame: from given values, and from others where it misses targets; pauses.
+) -> Plan[Minimum]:
+    """The lowest minimum for each frame: from given values, and from others where it misses targets.
 
     Args:
         energy: Of N frames.
@@ -73,10 +73,6 @@ def searching(
     return (yield from _finished(energy, found, unfinished, options, options.max_iterations, None))
 
 
-best_minimum = at_once(searching)
-"""`searching` at once."""
-
-
 def _restarted(
     energy: Energy,
     found: Minimum,
@@ -84,11 +80,11 @@ def _restarted(
     options: SolverOptions,
     tolerance: FloatArray,
     strengths: Strengths,
-) -> Generator[None, None, Minimum]:
+) -> Plan[Minimum]:
     """The same with what random starts lead to in some of the frames (n,), at given strengths first."""
     some, here, most = energy.select(block), found.values[block], options.max_iterations
     # What moves nothing that is missed stays as it is.
-    helps = _moving_missed(some, here, tolerance)
+    helps = _moving_missed(some, found.state.select(some.system.mechanism, block), tolerance)
     starts = [
         np.vstack([at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
         for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
@@ -98,12 +94,12 @@ def _restarted(
     rough = yield from _minimum(first, np.concatenate(starts), options, min(NEARBY, most), precision=ROUGH)
     present = np.arange(len(block)) * count
     lowest = present + rough.energies.reshape(-1, count).argmin(axis=1)
-    lower = rough.energies[lowest] < rough.energies[present] - _margin(first, rough.values)[present]
+    lower = rough.energies[lowest] < rough.energies[present] - _margin(first, rough)[present]
     block, lowest = block[lower], lowest[lower]
     if not len(block):
         return found
     other = yield from _minimum(energy.select(block), rough.values[lowest], options, most)
-    better = other.energies < (found.energies - _margin(energy, found.values))[block]
+    better = other.energies < (found.energies - _margin(energy, found))[block]
     found = _replaced(energy, found, block[better], other, np.flatnonzero(better), other.history[-1:])
     block = block[better]
     if not len(block):
@@ -118,7 +114,7 @@ def _near_or_far(
     values: FloatArray,
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None,
-) -> Generator[None, None, Minimum]:
+) -> Plan[Minimum]:
     """The minimum next to where the body is (N, nv), or the one to which soft strengths lead from there."""
     count, most = len(values), options.max_iterations
     both = energy.select(np.tile(np.arange(count), 2))
@@ -138,7 +134,7 @@ def _near_or_far(
     left = np.maximum(most - far.iterations, 1)
     far = yield from _finished(energy, far, np.arange(count), options, left, callback)
     # Only a body that is at rest is next to a minimum.
-    margin = np.where(near.settled, _margin(energy, near.values), 0.0)
+    margin = np.where(near.settled, _margin(energy, near), 0.0)
     kept = np.flatnonzero(far.energies >= near.energies - margin)
     found = replace(_replaced(energy, far, kept, near, kept, near.history[-1:]), iterations=far.iterations)
     # What is lower before it has come to rest goes on.
@@ -154,7 +150,7 @@ def _finished(
     options: SolverOptions,
     max_iterations: int | IntArray,
     callback: Callable[[int, FloatArray], bool] | None,
-) -> Generator[None, None, Minimum]:
+) -> Plan[Minimum]:
     """The same after more iterations of some frames (n,)."""
     if found.cancelled or not len(frames):
         return found
@@ -168,9 +164,9 @@ def _finished(
     return _replaced(energy, found, frames, more, np.arange(len(frames)), more.history[1:])
 
 
-def _margin(energy: Energy, values: FloatArray) -> FloatArray:
-    """By how much another pose than values (N, nv) must be lower to be taken, (N,)."""
-    state = energy.at(values)
+def _margin(energy: Energy, found: Minimum) -> FloatArray:
+    """By how much another pose than what was found must be lower to be taken, (N,)."""
+    state = found.state
     # A level that is met pulls by how exactly it is met, which is rounding.
     met = energy.norms(state.squares) <= MET
     rounding = np.where(met, energy.pulls(state.squares, energy.strengths), 0.0)
@@ -181,14 +177,13 @@ def _margin(energy: Energy, values: FloatArray) -> FloatArray:
 
 def _rows(energy: Energy, found: Minimum, rows: IntArray) -> Minimum:
     """The same of some frames (n,)."""
-    return Minimum(
-        found.values[rows],
-        found.posed.select(energy.system.mechanism, rows),
-        found.energies[rows],
-        found.iterations[rows],
-        found.settled[rows],
-        found.cancelled,
-        tuple(norms[rows] for norms in found.history),
+    return replace(
+        found,
+        state=found.state.select(energy.system.mechanism, rows),
+        energies=found.energies[rows],
+        iterations=found.iterations[rows],
+        settled=found.settled[rows],
+        history=tuple(norms[rows] for norms in found.history),
     )
 
 
@@ -203,24 +198,17 @@ def _replaced(
     """The same with some frames (n,) from others (n,) of another search, which made a history (M, K) each."""
     if not len(frames):
         return found
-    values, energies, settled = found.values.copy(), found.energies.copy(), found.settled.copy()
-    values[frames], energies[frames] = other.values[taken], other.energies[taken]
-    settled[frames] = other.settled[taken]
+    energies, settled = found.energies.copy(), found.settled.copy()
+    energies[frames], settled[frames] = other.energies[taken], other.settled[taken]
     iterations = found.iterations.copy()
     iterations[frames] += other.iterations[taken]
     steps = list(found.history)
     for norms in history:
         steps.append(steps[-1].copy())
         steps[-1][frames] = norms[taken]
-    return Minimum(
-        values,
-        energy.system.place(values),
-        energies,
-        iterations,
-        settled,
-        found.cancelled or other.cancelled,
-        tuple(steps),
-    )
+    state = found.state.replaced(frames, other.state.select(energy.system.mechanism, taken))
+    cancelled = found.cancelled or other.cancelled
+    return Minimum(state, energies, iterations, settled, cancelled, tuple(steps))
 
 
 def _minimum(
@@ -231,8 +219,8 @@ def _minimum(
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     precision: float | FloatArray | None = None,
-) -> Generator[None, None, Minimum]:
-    return minimising(
+) -> Plan[Minimum]:
+    descent = Descent(
         energy,
         values,
         step_tolerance=options.step_tolerance if precision is None else precision,
@@ -240,14 +228,15 @@ def _minimum(
         max_angle=options.max_angle,
         callback=callback,
     )
+    yield descent
+    return descent.found
 
 
-def _moving_missed(energy: Energy, values: FloatArray, tolerance: FloatArray) -> BoolArray:
-    """Which channels move a task that is missed at values (N, nv), (N, nv)."""
+def _moving_missed(energy: Energy, state: State, tolerance: FloatArray) -> BoolArray:
+    """Which channels move a task that is missed, (N, nv)."""
     system = energy.system
-    posed = system.place(values)
-    missed = (system.errors(posed) > tolerance)[:, system.task_of_row]
-    by_channel = missed[:, None].astype(np.float64) @ np.abs(system.stacked_jacobian(posed))
+    missed = (system.errors(state.posed) > tolerance)[:, system.task_of_row]
+    by_channel = missed[:, None].astype(np.float64) @ np.abs(system.stacked_jacobian(state.posed))
     return by_channel[:, 0] > 0.0
 
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ..arrays import (
-    BoolArray,
     FloatArray,
     IntArray,
     frozen,
@@ -71,8 +70,8 @@ class PosedMechanism:
         matrices, axes = (array.take(frames, axis=-1) for array in self.across)
         return PosedMechanism.of_many(mechanism, values, matrices, axes)
 
-    def replaced(self, frames: BoolArray, others: PosedMechanism) -> PosedMechanism:
-        """The same with some frames from elsewhere."""
+    def replaced(self, frames: IntArray, others: PosedMechanism) -> PosedMechanism:
+        """The same with some frames (n,) from elsewhere."""
         values = self.values.copy()
         values[frames] = others.values
         if self.across is None:

@@ -22,7 +22,7 @@ from ..arrays import (
     alike,
 )
 from ..errors import IKError
-from ..model.bends import summed
+from ..model.bends import Bend
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import CHANNELS, Pose
@@ -397,9 +397,10 @@ class System:
         if self._kinds:
             given = _joined(forces)
             given = given if self._given_rows is None else given.take(self._given_rows, axis=1)
-            own = [given[:, rows] for rows in self._kind_rows]
-            parts = zip(self._kinds, own, strict=True)
-            total = summed(rows.bend(posed, part) for rows, part in parts if part.any())
+            total: Bend | None = None
+            for rows, own in zip(self._kinds, self._kind_rows, strict=True):
+                bend = rows.bend(posed, given[:, own]) if given[:, own].any() else None
+                total = bend if total is None else total if bend is None else total + bend
             if total is not None:
                 return total.matrix()
         return np.zeros((len(posed.values), self.size, self.size))

@@ -10,14 +10,14 @@ The methods of the papers follow their own rules from the pose they are given (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..engine.energy import Energy
-from ..engine.kernel import at_once
+from ..engine.kernel import Plan, run
 from ..engine.restarts import searching
 from ..errors import IKError
 from ..explain.explanation import Explanation, explain
@@ -62,7 +62,8 @@ def solve(
     options = with_overrides(options, overrides)
     if pose.frames:
         raise IKError(f"solve takes one pose, got leading axes {pose.frames}; use solve_sequence for frames")
-    return solve_system(assemble(problem, pose.as_batch()), pose, options, callback)
+    with one_thread:
+        return run(solving(assemble(problem, pose.as_batch()), pose, options, callback))
 
 
 def solving(
@@ -73,8 +74,8 @@ def solving(
     *,
     far: bool = True,
     kept: IntArray | None = None,
-) -> Generator[None, None, Solution]:
-    """`solve` for a problem that is assembled already, with pauses.
+) -> Plan[Solution]:
+    """`solve` for a problem that is assembled already, as a search.
 
     Args:
         system: The problem on `pose`.
@@ -86,10 +87,17 @@ def solving(
     """
     start = system.mechanism.values(pose.as_batch())
 
-    def solved(system: System) -> Generator[None, None, Solution]:
+    def solved(system: System) -> Plan[Solution]:
         if options.differential:
             return _by_rule(system, pose, start, options, callback)
-        return (yield from _by_energy(system, pose, start, options, callback, far=far))
+        energy = Energy(system, start, posture=options.preferred_pose)
+        searched = options if far else replace(options, restarts=0)
+        tolerance = tolerances(system, options)
+        found = yield from searching(energy, energy.unwound(start), searched, tolerance, callback, far=far)
+        settled, iterations = bool(found.settled[0]), int(found.iterations[0])
+        return _solution(
+            system, pose, found.values, settled, found.cancelled, iterations, found.history, options
+        )
 
     if not system.alternatives:
         return (yield from solved(system))
@@ -98,41 +106,6 @@ def solving(
         system, start, margin, solved, lambda found: found.status is Status.CANCELLED, kept
     )
     return (yield from choice)
-
-
-solve_system = one_thread(at_once(solving))
-"""`solving` at once."""
-
-
-def _by_energy(
-    system: System,
-    pose: Pose,
-    start: FloatArray,
-    options: SolverOptions,
-    callback: Callable[[int, FloatArray], bool] | None,
-    *,
-    far: bool,
-) -> Generator[None, None, Solution]:
-    """The pose with the lowest energy that is found from a start (1, nv) and from others."""
-    energy = Energy(system, start, posture=options.preferred_pose)
-    found = yield from searching(
-        energy,
-        energy.unwound(start),
-        options if far else replace(options, restarts=0),
-        tolerances(system, options),
-        callback,
-        far=far,
-    )
-    return _solution(
-        system,
-        pose,
-        found.values,
-        bool(found.settled[0]),
-        found.cancelled,
-        int(found.iterations[0]),
-        found.history,
-        options,
-    )
 
 
 def _by_rule(
