@@ -130,7 +130,7 @@ class Descent(Iterator[None]):
         self._values: FloatArray = np.minimum(np.maximum(values, energy.lower), energy.upper)
         self._history: list[FloatArray] = []
         self._iterations = np.zeros(groups, dtype=np.int64)
-        self._settled = np.full(groups, energy.system.size == 0 or not energy.penalties)
+        self._settled = np.full(groups, not (values.shape[1] and energy.penalties))
         self._active, self._cancelled = np.flatnonzero(~self._settled), False
         self.found: Minimum
         """Where the groups are at the end."""

@@ -86,26 +86,36 @@ def solving(
         kept: Alternatives that were taken before, (1, C).
     """
     start = system.mechanism.values(pose.as_batch())
-
-    def solved(system: System) -> Plan[Solution]:
-        if options.differential:
-            return _by_rule(system, pose, start, options, callback)
-        energy = Energy(system, start, posture=options.preferred_pose)
-        searched = options if far else replace(options, restarts=0)
-        tolerance = tolerances(system, options)
-        found = yield from searching(energy, energy.unwound(start), searched, tolerance, callback, far=far)
-        settled, iterations = bool(found.settled[0]), int(found.iterations[0])
-        return _solution(
-            system, pose, found.values, settled, found.cancelled, iterations, found.history, options
-        )
-
     if not system.alternatives:
-        return (yield from solved(system))
-    margin = tolerance_margin(system, options)
-    choice = solved_choice(
-        system, start, margin, solved, lambda found: found.status is Status.CANCELLED, kept
+        return _solved(system, pose, start, options, callback, far=far)
+    return solved_choice(
+        system,
+        start,
+        tolerance_margin(system, options),
+        lambda taken: _solved(taken, pose, start, options, callback, far=far),
+        lambda found: found.status is Status.CANCELLED,
+        kept,
     )
-    return (yield from choice)
+
+
+def _solved(
+    system: System,
+    pose: Pose,
+    start: FloatArray,
+    options: SolverOptions,
+    callback: Callable[[int, FloatArray], bool] | None,
+    *,
+    far: bool,
+) -> Plan[Solution]:
+    """The pose with the lowest energy that is found from a start (1, nv), or where a paper's rule leads."""
+    if options.differential:
+        return _by_rule(system, pose, start, options, callback)
+    energy = Energy(system, start, posture=options.preferred_pose)
+    searched = options if far else replace(options, restarts=0)
+    tolerance = tolerances(system, options)
+    found = yield from searching(energy, energy.unwound(start), searched, tolerance, callback, far=far)
+    settled, iterations = bool(found.settled[0]), int(found.iterations[0])
+    return _solution(system, pose, found.values, settled, found.cancelled, iterations, found.history, options)
 
 
 def _by_rule(
