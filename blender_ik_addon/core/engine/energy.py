@@ -155,28 +155,23 @@ class Energy:
             system.rotates, 1.0, length
         )
         """W of the free channels, (nv,) [1/m, 1]."""
-        scales = [
-            np.where(angular, 1.0, 1.0 / length) / heaviest
-            for angular, heaviest in zip(system.angular_rows, system.heaviest_weights, strict=True)
-        ]
-        self.row_scale: FloatArray = np.concatenate(scales) if scales else np.zeros(0)
+        heaviest = system.heaviest[system.level_of_task][system.task_of_row]
+        self.row_scale: FloatArray = np.where(system.angular_rows, 1.0, 1.0 / length) / heaviest
         """By what the rows of the residual are multiplied, (m,)."""
         self._jacobian_scale = self.row_scale[:, None] / self.weight
-        penalties = system.penalties
-        self.penalties = len(penalties)
+        self.penalty_of_row, self.level_of = system.penalty_of_row, system.level_of_penalty
+        """Penalty of each row of the residual, (m,), and level of each penalty, (K,)."""
+        self.penalties = len(self.level_of)
         """K."""
-        self._starts = np.array([penalty.rows.start for penalty in penalties], dtype=np.int64)
-        self.level_of: IntArray = np.array([penalty.level for penalty in penalties], dtype=np.int64)
-        """Level of each penalty, (K,)."""
-        softness = np.array([penalty.softness for penalty in penalties], dtype=np.float64)
+        softness = system.penalty_softness
         self.softness: FloatArray = np.where(softness < ROUNDING_OFF, 0.0, softness)
         """s of each penalty [1]; 0 for exact tasks, (K,)."""
         self.exact: BoolArray = self.softness == 0.0
         """Which penalties are those of exact tasks, (K,)."""
-        self.penalty_of_row: IntArray = np.repeat(
-            np.arange(self.penalties), [penalty.rows.stop - penalty.rows.start for penalty in penalties]
+        self._members = np.asarray(
+            self.penalty_of_row[:, None] == np.arange(self.penalties), dtype=np.float64
         )
-        """Of each row of the residual, (m,)."""
+        """Which rows are those of each penalty, (m, K)."""
         self._same_penalty = self.penalty_of_row[:, None] == self.penalty_of_row
         """Which rows are of one penalty, (m, m)."""
         self._curvature_scale = 1.0 / (self.weight[:, None] * self.weight)
@@ -255,9 +250,7 @@ class Energy:
         """Evaluate at values (N, nv), brought inside the limits and onto those that are a hair away."""
         values = np.where(values <= self.lower + HAIR, self.lower, values)
         posed = self.system.place(np.where(values >= self.upper - HAIR, self.upper, values))
-        residual = np.zeros((len(values), 0))
-        if self.penalties:
-            residual = self.system.stacked_residual(posed) * self.row_scale - self.allowed
+        residual = self.system.residual(posed) * self.row_scale - self.allowed
         away = posed.values * self.weight - self.preferred
         return State(posed.values, posed, residual, self.squares(residual), away, self.posture(away))
 
@@ -285,14 +278,12 @@ class Energy:
 
     def squares(self, residual: FloatArray) -> FloatArray:
         """|r|² of each penalty for residuals (N, m), (N, K) [1]."""
-        if not self.penalties:
-            return np.zeros((len(residual), 0))
-        return np.add.reduceat(residual * residual, self._starts, axis=1)
+        return (residual * residual) @ self._members
 
     def by_level(self, squares: FloatArray) -> FloatArray:
         """|r| of each level for |r|² of each penalty (..., K), (..., levels) [1]."""
-        first = np.flatnonzero(np.diff(self.level_of, prepend=-1))
-        return np.sqrt(np.add.reduceat(squares, first, axis=-1)) if self.penalties else squares
+        levels = np.arange(len(self.system.priorities))
+        return np.sqrt(squares @ (self.level_of[:, None] == levels))
 
     def norms(self, squares: FloatArray) -> FloatArray:
         """Norm z of each penalty for |r|², (N, K) each [1]."""
@@ -323,7 +314,7 @@ class Energy:
             damping: μ of the step that the model is for, (N,).
             beside: Gradient that other terms add to it, (N, nv).
         """
-        jacobian = self.system.stacked_jacobian(state.posed) * self._jacobian_scale
+        jacobian = self.system.jacobian(state.posed) * self._jacobian_scale
         norms, r = self.norms(state.squares), state.residual
         towards = self.unturned(state.away)
         pulling = self._of_rows(self.strengths / norms) * r
@@ -345,7 +336,7 @@ class Energy:
         of_rows = -forces[:, :, None] * by_norm[:, None, :] * self._same_penalty
         diagonals(of_rows)[...] += 0.5 * row_weights
         half = jacobian.swapaxes(1, 2) @ (of_rows @ jacobian)
-        curved = self.system.curvature(state.posed, [forces * self.row_scale])
+        curved = self.system.curvature(state.posed, forces * self.row_scale)
         curved *= self._curvature_scale
         hessian = half + half.swapaxes(1, 2) + curved
         return Model(jacobian, gradient, hessian, curved, row_weights, strengths)
@@ -377,7 +368,7 @@ class Energy:
         while True:
             diagonals(gram)[...] = own + self._of_rows(given / self.strengths)
             forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
-            sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
+            sizes = np.sqrt(self.squares(forces))
             over = np.maximum(1.0, sizes / self.strengths)
             given = given * over
             if not (over > OVERSTRAINED).any():

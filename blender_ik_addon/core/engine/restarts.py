@@ -236,7 +236,7 @@ def _moving_missed(energy: Energy, state: State, tolerance: FloatArray) -> BoolA
     """Which channels move a task that is missed, (N, nv)."""
     system = energy.system
     missed = (system.errors(state.posed) > tolerance)[:, system.task_of_row]
-    by_channel = missed[:, None].astype(np.float64) @ np.abs(system.stacked_jacobian(state.posed))
+    by_channel = missed[:, None].astype(np.float64) @ np.abs(system.jacobian(state.posed))
     return by_channel[:, 0] > 0.0
 
 

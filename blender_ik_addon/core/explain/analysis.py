@@ -112,17 +112,14 @@ def _values(singular: npt.ArrayLike, damping: float) -> FloatArray:
 # Repeatability
 
 
-def second_derivatives(system: System, posed: PosedMechanism) -> list[FloatArray]:
-    """∂²r/∂q∂q of the weighted residual of each level, (F, m, nv, nv) each."""
-    counts = [len(angular) for angular in system.angular_rows]
-    frames, size = len(posed.values), system.size
-    levels = [np.zeros((frames, count, size, size)) for count in counts]
-    for level, count in enumerate(counts):
-        for row in range(count):
-            multipliers = [np.zeros((frames, other)) for other in counts]
-            multipliers[level][:, row] = 1.0
-            levels[level][:, row] = system.curvature(posed, multipliers)
-    return levels
+def second_derivatives(system: System, posed: PosedMechanism) -> FloatArray:
+    """∂²r/∂q∂q of the weighted residual of all tasks, (F, m, nv, nv)."""
+    frames = len(posed.values)
+    rows = [
+        system.curvature(posed, np.broadcast_to(row, (frames, len(row))))
+        for row in np.eye(len(system.task_of_row))
+    ]
+    return np.stack(rows, axis=1) if rows else np.zeros((frames, 0, system.size, system.size))
 
 
 def weighted_inverse(

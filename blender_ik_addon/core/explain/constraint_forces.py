@@ -32,7 +32,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..model.mechanism import ARMATURE
 from ..model.posed import PosedMechanism
-from ..problem.system import Level, System
+from ..problem.system import System
 from ..tasks import ReachPoint, Task
 
 BALANCED: Final = 2e-2
@@ -59,7 +59,14 @@ class Linearized:
     """One task by itself over all frames, without its weight, in scaled units."""
 
     def __init__(
-        self, number: int, task: Task, system: System, posed: PosedMechanism, rows: Level, angular: BoolArray
+        self,
+        number: int,
+        task: Task,
+        system: System,
+        posed: PosedMechanism,
+        residual: FloatArray,
+        jacobian: FloatArray,
+        angular: BoolArray,
     ) -> None:
         """Prepare.
 
@@ -68,8 +75,9 @@ class Linearized:
             task: That one.
             system: The problem.
             posed: Its mechanism.
-            rows: Of the task, with its weight.
-            angular: Which of them are angles, (m,).
+            residual: Of the task, with its weight, (F, m).
+            jacobian: Likewise, (F, m, nv).
+            angular: Which rows are angles, (m,).
         """
         self.number, self.task, self._system, self._posed = number, task, system, posed
         self.length = system.problem.skeleton.reach
@@ -77,18 +85,17 @@ class Linearized:
         self._columns = np.where(system.rotates, 1.0, self.length)
         self.angular = angular
         scale = np.where(angular, 1.0, 1.0 / self.length) / task.weight
-        self.residual: FloatArray = rows.residual * scale  # (F, m)
-        self.jacobian: FloatArray = rows.jacobian * scale[:, None] * self._columns  # (F, m, nv)
+        self.residual: FloatArray = residual * scale  # (F, m)
+        self.jacobian: FloatArray = jacobian * scale[:, None] * self._columns  # (F, m, nv)
         self._curvature: FloatArray | None = None
 
     @classmethod
     def all_of(cls, system: System, posed: PosedMechanism) -> list[Linearized]:
         """Each of the tasks of a system."""
-        residual, jacobian = system.stacked_residual(posed), system.stacked_jacobian(posed)
-        angular = np.concatenate([np.zeros(0, dtype=np.bool_), *system.angular_rows])
+        residual, jacobian = system.residual(posed), system.jacobian(posed)
         rows = [np.flatnonzero(system.task_of_row == number) for number in range(len(system.tasks))]
         return [
-            cls(number, task, system, posed, Level(residual[:, own], jacobian[:, own]), angular[own])
+            cls(number, task, system, posed, residual[:, own], jacobian[:, own], system.angular_rows[own])
             for number, (task, own) in enumerate(zip(system.tasks, rows, strict=True))
         ]
 

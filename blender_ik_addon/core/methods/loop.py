@@ -143,7 +143,7 @@ class StepRuleLoop(Iteration):
         distance, stacked = self.options.clamp_distance, self.stacked
         if distance is None or not len(self.at.residual):
             return None
-        angular = np.concatenate(stacked.system.angular_rows)
+        angular = stacked.system.angular_rows
         # A task without rows has nothing to be clamped.
         first = np.minimum(self._starts, len(angular) - 1)
         return np.where(angular[first], np.inf, distance * stacked.row_scale[first])

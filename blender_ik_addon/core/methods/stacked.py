@@ -72,11 +72,9 @@ class StackedProblem:
             system.rotates, 1.0, self.length
         )
         """W, (nv,) [1/m, 1]."""
-        angular = np.concatenate([np.zeros(0, dtype=np.bool_), *system.angular_rows])
-        heaviest = max(system.heaviest_weights, default=1.0)
-        self.row_scale: FloatArray = np.where(angular, 1.0, 1.0 / self.length) / heaviest
+        heaviest = system.heaviest.max(initial=0.0)
+        self.row_scale: FloatArray = np.where(system.angular_rows, 1.0, 1.0 / self.length) / heaviest
         """By what the rows of the tasks are multiplied, (m,)."""
-        self._level_ends = np.cumsum([len(rows) for rows in system.angular_rows])[:-1]
         self._prefers: BoolArray = ~np.isnan(system.preferred)
         self._preferred = np.where(self._prefers, system.preferred, 0.0) * self.weight
         self._lower, self._upper = system.lower, system.upper
@@ -91,17 +89,13 @@ class StackedProblem:
     def evaluate(self, values: FloatArray) -> Evaluation:
         """Evaluate at values (nv,), brought inside the limits."""
         posed = self.system.place(np.clip(values, self._lower, self._upper)[None])
-        residual = np.zeros(0)
-        if len(self.row_scale):
-            residual = self.system.stacked_residual(posed)[0] * self.row_scale
+        residual = self.system.residual(posed)[0] * self.row_scale
         own = posed.values[0]
         return Evaluation(own, posed, residual, (own * self.weight - self._preferred) * self._prefers)
 
     def jacobian(self, at: Evaluation) -> FloatArray:
         """∂r/∂u, (m, nv)."""
-        if not len(self.row_scale):
-            return np.zeros((0, len(self.weight)))
-        return self.system.stacked_jacobian(at.posed)[0] * (self.row_scale[:, None] / self.weight)
+        return self.system.jacobian(at.posed)[0] * (self.row_scale[:, None] / self.weight)
 
     def alternate_jacobian(self, at: Evaluation) -> FloatArray:
         """The same with targets in place of points [Buss2009 §2]."""
@@ -109,8 +103,8 @@ class StackedProblem:
 
     def curvature(self, at: Evaluation, forces: FloatArray) -> FloatArray:
         """Σ_k f_k ∂²r_k/∂u∂u for forces (m,), (nv, nv)."""
-        levels = np.split((forces * self.row_scale)[None], self._level_ends, axis=1)
-        return self.system.curvature(at.posed, levels)[0] / (self.weight[:, None] * self.weight)
+        curvature = self.system.curvature(at.posed, (forces * self.row_scale)[None])[0]
+        return curvature / (self.weight[:, None] * self.weight)
 
     def moved(self, values: FloatArray, change: FloatArray) -> FloatArray:
         """Values (nv,) after a change of u, inside the limits, and on those that are a hair away."""

@@ -298,7 +298,7 @@ class SequenceJob:
             return False
         # Fixed channels and scales may differ too: seen in where the joints and the points of tasks are.
         posed = system.place(self._start[ends[[0, 0]]])
-        placed = [posed.matrices, system.stacked_residual(posed)] if system.labels else [posed.matrices]
+        placed = [posed.matrices, system.residual(posed)] if system.labels else [posed.matrices]
         pairs = [*placed, *zip(*(self._aims(int(frame)) for frame in ends), strict=True)]
         return all(np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in pairs)
 

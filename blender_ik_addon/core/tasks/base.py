@@ -176,7 +176,7 @@ class Rows(ABC):
         if not chosen:
             return self
         some = alike(self)
-        some.__dict__.update(chosen)
+        vars(some).update(chosen)
         return some
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
