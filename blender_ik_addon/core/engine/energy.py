@@ -68,7 +68,7 @@ HAIR: Final = 1e-9
 
 @dataclass(frozen=True)
 class Strengths:
-    """How hard the levels pull."""
+    """Penalty weights σ of the priority levels."""
 
     last: float = LAST_STRENGTH
     """σ of the last level [1]."""
@@ -87,14 +87,14 @@ pose."""
 
 @dataclass(frozen=True)
 class State:
-    """Where frames are, with what the energy needs of it."""
+    """The channels of N frames, and what the energy computes from them."""
 
     values: FloatArray
     """The free channels, (N, nv) [m, rad], inside the limits."""
     posed: PosedMechanism
     """The mechanism there."""
     residual: FloatArray
-    """Of all levels, one above the other, scaled, (N, m)."""
+    """Scaled residual of all tasks, (N, m)."""
     squares: FloatArray
     """|r|² of each penalty, (N, K)."""
     away: FloatArray
@@ -103,12 +103,12 @@ class State:
     """Posture term, (N,) [1]."""
 
     def select(self, mechanism: Mechanism, frames: IntArray) -> State:
-        """Some of the frames (n,), for the mechanism of those frames."""
+        """A copy of some frames (n,), for the mechanism of those frames."""
         own = (array[frames] for array in (self.residual, self.squares, self.away, self.posture))
         return State(self.values[frames], self.posed.select(mechanism, frames), *own)
 
     def replaced(self, frames: IntArray, others: State) -> State:
-        """The same with some frames (n,) from elsewhere."""
+        """A copy in which some frames (n,) are replaced by others."""
         if len(frames) == len(self.values):
             return others
         arrays = [array.copy() for array in (self.residual, self.squares, self.away, self.posture)]
@@ -125,9 +125,9 @@ class Model:
     """The energy about a state, to second order."""
 
     jacobian: FloatArray
-    """Of the residual by u, (N, m, nv)."""
+    """∂r/∂u, (N, m, nv)."""
     gradient: FloatArray
-    """Of the energy and of what stands beside it by u, (N, nv)."""
+    """∂E/∂u, further terms included, (N, nv)."""
     hessian: FloatArray
     """Without the posture's own 1, (N, nv, nv)."""
     curvature: FloatArray
@@ -157,7 +157,7 @@ class Energy:
         """W of the free channels, (nv,) [1/m, 1]."""
         heaviest = system.heaviest[system.level_of_task][system.task_of_row]
         self.row_scale: FloatArray = np.where(system.angular_rows, 1.0, 1.0 / length) / heaviest
-        """By what the rows of the residual are multiplied, (m,)."""
+        """Factor of each row of the residual, (m,)."""
         self._jacobian_scale = self.row_scale[:, None] / self.weight
         self.penalty_of_row, self.level_of = system.penalty_of_row, system.level_of_penalty
         """Penalty of each row of the residual, (m,), and level of each penalty, (K,)."""
@@ -182,13 +182,13 @@ class Energy:
         self.turn: FloatArray = np.where(free, 2.0 * np.pi, np.inf) * self.weight
         """A whole turn of angles without limits, which are alike for the posture; else infinite, (nv,)."""
         self._whole = np.where(free, self.turn, 0.0)
-        """The same, else 0, (nv,)."""
+        """`turn` where it is finite, else 0, (nv,)."""
         self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
-        """Of the posture term for each channel, (nv,) [1]."""
+        """Stiffness of each channel in the posture term, (nv,) [1]."""
         self.lower, self.upper = system.lower, system.upper
         """Limits of the free channels, (nv,) or (N, nv) [m, rad]."""
         self.allowed: FloatArray | float = 0.0
-        """What residuals are measured from, scaled, (N, m)."""
+        """Scaled residual at which a task counts as met, (N, m)."""
         self.strengths: FloatArray = np.tile(self._strengths_of(Strengths()), (len(values), 1))
         """σ of each penalty in each frame, (N, K)."""
 
@@ -197,7 +197,7 @@ class Energy:
         return strengths.of(len(self.system.priorities))[self.level_of]
 
     def select(self, frames: IntArray) -> Energy:
-        """The same for some of the frames."""
+        """A copy for some of the frames."""
         some = alike(self)
         some.system = self.system.select(frames)
         some.preferred, some.strengths = self.preferred[frames], self.strengths[frames]
@@ -206,42 +206,42 @@ class Energy:
         return some
 
     def with_targets_of(self, frames: IntArray) -> Energy:
-        """The same as `select`, with the alternatives that are taken here."""
+        """A copy as by `select` that keeps the alternatives taken in the present frames."""
         some = self.select(frames)
         if some.system.alternatives:
             some.system = some.system.taking(self.system.taken)
         return some
 
     def within(self, lower: FloatArray, upper: FloatArray) -> Energy:
-        """The same inside a further box, (N, nv) each."""
+        """A copy whose channels stay inside a further box, (N, nv) each."""
         some = alike(self)
         some.lower, some.upper = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
         return some
 
     def allowing(self, residual: FloatArray) -> Energy:
-        """The same with levels that are met where residuals are as given, scaled, (N, m)."""
+        """A copy in which tasks count as met at given scaled residuals (N, m)."""
         some = alike(self)
         some.allowed = residual
         return some
 
     def preferring(self, values: FloatArray) -> Energy:
-        """The same with other preferred poses, (N, nv) [m, rad]."""
+        """A copy with other preferred poses, (N, nv) [m, rad]."""
         some = alike(self)
         some.preferred = values * self.weight
         return some
 
     def with_strengths(self, strengths: Strengths) -> Energy:
-        """The same with levels that pull otherwise, none harder than here."""
+        """A copy with other penalty weights, none above the present ones."""
         some = alike(self)
         some.strengths = np.minimum(self._strengths_of(strengths), self.strengths)
         return some
 
     def softened(self) -> Energy:
-        """The same with the strengths that lead past local minima."""
+        """A copy with the penalty weights that lead past local minima."""
         return self.with_strengths(SOFT)
 
     def pulling(self, strengths: FloatArray) -> Energy:
-        """The same with given strengths of the penalties, (N, K)."""
+        """A copy with given penalty weights, (N, K)."""
         some = alike(self)
         some.strengths = strengths
         return some
@@ -255,7 +255,7 @@ class Energy:
         return State(posed.values, posed, residual, self.squares(residual), away, self.posture(away))
 
     def unwound(self, values: FloatArray) -> FloatArray:
-        """The same poses (N, nv) with the angles that are nearest to the preferred ones, inside the limits.
+        """Poses (N, nv) rewritten with the angles nearest to the preferred ones, inside the limits.
 
         A joint that turns freely has its rotation under many angles, whole turns apart and by two solutions;
         the preferred pose would draw each to another place.
@@ -378,5 +378,5 @@ class Energy:
 
 
 def least_diagonal(gram: FloatArray) -> FloatArray:
-    """What J Jᵀ (N, m, m) needs on its diagonal to be of full rank in spite of rounding, (N, 1)."""
+    """Least diagonal that keeps the rank of J Jᵀ (N, m, m) full in spite of rounding, (N, 1)."""
     return 1e-15 * diagonals(gram).max(axis=1, keepdims=True, initial=0.0) + np.finfo(float).tiny

@@ -47,7 +47,7 @@ FLAT: Final = 1e-2
 CORRECTIONS: Final = 4
 """Most corrections of a step."""
 BOX_ROUNDS: Final = 8
-"""How often a step is found again because channels reached their limits."""
+"""Most solves of a step in which channels reach their limits."""
 KEPT: Final = 0.5
 """Part of the promise of an uncut step that is left after channels were stopped frame by frame [1]."""
 FINE: Final = 1e-3
@@ -64,12 +64,12 @@ PUSH: Final = 0.1
 
 @dataclass(frozen=True)
 class Minimum:
-    """What has been found, for each frame or group."""
+    """Result of a descent or of a search, for each frame or group."""
 
     state: State
-    """Of N frames."""
+    """State of the N frames."""
     energies: FloatArray
-    """Of each group, terms over time included, with the full strengths, (G,)."""
+    """Energy of each group with the full penalty weights, terms over time included, (G,)."""
     iterations: IntArray
     """(G,)."""
     settled: BoolArray
@@ -119,7 +119,7 @@ class Descent(Iterator[None]):
         self.frames = 1 if coupling is None else len(coupling.shares)
         """F."""
         self.state: State
-        """Where the groups are that are not at rest; so are the energy, the damping and what is held."""
+        """State of the groups that are not at rest; energy, damping and held channels are of these too."""
         self.damping: FloatArray = np.full(len(values), DAMPING[0])
         self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
         """Channels that the last step has left on a limit, (N, nv)."""
@@ -133,7 +133,7 @@ class Descent(Iterator[None]):
         self._settled = np.full(groups, not (values.shape[1] and energy.penalties))
         self._active, self._cancelled = np.flatnonzero(~self._settled), False
         self.found: Minimum
-        """Where the groups are at the end."""
+        """Result, once the descent has ended."""
 
     def __next__(self) -> None:
         active = self._active
@@ -180,7 +180,7 @@ class Descent(Iterator[None]):
         return self.found
 
     def _end(self) -> Minimum:
-        """Where the groups are."""
+        """Result for the present state."""
         energy, state = self._whole, self.state
         if len(state.values) < len(self._values):
             state = energy.at(self._values)
@@ -201,7 +201,7 @@ class Descent(Iterator[None]):
         return np.abs(per_frame).reshape(len(per_frame) // self.frames, -1).max(axis=1, initial=0.0)
 
     def merit(self, state: State, strengths: FloatArray) -> FloatArray:
-        """Of each frame, with the terms over time, (G, F)."""
+        """Merit of each frame, with the terms over time, (G, F)."""
         own = self.energy.pulls(state.squares, strengths).sum(axis=1) + state.posture
         return self.with_time(own, state.away)
 
@@ -248,13 +248,13 @@ class _Outcome:
     taken: BoolArray
     """(G,)."""
     state: State
-    """Where the steps lead."""
+    """State after the step."""
     sizes: FloatArray
     """Largest change of a channel, had there been no damping, (G,)."""
     damping: FloatArray
     """μ of the next step, (N,)."""
     promised: FloatArray
-    """By how much the model says that the merit falls, (G,)."""
+    """Decrease of the merit that the model predicts, (G,)."""
     held: BoolArray
     """Channels that stay on their limits for the next step, (N, nv)."""
 
@@ -378,7 +378,7 @@ class _Step:
         return _Outcome(taken, there, sizes, new.ravel(), wanted, stays)
 
     def _correcting(self, fixed: BoolArray, damping: FloatArray) -> FloatArray:
-        """What takes back bent residuals without the channels that are fixed (N, nv), (N, m, nv)."""
+        """Damped inverse (N, m, nv) of the Jacobian by the channels that are not fixed (N, nv)."""
         damped = self._energy.stiffness + damping[:, None]
         moving = self._model.jacobian * ~fixed[:, None, :]
         back = moving / damped[:, None, :]
@@ -449,7 +449,7 @@ class _Linear:
         return self._hessian[rows]
 
     def model(self, gradient: FloatArray, change: FloatArray) -> float:
-        """What changes (N, nv) add to the energy of all frames."""
+        """Change of the modelled energy of all frames by changes (N, nv)."""
         return float(((gradient + 0.5 * self.times(change)) * change).sum())
 
     def times(self, change: FloatArray) -> FloatArray:
@@ -465,7 +465,7 @@ class _Linear:
 def _boxed(
     linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """The step inside the box and before it was cut off, (N, nv), and which channels are held."""
+    """The step inside the box and the step before clipping, (N, nv), and which channels are held."""
     held, change = held.copy(), np.zeros_like(gradient)
     uncut = change
     for _ in range(BOX_ROUNDS):

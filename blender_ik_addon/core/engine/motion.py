@@ -59,7 +59,7 @@ class Window:
     frames: slice[int, int, None]
     """Which."""
     fixed: int
-    """How many of the first are solved already."""
+    """Number of first frames that are solved already."""
     kept: int
     """The first frame of the motion that the next window solves again; its end for the last window."""
 
@@ -109,13 +109,13 @@ class Motion:
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
         self.alone: FloatArray = values.copy()
-        """Where frames would come nearest to their targets alone, from where the motion is, (F, nv)."""
+        """Pose of each frame nearest to its targets without the others, starting from the motion, (F, nv)."""
         self.finished = 0
-        """How many of the first frames are solved."""
+        """Number of first frames that are solved."""
         self.settled: BoolArray = np.zeros(len(times), dtype=np.bool_)
         """Whether a frame's window has come to rest, (F,)."""
         self.iterations: IntArray = np.zeros(len(times), dtype=np.int64)
-        """Of a frame's window, (F,)."""
+        """Iterations of each frame's window, (F,)."""
 
     def run(self) -> Iterator[float]:
         """Lower the energy; gives the part done in (0, 1] after each trial of a step."""

@@ -27,9 +27,9 @@ from .energy import MET, ROUNDING_OFF, SOFT, Energy, State, Strengths
 from .kernel import NEARBY, ROUGH, Descent, Minimum, Plan
 
 SEED: Final = 1
-"""Of the generator, the same in every solve: a solve is repeatable."""
+"""Seed of the generator, the same in every solve: a solve is repeatable."""
 RANGE: Final = (1.6, 0.3)
-"""How far from the preferred value channels without limits start at most, angles [rad] and places [reach]."""
+"""Most by which channels without limits start from the preferred value, angles [rad] and places [reach]."""
 LOWER: Final = 1e-3
 """By which part of the posture and of the misses [1], at the last level's strength, another start must lower
 the energy to be taken: less is no better pose."""
@@ -81,7 +81,7 @@ def _restarted(
     tolerance: FloatArray,
     strengths: Strengths,
 ) -> Plan[Minimum]:
-    """The same with what random starts lead to in some of the frames (n,), at given strengths first."""
+    """Minima after random starts in some frames (n,), which descend at given penalty weights first."""
     some, here, most = energy.select(block), found.values[block], options.max_iterations
     # What moves nothing that is missed stays as it is.
     helps = _moving_missed(some, found.state.select(some.system.mechanism, block), tolerance)
@@ -151,7 +151,7 @@ def _finished(
     max_iterations: int | IntArray,
     callback: Callable[[int, FloatArray], bool] | None,
 ) -> Plan[Minimum]:
-    """The same after more iterations of some frames (n,)."""
+    """Minima after more iterations of some frames (n,)."""
     if found.cancelled or not len(frames):
         return found
     before = len(found.history) - 1
@@ -165,7 +165,7 @@ def _finished(
 
 
 def _margin(energy: Energy, found: Minimum) -> FloatArray:
-    """By how much another pose than what was found must be lower to be taken, (N,)."""
+    """Energy by which another pose must be lower than the minimum found to replace it, (N,)."""
     state = found.state
     # A level that is met pulls by how exactly it is met, which is rounding.
     met = energy.norms(state.squares) <= MET
@@ -176,7 +176,7 @@ def _margin(energy: Energy, found: Minimum) -> FloatArray:
 
 
 def _rows(energy: Energy, found: Minimum, rows: IntArray) -> Minimum:
-    """The same of some frames (n,)."""
+    """Minima of some frames (n,)."""
     return replace(
         found,
         state=found.state.select(energy.system.mechanism, rows),
@@ -195,7 +195,7 @@ def _replaced(
     taken: IntArray,
     history: Sequence[FloatArray],
 ) -> Minimum:
-    """The same with some frames (n,) from others (n,) of another search, which made a history (M, K) each."""
+    """Minima with some frames (n,) replaced by frames `taken` of another search and its history (M, K)."""
     if not len(frames):
         return found
     energies, settled = found.energies.copy(), found.settled.copy()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a pose and a step rule are worth: how near to singular, how exact when damped, whether they drift.
+"""Measures of a pose and of a step rule: singular values, damping error, repeatability, drift.
 
 **Singular values** s₁ ≥ … ≥ s_m of J say how fast the effectors follow the channels in their best and worst
 direction. Damped least squares (JᵀJ + c²I) dq = Jᵀe has the condition number (s₁² + c²)/c² [KiSheen, Lemma
@@ -176,7 +176,7 @@ class LieBrackets:
     brackets: FloatArray
     """[P_i, P_j], (B, n)."""
     outside: FloatArray
-    """What of them is not in the span of P's columns, (B, n)."""
+    """Part of the brackets outside the span of P's columns, (B, n)."""
     determinants: FloatArray | None
     """det [P | [P_i, P_j]], the number of [ChungChoi1994], (B,), where there are just m + 1 channels."""
 
@@ -216,7 +216,7 @@ def lie_brackets(control: npt.ArrayLike, derivative: npt.ArrayLike) -> LieBracke
 
 
 def drift(sequence: Pose | npt.ArrayLike, period: int) -> FloatArray:
-    """How far channels are from where they began after each cycle of a periodic motion, (cycles, ...).
+    """Change of the channels since the start after each cycle of a periodic motion, (cycles, ...).
 
     Args:
         sequence: A pose for each frame, or channels (F, ...), the first frame that of the start.

@@ -56,7 +56,7 @@ CURVED: Final = 1e-3
 
 
 class Linearized:
-    """One task by itself over all frames, without its weight, in scaled units."""
+    """Unweighted residual and derivatives of one task over all frames, in scaled units."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Linearized:
 
 
 class Pull:
-    """How one task pulls at the free channels in one frame."""
+    """Force of one task on the free channels in one frame."""
 
     def __init__(self, stack: Linearized, frame: int) -> None:
         self._stack, self._frame = stack, frame
@@ -126,7 +126,7 @@ class Pull:
         self.strength = self.task.weight**2 * self.missing * self.size
         """The most it can pull in its level [1]."""
         self.stiffness = (self.task.weight * self.size) ** 2
-        """How its force grows with a change of the pose [1/rad]."""
+        """Change of its force by a change of the pose [1/rad]."""
         self.force: FloatArray = -(self.task.weight**2) * (residual @ self.jacobian)  # (nv,)
 
     @property
@@ -135,7 +135,7 @@ class Pull:
         return self._stack.curvature(self._frame) / self.missing
 
     def hessian(self) -> FloatArray:
-        """Of what the task adds to the cost of its level, (nv, nv)."""
+        """Hessian of the cost that the task adds to its level, (nv, nv)."""
         return self.task.weight**2 * (self.jacobian.T @ self.jacobian + self._stack.curvature(self._frame))
 
 
@@ -145,7 +145,7 @@ missed, the directions that its curvature holds."""
 
 
 class Balance:
-    """What holds the free channels at one frame."""
+    """Limits and levels that hold the free channels in one frame."""
 
     def __init__(self, system: System, posed: PosedMechanism, frame: int) -> None:
         """Find the limits on which channels stand.
@@ -225,7 +225,7 @@ class Balance:
     # Limits
 
     def pressed(self, force: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How strongly a force (nv,) presses against each limit (k,), and what nothing balances (nv,).
+        """Multiplier of each limit (k,) under a force (nv,), and the unbalanced rest of it (nv,).
 
         Args:
             force: The force.
@@ -250,13 +250,13 @@ class Balance:
 
     @staticmethod
     def off(vectors: FloatArray, basis: FloatArray) -> FloatArray:
-        """What an orthonormal basis (nv, r) leaves of vectors, (nv,) or (nv, n)."""
+        """Part of vectors (nv,) or (nv, n) orthogonal to an orthonormal basis (nv, r)."""
         return vectors - basis @ (basis.T @ vectors)
 
     # Reach
 
     def beyond(self, number: int) -> float:
-        """How far a task's target lies beyond the longest reach of the chain [m]; 0 where there is no bound.
+        """Distance of a task's target beyond the longest reach of its chain [m]; 0 where there is no bound.
 
         Args:
             number: Of the task, among those of the system.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All tasks of one pose as one residual, in the units in which steps are measured.
+"""All tasks of one pose as one residual, in the units of the steps.
 
 The papers know no levels: the tasks of all levels are stacked, and weights alone compare them. The heaviest
 counts 1.
@@ -30,7 +30,7 @@ SADDLE: Final = 1e-6
 """Curvature of the error [1], in scaled units, that counts as negative."""
 
 BENDS: Final = (0.03, 0.3)
-"""By how much a pose is bent to leave a saddle [rad], one after the other until the error falls."""
+"""Changes by which a pose leaves a saddle [rad], tried in turn until the error falls."""
 
 FALLS: Final = 1e-9
 """Part [1] of the error, or of the posture residual, by which they must fall to count as falling."""
@@ -74,7 +74,7 @@ class StackedProblem:
         """W, (nv,) [1/m, 1]."""
         heaviest = system.heaviest.max(initial=0.0)
         self.row_scale: FloatArray = np.where(system.angular_rows, 1.0, 1.0 / self.length) / heaviest
-        """By what the rows of the tasks are multiplied, (m,)."""
+        """Factor of each row of the residual, (m,)."""
         self._prefers: BoolArray = ~np.isnan(system.preferred)
         self._preferred = np.where(self._prefers, system.preferred, 0.0) * self.weight
         self._lower, self._upper = system.lower, system.upper
@@ -98,7 +98,7 @@ class StackedProblem:
         return self.system.jacobian(at.posed)[0] * (self.row_scale[:, None] / self.weight)
 
     def alternate_jacobian(self, at: Evaluation) -> FloatArray:
-        """The same with targets in place of points [Buss2009 §2]."""
+        """Jacobian with targets in place of points [Buss2009 §2], (m, nv)."""
         return self.system.alternate_jacobian(at.posed)[0] * (self.row_scale[:, None] / self.weight)
 
     def curvature(self, at: Evaluation, forces: FloatArray) -> FloatArray:
@@ -113,7 +113,7 @@ class StackedProblem:
         return np.where(moved >= self._upper - self._hair[1], self._upper, moved)
 
     def room(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How far u may change down and up, (nv,) each."""
+        """Room of u below and above, (nv,) each."""
         return (self._lower - values) * self.weight, (self._upper - values) * self.weight
 
     def off_saddle(self, at: Evaluation) -> Evaluation | None:

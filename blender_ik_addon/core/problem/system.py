@@ -68,11 +68,11 @@ class System:
         self.problem = problem
         self._tasks = problem.weighty_tasks
         self.labels = tuple(task.label for task in self._tasks)
-        """What messages call the tasks that take part, (T,)."""
+        """Names of the tasks in messages, (T,)."""
         self.angular = tuple(task.angular for task in self._tasks)
         """Whether their errors are angles, (T,)."""
         self.softness: FloatArray = np.array([task.softness for task in self._tasks], dtype=np.float64)
-        """Of each, (T,) [m] or [rad]."""
+        """Softness of each task, (T,) [m] or [rad]."""
         self._targets: Sequence[FloatArray] | None = None
         """Targets that have taken the place of those of the tasks, (T,)."""
         self.given: BoolArray | None = _given(self._tasks, pose.frames[0])
@@ -86,15 +86,15 @@ class System:
         kind_of_mechanism = Mechanism if skeleton.posed_joints == len(skeleton) else ClearedMechanism
         self.mechanism = kind_of_mechanism.of(skeleton, pose, joints)
         self._whole = self.mechanism
-        """The same in all frames of the problem."""
+        """The mechanism in all frames of the problem."""
         self.priorities = tuple(sorted({task.priority for task in self._tasks}))
-        """Of the levels, the highest first, (L,)."""
+        """Priorities of the levels, the highest first, (L,)."""
         self.level_of_task: IntArray = np.array(
             [self.priorities.index(task.priority) for task in self._tasks], dtype=np.int64
         )
         """Position of each task's level, (T,)."""
         self.weights: FloatArray = np.array([task.weight for task in self._tasks], dtype=np.float64)
-        """Of each task, (T,)."""
+        """Weight of each task, (T,)."""
         self.heaviest: FloatArray = np.zeros(len(self.priorities))
         """Largest weight in each level, (L,)."""
         np.maximum.at(self.heaviest, self.level_of_task, self.weights)
@@ -120,7 +120,7 @@ class System:
         self._clears = any(rows.clears for rows in self._kinds)
         order = np.array(list(chain.from_iterable(self._numbers)), dtype=np.int64)
         self._in_order = np.argsort(order)
-        """Where the errors of `tasks` are among those of all kinds, (T,)."""
+        """Position of each error of `tasks` among the errors by kind, (T,)."""
         self.row_counts = [count for rows in self._kinds for count in rows.row_counts]
         """Number of rows of each task, in the order of rows, (T,)."""
         self.task_of_row = order.repeat(self.row_counts)
@@ -157,7 +157,7 @@ class System:
         return rows * given.reshape(*given.shape, *(1,) * (rows.ndim - 2))
 
     def select(self, frames: IntArray) -> System:
-        """The same system for some of its frames."""
+        """A copy for some of the frames."""
         some = alike(self)
         some._frames = self._frames[frames]
         some.mechanism = self.mechanism.select(frames)
@@ -167,7 +167,7 @@ class System:
         return some
 
     def aimed(self, targets: Sequence[FloatArray]) -> System:
-        """The same system of one frame with other targets, one for each of its tasks.
+        """A copy of a system of one frame with other targets, one for each task.
 
         Raises:
             IKError: Their number or the shape of one is wrong, or one is not finite.
@@ -210,7 +210,7 @@ class System:
         return self.settled(self.mechanism.place(values))
 
     def settled(self, posed: PosedMechanism) -> PosedMechanism:
-        """The same with the clearances over one-sided planes at their best."""
+        """The mechanism with the clearances over one-sided planes at their best."""
         if not self._clears:
             return posed
         values = posed.values
@@ -226,13 +226,13 @@ class System:
 
     @property
     def alternatives(self) -> tuple[int, ...]:
-        """How many alternatives there are in each choice, (C,)."""
+        """Number of alternatives in each choice, (C,)."""
         choices = self._choices
         return () if choices is None else choices.alternatives
 
     @property
     def margins(self) -> tuple[float, ...]:
-        """How much further down another alternative of each must bring the residual, scaled, (C,) [1]."""
+        """Decrease of the scaled residual for which each choice takes another alternative, (C,) [1]."""
         choices = self._choices
         return () if choices is None else choices.margins
 
@@ -260,7 +260,7 @@ class System:
         return [] if choices is None else choices.every_error(posed)
 
     def taking(self, taken: IntArray) -> System:
-        """The same system with given alternatives, (F or 1, C)."""
+        """A copy with given alternatives, (F or 1, C)."""
         some = alike(self)
         some._kinds = [rows.taking(taken) if isinstance(rows, ChoiceRows) else rows for rows in self._kinds]
         return some
@@ -284,7 +284,7 @@ class System:
         return self.mechanism.channels < self.problem.skeleton.posed_joints * CHANNELS
 
     def chosen(self, number: int, frame: int = 0) -> Task:
-        """One of `tasks` in a frame, or in its place what it has taken there of its alternatives."""
+        """One of `tasks` in a frame; of a choice the alternative taken there."""
         task = self.tasks[number]
         if isinstance(task, OneOf):
             taken = self._taken_of(number)
@@ -292,7 +292,7 @@ class System:
         return task if task.frames is None else task.at_frame(int(self._frames[frame]))
 
     def _taken_of(self, number: int) -> IntArray:
-        """What one of `tasks` that is a choice has taken, (F or 1, 1)."""
+        """Alternative taken by one of `tasks` that is a choice, (F or 1, 1)."""
         choices = [other for other, task in enumerate(self._tasks) if isinstance(task, OneOf)]
         return self.taken[:, [choices.index(number)]]
 
@@ -303,13 +303,13 @@ class System:
         return self._rows([rows.residual(posed) for rows in self._kinds])
 
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """Their Jacobian, (F, m, nv)."""
+        """Weighted Jacobian of all tasks, (F, m, nv)."""
         if not self._kinds:
             return np.zeros((len(posed.values), 0, self.size))
         return self._rows([rows.jacobian(posed) for rows in self._kinds])
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """The same with targets in place of points [Buss2009 §2], (F, m, nv)."""
+        """Jacobian with targets in place of points [Buss2009 §2], (F, m, nv)."""
         return self._rows([rows.alternate_jacobian(posed) for rows in self._kinds])
 
     def curvature(self, posed: PosedMechanism, forces: FloatArray) -> FloatArray:
