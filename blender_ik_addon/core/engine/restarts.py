@@ -5,12 +5,11 @@ The energy has local minima: a knee that was asked to bend backwards is stuck at
 turned half round, would reach. From where the body is there are two ways: to the minimum next to it, and
 with soft strengths first past small ones. A pose that has been solved is a minimum, so solving it again
 leaves it where it is. Where targets are missed, starts find others in which what moves them is spread over
-the limits and the rest is as it was. They go to their minima at soft strengths, roughly, and so does the pose
-found; the lowest of these is taken on to the full strengths, if it is not that of the pose found. For the
-order at soft strengths is nearly always the order at full ones, and most starts lead to one place. Where
-targets that could be met ask for a pose far from the preferred one, soft strengths would rather miss them: so
-what is still missed is tried from the same starts with the full strengths. Where that leads lower, soft
-strengths are tried from there once more.
+the limits and the rest is as it was. They descend roughly, at soft strengths and at the full ones: soft ones
+pass small minima, full ones meet targets far from the preferred pose, which soft ones would rather miss. The
+lowest of either is taken on to the minimum at full strengths if it is lower than what the pose found so far
+leads to the same way, for most starts lead to one place. Where that leads lower, soft strengths are tried
+from there once more.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
-from .energy import MET, ROUNDING_OFF, SOFT, Energy, State, Strengths
+from .energy import MET, ROUNDING_OFF, Energy, State
 from .kernel import NEARBY, ROUGH, Descent, Minimum, Plan
 
 SEED: Final = 1
@@ -63,25 +62,19 @@ def searching(
     found = yield from _near_or_far(energy, values, options, callback)
     if found.cancelled or not options.restarts:
         return found
-    for strengths in (SOFT, Strengths()):
-        missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
-        blocks = -(-len(missed) * (options.restarts + 1) // AT_ONCE)
-        for block in np.array_split(missed, blocks) if blocks else ():
-            found = yield from _restarted(energy, found, block, options, tolerance, strengths)
+    missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
+    blocks = -(-len(missed) * 2 * (options.restarts + 1) // AT_ONCE)
+    for block in np.array_split(missed, blocks) if blocks else ():
+        found = yield from _restarted(energy, found, block, options, tolerance)
     missed = (energy.system.errors(found.posed) > tolerance).any(axis=1)
     unfinished = np.flatnonzero(missed & ~found.settled)
     return (yield from _finished(energy, found, unfinished, options, options.max_iterations, None))
 
 
 def _restarted(
-    energy: Energy,
-    found: Minimum,
-    block: IntArray,
-    options: SolverOptions,
-    tolerance: FloatArray,
-    strengths: Strengths,
+    energy: Energy, found: Minimum, block: IntArray, options: SolverOptions, tolerance: FloatArray
 ) -> Plan[Minimum]:
-    """Minima after random starts in some frames (n,), which descend at given penalty weights first."""
+    """Minima after random starts in some frames (n,), which descend at soft and at full penalty weights."""
     some, here, most = energy.select(block), found.values[block], options.max_iterations
     # What moves nothing that is missed stays as it is.
     helps = _moving_missed(some, found.state.select(some.system.mechanism, block), tolerance)
@@ -89,19 +82,25 @@ def _restarted(
         np.vstack([at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
         for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
     ]
-    count = options.restarts + 1
-    first = energy.select(block.repeat(count)).with_strengths(strengths)
-    rough = yield from _minimum(first, np.concatenate(starts), options, min(NEARBY, most), precision=ROUGH)
-    present = np.arange(len(block)) * count
+    n, count = len(block), options.restarts + 1
+    many = energy.select(np.tile(block.repeat(count), 2))
+    many = many.pulling(np.concatenate([many.softened().strengths[: n * count], many.strengths[n * count :]]))
+    values = np.concatenate([*starts, *starts])
+    rough = yield from _minimum(many, values, options, min(NEARBY, most), precision=ROUGH)
+    present = np.arange(2 * n) * count
     lowest = present + rough.energies.reshape(-1, count).argmin(axis=1)
-    lower = rough.energies[lowest] < rough.energies[present] - _margin(first, rough)[present]
-    block, lowest = block[lower], lowest[lower]
-    if not len(block):
+    lower = rough.energies[lowest] < rough.energies[present] - _margin(many, rough)[present]
+    if not lower.any():
         return found
-    other = yield from _minimum(energy.select(block), rough.values[lowest], options, most)
-    better = other.energies < (found.energies - _margin(energy, found))[block]
-    found = _replaced(energy, found, block[better], other, np.flatnonzero(better), other.history[-1:])
+    trials = energy.select(np.tile(block, 2)[lower])
+    other = yield from _minimum(trials, rough.values[lowest[lower]], options, most)
+    energies = np.full(2 * n, np.inf)
+    energies[lower] = other.energies
+    best = energies.reshape(2, n).argmin(axis=0) * n + np.arange(n)
+    better = energies[best] < (found.energies - _margin(energy, found))[block]
+    taken = (np.cumsum(lower) - 1)[best[better]]
     block = block[better]
+    found = _replaced(energy, found, block, other, taken, other.history[-1:])
     if not len(block):
         return found
     # From there, too, soft strengths may lead lower.
