@@ -23,7 +23,7 @@ class POISE_OT_setup_character(ArmatureOperator):
     """Make targets, limits and priorities for hips, feet, hands and head of the armature"""
 
     bl_idname = "poise.setup_character"
-    bl_label = "Set-up Character"
+    bl_label = "Set Up Character"
 
     use_table: BoolProperty(
         name="Use Table",

@@ -47,7 +47,7 @@ class POISE_UL_roles(UIList):
 
 
 class POISE_PT_character(_ArmaturePanel):
-    """The table of what was recognised, by which Set-up Character goes."""
+    """The table of what was recognised, by which Set Up Character goes."""
 
     bl_label = "Roles"
     bl_order = 1

@@ -274,7 +274,7 @@ class POISE_PT_effectors(_ArmaturePanel):
         if moving and posing.staying_behind(armature):
             layout.operator("poise.attach_targets", icon='LINKED')
         if not settings.effectors:
-            text = "Press Set-up Character, or select bones in Pose Mode and press +."
+            text = "Press Set Up Character, or select bones in Pose Mode and press +."
             draw_words(layout, context, text, 'INFO')
         elif (shown := shown_effector(context, armature)) < len(settings.effectors):
             effector = settings.effectors[shown]

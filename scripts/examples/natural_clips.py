@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Recorded clips of human figures as Blender reads them, each on its own rig, set up as by Set-up Character.
+"""Recorded clips of human figures as Blender reads them, each on its own rig, set up as by Set Up Character.
 
 A clip is an action of a file: BVH, FBX or glTF. Which are taken follows from the folder alone, see `clips`.
 Nothing of a recording but the targets of hands, feet, head and hips reaches the solver: where it starts is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Set-up Character: what it makes, of which rigs, how it is changed and undone."""
+"""Set Up Character: what it makes, of which rigs, how it is changed and undone."""
 
 from pathlib import Path
 from typing import Any
@@ -275,7 +275,7 @@ def test_the_operator_does_the_same_and_one_undo_takes_it_all_back():
     assert bpy.ops.poise.setup_character() == {'FINISHED'}
     assert {name: e.priority for name, e in parts_of(armature).items()} == PARTS
     assert armature.poise.last_message
-    bpy.ops.ed.undo_push(message="Set-up Character")
+    bpy.ops.ed.undo_push(message="Set Up Character")
     bpy.ops.ed.undo()
     armature = bpy.data.objects["humanoid"]
     assert not len(armature.poise.effectors) and not len(armature.poise.roles)
