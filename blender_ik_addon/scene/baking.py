@@ -21,24 +21,11 @@ from ..core.solve.sequence import SequenceJob, SequenceSolution
 from .animation.fcurves import Channel, check_keyable
 from .animation.key_writing import write_keys
 from .armature.poses import channel_values, rotation_values
-from .armature.restoring import (
-    ActionSnapshot,
-    PlayedSnapshot,
-    PoseSnapshot,
-    block_with_uid,
-    scene_state,
-)
+from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, scene_state
 from .effectors.effectors import reasons
 from .live.following import held
 from .properties.settings import settings_of
-from .reports import (
-    BakeReport,
-    Smoothed,
-    Tolerances,
-    measured_status,
-    notes_on_branches,
-    notes_on_smoothing,
-)
+from .reports import BakeReport, Smoothed, Tolerances, measured_status, notes_on_branches, notes_on_smoothing
 from .rig.outcome import UNSETTLED, reasons_seen, show
 from .rig.rig import Measured, Reading, Rig
 

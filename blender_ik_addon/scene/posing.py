@@ -15,12 +15,7 @@ from bpy.types import Depsgraph, Object
 from ..core import Diagnosis, Problem, Solution, Status, solve
 from ..core.explain.diagnosis import diagnose as diagnosis_of
 from .armature.armature import check_editable
-from .armature.limits import (
-    RigLimits,
-    own_limits,
-    read_limits,
-    remove_limits,
-)
+from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.poses import write_pose
 from .armature.restoring import PoseSnapshot
 from .armature.role_table import recognise_roles
@@ -42,25 +37,13 @@ from .effectors.entries import (
     store_pose,
     unpin,
 )
-from .effectors.masses import (
-    MassReport,
-    MeshReport,
-    measure_meshes,
-    own_masses,
-    remove_masses,
-)
+from .effectors.masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
 from .effectors.target_parents import AttachReport, attach_targets, staying_behind
 from .live.following import Trigger, settle
 from .properties.settings import settings_of
 from .reports import BakeReport, EffectorError, Report, Tolerances, measured_status
 from .rig.keying import key_pose
-from .rig.outcome import (
-    ANSWERED,
-    effector_errors,
-    reached_text,
-    reasons_seen,
-    show,
-)
+from .rig.outcome import ANSWERED, effector_errors, reached_text, reasons_seen, show
 from .rig.rig import Rig
 
 __all__ = [

@@ -12,19 +12,9 @@ from bpy.types import Context, Object, Panel, Scene, UILayout, UIList
 
 from ..core.problem.options import USED_BY
 from ..scene import posing
-from ..scene.effectors.effectors import (
-    label_of,
-    lacks_target,
-    target_use,
-    what_of,
-)
+from ..scene.effectors.effectors import label_of, lacks_target, target_use, what_of
 from ..scene.live.handlers import problem_of
-from ..scene.properties.effector_properties import (
-    PINNABLE,
-    PLACED,
-    TURNED,
-    POISE_PG_effector,
-)
+from ..scene.properties.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
 from ..scene.reports import SETTLING, in_a_row
 from ..scene.rig.outcome import MOST_SHOWN

@@ -13,24 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ...core.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    frozen,
-)
+from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ...core.errors import IKError
 from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
 from ..reports import listed
 from .driven import driven_bones, steady_bones
 from .limits import BoneLimits, joint_entries, limits_of
-from .rotation_modes import (
-    RotationLocks,
-    far_orders,
-    matrix_from_bone_axis_angle,
-    matrix_from_bone_quat,
-)
+from .rotation_modes import RotationLocks, far_orders, matrix_from_bone_axis_angle, matrix_from_bone_quat
 
 if TYPE_CHECKING:
     from bpy.types import Object, PoseBone

@@ -8,12 +8,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core.character.role_edits import RoleRow, revised, rows_of
-from ...core.character.roles import (
-    Character,
-    Hints,
-    Role,
-    recognise,
-)
+from ...core.character.roles import Character, Hints, Role, recognise
 from ...core.model.skeleton import Skeleton
 from ..properties.joint_properties import SIDES
 from ..properties.naming import note_name

@@ -5,13 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ...core.character.roles import (
-    Character,
-    Limb,
-    LimbKind,
-    Role,
-    Side,
-)
+from ...core.character.roles import Character, Limb, LimbKind, Role, Side
 from ...core.model.skeleton import Skeleton
 
 COLOURS: Final = {

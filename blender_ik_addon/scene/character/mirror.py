@@ -20,32 +20,15 @@ from bpy.types import Object
 from ...core.arrays import FloatArray
 from ...core.errors import IKError
 from ..animation.fcurves import animated_channels, rotation_channel
-from ..animation.mapped_keys import (
-    Tracks,
-    linear,
-    obstacle_to_keys,
-    read_tracks,
-    write_tracks,
-)
+from ..animation.mapped_keys import Tracks, linear, obstacle_to_keys, read_tracks, write_tracks
 from ..armature.armature import check_armature
-from ..armature.limits import (
-    joint_entries,
-    limits_of,
-    own_limits,
-    store_limits,
-    turned_limits,
-)
+from ..armature.limits import joint_entries, limits_of, own_limits, store_limits, turned_limits
 from ..armature.symmetry import Symmetry
 from ..effectors.effectors import AXES, label_of, target_of
 from ..effectors.entries import EFFECTORS_PATH, add_effector
 from ..effectors.targets import check_present
 from ..effectors.transforms import rotation_of, set_rotation
-from ..properties.effector_properties import (
-    FURTHER_BONES,
-    SIDELESS,
-    POISE_PG_effector,
-    plain,
-)
+from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
 from ..reports import listed, sentences
 from .mirrored_targets import Image, image_of, mirror_images

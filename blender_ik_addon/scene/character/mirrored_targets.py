@@ -15,12 +15,7 @@ from bpy.types import Object
 
 from ...core.arrays import FloatArray
 from ...core.model.euler import EULER_ORDERS, order_index
-from ...core.model.rotation import (
-    continuous_euler,
-    euler_from_matrix,
-    nearest_euler,
-    quat_from_matrix,
-)
+from ...core.model.rotation import continuous_euler, euler_from_matrix, nearest_euler, quat_from_matrix
 from ..animation.fcurves import ROTATION_CHANNELS, animated_channels
 from ..animation.mapped_keys import (
     Track,
@@ -33,15 +28,7 @@ from ..animation.mapped_keys import (
     write_tracks,
 )
 from ..armature.symmetry import Symmetry, rotation_in
-from ..effectors.transforms import (
-    depth,
-    is_moved,
-    put,
-    rides,
-    rotations_of,
-    world_from_basis,
-    world_of,
-)
+from ..effectors.transforms import depth, is_moved, put, rides, rotations_of, world_from_basis, world_of
 
 CHANNELS: Final = dict(ROTATION_CHANNELS.values()) | {"location": 3}
 """Properties whose keys are mirrored -> number of their components."""

@@ -38,13 +38,7 @@ from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import switch_over
 from ..effectors.effectors import target_of
-from ..effectors.entries import (
-    add_effector,
-    collection_of,
-    free_name,
-    make_target,
-    remove_effector,
-)
+from ..effectors.entries import add_effector, collection_of, free_name, make_target, remove_effector
 from ..effectors.target_parents import attach
 from ..effectors.targets import check_present
 from ..live import following
@@ -53,13 +47,7 @@ from ..properties.naming import follow_names
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
 from ..rig.rig import notes_on_bones
-from .effector_presets import (
-    COLOURS,
-    FOLLOWING,
-    SHAPES,
-    Part,
-    body_parts,
-)
+from .effector_presets import COLOURS, FOLLOWING, SHAPES, Part, body_parts
 
 LEAST_CONFIDENCE: Final = 0.5
 """Confidence [1] below which a note asks to look at a row of the table."""

@@ -15,13 +15,7 @@ from ...core import Explanation, IKError
 from ...core.arrays import FloatArray
 from ..animation.dependence import check_independence
 from ..armature.armature import NO_SCALE
-from ..properties.effector_properties import (
-    PINNABLE,
-    PLACED,
-    TURNED,
-    POISE_PG_effector,
-    POISE_PG_target,
-)
+from ..properties.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector, POISE_PG_target
 from ..properties.settings import settings_of
 
 AXES: Final = MappingProxyType(

@@ -24,16 +24,7 @@ from ..properties.effector_properties import KIND_ITEMS, PINNABLE, POISE_PG_effe
 from ..properties.naming import follow_names, note_name
 from ..properties.overrides import only_own, prepare_override, refilled
 from ..properties.settings import settings_of
-from .effectors import (
-    AXES,
-    label_of,
-    lacks_target,
-    limb_bones,
-    orientations,
-    target_of,
-    target_use,
-    what_of,
-)
+from .effectors import AXES, label_of, lacks_target, limb_bones, orientations, target_of, target_use, what_of
 from .frame_data import across, points_of, size
 from .masses import body_of
 from .target_parents import WORLDLY, attach, goes_along

@@ -21,12 +21,7 @@ from .declared import angle, choice, entries, flag, length, link, number, text, 
 from .effector_properties import CLASSES as EFFECTOR_CLASSES
 from .effector_properties import POISE_PG_effector
 from .joint_properties import CLASSES as JOINT_CLASSES
-from .joint_properties import (
-    POISE_PG_joint,
-    POISE_PG_mass,
-    POISE_PG_mesh_mass,
-    POISE_PG_role,
-)
+from .joint_properties import POISE_PG_joint, POISE_PG_mass, POISE_PG_mesh_mass, POISE_PG_role
 
 if TYPE_CHECKING:
     from bpy.types import bpy_prop_collection_idprop

@@ -8,14 +8,7 @@ import numpy as np
 from ....core import Balance, Task
 from ....core.arrays import FloatArray
 from ..effectors import Effector
-from ..frame_data import (
-    FrameData,
-    Goal,
-    Posed,
-    Space,
-    mixed,
-    size,
-)
+from ..frame_data import FrameData, Goal, Posed, Space, mixed, size
 from .base import Errors, Kind
 
 

@@ -6,12 +6,7 @@ from abc import ABC, abstractmethod
 from ....core import Skeleton, Task
 from ....core.arrays import FloatArray
 from ..effectors import Effector
-from ..frame_data import (
-    FrameData,
-    Goal,
-    Posed,
-    Space,
-)
+from ..frame_data import FrameData, Goal, Posed, Space
 
 Errors = tuple[FloatArray | None, FloatArray | None]
 """Distances (F,) [m] and angles (F,) [rad], or None where a kind has no such error."""

@@ -9,12 +9,7 @@ import numpy as np
 from ....core import OneOf, Task
 from ....core.arrays import IntArray
 from ..effectors import Effector
-from ..frame_data import (
-    FrameData,
-    Goal,
-    Posed,
-    Space,
-)
+from ..frame_data import FrameData, Goal, Posed, Space
 from .base import Errors, Kind
 
 

@@ -7,17 +7,7 @@ from ....core import AimAt, PointPole, Task
 from ....core.tasks.poles import STRAIGHT
 from ...armature.armature import NO_SCALE
 from ..effectors import Effector
-from ..frame_data import (
-    FrameData,
-    Goal,
-    Posed,
-    Space,
-    across,
-    angle_between,
-    points_of,
-    size,
-    swung,
-)
+from ..frame_data import FrameData, Goal, Posed, Space, across, angle_between, points_of, size, swung
 from .base import Errors, Kind
 
 

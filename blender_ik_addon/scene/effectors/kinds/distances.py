@@ -5,25 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ....core import (
-    IKError,
-    KeepDistance,
-    OnPlane,
-    Side,
-    Skeleton,
-    Task,
-)
+from ....core import IKError, KeepDistance, OnPlane, Side, Skeleton, Task
 from ..effectors import Effector
-from ..frame_data import (
-    FrameData,
-    Goal,
-    Posed,
-    Space,
-    mixed,
-    normals,
-    points_of,
-    size,
-)
+from ..frame_data import FrameData, Goal, Posed, Space, mixed, normals, points_of, size
 from .base import Errors, Kind, chain_of
 
 

@@ -3,24 +3,10 @@
 
 import numpy as np
 
-from ....core import (
-    IKError,
-    MatchOrientation,
-    ReachPoint,
-    Task,
-)
+from ....core import IKError, MatchOrientation, ReachPoint, Task
 from ....core.model.rotation import rotvec_from_matrix
 from ..effectors import Effector, orientations
-from ..frame_data import (
-    FrameData,
-    Goal,
-    Posed,
-    Space,
-    mixed,
-    points_of,
-    size,
-    turned,
-)
+from ..frame_data import FrameData, Goal, Posed, Space, mixed, points_of, size, turned
 from .base import Errors, Kind
 
 

@@ -15,15 +15,7 @@ from ....core.model.rotation import (
     rotation_angle,
 )
 from ..effectors import Effector
-from ..frame_data import (
-    FrameData,
-    Goal,
-    Posed,
-    Space,
-    mixed,
-    size,
-    turned,
-)
+from ..frame_data import FrameData, Goal, Posed, Space, mixed, size, turned
 from .base import Errors, Kind
 
 
