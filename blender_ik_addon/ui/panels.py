@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The stubs hold that a context may lack anything; a panel that is drawn has a region and a scene.
 # pyright: reportOptionalMemberAccess=false
-"""The sidebar tab Poise in the 3D viewport."""
+"""The sidebar tab Poise in the 3D viewport, and the live button in its header."""
 
 import textwrap
 from math import degrees, inf
 from typing import TYPE_CHECKING, Any, Literal
 
 import bpy
-from bpy.types import Context, Object, Panel, Scene, UILayout, UIList
+from bpy.types import Context, Object, Panel, Scene, UILayout, UIList, VIEW3D_HT_header
 
 from ..core.problem.options import USED_BY
 from ..scene import posing
 from ..scene.effectors.effectors import label_of, lacks_target, target_use, what_of
-from ..scene.live.handlers import problem_of
+from ..scene.live.handlers import live_armatures, problem_of
 from ..scene.properties.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
 from ..scene.reports import SETTLING, in_a_row
 from ..scene.rig.outcome import MOST_SHOWN
 from ..scene.rig.rig import FLOOR_TOLERANCE
 from .acting import context_armature, require_armature
-from .choices import draw_choices
 from .overlay import draw_switches, overlay_of
 from .shown import shown_effector
 
@@ -180,6 +179,29 @@ class POISE_UL_effectors(UIList):
         row.prop(item, "enabled", text="")
 
 
+def fields_of(layout: UILayout) -> UILayout:
+    """Return a column of fields, each with its name to the left and no dot for keys."""
+    column = layout.column()
+    column.use_property_split = True
+    column.use_property_decorate = False
+    return column
+
+
+def draw_choices(layout: UILayout, effector: POISE_PG_effector) -> None:
+    """Draw the targets of an effector one below the other, with buttons to add and remove them."""
+    column = layout.column(align=True)
+    for number, entry in enumerate([effector, *effector.others]):
+        row = column.row(align=True)
+        row.prop(entry, "target", text="Target" if number == 0 else "or")
+        if len(effector.others):
+            row.operator("poise.remove_choice", text="", icon='REMOVE').number = number
+        if entry.target and entry.target.type == 'ARMATURE':
+            column.prop_search(entry, "target_bone", entry.target.data, "bones")
+    column.operator("poise.add_choice", text="Add Target", icon='ADD')
+    if effector.taken:
+        layout.label(text=f"Took {effector.taken}", icon='CHECKMARK')
+
+
 class _SidebarPanel(Panel):
     """Where the panels are; not registered itself."""
 
@@ -192,12 +214,12 @@ class _SidebarPanel(Panel):
 
 
 class POISE_PT_main(_SidebarPanel):
-    """Solve and bake, and what the last time had to say."""
+    """Buttons and the last report."""
 
     bl_label = "Poise"
 
     def draw(self, context: Context) -> None:
-        """Draw the two buttons, or what to do to get them."""
+        """Draw the buttons, and the report of the last solve or bake."""
         layout = self.layout
         armature = context_armature(context)
         if armature is None:
@@ -232,7 +254,7 @@ class _ArmaturePanel(_SidebarPanel):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Show the panel when there is an armature to speak of."""
+        """Show the panel if there is an armature."""
         return context_armature(context) is not None
 
 
@@ -276,9 +298,7 @@ class POISE_PT_effectors(_ArmaturePanel):
 
     def draw_effector(self, layout: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
         """Draw the fields that this kind of effector has."""
-        column = layout.column()
-        column.use_property_split = True
-        column.use_property_decorate = False
+        column = fields_of(layout)
         kind = column.row()
         kind.use_property_split = False
         kind.prop(effector, "kind", text="")  # its names are long: they get the whole width
@@ -298,9 +318,7 @@ class POISE_PT_effectors(_ArmaturePanel):
 
     def draw_more(self, layout: UILayout, effector: POISE_PG_effector) -> None:
         """Draw the fields that are seldom changed."""
-        column = layout.column()
-        column.use_property_split = True
-        column.use_property_decorate = False
+        column = fields_of(layout)
         column.prop(effector, "weight")
         if what_of(effector) in PLACED:
             column.prop(effector, "softness_position")
@@ -354,7 +372,7 @@ class POISE_PT_effectors(_ArmaturePanel):
 
 
 class POISE_PT_solver(_ArmaturePanel):
-    """How the pose is found."""
+    """Settings of the solver."""
 
     bl_label = "Solver"
     bl_order = 3
@@ -362,9 +380,7 @@ class POISE_PT_solver(_ArmaturePanel):
 
     def draw(self, context: Context) -> None:
         """Draw the method with its own settings, iterations, tolerances and smoothness."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = fields_of(self.layout)
         settings = settings_of(require_armature(context))
         layout.prop(settings, "method")
         if names := method_settings(settings.method):
@@ -381,7 +397,7 @@ class POISE_PT_solver(_ArmaturePanel):
 
 
 class POISE_PT_bake(_ArmaturePanel):
-    """Which frames are baked, and what is reported of them."""
+    """Frames of a bake, and the report of the last one."""
 
     bl_label = "Bake Range"
     bl_order = 4
@@ -389,9 +405,7 @@ class POISE_PT_bake(_ArmaturePanel):
 
     def draw(self, context: Context) -> None:
         """Draw the frame range, the scene's where it is used, the pop angle, and the last bake's report."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = fields_of(self.layout)
         settings = settings_of(require_armature(context))
         layout.prop(settings, "use_scene_range")
         column = layout.column(align=True)
@@ -408,7 +422,7 @@ class POISE_PT_bake(_ArmaturePanel):
 
 
 class POISE_PT_diagnosis(_ArmaturePanel):
-    """What the pose allows the effectors."""
+    """Diagnosis of the present pose."""
 
     bl_label = "Diagnosis"
     bl_order = 5
@@ -451,4 +465,31 @@ CLASSES = (
     POISE_PT_marks,
 )
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+_register, _unregister = bpy.utils.register_classes_factory(CLASSES)
+
+
+def draw_live(header: Any, context: Context) -> None:
+    """Draw a button in the header that switches live mode off, or the names of other live armatures."""
+    lives = list(live_armatures(context.view_layer))
+    if not lives:
+        return
+    row = header.layout.row(align=True)
+    row.alert = any(problem_of(armature) for armature in lives)
+    icon = 'ERROR' if row.alert else 'REC'
+    armature = context_armature(context)
+    if armature is not None and settings_of(armature).live:
+        row.operator("poise.live", text="Live", icon=icon, depress=True)
+    else:
+        row.label(text=f"Live: {', '.join(armature.name for armature in lives)}", icon=icon)
+
+
+def register() -> None:
+    """Add the panels, and the live button to the header of the viewport."""
+    _register()
+    VIEW3D_HT_header.append(draw_live)  # pyright: ignore[reportArgumentType]
+
+
+def unregister() -> None:
+    """Remove both."""
+    VIEW3D_HT_header.remove(draw_live)  # pyright: ignore[reportArgumentType]
+    _unregister()

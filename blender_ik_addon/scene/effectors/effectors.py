@@ -177,6 +177,11 @@ def target_of(entry: "POISE_PG_effector | POISE_PG_target") -> Object | None:
     return target if any(target in each.all_objects.values() for each in instanced if each) else None
 
 
+def all_targets(entry: POISE_PG_effector) -> list[Object]:
+    """All targets of an entry, deleted ones included."""
+    return [own.target for own in (entry, *entry.others) if own.target is not None]
+
+
 def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effector:
     label = label_of(entry, index)
     data: Any = armature_object.data
