@@ -52,14 +52,6 @@ class WriteResult:
 
     action: str
     """Name of the action that holds the keys; empty if nothing was written."""
-    slot: str
-    """Identifier of the object's slot in it, as in `OBRig`."""
-    action_created: bool
-    """Whether the action was made for these keys."""
-    curves: int
-    """How many F-curves were written."""
-    curves_created: int
-    """How many of them are new."""
     keys: int
     """How many keys were written."""
     keys_replaced: int
@@ -110,9 +102,8 @@ def write_keys(
     skipped = tuple(k.channel for k in channel_keys if k.channel in driven or k.channel in locked)
     notes = _channel_notes(written, skipped, driven, curves)
     if not written:
-        return WriteResult("", "", False, 0, 0, 0, 0, skipped, tuple(notes))
+        return WriteResult("", 0, 0, skipped, tuple(notes))
 
-    action_created = armature_object.animation_data is None or armature_object.animation_data.action is None
     channelbag = ensure_channelbag(armature_object, action_name or f"{armature_object.name} Poise Bake")
     replaced = 0
     for keys in written:
@@ -127,14 +118,10 @@ def write_keys(
         curve.update()  # places the handles and tags the animation for evaluation
 
     animation = armature_object.animation_data
-    assert animation is not None and animation.action is not None and animation.action_slot is not None
+    assert animation is not None and animation.action is not None
     animation.action.update_tag()
     return WriteResult(
         action=animation.action.name,
-        slot=animation.action_slot.identifier,
-        action_created=action_created,
-        curves=len(written),
-        curves_created=sum(k.channel not in curves for k in written),
         keys=len(written) * len(times),
         keys_replaced=replaced,
         skipped=skipped,
