@@ -33,8 +33,7 @@ from blender_ik_addon.core.character.roles import Body, Character
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.armature.role_table import read_character
-from blender_ik_addon.scene.character.effector_presets import body_parts
-from blender_ik_addon.scene.character.setup import setup_character
+from blender_ik_addon.scene.character.setup import body_parts, setup_character
 from scripts.examples.compare_kinematics import import_file
 
 SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf")
