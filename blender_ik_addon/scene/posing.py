@@ -6,8 +6,7 @@ the fixed channels of all frames, solves the sequence, writes the keys in bulk, 
 measure, in Blender's own matrices, how far every effector is from its target.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 
 import bpy
 from bpy.types import Depsgraph, Object
@@ -41,7 +40,7 @@ from .effectors.masses import MassReport, MeshReport, measure_meshes, own_masses
 from .effectors.target_parents import AttachReport, attach_targets, staying_behind
 from .live.following import Trigger, settle
 from .properties.settings import settings_of
-from .reports import BakeReport, EffectorError, Report, Tolerances, measured_status
+from .reports import BakeReport, EffectorError, Report, Tolerances, counted, measured_status
 from .rig.keying import key_pose
 from .rig.outcome import ANSWERED, effector_errors, reached_text, reasons_seen, show
 from .rig.rig import Rig
@@ -114,10 +113,14 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
         *rig.notes_on_limits([reading]),
         *rig.notes_on_shear(armature_object, depsgraph),
     )
-    with _pose_restored_on_error(armature_object):
+    before = PoseSnapshot.take(armature_object)
+    try:
         write_pose(armature_object, rig.armature, solution.pose, problem.moving_joints)
         depsgraph.update()
         measured = rig.measure(armature_object, depsgraph, reading)
+    except BaseException:
+        before.restore(armature_object)
+        raise
     within = rig.tolerances(armature_object)
     explanations = [error.why for error in solution.errors]
     whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
@@ -135,8 +138,7 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
 def _solve_message(within: Tolerances, solution: Solution, errors: Sequence[EffectorError]) -> str:
     misses = within.misses_text(errors)
     if not misses:
-        steps = "1 iteration" if solution.iterations == 1 else f"{solution.iterations} iterations"
-        return reached_text(errors, f" after {steps}")
+        return reached_text(errors, f" after {counted(solution.iterations, 'iteration')}")
     if solution.status is Status.MAX_ITERATIONS:
         misses += f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
     return misses
@@ -197,16 +199,6 @@ def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Dia
     frame = f"Frame {bpy.context.scene.frame_current}"
     settings_of(armature_object).diagnosis = "\n".join((frame, *found.lines))
     return found
-
-
-@contextmanager
-def _pose_restored_on_error(armature_object: Object) -> Iterator[None]:
-    before = PoseSnapshot.take(armature_object)
-    try:
-        yield
-    except BaseException:
-        before.restore(armature_object)
-        raise
 
 
 def bake(

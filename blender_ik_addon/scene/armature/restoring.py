@@ -262,10 +262,13 @@ class _Group:
 
 def _value_of(group: Any, name: str) -> tuple[Any]:
     """The value of a property, as plain data; in a tuple, so that one that is None is told from none."""
-    value = getattr(group, name)
-    if hasattr(value, "__len__") and not isinstance(value, str):
-        value = tuple(np.ravel(value).tolist())
-    return (value,)
+    return (_plain(getattr(group, name)),)
+
+
+def _plain(value: Any) -> Any:
+    """Copy the value of a property: numbers of a vector or matrix in a row."""
+    listed = hasattr(value, "__len__") and not isinstance(value, str)
+    return tuple(np.ravel(value).tolist()) if listed else value
 
 
 @contextmanager
@@ -362,10 +365,9 @@ def _played_paths(obj: bpy.types.Object) -> set[str]:
 def _resolved_value(obj: Any, path: str) -> Any:
     """The value of a property, as plain data; None if there is none."""
     try:
-        value: Any = obj.path_resolve(path)
+        return _plain(obj.path_resolve(path))
     except ValueError:
         return None
-    return tuple(value) if hasattr(value, "__len__") and not isinstance(value, str) else value
 
 
 def _assign(obj: Any, path: str, value: Any) -> None:

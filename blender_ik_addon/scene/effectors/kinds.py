@@ -408,7 +408,7 @@ class Stay(Kind):
         return Goal(channels=_continuous(mixture, frame_data.skeleton))
 
     def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
-        """One `OneOf`."""
+        """One `StayNear`."""
         assert goal.channels is not None
         return own_bones(
             effector, goal.channels, frame_data.skeleton, self.chain(effector, frame_data.skeleton)
