@@ -26,7 +26,7 @@ def bake_over(obj: Any) -> None:
         for name in ("location", "rotation_euler", "scale")
         for key in animation.bone_keys("bone.000", name, np.full((11, 3), 7.0))
     ]
-    write_keys(obj, np.arange(2.0, 13.0), keys, interpolation="BEZIER")
+    write_keys(obj, np.arange(2.0, 13.0), keys)
 
 
 def nothing(obj: Any) -> None:
@@ -117,7 +117,7 @@ def test_restored_curves_play_again() -> None:
 
 def test_restoring_brings_back_deleted_curves_and_other_assignments() -> None:
     obj = chain(1)
-    write_keys(obj, [1, 10], [location_keys([1.0, 2.0], group="bone.000")], action_name="Mine")
+    write_keys(obj, [1, 10], [location_keys([1.0, 2.0], group="bone.000")])
     state = action_record(obj)
     snapshot = ActionSnapshot.take(obj)
     bag = channelbag_of(obj)
