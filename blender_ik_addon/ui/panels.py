@@ -4,7 +4,7 @@
 """The sidebar tab Poise in the 3D viewport, and the live button in its header."""
 
 import textwrap
-from math import degrees, inf
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 import bpy
@@ -16,7 +16,7 @@ from ..scene.effectors.effectors import label_of, lacks_target, target_use, what
 from ..scene.live.handlers import live_armatures, problem_of
 from ..scene.properties.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
-from ..scene.reports import SETTLING, in_a_row
+from ..scene.reports import SETTLING, angle_text, in_a_row, length_text
 from ..scene.rig.outcome import MOST_SHOWN
 from ..scene.rig.rig import FLOOR_TOLERANCE
 from .acting import context_armature, require_armature
@@ -81,28 +81,19 @@ def draw_axes(
 
 def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[str, bool], ...]:
     """Give the errors of the last solve as the panel shows them, and whether they are misses."""
-    found: list[tuple[str, bool]] = []
     if lacks_bone(item) or lacks_target(item):
         return ()  # what was measured is so no longer
-    if item.error_position >= 0.0:
-        tolerance = min(data.tolerance_position, FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf)
-        tolerance = max(tolerance, item.softness_position)
-        # What only stays near a pose cannot miss it.
-        missed = item.error_position > tolerance and item.kind != 'STAY'
-        far = item.error_position >= 1.0
-        text = f"{item.error_position:.2f} m" if far else f"{rounded(1000.0 * item.error_position)} mm"
-        found.append((UNKNOWN if item.error_position >= MOST_SHOWN else text, missed))
-    if item.error_rotation >= 0.0:
-        tolerance = max(data.tolerance_rotation, item.softness_rotation)
-        missed = item.error_rotation > tolerance and item.kind != 'STAY'
-        text = f"{rounded(degrees(item.error_rotation))}°"
-        found.append((UNKNOWN if item.error_rotation >= MOST_SHOWN else text, missed))
+    floor = FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf
+    found: list[tuple[str, bool]] = []
+    for error, tolerance, softness, text_of in (
+        (item.error_position, min(data.tolerance_position, floor), item.softness_position, length_text),
+        (item.error_rotation, data.tolerance_rotation, item.softness_rotation, angle_text),
+    ):
+        if error >= 0.0:
+            # What only stays near a pose cannot miss it.
+            missed = error > max(tolerance, softness) and item.kind != 'STAY'
+            found.append((UNKNOWN if error >= MOST_SHOWN else text_of(error), missed))
     return tuple(found)
-
-
-def rounded(amount: float) -> str:
-    """Write a number so that a miss by little is seen, and one by much is short."""
-    return f"{amount:.{2 if amount < 1.0 else 1 if amount < 10.0 else 0}f}"
 
 
 def draw_errors(row: UILayout, errors: tuple[tuple[str, bool], ...], narrow: bool) -> None:
@@ -290,9 +281,10 @@ class POISE_PT_effectors(_ArmaturePanel):
             draw_words(layout, context, text, 'INFO')
         elif (shown := shown_effector(context, armature)) < len(settings.effectors):
             effector = settings.effectors[shown]
-            off = ", ".join(text for text, _ in errors_of(settings, effector))
-            if off:
-                words = ": ".join(part for part in (effector.name, f"{off} off", effector.why) if part)
+            if errors := errors_of(settings, effector):
+                far = any(missed for _, missed in errors) or effector.kind == 'STAY'
+                off = f"{', '.join(text for text, _ in errors)} off" if far else "on target"
+                words = ": ".join(part for part in (effector.name, off, effector.why) if part)
                 draw_words(layout.box(), context, words, 'INFO')
             self.draw_effector(layout, armature, effector)
 

@@ -178,9 +178,9 @@ def test_what_is_said_counts_right():
     first = posing.setup_character(armature, poles=True)
     bpy.data.objects.remove(parts_of(armature)["head"].target)
     again = posing.setup_character(armature)
-    assert ": 1 target made" in again.summary()
+    assert ": 1 target created" in again.summary()
     assert set(again.added) | set(again.kept) == set(first.added) and len(again.kept) == 9
-    assert "9 were there already" in again.summary()
+    assert ", 9 kept" in again.summary()
     limits_read = posing.read_limits(armature)
     assert limits_read.summary()[0].isupper()
 

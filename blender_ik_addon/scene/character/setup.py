@@ -7,6 +7,7 @@ another run finds them again: it adds what is missing, points to the bones of th
 alone.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -91,11 +92,14 @@ class SetupReport:
     def summary(self) -> str:
         """Return what was made, for the status bar."""
         if not self.ready:
-            return sentences("no part of a body was recognised", *self.notes)
-        bodies = " and ".join(f"a {body}" for body in self.bodies) or "no whole figure"
-        text = f"recognised {bodies}: {counted(len(self.added), 'target')} made"
+            return sentences("no part of a body was found", *self.notes)
+        counts = Counter(self.bodies)
+        bodies = [body if count == 1 else counted(count, body) for body, count in counts.items()]
+        text = (
+            f"{' and '.join(bodies) or 'no whole figure'} found: {counted(len(self.added), 'target')} created"
+        )
         if self.kept:
-            text += f", {len(self.kept)} were there already"
+            text += f", {len(self.kept)} kept"
         if self.removed:
             text += f", removed {listed(self.removed)}"
         return sentences(text, *self.notes)
@@ -273,11 +277,12 @@ def _set_up(
         armature_object, armature, character, parts, gone_targets, poles=poles
     )
     notes += said
-    notes += _notes_on_chains(armature_object, armature, parts)
+    chains = sorted({joint for part in parts for joint in skeleton.ancestors(part.joint)})
+    notes += notes_on_bones(armature_object, armature, [skeleton.names[joint] for joint in chains])
     follow_names(armature_object)
     unsure = [c.name for c in character.choices if c.confidence < LEAST_CONFIDENCE and c.role in _LIMB_ROLES]
     if unsure:
-        notes.append(f"look at these rows of the table, they are a guess: {listed(unsure)}")
+        notes.append(f"check these roles in the table, they are a guess: {listed(unsure)}")
     report = SetupReport(
         bodies=tuple(figure.body.value for figure in character.figures),
         roles=tuple((c.name, c.role.value, c.side.value, c.confidence, c.reason) for c in character.choices),
@@ -325,9 +330,7 @@ def _set_limits(
     widened = _widen(armature_object, assumed)
     notes = list(from_rig.notes)
     if widened:
-        notes.append(
-            f"the present pose goes beyond what such bodies do: limits are wider for {listed(widened)}"
-        )
+        notes.append(f"the present pose is outside the usual limits: limits are wider for {listed(widened)}")
     return from_rig.bones, tuple(assumed), notes
 
 
@@ -397,13 +400,6 @@ def _hold(
     for name in held:
         own_limits(armature_object, name).is_held = True
     return tuple(held)
-
-
-def _notes_on_chains(armature_object: Object, armature: Armature, parts: Sequence[Part]) -> tuple[str, ...]:
-    """Say which bones above those with targets others decide: constraints, drivers, locks."""
-    skeleton = armature.skeleton
-    chains = {joint for part in parts for joint in skeleton.ancestors(part.joint)}
-    return notes_on_bones(armature_object, armature, [skeleton.names[joint] for joint in sorted(chains)])
 
 
 # Effectors

@@ -12,7 +12,7 @@ import bpy
 import numpy as np
 from bpy.types import Collection, LayerCollection, Object, ViewLayer
 
-from ...core import IKError, Skeleton
+from ...core import IKError
 from ...core.arrays import FloatArray
 from ...core.model.euler import order_index
 from ...core.model.rotation import euler_from_matrix, matrix_from_euler, quat_from_matrix
@@ -26,6 +26,7 @@ from ..properties.overrides import only_own, prepare_override, refilled
 from ..properties.settings import settings_of
 from .effectors import AXES, label_of, lacks_target, limb_bones, orientations, target_of, target_use, what_of
 from .frame_data import across, points_of, size
+from .kinds import staying_joints
 from .masses import body_of
 from .target_parents import WORLDLY, attach, goes_along
 from .targets import check_evaluated
@@ -309,7 +310,7 @@ def store_pose(armature_object: Object, index: int) -> int:
         raise IKError(
             f"effector {label!r}: {armature_object.name!r} has no bone {entry.bone!r}: choose its bone"
         )
-    joints = stored_joints(skeleton, entry)
+    joints = staying_joints(skeleton, entry.bone, entry.stay_scope == 'BODY')
     quaternions = quat_from_matrix(matrix_from_euler(pose.rotation[joints], skeleton.orders[joints]))
     bones = refilled(entry.stored, len(joints))
     for joint, quaternion, bone in zip(joints, quaternions.tolist(), bones, strict=True):
@@ -318,13 +319,6 @@ def store_pose(armature_object: Object, index: int) -> int:
         bone.rotation = quaternion
     entry.stay = 'STORED'
     return len(joints)
-
-
-def stored_joints(skeleton: Skeleton, entry: POISE_PG_effector) -> list[int]:
-    """Joints of which a stored pose tells."""
-    own = skeleton.index(entry.bone)
-    joints = range(len(skeleton))
-    return [joint for joint in joints if entry.stay_scope == 'BODY' or own in skeleton.ancestors(joint)]
 
 
 # New targets

@@ -437,9 +437,13 @@ class Stay(Kind):
 
     def chain(self, effector: Effector, skeleton: Skeleton) -> list[int]:
         """The bones that stay."""
-        own = skeleton.index(effector.bone)
-        joints = range(len(skeleton))
-        return [joint for joint in joints if effector.whole_body or own in skeleton.ancestors(joint)]
+        return staying_joints(skeleton, effector.bone, effector.whole_body)
+
+
+def staying_joints(skeleton: Skeleton, bone: str, whole_body: bool) -> list[int]:
+    """Return the joints of a bone and of those below it, or all."""
+    own = skeleton.index(bone)
+    return [joint for joint in range(len(skeleton)) if whole_body or own in skeleton.ancestors(joint)]
 
 
 def own_bones(
