@@ -204,13 +204,14 @@ def _parser() -> argparse.ArgumentParser:
     tasks = parser.add_subparsers(dest="task", required=True, metavar="{bake,solve}")
     bake = tasks.add_parser("bake", help="solve a range of frames and key it", description=_bake.__doc__)
     solve = tasks.add_parser("solve", help="solve the frame in which the file was saved")
+    whole, amount = _number_from(1, kind=int), _number_from(0, above=True)
     for task in (bake, solve):
         task.add_argument("file", nargs="?", type=Path, help="blend file; without it, the one that is open")
         task.add_argument("--armature", help="name of the armature object; needed if several have effectors")
         task.add_argument("--method", choices=tuple(METHODS), help="how poses are found; as saved by default")
-        task.add_argument("--iterations", type=_positive, help="most iterations of one descent")
-        task.add_argument("--tolerance", type=_amount, metavar="MM", help="for places [mm]")
-        task.add_argument("--tolerance-angle", type=_amount, metavar="DEGREES", help="for orientations")
+        task.add_argument("--iterations", type=whole, help="most iterations of one descent")
+        task.add_argument("--tolerance", type=amount, metavar="MM", help="for places [mm]")
+        task.add_argument("--tolerance-angle", type=amount, metavar="DEGREES", help="for orientations")
         task.add_argument("--output", type=Path, help="where to save the result; it is not saved otherwise")
         task.add_argument("--report", type=Path, help="where to write what came of it, as JSON")
         task.add_argument("--allow-misses", action="store_true", help="end with 0 also when effectors miss")
@@ -218,13 +219,13 @@ def _parser() -> argparse.ArgumentParser:
     bake.add_argument("--end", type=int, help="last frame")
     bake.add_argument(
         "--smoothness",
-        type=_from_zero,
+        type=_number_from(0),
         metavar="SECONDS",
         help="time over which the motion is smooth; from 0",
     )
     bake.add_argument(
         "--pop-angle",
-        type=_amount,
+        type=amount,
         metavar="DEGREES",
         help="change of a bone's turn from which it is reported that the pose flips",
     )
@@ -232,25 +233,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1")
-    return value
+def _number_from(least: float, *, above: bool = False, kind: type[int] | type[float] = float) -> Any:
+    """Return what reads a number from the least one on, or above it, for the parser."""
 
+    def read(text: str) -> float:
+        value = kind(text)
+        if not math.isfinite(value) or value < least or (above and value == least):
+            what = "whole number" if kind is int else "number"
+            raise argparse.ArgumentTypeError(
+                f"{text} is not a {what} {'above' if above else 'from'} {least:g}"
+            )
+        return value
 
-def _amount(text: str) -> float:
-    value = float(text)
-    if not (math.isfinite(value) and value > 0.0):
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return value
-
-
-def _from_zero(text: str) -> float:
-    value = float(text)
-    if not (math.isfinite(value) and value >= 0.0):
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 0")
-    return value
+    read.__name__ = kind.__name__  # argparse tells it of what is no number at all
+    return read
 
 
 def _open(path: Path) -> None:

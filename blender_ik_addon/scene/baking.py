@@ -21,24 +21,11 @@ from ..core.solve.sequence import SequenceJob, SequenceSolution
 from .animation.fcurves import Channel, check_keyable
 from .animation.key_writing import write_keys
 from .armature.poses import channel_values, rotation_values
-from .armature.restoring import (
-    ActionSnapshot,
-    PlayedSnapshot,
-    PoseSnapshot,
-    block_with_uid,
-    scene_state,
-)
+from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, restore_frame
 from .effectors.effectors import reasons
 from .live.following import held
 from .properties.settings import settings_of
-from .reports import (
-    BakeReport,
-    Smoothed,
-    Tolerances,
-    measured_status,
-    notes_on_branches,
-    notes_on_smoothing,
-)
+from .reports import BakeReport, Smoothed, Tolerances, measured_status, notes_on_branches, notes_on_smoothing
 from .rig.outcome import UNSETTLED, reasons_seen, show
 from .rig.rig import Measured, Reading, Rig
 
@@ -106,7 +93,7 @@ class BakeJob:
         return True
 
     def cancel(self) -> None:
-        """Put action, frame, selection and pose back; after the last step, or a second time, do nothing."""
+        """Put action, frame and pose back; after the last step, or a second time, do nothing."""
         self._work.close()
         self._undo.close()
 
@@ -163,7 +150,7 @@ class BakeJob:
         self._undo.callback(self._restore_pose, PoseSnapshot.take(self._armature_object()))
         self._undo.callback(PlayedSnapshot.take(view_layer, self._armature_object()).restore)
         self._undo.callback(view_layer.update)
-        self._undo.enter_context(scene_state(scene, view_layer, self._armature_object()))
+        self._undo.callback(restore_frame, scene, scene.frame_current + scene.frame_subframe)
 
         before, after = self._beside()
         frames = (*before, *self.frames, *after)

@@ -4,7 +4,7 @@
 from typing import Any
 
 import bpy
-from bpy.types import FCurve, PoseBone
+from bpy.types import FCurve
 
 IS_BLENDER_5 = bpy.app.version >= (5, 0, 0)
 
@@ -17,8 +17,3 @@ def new_grouped_curve(channelbag: Any, data_path: str, array_index: int, group: 
     if group:
         curve.group = channelbag.groups.get(group) or channelbag.groups.new(group)
     return curve
-
-
-def selectable(pose_bone: PoseBone) -> Any:
-    """Return what carries the bone's selection: the pose bone from 5.0, the bone before."""
-    return pose_bone if IS_BLENDER_5 else pose_bone.bone

@@ -6,8 +6,7 @@ the fixed channels of all frames, solves the sequence, writes the keys in bulk, 
 measure, in Blender's own matrices, how far every effector is from its target.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 
 import bpy
 from bpy.types import Depsgraph, Object
@@ -15,12 +14,7 @@ from bpy.types import Depsgraph, Object
 from ..core import Diagnosis, Problem, Solution, Status, solve
 from ..core.explain.diagnosis import diagnose as diagnosis_of
 from .armature.armature import check_editable
-from .armature.limits import (
-    RigLimits,
-    own_limits,
-    read_limits,
-    remove_limits,
-)
+from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.poses import write_pose
 from .armature.restoring import PoseSnapshot
 from .armature.role_table import recognise_roles
@@ -42,25 +36,13 @@ from .effectors.entries import (
     store_pose,
     unpin,
 )
-from .effectors.masses import (
-    MassReport,
-    MeshReport,
-    measure_meshes,
-    own_masses,
-    remove_masses,
-)
+from .effectors.masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
 from .effectors.target_parents import AttachReport, attach_targets, staying_behind
 from .live.following import Trigger, settle
 from .properties.settings import settings_of
-from .reports import BakeReport, EffectorError, Report, Tolerances, measured_status
+from .reports import BakeReport, EffectorError, Report, Tolerances, counted, measured_status
 from .rig.keying import key_pose
-from .rig.outcome import (
-    ANSWERED,
-    effector_errors,
-    reached_text,
-    reasons_seen,
-    show,
-)
+from .rig.outcome import ANSWERED, effector_errors, reached_text, reasons_seen, show
 from .rig.rig import Rig
 
 __all__ = [
@@ -131,10 +113,14 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
         *rig.notes_on_limits([reading]),
         *rig.notes_on_shear(armature_object, depsgraph),
     )
-    with _pose_restored_on_error(armature_object):
+    before = PoseSnapshot.take(armature_object)
+    try:
         write_pose(armature_object, rig.armature, solution.pose, problem.moving_joints)
         depsgraph.update()
         measured = rig.measure(armature_object, depsgraph, reading)
+    except BaseException:
+        before.restore(armature_object)
+        raise
     within = rig.tolerances(armature_object)
     explanations = [error.why for error in solution.errors]
     whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
@@ -152,8 +138,7 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
 def _solve_message(within: Tolerances, solution: Solution, errors: Sequence[EffectorError]) -> str:
     misses = within.misses_text(errors)
     if not misses:
-        steps = "1 iteration" if solution.iterations == 1 else f"{solution.iterations} iterations"
-        return reached_text(errors, f" after {steps}")
+        return reached_text(errors, f" after {counted(solution.iterations, 'iteration')}")
     if solution.status is Status.MAX_ITERATIONS:
         misses += f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
     return misses
@@ -214,16 +199,6 @@ def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Dia
     frame = f"Frame {bpy.context.scene.frame_current}"
     settings_of(armature_object).diagnosis = "\n".join((frame, *found.lines))
     return found
-
-
-@contextmanager
-def _pose_restored_on_error(armature_object: Object) -> Iterator[None]:
-    before = PoseSnapshot.take(armature_object)
-    try:
-        yield
-    except BaseException:
-        before.restore(armature_object)
-        raise
 
 
 def bake(

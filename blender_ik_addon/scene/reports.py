@@ -32,11 +32,16 @@ MISSED_WHAT: Final = MappingProxyType(
 FAR: Final = 10.0
 """Length [m] from which lengths are told in metres: nobody counts the digits of 27960 mm."""
 
+VERY_FAR: Final = 1e4
+"""Length [m] from which they are told in kilometres."""
+
 
 def length_text(length: float) -> str:
     """Write a length [m] in millimetres, to three digits; in metres if it is far."""
     if not np.isfinite(length):
         return "an unknown distance"
+    if abs(length) >= VERY_FAR:
+        return f"{1e-3 * length:,.0f} km"
     if abs(length) >= FAR:
         return f"{length:.1f} m"
     return f"{_three_digits(1e3 * length)} mm"
@@ -68,9 +73,9 @@ def listed(names: Sequence[str]) -> str:
     return in_a_row([repr(name) for name in names])
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, what: str, several: str = "") -> str:
     """Write how many there are of something: 1 target, 6 targets."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return f"{count} {what if count == 1 else several or f'{what}s'}"
 
 
 def all_reached(count: int) -> str:
@@ -90,9 +95,9 @@ def notes_on_branches(pops: Iterable[Pop]) -> tuple[str, ...]:
     flips = [
         f"at frame {pop.frame}: {pop.joint} turns {round(degrees(pop.turn))}°" for pop in largest.values()
     ]
-    shown = "; ".join(flips[:NAMES_SHOWN])
     more = len(flips) - NAMES_SHOWN
-    return (f"pose flips {shown}" + (f"; and at {counted(more, 'more frame')}" if more > 0 else ""),)
+    rest = [f"and at {counted(more, 'more frame')}"] if more > 0 else []
+    return (f"pose flips {'; '.join([*flips[:NAMES_SHOWN], *rest])}",)
 
 
 class Smoothed(NamedTuple):
@@ -341,10 +346,10 @@ class BakeReport:
 
     def summary(self) -> str:
         """Return what was keyed, what was missed, and the notes, for the status bar."""
-        frames = "1 frame" if len(self.frames) == 1 else f"{len(self.frames)} frames"
-        text = f"baked {frames} into {self.action!r}, {self.keys} keys"
+        text = f"baked {counted(len(self.frames), 'frame')} into {self.action!r}: "
+        text += f"{counted(self.keys, 'key')} written"
         if self.keys_replaced:
-            text += f" instead of {self.keys_replaced} older ones"
+            text += f", {self.keys_replaced} replaced"
         missed = self.reached_frames.count(False)
         chosen = [f"{name} took {own}" for name, own in zip(self.names, self.taken, strict=True) if own]
         if not missed:
@@ -365,5 +370,5 @@ class BakeReport:
                 if why and explained == self.frames[frame]:
                     told += f" ({untold.pop(int(effector))[1]})"
                 worst.append(told)
-        text += f"; targets missed in {missed} of them, at worst {' and '.join(worst)}"
+        text += f"; targets missed in {counted(missed, 'frame')}, at worst {' and '.join(worst)}"
         return sentences(text, *chosen, *self.notes)

@@ -3,7 +3,7 @@
 # pyright: reportOptionalMemberAccess=false
 """Which armature an operator acts on, what keeps it from that, and how it tells what came of it."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from bpy.types import Context, Object, Operator
 
@@ -63,23 +63,46 @@ def possible(operator: type[Operator], obstacle: str) -> bool:
 
 
 class ArmatureOperator(Operator):
-    """An operator that needs an armature and nothing else; not registered itself."""
+    """An operator on an armature: `act` does the work, wrong input is told; not registered itself."""
 
     bl_options = {'REGISTER', 'UNDO'}
+    needs_effectors: ClassVar = False
+    changed: int = 0
+    """How much `act` has done: if it fails after that, what is done stays and can be undone."""
+
+    @classmethod
+    def obstacle(cls, context: Context) -> str:
+        """Say in words what keeps the operator from acting; empty if nothing does."""
+        return obstacle_to(context, needs_effectors=cls.needs_effectors)
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context, needs_effectors=False))
+        return possible(cls, cls.obstacle(context))
+
+    def execute(self, context: Context) -> set[str]:
+        try:
+            return self.act(context, require_armature(context)) or {'FINISHED'}
+        except IKError as error:
+            refused = refuse(self, error)
+            return {'FINISHED'} if self.changed else refused
+
+    def act(self, context: Context, armature: Object) -> set[str] | None:
+        """Do the work and report it; returns what Blender is told, finished by default.
+
+        Raises:
+            IKError: Something is missing or cannot be done.
+        """
+        raise NotImplementedError
+
+    def tell(self, text: str, warning: object = False) -> None:
+        """Report what was done, as a warning if there is something to look at."""
+        self.report({'WARNING'} if warning else {'INFO'}, text)
 
 
-class EffectorOperator(Operator):
-    """An operator that needs an armature with an effector; not registered itself."""
+class EffectorOperator(ArmatureOperator):
+    """An operator on an armature with an effector; not registered itself."""
 
-    bl_options = {'REGISTER', 'UNDO'}
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return possible(cls, obstacle_to(context))
+    needs_effectors: ClassVar = True
 
 
 def answer(operator: Operator, report: posing.Report | posing.BakeReport) -> set[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import bpy
 from bpy.props import IntProperty
-from bpy.types import Context, Event
+from bpy.types import Context, Event, Object
 
 from ..core.errors import IKError
 from ..scene import posing
@@ -58,17 +58,13 @@ class POISE_OT_bake(EffectorOperator):
             raise IKError(f"Only '{given[0]}' was given: give both start and end, or neither")
         return range(self.start, self.end + 1) if given else None
 
-    def execute(self, context: Context) -> set[str]:
+    def act(self, context: Context, armature: Object) -> set[str]:
         wm = context.window_manager
         wm.progress_begin(0, 100)
         try:
             report = posing.bake(
-                require_armature(context),
-                self.frames(),
-                progress=lambda share: wm.progress_update(100 * share),
+                armature, self.frames(), progress=lambda part: wm.progress_update(100 * part)
             )
-        except IKError as error:
-            return refuse(self, error)
         finally:
             wm.progress_end()
         return answer(self, report)

@@ -16,33 +16,34 @@ from ..scene import posing
 from ..scene.properties.naming import note_name
 from ..scene.properties.overrides import only_own
 from ..scene.properties.settings import settings_of
-from .acting import ArmatureOperator, active_bone, refuse, require_armature, selected_bones
+from ..scene.reports import counted
+from .acting import ArmatureOperator, active_bone, selected_bones
 
 
 class POISE_OT_setup_character(ArmatureOperator):
-    """Make targets, limits and priorities for hips, feet, hands and head of the armature"""
+    """Create targets, limits and priorities for hips, feet, hands and head"""
 
     bl_idname = "poise.setup_character"
-    bl_label = "Set-up Character"
+    bl_label = "Set Up Character"
 
     use_table: BoolProperty(
         name="Use Table",
-        description="Go by the table of roles if there is one; otherwise recognise the bones anew",
+        description="Use the table of roles if there is one; recognise the bones again otherwise",
         default=True,
     )
     poles: BoolProperty(
         name="Poles",
-        description="Also make targets towards which elbows and knees bend",
+        description="Also create targets that elbows and knees bend towards",
         default=False,
     )
     limits: BoolProperty(
         name="Limits",
-        description="Read limits from the rig, and assume those of a body where it has none",
+        description="Read limits from the rig; bones without any get those of a human or animal body",
         default=True,
     )
     controls: BoolProperty(
         name="Switch Controls",
-        description="Let a control rig follow the controls that get targets: its limbs are switched to FK",
+        description="Switch the limbs of a control rig to the controls that get targets (FK)",
         default=True,
     )
 
@@ -52,22 +53,17 @@ class POISE_OT_setup_character(ArmatureOperator):
         limits: bool
         controls: bool
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
-        try:
-            report = posing.setup_character(
-                armature,
-                use_table=self.use_table,
-                poles=self.poles,
-                limits=self.limits,
-                controls=self.controls,
-            )
-        except IKError as error:
-            return refuse(self, error)
+    def act(self, context: Context, armature: Object) -> None:
+        report = posing.setup_character(
+            armature,
+            use_table=self.use_table,
+            poles=self.poles,
+            limits=self.limits,
+            controls=self.controls,
+        )
         settings_of(armature).last_message = report.summary()
         settings_of(armature).last_reached = report.ready
-        self.report({'INFO'} if report.ready else {'WARNING'}, report.summary())
-        return {'FINISHED'}
+        self.tell(report.summary(), not report.ready)
 
 
 class POISE_OT_recognise_roles(ArmatureOperator):
@@ -76,17 +72,13 @@ class POISE_OT_recognise_roles(ArmatureOperator):
     bl_idname = "poise.recognise_roles"
     bl_label = "Recognise Roles"
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            character = posing.recognise_roles(require_armature(context))
-        except IKError as error:
-            return refuse(self, error)
-        self.report({'INFO'}, f"{len(character.choices)} bones have a role, {len(character.left_out)} none")
-        return {'FINISHED'}
+    def act(self, context: Context, armature: Object) -> None:
+        character = posing.recognise_roles(armature)
+        self.tell(f"{counted(len(character.choices), 'bone')} with a role, {len(character.left_out)} without")
 
 
 class POISE_OT_edit_roles(ArmatureOperator):
-    """Add the active bone to the table of roles, or take the active row out of it"""
+    """Add the active bone to the table of roles, or remove the active row"""
 
     bl_idname = "poise.edit_roles"
     bl_label = "Edit Roles"
@@ -104,42 +96,31 @@ class POISE_OT_edit_roles(ArmatureOperator):
     if TYPE_CHECKING:
         action: Literal['ADD', 'REMOVE']
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
+    def act(self, context: Context, armature: Object) -> None:
         settings = settings_of(armature)
         if self.action == 'ADD':
             bone = active_bone(context)
             if not bone:
-                self.report({'ERROR'}, "Make the bone active that is to have a role, in Pose Mode")
-                return {'CANCELLED'}
+                raise IKError("make the bone active that gets a role, in Pose Mode")
             note_name(armature, bone)
             row: Any = settings.roles.add()
             row.bone, row.reason = bone, "chosen by hand"
             settings.active_role = len(settings.roles) - 1
         elif settings.active_role < len(settings.roles):
-            try:
-                with only_own("this row of the table", "choose No Role for it"):
-                    settings.roles.remove(settings.active_role)
-            except IKError as error:
-                refuse(self, error)
-                return {'CANCELLED'}
+            with only_own("this row of the table", "choose the role None for it"):
+                settings.roles.remove(settings.active_role)
             settings.active_role = max(0, min(settings.active_role, len(settings.roles) - 1))
-        return {'FINISHED'}
 
 
 class POISE_OT_read_limits(ArmatureOperator):
-    """Read IK limits, IK stiffness and Limit Rotation constraints of all bones, to be edited"""
+    """Read IK limits, IK stiffness and Limit Rotation constraints of all bones, for editing"""
 
     bl_idname = "poise.read_limits"
     bl_label = "Read Limits"
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            found = posing.read_limits(require_armature(context))
-        except IKError as error:
-            return refuse(self, error)
-        self.report({'WARNING'} if found.notes else {'INFO'}, found.summary())
-        return {'FINISHED'}
+    def act(self, context: Context, armature: Object) -> None:
+        found = posing.read_limits(armature)
+        self.tell(found.summary(), found.notes)
 
 
 def _own_limits(armature: Object, bones: list[str]) -> None:
@@ -149,7 +130,7 @@ def _own_limits(armature: Object, bones: list[str]) -> None:
 
 
 class _BoneEntries(ArmatureOperator):
-    """Gives the selected bones entries of their own, or takes these away; not registered itself."""
+    """Adds or removes entries of the selected bones; not registered itself."""
 
     acts: ClassVar[dict[str, Callable[[Object, list[str]], object]]]
     """What each action does with some bones."""
@@ -157,20 +138,15 @@ class _BoneEntries(ArmatureOperator):
     if TYPE_CHECKING:
         action: str
 
-    def execute(self, context: Context) -> set[str]:
+    def act(self, context: Context, armature: Object) -> None:
         bones = selected_bones(context)
         if not bones:
-            self.report({'ERROR'}, "Select bones in Pose Mode")
-            return {'CANCELLED'}
-        try:
-            self.acts[self.action](require_armature(context), bones)
-        except IKError as error:
-            return refuse(self, error)
-        return {'FINISHED'}
+            raise IKError("select bones in Pose Mode")
+        self.acts[self.action](armature, bones)
 
 
 class POISE_OT_edit_limits(_BoneEntries):
-    """Give the selected bones limits of their own, those of the rig again, or their pose to go back to"""
+    """Edit the limits of the selected bones, go back to those of the rig, or prefer the present pose"""
 
     bl_idname = "poise.edit_limits"
     bl_label = "Edit Limits"
@@ -180,16 +156,16 @@ class POISE_OT_edit_limits(_BoneEntries):
         name="Action",
         description="What to do with the limits of the selected bones",
         items=(
-            ('OWN', "Own", "Begin with those that the bone has, to be edited"),
-            ('RIG', "From Rig", "Take the entry away: the bone's IK limits count again"),
-            ('PREFER', "Prefer Pose", "Make the present angles those that the bone has when nothing asks"),
+            ('OWN', "Own", "Copy the limits of the bone, for editing"),
+            ('RIG', "From Rig", "Remove the entry: the bone's IK limits are used again"),
+            ('PREFER', "Prefer Pose", "Make the present angles the preferred angles"),
         ),
         default='OWN',
     )
 
 
 class POISE_OT_edit_masses(_BoneEntries):
-    """Give the selected bones masses of their own, or let them weigh their share of the body"""
+    """Set the masses of the selected bones by hand, or use their share of the body again"""
 
     bl_idname = "poise.edit_masses"
     bl_label = "Edit Masses"
@@ -199,26 +175,22 @@ class POISE_OT_edit_masses(_BoneEntries):
         name="Action",
         description="What to do with the masses of the selected bones",
         items=(
-            ('OWN', "Own", "Begin with what the bone weighs by now, to be edited"),
-            ('REMOVE', "Remove", "Take the entry away: the bone weighs its share of the body"),
+            ('OWN', "Own", "Copy the present mass of the bone, for editing"),
+            ('REMOVE', "Remove", "Remove the entry: the bone has its share of the body's mass"),
         ),
         default='OWN',
     )
 
 
 class POISE_OT_measure_meshes(ArmatureOperator):
-    """Measure the meshes that go with the armature's bones, and let bones weigh by their volumes"""
+    """Measure the meshes that the bones carry; masses of bones then follow from their volumes"""
 
     bl_idname = "poise.measure_meshes"
     bl_label = "Measure Meshes"
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            report = posing.measure_meshes(require_armature(context))
-        except IKError as error:
-            return refuse(self, error)
-        self.report({'WARNING'} if report.notes else {'INFO'}, report.summary())
-        return {'FINISHED'}
+    def act(self, context: Context, armature: Object) -> None:
+        report = posing.measure_meshes(armature)
+        self.tell(report.summary(), report.notes)
 
 
 class POISE_OT_save_preset(ArmatureOperator):
@@ -236,17 +208,13 @@ class POISE_OT_save_preset(ArmatureOperator):
     def invoke(self, context: Context, event: Any) -> set[str]:
         return context.window_manager.invoke_props_dialog(self)  # pyright: ignore[reportReturnType]
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            report = posing.save_preset(require_armature(context), posing.preset_path(self.name))
-        except IKError as error:
-            return refuse(self, error)
-        self.report({'INFO'}, f"Saved {report.summary()}")
-        return {'FINISHED'}
+    def act(self, context: Context, armature: Object) -> None:
+        report = posing.save_preset(armature, posing.preset_path(self.name))
+        self.tell(f"Saved {report.summary()}")
 
 
 class POISE_OT_load_preset(ArmatureOperator):
-    """Set the armature up as a preset says; bones that it does not have are told"""
+    """Set the armature up from a preset; the report names bones that are missing"""
 
     bl_idname = "poise.load_preset"
     bl_label = "Load Preset"
@@ -256,13 +224,9 @@ class POISE_OT_load_preset(ArmatureOperator):
     if TYPE_CHECKING:
         name: str
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            report = posing.load_preset(require_armature(context), posing.preset_path(self.name))
-        except IKError as error:
-            return refuse(self, error)
-        self.report({'WARNING'} if report.missing or report.notes else {'INFO'}, f"Loaded {report.summary()}")
-        return {'FINISHED'}
+    def act(self, context: Context, armature: Object) -> None:
+        report = posing.load_preset(armature, posing.preset_path(self.name))
+        self.tell(f"Loaded {report.summary()}", report.missing or report.notes)
 
 
 class POISE_OT_mirror(ArmatureOperator):
@@ -293,20 +257,16 @@ class POISE_OT_mirror(ArmatureOperator):
         limits: bool
         pose: bool
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            report = posing.mirror(
-                require_armature(context),
-                self.direction,
-                settings=self.settings,
-                targets=self.targets,
-                limits=self.limits,
-                pose=self.pose,
-            )
-        except IKError as error:
-            return refuse(self, error)
-        self.report({'WARNING'} if report.notes else {'INFO'}, report.summary())
-        return {'FINISHED'}
+    def act(self, context: Context, armature: Object) -> None:
+        report = posing.mirror(
+            armature,
+            self.direction,
+            settings=self.settings,
+            targets=self.targets,
+            limits=self.limits,
+            pose=self.pose,
+        )
+        self.tell(report.summary(), report.notes)
 
 
 CLASSES = (

@@ -11,8 +11,9 @@ from bpy.types import Context, Object, UILayout, UIList
 from ..scene import posing
 from ..scene.properties.joint_properties import POISE_PG_joint, POISE_PG_role
 from ..scene.properties.settings import POISE_PG_armature, settings_of
+from ..scene.reports import counted
 from .acting import active_bone, require_armature
-from .panels import _ArmaturePanel, draw_words  # pyright: ignore[reportPrivateUsage]
+from .panels import _ArmaturePanel, draw_words, fields_of  # pyright: ignore[reportPrivateUsage]
 
 UNSURE = 0.5
 """Confidence [1] below which a row of the table has a warning sign."""
@@ -47,7 +48,7 @@ class POISE_UL_roles(UIList):
 
 
 class POISE_PT_character(_ArmaturePanel):
-    """The table of what was recognised, by which Set-up Character goes."""
+    """The table of roles, used by Set Up Character."""
 
     bl_label = "Roles"
     bl_order = 1
@@ -73,9 +74,7 @@ class POISE_PT_character(_ArmaturePanel):
 
     def draw_role(self, layout: UILayout, context: Context, armature: Object, role: POISE_PG_role) -> None:
         """Draw the fields of a row and why it is there."""
-        column = layout.column()
-        column.use_property_split = True
-        column.use_property_decorate = False
+        column = fields_of(layout)
         column.prop(role, "role")
         column.prop(role, "side")
         column.prop_search(role, "bone", armature.data, "bones")
@@ -135,7 +134,7 @@ class POISE_PT_limits(_ArmaturePanel):
 
 
 class POISE_PT_masses(_ArmaturePanel):
-    """What bones weigh, for effectors of the kind Balance."""
+    """Masses of bones, for effectors of the kind Balance."""
 
     bl_label = "Masses"
     bl_order = 2
@@ -146,14 +145,12 @@ class POISE_PT_masses(_ArmaturePanel):
         layout = self.layout
         armature = require_armature(context)
         settings = settings_of(armature)
-        column = layout.column()
-        column.use_property_split = True
-        column.use_property_decorate = False
+        column = fields_of(layout)
         column.prop(settings, "mass_source")
         if settings.mass_source == 'MESHES':
             column.operator("poise.measure_meshes", icon='MESH_DATA')
             measured = (
-                f"{1e3 * settings.mesh_volume:.3g} litres, {len(settings.mesh_masses)} bones"
+                f"{1e3 * settings.mesh_volume:.3g} litres, {counted(len(settings.mesh_masses), 'bone')}"
                 if settings.mesh_masses
                 else "Not measured yet: bones weigh by role"
             )

@@ -8,14 +8,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import bpy
-from bpy.types import Context, Menu, Object, Operator
+from bpy.types import Context, Menu, Object
 
-from ..core.errors import IKError
 from ..scene import posing
 from ..scene.effectors.effectors import target_of
 from ..scene.properties.effector_properties import PINNABLE
 from ..scene.properties.settings import settings_of
-from .acting import context_armature, obstacle_to, possible, refuse, require_armature
+from .acting import ArmatureOperator, context_armature, require_armature
 from .overlay import overlay_of
 
 
@@ -45,46 +44,37 @@ def let_go(armature: Object, index: int) -> None:
         settings.active_effector = max(0, settings.active_effector - 1)
 
 
-class POISE_OT_pin_bones(Operator):
-    """Hold the selected bones where they are now, or let them go again if all of them are held"""
+class POISE_OT_pin_bones(ArmatureOperator):
+    """Pin the selected bones where they are now, or release them if all are pinned"""
 
     bl_idname = "poise.pin_bones"
     bl_label = "Pin Bones"
-    bl_options = {'REGISTER', 'UNDO'}
 
     @classmethod
-    def poll(cls, context: Context) -> bool:
-        obstacle = obstacle_to(context, needs_effectors=False)
-        if not obstacle and not chosen_bones(context, require_armature(context)):
-            obstacle = "Select bones in Pose Mode, or targets of effectors"
-        return possible(cls, obstacle)
+    def obstacle(cls, context: Context) -> str:
+        if obstacle := super().obstacle(context):
+            return obstacle
+        chosen = chosen_bones(context, require_armature(context))
+        return "" if chosen else "Select bones in Pose Mode, or targets of effectors"
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
+    def act(self, context: Context, armature: Object) -> None:
         effectors = settings_of(armature).effectors
-        changed = 0
         entries = {bone: list(pinnable_entries(armature, bone)) for bone in chosen_bones(context, armature)}
         held = all(own and all(effectors[index].pinned for index in own) for own in entries.values())
-        try:
-            for bone, own in entries.items():
-                if not own:
-                    own.append(posing.add_effector(armature, bone, make_target=False))
-                    changed += 1
-                for index in () if held else own:
-                    posing.pin(armature, index)
-                    changed += 1
-            for index in sorted(chain(*entries.values()), reverse=True) if held else ():
-                let_go(armature, index)
-                changed += 1
-        except IKError as error:
-            refused = refuse(self, error)
-            return {'FINISHED'} if changed else refused
-        self.report({'INFO'}, f"{', '.join(entries)}: {'free' if held else 'pinned'}")
-        return {'FINISHED'}
+        for bone, own in () if held else entries.items():
+            if not own:
+                own.append(posing.add_effector(armature, bone, make_target=False))
+            for index in own:
+                self.changed += 1
+                posing.pin(armature, index)
+        for index in sorted(chain(*entries.values()), reverse=True) if held else ():
+            let_go(armature, index)
+            self.changed += 1
+        self.tell(f"{', '.join(entries)}: {'free' if held else 'pinned'}")
 
 
 class POISE_MT_pie(Menu):
-    """All that one wants at hand while posing"""
+    """Buttons for posing, at the mouse"""
 
     bl_label = "Poise"
 
@@ -93,11 +83,11 @@ class POISE_MT_pie(Menu):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Leave the key alone where there is no figure."""
+        """Leave the key to others if there is no armature."""
         return context_armature(context) is not None
 
     def draw(self, context: Context) -> None:
-        """Draw what is wanted most to the left and the right, then below and above, then between."""
+        """Draw the buttons, most used first: left, right, below, above, corners."""
         pie = self.layout.menu_pie()
         settings = settings_of(require_armature(context))
         pie.operator("poise.pin_bones", icon='PINNED')

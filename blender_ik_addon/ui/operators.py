@@ -2,17 +2,17 @@
 # A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
 # context may lack anything; poll and Blender see to it that it does not.
 # pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
-"""What the user can press: each operator gathers, calls `posing`, and reports."""
+"""Operators on effectors: each gathers, calls `posing`, and reports."""
 
 from typing import TYPE_CHECKING, Literal
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, StringProperty
-from bpy.types import Context, Operator
+from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
+from bpy.types import Context, Object
 
 from ..core.errors import IKError
 from ..scene import posing
-from ..scene.effectors.effectors import lacks_target
+from ..scene.effectors.effectors import all_targets, lacks_target
 from ..scene.properties.effector_properties import KIND_ITEMS
 from ..scene.properties.settings import settings_of
 from ..scene.reports import counted, sentences
@@ -22,8 +22,6 @@ from .acting import (
     answer,
     context_armature,
     obstacle_to,
-    possible,
-    refuse,
     require_armature,
     selected_bones,
 )
@@ -42,14 +40,11 @@ class POISE_OT_add_effector(ArmatureOperator):
         options={'SKIP_SAVE'},
     )
     kind: EnumProperty(
-        name="Kind",
-        description="What the bone is to do about its target",
-        items=KIND_ITEMS,
-        default='BOTH',
+        name="Kind", description="What the bone does with its target", items=KIND_ITEMS, default='BOTH'
     )
     make_targets: BoolProperty(
         name="Make Targets",
-        description="Make an empty as target where the bone asks for nothing yet, as a rule at its place",
+        description="Make an empty as the target, where the bone does not have to move: usually at its place",
         default=True,
     )
 
@@ -58,22 +53,14 @@ class POISE_OT_add_effector(ArmatureOperator):
         kind: str
         make_targets: bool
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
-        settings = settings_of(armature)
+    def act(self, context: Context, armature: Object) -> None:
         names = [self.bone] if self.bone else selected_bones(context)
         if not names:
-            self.report({'ERROR'}, "Select the bones that are to follow a target, in Pose Mode")
-            return {'CANCELLED'}
-        count = len(settings.effectors)
-        try:
-            for name in names:
-                index = posing.add_effector(armature, name, kind=self.kind, make_target=self.make_targets)
-                show_effector(context, armature, index)
-        except IKError as error:
-            refused = refuse(self, error)
-            return {'FINISHED'} if len(settings.effectors) > count else refused
-        return {'FINISHED'}
+            raise IKError("select the bones to add effectors to, in Pose Mode")
+        for name in names:
+            index = posing.add_effector(armature, name, kind=self.kind, make_target=self.make_targets)
+            self.changed += 1
+            show_effector(context, armature, index)
 
 
 class POISE_OT_remove_effector(EffectorOperator):
@@ -82,20 +69,15 @@ class POISE_OT_remove_effector(EffectorOperator):
     bl_idname = "poise.remove_effector"
     bl_label = "Remove Effector"
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
+    def act(self, context: Context, armature: Object) -> None:
         index = shown_effector(context, armature)
-        try:
-            posing.remove_effector(armature, index)
-        except IKError as error:
-            return refuse(self, error)
+        posing.remove_effector(armature, index)
         show_effector(context, armature, max(0, min(index, len(settings_of(armature).effectors) - 1)))
         keep_armature(context, armature)
-        return {'FINISHED'}
 
 
 class POISE_OT_move_effector(EffectorOperator):
-    """Move the active effector up or down in the list; importance is set by its priority, not by its place"""
+    """Move the active effector up or down in the list; its place does not change its priority"""
 
     bl_idname = "poise.move_effector"
     bl_label = "Move Effector"
@@ -110,75 +92,86 @@ class POISE_OT_move_effector(EffectorOperator):
     if TYPE_CHECKING:
         direction: Literal['UP', 'DOWN']
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
-        settings = settings_of(armature)
+    def act(self, context: Context, armature: Object) -> set[str] | None:
         index = shown_effector(context, armature)
         place = index + (-1 if self.direction == 'UP' else 1)
-        if not 0 <= place < len(settings.effectors):
+        if not 0 <= place < len(settings_of(armature).effectors):
             return {'CANCELLED'}  # it is at the end of the list already
-        try:
-            posing.move_effector(armature, index, place)
-        except IKError as error:
-            return refuse(self, error)
+        posing.move_effector(armature, index, place)
         show_effector(context, armature, place)
-        return {'FINISHED'}
 
 
-class POISE_OT_make_targets(Operator):
-    """Make an empty for every effector that lacks a target, as a rule at the bone's present place"""
+class POISE_OT_make_targets(EffectorOperator):
+    """Make an empty for every effector without a target, usually at the present place of its bone"""
 
     bl_idname = "poise.make_targets"
     bl_label = "Make Targets"
-    bl_options = {'REGISTER', 'UNDO'}
 
     @classmethod
-    def poll(cls, context: Context) -> bool:
-        obstacle = obstacle_to(context)
-        if not obstacle and not any(map(lacks_target, settings_of(require_armature(context)).effectors)):
-            obstacle = "Every effector has a target"
-        return possible(cls, obstacle)
+    def obstacle(cls, context: Context) -> str:
+        if obstacle := super().obstacle(context):
+            return obstacle
+        lacking = any(map(lacks_target, settings_of(require_armature(context)).effectors))
+        return "" if lacking else "Every effector has a target"
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
-        lacking = [i for i, e in enumerate(settings_of(armature).effectors) if lacks_target(e)]
-        made = 0
-        try:
-            for index in lacking:
-                posing.make_target(armature, index)
-                made += 1
-        except IKError as error:
-            refused = refuse(self, error)
-            return {'FINISHED'} if made else refused
-        self.report({'INFO'}, f"Made {counted(made, 'target')}")
-        return {'FINISHED'}
+    def act(self, context: Context, armature: Object) -> None:
+        for index in [i for i, e in enumerate(settings_of(armature).effectors) if lacks_target(e)]:
+            posing.make_target(armature, index)
+            self.changed += 1
+        self.tell(f"{counted(self.changed, 'target')} created")
 
 
-class POISE_OT_attach_targets(Operator):
-    """Let targets that stay behind go where the armature goes, as its children: to move a whole character"""
+class POISE_OT_attach_targets(EffectorOperator):
+    """Parent free targets to the armature, so that moving the armature moves the whole character"""
 
     bl_idname = "poise.attach_targets"
     bl_label = "Attach Targets"
-    bl_options = {'REGISTER', 'UNDO'}
 
     @classmethod
-    def poll(cls, context: Context) -> bool:
-        obstacle = obstacle_to(context)
-        if not obstacle and not posing.staying_behind(require_armature(context)):
-            obstacle = "Every target goes where the armature goes, or where its own parent goes"
-        return possible(cls, obstacle)
+    def obstacle(cls, context: Context) -> str:
+        if obstacle := super().obstacle(context):
+            return obstacle
+        behind = posing.staying_behind(require_armature(context))
+        return "" if behind else "Every target goes where the armature goes, or where its own parent goes"
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            report = posing.attach_targets(require_armature(context))
-        except IKError as error:
-            return refuse(self, error)
-        self.report({'WARNING'} if report.notes else {'INFO'}, report.summary())
+    def act(self, context: Context, armature: Object) -> set[str] | None:
+        report = posing.attach_targets(armature)
+        self.tell(report.summary(), report.notes)
         return {'FINISHED'} if report.attached else {'CANCELLED'}
 
 
+class POISE_OT_add_choice(EffectorOperator):
+    """Add the selected objects as further targets to take one of; an empty if none is selected"""
+
+    bl_idname = "poise.add_choice"
+    bl_label = "Add Target to Choose From"
+
+    def act(self, context: Context, armature: Object) -> None:
+        effectors = settings_of(armature).effectors
+        index = shown_effector(context, armature)
+        known = set() if index >= len(effectors) else set(all_targets(effectors[index]))
+        wanted = [chosen for chosen in context.selected_objects if chosen not in {armature, *known}]
+        for target in wanted or [None]:
+            posing.add_choice(armature, index, target)
+
+
+class POISE_OT_remove_choice(EffectorOperator):
+    """Remove a target from those to choose from; the object stays in the scene"""
+
+    bl_idname = "poise.remove_choice"
+    bl_label = "Remove Target to Choose From"
+
+    number: IntProperty(name="Number", description="Which target, 0 the first", default=0, min=0)
+
+    if TYPE_CHECKING:
+        number: int
+
+    def act(self, context: Context, armature: Object) -> None:
+        posing.remove_choice(armature, shown_effector(context, armature), self.number)
+
+
 class POISE_OT_pin(EffectorOperator):
-    """Hold the bone of the active effector where it is now, or let it go again"""
+    """Pin the bone of the active effector where it is now, or release it"""
 
     bl_idname = "poise.pin"
     bl_label = "Pin"
@@ -187,9 +180,9 @@ class POISE_OT_pin(EffectorOperator):
         name="Action",
         description="What to do",
         items=(
-            ('TOGGLE', "Toggle", "Let the bone go if it is pinned, pin it otherwise"),
-            ('PIN', "Pin", "Hold the bone where it is now"),
-            ('UNPIN', "Unpin", "Let the bone go"),
+            ('TOGGLE', "Toggle", "Release the bone if it is pinned, pin it otherwise"),
+            ('PIN', "Pin", "Pin the bone where it is now"),
+            ('UNPIN', "Unpin", "Release the bone"),
         ),
         default='TOGGLE',
     )
@@ -197,33 +190,23 @@ class POISE_OT_pin(EffectorOperator):
     if TYPE_CHECKING:
         action: Literal['TOGGLE', 'PIN', 'UNPIN']
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
-        settings = settings_of(armature)
+    def act(self, context: Context, armature: Object) -> None:
+        effectors = settings_of(armature).effectors
         index = shown_effector(context, armature)
-        pinned = index < len(settings.effectors) and settings.effectors[index].pinned
+        pinned = index < len(effectors) and effectors[index].pinned
         release = self.action == 'UNPIN' or (self.action == 'TOGGLE' and pinned)
-        try:
-            (posing.unpin if release else posing.pin)(armature, index)
-        except IKError as error:
-            return refuse(self, error)
-        return {'FINISHED'}
+        (posing.unpin if release else posing.pin)(armature, index)
 
 
 class POISE_OT_store_pose(EffectorOperator):
-    """Store the present pose as that near which the bones of the active effector stay"""
+    """Store the present pose as the pose that the bones of the active effector stay near"""
 
     bl_idname = "poise.store_pose"
     bl_label = "Store Pose"
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
-        try:
-            count = posing.store_pose(armature, shown_effector(context, armature))
-        except IKError as error:
-            return refuse(self, error)
-        self.report({'INFO'}, f"Stored the pose of {counted(count, 'bone')}")
-        return {'FINISHED'}
+    def act(self, context: Context, armature: Object) -> None:
+        count = posing.store_pose(armature, shown_effector(context, armature))
+        self.tell(f"Stored the pose of {counted(count, 'bone')}")
 
 
 class POISE_OT_solve_pose(EffectorOperator):
@@ -232,47 +215,38 @@ class POISE_OT_solve_pose(EffectorOperator):
     bl_idname = "poise.solve_pose"
     bl_label = "Solve Pose"
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            report = posing.solve_pose(require_armature(context), context.evaluated_depsgraph_get())
-        except IKError as error:
-            return refuse(self, error)
-        return answer(self, report)
+    def act(self, context: Context, armature: Object) -> set[str]:
+        return answer(self, posing.solve_pose(armature, context.evaluated_depsgraph_get()))
 
 
 class POISE_OT_key_pose(EffectorOperator):
-    """Key the bones that Poise solves as they are on the present frame"""
+    """Key the present pose of the bones that Poise solves"""
 
     bl_idname = "poise.key_pose"
     bl_label = "Key Pose"
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            keyed = posing.key_pose(require_armature(context), context.evaluated_depsgraph_get())
-        except IKError as error:
-            return refuse(self, error)
+    def act(self, context: Context, armature: Object) -> set[str] | None:
+        keyed = posing.key_pose(armature, context.evaluated_depsgraph_get())
         if not keyed.count:
-            self.report({'WARNING'}, sentences("nothing was keyed", *(keyed.notes or ("no bone is solved",))))
+            self.tell(sentences("nothing was keyed", *(keyed.notes or ("no bone is solved",))), warning=True)
             return {'CANCELLED'}
         done = f"keyed {counted(keyed.count, 'bone')} on frame {context.scene.frame_current}"
-        self.report({'WARNING'} if keyed.notes else {'INFO'}, sentences(done, *keyed.notes))
-        return {'FINISHED'}
+        self.tell(sentences(done, *keyed.notes), keyed.notes)
 
 
-class POISE_OT_live(Operator):
-    """Let the body follow whenever a target moves, or let it be"""
+class POISE_OT_live(ArmatureOperator):
+    """Keep solving while targets move"""
 
     bl_idname = "poise.live"
     bl_label = "Live"
-    bl_options = {'REGISTER', 'UNDO'}
 
     action: EnumProperty(
         name="Action",
         description="What to do",
         items=(
             ('TOGGLE', "Toggle", "Switch live mode off if it is on, on otherwise"),
-            ('ON', "On", "Let the body follow"),
-            ('OFF', "Off", "Let the body be"),
+            ('ON', "On", "Keep solving while targets move"),
+            ('OFF', "Off", "Stop solving"),
         ),
         default='TOGGLE',
     )
@@ -281,39 +255,29 @@ class POISE_OT_live(Operator):
         action: Literal['TOGGLE', 'ON', 'OFF']
 
     @classmethod
-    def poll(cls, context: Context) -> bool:
+    def obstacle(cls, context: Context) -> str:
         armature = context_armature(context)
         if armature is None or not armature.is_editable:
-            return possible(cls, obstacle_to(context))
+            return obstacle_to(context)
         settings = settings_of(armature)
         # In any mode: it begins to follow as soon as it can, and can always be switched off.
-        return possible(cls, "" if settings.effectors or settings.live else "Add an effector first")
+        return "" if settings.effectors or settings.live else "Add an effector first"
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
+    def act(self, context: Context, armature: Object) -> set[str] | None:
         was = settings_of(armature).live
-        on = not was if self.action == 'TOGGLE' else self.action == 'ON'
-        try:
-            report = posing.switch_live(armature, on)
-        except IKError as error:
-            refuse(self, error)
-            return {'FINISHED'}  # it is on, and the panel goes on saying what is missing
-        return {'FINISHED'} if report is None else answer(self, report)
+        self.changed = 1  # if it fails it is on, and the panel says what is missing
+        report = posing.switch_live(armature, not was if self.action == 'TOGGLE' else self.action == 'ON')
+        return None if report is None else answer(self, report)
 
 
 class POISE_OT_diagnose(EffectorOperator):
-    """Say what the present pose allows the effectors: which directions are lost, and what hangs together"""
+    """Report what the present pose allows the effectors: lost directions, and effectors that share bones"""
 
     bl_idname = "poise.diagnose"
     bl_label = "Diagnose Pose"
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            diagnosis = posing.diagnose(require_armature(context), context.evaluated_depsgraph_get())
-        except IKError as error:
-            return refuse(self, error)
-        self.report({'INFO'}, diagnosis.lines[0])
-        return {'FINISHED'}
+    def act(self, context: Context, armature: Object) -> None:
+        self.tell(posing.diagnose(armature, context.evaluated_depsgraph_get()).lines[0])
 
 
 CLASSES = (
@@ -322,6 +286,8 @@ CLASSES = (
     POISE_OT_move_effector,
     POISE_OT_make_targets,
     POISE_OT_attach_targets,
+    POISE_OT_add_choice,
+    POISE_OT_remove_choice,
     POISE_OT_pin,
     POISE_OT_store_pose,
     POISE_OT_solve_pose,

@@ -1,36 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The stubs hold that a context may lack anything; a panel that is drawn has a region and a scene.
 # pyright: reportOptionalMemberAccess=false
-"""The sidebar tab Poise in the 3D viewport."""
+"""The sidebar tab Poise in the 3D viewport, and the live button in its header."""
 
 import textwrap
-from math import degrees, inf
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 import bpy
-from bpy.types import Context, Object, Panel, Scene, UILayout, UIList
+from bpy.types import Context, Object, Panel, Scene, UILayout, UIList, VIEW3D_HT_header
 
 from ..core.problem.options import USED_BY
 from ..scene import posing
-from ..scene.effectors.effectors import (
-    label_of,
-    lacks_target,
-    target_use,
-    what_of,
-)
-from ..scene.live.handlers import problem_of
-from ..scene.properties.effector_properties import (
-    PINNABLE,
-    PLACED,
-    TURNED,
-    POISE_PG_effector,
-)
+from ..scene.effectors.effectors import label_of, lacks_target, target_use, what_of
+from ..scene.live.handlers import live_armatures, problem_of
+from ..scene.properties.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
-from ..scene.reports import SETTLING, in_a_row
+from ..scene.reports import SETTLING, angle_text, in_a_row, length_text
 from ..scene.rig.outcome import MOST_SHOWN
 from ..scene.rig.rig import FLOOR_TOLERANCE
 from .acting import context_armature, require_armature
-from .choices import draw_choices
 from .overlay import draw_switches, overlay_of
 from .shown import shown_effector
 
@@ -92,28 +81,19 @@ def draw_axes(
 
 def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[str, bool], ...]:
     """Give the errors of the last solve as the panel shows them, and whether they are misses."""
-    found: list[tuple[str, bool]] = []
     if lacks_bone(item) or lacks_target(item):
         return ()  # what was measured is so no longer
-    if item.error_position >= 0.0:
-        tolerance = min(data.tolerance_position, FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf)
-        tolerance = max(tolerance, item.softness_position)
-        # What only stays near a pose cannot miss it.
-        missed = item.error_position > tolerance and item.kind != 'STAY'
-        far = item.error_position >= 1.0
-        text = f"{item.error_position:.2f} m" if far else f"{rounded(1000.0 * item.error_position)} mm"
-        found.append((UNKNOWN if item.error_position >= MOST_SHOWN else text, missed))
-    if item.error_rotation >= 0.0:
-        tolerance = max(data.tolerance_rotation, item.softness_rotation)
-        missed = item.error_rotation > tolerance and item.kind != 'STAY'
-        text = f"{rounded(degrees(item.error_rotation))}°"
-        found.append((UNKNOWN if item.error_rotation >= MOST_SHOWN else text, missed))
+    floor = FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf
+    found: list[tuple[str, bool]] = []
+    for error, tolerance, softness, text_of in (
+        (item.error_position, min(data.tolerance_position, floor), item.softness_position, length_text),
+        (item.error_rotation, data.tolerance_rotation, item.softness_rotation, angle_text),
+    ):
+        if error >= 0.0:
+            # What only stays near a pose cannot miss it.
+            missed = error > max(tolerance, softness) and item.kind != 'STAY'
+            found.append((UNKNOWN if error >= MOST_SHOWN else text_of(error), missed))
     return tuple(found)
-
-
-def rounded(amount: float) -> str:
-    """Write a number so that a miss by little is seen, and one by much is short."""
-    return f"{amount:.{2 if amount < 1.0 else 1 if amount < 10.0 else 0}f}"
 
 
 def draw_errors(row: UILayout, errors: tuple[tuple[str, bool], ...], narrow: bool) -> None:
@@ -190,6 +170,29 @@ class POISE_UL_effectors(UIList):
         row.prop(item, "enabled", text="")
 
 
+def fields_of(layout: UILayout) -> UILayout:
+    """Return a column of fields, each with its name to the left and no dot for keys."""
+    column = layout.column()
+    column.use_property_split = True
+    column.use_property_decorate = False
+    return column
+
+
+def draw_choices(layout: UILayout, effector: POISE_PG_effector) -> None:
+    """Draw the targets of an effector one below the other, with buttons to add and remove them."""
+    column = layout.column(align=True)
+    for number, entry in enumerate([effector, *effector.others]):
+        row = column.row(align=True)
+        row.prop(entry, "target", text="Target" if number == 0 else "or")
+        if len(effector.others):
+            row.operator("poise.remove_choice", text="", icon='REMOVE').number = number
+        if entry.target and entry.target.type == 'ARMATURE':
+            column.prop_search(entry, "target_bone", entry.target.data, "bones")
+    column.operator("poise.add_choice", text="Add Target", icon='ADD')
+    if effector.taken:
+        layout.label(text=f"Took {effector.taken}", icon='CHECKMARK')
+
+
 class _SidebarPanel(Panel):
     """Where the panels are; not registered itself."""
 
@@ -202,12 +205,12 @@ class _SidebarPanel(Panel):
 
 
 class POISE_PT_main(_SidebarPanel):
-    """Solve and bake, and what the last time had to say."""
+    """Buttons and the last report."""
 
     bl_label = "Poise"
 
     def draw(self, context: Context) -> None:
-        """Draw the two buttons, or what to do to get them."""
+        """Draw the buttons, and the report of the last solve or bake."""
         layout = self.layout
         armature = context_armature(context)
         if armature is None:
@@ -242,7 +245,7 @@ class _ArmaturePanel(_SidebarPanel):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Show the panel when there is an armature to speak of."""
+        """Show the panel if there is an armature."""
         return context_armature(context) is not None
 
 
@@ -274,21 +277,20 @@ class POISE_PT_effectors(_ArmaturePanel):
         if moving and posing.staying_behind(armature):
             layout.operator("poise.attach_targets", icon='LINKED')
         if not settings.effectors:
-            text = "Press Set-up Character, or select bones in Pose Mode and press +."
+            text = "Press Set Up Character, or select bones in Pose Mode and press +."
             draw_words(layout, context, text, 'INFO')
         elif (shown := shown_effector(context, armature)) < len(settings.effectors):
             effector = settings.effectors[shown]
-            off = ", ".join(text for text, _ in errors_of(settings, effector))
-            if off:
-                words = ": ".join(part for part in (effector.name, f"{off} off", effector.why) if part)
+            if errors := errors_of(settings, effector):
+                far = any(missed for _, missed in errors) or effector.kind == 'STAY'
+                off = f"{', '.join(text for text, _ in errors)} off" if far else "on target"
+                words = ": ".join(part for part in (effector.name, off, effector.why) if part)
                 draw_words(layout.box(), context, words, 'INFO')
             self.draw_effector(layout, armature, effector)
 
     def draw_effector(self, layout: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
         """Draw the fields that this kind of effector has."""
-        column = layout.column()
-        column.use_property_split = True
-        column.use_property_decorate = False
+        column = fields_of(layout)
         kind = column.row()
         kind.use_property_split = False
         kind.prop(effector, "kind", text="")  # its names are long: they get the whole width
@@ -308,9 +310,7 @@ class POISE_PT_effectors(_ArmaturePanel):
 
     def draw_more(self, layout: UILayout, effector: POISE_PG_effector) -> None:
         """Draw the fields that are seldom changed."""
-        column = layout.column()
-        column.use_property_split = True
-        column.use_property_decorate = False
+        column = fields_of(layout)
         column.prop(effector, "weight")
         if what_of(effector) in PLACED:
             column.prop(effector, "softness_position")
@@ -364,7 +364,7 @@ class POISE_PT_effectors(_ArmaturePanel):
 
 
 class POISE_PT_solver(_ArmaturePanel):
-    """How the pose is found."""
+    """Settings of the solver."""
 
     bl_label = "Solver"
     bl_order = 3
@@ -372,9 +372,7 @@ class POISE_PT_solver(_ArmaturePanel):
 
     def draw(self, context: Context) -> None:
         """Draw the method with its own settings, iterations, tolerances and smoothness."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = fields_of(self.layout)
         settings = settings_of(require_armature(context))
         layout.prop(settings, "method")
         if names := method_settings(settings.method):
@@ -391,7 +389,7 @@ class POISE_PT_solver(_ArmaturePanel):
 
 
 class POISE_PT_bake(_ArmaturePanel):
-    """Which frames are baked, and what is reported of them."""
+    """Frames of a bake, and the report of the last one."""
 
     bl_label = "Bake Range"
     bl_order = 4
@@ -399,9 +397,7 @@ class POISE_PT_bake(_ArmaturePanel):
 
     def draw(self, context: Context) -> None:
         """Draw the frame range, the scene's where it is used, the pop angle, and the last bake's report."""
-        layout = self.layout
-        layout.use_property_split = True
-        layout.use_property_decorate = False
+        layout = fields_of(self.layout)
         settings = settings_of(require_armature(context))
         layout.prop(settings, "use_scene_range")
         column = layout.column(align=True)
@@ -418,7 +414,7 @@ class POISE_PT_bake(_ArmaturePanel):
 
 
 class POISE_PT_diagnosis(_ArmaturePanel):
-    """What the pose allows the effectors."""
+    """Diagnosis of the present pose."""
 
     bl_label = "Diagnosis"
     bl_order = 5
@@ -461,4 +457,31 @@ CLASSES = (
     POISE_PT_marks,
 )
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+_register, _unregister = bpy.utils.register_classes_factory(CLASSES)
+
+
+def draw_live(header: Any, context: Context) -> None:
+    """Draw a button in the header that switches live mode off, or the names of other live armatures."""
+    lives = list(live_armatures(context.view_layer))
+    if not lives:
+        return
+    row = header.layout.row(align=True)
+    row.alert = any(problem_of(armature) for armature in lives)
+    icon = 'ERROR' if row.alert else 'REC'
+    armature = context_armature(context)
+    if armature is not None and settings_of(armature).live:
+        row.operator("poise.live", text="Live", icon=icon, depress=True)
+    else:
+        row.label(text=f"Live: {', '.join(armature.name for armature in lives)}", icon=icon)
+
+
+def register() -> None:
+    """Add the panels, and the live button to the header of the viewport."""
+    _register()
+    VIEW3D_HT_header.append(draw_live)  # pyright: ignore[reportArgumentType]
+
+
+def unregister() -> None:
+    """Remove both."""
+    VIEW3D_HT_header.remove(draw_live)  # pyright: ignore[reportArgumentType]
+    _unregister()

@@ -9,7 +9,6 @@ cannot bring the two apart. Choosing another effector in the list while a target
 the other's target instead.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import bpy
@@ -17,10 +16,9 @@ from bpy.props import IntProperty
 from bpy.types import Context, Object, Scene
 
 from ..core.errors import IKError
-from ..scene.effectors.effectors import target_of
-from ..scene.properties.effector_properties import POISE_PG_effector
+from ..scene.effectors.effectors import all_targets, target_of
 from ..scene.properties.settings import settings_of
-from .acting import EffectorOperator, context_armature, refuse, require_armature
+from .acting import EffectorOperator, context_armature
 
 
 def shown_effector(context: Context, armature: Object) -> int:
@@ -30,7 +28,7 @@ def shown_effector(context: Context, armature: Object) -> int:
     chosen = settings.active_effector
     if active is None or active == armature:
         return chosen
-    following = [index for index, entry in enumerate(settings.effectors) if active in _targets(entry)]
+    following = [index for index, entry in enumerate(settings.effectors) if active in all_targets(entry)]
     return chosen if chosen in following or not following else following[0]
 
 
@@ -65,44 +63,24 @@ def select_only(context: Context, obj: Object) -> None:
         context.view_layer.objects.active = obj
 
 
-def _targets(entry: POISE_PG_effector) -> Iterator[Object | None]:
-    """Give the targets of an effector."""
-    yield from (held.target for held in (entry, *entry.others))
-
-
 class POISE_OT_select_target(EffectorOperator):
     """Select the target of the active effector, in Object Mode, ready to be moved"""
 
     bl_idname = "poise.select_target"
     bl_label = "Select Target"
 
-    def execute(self, context: Context) -> set[str]:
-        armature = require_armature(context)
+    def act(self, context: Context, armature: Object) -> None:
         index = shown_effector(context, armature)
-        try:
-            target = _visible_target(context, armature, index)
-        except IKError as error:
-            return refuse(self, error)
+        effectors = settings_of(armature).effectors
+        target = target_of(effectors[index]) if index < len(effectors) else None
+        if target is None:
+            raise IKError("The active effector has no target to be selected")
+        if not target.visible_get(view_layer=context.view_layer):
+            raise IKError(f"The target {target.name!r} is hidden: show it first (Alt H)")
         if armature.mode != 'OBJECT':
             bpy.ops.object.mode_set(mode='OBJECT')
         settings_of(armature).active_effector = index
         select_only(context, target)
-        return {'FINISHED'}
-
-
-def _visible_target(context: Context, armature: Object, index: int) -> Object:
-    """Give the target of an effector.
-
-    Raises:
-        IKError: There is none, or it cannot be seen.
-    """
-    effectors = settings_of(armature).effectors
-    target = target_of(effectors[index]) if index < len(effectors) else None
-    if target is None:
-        raise IKError("The active effector has no target to be selected")
-    if not target.visible_get(view_layer=context.view_layer):
-        raise IKError(f"The target {target.name!r} is hidden: show it first (Alt H)")
-    return target
 
 
 def _get(scene: Any) -> int:

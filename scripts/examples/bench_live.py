@@ -95,7 +95,7 @@ FINGERS: Final = ("thumb", "index", "middle", "ring", "pinky")
 def make_figure(*, limits: bool = False) -> Object:
     """Fill an empty scene with the figure and its targets; return the figure.
 
-    With limits, stiffness and preferred angles are those that Set-up Character gives.
+    With limits, stiffness and preferred angles are those that Set Up Character gives.
     """
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
     bpy.ops.object.armature_basic_human_metarig_add()

@@ -47,7 +47,7 @@ INTRODUCTION: Final = """\
 Made by `{command}`.
 
 Each clip is solved from the places and orientations of hands, feet, head and hips, on its own rig, with the
-limits, stiffness and preferred angles that *Set-up Character* gives it. BVH files keep the Euler orders that
+limits, stiffness and preferred angles that *Set Up Character* gives it. BVH files keep the Euler orders that
 they bring, other rigs are in quaternion mode. Clips: every action of {least} frames and more of every file in
 the folder whose figure is a human being; of each every so-manieth frame, no more than {frames}.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Recorded clips of human figures as Blender reads them, each on its own rig, set up as by Set-up Character.
+"""Recorded clips of human figures as Blender reads them, each on its own rig, set up as by Set Up Character.
 
 A clip is an action of a file: BVH, FBX or glTF. Which are taken follows from the folder alone, see `clips`.
 Nothing of a recording but the targets of hands, feet, head and hips reaches the solver: where it starts is
@@ -33,8 +33,7 @@ from blender_ik_addon.core.character.roles import Body, Character
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.armature.role_table import read_character
-from blender_ik_addon.scene.character.effector_presets import body_parts
-from blender_ik_addon.scene.character.setup import setup_character
+from blender_ik_addon.scene.character.setup import body_parts, setup_character
 from scripts.examples.compare_kinematics import import_file
 
 SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Set-up Character on many rigs, and what follows when hands are moved: scripts/setup.
+"""Set Up Character on many rigs, and what follows when hands are moved: scripts/setup.
 
     scripts/setup [--data DIR] [--only WORD] [--json FILE] [--markdown FILE]
 
@@ -317,7 +317,7 @@ def details(rows: Sequence[Row]) -> list[str]:
 
 
 INTRODUCTION: Final = """
-Set-up Character on each rig, run once as its button runs it. *By level*: targets of each priority, 0 first.
+Set Up Character on each rig, run once as its button runs it. *By level*: targets of each priority, 0 first.
 *Limits*: bones with limits, read from the rig or assumed for its roles. *Held*: bones between others that
 are not solved. *Ms*: processor time. *Copies*: the time in times that Blender takes in the same run to copy
 the rig and show the copy. *Stirred*: how far a solve right after the set-up moves any bone, in parts of the
@@ -366,7 +366,7 @@ def page(rows: Sequence[Row], command: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(description="Set-up Character on many rigs.")
+    parser = argparse.ArgumentParser(description="Set Up Character on many rigs.")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with index.json and rigs")
     parser.add_argument("--only", default="", metavar="WORD", help="only rigs with this in their name")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")

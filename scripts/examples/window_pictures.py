@@ -200,7 +200,7 @@ def beside(*images: Image.Image) -> Image.Image:
 
 
 def setup(studio: Studio) -> Image.Image:
-    """What a click on Set-up Character has made: targets in the view, roles in the sidebar."""
+    """What a click on Set Up Character has made: targets in the view, roles in the sidebar."""
     studio.stage("view.view_location.x += 0.3")
     studio.sidebar()
     studio.click("poise.setup_character")

@@ -903,7 +903,10 @@ def test_there_is_one_key_for_each_frame_and_channel_of_the_chains():
     assert len(curves(armature)) == 7 * 4 + 2
     assert report.keys == 3 * len(curves(armature))
     assert report.action == armature.animation_data.action.name == "humanoid Poise Bake"
-    assert report.summary() == "Baked 3 frames into 'humanoid Poise Bake', 90 keys; the target is reached"
+    assert (
+        report.summary()
+        == "Baked 3 frames into 'humanoid Poise Bake': 90 keys written; the target is reached"
+    )
 
 
 def test_the_root_gets_location_keys_where_it_may_move():
@@ -1363,7 +1366,7 @@ def test_misses_are_told_with_the_worst_frame_in_millimetres_and_degrees():
     report = posing.bake(armature, range(1, 5))
     assert report.reached_frames == (True, False, False, True) and not report.reached
     assert report.summary() == (
-        "Baked 4 frames into 'arm Poise Bake', 64 keys; targets missed in 2 of them, "
+        "Baked 4 frames into 'arm Poise Bake': 64 keys written; targets missed in 2 frames, "
         "at worst bone.003 by 250 mm in frame 3 (beyond the longest reach of its chain)"
     )
     shown = armature.poise.effectors[0]
@@ -1693,7 +1696,7 @@ def test_status_says_what_is_measured_and_replaced_keys_are_told():
     posing.bake(armature, range(1, 6))
     again = posing.bake(armature, [1, 5])
     assert again.keys_replaced > again.keys
-    assert f"instead of {again.keys_replaced} older ones" in again.summary()
+    assert f", {again.keys_replaced} replaced" in again.summary()
     assert again.statuses == ("REACHED", "REACHED")
     effector.weight = 0.0
     effector.target.location.x += 0.5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Set-up Character: what it makes, of which rigs, how it is changed and undone."""
+"""Set Up Character: what it makes, of which rigs, how it is changed and undone."""
 
 from pathlib import Path
 from typing import Any
@@ -178,9 +178,9 @@ def test_what_is_said_counts_right():
     first = posing.setup_character(armature, poles=True)
     bpy.data.objects.remove(parts_of(armature)["head"].target)
     again = posing.setup_character(armature)
-    assert ": 1 target made" in again.summary()
+    assert ": 1 target created" in again.summary()
     assert set(again.added) | set(again.kept) == set(first.added) and len(again.kept) == 9
-    assert "9 were there already" in again.summary()
+    assert ", 9 kept" in again.summary()
     limits_read = posing.read_limits(armature)
     assert limits_read.summary()[0].isupper()
 
@@ -275,7 +275,7 @@ def test_the_operator_does_the_same_and_one_undo_takes_it_all_back():
     assert bpy.ops.poise.setup_character() == {'FINISHED'}
     assert {name: e.priority for name, e in parts_of(armature).items()} == PARTS
     assert armature.poise.last_message
-    bpy.ops.ed.undo_push(message="Set-up Character")
+    bpy.ops.ed.undo_push(message="Set Up Character")
     bpy.ops.ed.undo()
     armature = bpy.data.objects["humanoid"]
     assert not len(armature.poise.effectors) and not len(armature.poise.roles)

@@ -130,7 +130,7 @@ def test_two_humans_in_one_armature_are_both_set_up_and_told():
     report = posing.setup_character(armature)
     assert report.bodies == ("biped", "biped")
     assert set(report.added) == PARTS | {f"{part} (2)" for part in PARTS}
-    assert "a biped and a biped: 12 targets made" in report.summary()
+    assert "2 bipeds found: 12 targets created" in report.summary()
     assert "2 figures in one armature" in report.summary()
     own = entries(armature)
     assert own["head"].target.parent == own["hips"].target

@@ -62,11 +62,7 @@ _KEY_TYPES: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
 
 def rotation_channel(rotation_mode: str) -> tuple[str, int]:
     """Return the property that a rotation mode is keyed in, and the number of its components."""
-    try:
-        return ROTATION_CHANNELS[rotation_mode]
-    except KeyError:
-        modes = ", ".join(ROTATION_CHANNELS)
-        raise IKError(f"no rotation mode {rotation_mode!r}; there are {modes}") from None
+    return ROTATION_CHANNELS[rotation_mode]
 
 
 def bone_path(bone_name: str, property_name: str) -> str:
@@ -88,13 +84,7 @@ class ChannelKeys:
     """Name of the channel group, as a rule the bone; empty for none. Only a new F-curve is put in it."""
 
     def __post_init__(self) -> None:
-        """Freeze the values and check them."""
         object.__setattr__(self, "values", frozen(self.values))
-        if self.values.ndim != 1 or not np.isfinite(self.values).all():
-            raise IKError(
-                f"{self.data_path}[{self.array_index}]: values must be finite and of shape (F,), "
-                f"got shape {self.values.shape}, {np.count_nonzero(~np.isfinite(self.values))} not finite"
-            )
 
     @property
     def channel(self) -> Channel:
@@ -114,9 +104,6 @@ def bone_keys(
         keyed: (k,) which components get keys; all of them when not given.
     """
     columns = np.asarray(values, dtype=np.float64)
-    if columns.ndim != 2 or (keyed is not None and len(keyed) != columns.shape[1]):
-        wanted = "(F, k)" if keyed is None else f"(F, {len(keyed)})"
-        raise IKError(f"bone {bone_name!r}, {property_name}: values must be {wanted}, got {columns.shape}")
     path = bone_path(bone_name, property_name)
     return tuple(
         ChannelKeys(path, index, columns[:, index], bone_name)
@@ -147,19 +134,6 @@ def own_curves(obj: bpy.types.Object) -> dict[Channel, bpy.types.FCurve]:
     """Return the F-curves that the object's action moves it with. For use within one call only."""
     channelbag = own_channelbag(obj)
     return {} if channelbag is None else {(c.data_path, c.array_index): c for c in channelbag.fcurves}
-
-
-def present_value(obj: bpy.types.Object, channel: Channel) -> float:
-    """Return the value that the channel's property has now; refuse a channel that does not exist."""
-    path, index = channel
-    try:
-        value: Any = obj.path_resolve(path)
-    except ValueError:
-        raise IKError(f"{obj.name!r} has no property {path}: was a bone renamed or removed?") from None
-    values = (value,) if isinstance(value, (int, float)) else value
-    if not 0 <= index < len(values):
-        raise IKError(f"{obj.name!r}: {path} has {len(values)} components, there is none of index {index}")
-    return float(values[index])
 
 
 def animated_channels(obj: bpy.types.Object) -> set[Channel]:
@@ -222,7 +196,8 @@ def sample_channels(obj: bpy.types.Object, channels: Sequence[Channel], frames: 
     for column, channel in enumerate(channels):
         curve = curves.get(channel)
         if curve is None or is_muted(curve) or curve.is_empty:
-            samples[:, column] = present_value(obj, channel)
+            value: Any = obj.path_resolve(channel[0])
+            samples[:, column] = value if isinstance(value, (bool, int, float)) else value[channel[1]]
         else:
             samples[:, column] = [curve.evaluate(time) for time in times]
     return samples

@@ -9,11 +9,9 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...core.arrays import FloatArray
 from ...core.errors import IKError
 from ..reports import in_a_row
 from .fcurves import (
-    INTERPOLATIONS,
     KEY_DISTANCE,
     Channel,
     ChannelKeys,
@@ -28,7 +26,6 @@ from .fcurves import (
     new_curve,
     new_keys,
     own_curves,
-    present_value,
     read_keys,
 )
 
@@ -52,14 +49,6 @@ class WriteResult:
 
     action: str
     """Name of the action that holds the keys; empty if nothing was written."""
-    slot: str
-    """Identifier of the object's slot in it, as in `OBRig`."""
-    action_created: bool
-    """Whether the action was made for these keys."""
-    curves: int
-    """How many F-curves were written."""
-    curves_created: int
-    """How many of them are new."""
     keys: int
     """How many keys were written."""
     keys_replaced: int
@@ -71,31 +60,23 @@ class WriteResult:
 
 
 def write_keys(
-    armature_object: bpy.types.Object,
-    frames: npt.ArrayLike,
-    channel_keys: Sequence[ChannelKeys],
-    *,
-    interpolation: str = "LINEAR",
-    action_name: str | None = None,
+    armature_object: bpy.types.Object, frames: npt.ArrayLike, channel_keys: Sequence[ChannelKeys]
 ) -> WriteResult:
-    """Write keys into the object's own action slot, in bulk; what is missing on the way there is made.
+    """Write linear keys into the object's own action slot, in bulk; what is missing on the way is made.
 
     Keys of the written channels within the first and the last frame are replaced; keys outside, and all
-    other channels, slots and actions stay. Wrong input is refused before anything is changed.
+    other channels, slots and actions stay.
 
     Args:
         armature_object: The object whose action is written; the data paths start from it.
         frames: (F,) increasing [frames].
         channel_keys: Channels with (F,) values each, every channel once.
-        interpolation: 'LINEAR', 'BEZIER' or 'CONSTANT', for the way from each new key to the next one.
-        action_name: Name of a new action; only used if the object has none.
 
     Raises:
-        IKError: The object or its action cannot be edited, NLA tweak mode is on, a channel does not exist,
-            or the arrays do not fit each other.
+        IKError: The object or its action cannot be edited, NLA tweak mode is on, or a curve holds samples;
+            nothing is changed then.
     """
-    times = _checked_frames(frames)
-    _check_channels(armature_object, times, channel_keys, interpolation)
+    times = np.asarray(frames, dtype=np.float64)
     check_keyable(armature_object)
     curves = own_curves(armature_object)
     sampled = [k.channel for k in channel_keys if k.channel in curves and holds_samples(curves[k.channel])]
@@ -110,14 +91,13 @@ def write_keys(
     skipped = tuple(k.channel for k in channel_keys if k.channel in driven or k.channel in locked)
     notes = _channel_notes(written, skipped, driven, curves)
     if not written:
-        return WriteResult("", "", False, 0, 0, 0, 0, skipped, tuple(notes))
+        return WriteResult("", 0, 0, skipped, tuple(notes))
 
-    action_created = armature_object.animation_data is None or armature_object.animation_data.action is None
-    channelbag = ensure_channelbag(armature_object, action_name or f"{armature_object.name} Poise Bake")
+    channelbag = ensure_channelbag(armature_object, f"{armature_object.name} Poise Bake")
     replaced = 0
     for keys in written:
         curve = curves.get(keys.channel)
-        new = new_keys(times, keys.values, interpolation)
+        new = new_keys(times, keys.values, "LINEAR")
         if curve is None:
             curve = new_curve(channelbag, keys)
         else:
@@ -127,43 +107,15 @@ def write_keys(
         curve.update()  # places the handles and tags the animation for evaluation
 
     animation = armature_object.animation_data
-    assert animation is not None and animation.action is not None and animation.action_slot is not None
+    assert animation is not None and animation.action is not None
     animation.action.update_tag()
     return WriteResult(
         action=animation.action.name,
-        slot=animation.action_slot.identifier,
-        action_created=action_created,
-        curves=len(written),
-        curves_created=sum(k.channel not in curves for k in written),
         keys=len(written) * len(times),
         keys_replaced=replaced,
         skipped=skipped,
         notes=(*notes, *_playback_notes(armature_object)),
     )
-
-
-def _checked_frames(frames: npt.ArrayLike) -> FloatArray:
-    times = np.asarray(frames, dtype=np.float64)
-    if times.ndim != 1 or len(times) == 0 or not np.isfinite(times).all():
-        raise IKError(f"frames must be a non-empty row of finite numbers, got shape {times.shape}")
-    if (np.diff(times) <= KEY_DISTANCE).any():
-        raise IKError(f"frames must increase by more than {KEY_DISTANCE} each")
-    return times
-
-
-def _check_channels(
-    obj: bpy.types.Object, frames: FloatArray, channel_keys: Sequence[ChannelKeys], interpolation: str
-) -> None:
-    if interpolation not in INTERPOLATIONS:
-        raise IKError(f"no interpolation {interpolation!r}; there are {', '.join(INTERPOLATIONS)}")
-    seen: set[Channel] = set()
-    for keys in channel_keys:
-        if len(keys.values) != len(frames):
-            raise IKError(f"{_listed([keys.channel])}: {len(keys.values)} values for {len(frames)} frames")
-        if keys.channel in seen:
-            raise IKError(f"{_listed([keys.channel])} is given twice")
-        seen.add(keys.channel)
-        present_value(obj, keys.channel)
 
 
 def _listed(channels: Sequence[Channel]) -> str:

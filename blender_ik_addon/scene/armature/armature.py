@@ -13,24 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ...core.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    frozen,
-)
+from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ...core.errors import IKError
 from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
-from ..reports import listed
 from .driven import driven_bones, steady_bones
 from .limits import BoneLimits, joint_entries, limits_of
-from .rotation_modes import (
-    RotationLocks,
-    far_orders,
-    matrix_from_bone_axis_angle,
-    matrix_from_bone_quat,
-)
+from .rotation_modes import RotationLocks, far_orders, matrix_from_bone_axis_angle, matrix_from_bone_quat
 
 if TYPE_CHECKING:
     from bpy.types import Object, PoseBone
@@ -57,8 +46,6 @@ class Armature:
     """Components that may be written, (n, 7): location x, y, z, then rotation w (or angle), x, y, z."""
     driven_by: Mapping[str, str]
     """Bones that constraints or drivers decide -> what decides them, in words."""
-    notes: tuple[str, ...]
-    """What the user should know, one sentence each."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "written", frozen(self.written, np.bool_))
@@ -143,7 +130,7 @@ def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armat
     for joint, bone in enumerate(pose_bones):
         if names[joint] not in driven_by and not limits[joint].is_held:
             free[joint, 3:], written[joint, 3:] = locks[joint].free, locks[joint].written
-            if move_root and (parents[joint] < 0 or _may_move(bone, limits[joint])):
+            if move_root and (parents[joint] < 0 or (limits[joint].may_move and not bone.bone.use_connect)):
                 free[joint, :3] = written[joint, :3] = ~np.array(bone.lock_location)
         preferred[joint, 3:] = limits[joint].preferred
         if free[joint, :3].any():
@@ -165,14 +152,12 @@ def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armat
         inherit_scale=np.array([INHERIT_SCALE.index(bone.inherit_scale) for bone in bones]),
         local_location=np.array([bone.use_local_location for bone in bones]),
     )
-    held = [names[joint] for joint in range(n) if locks[joint].unsolvable and names[joint] not in driven_by]
     return Armature(
         object_name=armature_object.name,
         skeleton=skeleton,
         rotation_modes=tuple(bone.rotation_mode for bone in pose_bones),
         written=written,
         driven_by=driven_by,
-        notes=_notes(driven_by, held),
     )
 
 
@@ -190,11 +175,6 @@ def parents_first(bones: Any) -> tuple[tuple[str, ...], list[int]]:
             index[ancestor] = len(index)
     names = tuple(index)
     return names, [-1 if (parent := parent_of[name]) is None else index[parent] for name in names]
-
-
-def _may_move(bone: "PoseBone", limits: BoneLimits) -> bool:
-    """Return whether a bone that has a parent may change its location; connected bones have none."""
-    return limits.may_move and not bone.bone.use_connect
 
 
 def _orders(pose_bones: "Sequence[PoseBone]", limits: Sequence[BoneLimits]) -> IntArray:
@@ -260,24 +240,6 @@ def pose_bones_named(armature_object: "Object", names: Iterable[str]) -> "list[P
             f"armature {armature_object.name!r} has no pose bone {missing}: was it renamed or removed? "
             "Read the armature again, after an update of the scene"
         ) from None
-
-
-def _notes(driven_by: Mapping[str, str], held: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence for each reason why bones are not solved."""
-    notes: list[str] = []
-    for reason in dict.fromkeys(driven_by.values()):
-        bones = [bone for bone, of_bone in driven_by.items() if of_bone == reason]
-        notes.append(f"{_bones_are(bones)} decided by {reason} and not solved: {listed(bones)}")
-    if held:
-        notes.append(
-            f"{_bones_are(held)} not turned, because the rotation locks hold some of four components that "
-            f"only change together (lock all of them, or use an Euler mode): {listed(held)}"
-        )
-    return tuple(notes)
-
-
-def _bones_are(bones: Sequence[str]) -> str:
-    return "1 bone is" if len(bones) == 1 else f"{len(bones)} bones are"
 
 
 def world_from_armature(armature_object_evaluated: "Object") -> tuple[FloatArray, float]:

@@ -14,7 +14,7 @@ from ..animation.fcurves import animated_channels, driven_channels
 from .limits import joint_entries, keeps_inside
 
 if TYPE_CHECKING:
-    from bpy.types import Constraint, Object, PoseBone
+    from bpy.types import Object, PoseBone
 
 _BONE_PATH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.(.+)')
 _HELD_IN_SPACE: Final = frozenset({'COPY_ROTATION', 'COPY_TRANSFORMS'})
@@ -48,7 +48,8 @@ def driven_bones(armature_object: "Object") -> dict[str, str]:
         for constraint in bone.constraints:
             if keeps_inside(bone, constraint, entries.get(bone.name)):
                 continue  # what is solved keeps inside, so it changes nothing
-            if _decides(constraint, (bone.name, constraint.name) in switched):
+            acts = not constraint.mute and constraint.influence > 0.0
+            if constraint.is_valid and (acts or (bone.name, constraint.name) in switched):
                 for affected in _affected_bones(bone, constraint):
                     driven.setdefault(affected, f"a constraint ({constraint.type})")
     return {bone.name: driven[bone.name] for bone in bones if bone.name in driven}
@@ -89,11 +90,6 @@ def _holds(bone: "PoseBone", constraint: Any, armature_object: "Object") -> bool
             and all(axes)
         )
     return constraint.type in _HELD
-
-
-def _decides(constraint: "Constraint", switched: bool) -> bool:
-    """Return whether a constraint moves its bone, now or at a time when it is switched on."""
-    return constraint.is_valid and (switched or (not constraint.mute and constraint.influence > 0.0))
 
 
 def _affected_bones(bone: "PoseBone", constraint: Any) -> list[str]:

@@ -9,7 +9,7 @@ A Limit Rotation constraint is read into an entry (`read_limits`) and then chang
 what is solved stays inside: such a constraint does not count as deciding its bone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -225,7 +225,9 @@ def rig_limits(bone: "PoseBone") -> tuple[tuple[BoneLimits, str] | None, list[st
     sources = ["IK limits"] if ik.limited.any() or ik.stiffness.any() else []
     lower, upper, order = np.array(ik.lower), np.array(ik.upper), ik.order
     notes: list[str] = []
-    for constraint in limit_constraints(bone):
+    for constraint in bone.constraints:
+        if constraint.type != 'LIMIT_ROTATION' or constraint.mute or constraint.influence <= 0.0:
+            continue
         where = f"bone {bone.name!r}: the constraint {constraint.name!r}"
         if constraint.owner_space != 'LOCAL':
             notes.append(f"{where} limits in another space than Local and was not read")
@@ -233,15 +235,15 @@ def rig_limits(bone: "PoseBone") -> tuple[tuple[BoneLimits, str] | None, list[st
         theirs = order_index(constraint_order(bone, constraint))
         if bone.rotation_mode in EULER_ORDERS and EULER_ORDERS[theirs] != bone.rotation_mode:
             notes.append(
-                f"{where} limits {EULER_ORDERS[theirs]} angles and was not read, since the bone is keyed in "
-                f"{bone.rotation_mode}: give both the same order"
+                f"{where} limits {EULER_ORDERS[theirs]} angles and was not read, because the bone is "
+                f"keyed in {bone.rotation_mode}: give both the same order"
             )
             continue
         order = theirs
         their_lower, their_upper = _constraint_limits(constraint)
         both = np.maximum(lower, their_lower), np.minimum(upper, their_upper)
         if (both[0] > both[1]).any():
-            notes.append(f"{where} leaves nothing of the IK limits: only the constraint was read")
+            notes.append(f"{where} excludes the IK limits: only the constraint was read")
             both = their_lower, their_upper
         lower, upper = both
         sources.append("Limit Rotation")
@@ -249,13 +251,6 @@ def rig_limits(bone: "PoseBone") -> tuple[tuple[BoneLimits, str] | None, list[st
         return None, notes
     found = BoneLimits(lower, upper, ik.stiffness, np.clip(np.zeros(3), lower, upper), order)
     return (found, " and ".join(dict.fromkeys(sources))), notes
-
-
-def limit_constraints(bone: "PoseBone") -> Iterator[Any]:
-    """Give the Limit Rotation constraints of a bone that act."""
-    for constraint in bone.constraints:
-        if constraint.type == 'LIMIT_ROTATION' and not constraint.mute and constraint.influence > 0.0:
-            yield constraint
 
 
 def constraint_order(bone: "PoseBone", constraint: Any) -> str:
@@ -356,7 +351,7 @@ def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None)
 def broken_limits(
     names: Sequence[str], lower: FloatArray, upper: FloatArray, angles: FloatArray
 ) -> tuple[str, ...]:
-    """Say which limits poses break, the worst of each bone first; one sentence, or none.
+    """Say which limits poses break and by how much, worst first; one sentence, or none.
 
     Args:
         names: Of the joints, (n,).
@@ -370,8 +365,8 @@ def broken_limits(
     if not rows:
         return ()
     parts = [
-        f"{names[row]!r} {'XYZ'[int(np.argmax(beyond[row]))]} by {np.degrees(beyond[row].max()):.1f}°"
+        f"{names[row]} {'XYZ'[int(np.argmax(beyond[row]))]} by {np.degrees(beyond[row].max()):.1f}°"
         for row in rows[:4]
     ]
     more = f" and {len(rows) - 4} more" if len(rows) > 4 else ""
-    return (f"outside its limits before, brought inside: {', '.join(parts)}{more}",)
+    return (f"clamped to joint limits: {', '.join(parts)}{more}",)

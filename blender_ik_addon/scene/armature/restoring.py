@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What changes for a while and is put back: pose, action and F-curves, frame, modes, selection, auto-key.
+"""What changes for a while and is put back: pose, action and F-curves, settings, frame.
 
 Everything is kept as plain data. Objects and actions are found again by their session uid, so that they may
 be renamed meanwhile; what is deleted meanwhile is no obstacle to putting back the rest.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,6 @@ from ..animation.fcurves import (
     own_strip,
     read_keys,
 )
-from ..compat import selectable
 from ..properties.settings import settings_of
 from .armature import pose_bones_named
 
@@ -263,10 +262,13 @@ class _Group:
 
 def _value_of(group: Any, name: str) -> tuple[Any]:
     """The value of a property, as plain data; in a tuple, so that one that is None is told from none."""
-    value = getattr(group, name)
-    if hasattr(value, "__len__") and not isinstance(value, str):
-        value = tuple(np.ravel(value).tolist())
-    return (value,)
+    return (_plain(getattr(group, name)),)
+
+
+def _plain(value: Any) -> Any:
+    """Copy the value of a property: numbers of a vector or matrix in a row."""
+    listed = hasattr(value, "__len__") and not isinstance(value, str)
+    return tuple(np.ravel(value).tolist()) if listed else value
 
 
 @contextmanager
@@ -319,13 +321,17 @@ class PlayedSnapshot:
     def take(cls, view_layer: bpy.types.ViewLayer, armature_object: bpy.types.Object) -> "PlayedSnapshot":
         """Note those of all objects, but for the pose of the armature object."""
         values: dict[int, dict[str, Any]] = {}
-        for uid, obj in _layer_objects(view_layer).items():
+        for obj in view_layer.objects:
+            if obj is None:  # it has just been deleted
+                continue
             paths = {
                 path
                 for path in _played_paths(obj)
                 if obj != armature_object or not path.startswith("pose.bones")
             }
-            values[uid] = {path: value for path in paths if (value := _resolved_value(obj, path)) is not None}
+            values[obj.session_uid] = {
+                path: value for path in paths if (value := _resolved_value(obj, path)) is not None
+            }
         return cls(values)
 
     def restore(self) -> None:
@@ -359,10 +365,9 @@ def _played_paths(obj: bpy.types.Object) -> set[str]:
 def _resolved_value(obj: Any, path: str) -> Any:
     """The value of a property, as plain data; None if there is none."""
     try:
-        value: Any = obj.path_resolve(path)
+        return _plain(obj.path_resolve(path))
     except ValueError:
         return None
-    return tuple(value) if hasattr(value, "__len__") and not isinstance(value, str) else value
 
 
 def _assign(obj: Any, path: str, value: Any) -> None:
@@ -376,95 +381,12 @@ def _assign(obj: Any, path: str, value: Any) -> None:
     setattr(obj.path_resolve(before) if before else obj, name, value)
 
 
-@contextmanager
-def scene_state(
-    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, armature_object: bpy.types.Object
-) -> Iterator[None]:
-    """Restore frame, modes, active object, selection (objects, bones) and auto-key, whatever happens inside.
+def restore_frame(scene: bpy.types.Scene, frame: float) -> None:
+    """Go back to a frame, with its subframe, if the scene is at another.
 
-    Setting the frame back evaluates the animation: pose changes without keys on animated bones are lost,
-    so a caller that wants them kept puts the pose back after this.
+    This plays the animation: changes of the pose without keys are lost on animated bones, so a caller that
+    wants them kept puts the pose back afterwards.
     """
-    uid = armature_object.session_uid
-    with ExitStack() as restore:  # the last one added runs first; all run, even if one fails
-        restore.callback(_restore_frame, scene, scene.frame_current + scene.frame_subframe)
-        restore.callback(_restore_auto_key, scene, scene.tool_settings.use_keyframe_insert_auto)
-        restore.callback(_restore_bones, uid, *_bone_selection(armature_object))
-        restore.callback(_object_restorer(scene, view_layer))
-        yield
-
-
-def _restore_frame(scene: bpy.types.Scene, frame: float) -> None:
     if scene.frame_current + scene.frame_subframe != frame:
         whole = int(np.floor(frame))
         scene.frame_set(whole, subframe=frame - whole)
-
-
-def _restore_auto_key(scene: bpy.types.Scene, use: bool) -> None:
-    scene.tool_settings.use_keyframe_insert_auto = use
-
-
-def _bone_selection(obj: Any) -> tuple[frozenset[str], str | None]:
-    """Return the names of the selected bones, and of the active one."""
-    if obj.pose is None:
-        return frozenset(), None
-    active = obj.data.bones.active
-    selected = frozenset(b.name for b in obj.pose.bones if selectable(b).select)
-    return selected, active.name if active is not None else None
-
-
-def _restore_bones(object_uid: int, selected: frozenset[str], active: str | None) -> None:
-    obj = block_with_uid(bpy.data.objects, object_uid)
-    if obj is None or obj.pose is None or obj.mode == "EDIT":  # edit bones have a selection of their own
-        return
-    if (selected, active) == _bone_selection(obj):
-        return
-    obj.data.bones.active = obj.data.bones.get(active) if active is not None else None
-    for bone in obj.pose.bones:
-        selectable(bone).select = bone.name in selected
-
-
-def _layer_objects(view_layer: bpy.types.ViewLayer) -> dict[int, bpy.types.Object]:
-    """Return the view layer's objects by uid; it lists None for an object that has just been deleted."""
-    return {obj.session_uid: obj for obj in view_layer.objects if obj is not None}
-
-
-def _object_restorer(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer) -> Callable[[], None]:
-    """Return what puts modes, selection and active object back to how they are now."""
-
-    def modes_now() -> dict[int, str]:
-        return {uid: obj.mode for uid, obj in _layer_objects(view_layer).items() if obj.mode != "OBJECT"}
-
-    def set_mode(obj: bpy.types.Object, mode: Any) -> None:
-        view_layer.objects.active = obj
-        with bpy.context.temp_override(scene=scene, view_layer=view_layer, active_object=obj, object=obj):
-            bpy.ops.object.mode_set(mode=mode)
-
-    def select_only(uids: Collection[int]) -> None:
-        for uid, obj in _layer_objects(view_layer).items():
-            if obj.select_get(view_layer=view_layer) != (uid in uids):
-                obj.select_set(uid in uids, view_layer=view_layer)
-
-    modes = modes_now()
-    objects = _layer_objects(view_layer)
-    selected = {uid for uid in objects if objects[uid].select_get(view_layer=view_layer)}
-    active = view_layer.objects.active
-    active_uid = active.session_uid if active is not None else 0
-
-    def restore() -> None:
-        objects = _layer_objects(view_layer)
-        present = modes_now()
-        if present != modes:
-            for uid in present:
-                if objects[uid].mode != "OBJECT":  # one call takes several objects out
-                    set_mode(objects[uid], "OBJECT")
-            # The active object's mode comes last, so that it ends up as the active one.
-            for mode in sorted(set(modes.values()), key=lambda mode: mode == modes.get(active_uid)):
-                uids = [uid for uid in modes if modes[uid] == mode and uid in objects]
-                if uids:
-                    select_only(uids)  # the mode is entered with all that are selected
-                    set_mode(objects[active_uid if active_uid in uids else uids[0]], mode)
-        select_only(selected)
-        view_layer.objects.active = objects.get(active_uid)
-
-    return restore

@@ -8,12 +8,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core.character.role_edits import RoleRow, revised, rows_of
-from ...core.character.roles import (
-    Character,
-    Hints,
-    Role,
-    recognise,
-)
+from ...core.character.roles import Character, Hints, Role, recognise
 from ...core.model.skeleton import Skeleton
 from ..properties.joint_properties import SIDES
 from ..properties.naming import note_name
@@ -92,14 +87,7 @@ def read_character(armature_object: Object, skeleton: Skeleton) -> tuple[Charact
     rows = table_of(armature_object)
     if not rows:
         return character, []
-    rows, gone = _present(skeleton, rows)
-    return revised(skeleton, character, rows), gone
-
-
-def _present(skeleton: Skeleton, rows: Sequence[RoleRow]) -> tuple[tuple[RoleRow, ...], list[str]]:
-    """Return the rows whose bones are there, and which are not."""
     gone = [row.joint for row in rows if row.joint and row.joint not in skeleton.names]
-    notes = (
-        [f"bones of the table that are not there (renamed?) were left out: {listed(gone)}"] if gone else []
-    )
-    return tuple(row for row in rows if row.joint not in gone), notes
+    present = tuple(row for row in rows if row.joint not in gone)
+    notes = [f"bones of the table are missing (renamed?) and left out: {listed(gone)}"] if gone else []
+    return revised(skeleton, character, present), notes

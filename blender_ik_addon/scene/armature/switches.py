@@ -157,7 +157,11 @@ def carried_by(armature_object: Object, controls: Iterable[str]) -> tuple[Carrie
             continue
         near = np.abs(heads - own.head_local).max(axis=1) <= SAME_HEAD * own.length
         together = frozenset(rest[row].name for row in np.flatnonzero(near).tolist())
-        hanging = {name: _upstream(pose.bones[name]) for name in together}
+        hanging: dict[str, set[str]] = {}
+        """Bone -> those that it hangs on, or would if its constraints were switched on."""
+        for bone in (pose.bones[name] for name in together):
+            parents = set() if bone.parent is None else {bone.parent.name}
+            hanging[bone.name] = parents.union(*(_leaders(bone, own) for own in bone.constraints))
         reached, last = {control}, {control}
         while last:
             last = {name for name in together - reached if hanging[name] & last}
@@ -165,12 +169,6 @@ def carried_by(armature_object: Object, controls: Iterable[str]) -> tuple[Carrie
         if bones := tuple(sorted(name for name in reached if rest[name].use_deform)):
             found.append(Carried(control, bones, together))
     return tuple(found)
-
-
-def _upstream(bone: Any) -> set[str]:
-    """Return the bones on which a bone hangs, or would if its constraints were switched on."""
-    parents = set() if bone.parent is None else {bone.parent.name}
-    return parents.union(*(_leaders(bone, constraint) for constraint in bone.constraints))
 
 
 def _leaders(bone: Any, constraint: Any) -> dict[str, float]:
@@ -214,10 +212,7 @@ def notes_on_switches(armature_object: Object, controls: Iterable[str]) -> tuple
     if not found:
         return ()
     lost = list(dict.fromkeys(control for own in found.values() for control in own))
-    return (
-        f"nothing of this shows while the rig follows other controls (IK) than {listed(lost)}: switch "
-        f"{_named(found)} over",
-    )
+    return (f"the rig follows other controls (IK) than {listed(lost)}: switch {_named(found)} over",)
 
 
 def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
@@ -243,9 +238,7 @@ def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, 
     left = [switch for switch in found if switch not in done]
     notes = [f"switched over to these controls (FK): {_named(done)}"] if done else []
     if left:
-        notes.append(
-            f"{_named(left)} stays as it is: it is animated, goes by itself, or belongs to the library alone"
-        )
+        notes.append(f"{_named(left)} stays as it is: it is animated or driven, or belongs to the library")
     return tuple(notes)
 
 

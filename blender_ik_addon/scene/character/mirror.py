@@ -20,34 +20,17 @@ from bpy.types import Object
 from ...core.arrays import FloatArray
 from ...core.errors import IKError
 from ..animation.fcurves import animated_channels, rotation_channel
-from ..animation.mapped_keys import (
-    Tracks,
-    linear,
-    obstacle_to_keys,
-    read_tracks,
-    write_tracks,
-)
+from ..animation.mapped_keys import Tracks, linear, obstacle_to_keys, read_tracks, write_tracks
 from ..armature.armature import check_armature
-from ..armature.limits import (
-    joint_entries,
-    limits_of,
-    own_limits,
-    store_limits,
-    turned_limits,
-)
+from ..armature.limits import joint_entries, limits_of, own_limits, store_limits, turned_limits
 from ..armature.symmetry import Symmetry
 from ..effectors.effectors import AXES, label_of, target_of
 from ..effectors.entries import EFFECTORS_PATH, add_effector
 from ..effectors.targets import check_present
 from ..effectors.transforms import rotation_of, set_rotation
-from ..properties.effector_properties import (
-    FURTHER_BONES,
-    SIDELESS,
-    POISE_PG_effector,
-    plain,
-)
+from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
-from ..reports import listed, sentences
+from ..reports import counted, listed, sentences
 from .mirrored_targets import Image, image_of, mirror_images
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
@@ -76,13 +59,8 @@ class MirrorReport:
 
     def summary(self) -> str:
         """Return how much was mirrored, for the status bar."""
-        counts = (
-            (len(self.effectors), "effector"),
-            (len(self.targets), "target"),
-            (len(self.limits), "limit"),
-            (len(self.bones), "bone"),
-        )
-        parts = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count]
+        lists = {"effector": self.effectors, "target": self.targets, "limit": self.limits, "bone": self.bones}
+        parts = [counted(len(own), word) for word, own in lists.items() if own]
         return sentences(f"mirrored {', '.join(parts)}" if parts else "nothing to mirror", *self.notes)
 
 
@@ -281,45 +259,36 @@ def _mirror_limits(armature_object: Object, body: Symmetry, notes: list[str]) ->
 
 def _mirror_pose(armature_object: Object, body: Symmetry) -> tuple[str, ...]:
     pose: Any = armature_object.pose
-    wanted: dict[str, tuple[FloatArray, FloatArray, _Channels | None, FloatArray]] = {}
+    wanted: list[tuple[str, FloatArray, FloatArray, list[float] | None, bool, tuple[float, ...]]] = []
     for bone in body.skeleton.names:
         to = body.other[bone]
         if bone not in body.sources or to in body.driven:
             continue
         source, turn = pose.bones[bone], body.turn(bone)
-        rotation = turn @ rotation_of(source) @ turn.T
-        location = turn @ np.array(source.location)
-        same = source.rotation_mode == pose.bones[to].rotation_mode
-        near = _mirrored_channels(source, turn) if same else None
-        wanted[to] = location, rotation, near, np.array(source.scale)
-    for bone, (location, rotation, near, scale) in wanted.items():
+        near, exact = None, False
+        if source.rotation_mode == pose.bones[to].rotation_mode:
+            near, exact = _mirrored_channels(source, turn)
+        rotation, location = turn @ rotation_of(source) @ turn.T, turn @ np.array(source.location)
+        wanted.append((to, location, rotation, near, exact, tuple(source.scale)))
+    for bone, location, rotation, near, exact, scale in wanted:
         target = pose.bones[bone]
-        target.location = location.tolist()
-        if near is not None and near.exact:
-            setattr(target, rotation_channel(target.rotation_mode)[0], near.values)
+        target.location, target.scale = location.tolist(), scale
+        if exact:
+            setattr(target, rotation_channel(target.rotation_mode)[0], near)
         else:
-            set_rotation(target, rotation, None if near is None else near.values)
-        target.scale = scale.tolist()
-    return tuple(wanted)
+            set_rotation(target, rotation, near)
+    return tuple(bone for bone, *_ in wanted)
 
 
-@dataclass(frozen=True)
-class _Channels:
-    """The rotation of a bone as its counterpart should be written, with its turns and its sign."""
-
-    values: list[float]
-    exact: bool
-    """Whether they are the mirrored rotation itself, or only near to it."""
-
-
-def _mirrored_channels(source: Any, turn: FloatArray) -> _Channels:
-    """Return the rotation channels of a bone for its counterpart.
+def _mirrored_channels(source: Any, turn: FloatArray) -> tuple[list[float], bool]:
+    """Return the rotation channels of a bone for its counterpart, and whether they are the exact image.
 
     Where their axes are mirror images, which they are in most rigs, these are the same numbers with other
-    signs, and no digit is lost, not even near gimbal lock.
+    signs, and no digit is lost, not even near gimbal lock. Otherwise they are only near to the mirrored
+    rotation, with its turns and its sign.
     """
     signs = np.rint(turn)
     exact = bool(np.abs(signs - turn).max() < SYMMETRIC and (signs == np.diag(np.diag(signs))).all())
     turn = signs if exact else turn
     values = np.array(getattr(source, rotation_channel(source.rotation_mode)[0]))
-    return _Channels([*values[:-3].tolist(), *(-turn @ values[-3:]).tolist()], exact)
+    return [*values[:-3].tolist(), *(-turn @ values[-3:]).tolist()], exact

@@ -15,12 +15,7 @@ from bpy.types import Object
 
 from ...core.arrays import FloatArray
 from ...core.model.euler import EULER_ORDERS, order_index
-from ...core.model.rotation import (
-    continuous_euler,
-    euler_from_matrix,
-    nearest_euler,
-    quat_from_matrix,
-)
+from ...core.model.rotation import euler_from_matrix, quat_from_matrix
 from ..animation.fcurves import ROTATION_CHANNELS, animated_channels
 from ..animation.mapped_keys import (
     Track,
@@ -32,16 +27,9 @@ from ..animation.mapped_keys import (
     sampled,
     write_tracks,
 )
+from ..armature.rotation_modes import bone_rotations
 from ..armature.symmetry import Symmetry, rotation_in
-from ..effectors.transforms import (
-    depth,
-    is_moved,
-    put,
-    rides,
-    rotations_of,
-    world_from_basis,
-    world_of,
-)
+from ..effectors.transforms import depth, is_moved, put, rides, rotations_of, world_from_basis, world_of
 
 CHANNELS: Final = dict(ROTATION_CHANNELS.values()) | {"location": 3}
 """Properties whose keys are mirrored -> number of their components."""
@@ -185,19 +173,16 @@ def _turned(
 
     def change(samples: FloatArray) -> FloatArray:
         matrices = before @ rotations_of(samples, source.rotation_mode) @ after
-        if target.rotation_mode in EULER_ORDERS:
-            order = order_index(target.rotation_mode)
-            angles = euler_from_matrix(matrices, order)
-            angles[0] = nearest_euler(angles[0], order, np.array(target.rotation_euler))
-            return continuous_euler(angles, order)
-        quats = quat_from_matrix(matrices)
-        for row in range(1, len(quats)):
-            quats[row] *= -1.0 if quats[row] @ quats[row - 1] < 0.0 else 1.0
-        if target.rotation_mode == 'QUATERNION':
-            return quats
-        sines = np.linalg.norm(quats[:, 1:], axis=1, keepdims=True)
-        axes = np.where(sines > SIGNED, quats[:, 1:] / np.maximum(sines, SIGNED), (0.0, 1.0, 0.0))
-        return np.concatenate([2.0 * np.arctan2(sines, quats[:, :1]), axes], axis=1)
+        euler = target.rotation_mode in EULER_ORDERS
+        order = order_index(target.rotation_mode) if euler else 0
+        return bone_rotations(
+            [target.rotation_mode],
+            np.array([order]),
+            euler_from_matrix(matrices, order)[:, None],
+            movable=np.ones((1, 3), dtype=np.bool_),
+            written=np.ones((1, 4), dtype=np.bool_),
+            present=[np.array(getattr(target, path))] if euler else None,
+        )[0]
 
     return path, sampled(own, change, count), own.animated
 

@@ -10,12 +10,7 @@ from bpy.types import Object
 
 from ...core.model.rotation import nearest_euler
 from ..armature.armature import read_armature
-from ..armature.limits import (
-    joint_entries,
-    limits_of,
-    own_limits,
-    store_limits,
-)
+from ..armature.limits import joint_entries, limits_of, own_limits, store_limits
 from ..armature.poses import read_pose
 
 

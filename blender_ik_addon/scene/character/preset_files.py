@@ -15,12 +15,7 @@ import bpy
 import numpy as np
 
 from ...core.errors import IKError
-from ..properties.effector_properties import (
-    FURTHER_BONES,
-    SIDELESS,
-    POISE_PG_effector,
-    POISE_PG_stored_bone,
-)
+from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, POISE_PG_stored_bone
 from ..properties.joint_properties import ORDER_ITEMS, STIFFEST, POISE_PG_mass
 from ..properties.settings import EXTENSION, METHOD_SETTINGS, POISE_PG_armature
 

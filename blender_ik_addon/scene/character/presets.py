@@ -33,14 +33,7 @@ from ...core.errors import IKError
 from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature
-from ..armature.limits import (
-    BoneLimits,
-    entry_for,
-    joint_entries,
-    limits_of,
-    store_limits,
-    turned_limits,
-)
+from ..armature.limits import BoneLimits, entry_for, joint_entries, limits_of, store_limits, turned_limits
 from ..armature.role_table import SIDE_NAMES, read_character
 from ..effectors.effectors import target_use
 from ..effectors.entries import add_effector, free_name, make_target

@@ -7,7 +7,8 @@ another run finds them again: it adds what is missing, points to the bones of th
 alone.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from bpy.types import Collection, Object
 
 from ...core.character.human import ACROSS, joint_defaults
 from ...core.character.role_edits import rows_of
-from ...core.character.roles import Character, Role
+from ...core.character.roles import Character, Limb, LimbKind, Role, Side
 from ...core.errors import IKError
 from ...core.model.euler import EULER_ORDERS
 from ...core.model.rotation import nearest_euler
@@ -38,13 +39,7 @@ from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import switch_over
 from ..effectors.effectors import target_of
-from ..effectors.entries import (
-    add_effector,
-    collection_of,
-    free_name,
-    make_target,
-    remove_effector,
-)
+from ..effectors.entries import add_effector, collection_of, free_name, make_target, remove_effector
 from ..effectors.target_parents import attach
 from ..effectors.targets import check_present
 from ..live import following
@@ -53,13 +48,6 @@ from ..properties.naming import follow_names
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
 from ..rig.rig import notes_on_bones
-from .effector_presets import (
-    COLOURS,
-    FOLLOWING,
-    SHAPES,
-    Part,
-    body_parts,
-)
 
 LEAST_CONFIDENCE: Final = 0.5
 """Confidence [1] below which a note asks to look at a row of the table."""
@@ -104,14 +92,124 @@ class SetupReport:
     def summary(self) -> str:
         """Return what was made, for the status bar."""
         if not self.ready:
-            return sentences("no part of a body was recognised", *self.notes)
-        bodies = " and ".join(f"a {body}" for body in self.bodies) or "no whole figure"
-        text = f"recognised {bodies}: {counted(len(self.added), 'target')} made"
+            return sentences("no part of a body was found", *self.notes)
+        counts = Counter(self.bodies)
+        bodies = [body if count == 1 else counted(count, body) for body, count in counts.items()]
+        text = (
+            f"{' and '.join(bodies) or 'no whole figure'} found: {counted(len(self.added), 'target')} created"
+        )
         if self.kept:
-            text += f", {len(self.kept)} were there already"
+            text += f", {len(self.kept)} kept"
         if self.removed:
             text += f", removed {listed(self.removed)}"
         return sentences(text, *self.notes)
+
+
+# Parts of the body that get an effector
+
+
+COLOURS: Final = {
+    Side.LEFT: (0.15, 0.45, 1.0, 1.0),
+    Side.RIGHT: (1.0, 0.25, 0.2, 1.0),
+    Side.CENTRE: (1.0, 0.8, 0.1, 1.0),
+}
+"""Of targets: blue left, red right, yellow in the middle."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the target of a part of the body is shown."""
+
+    display: str
+    """Shape of the empty."""
+    size: float
+    """In sizes of the figure [1]."""
+
+
+SHAPES: Final = {
+    "hips": Shape('CIRCLE', 0.12),
+    "hand": Shape('SPHERE', 0.035),
+    "foot": Shape('CUBE', 0.035),
+    "head": Shape('SPHERE', 0.07),
+    "tail": Shape('CONE', 0.04),
+    "wing": Shape('CONE', 0.05),
+    "fin": Shape('CONE', 0.03),
+    "elbow": Shape('PLAIN_AXES', 0.03),
+    "knee": Shape('PLAIN_AXES', 0.03),
+}
+
+
+FOLLOWING: Final = frozenset({"head", "tail", "wing", "fin"})
+"""Parts whose targets go with the hips'."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the body that gets an effector."""
+
+    name: str
+    """"hand.L", "foot.R.2" for the second right foot, "head (2)" for that of a second figure."""
+    what: str
+    """A key of `SHAPES`."""
+    joint: int
+    kind: str
+    """Kind of the effector."""
+    priority: int
+    side: Side
+    figure: int
+    at_tail: bool = False
+    """Whether the end of the bone is meant, where nothing hangs on it that could be held."""
+    limb: Limb | None = None
+    """Of a pole: what bends."""
+
+
+def body_parts(skeleton: Skeleton, character: Character, *, poles: bool) -> tuple[Part, ...]:
+    """Return the parts that get an effector: feet and hips first, then hands, then heads, then the rest."""
+    parts: list[Part] = []
+    for limb in character.limbs:
+        parts += _parts_of(skeleton, character, limb, poles)
+    order = {part.joint: row for row, part in reversed(list(enumerate(parts)))}
+    # Two parts that hold the same bone would be the same wish twice.
+    unique = [p for row, p in enumerate(parts) if p.kind == 'POLE' or order[p.joint] == row]
+    return tuple(sorted(unique, key=lambda part: (part.figure, part.priority)))
+
+
+def _parts_of(skeleton: Skeleton, character: Character, limb: Limb, poles: bool) -> Iterator[Part]:
+    def part(what: str, kind: str, priority: int, joint: int, *, at_tail: bool = False) -> Part:
+        name = what if limb.side is Side.CENTRE else f"{what}.{limb.side.value}"
+        name = f"front {name}" if limb.kind is LimbKind.FRONT_LEG else name
+        name += f".{limb.number + 1}" if limb.number else ""
+        name += f" ({limb.figure + 1})" if limb.figure else ""
+        bends = limb if kind == 'POLE' else None
+        return Part(name, what, joint, kind, priority, limb.side, limb.figure, at_tail, bends)
+
+    role = character.role_of(limb.effector)
+    if limb.kind is LimbKind.TRUNK:
+        if role is Role.HIPS:
+            yield part("hips", 'BOTH', 0, limb.effector)
+    elif limb.kind in (LimbKind.LEG, LimbKind.FRONT_LEG):
+        whole = role in (Role.FOOT, Role.TOE, Role.ANKLE)
+        yield part("foot", 'BOTH' if whole else 'POSITION', 0, limb.effector, at_tail=not whole)
+    elif limb.kind is LimbKind.ARM:
+        whole = role is Role.HAND
+        yield part("hand", 'BOTH' if whole else 'POSITION', 1, limb.effector, at_tail=not whole)
+    elif limb.kind is LimbKind.HEAD:
+        yield part("head", 'BOTH', 2, limb.effector)
+    elif limb.kind is LimbKind.WING:
+        yield part("wing", 'POSITION', 1, limb.effector, at_tail=True)
+    elif limb.kind in (LimbKind.TAIL, LimbKind.FIN):
+        yield part(limb.kind.value, 'POSITION', 3, limb.effector, at_tail=True)
+    if poles and limb.bend_axis is not None:
+        middle = next(
+            (
+                j
+                for j, r in zip(limb.joints, limb.roles, strict=True)
+                if r in (Role.LOWER_ARM, Role.LOWER_LEG)
+            ),
+            None,
+        )
+        if middle is not None and skeleton.parents[middle] >= 0:
+            yield part("elbow" if limb.kind is LimbKind.ARM else "knee", 'POLE', 3, middle)
 
 
 # The use case
@@ -179,11 +277,12 @@ def _set_up(
         armature_object, armature, character, parts, gone_targets, poles=poles
     )
     notes += said
-    notes += _notes_on_chains(armature_object, armature, parts)
+    chains = sorted({joint for part in parts for joint in skeleton.ancestors(part.joint)})
+    notes += notes_on_bones(armature_object, armature, [skeleton.names[joint] for joint in chains])
     follow_names(armature_object)
     unsure = [c.name for c in character.choices if c.confidence < LEAST_CONFIDENCE and c.role in _LIMB_ROLES]
     if unsure:
-        notes.append(f"look at these rows of the table, they are a guess: {listed(unsure)}")
+        notes.append(f"check these roles in the table, they are a guess: {listed(unsure)}")
     report = SetupReport(
         bodies=tuple(figure.body.value for figure in character.figures),
         roles=tuple((c.name, c.role.value, c.side.value, c.confidence, c.reason) for c in character.choices),
@@ -231,9 +330,7 @@ def _set_limits(
     widened = _widen(armature_object, assumed)
     notes = list(from_rig.notes)
     if widened:
-        notes.append(
-            f"the present pose goes beyond what such bodies do: limits are wider for {listed(widened)}"
-        )
+        notes.append(f"the present pose is outside the usual limits: limits are wider for {listed(widened)}")
     return from_rig.bones, tuple(assumed), notes
 
 
@@ -303,13 +400,6 @@ def _hold(
     for name in held:
         own_limits(armature_object, name).is_held = True
     return tuple(held)
-
-
-def _notes_on_chains(armature_object: Object, armature: Armature, parts: Sequence[Part]) -> tuple[str, ...]:
-    """Say which bones above those with targets others decide: constraints, drivers, locks."""
-    skeleton = armature.skeleton
-    chains = {joint for part in parts for joint in skeleton.ancestors(part.joint)}
-    return notes_on_bones(armature_object, armature, [skeleton.names[joint] for joint in sorted(chains)])
 
 
 # Effectors

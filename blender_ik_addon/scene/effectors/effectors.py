@@ -15,13 +15,7 @@ from ...core import Explanation, IKError
 from ...core.arrays import FloatArray
 from ..animation.dependence import check_independence
 from ..armature.armature import NO_SCALE
-from ..properties.effector_properties import (
-    PINNABLE,
-    PLACED,
-    TURNED,
-    POISE_PG_effector,
-    POISE_PG_target,
-)
+from ..properties.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector, POISE_PG_target
 from ..properties.settings import settings_of
 
 AXES: Final = MappingProxyType(
@@ -181,6 +175,11 @@ def target_of(entry: "POISE_PG_effector | POISE_PG_target") -> Object | None:
         return target
     instanced = {user.instance_collection for user in bpy.data.objects}
     return target if any(target in each.all_objects.values() for each in instanced if each) else None
+
+
+def all_targets(entry: POISE_PG_effector) -> list[Object]:
+    """All targets of an entry, deleted ones included."""
+    return [own.target for own in (entry, *entry.others) if own.target is not None]
 
 
 def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effector:

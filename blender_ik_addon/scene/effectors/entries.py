@@ -12,7 +12,7 @@ import bpy
 import numpy as np
 from bpy.types import Collection, LayerCollection, Object, ViewLayer
 
-from ...core import IKError, Skeleton
+from ...core import IKError
 from ...core.arrays import FloatArray
 from ...core.model.euler import order_index
 from ...core.model.rotation import euler_from_matrix, matrix_from_euler, quat_from_matrix
@@ -24,17 +24,9 @@ from ..properties.effector_properties import KIND_ITEMS, PINNABLE, POISE_PG_effe
 from ..properties.naming import follow_names, note_name
 from ..properties.overrides import only_own, prepare_override, refilled
 from ..properties.settings import settings_of
-from .effectors import (
-    AXES,
-    label_of,
-    lacks_target,
-    limb_bones,
-    orientations,
-    target_of,
-    target_use,
-    what_of,
-)
+from .effectors import AXES, label_of, lacks_target, limb_bones, orientations, target_of, target_use, what_of
 from .frame_data import across, points_of, size
+from .kinds import staying_joints
 from .masses import body_of
 from .target_parents import WORLDLY, attach, goes_along
 from .targets import check_evaluated
@@ -237,25 +229,12 @@ def _labelled(entry: POISE_PG_effector, index: int) -> str:
 
 
 def _fill_targets(armature_object: Object, entry: POISE_PG_effector, name: str) -> None:
-    """Make the targets that an effector lacks; two, where one of several is enough."""
-    made: list[Object] = []
-    others = len(entry.others)
-    lacks_first, lacks_second = entry.target is None, entry.kind == 'ONE_OF' and not others
-    try:
-        if lacks_first:
-            made.append(_new_target(armature_object, entry, name))
-        if lacks_second:
-            made.append(_new_target(armature_object, entry, name, number=1))
-        if lacks_first:
-            entry.target = made[0]
-        if lacks_second:
-            entry.others.add().target = made[-1]
-    except BaseException:
-        for empty in made:
-            bpy.data.objects.remove(empty)
-        for row in range(len(entry.others) - 1, others - 1, -1):
-            entry.others.remove(row)
-        raise
+    """Make the targets that an effector lacks; two, where it takes one of several."""
+    if entry.target is None:
+        entry.target = _new_target(armature_object, entry, name)
+    if entry.kind == 'ONE_OF' and not len(entry.others):
+        further = _new_target(armature_object, entry, name, number=1)
+        entry.others.add().target = further
 
 
 def entry_at(armature_object: Object, index: int) -> POISE_PG_effector:
@@ -331,7 +310,7 @@ def store_pose(armature_object: Object, index: int) -> int:
         raise IKError(
             f"effector {label!r}: {armature_object.name!r} has no bone {entry.bone!r}: choose its bone"
         )
-    joints = stored_joints(skeleton, entry)
+    joints = staying_joints(skeleton, entry.bone, entry.stay_scope == 'BODY')
     quaternions = quat_from_matrix(matrix_from_euler(pose.rotation[joints], skeleton.orders[joints]))
     bones = refilled(entry.stored, len(joints))
     for joint, quaternion, bone in zip(joints, quaternions.tolist(), bones, strict=True):
@@ -340,13 +319,6 @@ def store_pose(armature_object: Object, index: int) -> int:
         bone.rotation = quaternion
     entry.stay = 'STORED'
     return len(joints)
-
-
-def stored_joints(skeleton: Skeleton, entry: POISE_PG_effector) -> list[int]:
-    """Joints of which a stored pose tells."""
-    own = skeleton.index(entry.bone)
-    joints = range(len(skeleton))
-    return [joint for joint in joints if entry.stay_scope == 'BODY' or own in skeleton.ancestors(joint)]
 
 
 # New targets
@@ -375,9 +347,10 @@ def _posed_bone(armature_object: Object, label: str, bone_name: str) -> FloatArr
 def _new_target(armature_object: Object, entry: POISE_PG_effector, name: str, *, number: int = 0) -> Object:
     """Make an empty where an effector asks for nothing, and show it beside the armature.
 
-    Of several targets it is the first that lies there, the others are beside it, each a bone further.
+    Of several targets the first lies there, the others are beside it, each a bone further. All that can fail
+    is done before the empty is made.
     """
-    label = entry.name or entry.bone
+    label, kind = entry.name or entry.bone, what_of(entry)
     armature_from_bone = _posed_bone(armature_object, label, entry.bone)
     posed: Any = armature_object.evaluated_get(bpy.context.evaluated_depsgraph_get())
     world_from_bone = np.array(posed.matrix_world) @ armature_from_bone
@@ -386,35 +359,22 @@ def _new_target(armature_object: Object, entry: POISE_PG_effector, name: str, *,
             f"effector {label!r}: bone {entry.bone!r} of {armature_object.name!r} is scaled to "
             "nothing, so a target cannot be turned as it is. Reset its scale and its parents' (Alt S) first"
         )
-    empty: Any = None
-    try:
-        empty = bpy.data.objects.new(f"{armature_object.name} {name}", None)
-        _place_target(armature_object, entry, empty, world_from_bone, number)
-        return empty
-    except BaseException:
-        if empty is not None:
-            bpy.data.objects.remove(empty)
-        raise
-
-
-def _place_target(
-    armature_object: Object, entry: POISE_PG_effector, empty: Any, world_from_bone: FloatArray, number: int
-) -> None:
-    """Give a new target its place, its shape and a collection."""
-    posed: Any = armature_object.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    kind = what_of(entry)
+    aside = world_from_bone[:3, 0] * (number * posed.data.bones[entry.bone].length)
+    place = _target_place(armature_object, posed, entry, world_from_bone) + aside
+    collection = collection_of(armature_object, bpy.context.view_layer)
+    empty: Any = bpy.data.objects.new(f"{armature_object.name} {name}", None)
     empty.empty_display_type = DISPLAY.get(kind, 'ARROWS')
     empty.empty_display_size = TARGET_SIZE * max(armature_object.dimensions[:]) or TARGET_SIZE
-    aside = world_from_bone[:3, 0] * (number * posed.data.bones[entry.bone].length)
-    empty.location = (_target_place(armature_object, posed, entry, world_from_bone) + aside).tolist()
+    empty.location = place.tolist()
     if kind not in {'PLANE', 'FLOOR', 'BALANCE'}:  # which are level
         # Not by way of matrix_world: in single precision angles are off by up to 0.1 degrees near gimbal
         # lock, where bones are that point to the side.
         turn = euler_from_matrix(orientations(world_from_bone), order_index(empty.rotation_mode))
         empty.rotation_euler = turn.tolist()
-    collection_of(armature_object, bpy.context.view_layer).objects.link(empty)
+    collection.objects.link(empty)
     if kind not in WORLDLY and goes_along(armature_object):  # as the others do
         attach(empty, armature_object)
+    return empty
 
 
 def _target_place(

@@ -10,19 +10,8 @@ import numpy as np
 from ...core import IKError, Skeleton, Task
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from .effectors import Effector
-from .frame_data import (
-    FrameData,
-    Goal,
-    Posed,
-    Space,
-    points_of,
-)
-from .kinds import (
-    KINDS,
-    OverSupport,
-    masks_of,
-    own_bones,
-)
+from .frame_data import FrameData, Goal, Posed, Space, points_of
+from .kinds import KINDS, OverSupport, masks_of, own_bones
 
 FEET: Final = ("foot", "feet", "ankle", "toe")
 """Parts of the names of bones on which bodies stand."""

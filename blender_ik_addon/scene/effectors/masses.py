@@ -42,7 +42,7 @@ class MassReport:
 
     def summary(self) -> str:
         """Return how many bones have which weight together, for the status bar."""
-        return f"masses of {counted(len(self.bones), 'bone')} set, {self.total:.3g} kg in all"
+        return f"masses of {counted(len(self.bones), 'bone')} set, {self.total:.3g} kg in total"
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,8 @@ class MeshReport:
 
     def summary(self) -> str:
         """Return what was measured, for the status bar."""
-        count = len(self.meshes)
         said = (
-            f"{count} mesh{'' if count == 1 else 'es'} of {1e3 * self.volume:.3g} litres "
+            f"{counted(len(self.meshes), 'mesh', 'meshes')} of {1e3 * self.volume:.3g} litres "
             f"shared among {counted(self.bones, 'bone')}"
         )
         return "; ".join((said, *self.notes))
@@ -86,13 +85,9 @@ def measure_meshes(armature_object: Object) -> MeshReport:
         ) from error
     notes = list(bound.notes)
     if made.unweighted:
-        notes.append(
-            "1 vertex goes with no bone and weighs nothing"
-            if made.unweighted == 1
-            else f"{made.unweighted} vertices go with no bone and weigh nothing"
-        )
+        notes.append(f"{counted(made.unweighted, 'vertex', 'vertices')} without weights, not measured")
     if made.holes:
-        notes.append(f"there are holes ({made.holes} edges with one face): taken as closed straight across")
+        notes.append(f"there are holes ({counted(made.holes, 'edge')} with one face): measured as if closed")
     scale = world_from_armature(armature_object)[1]
     settings = settings_of(armature_object)
     joints = np.flatnonzero(made.shares)

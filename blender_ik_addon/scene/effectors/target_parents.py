@@ -5,7 +5,6 @@ They are parented to the object and to no bone, so they do not depend on the pos
 channels go on meaning places in the world as long as the object stays where it was when they were attached.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,10 +14,9 @@ from bpy.types import Object
 
 from ..animation.dependence import place_depends_on
 from ..armature.armature import check_armature
-from ..properties.effector_properties import POISE_PG_effector
 from ..properties.settings import settings_of
 from ..reports import counted, sentences
-from .effectors import what_of
+from .effectors import all_targets, what_of
 from .transforms import is_moved, rides, world_matrix
 
 WORLDLY: Final = frozenset({'PLANE', 'FLOOR', 'BALANCE', 'DISTANCE'})
@@ -51,7 +49,7 @@ def attach(target: Any, armature_object: Object) -> None:
 def goes_along(armature_object: Object) -> bool:
     """Whether targets of an armature object go where it goes, as Set-up makes them."""
     entries = settings_of(armature_object).effectors
-    return any(rides(target, armature_object) for entry in entries for target in _targets(entry))
+    return any(rides(target, armature_object) for entry in entries for target in all_targets(entry))
 
 
 def staying_behind(armature_object: Object) -> tuple[Object, ...]:
@@ -61,7 +59,7 @@ def staying_behind(armature_object: Object) -> tuple[Object, ...]:
     that are about the surroundings.
     """
     entries = settings_of(armature_object).effectors
-    targets = (target for entry in entries if what_of(entry) not in WORLDLY for target in _targets(entry))
+    targets = (target for entry in entries if what_of(entry) not in WORLDLY for target in all_targets(entry))
     return tuple(dict.fromkeys(t for t in targets if t.type == 'EMPTY' and t.parent is None))
 
 
@@ -78,7 +76,7 @@ def attach_targets(armature_object: Object) -> AttachReport:
         for other in bpy.data.objects
         if other.type == 'ARMATURE' and other != armature_object
         for entry in settings_of(other).effectors
-        for target in _targets(entry)
+        for target in all_targets(entry)
     }
     attached: list[str] = []
     notes: list[str] = []
@@ -100,8 +98,3 @@ def attach_targets(armature_object: Object) -> AttachReport:
             attach(target, armature_object)
             attached.append(target.name)
     return AttachReport(tuple(attached), tuple(notes))
-
-
-def _targets(entry: POISE_PG_effector) -> Iterator[Object]:
-    """Give the targets of an effector."""
-    yield from (held.target for held in (entry, *entry.others) if held.target is not None)

@@ -12,11 +12,10 @@ from ...core.model.rotation import (
     axis_angle_from_quat,
     euler_from_matrix_near,
     matrix_from_euler,
-    matrix_from_quat,
-    quat_from_axis_angle,
     quat_from_matrix,
 )
 from ..animation.fcurves import ROTATION_CHANNELS, animated_channels, rotation_channel
+from ..armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat
 from ..armature.symmetry import rotation_in
 
 PLACED_BY: Final = frozenset(
@@ -94,12 +93,8 @@ def rotations_of(values: FloatArray, mode: str) -> FloatArray:
     if mode in EULER_ORDERS:
         return matrix_from_euler(values, order_index(mode))
     if mode == 'AXIS_ANGLE':
-        axes = np.where(np.any(values[:, 1:], axis=1)[:, None], values[:, 1:], (0.0, 1.0, 0.0))
-        values = np.array(
-            [quat_from_axis_angle(axis, own[0]) for axis, own in zip(axes, values, strict=True)]
-        )
-    none = ~np.any(values, axis=1)[:, None]
-    return matrix_from_quat(np.where(none, (1.0, 0.0, 0.0, 0.0), values))
+        return matrix_from_bone_axis_angle(values)
+    return matrix_from_bone_quat(values)
 
 
 def rotation_of(owner: Any) -> FloatArray:

@@ -6,20 +6,9 @@
 from math import pi
 from typing import TYPE_CHECKING, Any
 
-from bpy.props import (
-    BoolProperty,
-    BoolVectorProperty,
-    CollectionProperty,
-    EnumProperty,
-    FloatProperty,
-    FloatVectorProperty,
-    IntProperty,
-    PointerProperty,
-    StringProperty,
-)
 from bpy.types import Object, PropertyGroup
 
-from .joint_properties import OVERRIDE
+from .declared import angle, axes, choice, entries, flag, length, link, number, numbers, offset, text, whole
 
 if TYPE_CHECKING:
     from bpy.types import bpy_prop_collection_idprop
@@ -55,8 +44,8 @@ KIND_ITEMS = (
         'PIVOT_MEDIAN',
         8,
     ),
-    ('STAY', "Stay Near", "Bones stay near a pose, as far as what matters more allows", 'ARMATURE_DATA', 9),
-    ('ONE_OF', "One Of", "One of several targets is enough, whichever serves best", 'PARTICLE_POINT', 10),
+    ('STAY', "Stay Near", "Bones stay near a pose as far as higher priorities allow", 'ARMATURE_DATA', 9),
+    ('ONE_OF', "One Of", "The bone takes the best of several targets", 'PARTICLE_POINT', 10),
 )
 """Kinds of effectors; their numbers are in files and never change."""
 
@@ -75,7 +64,7 @@ CHOICE_ITEMS = (
     ('AIM', "Aim", "An axis of the bone points at one of the targets", 2),
     ('PLANE', "Plane", "The point of the bone lies on the XY plane of one of the targets", 3),
 )
-"""What a bone may be to do about the one of several targets that it takes."""
+"""What the bone does with the one of several targets that it takes."""
 
 STAY_ITEMS = (
     ('REST', "Rest Pose", "The rest pose"),
@@ -84,7 +73,7 @@ STAY_ITEMS = (
 )
 
 SCOPE_ITEMS = (
-    ('BRANCH', "Bone and Below", "The bone and all that hang on it"),
+    ('BRANCH', "Bone and Below", "The bone and all bones below it"),
     ('BODY', "Whole Body", "All bones of the armature"),
 )
 
@@ -134,26 +123,14 @@ def plain(value: Any) -> Any:
 class POISE_PG_stored_bone(PropertyGroup):
     """Where one bone is against its rest pose, in a stored pose."""
 
-    name: StringProperty(
-        name="Bone",
-        description="Name of the bone",
-        override=OVERRIDE,
-    )
-    location: FloatVectorProperty(
-        name="Location",
-        description="Offset from the rest pose",
-        size=3,
-        subtype='TRANSLATION',
-        unit='LENGTH',
-        override=OVERRIDE,
-    )
-    rotation: FloatVectorProperty(
-        name="Rotation",
-        description="Turn from the rest pose, whatever the rotation mode of the bone",
+    name: text("Bone", "Name of the bone")
+    location: offset("Location", "Offset from the rest pose")
+    rotation: numbers(
+        "Rotation",
+        "Turn from the rest pose, whatever the rotation mode of the bone",
         size=4,
         subtype='QUATERNION',
         default=(1.0, 0.0, 0.0, 0.0),
-        override=OVERRIDE,
     )
 
     if TYPE_CHECKING:
@@ -163,19 +140,14 @@ class POISE_PG_stored_bone(PropertyGroup):
 
 
 class POISE_PG_target(PropertyGroup):
-    """One more target, of those of which one is enough."""
+    """A further target of an effector that takes one of several."""
 
-    target: PointerProperty(
-        name="Target",
-        description="The object that the bone may follow, usually an empty",
-        type=Object,
-        poll=_may_be_target,
-        override=OVERRIDE,
+    target: link(
+        "Target", "The object that the bone may follow, usually an empty", type=Object, poll=_may_be_target
     )
-    target_bone: StringProperty(
-        name="Target Bone",
-        description="The bone of the target armature to follow; without one, the armature object is followed",
-        override=OVERRIDE,
+    target_bone: text(
+        "Target Bone",
+        "The bone of the target armature to follow; without one, the armature object is followed",
     )
 
     if TYPE_CHECKING:
@@ -184,270 +156,129 @@ class POISE_PG_target(PropertyGroup):
 
 
 class POISE_PG_effector(PropertyGroup):
-    """One wish for one bone: where it should be, how it should be turned, and how much that matters."""
+    """A goal for one bone, and how important it is."""
 
-    name: StringProperty(
-        name="Name",
-        description="Name of the effector in the list and in reports",
-        override=OVERRIDE,
+    name: text("Name", "Name of the effector in the list and in reports")
+    bone: text("Bone", "The bone that follows the target")
+    part: text("Part", "Part of the body that Set Up Character made it for; empty if made by hand")
+    kind: choice("Kind", "What the bone does with its target", items=KIND_ITEMS, default='BOTH')
+    target: link(
+        "Target", "The object that the bone follows, usually an empty", type=Object, poll=_may_be_target
     )
-    bone: StringProperty(
-        name="Bone",
-        description="The bone that follows the target",
-        override=OVERRIDE,
+    target_bone: text(
+        "Target Bone",
+        "The bone of the target armature to follow; without one, the armature object is followed",
     )
-    part: StringProperty(
-        name="Part",
-        description="Part of the body for which the set-up made the effector; empty for one made by hand",
-        override=OVERRIDE,
-    )
-    kind: EnumProperty(
-        name="Kind",
-        description="What the bone is to do about its target",
-        items=KIND_ITEMS,
-        default='BOTH',
-        override=OVERRIDE,
-    )
-    target: PointerProperty(
-        name="Target",
-        description="The object that the bone follows, usually an empty",
-        type=Object,
-        poll=_may_be_target,
-        override=OVERRIDE,
-    )
-    target_bone: StringProperty(
-        name="Target Bone",
-        description="The bone of the target armature to follow; without one, the armature object is followed",
-        override=OVERRIDE,
-    )
-    priority: IntProperty(
-        name="Priority",
-        description="Level of importance: 0 matters most, a higher number takes nothing from a lower one",
-        default=0,
+    priority: whole(
+        "Priority",
+        "0 is the highest priority; a higher number never takes anything from a lower one",
         min=0,
         soft_max=9,
-        override=OVERRIDE,
     )
-    weight: FloatProperty(
-        name="Weight",
-        description="How much this effector counts among those of the same priority",
+    weight: number(
+        "Weight",
+        "How much this effector counts among those of the same priority",
         default=1.0,
         min=0.0,
         soft_max=10.0,
-        override=OVERRIDE,
     )
-    softness_position: FloatProperty(
-        name="Softness",
-        description=(
-            "By about so much the target may be missed where meeting it exactly would ask joints to turn by "
-            "a radian away from the pose that they prefer, or the motion to jerk: for noisy targets and "
-            "motion-capture markers. 0: met exactly. Only the method Priority uses it"
-        ),
-        default=0.0,
+    softness_position: length(
+        "Softness",
+        "How far the target may be missed where joints would otherwise turn a radian away from their "
+        "preferred pose, or the motion would jerk. For noisy targets and motion-capture markers. 0 is "
+        "exact. Only the method Priority uses it",
         min=0.0,
         soft_max=0.1,
         step=0.1,
         precision=3,
-        subtype='DISTANCE',
-        unit='LENGTH',
-        override=OVERRIDE,
     )
-    softness_rotation: FloatProperty(
-        name="Softness Angle",
-        description=(
-            "By about so much the orientation or direction may be missed where meeting it exactly would ask "
-            "joints to turn by a radian away from the pose that they prefer, or the motion to jerk. 0: met "
-            "exactly. Only the method Priority uses it"
-        ),
-        default=0.0,
+    softness_rotation: angle(
+        "Softness Angle",
+        "How far the orientation or direction may be missed where joints would otherwise turn a radian "
+        "away from their preferred pose, or the motion would jerk. 0 is exact. Only the method Priority "
+        "uses it",
         min=0.0,
         soft_max=pi,
-        subtype='ANGLE',
-        unit='ROTATION',
-        override=OVERRIDE,
     )
-    enabled: BoolProperty(
-        name="Enabled",
-        description="Use this effector when solving",
-        default=True,
-        override=OVERRIDE,
+    enabled: flag("Enabled", "Use this effector when solving", default=True)
+    point: offset("Point", "The point of the bone that is used, from its head along its own axes")
+    position_axes: axes(
+        "Position Axes", "World axes along which the point follows the target", default=(True, True, True)
     )
-    point: FloatVectorProperty(
-        name="Point",
-        description="The point of the bone that is meant, along the bone's own axes from its head",
-        size=3,
-        subtype='TRANSLATION',
-        unit='LENGTH',
-        override=OVERRIDE,
-    )
-    position_axes: BoolVectorProperty(
-        name="Position Axes",
-        description="World axes along which the point follows the target",
-        size=3,
-        subtype='XYZ',
+    orientation_axes: axes(
+        "Orientation Axes",
+        "Axes of the target about which the bone turns with it",
         default=(True, True, True),
-        override=OVERRIDE,
     )
-    orientation_axes: BoolVectorProperty(
-        name="Orientation Axes",
-        description="Axes of the target about which the bone turns with it",
-        size=3,
-        subtype='XYZ',
-        default=(True, True, True),
-        override=OVERRIDE,
-    )
-    influence: FloatProperty(
-        name="Influence",
-        description=(
-            "How far the bone goes from where it is before the solve to its target; at 0 the effector takes "
-            "no part. Can be animated"
-        ),
+    influence: number(
+        "Influence",
+        "How far the bone goes from its place before the solve to its target; at 0 the effector has no "
+        "effect. Can be animated",
         default=1.0,
         min=0.0,
         max=1.0,
         subtype='FACTOR',
-        override=OVERRIDE,
     )
-    chain_depth: IntProperty(
-        name="Chain Depth",
-        description=(
-            "How many bones may move for this effector, counted from its own up the tree; 0 for all of them. "
-            "Bones that no enabled effector reaches are held. One that any reaches moves for all"
-        ),
-        default=0,
+    chain_depth: whole(
+        "Chain Depth",
+        "How many bones may move for this effector, from its own bone up to the root; 0 for all. A bone "
+        "that is in no chain of an enabled effector keeps its pose",
         min=0,
         soft_max=20,
-        override=OVERRIDE,
     )
-    axis: EnumProperty(
-        name="Axis",
-        description="Axis of the bone that points at the target",
-        items=AXIS_ITEMS,
-        default='POS_Y',
-        override=OVERRIDE,
+    axis: choice("Axis", "Axis of the bone that points at the target", items=AXIS_ITEMS, default='POS_Y')
+    height: length(
+        "Height", "Height of the point above the plane, such as the thickness of a sole. Can be animated"
     )
-    height: FloatProperty(
-        name="Height",
-        description="How far above the plane the point is to be, as the thickness of a sole. Can be animated",
-        default=0.0,
-        subtype='DISTANCE',
-        unit='LENGTH',
-        override=OVERRIDE,
+    distance: length(
+        "Distance", "Distance of the point from the target, in the world. Can be animated", min=0.0
     )
-    distance: FloatProperty(
-        name="Distance",
-        description="How far from the target the point is to be, in the world. Can be animated",
-        default=0.0,
-        min=0.0,
-        subtype='DISTANCE',
-        unit='LENGTH',
-        override=OVERRIDE,
+    other_bone: text("Other Bone", "Bone of the same armature to keep the distance from, instead of a target")
+    other_point: offset(
+        "Other Point", "The point of the other bone that is used, from its head along its own axes"
     )
-    other_bone: StringProperty(
-        name="Other Bone",
-        description="Bone of the same armature from which to keep the distance, in place of a target",
-        override=OVERRIDE,
+    root_bone: text(
+        "Limb Root", "First bone of the limb, such as the upper arm; empty for the parent of the bone"
     )
-    other_point: FloatVectorProperty(
-        name="Other Point",
-        description="The point of the other bone, along its own axes from its head",
-        size=3,
-        subtype='TRANSLATION',
-        unit='LENGTH',
-        override=OVERRIDE,
+    tip_bone: text(
+        "Limb Tip",
+        "The limb ends at the head of this bone, such as the hand; empty for the child at the bone's tail",
     )
-    root_bone: StringProperty(
-        name="Limb Root",
-        description="Bone with which the limb begins, as the upper arm; empty for the parent of the bone",
-        override=OVERRIDE,
+    is_support: flag(
+        "Support",
+        "The body stands on this, for Balance effectors without a target. If no effector is marked, the "
+        "body stands on the bones that are named as feet",
     )
-    tip_bone: StringProperty(
-        name="Limb Tip",
-        description="Bone at whose head the limb ends, as the hand; empty for the child at the bone's tail",
-        override=OVERRIDE,
-    )
-    is_support: BoolProperty(
-        name="Support",
-        description=(
-            "The body stands on this, for effectors of the kind Balance that have no target. Without any "
-            "such it stands on its feet, by their names"
-        ),
-        default=False,
-        override=OVERRIDE,
-    )
-    stay: EnumProperty(
-        name="Near",
-        description="The pose near which bones stay",
-        items=STAY_ITEMS,
-        default='REST',
-        override=OVERRIDE,
-    )
-    stay_scope: EnumProperty(
-        name="Bones",
-        description="The bones that stay near the pose",
-        items=SCOPE_ITEMS,
-        default='BRANCH',
-        override=OVERRIDE,
-    )
-    stored: CollectionProperty(
-        name="Stored Pose",
-        description="Where bones were when the pose was stored",
-        type=POISE_PG_stored_bone,
-        override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'},
-    )
-    choice: EnumProperty(
-        name="What",
-        description="What the bone is to do about the one of its targets that it takes",
+    stay: choice("Near", "The pose that bones stay near", items=STAY_ITEMS, default='REST')
+    stay_scope: choice("Bones", "The bones that stay near the pose", items=SCOPE_ITEMS, default='BRANCH')
+    stored: entries("Stored Pose", "Bones of the stored pose", type=POISE_PG_stored_bone)
+    choice: choice(
+        "What",
+        "What the bone does with the target that it takes",
         items=CHOICE_ITEMS,
         default='POSITION',
-        override=OVERRIDE,
     )
-    others: CollectionProperty(
-        name="Further Targets",
-        description="Targets besides the first one, of which one is enough",
-        type=POISE_PG_target,
-        override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'},
-    )
-    taken: StringProperty(
-        name="Taken",
-        description="Which of several targets the bone took in the last solve or bake",
-        override=OVERRIDE,
-    )
-    pinned: BoolProperty(
-        name="Pinned",
-        description="The bone is held where it was pinned, in the space of the armature, whatever its target",
-        default=False,
-        override=OVERRIDE,
-    )
-    pin_matrix: FloatVectorProperty(
-        name="Pin Matrix",
-        description="Where the bone was pinned: its matrix in the space of the armature, row by row",
+    others: entries("Further Targets", "Further targets; the bone takes one of all", type=POISE_PG_target)
+    taken: text("Taken", "The target that the bone took in the last solve or bake")
+    pinned: flag("Pinned", "The bone stays where it was pinned, in armature space; its target is not used")
+    pin_matrix: numbers(
+        "Pin Matrix",
+        "Matrix of the bone in armature space when it was pinned, row by row",
         size=16,
         default=(1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0),
-        override=OVERRIDE,
     )
-    error_position: FloatProperty(
-        name="Position Error",
-        description="Distance from what was asked for after the last solve, or -1 where not measured",
+    error_position: length(
+        "Position Error",
+        "Distance from the target after the last solve; -1 if not measured",
         default=NOT_MEASURED,
-        subtype='DISTANCE',
-        unit='LENGTH',
-        override=OVERRIDE,
     )
-    error_rotation: FloatProperty(
-        name="Orientation Error",
-        description="Angle to what was asked for after the last solve, or -1 where not measured",
+    error_rotation: angle(
+        "Orientation Error",
+        "Angle to the target after the last solve; -1 if not measured",
         default=NOT_MEASURED,
-        subtype='ANGLE',
-        unit='ROTATION',
-        override=OVERRIDE,
     )
 
-    why: StringProperty(
-        name="Why",
-        description="What kept the bone from its target in the last solve or bake",
-        override=OVERRIDE,
-    )
+    why: text("Why", "Why the target was missed in the last solve or bake")
 
     if TYPE_CHECKING:
         name: str

@@ -7,23 +7,13 @@ An entry for a bone says all of it: where there is one, the bone's own IK limits
 """
 
 from math import pi
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from bpy.props import (
-    BoolProperty,
-    BoolVectorProperty,
-    EnumProperty,
-    FloatProperty,
-    FloatVectorProperty,
-    IntProperty,
-    StringProperty,
-)
 from bpy.types import PropertyGroup
 
 from ...core.character.roles import Role, Side
 from ...core.model.euler import EULER_ORDERS
-
-OVERRIDE: Final[set[Any]] = {'LIBRARY_OVERRIDABLE'}
+from .declared import angles, axes, choice, flag, number, numbers, text, whole
 
 STIFFEST: Final = 0.99
 """Largest stiffness [1]; Blender's IK allows as much, and at 1 a channel would not move at all."""
@@ -55,80 +45,33 @@ SIDES: Final = {'CENTRE': Side.CENTRE, 'LEFT': Side.LEFT, 'RIGHT': Side.RIGHT}
 
 
 class POISE_PG_joint(PropertyGroup):
-    """How far one bone may turn, how willingly, and where it likes to be."""
+    """Limits, stiffness and preferred angles of one bone."""
 
-    name: StringProperty(
-        name="Bone",
-        description="Name of the bone",
-        override=OVERRIDE,
-    )
-    use_limit: BoolVectorProperty(
-        name="Limit",
-        description="The bone turns about this axis only within its limits",
-        size=3,
-        subtype='XYZ',
-        override=OVERRIDE,
-    )
-    lower: FloatVectorProperty(
-        name="Lower Limits",
-        description="Least angle of each rotation channel",
-        size=3,
-        subtype='EULER',
-        unit='ROTATION',
-        default=(-pi, -pi, -pi),
-        override=OVERRIDE,
-    )
-    upper: FloatVectorProperty(
-        name="Upper Limits",
-        description="Largest angle of each rotation channel",
-        size=3,
-        subtype='EULER',
-        unit='ROTATION',
-        default=(pi, pi, pi),
-        override=OVERRIDE,
-    )
-    stiffness: FloatVectorProperty(
-        name="Stiffness",
-        description="How unwilling the bone is to turn away from its preferred angles. Towards 1 it leaves "
-        "the turning to its neighbours, as long as they can do it",
+    name: text("Bone", "Name of the bone")
+    use_limit: axes("Limit", "The bone turns about this axis only within its limits")
+    lower: angles("Lower Limits", "Smallest angle of each rotation channel", default=(-pi, -pi, -pi))
+    upper: angles("Upper Limits", "Largest angle of each rotation channel", default=(pi, pi, pi))
+    stiffness: numbers(
+        "Stiffness",
+        "How much the bone resists turning away from its preferred angle. Near 1 its neighbours turn "
+        "instead, as far as they can",
         size=3,
         subtype='XYZ',
         min=0.0,
         max=STIFFEST,
-        override=OVERRIDE,
     )
-    preferred: FloatVectorProperty(
-        name="Preferred Angle",
-        description="The angle about this axis that the bone has when no target asks for another",
-        size=3,
-        subtype='EULER',
-        unit='ROTATION',
-        override=OVERRIDE,
+    preferred: angles(
+        "Preferred Angle", "The angle about this axis that the bone has if no target needs another"
     )
-    order: EnumProperty(
-        name="Order",
-        description="Which Euler angles are limited, where the bone's own rotation mode has none",
+    order: choice(
+        "Order",
+        "Euler order of the limits of a bone in quaternion or axis-angle mode",
         items=ORDER_ITEMS,
         default='AUTO',
-        override=OVERRIDE,
     )
-    is_held: BoolProperty(
-        name="Held",
-        description="The bone is not solved: it keeps its pose, as twist and helper bones should",
-        default=False,
-        override=OVERRIDE,
-    )
-    may_move: BoolProperty(
-        name="May Move",
-        description="The bone may change its location, as hips below a root bone should",
-        default=False,
-        override=OVERRIDE,
-    )
-    source: StringProperty(
-        name="Source",
-        description="Where the limits come from",
-        override=OVERRIDE,
-    )
+    is_held: flag("Held", "The bone is not solved and keeps its pose, such as a twist or helper bone")
+    may_move: flag("May Move", "The bone may change its location, such as hips below a root bone")
+    source: text("Source", "Where the limits come from")
 
     if TYPE_CHECKING:
         name: str
@@ -144,21 +87,16 @@ class POISE_PG_joint(PropertyGroup):
 
 
 class POISE_PG_mass(PropertyGroup):
-    """What one bone weighs."""
+    """The mass of one bone, set by hand."""
 
-    name: StringProperty(
-        name="Bone",
-        description="Name of the bone",
-        override=OVERRIDE,
-    )
-    mass: FloatProperty(
-        name="Mass",
-        description="What the bone weighs, with the flesh round it",
+    name: text("Bone", "Name of the bone")
+    mass: number(
+        "Mass",
+        "Mass of the bone with the flesh around it",
         default=1.0,
         min=0.0,
         soft_max=100.0,
         unit='MASS',
-        override=OVERRIDE,
     )
 
     if TYPE_CHECKING:
@@ -167,28 +105,11 @@ class POISE_PG_mass(PropertyGroup):
 
 
 class POISE_PG_mesh_mass(PropertyGroup):
-    """What of a body's meshes goes with one bone, as it was measured."""
+    """The part of the meshes that one bone carries, as measured."""
 
-    name: StringProperty(
-        name="Bone",
-        description="Name of the bone",
-        override=OVERRIDE,
-    )
-    share: FloatProperty(
-        name="Share",
-        description="Part of the body's volume that goes with the bone",
-        min=0.0,
-        max=1.0,
-        override=OVERRIDE,
-    )
-    centre: FloatVectorProperty(
-        name="Centre",
-        description="Where it is, in the bone's own axes",
-        size=3,
-        subtype='XYZ',
-        unit='LENGTH',
-        override=OVERRIDE,
-    )
+    name: text("Bone", "Name of the bone")
+    share: number("Share", "Part of the volume of the meshes that the bone carries", min=0.0, max=1.0)
+    centre: numbers("Centre", "Its centre, in the bone's own axes", size=3, subtype='XYZ', unit='LENGTH')
 
     if TYPE_CHECKING:
         name: str
@@ -199,51 +120,20 @@ class POISE_PG_mesh_mass(PropertyGroup):
 class POISE_PG_role(PropertyGroup):
     """What one bone is in the body: a row of the table of roles."""
 
-    name: StringProperty(
-        name="Recognised Bone",
-        description="The bone that was recognised; empty in a row that was added by hand",
-        override=OVERRIDE,
-    )
-    bone: StringProperty(
-        name="Bone",
-        description="The bone that has the role",
-        override=OVERRIDE,
-    )
-    role: EnumProperty(
-        name="Role",
-        description="What the bone is in the body",
-        items=ROLE_ITEMS,
-        default='NONE',
-        override=OVERRIDE,
-    )
-    side: EnumProperty(
-        name="Side",
-        description="Side of the body, as the figure itself would say",
-        items=SIDE_ITEMS,
-        default='CENTRE',
-        override=OVERRIDE,
-    )
-    figure: IntProperty(
-        name="Figure",
-        description="Which of several figures in one armature, counted from 0",
-        default=0,
-        min=0,
-        override=OVERRIDE,
-    )
-    confidence: FloatProperty(
-        name="Confidence",
-        description="How certain the recognition is; below 0.5 it is a guess",
+    name: text("Recognised Bone", "The bone that was recognised; empty in a row that was added by hand")
+    bone: text("Bone", "The bone that has the role")
+    role: choice("Role", "What the bone is in the body", items=ROLE_ITEMS, default='NONE')
+    side: choice("Side", "Side of the body, from the figure's own view", items=SIDE_ITEMS, default='CENTRE')
+    figure: whole("Figure", "Number of the figure in the armature, from 0", min=0)
+    confidence: number(
+        "Confidence",
+        "How certain the role is; below 0.5 it is a guess",
         default=1.0,
         min=0.0,
         max=1.0,
         subtype='FACTOR',
-        override=OVERRIDE,
     )
-    reason: StringProperty(
-        name="Reason",
-        description="Why the bone was taken for this",
-        override=OVERRIDE,
-    )
+    reason: text("Reason", "Why the bone has this role")
 
     if TYPE_CHECKING:
         name: str

@@ -9,10 +9,10 @@ carries another name than its own has got a new one.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bpy.props import StringProperty
 from bpy.types import Object, PoseBone
 
-from .effector_properties import FURTHER_BONES, OVERRIDE
+from .declared import text
+from .effector_properties import FURTHER_BONES
 from .settings import settings_of
 
 
@@ -104,10 +104,9 @@ def _places(armature_object: Object) -> Iterator[tuple[Any, str, Object]]:
 
 def register() -> None:
     """Add `PoseBone.poise_name`."""
-    PoseBone.poise_name = StringProperty(  # pyright: ignore[reportAttributeAccessIssue]
-        name="Known as",
-        description="Name by which Poise knows this bone: where it changes, effectors and limits follow",
-        override=OVERRIDE,
+    PoseBone.poise_name = text(  # pyright: ignore[reportAttributeAccessIssue]
+        "Known As",
+        "Name by which Poise knows this bone: where it changes, effectors and limits follow",
         options={'HIDDEN'},
     )
 

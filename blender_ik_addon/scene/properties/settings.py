@@ -13,30 +13,15 @@ from math import pi, radians
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
-from bpy.props import (
-    BoolProperty,
-    CollectionProperty,
-    EnumProperty,
-    FloatProperty,
-    IntProperty,
-    IntVectorProperty,
-    PointerProperty,
-    StringProperty,
-)
 from bpy.types import Object, PropertyGroup
 
 from ...core.errors import IKError
 from ...core.problem.options import METHODS, USED_BY, SolverOptions
+from .declared import angle, choice, entries, flag, length, link, number, text, whole, wholes
 from .effector_properties import CLASSES as EFFECTOR_CLASSES
 from .effector_properties import POISE_PG_effector
 from .joint_properties import CLASSES as JOINT_CLASSES
-from .joint_properties import (
-    OVERRIDE,
-    POISE_PG_joint,
-    POISE_PG_mass,
-    POISE_PG_mesh_mass,
-    POISE_PG_role,
-)
+from .joint_properties import POISE_PG_joint, POISE_PG_mass, POISE_PG_mesh_mass, POISE_PG_role
 
 if TYPE_CHECKING:
     from bpy.types import bpy_prop_collection_idprop
@@ -106,119 +91,67 @@ def _live_switched(settings: "POISE_PG_armature", context: Any) -> None:
 class POISE_PG_armature(PropertyGroup):
     """The effectors of one armature object, and how to solve and bake it."""
 
-    effectors: CollectionProperty(
-        name="Effectors",
-        description="What the bones of this armature should reach",
-        type=POISE_PG_effector,
-        override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'},
-    )
-    active_effector: IntProperty(
-        name="Active Effector",
-        description="The effector whose fields are shown",
-        default=0,
-        min=0,
-        override=OVERRIDE,
-    )
-    joints: CollectionProperty(
-        name="Joints",
-        description="Limits, stiffness and preferred angles of bones, in place of the bones' own",
+    effectors: entries("Effectors", "Goals for the bones of this armature", type=POISE_PG_effector)
+    active_effector: whole("Active Effector", "The effector whose fields are shown", min=0)
+    joints: entries(
+        "Joints",
+        "Limits, stiffness and preferred angles of bones, in place of the bones' own",
         type=POISE_PG_joint,
-        override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'},
     )
-    masses: CollectionProperty(
-        name="Masses",
-        description="What bones weigh, in place of what they would by their lengths",
-        type=POISE_PG_mass,
-        override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'},
-    )
-    mass_source: EnumProperty(
-        name="Masses",
-        description="What bones weigh whose own mass is not set",
+    masses: entries("Masses", "Masses of bones that are set by hand", type=POISE_PG_mass)
+    mass_source: choice(
+        "Masses",
+        "Masses of bones that are not set by hand",
         items=(
-            ('ROLES', "By Role", "As the parts of people's bodies, where the table of roles is theirs"),
-            ('LENGTHS', "By Length", "As a body of one density, thicker where its bones are longer"),
-            ('MESHES', "By Mesh", "As the meshes that go with them, of one density, when last measured"),
+            ('ROLES', "By Role", "Masses of human body parts, if the table of roles is that of a human"),
+            ('LENGTHS', "By Length", "A body of one density that is thicker where its bones are longer"),
+            ('MESHES', "By Mesh", "Volumes of the meshes that the bones carry, when last measured"),
         ),
         default='ROLES',
-        override=OVERRIDE,
     )
-    mesh_masses: CollectionProperty(
-        name="Mesh Masses",
-        description="What of the meshes goes with each bone, as it was measured",
-        type=POISE_PG_mesh_mass,
-        override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'},
+    mesh_masses: entries(
+        "Mesh Masses", "The part of the meshes that each bone carries, as measured", type=POISE_PG_mesh_mass
     )
-    mesh_volume: FloatProperty(
-        name="Mesh Volume",
-        description="What the meshes enclose in all, as it was measured",
-        min=0.0,
-        unit='VOLUME',
-        override=OVERRIDE,
-    )
-    body_mass: FloatProperty(
-        name="Body Mass",
-        description="What the body weighs in all, for bones whose own mass is not set",
+    mesh_volume: number("Mesh Volume", "Volume of all meshes, as measured", min=0.0, unit='VOLUME')
+    body_mass: number(
+        "Body Mass",
+        "Mass of the whole body, for bones that are not set by hand",
         default=70.0,
-        min=1e-3,  # nothing at all could not be balanced
+        min=1e-3,
         soft_max=1000.0,
         unit='MASS',
-        override=OVERRIDE,
     )
-    roles: CollectionProperty(
-        name="Roles",
-        description="What the bones are in the body, for Set-up Character",
-        type=POISE_PG_role,
-        override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'},
-    )
-    active_role: IntProperty(
-        name="Active Role",
-        description="The row of the table of roles whose fields are shown",
-        default=0,
-        min=0,
-        override=OVERRIDE,
-    )
-    method: EnumProperty(
-        name="Method",
-        description="How the pose is found",
-        items=METHOD_ITEMS,
-        default='PRIORITY',
-        override=OVERRIDE,
-    )
-    iterations: IntProperty(
-        name="Iterations",
-        description="Most steps of one descent; targets that cannot all be met take several descents",
+    roles: entries("Roles", "Roles of the bones, for Set Up Character", type=POISE_PG_role)
+    active_role: whole("Active Role", "The row of the table of roles whose fields are shown", min=0)
+    method: choice("Method", "How the pose is found", items=METHOD_ITEMS, default='PRIORITY')
+    iterations: whole(
+        "Iterations",
+        "Largest number of steps of one descent; if targets cannot all be met there are several descents",
         default=60,
         min=1,
         soft_max=500,
-        override=OVERRIDE,
     )
-    tolerance_position: FloatProperty(
-        name="Position Tolerance",
-        description="A target counts as reached when the point of the bone is at most this far from it",
+    tolerance_position: length(
+        "Position Tolerance",
+        "A target counts as reached when the point of the bone is at most this far from it",
         default=0.0005,
-        min=1e-6,  # the solver wants more than 0
+        min=1e-6,
         soft_max=0.1,
         precision=4,
         step=0.01,
-        subtype='DISTANCE',
-        unit='LENGTH',
-        override=OVERRIDE,
     )
-    tolerance_rotation: FloatProperty(
-        name="Orientation Tolerance",
-        description="A target counts as reached when the bone is turned at most this far from it",
+    tolerance_rotation: angle(
+        "Orientation Tolerance",
+        "A target counts as reached when the bone is turned at most this far from it",
         default=radians(0.05),
-        min=1e-6,  # likewise
+        min=1e-6,
         max=pi,
         precision=3,
         step=1,
-        subtype='ANGLE',
-        unit='ROTATION',
-        override=OVERRIDE,
     )
-    smoothness: FloatProperty(
-        name="Smoothness",
-        description="Time over which a baked motion is smooth; 0 solves each frame by itself",
+    smoothness: number(
+        "Smoothness",
+        "Time over which a baked motion is smooth; 0 solves each frame by itself",
         default=SolverOptions.smoothness,
         min=0.0,
         soft_max=2.0,
@@ -226,170 +159,104 @@ class POISE_PG_armature(PropertyGroup):
         step=1,
         subtype='TIME_ABSOLUTE',
         unit='TIME_ABSOLUTE',
-        override=OVERRIDE,
     )
-    pop_angle: FloatProperty(
-        name="Pop Angle",
-        description="A bake reports that the pose flips where the turn of a bone changes by more than this "
-        "from one frame to the next, out of proportion to the frames beside it",
+    pop_angle: angle(
+        "Pop Angle",
+        "A bake reports a flip of the pose if the turn of a bone changes by more than this from one "
+        "frame to the next, out of proportion to the frames beside it",
         default=SolverOptions.pop_angle,
         min=1e-4,
         max=pi,
         precision=2,
         step=10,
-        subtype='ANGLE',
-        unit='ROTATION',
-        override=OVERRIDE,
     )
-    damping: FloatProperty(
-        name="Damping",
-        description="How much steps are damped while targets are far; more is steadier, less is quicker",
+    damping: number(
+        "Damping",
+        "Damping of the steps while targets are far; more is steadier, less is faster",
         default=SolverOptions.damping,
-        min=1e-4,  # the solver wants more than 0
+        min=1e-4,
         soft_max=1.0,
         precision=3,
-        override=OVERRIDE,
     )
-    constant_damping: BoolProperty(
-        name="Constant Damping",
-        description="Steps are damped as much near the targets as far from them: steadier, and slower",
+    constant_damping: flag(
+        "Constant Damping",
+        "The damping does not fall near the targets: steadier and slower",
         default=SolverOptions.constant_damping,
-        override=OVERRIDE,
     )
-    max_angle: FloatProperty(
-        name="Largest Change",
-        description="The most that a bone turns in one iteration",
+    max_angle: angle(
+        "Largest Change",
+        "Largest turn of a bone in one iteration",
         default=SolverOptions.max_angle,
-        min=1e-3,  # likewise
+        min=1e-3,
         max=pi,
-        subtype='ANGLE',
-        unit='ROTATION',
-        override=OVERRIDE,
     )
-    null_space_gain: FloatProperty(
-        name="Preference",
-        description="Part of the way to the preferred pose that an iteration goes where targets allow it",
+    null_space_gain: number(
+        "Preference",
+        "Part of the way to the preferred pose in one iteration, as far as targets allow",
         default=SolverOptions.null_space_gain,
-        min=1e-3,  # likewise
+        min=1e-3,
         max=1.0,
-        override=OVERRIDE,
     )
-    element_weight: FloatProperty(
-        name="Element Weight",
-        description="How much pairs of neighbouring bones keep their shape while targets are far",
+    element_weight: number(
+        "Element Weight",
+        "How strongly pairs of neighbouring bones keep their shape while targets are far",
         default=SolverOptions.element_weight,
-        min=1e-4,  # likewise
+        min=1e-4,
         soft_max=1.0,
         precision=3,
-        override=OVERRIDE,
     )
-    gamma: FloatProperty(
-        name="Preference Weight",
-        description="Less comes nearer to the preferred pose where the targets allow it, and takes longer",
+    gamma: number(
+        "Preference Weight",
+        "A smaller weight comes nearer to the preferred pose and takes longer",
         default=SolverOptions.gamma,
         min=0.0,
         soft_max=0.1,
         precision=4,
         step=0.01,
-        override=OVERRIDE,
     )
-    clamp_distance: FloatProperty(
-        name="Clamp Distance",
-        description="Targets further away than this pull as though they were this far; 0 for no clamp",
-        default=0.0,
+    clamp_distance: length(
+        "Clamp Distance",
+        "Targets that are further away pull as if they were at this distance; 0 for no clamp",
         min=0.0,
-        subtype='DISTANCE',
-        unit='LENGTH',
-        override=OVERRIDE,
     )
-    clamp_after_jump: BoolProperty(
-        name="Free First Step",
-        description="The first iteration is not clamped, and those after it by less while they come nearer",
-        default=False,
-        override=OVERRIDE,
+    clamp_after_jump: flag(
+        "Free First Step",
+        "The first iteration is not clamped, and later ones less while the targets come nearer",
     )
-    alternate_jacobian: BoolProperty(
-        name="Alternate Jacobian",
-        description="Turn the targets towards the bones in thought: steadier where targets are out of reach",
-        default=False,
-        override=OVERRIDE,
+    alternate_jacobian: flag(
+        "Alternate Jacobian",
+        "Compute the Jacobian with targets turned towards the bones: steadier if targets are out of reach",
     )
-    move_root: BoolProperty(
-        name="Move Root",
-        description="Parentless bones of the solved chains may move where their location is not locked",
+    move_root: flag(
+        "Move Root",
+        "Parentless bones of the solved chains may move where their location is not locked",
         default=True,
-        override=OVERRIDE,
     )
-    use_scene_range: BoolProperty(
-        name="Scene Frame Range",
-        description="Bake from the start frame to the end frame of the scene",
-        default=True,
-        override=OVERRIDE,
+    use_scene_range: flag(
+        "Scene Frame Range", "Bake from the start frame to the end frame of the scene", default=True
     )
-    bake_start: IntProperty(
-        name="Start Frame",
-        description="First frame to bake",
-        default=1,
-        override=OVERRIDE,
-    )
-    bake_end: IntProperty(
-        name="End Frame",
-        description="Last frame to bake",
-        default=250,
-        override=OVERRIDE,
-    )
-    live: BoolProperty(
-        name="Live",
-        description="The body follows whenever a target moves",
-        default=False,
-        update=_live_switched,
-        override=OVERRIDE,
-    )
-    live_memory: IntVectorProperty(
-        name="Live Memory",
-        description="What the pose was solved for, as digests: by them live mode knows when things move",
+    bake_start: whole("Start Frame", "First frame to bake", default=1)
+    bake_end: whole("End Frame", "Last frame to bake", default=250)
+    live: flag("Live", "Keep solving while targets move", update=_live_switched)
+    live_memory: wholes(
+        "Live Memory",
+        "Hashes of what the pose was solved for: live mode solves again when one changes",
         size=16,
         options={'HIDDEN'},
-        override=OVERRIDE,
     )
-    live_origin: StringProperty(
-        name="Live Origin",
-        description="Where others than live mode have left each bone: there influences below 1 begin",
+    live_origin: text(
+        "Live Origin",
+        "Poses of bones that live mode has not written: influences below 1 begin there",
         options={'HIDDEN'},
-        override=OVERRIDE,
     )
-    live_left: StringProperty(
-        name="Live Left",
-        description="Check sums of the bones as live mode has left them",
-        options={'HIDDEN'},
-        override=OVERRIDE,
+    live_left: text("Live Left", "Checksums of the bones as live mode wrote them", options={'HIDDEN'})
+    live_problem: text("Live Problem", "Why live mode cannot solve")
+    last_message: text("Last Message", "Report of the last solve or bake")
+    last_reached: flag(
+        "Last Reached", "Whether every enabled effector reached its target in the last solve or bake"
     )
-    live_problem: StringProperty(
-        name="Live Problem",
-        description="What keeps live mode from following",
-        override=OVERRIDE,
-    )
-    last_message: StringProperty(
-        name="Last Message",
-        description="What the last solve or bake had to say",
-        override=OVERRIDE,
-    )
-    last_reached: BoolProperty(
-        name="Last Reached",
-        description="Every enabled effector was within its tolerance after the last solve or bake",
-        default=False,
-        override=OVERRIDE,
-    )
-    last_bake: StringProperty(
-        name="Last Bake",
-        description="What the last bake had to say",
-        override=OVERRIDE,
-    )
-    diagnosis: StringProperty(
-        name="Diagnosis",
-        description="What the pose allowed the effectors when it was last diagnosed, line by line",
-        override=OVERRIDE,
-    )
+    last_bake: text("Last Bake", "Report of the last bake")
+    diagnosis: text("Diagnosis", "Report of the last diagnosis, line by line")
 
     if TYPE_CHECKING:
         effectors: bpy_prop_collection_idprop[POISE_PG_effector]
@@ -440,11 +307,8 @@ _register_classes, _unregister_classes = bpy.utils.register_classes_factory(
 def register() -> None:
     """Add the property groups, and `Object.poise`."""
     _register_classes()
-    Object.poise = PointerProperty(  # pyright: ignore[reportAttributeAccessIssue]
-        name="Poise",
-        description="Effectors and settings of full-body inverse kinematics",
-        type=POISE_PG_armature,
-        override=OVERRIDE,
+    Object.poise = link(  # pyright: ignore[reportAttributeAccessIssue]
+        "Poise", "Effectors and settings of full-body inverse kinematics", type=POISE_PG_armature
     )
 
 

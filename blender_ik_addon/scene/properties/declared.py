@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Properties as Poise declares them: each with a name and a description, and kept in library overrides."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from bpy import props
+
+OVERRIDE: Final[set[Any]] = {'LIBRARY_OVERRIDABLE'}
+
+
+def _kept(make: Callable[..., Any], **always: Any) -> Callable[..., Any]:
+    """Return what declares properties of one type."""
+
+    def declare(name: str, description: str, **settings: Any) -> Any:
+        return make(name=name, description=description, **({"override": OVERRIDE} | always | settings))
+
+    return declare
+
+
+text = _kept(props.StringProperty)
+flag = _kept(props.BoolProperty)
+whole = _kept(props.IntProperty)
+wholes = _kept(props.IntVectorProperty)
+number = _kept(props.FloatProperty)
+numbers = _kept(props.FloatVectorProperty)
+choice = _kept(props.EnumProperty)
+link = _kept(props.PointerProperty)
+entries = _kept(props.CollectionProperty, override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'})
+length = _kept(props.FloatProperty, subtype='DISTANCE', unit='LENGTH')
+angle = _kept(props.FloatProperty, subtype='ANGLE', unit='ROTATION')
+offset = _kept(props.FloatVectorProperty, size=3, subtype='TRANSLATION', unit='LENGTH')
+angles = _kept(props.FloatVectorProperty, size=3, subtype='EULER', unit='ROTATION')
+axes = _kept(props.BoolVectorProperty, size=3, subtype='XYZ')
