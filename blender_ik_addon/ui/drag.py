@@ -195,7 +195,7 @@ class POISE_OT_drag(Operator):
         done = {'RET', 'NUMPAD_ENTER', 'SPACE'} | (set() if self.release_confirm else {'LEFTMOUSE'})
         if (kind in done and pressed) or (kind == 'LEFTMOUSE' and self.release_confirm and not pressed):
             self._lets_go = True
-            self._drag.let_go()
+            self._drag.rests = True
             return self._settled(context, event)
         if kind == 'H':
             self._choose(context, event)

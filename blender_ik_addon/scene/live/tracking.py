@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core import Pose, Problem, Skeleton, SolverOptions, Task
 from ...core.arrays import FloatArray
-from ...core.solve.follower import Followed, Follower
+from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..effectors.goals import Plan
 from ..rig.changes import aim_of, same_but_for_aim
@@ -29,7 +29,7 @@ class Tracked:
     """Those with a weight, each of one frame."""
     skeleton: Skeleton
     options: SolverOptions
-    joints: tuple[int, ...]
+    joints: tuple[int, ...] = ()
     """Those that move."""
     posed: Digest = NOTHING
     """Of the pose that was written last."""
@@ -88,12 +88,22 @@ class Tracked:
         found = self.solver.solve(self.targets, far=far)
         return Followed(found.pose, found.errors, found.iterations, found.status, final=True)
 
-    def step(self, *, settles: bool = False, home: Pose | None = None) -> Followed:
-        """One update of the way after the targets, to what a solve gives, or to a known pose."""
+    def step(
+        self, *, settles: bool = False, home: Pose | None = None, most_turn: float = MOVING_TURN
+    ) -> Followed:
+        """One update of the way after the targets, to what a solve gives, or to a known pose.
+
+        Args:
+            settles: Whether the targets rest.
+            home: A pose that belongs to them.
+            most_turn: Most by which an angle changes after them [rad].
+        """
         assert isinstance(self.solver, Follower)
         if home is not None:
             return self.solver.return_to(self.targets, home)
-        return (self.solver.arrive if settles else self.solver.follow)(self.targets)
+        if settles:
+            return self.solver.arrive(self.targets)
+        return self.solver.follow(self.targets, most_turn=most_turn)
 
     def _stands(self, reading: Reading) -> bool:
         """Whether what is not solved is where it was: fixed channels, and scales."""
