@@ -165,7 +165,6 @@ def _update(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, clo
         if reposed or Origin.of(armature_object, body.rig.armature) is None:
             present = read_pose(armature_object, body.rig.armature, depsgraph=depsgraph)
             renew_origin(armature_object, body.rig.armature, present, channels)
-            note_left(armature_object, channels)
         if reposed or bones != note.bones:
             body.fields.clear()  # another body by now
         body.state = state
@@ -326,7 +325,7 @@ def _settle_keys(armature_object: Object, body: Body, note: LiveState, trigger: 
         notes = auto_key(armature_object, body.rig.armature, names).notes
         if notes:  # said as long as it is so
             raise IKError(". ".join(notes))
-    replace(note, keyed=note.aims).store(armature_object)
+    note._replace(keyed=note.aims).store(armature_object)
 
 
 # What is read

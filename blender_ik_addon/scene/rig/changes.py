@@ -8,28 +8,14 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ...core import (
-    OneOf,
-    OnPlane,
-    SolverOptions,
-    StayNear,
-    Task,
-)
+from ...core import OneOf, SolverOptions, Task
 from ..animation.fcurves import rotation_channel
 from ..armature.armature import world_from_armature
 from ..effectors.effectors import Effector
 from ..effectors.targets import read_amounts, world_from_targets
 from ..properties.settings import settings_of
-from .live_state import (
-    FIRST,
-    Digest,
-    RawChannels,
-    digest,
-)
+from .live_state import FIRST, Digest, RawChannels, digest
 from .rig import Rig, solver_options
-
-_AIMS: Final = {OnPlane: "origin", StayNear: "channels"}
-"""What `Task.moved` changes, where it is not called target."""
 
 _JOINT_SETTINGS: Final = (
     ("use_limit", 3, np.bool_),
@@ -131,22 +117,22 @@ def same(first: Any, second: Any) -> bool:
 
 def aim_of(task: Task) -> Any:
     """What `Task.moved` changes."""
-    if isinstance(task, OneOf):
-        return [aim_of(other) for other in task.alternatives]
-    return getattr(task, _AIMS.get(type(task), "target"))
+    return [other.aim for other in task.alternatives] if isinstance(task, OneOf) else task.aim
 
 
 def same_but_for_aim(one: Task, other: Task) -> bool:
     """Whether two tasks differ in nothing but what `Task.moved` changes."""
     if type(one) is not type(other):
         return False
-    aim = _AIMS.get(type(one), "target")
+    aim = next(iter(one.varying))
     if isinstance(one, OneOf) and isinstance(other, OneOf):
-        pairs = list(zip(one.alternatives, other.alternatives, strict=False))
-        if len(one.alternatives) != len(other.alternatives) or not all(
-            same_but_for_aim(*pair) for pair in pairs
-        ):
-            return False
         aim = "alternatives"
-    names = [field.name for field in fields(one) if field.name != aim]
-    return all(same(getattr(one, name), getattr(other, name)) for name in names)
+        if len(one.alternatives) != len(other.alternatives):
+            return False
+        if not all(map(same_but_for_aim, one.alternatives, other.alternatives)):
+            return False
+    return all(
+        same(getattr(one, field.name), getattr(other, field.name))
+        for field in fields(one)
+        if field.name != aim
+    )
