@@ -14,7 +14,7 @@ frame does too where the animation has moved the bones.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bpy.types import Depsgraph, Object
@@ -39,18 +39,10 @@ from ..rig.live_state import (
     raw_channels,
     renew_origin,
 )
-from ..rig.outcome import (
-    POSED,
-    RESTLESS,
-    SHOWN_DIGITS,
-    is_shown,
-    measured_report,
-    report_of,
-    show,
-)
+from ..rig.outcome import POSED, RESTLESS, SHOWN_DIGITS, is_shown, measured_report, report_of, show
 from ..rig.rig import Reading, Rig
 from .driven_bones import MOST_SOLVES, DrivenBones
-from .machine import LIVE, TABLE, TOOLS, Action, Body, Event, Resting, State, Trigger
+from .machine import LIVE, TABLE, TOOLS, Action, Body, Event, Resting, State, Transition, Trigger
 from .tracking import Tracked
 
 PART_AGAIN: Final = (
@@ -145,161 +137,218 @@ def owes_keys(armature_object: Object) -> bool:
 
 def _update(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, closely: bool) -> Report | None:
     """Read what has changed, say which event that is, do what the table says, and note it in the file."""
-    effectors = read_effectors(armature_object)
-    aims = digest_of_aims(armature_object, effectors, depsgraph)
-    channels = raw_channels(armature_object)
-    posed = digest(channels.tobytes())
-    note, body = LiveState.of(armature_object), LIVE.bodies.get(armature_object.session_uid)
-    reposed, underway = posed != note.posed, note.aims == on_the_way(aims)
-    state = State.AT_REST if body is None or note.aims == aims else body.state
-    if underway and state is State.AT_REST:
-        state = State.WAITING
-    rests = note.aims == aims or (underway and state is State.WAITING and trigger in TOOLS)
-    driven = body is not None and _driven_bones_moved(armature_object, body, depsgraph)
-    report = None
-    if body is None or closely or driven or reposed or not rests:
-        bones, settings = note.bones, read_settings(armature_object)
-        if body is None or closely or reposed or not body.is_of(effectors, settings):
-            body = _read(armature_object, body, settings, depsgraph)
-            bones = digest(*parts_of_bones(armature_object, body.rig, channels))
-        if reposed or Origin.of(armature_object, body.rig.armature) is None:
-            present = read_pose(armature_object, body.rig.armature, depsgraph=depsgraph)
-            renew_origin(armature_object, body.rig.armature, present, channels)
-        if reposed or bones != note.bones:
-            body.fields.clear()  # another body by now
-        body.state = state
-        event = _event(body, note.aims, aims, trigger, driven or bones != note.bones, reposed)
-        action, way, there = TABLE[event][state]
-        if action is Action.MEASURE:
-            _measure(armature_object, body.rig, depsgraph, POSED)
-        elif action is Action.RESTORE:
-            state = there if _restore(armature_object, body) == aims else way
-        elif action is not None:
-            _begin(armature_object, body, note.aims, trigger, depsgraph)
-            replayed = reposed and trigger is Trigger.FRAME
-            driven_alone = rests and bones == note.bones and not replayed
-            reading = _reading(armature_object, body, depsgraph, driven_alone=driven_alone)
-            before = body.tracked if body.tracked is not None and body.tracked.posed == posed else None
-            report, found = _solve(armature_object, body, reading, depsgraph, action, before)
-            if replayed and ((reading.influences > 0.0) & (reading.influences < 1.0)).any():
-                report = replace(report, notes=(*report.notes, PART_AGAIN))
-            show(armature_object, body.rig, report, unseen=SHOWN_DIGITS)
-            state = there if found.settled else way
-            if action is Action.FOLLOW and found.final:
-                state = State.AT_REST  # methods of the papers take no steps, they solve
-            if action is Action.RETURN and found.final:
-                _restore(armature_object, body)
-        if action not in (None, Action.MEASURE):
-            channels = raw_channels(armature_object)
-            posed = digest(channels.tobytes())
-            note_left(armature_object, channels)
-        noted = aims if state is State.AT_REST else on_the_way(aims)
-        keyed = noted if note.aims == NOTHING else note.keyed
-        note = LiveState(noted, posed, bones, keyed)
-        note.store(armature_object)
-    assert body is not None
-    body.state = state
-    if state is not State.RETURNING:
-        body.home = None
-    if trigger not in TOOLS:
-        body.start = None
-    if note.keyed != note.aims and not is_restless(armature_object):
-        _settle_keys(armature_object, body, note, trigger)
+    update, report = _Update.read(armature_object, depsgraph, trigger, closely), None
+    if not update.quiet:
+        report = update.act(TABLE[update.event()][update.body.state])
+    update.end()
     return report
 
 
-def _event(
-    body: Body, noted: Digest, aims: Digest, trigger: Trigger, rig_moved: bool, reposed: bool
-) -> Event:
-    """What an update means.
+@dataclass
+class _Update:
+    """One update of one body: what has changed since it was noted."""
 
-    Args:
-        body: That is updated. Where its targets are back, this notes which pose belongs to that.
-        noted: What it was solved for.
-        aims: What is to be solved for now.
-        trigger: Of the update.
-        rig_moved: Whether driven bones have moved, or bones have changed.
-        reposed: Whether somebody else has posed bones.
-    """
-    tool = trigger in TOOLS
-    if reposed and trigger is Trigger.FRAME:
-        return Event.CHANGED
-    if noted not in (aims, on_the_way(aims)):
-        home = body.had(aims, fields=trigger in (Trigger.FIELD, Trigger.ENDING))
-        gesture = trigger is Trigger.GESTURE
-        if home is not None and (home.aims == aims or not gesture):  # a pose on its way is no place to go to
-            body.home = home
-            return Event.BACK if gesture else Event.CANCELLED
-        return Event.DRAGGED if tool else Event.CHANGED
-    if tool and rig_moved:
-        return Event.RIG_MOVED
-    if rig_moved and noted == aims:
-        return Event.CHANGED
-    if reposed and (tool or noted == aims):
-        return Event.POSED
-    if tool:
-        return Event.HELD
-    return Event.STEP if trigger is Trigger.ENDING and not reposed else Event.ENDED
+    armature_object: Object
+    depsgraph: Depsgraph
+    trigger: Trigger
+    body: Body
+    note: LiveState
+    """As it was left."""
+    aims: Digest
+    """What is to be solved for."""
+    posed: Digest
+    """Of the pose as it is found, and then as it is left."""
+    bones: Digest
+    driven_moved: bool
+    """Whether driven bones are elsewhere than the last solve took them to be."""
+    rests: bool
+    """Whether its targets are where they were, and nothing is under way."""
+    quiet: bool
+    """Whether nothing else has changed either."""
 
+    @classmethod
+    def read(
+        cls, armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, closely: bool
+    ) -> "_Update":
+        """Read digests; where these say that anything may have changed, the armature too."""
+        effectors = read_effectors(armature_object)
+        aims = digest_of_aims(armature_object, effectors, depsgraph)
+        channels = raw_channels(armature_object)
+        posed = digest(channels.tobytes())
+        note, body = LiveState.of(armature_object), LIVE.bodies.get(armature_object.session_uid)
+        state = State.AT_REST if body is None or note.aims == aims else body.state
+        if state is State.AT_REST and note.aims == on_the_way(aims):
+            state = State.WAITING
+        reposed, bones = posed != note.posed, note.bones
+        held_still = trigger in TOOLS and note.aims == on_the_way(aims)
+        rests = note.aims == aims or (held_still and state is State.WAITING)
+        driven_moved = body is not None and _driven_bones_moved(armature_object, body, depsgraph)
+        quiet = rests and not (closely or reposed or driven_moved)
+        if body is None or not quiet:
+            settings = read_settings(armature_object)
+            if body is None or closely or reposed or not body.is_of(effectors, settings):
+                body = _read(armature_object, body, settings, depsgraph)
+                bones = digest(*parts_of_bones(armature_object, body.rig, channels))
+            if reposed or Origin.of(armature_object, body.rig.armature) is None:
+                present = read_pose(armature_object, body.rig.armature, depsgraph=depsgraph)
+                renew_origin(armature_object, body.rig.armature, present, channels)
+            if reposed or bones != note.bones:
+                body.fields.clear()  # another body by now
+            quiet = False
+        body.state = state
+        return cls(
+            armature_object, depsgraph, trigger, body, note, aims, posed, bones, driven_moved, rests, quiet
+        )
 
-# What is done
+    @property
+    def replayed(self) -> bool:
+        """Whether the animation has moved bones."""
+        return self.trigger is Trigger.FRAME and self.posed != self.note.posed
 
+    def event(self) -> Event:
+        """What it means for the body. Where targets are back, `body.home` is the pose that belongs there."""
+        tool, reposed, noted = self.trigger in TOOLS, self.posed != self.note.posed, self.note.aims
+        if self.replayed:
+            return Event.CHANGED
+        if noted not in (self.aims, on_the_way(self.aims)):
+            home = self.body.had(self.aims, fields=self.trigger in (Trigger.FIELD, Trigger.ENDING))
+            gesture = self.trigger is Trigger.GESTURE
+            # Under a tool a pose on its way is no place to go to.
+            if home is not None and (home.aims == self.aims or not gesture):
+                self.body.home = home
+                return Event.BACK if gesture else Event.CANCELLED
+            return Event.DRAGGED if tool else Event.CHANGED
+        if (self.driven_moved or self.bones != self.note.bones) and (tool or noted == self.aims):
+            return Event.RIG_MOVED if tool else Event.CHANGED
+        if reposed and (tool or noted == self.aims):
+            return Event.POSED
+        if tool:
+            return Event.HELD
+        return Event.STEP if self.trigger is Trigger.ENDING and not reposed else Event.ENDED
 
-def _begin(
-    armature_object: Object, body: Body, noted: Digest, trigger: Trigger, depsgraph: Depsgraph
-) -> None:
-    """Note the pose before a tool moves the body."""
-    if trigger in TOOLS:
-        if body.start is None and noted != NOTHING:
-            present = read_pose(armature_object, body.rig.armature, depsgraph=depsgraph)
-            body.begin(Resting.of(armature_object, noted, present, body.rig.chains), trigger)
-    elif trigger is not Trigger.ENDING:  # Escape may end a field's drag when a timer polls
-        body.fields.clear()
+    def act(self, transition: Transition) -> Report | None:
+        """Do what the table says, and go to the next state."""
+        (action, way, there), body = transition, self.body
+        if action is None:
+            return None
+        if action is Action.MEASURE:
+            _measure(self.armature_object, body.rig, self.depsgraph, POSED)
+            return None
+        if action is Action.RESTORE:
+            body.state = there if self._restore() == self.aims else way
+            return None
+        self._begin()
+        report, found = self._solve(action)
+        show(self.armature_object, body.rig, report, unseen=SHOWN_DIGITS)
+        body.state = there if found.settled else way
+        if action is Action.FOLLOW and found.final:
+            body.state = State.AT_REST  # methods of the papers take no steps, they solve
+        if action is Action.RETURN and found.final:
+            self._restore()
+        self._left()
+        return report
 
+    def end(self) -> None:
+        """Note how the body is left, and set keys where they are due."""
+        body, note = self.body, self.note
+        if not self.quiet:
+            aims = self.aims if body.state is State.AT_REST else on_the_way(self.aims)
+            note = LiveState(aims, self.posed, self.bones, aims if note.aims == NOTHING else note.keyed)
+            note.store(self.armature_object)
+        if body.state is not State.RETURNING:
+            body.home = None
+        if self.trigger not in TOOLS:
+            body.start = None
+        if note.keyed == note.aims or is_restless(self.armature_object):
+            return
+        if auto_keying() and self.trigger not in (Trigger.SCRIPT, Trigger.FRAME):
+            if self.trigger in TOOLS or body.state is not State.AT_REST:
+                return  # they wait
+            skeleton = body.rig.armature.skeleton
+            if body.tracked is not None:
+                joints = body.tracked.joints
+            else:
+                joints = [j for name in body.rig.chains if skeleton.free[j := skeleton.index(name)].any()]
+            names = [skeleton.names[joint] for joint in joints]
+            notes = auto_key(self.armature_object, body.rig.armature, names).notes
+            if notes:  # said as long as it is so
+                raise IKError(". ".join(notes))
+        note._replace(keyed=note.aims).store(self.armature_object)
 
-def _restore(armature_object: Object, body: Body) -> Digest:
-    """Put back the pose that the body had, exactly; for what it was solved then."""
-    assert body.home is not None
-    body.home.restore(armature_object)
-    body.start = None
-    if body.driven_bones is not None:
-        body.driven_bones.at_rest = body.driven_bones.restored = True
-    return body.home.aims
+    # What is done
 
+    def _begin(self) -> None:
+        """Note the pose before a tool moves the body."""
+        body = self.body
+        if self.trigger in TOOLS:
+            if body.start is None and self.note.aims != NOTHING:
+                present = read_pose(self.armature_object, body.rig.armature, depsgraph=self.depsgraph)
+                resting = Resting.of(self.armature_object, self.note.aims, present, body.rig.chains)
+                body.begin(resting, self.trigger)
+        elif self.trigger is not Trigger.ENDING:  # Escape may end a field's drag when a timer polls
+            body.fields.clear()
 
-def _solve(
-    armature_object: Object,
-    body: Body,
-    reading: Reading,
-    depsgraph: Depsgraph,
-    action: Action,
-    before: Tracked | None,
-) -> tuple[Report, Followed]:
-    """Solve, or take a step of the way, and write the pose."""
-    rig = body.rig
-    plan, options = rig.plan([reading]), rig.solver_options(armature_object, reading.scale)
-    astray = rig.is_astray(armature_object, depsgraph)
-    measured = rig.measure(armature_object, depsgraph, reading) if astray else None
-    steps = action is not Action.SOLVE and follows(options)
-    tracked = Tracked.of(Follower if steps else Tracker, plan, options, reading, before)
-    body.tracked = None  # until all has gone well
-    if not steps:
-        # What stays must be what a solve gives; on the way the body looks for no other pose.
-        found = tracked.solve(far=action is not Action.FOLLOW)
-    elif action is Action.RETURN:
+    def _restore(self) -> Digest:
+        """Put back the pose that the body had, exactly; for what it was solved then."""
+        body = self.body
         assert body.home is not None
-        found = tracked.step(home=body.home.channels)
-    else:
-        found = tracked.step(settles=action is Action.SETTLE)
-    write_pose(armature_object, rig.armature, found.pose, tracked.joints)
-    body.tracked = replace(tracked, posed=digest(raw_channels(armature_object).tobytes()))
-    report = report_of(
-        armature_object, rig, plan, reading, found.errors, found.status, found.iterations, measured
-    )
-    if action is not Action.FOLLOW and not found.final:
-        errors = tuple(replace(error, why="") for error in report.effectors)
-        report = replace(report, message=SETTLING, effectors=errors)
-    return report, found
+        body.home.restore(self.armature_object)
+        body.start = None
+        if body.driven_bones is not None:
+            body.driven_bones.at_rest = body.driven_bones.restored = True
+        self._left()
+        return body.home.aims
+
+    def _left(self) -> None:
+        """Note that live mode leaves the pose so."""
+        channels = raw_channels(self.armature_object)
+        self.posed = digest(channels.tobytes())
+        note_left(self.armature_object, channels)
+
+    def _solve(self, action: Action) -> tuple[Report, Followed]:
+        """Solve, or take a step of the way, and write the pose."""
+        armature_object, body, rig = self.armature_object, self.body, self.body.rig
+        reading = self._reading()
+        plan, options = rig.plan([reading]), rig.solver_options(armature_object, reading.scale)
+        astray = rig.is_astray(armature_object, self.depsgraph)
+        measured = rig.measure(armature_object, self.depsgraph, reading) if astray else None
+        steps = action is not Action.SOLVE and follows(options)
+        before = body.tracked if body.tracked is not None and body.tracked.posed == self.posed else None
+        tracked = Tracked.of(Follower if steps else Tracker, plan, options, reading, before)
+        body.tracked = None  # until all has gone well
+        if not steps:
+            # What stays must be what a solve gives; on the way the body looks for no other pose.
+            found = tracked.solve(far=action is not Action.FOLLOW)
+        elif action is Action.RETURN:
+            assert body.home is not None
+            found = tracked.step(home=body.home.channels)
+        else:
+            found = tracked.step(settles=action is Action.SETTLE)
+        write_pose(armature_object, rig.armature, found.pose, tracked.joints)
+        body.tracked = replace(tracked, posed=digest(raw_channels(armature_object).tobytes()))
+        report = report_of(
+            armature_object, rig, plan, reading, found.errors, found.status, found.iterations, measured
+        )
+        if action is not Action.FOLLOW and not found.final:
+            errors = tuple(replace(error, why="") for error in report.effectors)
+            report = replace(report, message=SETTLING, effectors=errors)
+        if self.replayed and ((reading.influences > 0.0) & (reading.influences < 1.0)).any():
+            report = replace(report, notes=(*report.notes, PART_AGAIN))
+        return report, found
+
+    def _reading(self) -> Reading:
+        """Where the body and its targets are; with driven bones where they are to be taken to be."""
+        rig, driven = self.body.rig, self.body.driven_bones
+        origin = Origin.of(self.armature_object, rig.armature)
+        reading = rig.read_frame(self.armature_object, self.depsgraph, origin=origin)
+        if driven is None:
+            return reading
+        seen = driven.seen(rig, self.armature_object, self.depsgraph)
+        alone = self.rests and self.bones == self.note.bones and not self.replayed
+        taken = driven.follow(seen) if alone else driven.begin(seen)
+        channels, scale = reading.pose.channels.copy(), reading.pose.scale.copy()
+        channels[driven.joints], scale[driven.joints] = taken[:, :6], taken[:, 6:]
+        return replace(reading, pose=Pose(channels, scale))
 
 
 def _measure(armature_object: Object, rig: Rig, depsgraph: Depsgraph, why: str) -> None:
@@ -309,26 +358,6 @@ def _measure(armature_object: Object, rig: Rig, depsgraph: Depsgraph, why: str) 
     found = measured_report(armature_object, depsgraph, rig, reading, why)
     if not is_shown(armature_object, rig, found):
         show(armature_object, rig, found, unseen=SHOWN_DIGITS)
-
-
-def _settle_keys(armature_object: Object, body: Body, note: LiveState, trigger: Trigger) -> None:
-    """Key what has moved, now or after the tool that is running; or owe nothing."""
-    if trigger not in (Trigger.SCRIPT, Trigger.FRAME) and auto_keying():
-        if trigger in TOOLS or body.state is not State.AT_REST:
-            return
-        skeleton = body.rig.armature.skeleton
-        if body.tracked is not None:
-            joints = body.tracked.joints
-        else:
-            joints = [j for name in body.rig.chains if skeleton.free[j := skeleton.index(name)].any()]
-        names = [skeleton.names[joint] for joint in joints]
-        notes = auto_key(armature_object, body.rig.armature, names).notes
-        if notes:  # said as long as it is so
-            raise IKError(". ".join(notes))
-    note._replace(keyed=note.aims).store(armature_object)
-
-
-# What is read
 
 
 def _read(
@@ -346,27 +375,6 @@ def _read(
     body.driven_bones = DrivenBones.of(rig, armature_object, depsgraph, driven)
     LIVE.bodies[armature_object.session_uid] = body
     return body
-
-
-def _reading(armature_object: Object, body: Body, depsgraph: Depsgraph, *, driven_alone: bool) -> Reading:
-    """Where the body and its targets are; with driven bones where they are to be taken to be.
-
-    Args:
-        armature_object: The original object.
-        body: What was prepared.
-        depsgraph: Up to date.
-        driven_alone: Whether nothing but driven bones has moved.
-    """
-    rig, driven = body.rig, body.driven_bones
-    origin = Origin.of(armature_object, rig.armature)
-    reading = rig.read_frame(armature_object, depsgraph, origin=origin)
-    if driven is None:
-        return reading
-    seen = driven.seen(rig, armature_object, depsgraph)
-    taken = driven.follow(seen) if driven_alone else driven.begin(seen)
-    channels, scale = reading.pose.channels.copy(), reading.pose.scale.copy()
-    channels[driven.joints], scale[driven.joints] = taken[:, :6], taken[:, 6:]
-    return replace(reading, pose=Pose(channels, scale))
 
 
 def _driven_bones_moved(armature_object: Object, body: Body, depsgraph: Depsgraph) -> bool:

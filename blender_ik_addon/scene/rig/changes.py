@@ -56,15 +56,10 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
     targets = world_from_targets(armature_object, effectors, depsgraph)
     nameless = [replace(e, name="", target="", target_bone="") for e in effectors]
     # A pose does not depend on how smooth motions are, nor on what is reported of them.
-    default = SolverOptions()
-    options = replace(
-        solver_options(armature_object, scale), smoothness=default.smoothness, pop_angle=default.pop_angle
-    )
-    settings = settings_of(armature_object)
-    return digest(
-        repr((nameless, options, settings.move_root)),
-        *(array.tobytes() for array in (matrix, influences, lengths, targets)),
-    )
+    options = solver_options(armature_object, scale)
+    options = replace(options, smoothness=SolverOptions.smoothness, pop_angle=SolverOptions.pop_angle)
+    text = repr((nameless, options, settings_of(armature_object).move_root))
+    return digest(text, *(array.tobytes() for array in (matrix, influences, lengths, targets)))
 
 
 def parts_of_bones(armature_object: Object, rig: Rig, channels: RawChannels) -> Iterator[bytes | str]:

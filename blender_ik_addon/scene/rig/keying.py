@@ -13,13 +13,7 @@ import bpy
 from bpy.types import Depsgraph, KeyingSet, Object
 
 from ...core import IKError
-from ..animation.fcurves import (
-    animated_channels,
-    bone_path,
-    is_locked,
-    own_curves,
-    rotation_channel,
-)
+from ..animation.fcurves import animated_channels, bone_path, is_locked, own_curves, rotation_channel
 from ..armature.armature import Armature, pose_bones_named
 from ..armature.restoring import animation_restored_on_error
 from ..reports import listed

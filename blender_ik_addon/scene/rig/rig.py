@@ -9,33 +9,15 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ...core import (
-    IKError,
-    Pose,
-    Problem,
-    Skeleton,
-    SolverOptions,
-    forward_kinematics,
-)
+from ...core import IKError, Pose, Problem, Skeleton, SolverOptions, forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.character.roles.names import read_name
 from ...core.problem.options import USED_BY
-from ..armature.armature import (
-    NO_SCALE,
-    Armature,
-    check_armature,
-    read_armature,
-    world_from_armature,
-)
+from ..armature.armature import NO_SCALE, Armature, check_armature, read_armature, world_from_armature
 from ..armature.limits import broken_limits
 from ..armature.poses import evaluated_matrices, read_pose, sheared_bones
 from ..armature.rotation_modes import RotationLocks
-from ..armature.switches import (
-    Carried,
-    carried_by,
-    notes_on_switches,
-    switch_hint,
-)
+from ..armature.switches import Carried, carried_by, notes_on_switches, switch_hint
 from ..effectors.effectors import Effector, read_effectors
 from ..effectors.frame_data import Body, FrameData, Posed
 from ..effectors.goals import (
