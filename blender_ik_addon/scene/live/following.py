@@ -186,7 +186,8 @@ class _Update:
         quiet = rests and not (closely or reposed or driven_moved)
         if body is None or not quiet:
             settings = read_settings(armature_object)
-            if body is None or closely or reposed or not body.is_of(effectors, settings):
+            known = None if body is None else (body.rig.effectors, body.settings)
+            if body is None or closely or reposed or known != (effectors, settings):
                 body = _read(armature_object, body, settings, depsgraph)
                 bones = digest(*parts_of_bones(armature_object, body.rig, channels))
             if reposed or Origin.of(armature_object, body.rig.armature) is None:

@@ -20,7 +20,6 @@ from bpy.types import Object
 
 from ...core import Pose
 from ..armature.restoring import PoseSnapshot
-from ..effectors.effectors import Effector
 from ..properties.settings import settings_of
 from ..rig.live_state import Digest, on_the_way
 from ..rig.rig import Rig
@@ -199,10 +198,6 @@ class Body:
     ended its drag, which may be long after the body has come to rest."""
     home: Resting | None = None
     """Where it is going back to."""
-
-    def is_of(self, effectors: Sequence[Effector], settings: tuple[object, ...]) -> bool:
-        """Whether it was prepared for these."""
-        return self.rig.effectors == tuple(effectors) and self.settings == settings
 
     def begin(self, resting: Resting, trigger: Trigger) -> None:
         """Note how the body is before a tool moves it."""
