@@ -324,7 +324,7 @@ def is_seen(place: FloatArray, size: Sequence[float], right: float) -> bool:
         size: Width and height of the view [pixels].
         right: Where the sidebar begins [pixels].
     """
-    # Beside the sidebar nobody could tell to what the text belongs. Comparisons with nan are false.
+    # Beside the sidebar a text would belong to nothing that is seen. Comparisons with nan are false.
     return bool(0.0 <= place[0] <= min(size[0], right) and 0.0 <= place[1] <= size[1])
 
 

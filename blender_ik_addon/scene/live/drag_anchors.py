@@ -15,6 +15,7 @@ from ..armature.armature import Armature
 from ..armature.role_table import read_character
 from ..effectors.effectors import orientations
 from ..reports import listed
+from ..rig.rig import what_holds
 
 MOST_ENDS: Final = 12
 """How many chain ends hold at most where no hands and feet are known: those with the longest chains."""
@@ -114,9 +115,9 @@ def movable_for(armature: Armature, bone: str, depth: int) -> Skeleton:
         skeleton = replace(skeleton, free=free)
     if not skeleton.free[chain].any():
         names = [skeleton.names[joint] for joint in chain]
-        why = sorted({armature.driven_by[name] for name in names if name in armature.driven_by}) or ["locks"]
         raise IKError(
-            f"{bone!r} cannot be dragged: no bone of its chain may move, because of {' or '.join(why)}: "
-            f"{listed(names)}. Free some of them, or drag a bone that decides them"
+            f"{bone!r} cannot be dragged: no bone of its chain may move, because of "
+            f"{what_holds(armature, names)}: {listed(names)}. Free some of them, or drag a bone that decides "
+            "them"
         )
     return skeleton

@@ -38,7 +38,7 @@ class DragError:
 
 @dataclass(frozen=True)
 class DragReport:
-    """What came of one movement."""
+    """Result of one movement."""
 
     dragged: DragError
     """The dragged bone."""
@@ -49,7 +49,7 @@ class DragReport:
     final: bool = True
     """Whether the pose is what a solve gives for the place."""
     settling: bool = False
-    """Whether the body is on its way to that: what is missed is not told meanwhile."""
+    """Whether the body is on its way to that: what is missed is not reported meanwhile."""
     iterations: int = 0
     """Of the search, for this movement."""
     keyed: int = 0

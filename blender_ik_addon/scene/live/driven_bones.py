@@ -50,7 +50,7 @@ class DrivenBones:
     taken: FloatArray
     """By the last solve: channels and scale, (k, 9) [m, rad, 1]."""
     at_rest: bool = True
-    """Whether they were there after that solve too, so that who moves them next is somebody else."""
+    """Whether they were there after that solve too, so that what moves them next is not a solve."""
     found: FloatArray | None = None
     """Where they were at the last update, as `taken`; None where the rig has been read anew since."""
     solves: int = 1
@@ -124,7 +124,7 @@ class DrivenBones:
 
     def follow(self, found: FloatArray) -> FloatArray:
         """Where the next solve is to take bones that have moved to (k, 9)."""
-        if self.at_rest:  # somebody else has moved them
+        if self.at_rest:  # something else has moved them
             return self.begin(found)
         self._history.append((self.taken.ravel(), found.ravel()))
         taken, got = np.swapaxes(np.array(self._history[-WINDOW - 1 :]), 0, 1)

@@ -7,9 +7,9 @@ library overrides always have the note that belongs to the pose, and whether the
 from the file alone.
 
 A solve gives the same as `posing.solve_pose` would from the present pose, but for influences below 1: these
-begin where others than live mode have left the bones. Nobody but the targets, the object, the settings and
-what holds the bones makes it start: a bone that is posed by hand stays until one of these changes. A new
-frame does too where the animation has moved the bones.
+begin where others than live mode have left the bones. Only the targets, the object, the settings and what
+holds the bones make it start: a bone that is posed by hand stays until one of these changes. A new frame does
+too where the animation has moved the bones.
 """
 
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def follow(
     depsgraph: Depsgraph,
     trigger: Trigger = Trigger.SCRIPT,
     *,
-    closely: bool = True,
+    look_closely: bool = True,
 ) -> Report | None:
     """Do what an update asks for; None where nothing was solved.
 
@@ -76,8 +76,8 @@ def follow(
         armature_object: The original armature object.
         depsgraph: Up to date.
         trigger: What may have moved the targets.
-        closely: Whether bones, locks, limits or what is in the scene may have changed. Without it they are
-            read only where the pose has changed.
+        look_closely: Whether bones, locks, limits or what is in the scene may have changed. Without it they
+            are read only where the pose has changed.
 
     Raises:
         IKError: Something is missing or cannot be posed; the pose is as before then.
@@ -86,7 +86,7 @@ def follow(
         return None
     check_armature(armature_object)
     with held(armature_object):  # what is written here may call Blender's handlers, and those this again
-        return _update(armature_object, depsgraph, trigger, closely)
+        return _update(armature_object, depsgraph, trigger, look_closely)
 
 
 def follow_until_rest(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger) -> Report | None:
@@ -135,9 +135,11 @@ def owes_keys(armature_object: Object) -> bool:
 # An update
 
 
-def _update(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, closely: bool) -> Report | None:
+def _update(
+    armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool
+) -> Report | None:
     """Read what has changed, say which event that is, do what the table says, and note it in the file."""
-    update, report = _Update.read(armature_object, depsgraph, trigger, closely), None
+    update, report = _Update.read(armature_object, depsgraph, trigger, look_closely), None
     if not update.quiet:
         report = update.act(TABLE[update.event()][update.body.state])
     update.end()
@@ -168,7 +170,7 @@ class _Update:
 
     @classmethod
     def read(
-        cls, armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, closely: bool
+        cls, armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool
     ) -> "_Update":
         """Read digests; where these say that anything may have changed, the armature too."""
         effectors = read_effectors(armature_object)
@@ -183,11 +185,11 @@ class _Update:
         held_still = trigger in TOOLS and note.aims == on_the_way(aims)
         rests = note.aims == aims or (held_still and state is State.WAITING)
         driven_moved = body is not None and _driven_bones_moved(armature_object, body, depsgraph)
-        quiet = rests and not (closely or reposed or driven_moved)
+        quiet = rests and not (look_closely or reposed or driven_moved)
         if body is None or not quiet:
             settings = read_settings(armature_object)
             known = None if body is None else (body.rig.effectors, body.settings)
-            if body is None or closely or reposed or known != (effectors, settings):
+            if body is None or look_closely or reposed or known != (effectors, settings):
                 body = _read(armature_object, body, settings, depsgraph)
                 bones = digest(*parts_of_bones(armature_object, body.rig, channels))
             if reposed or Origin.of(armature_object, body.rig.armature) is None:
@@ -386,6 +388,6 @@ def _driven_bones_moved(armature_object: Object, body: Body, depsgraph: Depsgrap
         return False
     moved = driven.moved(driven.seen(rig, armature_object, depsgraph))
     if driven.given_up and not moved:
-        driven.given_up = False  # it is told once
+        driven.given_up = False  # it is reported once
         _measure(armature_object, rig, depsgraph, RESTLESS)
     return moved

@@ -180,8 +180,12 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
     restless = owing = False
     for armature_object in lives:
         data: Any = armature_object.data
-        closely = scene_changed or not changed.isdisjoint((armature_object.session_uid, data.session_uid))
-        moved = _follow(armature_object, depsgraph, trigger, closely or bool(problem_of(armature_object)))
+        look_closely = scene_changed or not changed.isdisjoint(
+            (armature_object.session_uid, data.session_uid)
+        )
+        moved = _follow(
+            armature_object, depsgraph, trigger, look_closely or bool(problem_of(armature_object))
+        )
         underway = following.is_underway(armature_object)
         # Who is on the way is polled in any case, after a while: in between the window is drawn.
         if not underway:
@@ -196,11 +200,11 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
         _poll_soon()
 
 
-def _follow(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, closely: bool) -> bool:
+def _follow(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool) -> bool:
     """Let one body follow, and note what keeps it from that; whether it has moved."""
     problem, moved = "", False
     try:
-        moved = following.follow(armature_object, depsgraph, trigger, closely=closely) is not None
+        moved = following.follow(armature_object, depsgraph, trigger, look_closely=look_closely) is not None
     except Exception as error:  # noqa: BLE001  Blender calls us, at every update: said once, and tried again
         problem = _problem_text(armature_object, error)
     if armature_object.is_editable and settings_of(armature_object).live_problem != problem:
@@ -213,9 +217,9 @@ def _follow(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, clo
 
 
 def _problem_text(armature_object: Object, error: Exception) -> str:
-    """Say in words what keeps a body from following; what nobody foresaw also goes to the console, once.
+    """What keeps a body from following, in words; an unexpected error also goes to the console.
 
-    By its kind and place, for its text may be another one at each update.
+    Once for its kind and place, for its text may be another one at each update.
     """
     if isinstance(error, IKError):
         return str(error)
@@ -259,9 +263,8 @@ def _is_called_by_blender(handler: FrameType) -> bool:
 def _field_is_edited(depsgraph: Depsgraph) -> bool:
     """Whether the user has just changed something with a button, as a number field that is dragged.
 
-    No operator runs while a field is dragged, nothing tells of it, and nobody says when it is let go. What
-    can be known is which property the button has that is under the mouse or is held by it, and of which
-    data-block that is.
+    No operator runs while a field is dragged, and Blender calls nothing when it is let go. What can be known
+    is the property of the button that is under the mouse or is held by it, and of which data-block that is.
     """
     # Without anybody live this is not looked for: it takes longer than all the rest.
     view_layer: Any = depsgraph.view_layer

@@ -7,8 +7,8 @@ state follows. No event reaches a body that is switched off, nor one that a job 
 An error leaves the state as it is; it is shown, and the next update tries again.
 
 `LIVE` is all that live mode keeps in memory. It only saves time and may be dropped at any moment: before
-undo and redo and when a file is loaded it is. Then the file tells whether a body is at rest. One that is on
-its way counts as `WAITING`, since nobody knows how it moved.
+undo and redo and when a file is loaded it is. Then the file says whether a body is at rest. One that is on
+its way counts as `WAITING`, since how it moved is not known.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,7 +87,7 @@ class Event(Enum):
     ENDED = "ENDED"
     """Nothing has moved, no tool is running, and no timer polls."""
     POSED = "POSED"
-    """Somebody else has posed bones."""
+    """The user or a script has posed bones."""
 
 
 class Action(Enum):
@@ -104,7 +104,7 @@ class Action(Enum):
     RESTORE = "RESTORE"
     """The pose that it had is put back exactly."""
     MEASURE = "MEASURE"
-    """The panel is told how far targets are missed; nothing moves."""
+    """The panel shows how far targets are missed; nothing moves."""
 
 
 class Transition(NamedTuple):

@@ -126,7 +126,7 @@ class Wanted:
     balance: bool = False
     """Centre of mass and what the body stands on; there anyway where an effector asks for balance."""
     active_bone: str = ""
-    """The bone whose limits are told in full; where neighbours stand on limits these are told together."""
+    """The bone whose limits are shown in full; neighbours that stand on limits are shown together."""
 
 
 def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | None = None) -> Marks:
@@ -239,8 +239,8 @@ def _miss_text(place: FloatArray, name: str, missed: tuple[float, float], why: s
 def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray, active: str) -> Iterator[Mark]:
     """An arc at each joint that stands on a limit, up to where it stops, and its name.
 
-    Limbs and spines come to their limits joint by joint: a text for each of these would be a list of which
-    nobody could tell what belongs where, so there is one for all that follow one another.
+    Limbs and spines come to their limits joint by joint. A text for each joint would be too much to read, so
+    there is one for all that follow one another.
     """
     skeleton = rig.armature.skeleton
     angles = reading.pose.channels[:, 3:]

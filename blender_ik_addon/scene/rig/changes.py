@@ -34,7 +34,7 @@ _JOINT_SETTINGS: Final = (
 
 
 def read_settings(armature_object: Object) -> tuple[object, ...]:
-    """Settings that a rig is read by, of which nobody tells when a script has changed them."""
+    """Settings that a rig is read by. Blender tells no handler when a script has changed them."""
     settings = settings_of(armature_object)
     joints: Any = settings.joints
     entries: list[bytes] = []
@@ -81,7 +81,7 @@ def parts_of_bones(armature_object: Object, rig: Rig, channels: RawChannels) -> 
     rows = {bone.name: row for row, bone in enumerate(pose.bones)}
     everywhere = rig.body is not None  # then all bones have weight
     for name in skeleton.names if everywhere else rig.chains:
-        if name in armature.driven_by:  # it is looked at where Blender has evaluated it
+        if name in armature.driven_by:  # it is read where Blender has evaluated it
             continue
         joint = skeleton.index(name)
         attribute, width = rotation_channel(armature.rotation_modes[joint])

@@ -130,7 +130,7 @@ class Origin:
     def pose(self, armature: Armature, present: Pose) -> Pose:
         """The same as channels, with angles nearest to the present ones.
 
-        What constraints and drivers decide is where it is at present, whoever has moved what it follows.
+        Driven bones are where they are at present.
         """
         skeleton = armature.skeleton
         channels, scale = present.channels.copy(), present.scale.copy()

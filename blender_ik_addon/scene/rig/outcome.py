@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What came of a solve: as a report, and where the panel shows it."""
+"""Results of a solve: as a report, and where the panel shows it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -151,7 +151,7 @@ def report_of(
 def measured_report(
     armature_object: Object, depsgraph: Depsgraph, rig: Rig, reading: Reading, why: str
 ) -> Report:
-    """Say how far effectors are off, as Blender shows them, where no solve tells why."""
+    """Say how far effectors are off, as Blender shows them, where no solve gives a reason."""
     measured = rig.measure(armature_object, depsgraph, reading)
     return _report(armature_object, rig, measured, [why] * len(rig.effectors))
 
