@@ -20,7 +20,7 @@ MODULES = {
     "course": "sequence",
     "equilibrium": "engine",
     "falling": "engine",
-    "grabbing": "drag_start",
+    "grabbing": "dragging",
     "holding": "drag_anchors",
     "keeping": "joint_filter",
     "lockstep": "engine",

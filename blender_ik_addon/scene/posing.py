@@ -38,7 +38,8 @@ from .effectors.entries import (
 )
 from .effectors.masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
 from .effectors.target_parents import AttachReport, attach_targets, staying_behind
-from .live.following import Trigger, settle
+from .live.following import follow_until_rest
+from .live.machine import Trigger
 from .properties.settings import settings_of
 from .reports import BakeReport, EffectorError, Report, Tolerances, counted, measured_status
 from .rig.keying import key_pose
@@ -162,7 +163,7 @@ def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Repor
     """
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
-    return settle(armature_object, depsgraph, Trigger.SCRIPT)
+    return follow_until_rest(armature_object, depsgraph, Trigger.SCRIPT)
 
 
 def switch_live(armature_object: Object, on: bool) -> Report | None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The stubs hold that a context may lack anything; poll and Blender see to it that it does not.
 # pyright: reportOptionalMemberAccess=false
-"""Which armature an operator acts on, what keeps it from that, and how it tells what came of it."""
+"""Which armature an operator acts on, what keeps it from that, and how it reports."""
 
 from typing import Any, ClassVar
 
@@ -15,8 +15,8 @@ from ..scene.properties.settings import settings_of
 def context_armature(context: Context) -> Object | None:
     """Give the armature object that panel and operators act on.
 
-    It is the active object, or the armature that follows the active object: whoever has just moved an empty
-    can press Solve Pose without going back to the armature.
+    It is the active object, or the armature that follows the active object, so that Solve Pose can be pressed
+    after an empty was moved.
     """
     active = context.active_object
     if active is None or active.type == 'ARMATURE':
@@ -26,10 +26,7 @@ def context_armature(context: Context) -> Object | None:
             # The list has None for an object that has just been deleted.
             if candidate is not None and candidate.type == 'ARMATURE':
                 effectors = settings_of(candidate).effectors
-                if any(
-                    effector.target == active or any(other.target == active for other in effector.others)
-                    for effector in effectors
-                ):
+                if any(entry.target == active for own in effectors for entry in (own, *own.others)):
                     return candidate
     return None
 

@@ -30,7 +30,7 @@ TYPED: Final = {
 
 
 @dataclass(frozen=True)
-class Constraint:
+class AxisLock:
     """Along what a drag moves."""
 
     letter: str = ""
@@ -40,11 +40,11 @@ class Constraint:
     local: bool = False
     """Whether the axis is the bone's own."""
 
-    def after(self, letter: str, plane: bool) -> "Constraint":
+    def after(self, letter: str, plane: bool) -> "AxisLock":
         """What a key makes of it: the world's axis, then the bone's own, then none."""
         if (self.letter, self.plane) != (letter, plane):
-            return Constraint(letter, plane)
-        return Constraint() if self.local else replace(self, local=True)
+            return AxisLock(letter, plane)
+        return AxisLock() if self.local else replace(self, local=True)
 
     @property
     def text(self) -> str:
@@ -126,20 +126,20 @@ class Numbers:
         texts = tuple(text if number == place else other for number, other in enumerate(self.texts))
         return Numbers(texts, place)
 
-    def offset(self, constraint: Constraint, world_from_bone: FloatArray) -> FloatArray:
+    def offset(self, lock: AxisLock, world_from_bone: FloatArray) -> FloatArray:
         """How far these take a point, (3,) [m]."""
-        axes = constraint.axes(world_from_bone)
+        axes = lock.axes(world_from_bone)
         total = np.zeros(3)
-        for axis, text in zip(constraint.components, self.texts, strict=False):
+        for axis, text in zip(lock.components, self.texts, strict=False):
             total += _value(text) * axes[:, axis]
         return total
 
-    def text(self, constraint: Constraint) -> str:
+    def text(self, lock: AxisLock) -> str:
         """What has been typed, with a mark behind what is being typed."""
-        place = min(self.place, len(constraint.components) - 1)
+        place = min(self.place, len(lock.components) - 1)
         parts = [
             f"{'XYZ'[axis]} {text or '0'}{'|' if number == place else ''}"
-            for number, (axis, text) in enumerate(zip(constraint.components, self.texts, strict=False))
+            for number, (axis, text) in enumerate(zip(lock.components, self.texts, strict=False))
         ]
         return "  ".join(parts)
 

@@ -2,15 +2,17 @@
 # A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
 # context may lack anything; poll and Blender see to it that it does not.
 # pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
-"""Dragging by mouse: events become calls of `scene.dragging.Drag`, and nothing else happens here.
+"""Dragging by mouse: events become calls of `scene.live.dragging.Drag`, and nothing else happens here.
 
 The grabbed point moves by as much as the mouse does in the plane of the view through that point, along an
-axis or in a plane, or by typed numbers (`constraint`). The mouse is followed in steps of its own, so that
+axis or in a plane, or by typed numbers (`axis_lock`). The mouse is followed in steps of its own, so that
 holding Shift slows it down from where it is.
 """
 
 import logging
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
@@ -24,13 +26,7 @@ from ..scene.live.dragging import Drag
 from ..scene.reports import length_text
 from . import overlay
 from .acting import obstacle_to, possible, refuse, require_armature
-from .axis_lock import (
-    AXES,
-    Constraint,
-    Numbers,
-    stepped,
-)
-from .drag_keys import keys_of
+from .axis_lock import AXES, AxisLock, Numbers, stepped
 from .picking import View, nearest_segment
 
 logger = logging.getLogger(__name__)
@@ -42,13 +38,156 @@ SLOW: Final = 0.1
 """How much of its way the mouse counts while Shift is held [1]."""
 
 TIMER_SECONDS: Final = 1.0 / 60.0
-"""Pause between two looks at whether there is more to do [s]."""
+"""Pause between two steps of a body that comes after [s]."""
 
 REST_SECONDS: Final = 0.15
 """How long the mouse rests before the body settles [s]."""
 
 FINE_STEPS: Final = 0.1
 """Part of a step [1] that counts as one while Shift is held."""
+
+KEYS: Final = (
+    (('MOUSE_LMB', 'EVENT_RETURN'), "Confirm"),
+    (('MOUSE_RMB', 'EVENT_ESC'), "Put Back"),
+    (('EVENT_X', 'EVENT_Y', 'EVENT_Z'), "Axis"),
+    (('EVENT_SHIFT', 'EVENT_X'), "Plane"),
+    (('EVENT_TAB',), "0-9 Numbers"),
+    (('EVENT_SHIFT',), "Slow"),
+    (('EVENT_CTRL',), "Steps"),
+    (('EVENT_H',), "Hold: Pin Bone"),
+    (('EVENT_R',), "Keep Orientation ({orientation})"),
+    (('MOUSE_MMB_SCROLL',), "Priority ({priority})"),
+)
+"""Signs in the status bar, since words are longer than a window is wide, and what the keys do; all on the
+page docs/dragging.md."""
+
+WIDE: Final = ('EVENT_ESC', 'EVENT_CTRL')
+"""Signs that are drawn wider than the room that a label has for them."""
+
+WIDE_MORE: Final = 1.2
+"""How much more room they need [separators of Blender]."""
+
+
+@dataclass
+class _ByMouse:
+    """A drag by mouse as it goes on."""
+
+    drag: Drag
+    view: View
+    area: Any
+    region: Any
+    timer: Any
+    step: float
+    """What Ctrl snaps to: a line of the viewport's grid [m]."""
+    start: FloatArray
+    """Where the grabbed point was, (3,) [m]."""
+    pressed: FloatArray
+    """Where the mouse was pressed, (2,) [pixels]."""
+    last: FloatArray
+    """Where the mouse is."""
+    mouse: FloatArray
+    """The same, slowed down."""
+    lock: AxisLock
+    numbers: Numbers
+    snaps: bool = False
+    fine: bool = False
+    moved_at: float | None = None
+    """When the place was moved last [s]; None where it has not been."""
+    choosing: bool = False
+    """Whether H is held: the dragged bone waits until it is released over a bone."""
+    lets_go: bool = False
+    """Whether it is confirmed as soon as the body has settled."""
+    warning: str = ""
+
+    def at(self, event: Event) -> FloatArray:
+        """Where the mouse is in the viewport, (2,) [pixels]."""
+        return np.array([event.mouse_x - self.region.x, event.mouse_y - self.region.y], dtype=np.float64)
+
+    def follow(self, event: Event) -> None:
+        """Follow the mouse."""
+        mouse = self.at(event)
+        if not self.choosing:
+            self.snaps, self.fine = event.ctrl, event.shift
+            self.mouse = self.mouse + (mouse - self.last) * (SLOW if event.shift else 1.0)
+            if not self.numbers.typed:
+                self.warning = ""
+                self.go()
+        self.last = mouse
+
+    def go(self) -> None:
+        """Bring the grabbed point to where mouse or numbers want it."""
+        self.moved_at = time.monotonic()
+        axes = self.drag.world_from_bone
+        if self.numbers.typed:
+            offset = self.numbers.offset(self.lock, axes)
+        else:
+            found = self.lock.offset(self.view, self.start, (self.pressed, self.mouse), axes)
+            if found is None:
+                self.warning = "the view is along the axis or the plane: turn the view first"
+                return
+            step = self.step * (FINE_STEPS if self.fine else 1.0)
+            offset = stepped(found, self.lock.axes(axes), step) if self.snaps else found
+        self.drag.move(self.start + offset, smoothly=True)
+
+    def goes_on(self) -> bool:
+        """Take a step where the body comes after or settles; whether there was one to take."""
+        if self.moved_at is None or self.drag.report.final:
+            return False
+        if self.drag.rests and not self.lets_go and time.monotonic() < self.moved_at + REST_SECONDS:
+            return False
+        self.drag.again(smoothly=True)
+        return True
+
+    def choose(self, context: Context, event: Event) -> None:
+        """Pin or free the bone under the mouse when H is released."""
+        self.choosing = event.value == 'PRESS'
+        if self.choosing:
+            self.warning = "release H over a bone to pin it or to free it"
+            return
+        found = bone_at(context, self.drag.object(), self.view, self.at(event), but=self.drag.bone)
+        if found is None:
+            self.warning = "no bone under the mouse to be pinned"
+            return
+        holds = self.drag.pin(found[0])
+        self.warning = f"{found[0]} {'holds' if holds else 'is free'}"
+        self.go()
+
+    def key(self, event: Event) -> bool:
+        """Take a key; whether it changes what is asked for."""
+        numbers = self.numbers.after(event.type, len(self.lock.components))
+        if numbers is not None:
+            self.numbers = numbers
+        elif event.type in AXES:
+            self.lock = self.lock.after(event.type, event.shift)
+        elif event.type == 'R':
+            self.drag.keep_orientation(not self.drag.keeps_orientation)
+        elif event.type in {'WHEELUPMOUSE', 'WHEELDOWNMOUSE'}:
+            self.drag.set_priority(self.drag.priority + (-1 if event.type == 'WHEELUPMOUSE' else 1))
+        else:
+            return False
+        return True
+
+    def show(self, context: Context) -> None:
+        """Say in status bar and header how it goes, and have it drawn."""
+        drag, way = self.drag, self.drag.goal - self.start
+        context.workspace.status_text_set(keys_of(drag))
+        if self.numbers.typed:
+            parts = [f"{drag.bone}: {self.numbers.text(self.lock)}"]
+        else:
+            parts = [f"{drag.bone}: {length_text(float(np.linalg.norm(way)))}"]
+            parts.append("(" + ", ".join(length_text(float(part)) for part in way) + ")")
+        parts += [text for text in (self.lock.text, drag.report.message, self.warning) if text]
+        self.area.header_text_set("   ".join(parts))
+        self.area.tag_redraw()
+
+    def end(self, context: Context) -> None:
+        """Take away what is shown while it goes on."""
+        overlay.show_drag(None)
+        context.window_manager.event_timer_remove(self.timer)
+        if context.workspace:
+            context.workspace.status_text_set(None)
+        self.area.header_text_set(None)
+        self.area.tag_redraw()
 
 
 class POISE_OT_drag(Operator):
@@ -96,25 +235,7 @@ class POISE_OT_drag(Operator):
         keep_orientation: bool
         under_mouse: bool
         release_confirm: bool
-        _drag: Drag
-        _view: View
-        _area: Any
-        _region: Any
-        _timer: Any
-        _start: FloatArray
-        _pressed: FloatArray
-        _mouse: FloatArray
-        _last: FloatArray
-        _constraint: Constraint
-        _numbers: Numbers
-        _step: float
-        _snaps: bool
-        _fine: bool
-        _moved_at: float
-        _moved: bool
-        _choosing: bool
-        _lets_go: bool
-        _warning: str
+        _by_mouse: _ByMouse
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -125,55 +246,57 @@ class POISE_OT_drag(Operator):
 
     def execute(self, context: Context) -> set[str]:
         try:
-            drag = self._grab(context, require_armature(context), self.bone, (0.0, 0.0, 0.0))
+            drag = self._grab(context, self.bone, (0.0, 0.0, 0.0))
             drag.move(drag.place + np.array(self.offset))
             return self._confirmed(drag)
         except IKError as error:
             return refuse(self, error)
 
-    # By mouse
-
     def invoke(self, context: Context, event: Event) -> set[str]:
         if bpy.app.background or context.window is None or context.area is None:
             return self.execute(context)
-        space: Any = context.space_data
         if context.area.type != 'VIEW_3D':
             self.report({'ERROR'}, "Drag bones in the 3D viewport")
             return {'CANCELLED'}
-        self._area = context.area
-        self._region = _region_at(context, event)
-        self._view = View.of(self._region, self._region.data)
-        self._step = _grid_step(space)
-        self._last = self._mouse_at(event)
-        pressed = np.array([event.mouse_prev_press_x, event.mouse_prev_press_y], dtype=np.float64)
-        pressed -= np.array([self._region.x, self._region.y])
-        self._pressed = pressed if self.release_confirm else self._last
-        armature = require_armature(context)
+        region = _region_at(context, event)
+        view, corner = View.of(region, region.data), np.array([region.x, region.y], dtype=np.float64)
+        mouse = np.array([event.mouse_x, event.mouse_y]) - corner
+        pressed = mouse
+        if self.release_confirm:
+            pressed = np.array([event.mouse_prev_press_x, event.mouse_prev_press_y]) - corner
         bone, point = self.bone, (0.0, 0.0, 0.0)
         if self.under_mouse:
-            found = bone_at(context, armature, self._view, self._pressed)
+            found = bone_at(context, require_armature(context), view, pressed)
             if found is None:
                 return {'PASS_THROUGH'}  # there is no bone: the mouse means something else
             bone, point = found[0], (0.0, found[1], 0.0)
         try:
-            self._drag = self._grab(context, armature, bone, point)
+            drag = self._grab(context, bone, point)
         except IKError as error:
             return refuse(self, error)
-        self._start = self._drag.place
-        self._mouse = self._last.copy()
-        self._constraint, self._numbers = Constraint(), Numbers()
-        self._snaps = self._fine = False
-        self._moved_at, self._moved, self._choosing, self._warning = 0.0, False, False, ""
-        self._lets_go = False
-        overlay.show_drag(self._drag)
-        self._timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window)
+        grid: Any = context.space_data.overlay
+        self._by_mouse = _ByMouse(
+            drag=drag,
+            view=view,
+            area=context.area,
+            region=region,
+            timer=context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window),
+            step=float(grid.grid_scale) / max(1, int(grid.grid_subdivisions)),
+            start=drag.place,
+            pressed=pressed,
+            last=mouse,
+            mouse=mouse,
+            lock=AxisLock(),
+            numbers=Numbers(),
+        )
+        overlay.show_drag(drag)
         context.window_manager.modal_handler_add(self)
-        self._tell(context)
+        self._by_mouse.show(context)
         return {'RUNNING_MODAL'}
 
     def modal(self, context: Context, event: Event) -> set[str]:
         try:
-            return self._answer(context, event)
+            return self._take(context, event)
         except Exception as error:  # Blender calls us: else the timer and a pose half done would stay
             if not isinstance(error, IKError):
                 logger.exception("The drag stopped")
@@ -182,128 +305,53 @@ class POISE_OT_drag(Operator):
 
     def cancel(self, context: Context) -> None:
         """Put everything back; Blender calls this too, when the window closes or another file is opened."""
-        self._end(context)
-        self._drag.cancel()
+        self._by_mouse.end(context)
+        self._by_mouse.drag.cancel()
 
-    def _answer(self, context: Context, event: Event) -> set[str]:
-        kind, pressed = event.type, event.value == 'PRESS'
+    def _take(self, context: Context, event: Event) -> set[str]:
+        """Take an event. All are kept from others: the scene must not change under the drag."""
+        drag, kind, pressed = self._by_mouse, event.type, event.value == 'PRESS'
         if kind in {'ESC', 'RIGHTMOUSE'} and pressed:
             self.cancel(context)
             return {'CANCELLED'}
-        if self._lets_go:
-            return self._settled(context, event)
         done = {'RET', 'NUMPAD_ENTER', 'SPACE'} | (set() if self.release_confirm else {'LEFTMOUSE'})
         if (kind in done and pressed) or (kind == 'LEFTMOUSE' and self.release_confirm and not pressed):
-            self._lets_go = True
-            self._drag.let_go()
-            return self._settled(context, event)
-        if kind == 'H':
-            self._choose(context, event)
+            drag.lets_go = drag.drag.rests = True
+        changes = True
+        if drag.lets_go:  # a pose that lags comes after as smoothly as before, then it is confirmed
+            if drag.moved_at is None:
+                self.cancel(context)
+                return {'CANCELLED'}
+            if drag.drag.report.final:
+                drag.end(context)
+                return self._confirmed(drag.drag)
+            changes = kind == 'TIMER' and drag.goes_on()
+        elif kind == 'H':
+            drag.choose(context, event)
         elif kind == 'MOUSEMOVE':
-            self._follow(event)
+            drag.follow(event)
         elif kind == 'TIMER':
-            rests = self._drag.rests and time.monotonic() < self._moved_at + REST_SECONDS
-            if self._drag.report.final or not self._moved or rests:
-                return {'RUNNING_MODAL'}
-            self._drag.again(smoothly=True)
+            changes = drag.goes_on()
         elif kind in {'LEFT_CTRL', 'RIGHT_CTRL'}:
-            self._snaps = pressed
-            if self._moved:
-                self._go()
-        elif pressed and self._key(event):
-            self._go()
+            drag.snaps = pressed
+            if drag.moved_at is not None:
+                drag.go()
+        elif pressed and drag.key(event):
+            drag.go()
         else:
-            return {'RUNNING_MODAL'}  # keep other input away: the scene must not change under the drag
-        self._tell(context)
+            changes = False
+        if changes:
+            drag.show(context)
         return {'RUNNING_MODAL'}
 
-    def _settled(self, context: Context, event: Event) -> set[str]:
-        """Let go of a pose that lags as smoothly as it has come, then confirm."""
-        if self._moved and not self._drag.report.final:
-            if event.type == 'TIMER':
-                self._drag.again(smoothly=True)
-                self._tell(context)
-            return {'RUNNING_MODAL'}
-        self._end(context)
-        if self._moved:
-            return self._confirmed(self._drag)
-        self._drag.cancel()
-        return {'CANCELLED'}
-
-    def _choose(self, context: Context, event: Event) -> None:
-        """Pin or free the bone under the mouse when H is released; until then the dragged bone waits."""
-        self._choosing = event.value == 'PRESS'
-        self._warning = "release H over a bone to pin it or to free it"
-        if self._choosing:
-            return
-        found = bone_at(context, self._drag.object(), self._view, self._mouse_at(event), but=self._drag.bone)
-        if found is None:
-            self._warning = "no bone under the mouse to be pinned"
-            return
-        holds = self._drag.pin(found[0])
-        self._warning = f"{found[0]} {'holds' if holds else 'is free'}"
-        self._go()
-
-    def _key(self, event: Event) -> bool:
-        """Answer a key; whether it changes what is asked for."""
-        numbers = self._numbers.after(event.type, len(self._constraint.components))
-        if numbers is not None:
-            self._numbers = numbers
-        elif event.type in AXES:
-            self._constraint = self._constraint.after(event.type, event.shift)
-        elif event.type == 'R':
-            self._drag.keep_orientation(not self._drag.keeps_orientation)
-        elif event.type in {'WHEELUPMOUSE', 'WHEELDOWNMOUSE'}:
-            step = -1 if event.type == 'WHEELUPMOUSE' else 1
-            self._drag.set_priority(self._drag.priority + step)
-        else:
-            return False
-        return True
-
-    # The mouse
-
-    def _mouse_at(self, event: Event) -> FloatArray:
-        """Where the mouse is in the viewport [pixels]."""
-        return np.array([event.mouse_x - self._region.x, event.mouse_y - self._region.y], dtype=np.float64)
-
-    def _follow(self, event: Event) -> None:
-        mouse = self._mouse_at(event)
-        if self._choosing:
-            self._last = mouse
-            return
-        self._snaps, self._fine = event.ctrl, event.shift
-        self._mouse += (mouse - self._last) * (SLOW if event.shift else 1.0)
-        self._last = mouse
-        if self._numbers.typed:
-            return
-        self._warning = ""
-        self._go()
-
-    def _go(self) -> None:
-        """Bring the grabbed point to where mouse or numbers want it."""
-        self._moved_at, self._moved = time.monotonic(), True
-        axes = self._drag.world_from_bone
-        if self._numbers.typed:
-            self._drag.move(self._start + self._numbers.offset(self._constraint, axes), smoothly=True)
-            return
-        offset = self._constraint.offset(self._view, self._start, (self._pressed, self._mouse), axes)
-        if offset is None:
-            self._warning = "the view is along the axis or the plane: turn the view first"
-            return
-        if self._snaps:
-            step = self._step * (FINE_STEPS if self._fine else 1.0)
-            offset = stepped(offset, self._constraint.axes(axes), step)
-        self._drag.move(self._start + offset, smoothly=True)
-
-    # Before and after
-
-    def _grab(self, context: Context, armature: Object, bone: str, point: tuple[float, float, float]) -> Drag:
+    def _grab(self, context: Context, bone: str, point: tuple[float, float, float]) -> Drag:
         if not bone:
             active = context.active_pose_bone
             if active is None:
                 raise IKError("Click the bone that is to be dragged, in Pose Mode")
             bone = active.name
-        drag = Drag(armature, bone, point=point, depsgraph=context.evaluated_depsgraph_get())
+        depsgraph = context.evaluated_depsgraph_get()
+        drag = Drag(require_armature(context), bone, point=point, depsgraph=depsgraph)
         drag.keep_orientation(self.keep_orientation)
         return drag
 
@@ -313,28 +361,21 @@ class POISE_OT_drag(Operator):
             self.report({'WARNING'} if not report.dragged.reached else {'INFO'}, report.message)
         return {'FINISHED'}
 
-    def _tell(self, context: Context) -> None:
-        """Say in status bar and header how it goes, and have it drawn."""
-        drag = self._drag
-        context.workspace.status_text_set(keys_of(drag))
-        way = drag.goal - self._start
-        parts = [f"{drag.bone}: {length_text(float(np.linalg.norm(way)))}"]
-        if self._numbers.typed:
-            parts = [f"{drag.bone}: {self._numbers.text(self._constraint)}"]
-        else:
-            parts += ["(" + ", ".join(length_text(float(part)) for part in way) + ")"]
-        parts += [self._constraint.text] if self._constraint.letter else []
-        parts += [text for text in (drag.report.message, self._warning) if text]
-        self._area.header_text_set("   ".join(parts))
-        self._area.tag_redraw()
 
-    def _end(self, context: Context) -> None:
-        overlay.show_drag(None)
-        context.window_manager.event_timer_remove(self._timer)
-        if context.workspace:
-            context.workspace.status_text_set(None)
-        self._area.header_text_set(None)
-        self._area.tag_redraw()
+def keys_of(drag: Drag) -> Callable[[Any, Context], None]:
+    """Return what draws the keys of a drag in the status bar, with what they have set."""
+    orientation, priority = ("on" if drag.keeps_orientation else "off"), drag.priority
+
+    def draw(header: Any, context: Context) -> None:
+        for signs, text in KEYS:
+            row = header.layout.row(align=True)
+            for sign in signs:
+                row.label(text="", icon=sign)
+                if sign in WIDE:
+                    row.separator(factor=WIDE_MORE)
+            row.label(text=text.format(orientation=orientation, priority=priority))
+
+    return draw
 
 
 def _region_at(context: Context, event: Event) -> Any:
@@ -345,12 +386,6 @@ def _region_at(context: Context, event: Event) -> Any:
         if 0 <= across < region.width and 0 <= up < region.height:
             return region
     return regions[0]
-
-
-def _grid_step(space: Any) -> float:
-    """What Ctrl snaps to: a line of the viewport's grid [m]."""
-    overlay_of: Any = space.overlay
-    return float(overlay_of.grid_scale) / max(1, int(overlay_of.grid_subdivisions))
 
 
 def bone_at(
@@ -365,15 +400,13 @@ def bone_at(
         mouse: (2,) [pixels].
         but: Name of a bone that is not meant.
     """
-    bones = [bone for bone in context.visible_pose_bones or () if bone.id_data == armature]
-    bones = [bone for bone in bones if bone.name != but]
+    bones = [b for b in context.visible_pose_bones or () if b.id_data == armature and b.name != but]
     if not bones:
         return None
     posed: Any = armature.evaluated_get(context.evaluated_depsgraph_get())
     matrix = np.array(posed.matrix_world)
     ends = np.array([[posed.pose.bones[bone.name].head, posed.pose.bones[bone.name].tail] for bone in bones])
-    places = ends.reshape(-1, 3) @ matrix[:3, :3].T + matrix[:3, 3]
-    seen = view.pixels(places).reshape(-1, 2, 2)
+    seen = view.pixels(ends.reshape(-1, 3) @ matrix[:3, :3].T + matrix[:3, 3]).reshape(-1, 2, 2)
     radius = REACH_PIXELS * context.preferences.system.ui_scale
     found = nearest_segment(mouse, seen[:, 0], seen[:, 1], radius)
     return None if found is None else (bones[found[0]].name, found[1] * bones[found[0]].bone.length)

@@ -9,7 +9,7 @@ the drawing alone. Nothing of this is there in background mode but the switches,
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,15 +24,7 @@ from gpu_extras.batch import batch_for_shader
 
 from ..core.arrays import FloatArray
 from ..scene.live.dragging import Drag
-from ..scene.live.overlay_geometry import (
-    Line,
-    Marks,
-    Point,
-    Text,
-    Wanted,
-    drag_marks,
-    marks_of,
-)
+from ..scene.live.overlay_geometry import Line, Marks, Point, Text, Wanted, drag_marks, marks_of
 from .acting import context_armature
 from .labels import Box, arrange
 from .picking import View
@@ -186,68 +178,78 @@ def _marks(context: Context) -> Marks:
     key = (armature.session_uid, context.scene.frame_current_final, wanted)
     if key != _drawing.key:
         _drawing.key, _drawing.marks = key, Marks()
+        marks = Marks()
         if _drawing.drag is not None:
-            _drawing.marks = drag_marks(_drawing.drag)
-            if settings.limits or settings.balance:
-                wanted = replace(wanted, targets=False, priorities=False)
-                _drawing.marks += marks_of(armature, context.evaluated_depsgraph_get(), wanted)
-        else:
-            _drawing.marks = marks_of(armature, context.evaluated_depsgraph_get(), wanted)
+            marks, wanted = drag_marks(_drawing.drag), replace(wanted, targets=False, priorities=False)
+        if _drawing.drag is None or settings.limits or settings.balance:
+            marks += marks_of(armature, context.evaluated_depsgraph_get(), wanted)
+        _drawing.marks = marks
     return _drawing.marks
 
 
-def _colour(look_now: Look, role: str, heat: float) -> Colour:
-    if role == 'LIMIT':
+def _colour(look_now: Look, mark: Line | Point) -> Colour:
+    if mark.role == 'LIMIT':
         return look_now.limit
-    if role == 'LOOSE_PIN':  # to give way is what it is for
-        red, green, blue, opacity = look_now.pin
-        return red, green, blue, 0.5 * opacity
+    if mark.role == 'LOOSE_PIN':  # to give way is what it is for
+        return *look_now.pin[:3], 0.5 * look_now.pin[3]
     calm = {'PIN': look_now.pin, 'BALANCE': look_now.balance, 'SUPPORT': look_now.balance}
-    mixed = np.array(calm.get(role, look_now.reached)) * (1.0 - heat) + np.array(look_now.missed) * heat
-    red, green, blue, opacity = mixed.tolist()
+    ends = np.array([calm.get(mark.role, look_now.reached), look_now.missed])
+    red, green, blue, opacity = (np.array([1.0 - mark.heat, mark.heat]) @ ends).tolist()
     return red, green, blue, opacity
 
 
 def _draw_lines() -> None:
     """Draw the lines, in the world."""
+    _draw(_lines)
+
+
+def _draw_pixels() -> None:
+    """Draw points and texts, over everything."""
+    _draw(_points_and_texts)
+
+
+def _draw(draw: Callable[[Context, Marks, Look], None]) -> None:
     context = bpy.context
     try:
-        marks = _marks(context)
-        if marks.lines:
-            _lines(marks.lines, look(context), context.region)
+        if marks := _marks(context):
+            draw(context, marks, look(context))
     except Exception:  # Blender calls us: at the next change it is tried again
         logger.exception("The overlay could not be drawn")
         _drawing.marks = Marks()
 
 
-def _lines(lines: Sequence[Line], look_now: Look, region: Any) -> None:
-    places = [place for line in lines for place in (line.start, line.end)]
-    colours = [_colour(look_now, line.role, line.heat) for line in lines for _ in range(2)]
-    shader = gpu.shader.from_builtin('POLYLINE_FLAT_COLOR')
-    batch = batch_for_shader(shader, 'LINES', {"pos": places, "color": colours})
+def _draw_batch(shader_name: str, kind: Any, content: dict[str, Any], **uniforms: Any) -> None:
+    shader = gpu.shader.from_builtin(shader_name)
+    batch = batch_for_shader(shader, kind, content)
     gpu.state.blend_set('ALPHA')
-    gpu.state.depth_test_set('NONE')
     shader.bind()
-    shader.uniform_float("viewportSize", (region.width, region.height))
-    shader.uniform_float("lineWidth", look_now.line_width * bpy.context.preferences.system.pixel_size)
+    for name, value in uniforms.items():
+        shader.uniform_float(name, value)
     batch.draw(shader)
     gpu.state.blend_set('NONE')
 
 
-def _draw_pixels() -> None:
-    """Draw points and texts, over everything."""
-    context = bpy.context
-    try:
-        marks = _marks(context)
-        if marks:
-            view = View.of(context.region, context.region_data)
-            look_now = look(context)
-            _points(marks.points, view, look_now)
-            borders = _borders(context)
-            _texts(marks.texts, view, look_now, borders, _navigation(context, borders[1] + MARGIN))
-    except Exception:  # as above
-        logger.exception("The overlay could not be drawn")
-        _drawing.marks = Marks()
+def _lines(context: Context, marks: Marks, look_now: Look) -> None:
+    if not marks.lines:
+        return
+    gpu.state.depth_test_set('NONE')
+    _draw_batch(
+        'POLYLINE_FLAT_COLOR',
+        'LINES',
+        {
+            "pos": [place for line in marks.lines for place in (line.start, line.end)],
+            "color": [_colour(look_now, line) for line in marks.lines for _ in range(2)],
+        },
+        viewportSize=(context.region.width, context.region.height),
+        lineWidth=look_now.line_width * context.preferences.system.pixel_size,
+    )
+
+
+def _points_and_texts(context: Context, marks: Marks, look_now: Look) -> None:
+    view = View.of(context.region, context.region_data)
+    _points(marks.points, view, look_now)
+    borders = _borders(context)
+    _texts(marks.texts, view, look_now, borders, _navigation(context, borders[1] + MARGIN))
 
 
 def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
@@ -255,7 +257,7 @@ def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
         return
     radius = 0.5 * look_now.point_size * bpy.context.preferences.system.ui_scale
     seen = view.pixels(np.array([point.place for point in points]))
-    triangles: list[FloatArray] = []
+    places: list[tuple[float, float, float]] = []
     colours: list[Colour] = []
     for point, centre in zip(points, seen, strict=True):
         if np.isnan(centre).any():
@@ -264,19 +266,11 @@ def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
         own = radius * (1.4 if count < ROUND else 1.0)
         around = np.arange(count + 1) * (2.0 * np.pi / count)
         ring = centre + own * np.stack([np.cos(around), np.sin(around)], axis=1)
-        corners = np.stack([np.broadcast_to(centre, (count, 2)), ring[:-1], ring[1:]], axis=1).reshape(-1, 2)
-        triangles.append(corners)
-        colours += [_colour(look_now, point.role, point.heat)] * len(corners)
-    if not triangles:
-        return
-    flat = np.concatenate(triangles)
-    places = np.concatenate([flat, np.zeros((len(flat), 1))], axis=1).tolist()
-    shader = gpu.shader.from_builtin('FLAT_COLOR')
-    batch = batch_for_shader(shader, 'TRIS', {"pos": places, "color": colours})
-    gpu.state.blend_set('ALPHA')
-    shader.bind()
-    batch.draw(shader)
-    gpu.state.blend_set('NONE')
+        corners = np.stack([np.broadcast_to(centre, (count, 2)), ring[:-1], ring[1:]], axis=1)
+        places += [(x, y, 0.0) for x, y in corners.reshape(-1, 2).tolist()]
+        colours += [_colour(look_now, point)] * (3 * count)
+    if places:
+        _draw_batch('FLAT_COLOR', 'TRIS', {"pos": places, "color": colours})
 
 
 def _texts(
@@ -286,6 +280,8 @@ def _texts(
     borders: tuple[float, float],
     covered: Sequence[Box],
 ) -> None:
+    if not texts:
+        return
     shown = [
         (text, place)
         for text, place in zip(texts, view.pixels(np.array([text.place for text in texts])), strict=True)
@@ -310,7 +306,9 @@ def _texts(
     blf.shadow(0, 5, 0.0, 0.0, 0.0, 0.9)
     for (text, _place), corner in zip(shown, corners, strict=True):
         colours = {'MISS': look_now.missed, 'LIMIT': look_now.limit}
-        blf.color(0, *_pale(colours.get(text.role, look_now.text)))
+        colour = colours.get(text.role, look_now.text)
+        red, green, blue = (part + PALENESS * (1.0 - part) for part in colour[:3])
+        blf.color(0, red, green, blue, colour[3])
         for row, (line, size) in enumerate(reversed(_lines_of(text, look_now))):
             _sized(line, size, scale)
             blf.position(0, float(corner[0]), float(corner[1] + row * line_height), 0.0)
@@ -326,29 +324,16 @@ def is_seen(place: FloatArray, size: Sequence[float], right: float) -> bool:
         size: Width and height of the view [pixels].
         right: Where the sidebar begins [pixels].
     """
-    # Beside the sidebar nobody could tell to what the text belongs. Comparisons with nan are false.
+    # Beside the sidebar a text would belong to nothing that is seen. Comparisons with nan are false.
     return bool(0.0 <= place[0] <= min(size[0], right) and 0.0 <= place[1] <= size[1])
-
-
-def _pale(colour: Colour) -> Colour:
-    red, green, blue = (part + PALENESS * (1.0 - part) for part in colour[:3])
-    return red, green, blue, colour[3]
 
 
 def _shade(corners: FloatArray, sizes: FloatArray, below: float) -> None:
     """Darken what is behind texts, which are read on anything then; corners and sizes (k, 2) [pixels]."""
-    if not len(corners):
-        return
-    low = corners - (3.0, below)
-    around = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
-    places = low[:, None] + around * sizes[:, None]  # (k, 6, 2)
-    shader = gpu.shader.from_builtin('UNIFORM_COLOR')
-    batch = batch_for_shader(shader, 'TRIS', {"pos": places.reshape(-1, 2).tolist()})
-    gpu.state.blend_set('ALPHA')
-    shader.bind()
-    shader.uniform_float("color", SHADE)
-    batch.draw(shader)
-    gpu.state.blend_set('NONE')
+    if len(corners):
+        around = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+        places = (corners - (3.0, below))[:, None] + around * sizes[:, None]  # (k, 6, 2)
+        _draw_batch('UNIFORM_COLOR', 'TRIS', {"pos": places.reshape(-1, 2).tolist()}, color=SHADE)
 
 
 def _lines_of(text: Text, look_now: Look) -> list[tuple[str, float]]:

@@ -309,7 +309,7 @@ def measure(case: Case, updates: int) -> Timed:
     with (
         _clock(handler),
         _counted(iterations, solving),
-        patch.object(live, "_gesture_is_running", lambda: tool[0]),
+        patch.object(live, "_tool_is_running", lambda: tool[0]),
     ):
         wall = time.perf_counter()
         for row in range(updates):
@@ -323,7 +323,7 @@ def measure(case: Case, updates: int) -> Timed:
             met.append(figure.poise.last_reached)
         wall = (time.perf_counter() - wall) / sum(whole)
         counted, counted_iterations, counted_solving = list(handler), list(iterations), list(solving)
-        while live._look_again() == live.STEP_PAUSE:  # until the body has come to rest under the tool
+        while live._poll() == live.STEP_PAUSE:  # until the body has come to rest under the tool
             pass
         handler.clear()
         for row in range(updates // 4):
@@ -386,7 +386,7 @@ def _looked_to_the_end(figure: Object) -> tuple[list[FloatArray], list[float]]:
     pause: float | None = 0.0
     while pause is not None:
         begin = CLOCK()
-        pause = live._look_again()
+        pause = live._poll()
         times.append(CLOCK() - begin)
         ends.append(local_rotations(figure))
     return ends, times

@@ -11,7 +11,7 @@ from blender_ik_addon import cli
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.live import following
 from blender_ik_addon.scene.live import handlers as live
-from blender_ik_addon.scene.live.following import Trigger
+from blender_ik_addon.scene.live.machine import Trigger
 from blender_ik_addon.scene.rig.outcome import ANSWERED
 
 from . import builders
@@ -304,13 +304,13 @@ def test_a_live_body_does_not_follow_while_it_is_switched(rig: Any, monkeypatch:
     rig.update_tag()
     bpy.context.view_layer.update()
     seen: list[list[float]] = []
-    follow_if_moved = following._follow_if_moved
+    follow_if_moved = following._update
 
     def noted(*args: Any) -> Any:
         seen.append(switches(rig))
         return follow_if_moved(*args)
 
-    monkeypatch.setattr(following, "_follow_if_moved", noted)
+    monkeypatch.setattr(following, "_update", noted)
     posing.setup_character(rig)
     bpy.context.view_layer.update()
     assert seen and all(now == [1.0] * 4 for now in seen)
@@ -349,13 +349,13 @@ def test_live_looks_on_until_bones_have_answered_to_a_tool_that_is_held_still(
 ):
     posing.setup_character(rig)
     posing.switch_live(rig, True)
-    monkeypatch.setattr(live, "_gesture_is_running", lambda: True)
+    monkeypatch.setattr(live, "_tool_is_running", lambda: True)
     pauses: list[float | None] = []
     for _ in range(4):
         moved(rig, "hand.L", (0.03, 0.03, 0.2))
         bpy.context.view_layer.update()
         for _ in range(120):
-            pauses.append(live._look_again())
+            pauses.append(live._poll())
             if pauses[-1] != live.STEP_PAUSE:
                 break
         assert not following.is_restless(rig)

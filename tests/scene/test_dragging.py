@@ -13,7 +13,7 @@ from blender_ik_addon.scene.animation.fcurves import own_curves
 from blender_ik_addon.scene.live.dragging import MOST_TURN, Drag
 from blender_ik_addon.scene.reports import angle_text
 from blender_ik_addon.scene.rig import keying
-from blender_ik_addon.ui.axis_lock import Constraint, Numbers, stepped
+from blender_ik_addon.ui.axis_lock import AxisLock, Numbers, stepped
 from blender_ik_addon.ui.picking import View, nearest_segment
 
 from . import builders
@@ -469,7 +469,7 @@ FRONT = View(
 
 
 def test_keys_go_round_from_global_to_local_to_none():
-    none = Constraint()
+    none = AxisLock()
     along = none.after('X', False)
     assert along.text == "along global X"
     assert along.after('X', False).text == "along local X"
@@ -482,45 +482,43 @@ def test_a_constrained_mouse_moves_along_axis_or_plane():
     start, pixels = np.array([0.1, 0.2, 0.3]), ((100.0, 100.0), (150.0, 175.0))
     turned = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 
-    def moved(constraint: Constraint) -> np.ndarray:
-        offset = constraint.offset(FRONT, start, pixels, turned)
+    def moved(lock: AxisLock) -> np.ndarray:
+        offset = lock.offset(FRONT, start, pixels, turned)
         assert offset is not None
         return offset
 
-    free = moved(Constraint())
+    free = moved(AxisLock())
     np.testing.assert_allclose(free, (0.2, 0.0, 0.3), atol=1e-9)
-    along = moved(Constraint('Z'))
+    along = moved(AxisLock('Z'))
     np.testing.assert_allclose(along, (0.0, 0.0, 0.3), atol=1e-9)
-    across = moved(Constraint('Y', plane=True))
+    across = moved(AxisLock('Y', plane=True))
     np.testing.assert_allclose(across, (0.2, 0.0, 0.3), atol=1e-9)
-    own = moved(Constraint('Y', local=True))  # the bone's y is the world's -x
+    own = moved(AxisLock('Y', local=True))  # the bone's y is the world's -x
     np.testing.assert_allclose(own, (0.2, 0.0, 0.0), atol=1e-9)
-    assert Constraint('Y').offset(FRONT, start, pixels, turned) is None
-    assert Constraint('X', plane=True).offset(FRONT, start, pixels, turned) is None
+    assert AxisLock('Y').offset(FRONT, start, pixels, turned) is None
+    assert AxisLock('X', plane=True).offset(FRONT, start, pixels, turned) is None
 
 
-def typed(keys: str, constraint: Constraint) -> Numbers:
+def typed(keys: str, lock: AxisLock) -> Numbers:
     """What comes of keys, by Blender's names of them."""
     numbers = Numbers()
     for key in keys.split():
-        after = numbers.after(key, len(constraint.components))
+        after = numbers.after(key, len(lock.components))
         assert after is not None
         numbers = after
     return numbers
 
 
 def test_numbers_are_typed_as_with_g():
-    along, axes = Constraint('X'), np.eye(3)
+    along, axes = AxisLock('X'), np.eye(3)
     numbers = typed("ZERO PERIOD NUMPAD_2 MINUS", along)
     np.testing.assert_allclose(numbers.offset(along, axes), (-0.2, 0.0, 0.0))
     assert numbers.text(along) == "X -0.2|"
     assert typed("ONE FIVE BACK_SPACE", along).offset(along, axes)[0] == 1.0
     assert typed("MINUS", along).offset(along, axes)[0] == 0.0
-    plane = Constraint('X', plane=True)
+    plane = AxisLock('X', plane=True)
     np.testing.assert_allclose(typed("ONE TAB TWO", plane).offset(plane, axes), (0.0, 1.0, 2.0))
-    np.testing.assert_allclose(
-        typed("ONE TAB TWO TAB THREE", Constraint()).offset(Constraint(), axes), (1, 2, 3)
-    )
+    np.testing.assert_allclose(typed("ONE TAB TWO TAB THREE", AxisLock()).offset(AxisLock(), axes), (1, 2, 3))
     assert Numbers().after('BACK_SPACE', 1) is None
     assert Numbers().after('TAB', 3) is None
     assert Numbers().after('X', 1) is None

@@ -16,10 +16,10 @@ from blender_ik_addon.core.engine import restarts
 from blender_ik_addon.core.solve.follower import Follower
 from blender_ik_addon.core.solve.tracker import Tracker
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.live import fields, following
+from blender_ik_addon.scene.live import following
 from blender_ik_addon.scene.live import handlers as live
 from blender_ik_addon.scene.live.driven_bones import MOST_SOLVES
-from blender_ik_addon.scene.live.following import Trigger
+from blender_ik_addon.scene.live.machine import LIVE, TABLE, Action, Event, State, Trigger
 from blender_ik_addon.ui import panels
 
 from . import builders
@@ -51,14 +51,14 @@ def solves(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     monkeypatch.setattr(Follower, "follow", counted(Follower.follow))
     monkeypatch.setattr(Follower, "arrive", counted(Follower.arrive))
     yield found
-    following.forget()
+    LIVE.forget()
 
 
 @pytest.fixture
 def gesture(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """Not empty while a tool is to be running that moves things under the mouse."""
     running: list[bool] = []
-    monkeypatch.setattr(live, "_gesture_is_running", lambda: bool(running))
+    monkeypatch.setattr(live, "_tool_is_running", lambda: bool(running))
     yield running
 
 
@@ -360,7 +360,7 @@ def constrained(armature: Any, kind: str, place: tuple[float, float, float]) -> 
         constraint.target_space = constraint.owner_space = 'WORLD'
     mover.rotation_euler = (1.2, 0.0, 0.2)
     update()
-    live._look_again()
+    live._poll()
     return mover
 
 
@@ -375,7 +375,7 @@ def test_what_a_constraint_holds_in_the_world_is_reached_in_one_solve(solves: Co
         move()
         update()
         assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
-        live._look_again()
+        live._poll()
         assert len(solves) == 1
 
 
@@ -402,11 +402,11 @@ def test_bones_that_answer_to_a_solve_come_to_rest(
         move()
         update()
         assert len(solves) <= 1  # none where the bone does not look at what has moved
-        live._look_again()  # with a window this is a timer, called before anything is drawn
+        live._poll()  # with a window this is a timer, called before anything is drawn
         assert miss(armature) < HALF_MILLIMETRE
         assert len(solves) <= MOST_SOLVES
         solves.clear()
-        live._look_again()
+        live._poll()
         armature.update_tag()
         update()
         assert solves == []
@@ -435,11 +435,11 @@ def test_bones_that_never_come_to_rest_are_left_after_some_solves(solves: Counts
     source.targets[0].transform_type, source.targets[0].transform_space = 'ROT_X', 'LOCAL_SPACE'
     tip.expression = f"sin(1e4 * {source.name})"  # as good as any number, whatever is solved
     update()
-    live._look_again()
+    live._poll()
     solves.clear()
     target(armature).location = (0.3, 0.1, 0.6)
     update()
-    live._look_again()
+    live._poll()
     assert 1 < len(solves) <= MOST_SOLVES
     assert not armature.poise.last_reached and "answer to each solve" in armature.poise.last_message
     assert armature.poise.effectors[0].error_position == pytest.approx(miss(armature), abs=1e-4)
@@ -447,7 +447,7 @@ def test_bones_that_never_come_to_rest_are_left_after_some_solves(solves: Counts
     for _ in range(3):
         armature.update_tag()
         update()
-        live._look_again()
+        live._poll()
     assert solves == []
 
 
@@ -533,7 +533,7 @@ def test_undo_brings_back_where_influences_begin():
     assert np.abs(channels(armature) - first).max() > 0.05
     bpy.ops.ed.redo()
     armature = bpy.data.objects[name]
-    following.forget()
+    LIVE.forget()
     target(armature).location.x = 0.2
     update()
     target(armature).location.x = 0.1
@@ -812,7 +812,7 @@ def test_what_is_kept_in_memory_changes_no_result():
         armature = arm()
         for step in range(5):
             if drop:
-                following.forget()
+                LIVE.forget()
             target(armature).location = (0.4 - 0.1 * step, 0.2, 0.5)
             update()
         poses.append(channels(armature))
@@ -823,7 +823,7 @@ def test_it_goes_on_after_the_add_on_was_disabled_and_enabled(solves: Counts):
     armature = arm()
     goal = target(armature)
     blender_ik_addon.unregister()
-    assert following._KNOWN == {}
+    assert LIVE.bodies == {}
     goal.location = (-0.3, 0.4, 0.6)
     update()
     blender_ik_addon.register()
@@ -841,7 +841,7 @@ def test_enabled_again_it_follows_what_was_moved_meanwhile(solves: Counts):
     goal.location = (-0.3, 0.4, 0.6)
     blender_ik_addon.register()
     solves.clear()
-    live._look_first()  # which a timer calls where there is a window
+    live._poll()  # which a timer calls where there is a window
     assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
 
 
@@ -1157,11 +1157,11 @@ def test_a_body_that_follows_another_is_there_after_another_look(leader_first: b
     update()
     assert miss(leader) < HALF_MILLIMETRE
     assert len(solves) == 1
-    live._look_again()  # with a window this is a timer, called before anything is drawn
+    live._poll()  # with a window this is a timer, called before anything is drawn
     update()
     assert max(miss(leader), miss(follower)) < HALF_MILLIMETRE
     assert len(solves) == 2
-    live._look_again()
+    live._poll()
     update()
     assert len(solves) == 2
 
@@ -1390,11 +1390,11 @@ def test_the_timer_solves_for_it_when_the_tool_has_ended(gesture: list[bool], so
     update()
     solves.clear()
     for _ in range(4 * MOST_LOOKS):
-        assert live._look_again() in (live.TOOL_PAUSE, live.STEP_PAUSE)
+        assert live._poll() in (live.TOOL_PAUSE, live.STEP_PAUSE)
     assert following.is_settled(armature) and len(solves) < 4 * MOST_LOOKS
     gesture.clear()
     solves.clear()
-    assert live._look_again() is None
+    assert live._poll() is None
     assert len(solves) == 1 and not following.is_underway(armature)
 
 
@@ -1410,7 +1410,7 @@ def test_what_a_tool_has_left_on_its_way_goes_on_without_a_jump_and_then_is_solv
     solves.clear()
     before, turns = channels(armature), []
     for _ in range(4 * MOST_LOOKS):
-        pause = live._look_again()
+        pause = live._poll()
         after = channels(armature)
         turns.append(turn(before, after))
         before = after
@@ -1433,7 +1433,7 @@ def test_where_nobody_looks_again_the_next_update_solves(gesture: list[bool], so
     update()
     gesture.clear()
     target(armature).location.y = 1.6
-    assert live._look_again() is None  # what is moved without a tool is solved for
+    assert live._poll() is None  # what is moved without a tool is solved for
     assert not following.is_underway(armature)
 
 
@@ -1444,7 +1444,7 @@ def test_a_problem_ends_the_looks_at_what_is_on_its_way(gesture: list[bool]):
     update()
     gesture.clear()
     armature.pose.bones[-1].name = "renamed"
-    assert live._look_again() is None
+    assert live._poll() is None
     assert armature.poise.live_problem
 
 
@@ -1460,9 +1460,9 @@ def test_a_file_that_was_saved_on_the_way_goes_on_when_it_is_loaded(gesture: lis
     assert looks in live._HANDLERS
     bpy.ops.wm.open_mainfile(filepath=path)
     armature = bpy.data.objects["arm"]
-    assert live._look_first() == live.STEP_PAUSE and following.is_underway(armature)
+    assert live._poll() == live.STEP_PAUSE and following.is_underway(armature)
     for _ in range(4 * MOST_LOOKS):
-        if live._look_first() is None:
+        if live._poll() is None:
             break
     assert not following.is_underway(armature)
     stands = channels(armature)
@@ -1475,7 +1475,7 @@ def field(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """Not empty while a number field that moves things is to be dragged."""
     edited: list[bool] = []
     monkeypatch.setattr(live, "_field_is_edited", lambda depsgraph: bool(edited))
-    monkeypatch.setattr(fields, "is_called_by_blender", lambda frame: bool(edited))
+    monkeypatch.setattr(live, "_is_called_by_blender", lambda frame: bool(edited))
     yield edited
 
 
@@ -1495,13 +1495,13 @@ def test_a_number_field_is_a_tool_until_the_body_has_come_to_rest(field: list[bo
     target(armature).location = (0.6, 0.9, -0.4)
     update()
     field.clear()
-    pauses = [live._look_again()]
+    pauses = [live._poll()]
     while pauses[-1] == live.STEP_PAUSE and not following.is_settled(armature):
-        pauses.append(live._look_again())
+        pauses.append(live._poll())
     assert pauses[-1] == live.TOOL_PAUSE  # it may still be held, but for the time being this is it
     assert following.is_underway(armature) and armature.animation_data is None
     for _ in range(4 * MOST_LOOKS):
-        if live._look_again() is None:
+        if live._poll() is None:
             break
     assert not following.is_underway(armature) and keyed_frames(armature) == {1.0}
     stands = channels(armature)
@@ -1521,7 +1521,7 @@ def test_a_number_field_that_is_cancelled_late_gives_back_every_bit(field: list[
         update()
         field.clear()
         for _ in range(4 * MOST_LOOKS):
-            if live._look_again() is None:
+            if live._poll() is None:
                 break
         assert not following.is_underway(armature) and pose_record(armature) != before
     field.append(True)
@@ -1559,7 +1559,7 @@ def pull_by_a_field(armature: Any, field: list[bool]) -> None:
     update()
     field.clear()
     for _ in range(4 * MOST_LOOKS):
-        if live._look_again() is None:
+        if live._poll() is None:
             break
 
 
@@ -1605,7 +1605,7 @@ def test_a_tool_that_comes_by_where_it_began_turns_nothing_by_a_jump(gesture: li
     assert turn(channels(armature), before) > np.radians(10.0)
     target(armature).location = place
     turns = []
-    for look in (update, *[live._look_again] * 100):
+    for look in (update, *[live._poll] * 100):
         was = channels(armature)
         look()
         turns.append(turn(was, channels(armature)))
@@ -1631,7 +1631,7 @@ def test_a_tool_that_ends_where_it_began_brings_the_body_back_step_by_step(gestu
     gesture.clear()
     for _ in range(100):
         was = channels(armature)
-        if live._look_again() is None:
+        if live._poll() is None:
             break
         assert turn(was, channels(armature)) < np.radians(5.2)
     assert not following.is_underway(armature)
@@ -1656,9 +1656,9 @@ def test_a_problem_ends_the_looks_at_what_a_number_field_has_left(field: list[bo
     field.clear()
     armature.pose.bones[-1].name = "renamed"
     for _ in range(3):
-        if live._look_again() is None:
+        if live._poll() is None:
             break
-    assert live._look_again() is None
+    assert live._poll() is None
     assert armature.poise.live_problem
 
 
@@ -1745,7 +1745,7 @@ def test_auto_key_waits_until_a_tool_is_done(gesture: list[bool]):
         target(armature).location.x = 0.1 * step
         update()
     assert armature.animation_data is None
-    following.forget()
+    LIVE.forget()
     gesture.clear()
     target(armature).update_tag()
     update()
@@ -1832,7 +1832,7 @@ def test_auto_key_keys_bones_that_answer_when_they_are_at_rest():
     target(armature).location = (0.3, 0.1, 0.6)
     update()
     assert armature.animation_data is None
-    live._look_again()
+    live._poll()
     solved = channels(armature)[[0, 2, 3]]
     assert keyed_frames(armature) == {1.0}
     posing.switch_live(armature, False)
@@ -1939,3 +1939,32 @@ def test_the_same_whatever_the_occasion(solves: Counts):
         assert following.follow(armature, depsgraph, trigger) is not None
         depsgraph.update()
         assert miss(armature) < HALF_MILLIMETRE
+
+
+def test_the_table_says_what_is_done_at_each_event_in_each_state():
+    for event in Event:
+        assert set(TABLE[event]) == set(State)
+    for state in State:
+        assert TABLE[Event.CHANGED][state].action is Action.SOLVE
+        assert TABLE[Event.CANCELLED][state].action is Action.RESTORE
+    for event in (Event.HELD, Event.STEP, Event.ENDED):
+        assert TABLE[event][State.AT_REST].action is None
+
+
+def test_a_tool_that_is_cancelled_leaves_the_pose_where_bones_are_driven(gesture: list[bool], solves: Counts):
+    """The driven bones went back as well, which was taken for a movement, and solved for."""
+    armature = arm()
+    constrained(armature, 'DAMPED_TRACK', (0.5, 0.1, 0.9))
+    before, place = pose_record(armature), target(armature).location.copy()
+    gesture.append(True)
+    for step in range(1, 4):
+        target(armature).location = place + step * 0.1 * place
+        update()
+    target(armature).location = place
+    gesture.clear()
+    solves.clear()
+    for _ in range(3):
+        update()
+        live._poll()
+        update_with(bpy.context.scene)
+    assert pose_record(armature) == before and solves == []

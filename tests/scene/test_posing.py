@@ -106,7 +106,7 @@ def test_a_task_whose_error_is_not_a_number_is_missed_in_the_report():
     assert not report.reached and report.effectors[0].why
     firm = (error._replace(error=0.0, reached=True), error)
     moved = Followed(reading.pose, firm, iterations=0, status=core.Status.SETTLED, final=True)
-    drag = drag_reports.report_of(moved, [("hand.L", True)] * 2, 1.0, (1e-3, 1e-3), settling=False)
+    drag = drag_reports.drag_report(moved, [("hand.L", True)] * 2, 1.0, (1e-3, 1e-3), settling=False)
     assert not drag.dragged.reached
 
 

@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bones that hold where they are while another is dragged: feet, hands and hips, or the ends of chains."""
+"""What holds while a bone is dragged, and what may move: feet, hands and hips, or the ends of chains."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from bpy.types import Object
 
-from ...core import (
-    MatchOrientation,
-    ReachPoint,
-    Skeleton,
-    Task,
-)
+from ...core import IKError, MatchOrientation, ReachPoint, Skeleton, Task
 from ...core.arrays import FloatArray
 from ...core.character.roles import LimbKind, Role
+from ..armature.armature import Armature
 from ..armature.role_table import read_character
 from ..effectors.effectors import orientations
+from ..reports import listed
+from ..rig.rig import what_holds
 
 MOST_ENDS: Final = 12
 """How many chain ends hold at most where no hands and feet are known: those with the longest chains."""
@@ -31,49 +29,38 @@ _HANDS = (LimbKind.ARM, LimbKind.WING)
 
 
 @dataclass(frozen=True)
-class Held:
-    """A bone that holds where it is."""
+class Anchor:
+    """What holds in a drag: an effector, or a bone where it is."""
 
+    name: str
+    """Of the effector, or of the bone."""
     bone: str
-    armature_from_bone: FloatArray
-    """Where, (4, 4) [m]."""
-    firm: bool
+    tasks: tuple[Task, ...]
+    """With their levels; what gives way has level 0, and its level is chosen when all others are known."""
+    firm: bool = True
     """Whether it holds strictly, or gives way to the dragged bone."""
-    turn_weight: float = 1.0
-    """Weight of its orientation [1]; 0 where it may turn in its place."""
 
-    def tasks(self, priority: int) -> list[Task]:
-        """Place and, where the bone has one, orientation."""
-        tasks: list[Task] = [
-            ReachPoint(
-                joint=self.bone,
-                target=self.armature_from_bone[:3, 3],
-                priority=priority,
-                name=self.bone,
-            )
-        ]
-        rotation = orientations(self.armature_from_bone)
-        if self.turn_weight and np.isfinite(rotation).all():
-            tasks.append(
-                MatchOrientation(
-                    joint=self.bone,
-                    target=rotation,
-                    priority=priority,
-                    weight=self.turn_weight,
-                    name=self.bone,
-                )
-            )
-        return tasks
+    @classmethod
+    def of(
+        cls, bone: str, armature_from_bone: FloatArray, *, firm: bool = True, turn_weight: float = 1.0
+    ) -> "Anchor":
+        """A bone that holds its place (4, 4) [m] and, where it has one, its orientation, with this weight."""
+        place = ReachPoint(joint=bone, target=armature_from_bone[:3, 3], name=bone)
+        rotation = orientations(armature_from_bone)
+        if not turn_weight or not np.isfinite(rotation).all():
+            return cls(bone, bone, (place,), firm)
+        turn = MatchOrientation(joint=bone, target=rotation, weight=turn_weight, name=bone)
+        return cls(bone, bone, (place, turn), firm)
 
 
-def first_holds(
+def first_anchors(
     limbs: Sequence[tuple[int, str]],
     skeleton: Skeleton,
     dragged: str,
     taken: Collection[str],
     turned: Collection[str],
     matrices: FloatArray,
-) -> Iterator[Held]:
+) -> Iterator[Anchor]:
     """Give what holds without an effector when a drag begins.
 
     Args:
@@ -84,15 +71,14 @@ def first_holds(
         turned: Hips that an effector holds loosely, with their orientation.
         matrices: armature_from_bone of all bones, (n, 4, 4) [m].
     """
-    below = {joint for joint in range(len(skeleton)) if skeleton.index(dragged) in skeleton.ancestors(joint)}
     for joint, kind in limbs:
-        name = skeleton.names[joint]
+        name, above = skeleton.names[joint], skeleton.ancestors(joint)
         # Hips below the dragged bone go with it: holding them would twist the body between the two.
-        if name == dragged or name in taken or (kind == 'HIPS' and joint in below):
+        if name == dragged or name in taken or (kind == 'HIPS' and skeleton.index(dragged) in above):
             continue
-        if skeleton.free[skeleton.ancestors(joint)].any():
+        if skeleton.free[above].any():
             weight = 1.0 if kind != 'HIPS' else HIPS_TURN_WEIGHT if name in turned else 0.0
-            yield Held(name, matrices[joint], kind == 'FOOT', weight)
+            yield Anchor.of(name, matrices[joint], firm=kind == 'FOOT', turn_weight=weight)
 
 
 def limbs_and_hips(armature_object: Object, skeleton: Skeleton) -> list[tuple[int, str]]:
@@ -104,8 +90,34 @@ def limbs_and_hips(armature_object: Object, skeleton: Skeleton) -> list[tuple[in
         figures = range(len(character.figures))
         hips = [joints[0] for f in figures if (joints := character.joints_of(Role.HIPS, figure=f))]
         return found + [(joint, 'HIPS') for joint in hips]
-    parents = set(skeleton.parents.tolist())
-    ends = [joint for joint in range(len(skeleton)) if joint not in parents and skeleton.parents[joint] >= 0]
+    roots = np.flatnonzero(skeleton.parents < 0).tolist()
+    ends = sorted({*range(len(skeleton))} - {*skeleton.parents.tolist(), *roots})
     ends.sort(key=lambda joint: -len(skeleton.ancestors(joint)))
-    roots = [joint for joint in range(len(skeleton)) if skeleton.parents[joint] < 0]
     return [(joint, 'END') for joint in ends[:MOST_ENDS]] + [(joint, 'HIPS') for joint in roots[:MOST_ENDS]]
+
+
+def movable_for(armature: Armature, bone: str, depth: int) -> Skeleton:
+    """The skeleton in which those bones are fixed that may not move for a dragged one.
+
+    Args:
+        armature: What was read.
+        bone: Name of the dragged bone.
+        depth: How many bones of its chain may move; 0 for all bones.
+
+    Raises:
+        IKError: None of its chain may move.
+    """
+    skeleton = armature.skeleton
+    chain = skeleton.ancestors(skeleton.index(bone))
+    if depth:
+        free = np.zeros_like(skeleton.free)
+        free[chain[:depth]] = skeleton.free[chain[:depth]]
+        skeleton = replace(skeleton, free=free)
+    if not skeleton.free[chain].any():
+        names = [skeleton.names[joint] for joint in chain]
+        raise IKError(
+            f"{bone!r} cannot be dragged: no bone of its chain may move, because of "
+            f"{what_holds(armature, names)}: {listed(names)}. Free some of them, or drag a bone that decides "
+            "them"
+        )
+    return skeleton

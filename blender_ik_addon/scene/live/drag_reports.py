@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a drag says of itself: what was missed, what gave way, in data and in words."""
+"""What a drag reports: what was missed, what gave way, in data and in words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,12 +7,7 @@ from typing import Final
 
 from ...core import TaskError
 from ...core.solve.follower import Followed
-from ..reports import (
-    SETTLING,
-    angle_text,
-    length_text,
-    listed,
-)
+from ..reports import SETTLING, angle_text, length_text, listed
 
 LEVELS: Final = 2
 """How far levels of effectors are apart in a drag [1]: that of the dragged bone is between two of them."""
@@ -34,21 +29,27 @@ class DragError:
     why: str = ""
     """What keeps it, in words, where that is known."""
 
+    @property
+    def miss(self) -> str:
+        """By how much it misses, in words."""
+        amount = angle_text(self.rotation or 0.0) if self.position is None else length_text(self.position)
+        return f"{self.name} misses by {amount}"
+
 
 @dataclass(frozen=True)
 class DragReport:
-    """What came of one movement."""
+    """Result of one movement."""
 
     dragged: DragError
     """The dragged bone."""
-    held: tuple[DragError, ...]
+    held: tuple[DragError, ...] = ()
     """All that holds: effectors, then pins for the time of the drag."""
-    settled: bool
+    settled: bool = True
     """Whether the body is on all its targets, or where a solve would have it."""
-    final: bool
+    final: bool = True
     """Whether the pose is what a solve gives for the place."""
     settling: bool = False
-    """Whether the body is on its way to that: what is missed is not told meanwhile."""
+    """Whether the body is on its way to that: what is missed is not reported meanwhile."""
     iterations: int = 0
     """Of the search, for this movement."""
     keyed: int = 0
@@ -61,27 +62,18 @@ class DragReport:
         """What was missed and what gave way, in words; empty where nothing did."""
         if self.settling:
             return SETTLING
-        parts: list[str] = []
+        missed = [error for error in self.held if not error.reached]
+        parts = [error.miss for error in missed if error.firm]
         if not self.dragged.reached:
-            parts.append(f"{self.dragged.name} misses by {_amount(self.dragged)}" + _because(self.dragged))
-        missed = [error for error in self.held if error.firm and not error.reached]
-        parts += [f"{error.name} misses by {_amount(error)}" for error in missed]
-        gave = [error.name for error in self.held if not error.firm and not error.reached]
+            why = f" ({self.dragged.why})" if self.dragged.why else ""
+            parts.insert(0, self.dragged.miss + why)
+        gave = [error.name for error in missed if not error.firm]
         if gave:
             parts.append(f"{listed(gave)} {'gives' if len(gave) == 1 else 'give'} way")
         return "; ".join([*parts, *self.notes])
 
 
-def _amount(error: DragError) -> str:
-    amounts = [] if error.position is None else [length_text(error.position)]
-    return " and ".join(amounts or [angle_text(error.rotation or 0.0)])
-
-
-def _because(error: DragError) -> str:
-    return f" ({error.why})" if error.why else ""
-
-
-def report_of(
+def drag_report(
     followed: Followed,
     owners: Sequence[tuple[str, bool]],
     scale: float,
@@ -102,11 +94,10 @@ def report_of(
     for owner, error in zip(owners, followed.errors, strict=True):
         rows.setdefault(owner, []).append(error)
     errors = [_error(name, firm, own, scale, within) for (name, firm), own in rows.items()]
-    reached = followed.settled and all(error.reached for error in errors)
     return DragReport(
         dragged=errors[0],
         held=tuple(errors[1:]),
-        settled=followed.final or reached,
+        settled=followed.final or (followed.settled and all(error.reached for error in errors)),
         final=followed.final,
         settling=settling and not followed.settled,
         iterations=followed.iterations,
@@ -116,21 +107,17 @@ def report_of(
 def _error(
     name: str, firm: bool, own: Sequence[TaskError], scale: float, within: tuple[float, float]
 ) -> DragError:
-    lengths = [error.error * scale for error in own if not error.angular]
-    angles = [error.error for error in own if error.angular]
+    amounts = [error.error * (1.0 if error.angular else scale) for error in own]
     # A soft task is reached within its softness, which the solver knows.
     reached = all(
-        error.reached or error.error * (1.0 if error.angular else scale) <= within[error.angular]
-        for error in own
+        error.reached or amount <= within[error.angular] for error, amount in zip(own, amounts, strict=True)
     )
-    return DragError(
-        name=name,
-        position=max(lengths, default=None),
-        rotation=max(angles, default=None),
-        reached=reached,
-        firm=firm,
-        why=next((_why(error, scale) for error in own if error.why is not None), "") if not reached else "",
+    position, rotation = (
+        max((a for e, a in zip(own, amounts, strict=True) if e.angular == angular), default=None)
+        for angular in (False, True)
     )
+    why = "" if reached else next((_why(error, scale) for error in own if error.why is not None), "")
+    return DragError(name, position, rotation, reached, firm, why)
 
 
 def _why(error: TaskError, scale: float) -> str:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What to draw over a figure to show what is going on, as plain data: lines, points and texts in the world.
+"""What the viewport shows over a figure, as plain data: lines, points and texts in the world.
 
-Nothing is drawn here. `marks_of` tells of effectors, limits and balance at the present pose, `drag_marks` of
-what a drag holds. What each is about is its `role`; the one who draws gives roles their colours.
+Nothing is drawn here. `marks_of` is about effectors, limits and balance at the present pose, `drag_marks`
+about a drag. What each mark is about is its `role`; the one who draws gives roles their colours.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
@@ -20,12 +20,7 @@ from ...core.explain.explanation import limit_angle
 from ...core.model.rotation import matrix_and_axes_from_euler
 from ..armature.poses import evaluated_matrices
 from ..effectors.effectors import Effector
-from ..effectors.frame_data import (
-    Goal,
-    Posed,
-    across,
-    points_of,
-)
+from ..effectors.frame_data import Goal, Posed, across, points_of
 from ..effectors.goals import make_goals, supports
 from ..effectors.kinds import CHOICES
 from ..effectors.masses import body_of
@@ -33,12 +28,7 @@ from ..properties.effector_properties import PINNABLE
 from ..properties.settings import settings_of
 from ..reports import angle_text, length_text
 from ..rig.live_state import Origin
-from ..rig.rig import (
-    Measured,
-    Reading,
-    Rig,
-    those_that,
-)
+from ..rig.rig import Measured, Reading, Rig, those_that
 from .dragging import Drag
 
 ON_LIMIT: Final = 2e-3
@@ -97,6 +87,9 @@ class Text:
     """More words, of less weight."""
 
 
+Mark = Line | Point | Text
+
+
 @dataclass(frozen=True)
 class Marks:
     """All that is to be drawn."""
@@ -104,6 +97,16 @@ class Marks:
     lines: tuple[Line, ...] = ()
     points: tuple[Point, ...] = ()
     texts: tuple[Text, ...] = ()
+
+    @classmethod
+    def of(cls, marks: Iterable[Mark]) -> "Marks":
+        """Sort marks by what they are."""
+        found = list(marks)
+        return cls(
+            tuple(mark for mark in found if isinstance(mark, Line)),
+            tuple(mark for mark in found if isinstance(mark, Point)),
+            tuple(mark for mark in found if isinstance(mark, Text)),
+        )
 
     def __add__(self, other: "Marks") -> "Marks":
         return Marks(self.lines + other.lines, self.points + other.points, self.texts + other.texts)
@@ -123,7 +126,7 @@ class Wanted:
     balance: bool = False
     """Centre of mass and what the body stands on; there anyway where an effector asks for balance."""
     active_bone: str = ""
-    """The bone whose limits are told in full; where neighbours stand on limits these are told together."""
+    """The bone whose limits are shown in full; neighbours that stand on limits are shown together."""
 
 
 def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | None = None) -> Marks:
@@ -134,69 +137,55 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
         depsgraph: Up to date.
         wanted: Which ones; all but balance by default.
     """
-    wanted = wanted or Wanted()
     if not any(entry.enabled for entry in settings_of(armature_object).effectors):
         return Marks()
     try:
-        rig = Rig.read(armature_object, depsgraph, drawing=True)
-        # In live mode influences begin where others have left the bones, not at what was solved already.
-        live = settings_of(armature_object).live
-        origin = Origin.of(armature_object, rig.armature) if live else None
-
-        def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, Reading, Measured]:
-            own = replace(rig, effectors=tuple(effectors))
-            reading = own.read_frame(armature_object, depsgraph, origin=origin)
-            return own, reading, own.measure(armature_object, depsgraph, reading)
-
-        if not (readable := those_that(measured_of, rig.effectors)):
-            return Marks()
-        rig, reading, measured = measured_of(readable)
-        frame_data = rig.frame_data([reading])
-        goals = make_goals(rig.effectors, frame_data)
-        body = body_of(armature_object, rig.armature.skeleton) if rig.body is None else rig.body
+        return Marks.of(_marks(armature_object, depsgraph, wanted or Wanted()))
     except IKError:
         return Marks()  # what is wrong is said where the user asks for a solve
-    posed = armature_object.evaluated_get(depsgraph)
+
+
+def _marks(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted) -> Iterator[Mark]:
+    settings = settings_of(armature_object)
+    rig = Rig.read(armature_object, depsgraph, drawing=True)
+    # In live mode influences begin where others have left the bones, not at what was solved already.
+    origin = Origin.of(armature_object, rig.armature) if settings.live else None
+
+    def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, Reading, Measured]:
+        own = replace(rig, effectors=tuple(effectors))
+        reading = own.read_frame(armature_object, depsgraph, origin=origin)
+        return own, reading, own.measure(armature_object, depsgraph, reading)
+
+    if not (readable := those_that(measured_of, rig.effectors)):
+        return
+    rig, reading, measured = measured_of(readable)
+    frame_data = rig.frame_data([reading])
     data: Any = armature_object.data
-    bones = [data.bones[name] for name in rig.armature.skeleton.names]
-    lengths = np.array([bone.length for bone in bones])
+    lengths = np.array([data.bones[name].length for name in rig.armature.skeleton.names])
+    matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
     now = Posed(
         skeleton=rig.armature.skeleton,
-        world_from_joint=(reading.world_from_armature @ evaluated_matrices(posed, rig.armature))[None],
+        world_from_joint=(reading.world_from_armature @ matrices)[None],
         scale=frame_data.scale,
         channels=frame_data.channels,
-        body=body,
+        body=body_of(armature_object, rig.armature.skeleton) if rig.body is None else rig.body,
     )
-    within = rig.tolerances(armature_object)
-    marks = Marks()
-    if wanted.targets or wanted.priorities:
-        distances, angles = measured.distances, measured.angles
-        rows = zip(
-            rig.effectors, goals, distances, angles, within.excess(distances, angles).tolist(), strict=True
-        )
-        for row, (effector, goal, distance, angle, much) in enumerate(rows):
-            if reading.influences[row] > 0.0:
-                effector, goal = CHOICES.met(effector, goal, now)
-                why = settings_of(armature_object).effectors[effector.index].why
-                own = _effector_marks(effector, goal, now, _heat(much), (distance, angle), why)
-                marks += _only(own, wanted)
+    missed = measured.distances, measured.angles
+    excess = rig.tolerances(armature_object).excess(*missed)
+    heats = np.clip(np.log(np.maximum(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0).tolist()
+    rows = zip(rig.effectors, make_goals(rig.effectors, frame_data), *missed, heats, strict=True)
+    for row, (effector, goal, distance, angle, heat) in enumerate(rows):
+        if reading.influences[row] > 0.0:
+            effector, goal = CHOICES.met(effector, goal, now)
+            why = settings.effectors[effector.index].why
+            for mark in _effector_marks(effector, goal, now, heat, (distance, angle), why):
+                priority = isinstance(mark, Text) and mark.role == 'PRIORITY'
+                if wanted.priorities if priority else wanted.targets:
+                    yield mark
     if wanted.limits:
-        marks += _limit_marks(rig, reading, now, lengths, wanted.active_bone)
+        yield from _limit_marks(rig, reading, now, lengths, wanted.active_bone)
     if wanted.balance or any(effector.kind == 'BALANCE' for effector in rig.effectors):
-        marks += _balance_marks(rig.effectors, now, lengths)
-    return marks
-
-
-def _only(marks: Marks, wanted: Wanted) -> Marks:
-    texts = [
-        text for text in marks.texts if (wanted.priorities if text.role == 'PRIORITY' else wanted.targets)
-    ]
-    return replace(marks, texts=tuple(texts)) if wanted.targets else Marks(texts=tuple(texts))
-
-
-def _heat(excess: float) -> float:
-    """How warm an error in tolerances [1] is, from 0 to 1."""
-    return float(np.clip(np.log(max(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0))
+        yield from _balance_marks(rig.effectors, now, lengths)
 
 
 # Effectors
@@ -204,19 +193,18 @@ def _heat(excess: float) -> float:
 
 def _effector_marks(
     effector: Effector, goal: Goal, now: Posed, heat: float, missed: tuple[float, float], why: str
-) -> Marks:
+) -> Iterator[Mark]:
     """A line from the bone to where it should be, a point, its level, and by how much it misses."""
     if effector.kind == 'BALANCE':
-        return Marks()
+        return
     here = points_of(now.bone(effector.bone), effector.point)[0]
     there = _led_to(effector, goal, here)
-    pinned = effector.pin is not None
-    role = 'PIN' if pinned else 'EFFECTOR'
-    lines = () if there is None else (Line(_three(here), _three(there), 'ERROR', heat),)
-    texts = [Text(_three(here), str(effector.priority), 'PRIORITY')]
+    if there is not None:
+        yield Line(_place(here), _place(there), 'ERROR', heat)
+    yield Point(_place(here), 'EFFECTOR' if effector.pin is None else 'PIN', heat)
+    yield Text(_place(here), str(effector.priority), 'PRIORITY')
     if heat > 0.0 and effector.kind != 'STAY':
-        texts.append(_miss_text(here, effector.name, missed, why))
-    return Marks(lines, (Point(_three(here), role, heat),), tuple(texts))
+        yield _miss_text(here, effector.name, missed, why)
 
 
 def _led_to(effector: Effector, goal: Goal, here: FloatArray) -> FloatArray | None:
@@ -228,11 +216,8 @@ def _led_to(effector: Effector, goal: Goal, here: FloatArray) -> FloatArray | No
         height = float(goal.normal[0] @ (here - place))
         return None if effector.kind == 'FLOOR' and height >= 0.0 else here - height * goal.normal[0]
     if goal.length is not None:
-        away = _direction(here - place)
-        return place + away * float(goal.length[0])
-    if effector.kind in PINNABLE:
-        return np.where(effector.position_axes, place, here)
-    return place
+        return place + _direction(here - place) * float(goal.length[0])
+    return np.where(effector.position_axes, place, here) if effector.kind in PINNABLE else place
 
 
 def _direction(way: FloatArray) -> FloatArray:
@@ -243,26 +228,24 @@ def _direction(way: FloatArray) -> FloatArray:
 
 def _miss_text(place: FloatArray, name: str, missed: tuple[float, float], why: str) -> Text:
     distance, angle = missed
-    amounts = [length_text(distance)] if distance > 0.0 else []
-    amounts += [angle_text(angle)] if angle > 0.0 and not amounts else []
+    amount = length_text(distance) if distance > 0.0 else angle_text(angle) if angle > 0.0 else ""
     first = why.partition(";")[0]  # all of it stands in the panel
-    return Text(_three(place), f"{name}: {' and '.join(amounts)}", 'MISS', first)
+    return Text(_place(place), f"{name}: {amount}", 'MISS', first)
 
 
 # Limits
 
 
-def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray, active: str) -> Marks:
+def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray, active: str) -> Iterator[Mark]:
     """An arc at each joint that stands on a limit, up to where it stops, and its name.
 
-    Limbs and spines come to their limits joint by joint: a text for each of these would be a list of which
-    nobody could tell what belongs where, so there is one for all that follow one another.
+    Limbs and spines come to their limits joint by joint. A text for each joint would be too much to read, so
+    there is one for all that follow one another.
     """
     skeleton = rig.armature.skeleton
     angles = reading.pose.channels[:, 3:]
     lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
     stands = skeleton.free[:, 3:] & ((angles <= lower + ON_LIMIT) | (angles >= upper - ON_LIMIT))
-    marks = Marks()
     amounts: dict[int, str] = {}
     for joint in np.flatnonzero(stands.any(1)).tolist():
         if skeleton.names[joint] not in rig.chains:
@@ -274,7 +257,7 @@ def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray, ac
             world_axis = _direction(matrix[:3, :3] @ axes[:, axis])
             # The bone has gone one way until it met its limit: the arc shows from where.
             back = 1.0 if angles[joint, axis] <= lower[joint, axis] + ON_LIMIT else -1.0
-            marks += Marks(tuple(_arc(matrix, world_axis, back, ARC * float(lengths[joint]))))
+            yield from _arc(matrix, world_axis, back, ARC * float(lengths[joint]))
             said.append(f"{'XYZ'[axis]} {limit_angle(float(angles[joint, axis]))}")
         amounts[joint] = ", ".join(said)
     runs = _runs(amounts, now, lengths)
@@ -287,9 +270,7 @@ def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray, ac
             text = f"{names[0]}, {names[1]}: on limits"
         else:
             text = f"{names[0]} to {names[-1]}: {len(run)} on limits"
-        place = _three(now.world_from_joint[0, run[len(run) // 2], :3, 3])
-        marks += Marks(texts=(Text(place, text, 'LIMIT'),))
-    return marks
+        yield Text(_place(now.world_from_joint[0, run[len(run) // 2], :3, 3]), text, 'LIMIT')
 
 
 def _runs(joints: Collection[int], now: Posed, lengths: FloatArray) -> list[list[int]]:
@@ -297,12 +278,11 @@ def _runs(joints: Collection[int], now: Posed, lengths: FloatArray) -> list[list
     parents = now.skeleton.parents.tolist()
     heads, along = now.world_from_joint[0, :, :3, 3], now.world_from_joint[0, :, :3, 1]
     tails = heads + along * lengths[:, None]
+    gaps = np.linalg.norm(heads - tails[parents], axis=1)
     next_of: dict[int, int] = {}
     for joint, parent in enumerate(parents):
-        if parent >= 0:
-            rival = next_of.setdefault(parent, joint)
-            if np.linalg.norm(heads[joint] - tails[parent]) < np.linalg.norm(heads[rival] - tails[parent]):
-                next_of[parent] = joint
+        if parent >= 0 and gaps[joint] < gaps[next_of.setdefault(parent, joint)]:
+            next_of[parent] = joint
     runs: dict[int, list[int]] = {}
     for joint in sorted(joints):  # a parent comes before its children
         parent = parents[joint]
@@ -314,42 +294,39 @@ def _runs(joints: Collection[int], now: Posed, lengths: FloatArray) -> list[list
 
 def _arc(matrix: FloatArray, axis: FloatArray, back: float, size: float) -> Iterator[Line]:
     """Lines about the head of a bone, (4, 4) in the world, from where it stands to where it came from."""
-    along = matrix[:3, 1]
+    along, head = matrix[:3, 1], matrix[:3, 3]
     radius = across(along[None], axis[None])[0]
     if np.linalg.norm(radius) < TWIST * np.linalg.norm(along):  # beside the bone
         radius = across(matrix[None, :3, 0], axis[None])[0]
     radius = radius * size
-    turns = np.linspace(0.0, back * ARC_SPAN, ARC_STEPS + 1)
-    sideways = np.cross(axis, radius)
-    head = matrix[:3, 3]
-    places = head + np.cos(turns)[:, None] * radius + np.sin(turns)[:, None] * sideways
-    yield Line(_three(head), _three(places[0]), 'LIMIT')
-    for start, end in pairwise(places):
-        yield Line(_three(start), _three(end), 'LIMIT')
+    turns = np.linspace(0.0, back * ARC_SPAN, ARC_STEPS + 1)[:, None]
+    places = head + np.cos(turns) * radius + np.sin(turns) * np.cross(axis, radius)
+    return _polyline([head, *places], 'LIMIT')
+
+
+def _polyline(places: Sequence[FloatArray], role: str, heat: float = 0.0) -> Iterator[Line]:
+    return (Line(_place(start), _place(end), role, heat) for start, end in pairwise(places))
 
 
 # Balance
 
 
-def _balance_marks(effectors: Sequence[Effector], now: Posed, lengths: FloatArray) -> Marks:
+def _balance_marks(effectors: Sequence[Effector], now: Posed, lengths: FloatArray) -> Iterator[Mark]:
     """The centre of mass, its place on the ground, and what the body stands on."""
     assert now.body is not None
     centre = now.body.centre(now.world_from_joint)[0]
     ground = _ground(effectors, now, lengths)
-    if not len(ground):
-        return Marks((), (Point(_three(centre), 'BALANCE'),), ())
-    height = float(ground[:, 2].min())
-    hull = np.array([[x, y, height] for x, y in convex_hull(ground[:, :2])])
-    foot = np.array([centre[0], centre[1], height])
-    heat = 0.0 if inside(foot[:2], hull[:, :2]) else 1.0
-    lines = [
-        Line(_three(start), _three(end), 'SUPPORT', heat)
-        for start, end in zip(hull, np.roll(hull, -1, axis=0), strict=True)
-    ]
-    lines.append(Line(_three(centre), _three(foot), 'BALANCE', heat))
-    return Marks(
-        tuple(lines), (Point(_three(centre), 'BALANCE', heat), Point(_three(foot), 'BALANCE', heat)), ()
-    )
+    heat = 0.0
+    if len(ground):
+        height = float(ground[:, 2].min())
+        hull = convex_hull(ground[:, :2])
+        foot = np.array([*centre[:2], height])
+        heat = 0.0 if inside(foot[:2], hull) else 1.0
+        yield from _polyline([np.array([*place, height]) for place in (*hull, hull[0])], 'SUPPORT', heat)
+        yield Line(_place(centre), _place(foot), 'BALANCE', heat)
+    yield Point(_place(centre), 'BALANCE', heat)
+    if len(ground):
+        yield Point(_place(foot), 'BALANCE', heat)
 
 
 def _ground(effectors: Sequence[Effector], now: Posed, lengths: FloatArray) -> FloatArray:
@@ -359,12 +336,11 @@ def _ground(effectors: Sequence[Effector], now: Posed, lengths: FloatArray) -> F
         bones = {effectors[number].bone for number in supports(asking, effectors)}
     except IKError:
         return np.zeros((0, 3))
-    skeleton = now.skeleton
-    joints = {skeleton.index(bone) for bone in bones}
-    joints |= {joint for joint in range(len(skeleton)) if int(skeleton.parents[joint]) in joints}
-    matrices = now.world_from_joint[0, sorted(joints)]
-    tails = np.zeros((len(matrices), 3))
-    tails[:, 1] = lengths[sorted(joints)]
+    supporting = [now.skeleton.index(bone) for bone in bones]
+    joints = sorted({*supporting, *np.flatnonzero(np.isin(now.skeleton.parents, supporting)).tolist()})
+    matrices = now.world_from_joint[0, joints]
+    tails = np.zeros((len(joints), 3))
+    tails[:, 1] = lengths[joints]
     return np.concatenate([matrices[:, :3, 3], points_of(matrices, tails)])
 
 
@@ -402,25 +378,25 @@ def inside(place: FloatArray, hull: FloatArray) -> bool:
 
 def drag_marks(drag: Drag) -> Marks:
     """What a drag holds: the line from the bone to the mouse, pins, and what is missed."""
-    report = drag.report
-    goal, place = _three(drag.goal), _three(drag.place)
-    heat = 0.0 if report.dragged.reached else 1.0
-    texts: list[Text] = []
-    if not report.dragged.reached and report.dragged.position is not None:
-        missed = (report.dragged.position, 0.0)
-        texts.append(_miss_text(drag.goal, drag.bone, missed, report.dragged.why))
-    texts.append(Text(place, str(drag.priority), 'PRIORITY'))
-    missing = {error.name: error for error in report.held if not error.reached}
-    points = [Point(place, 'DRAGGED', heat)]
-    lines = [Line(place, goal, 'ERROR', heat)]
-    for bone, firm, was, now in drag.pins():
-        own_heat = 1.0 if bone in missing else 0.0
-        points.append(Point(_three(was), 'PIN' if firm else 'LOOSE_PIN', own_heat))
-        if own_heat:
-            lines.append(Line(_three(now), _three(was), 'ERROR' if firm else 'LOOSE_PIN', own_heat))
-    return Marks(tuple(lines), tuple(points), tuple(texts))
+    return Marks.of(_drag_marks(drag))
 
 
-def _three(place: FloatArray | Sequence[float]) -> Place:
-    x, y, z = (float(part) for part in place)
+def _drag_marks(drag: Drag) -> Iterator[Mark]:
+    dragged, place = drag.report.dragged, _place(drag.place)
+    heat = 0.0 if dragged.reached else 1.0
+    yield Line(place, _place(drag.goal), 'ERROR', heat)
+    yield Point(place, 'DRAGGED', heat)
+    if heat and dragged.position is not None:
+        yield _miss_text(drag.goal, drag.bone, (dragged.position, 0.0), dragged.why)
+    yield Text(place, str(drag.priority), 'PRIORITY')
+    missing = {error.name for error in drag.report.held if not error.reached}
+    for name, firm, was, now in drag.pins():
+        heat = 1.0 if name in missing else 0.0
+        yield Point(_place(was), 'PIN' if firm else 'LOOSE_PIN', heat)
+        if heat:
+            yield Line(_place(now), _place(was), 'ERROR' if firm else 'LOOSE_PIN', heat)
+
+
+def _place(place: FloatArray) -> Place:
+    x, y, z = place.tolist()
     return x, y, z

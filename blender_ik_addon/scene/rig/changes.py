@@ -8,28 +8,14 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ...core import (
-    OneOf,
-    OnPlane,
-    SolverOptions,
-    StayNear,
-    Task,
-)
+from ...core import OneOf, SolverOptions, Task
 from ..animation.fcurves import rotation_channel
 from ..armature.armature import world_from_armature
 from ..effectors.effectors import Effector
 from ..effectors.targets import read_amounts, world_from_targets
 from ..properties.settings import settings_of
-from .live_state import (
-    FIRST,
-    Digest,
-    RawChannels,
-    digest,
-)
+from .live_state import FIRST, Digest, RawChannels, digest
 from .rig import Rig, solver_options
-
-_AIMS: Final = {OnPlane: "origin", StayNear: "channels"}
-"""What `Task.moved` changes, where it is not called target."""
 
 _JOINT_SETTINGS: Final = (
     ("use_limit", 3, np.bool_),
@@ -48,7 +34,7 @@ _JOINT_SETTINGS: Final = (
 
 
 def read_settings(armature_object: Object) -> tuple[object, ...]:
-    """Settings that a rig is read by, of which nobody tells when a script has changed them."""
+    """Settings that a rig is read by. Blender tells no handler when a script has changed them."""
     settings = settings_of(armature_object)
     joints: Any = settings.joints
     entries: list[bytes] = []
@@ -70,15 +56,10 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
     targets = world_from_targets(armature_object, effectors, depsgraph)
     nameless = [replace(e, name="", target="", target_bone="") for e in effectors]
     # A pose does not depend on how smooth motions are, nor on what is reported of them.
-    default = SolverOptions()
-    options = replace(
-        solver_options(armature_object, scale), smoothness=default.smoothness, pop_angle=default.pop_angle
-    )
-    settings = settings_of(armature_object)
-    return digest(
-        repr((nameless, options, settings.move_root)),
-        *(array.tobytes() for array in (matrix, influences, lengths, targets)),
-    )
+    options = solver_options(armature_object, scale)
+    options = replace(options, smoothness=SolverOptions.smoothness, pop_angle=SolverOptions.pop_angle)
+    text = repr((nameless, options, settings_of(armature_object).move_root))
+    return digest(text, *(array.tobytes() for array in (matrix, influences, lengths, targets)))
 
 
 def parts_of_bones(armature_object: Object, rig: Rig, channels: RawChannels) -> Iterator[bytes | str]:
@@ -100,7 +81,7 @@ def parts_of_bones(armature_object: Object, rig: Rig, channels: RawChannels) -> 
     rows = {bone.name: row for row, bone in enumerate(pose.bones)}
     everywhere = rig.body is not None  # then all bones have weight
     for name in skeleton.names if everywhere else rig.chains:
-        if name in armature.driven_by:  # it is looked at where Blender has evaluated it
+        if name in armature.driven_by:  # it is read where Blender has evaluated it
             continue
         joint = skeleton.index(name)
         attribute, width = rotation_channel(armature.rotation_modes[joint])
@@ -131,22 +112,22 @@ def same(first: Any, second: Any) -> bool:
 
 def aim_of(task: Task) -> Any:
     """What `Task.moved` changes."""
-    if isinstance(task, OneOf):
-        return [aim_of(other) for other in task.alternatives]
-    return getattr(task, _AIMS.get(type(task), "target"))
+    return [other.aim for other in task.alternatives] if isinstance(task, OneOf) else task.aim
 
 
 def same_but_for_aim(one: Task, other: Task) -> bool:
     """Whether two tasks differ in nothing but what `Task.moved` changes."""
     if type(one) is not type(other):
         return False
-    aim = _AIMS.get(type(one), "target")
+    aim = next(iter(one.varying))
     if isinstance(one, OneOf) and isinstance(other, OneOf):
-        pairs = list(zip(one.alternatives, other.alternatives, strict=False))
-        if len(one.alternatives) != len(other.alternatives) or not all(
-            same_but_for_aim(*pair) for pair in pairs
-        ):
-            return False
         aim = "alternatives"
-    names = [field.name for field in fields(one) if field.name != aim]
-    return all(same(getattr(one, name), getattr(other, name)) for name in names)
+        if len(one.alternatives) != len(other.alternatives):
+            return False
+        if not all(map(same_but_for_aim, one.alternatives, other.alternatives)):
+            return False
+    return all(
+        same(getattr(one, field.name), getattr(other, field.name))
+        for field in fields(one)
+        if field.name != aim
+    )

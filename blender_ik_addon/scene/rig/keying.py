@@ -7,19 +7,14 @@ needed, cycle-aware, types of keys and handles), NLA strips and layered actions 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import bpy
 from bpy.types import Depsgraph, KeyingSet, Object
 
 from ...core import IKError
-from ..animation.fcurves import (
-    animated_channels,
-    bone_path,
-    is_locked,
-    own_curves,
-    rotation_channel,
-)
+from ..animation.fcurves import animated_channels, bone_path, is_locked, own_curves, rotation_channel
 from ..armature.armature import Armature, pose_bones_named
 from ..armature.restoring import animation_restored_on_error
 from ..reports import listed
@@ -94,14 +89,13 @@ def auto_key(
     if keying_set is not None:
         return KeyReport(_key_set(armature_object, keying_set, bones, options))
     report = key_bones(armature_object, armature, bones, options)
-    count = report.count
-    for target, moved, turned in targets:
-        names = ["location"] if moved else []
-        names += [rotation_channel(target.rotation_mode)[0]] if turned else []
-        for name in names:
-            _insert(target, name, None, _GROUP, options)
-        count += 1
-    return replace(report, count=count)
+    brought = list(targets)
+    for target, moved, turned in brought:
+        if moved:
+            _insert(target, "location", None, _GROUP, options)
+        if turned:
+            _insert(target, rotation_channel(target.rotation_mode)[0], None, _GROUP, options)
+    return replace(report, count=report.count + len(brought))
 
 
 def key_bones(
@@ -200,17 +194,24 @@ def _key_set(armature_object: Object, keying_set: KeyingSet, bones: Sequence[str
     Not by Blender's operator, which keys what is selected, in Object Mode objects, and only from a viewport.
     """
     found = pose_bones_named(armature_object, bones)
-    wanted = _Paths()
+    rows: list[tuple[Any, str, int, str, str]] = []
+
+    def add(
+        target_id: Any, data_path: str, index: int = -1, group_method: str = 'KEYINGSET', group_name: str = ""
+    ) -> None:
+        """Takes what a keying set would key, as `KeyingSetPaths.add` does: the set itself stays as it is."""
+        rows.append((target_id, data_path, index, group_method, group_name))
+
     if keying_set.is_path_absolute:
         for path in keying_set.paths:
             index = -1 if path.use_entire_array else path.array_index
-            wanted.add(path.id, path.data_path, index, path.group_method, path.group)
+            add(path.id, path.data_path, index, path.group_method, path.group)
     else:
         kind: Any = keying_set.type_info  # an object of the Python class that declares it
         options = options | set(kind.bl_options)
         for bone in found:
-            kind.generate(bpy.context, wanted, bone)
-    for owner, path, index, method, group in wanted.rows:
+            kind.generate(bpy.context, SimpleNamespace(paths=SimpleNamespace(add=add)), bone)
+    for owner, path, index, method, group in rows:
         value = None if owner is None else _resolved(owner, path)
         if value is None:  # not there, as the second location of a bone
             continue
@@ -219,30 +220,6 @@ def _key_set(armature_object: Object, keying_set: KeyingSet, bones: Sequence[str
         chosen = [index] if index >= 0 else list(range(width)) or [-1]
         _insert_path(owner, path, chosen, index < 0 and width > 0, name, options)
     return len(found)
-
-
-class _Paths:
-    """Takes what a keying set would key, in place of the set itself, whose paths stay as they are."""
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[Any, str, int, str, str]] = []
-        """Data-block, path in it, component or -1 for all, how keys are grouped, name of the group."""
-
-    @property
-    def paths(self) -> "_Paths":
-        """What keying sets have under that name."""
-        return self
-
-    def add(
-        self,
-        target_id: Any,
-        data_path: str,
-        index: int = -1,
-        group_method: str = 'KEYINGSET',
-        group_name: str = "",
-    ) -> None:
-        """Take one, as `KeyingSetPaths.add` does."""
-        self.rows.append((target_id, data_path, index, group_method, group_name))
 
 
 def _resolved(owner: Any, path: str) -> Any:

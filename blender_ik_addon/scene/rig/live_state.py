@@ -14,7 +14,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -23,32 +24,31 @@ from bpy.types import Object
 
 from ...core import Pose
 from ...core.arrays import FloatArray
-from ...core.model.rotation import (
-    euler_within,
-    matrix_from_euler,
-    matrix_from_quat,
-    quat_from_matrix,
-)
+from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
 from ..armature.armature import Armature
 from ..properties.settings import settings_of
 
-Digest = tuple[int, int, int, int]
+Digest = bytes
 """128 bits."""
 
 RawChannels = npt.NDArray[np.float32]
 """Channels of all bones as Blender holds them, in its order, (n, 17)."""
 
-NOTHING: Final[Digest] = (0, 0, 0, 0)
+DIGEST_SIZE: Final = 16
+"""[bytes]"""
 
-_CHANNELS: Final = (
-    ("location", 3),
-    ("rotation_euler", 3),
-    ("rotation_quaternion", 4),
-    ("rotation_axis_angle", 4),
-    ("scale", 3),
-)
-FIRST: Final = dict(zip((name for name, _ in _CHANNELS), (0, 3, 6, 10, 14), strict=True))
+NOTHING: Final[Digest] = bytes(DIGEST_SIZE)
+
+FIRST: Final = {
+    "location": 0,
+    "rotation_euler": 3,
+    "rotation_quaternion": 6,
+    "rotation_axis_angle": 10,
+    "scale": 14,
+}
 """Column of `raw_channels` in which each property begins."""
+
+_COLUMNS: Final = 17
 
 _HEADER: Final = 8
 """Bytes of the digest of bone names before the pose."""
@@ -59,57 +59,52 @@ _WIDTH: Final = 10
 
 def digest(*parts: bytes | str) -> Digest:
     """Return 128 bits that differ where any of the parts does."""
-    hashed = blake2b(digest_size=16)
+    hashed = blake2b(digest_size=DIGEST_SIZE)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
         hashed.update(len(data).to_bytes(8, "little"))
         hashed.update(data)
-    numbers = np.frombuffer(hashed.digest(), dtype=np.int32).tolist()
-    return numbers[0], numbers[1], numbers[2], numbers[3]
+    return hashed.digest()
 
 
 def raw_channels(armature_object: Object) -> RawChannels:
     """Read them."""
     bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-    channels = np.empty((len(bones), sum(width for _, width in _CHANNELS)), dtype=np.float32)
-    for name, width in _CHANNELS:
-        buffer: Any = np.empty((len(bones), width), dtype=np.float32)
+    channels = np.empty((len(bones), _COLUMNS), dtype=np.float32)
+    for name, (first, end) in zip(FIRST, pairwise([*FIRST.values(), _COLUMNS]), strict=True):
+        buffer: Any = np.empty((len(bones), end - first), dtype=np.float32)
         bones.foreach_get(name, buffer.reshape(-1))
-        channels[:, FIRST[name] : FIRST[name] + width] = buffer
+        channels[:, first:end] = buffer
     return channels
 
 
 def on_the_way(aims: Digest) -> Digest:
     """What is noted for a pose that is on its way to what a solve for some aims would give."""
-    return digest("on the way", repr(aims))
+    return digest("on the way", aims)
 
 
-# What the body was solved for
-
-
-@dataclass(frozen=True)
-class LiveState:
+class LiveState(NamedTuple):
     """What the body was solved for, as digests."""
 
-    aims: Digest = NOTHING
+    aims: Digest
     """Of targets, object and settings."""
-    posed: Digest = NOTHING
+    posed: Digest
     """Of the channels of all bones, as they were left."""
-    bones: Digest = NOTHING
+    bones: Digest
     """Of the bones' rest, locks and limits, and of their channels that are not solved."""
-    keyed: Digest = NOTHING
+    keyed: Digest
     """The `aims` for which no key is owed."""
 
     @classmethod
     def of(cls, armature_object: Object) -> "LiveState":
         """Read it."""
-        numbers = settings_of(armature_object).live_memory[:]
-        parts = [(numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 3]) for i in range(0, 16, 4)]
-        return cls(*parts)
+        data = np.array(settings_of(armature_object).live_memory[:], dtype=np.int32).tobytes()
+        return cls(*(data[i : i + DIGEST_SIZE] for i in range(0, len(data), DIGEST_SIZE)))
 
     def store(self, armature_object: Object) -> None:
         """Note it in the file."""
-        settings_of(armature_object).live_memory = (*self.aims, *self.posed, *self.bones, *self.keyed)
+        numbers = np.frombuffer(b"".join(self), dtype=np.int32)
+        settings_of(armature_object).live_memory = tuple(numbers.tolist())
 
 
 # Where others have left it
@@ -119,10 +114,8 @@ class LiveState:
 class Origin:
     """The pose in which others than live mode have left each bone: there influences below 1 begin."""
 
-    names: tuple[str, ...]
-    """Of the bones, (n,): the skeleton's."""
     transforms: FloatArray
-    """Location, quaternion and scale of each against its rest pose, (n, 10) [m, 1]."""
+    """Location, quaternion and scale of each bone against its rest pose, (n, 10) [m, 1]."""
 
     @classmethod
     def of(cls, armature_object: Object, armature: Armature) -> "Origin | None":
@@ -132,17 +125,12 @@ class Origin:
         if data[:_HEADER] != _named(names) or len(data) != _HEADER + 4 * _WIDTH * len(names):
             return None
         transforms = np.frombuffer(data, dtype="<f4", offset=_HEADER).astype(np.float64)
-        return cls(names, transforms.reshape(-1, _WIDTH))
-
-    def store(self, armature_object: Object) -> None:
-        """Note it in the file."""
-        data = _named(self.names) + self.transforms.astype("<f4").tobytes()
-        settings_of(armature_object).live_origin = b64encode(data).decode()
+        return cls(transforms.reshape(-1, _WIDTH))
 
     def pose(self, armature: Armature, present: Pose) -> Pose:
         """The same as channels, with angles nearest to the present ones.
 
-        What constraints and drivers decide is where it is at present, whoever has moved what it follows.
+        Driven bones are where they are at present.
         """
         skeleton = armature.skeleton
         channels, scale = present.channels.copy(), present.scale.copy()
@@ -156,7 +144,7 @@ class Origin:
 
 
 def renew_origin(armature_object: Object, armature: Armature, present: Pose, channels: RawChannels) -> None:
-    """Note where bones are that others have moved since `note_left`.
+    """Note where bones are that others have moved since `note_left`, and that live mode leaves them there.
 
     Args:
         armature_object: The original object.
@@ -175,7 +163,9 @@ def renew_origin(armature_object: Object, armature: Armature, present: Pose, cha
         untouched = dict(zip((bone.name for bone in bones), (left == sums).tolist(), strict=True))
         kept = np.array([untouched[name] for name in skeleton.names])
         now[kept] = before.transforms[kept]
-    Origin(skeleton.names, now).store(armature_object)
+    data = _named(skeleton.names) + now.astype("<f4").tobytes()
+    settings_of(armature_object).live_origin = b64encode(data).decode()
+    note_left(armature_object, channels)
 
 
 def note_left(armature_object: Object, channels: RawChannels) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What came of a solve: as a report, and where the panel shows it."""
+"""Results of a solve: as a report, and where the panel shows it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,20 +13,8 @@ from ..effectors.effectors import reasons
 from ..effectors.goals import Plan
 from ..properties.effector_properties import NOT_MEASURED
 from ..properties.settings import settings_of
-from ..reports import (
-    BakeReport,
-    EffectorError,
-    Report,
-    Tolerances,
-    all_reached,
-    measured_status,
-)
-from .rig import (
-    Lost,
-    Measured,
-    Reading,
-    Rig,
-)
+from ..reports import BakeReport, EffectorError, Report, Tolerances, all_reached, measured_status
+from .rig import Lost, Measured, Reading, Rig
 
 RESTLESS: Final = "constraints or drivers answer to each solve with another pose"
 """Why an effector is missed whose chain does not come to rest."""
@@ -67,12 +55,7 @@ def reasons_seen(
 ) -> list[str]:
     """Return what keeps each effector from its target, (E,); counts only where one is missed.
 
-    Args:
-        armature_object: The armature object.
-        rig: With E effectors.
-        measured: As Blender shows them.
-        whys: What is known from the solve, (E,).
-        unknown: What is said where nothing is known.
+    `whys` (E,) is known from the solve; where nothing is known, it is `unknown`.
     """
     texts: list[str] = []
     amounts = zip(measured.distances.tolist(), measured.angles.tolist(), strict=True)
@@ -90,14 +73,7 @@ def reasons_seen(
 def effector_errors(
     rig: Rig, within: Tolerances, measured: Measured, whys: Sequence[str]
 ) -> tuple[EffectorError, ...]:
-    """Return how far each effector is off.
-
-    Args:
-        rig: With E effectors.
-        within: What counts as reached for each.
-        measured: How far they are.
-        whys: What keeps each from its target, (E,); counts only where one is missed.
-    """
+    """Return how far each effector is off, and why, from what keeps each from its target, (E,)."""
     return tuple(
         EffectorError(
             name=effector.name,
@@ -143,17 +119,7 @@ def report_of(
     """Say how far effectors are off, by the solver's own account: Blender shows the pose only afterwards.
 
     What does not follow that, as a mesh that goes with other controls, or a bone that is nowhere, is where it
-    was.
-
-    Args:
-        armature_object: The original object.
-        rig: That was solved.
-        plan: Which tasks belong to which effector.
-        reading: What was solved from.
-        errors: Of each task that has a weight.
-        status: How the solve ended.
-        iterations: How many it took.
-        before: How far the effectors were off before; needed where the rig is astray.
+    was: where the rig is astray, `before` says how far that is off.
     """
     distances, angles = np.full((2, len(rig.effectors)), np.nan)
     taken = [""] * len(rig.effectors)
@@ -167,10 +133,9 @@ def report_of(
                 angles[row] = amount
             else:
                 distances[row] = amount * reading.scale
-    within = rig.tolerances(armature_object)
     lost: list[Lost | None] = [None] * len(rig.effectors)
     if before is not None:
-        on_target = ~within.missed(distances, angles)
+        on_target = ~rig.tolerances(armature_object).missed(distances, angles)
         for row, own in enumerate(before.lost):
             if own is not None:
                 lost[row] = replace(own, on_target=bool(on_target[row]))
@@ -180,83 +145,71 @@ def report_of(
     explanations = [error.why for error in errors]
     whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
     # A body on its way to its targets misses them for no reason.
-    whys = reasons_seen(armature_object, rig, measured, whys, unknown="")
-    return _report(rig, within, effector_errors(rig, within, measured, whys), status, iterations)
-
-
-def _report(
-    rig: Rig,
-    within: Tolerances,
-    errors: tuple[EffectorError, ...],
-    solver_status: Status = Status.SETTLED,
-    iterations: int = 0,
-) -> Report:
-    message = within.misses_text(errors) or reached_text(errors)
-    status = measured_status(solver_status, all(error.reached for error in errors))
-    return Report(status, message, iterations, errors, rig.notes)
+    return _report(armature_object, rig, measured, whys, unknown="", status=status, iterations=iterations)
 
 
 def measured_report(
     armature_object: Object, depsgraph: Depsgraph, rig: Rig, reading: Reading, why: str
 ) -> Report:
-    """Say how far effectors are off, as Blender shows them, where no solve tells why."""
+    """Say how far effectors are off, as Blender shows them, where no solve gives a reason."""
     measured = rig.measure(armature_object, depsgraph, reading)
-    within = rig.tolerances(armature_object)
-    whys = reasons_seen(armature_object, rig, measured, [why] * len(rig.effectors))
-    return _report(rig, within, effector_errors(rig, within, measured, whys))
+    return _report(armature_object, rig, measured, [why] * len(rig.effectors))
 
 
-def show(
+def _report(
     armature_object: Object,
     rig: Rig,
-    report: Report | BakeReport,
+    measured: Measured,
+    whys: Sequence[str],
     *,
-    unseen: float = 0.0,
-) -> None:
+    unknown: str = UNSEEN,
+    status: Status = Status.SETTLED,
+    iterations: int = 0,
+) -> Report:
+    within = rig.tolerances(armature_object)
+    whys = reasons_seen(armature_object, rig, measured, whys, unknown)
+    errors = effector_errors(rig, within, measured, whys)
+    message = within.misses_text(errors) or reached_text(errors)
+    reached = all(error.reached for error in errors)
+    return Report(measured_status(status, reached), message, iterations, errors, rig.notes)
+
+
+def show(armature_object: Object, rig: Rig, report: Report | BakeReport, *, unseen: float = 0.0) -> None:
     """Write errors and message where the panel shows them, as far as they have changed.
 
-    Args:
-        armature_object: The armature object.
-        rig: That was solved.
-        report: What came of it.
-        unseen: Change of an error [m, rad] that is not worth writing: what is written updates the scene.
+    A change of an error up to `unseen` [m, rad] is not worth writing: what is written updates the scene.
     """
     settings = settings_of(armature_object)
-
-    def write(block: Any, name: str, value: object) -> None:
-        if getattr(block, name) != value:
-            setattr(block, name, value)
-
-    write(settings, "last_message", report.summary())
-    write(settings, "last_reached", report.reached)
-    rows = {effector.index: row for row, effector in enumerate(rig.effectors)}
-    for index, (entry, errors) in enumerate(
-        zip(settings.effectors, _shown_errors(settings, rig, report), strict=True)
-    ):
-        for name, shown in errors.items():
-            if abs(getattr(entry, name) - shown) > unseen:
-                setattr(entry, name, shown)
-        row = rows.get(index)
-        write(entry, "why", "" if row is None else report.whys[row])
-        write(entry, "taken", "" if row is None else report.taken[row])
+    head = {"last_message": report.summary(), "last_reached": report.reached}
+    entries = zip(settings.effectors, _shown(settings, rig, report), strict=True)
+    for block, values in ((settings, head), *entries):
+        for name, value in values.items():
+            now = getattr(block, name)
+            if now != value and not (isinstance(value, float) and abs(now - value) <= unseen):
+                setattr(block, name, value)
 
 
 def is_shown(armature_object: Object, rig: Rig, report: Report | BakeReport) -> bool:
     """Return whether the panel shows the errors of a report already."""
     settings = settings_of(armature_object)
     return all(
-        abs(getattr(entry, name) - shown) <= SHOWN_DIGITS
-        for entry, errors in zip(settings.effectors, _shown_errors(settings, rig, report), strict=True)
-        for name, shown in errors.items()
+        abs(getattr(entry, name) - values[name]) <= SHOWN_DIGITS
+        for entry, values in zip(settings.effectors, _shown(settings, rig, report), strict=True)
+        for name in ("error_position", "error_rotation")
     )
 
 
-def _shown_errors(settings: Any, rig: Rig, report: Report | BakeReport) -> list[dict[str, float]]:
-    """Return what the panel is to show of the errors of each effector, by the names of its properties."""
-    distances, angles = report.worst_errors
-    shown = [{"error_position": NOT_MEASURED, "error_rotation": NOT_MEASURED} for _ in settings.effectors]
-    for effector, distance, angle in zip(rig.effectors, distances, angles, strict=True):
-        for name, error in (("error_position", distance), ("error_rotation", angle)):
-            if not np.isnan(error):
-                shown[effector.index][name] = float(np.float32(min(error, MOST_SHOWN)))  # as it is held
+def _shown(settings: Any, rig: Rig, report: Report | BakeReport) -> list[dict[str, Any]]:
+    """Return what the panel is to show of each effector, by the names of its properties."""
+    names = ("error_position", "error_rotation", "why", "taken")
+    shown: list[dict[str, Any]] = [
+        dict(zip(names, (NOT_MEASURED, NOT_MEASURED, "", ""), strict=True)) for _ in settings.effectors
+    ]
+    columns = zip(*report.worst_errors, report.whys, report.taken, strict=True)
+    for effector, (distance, angle, why, taken) in zip(rig.effectors, columns, strict=True):
+        amounts = [
+            NOT_MEASURED if np.isnan(error) else float(np.float32(min(error, MOST_SHOWN)))  # as it is held
+            for error in (distance, angle)
+        ]
+        shown[effector.index] = dict(zip(names, (*amounts, why, taken), strict=True))
     return shown

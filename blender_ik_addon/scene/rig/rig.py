@@ -9,33 +9,15 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ...core import (
-    IKError,
-    Pose,
-    Problem,
-    Skeleton,
-    SolverOptions,
-    forward_kinematics,
-)
+from ...core import IKError, Pose, Problem, Skeleton, SolverOptions, forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.character.roles.names import read_name
 from ...core.problem.options import USED_BY
-from ..armature.armature import (
-    NO_SCALE,
-    Armature,
-    check_armature,
-    read_armature,
-    world_from_armature,
-)
+from ..armature.armature import NO_SCALE, Armature, check_armature, read_armature, world_from_armature
 from ..armature.limits import broken_limits
 from ..armature.poses import evaluated_matrices, read_pose, sheared_bones
 from ..armature.rotation_modes import RotationLocks
-from ..armature.switches import (
-    Carried,
-    carried_by,
-    notes_on_switches,
-    switch_hint,
-)
+from ..armature.switches import Carried, carried_by, notes_on_switches, switch_hint
 from ..effectors.effectors import Effector, read_effectors
 from ..effectors.frame_data import Body, FrameData, Posed
 from ..effectors.goals import (
@@ -86,9 +68,9 @@ class Reading:
     lengths: FloatArray
     """Distances of DISTANCE and heights of PLANE and FLOOR, (E,) [m]."""
     world_from_joint: FloatArray | None = None
-    """All bones where influences below 1 begin, (n, 4, 4) [m]; None where nobody asks."""
+    """All bones where influences below 1 begin, (n, 4, 4) [m]; None where no task needs it."""
     origin: Pose | None = None
-    """The pose where influences below 1 begin; None where it is `pose`, or nobody asks."""
+    """The pose where influences below 1 begin; None where it is `pose`, or no task needs it."""
     world_from_present: FloatArray | None = None
     """All bones in `pose`, (n, 4, 4) [m], where influences begin elsewhere."""
 
@@ -224,7 +206,7 @@ class Rig:
         joints = [reading.world_from_joint for reading in readings]
         present = [own for reading in readings if (own := reading.world_from_present) is not None]
         begun = [reading.pose if reading.origin is None else reading.origin for reading in readings]
-        # What nobody asks for in some of the frames is not there, and not looked at.
+        # What no task needs in some of the frames is not there, and is not read.
         nothing = np.zeros((len(self.armature.skeleton), 4, 4))
         known = any(matrices is not None for matrices in joints)
         return FrameData(
@@ -265,7 +247,7 @@ class Rig:
         return plan
 
     def notes_on_shear(self, armature_object: Object, depsgraph: Depsgraph) -> tuple[str, ...]:
-        """Say which bones of the chains are sheared at present, so that the answer is not exact."""
+        """Say which bones of the chains are sheared at present, so that a solve is not exact."""
         sheared = sheared_bones(armature_object, self.armature, depsgraph=depsgraph)
         named = [name for name in sheared if name in self.chains]
         return (f"constraints shear {listed(named)}, so what hangs below is not exact",) if named else ()
@@ -440,20 +422,23 @@ def _check_movable(armature: Armature, effector: Effector) -> None:
     if len(joints_of(effector, skeleton)):
         return
     chain = _chains(armature, [effector])
-    reasons = dict.fromkeys(armature.driven_by[bone] for bone in chain if bone in armature.driven_by)
-    all_decided = all(bone in armature.driven_by for bone in chain)
-    why = " or ".join([*([] if all_decided else ["locks"]), *reasons])
     raise IKError(
         f"effector {effector.name!r}: no bone of its chain in {armature.object_name!r} may move, because of "
-        f"{why}: {listed(chain)}. Free some of them, or disable the effector"
+        f"{what_holds(armature, chain)}: {listed(chain)}. Free some of them, or disable the effector"
     )
+
+
+def what_holds(armature: Armature, bones: Sequence[str]) -> str:
+    """Name what keeps bones from being moved: locks, kinds of constraints, drivers."""
+    reasons = dict.fromkeys(armature.driven_by.get(bone, "locks") for bone in bones)
+    return " or ".join(sorted(reasons, key=lambda reason: reason != "locks"))
 
 
 def notes_on_bones(armature_object: Object, armature: Armature, bones: Sequence[str]) -> tuple[str, ...]:
     """Say which of some bones are not solved, and why; and which controls nothing follows."""
     notes: list[str] = [*notes_on_switches(armature_object, set(bones) - armature.driven)]
     decided = [bone for bone in bones if bone in armature.driven_by]
-    # What a generated rig has between its controls is nobody's to mute.
+    # What a generated rig has between its controls is not for the user to mute.
     within = [bone for bone in decided if read_name(bone).layer in MACHINERY]
     if within and len(within) < len(bones):
         decided = [bone for bone in decided if bone not in within]

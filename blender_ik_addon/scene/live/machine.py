@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Live mode as a state machine: the states of a body, the events, and one table of what is done when.
+
+An update of the scene becomes one event for each live body (`following`), by its trigger and by what has
+changed since the body was noted in the file (`rig.live_state`). `TABLE` says what is done then, and which
+state follows. No event reaches a body that is switched off, nor one that a job poses itself (`LIVE.paused`).
+An error leaves the state as it is; it is shown, and the next update tries again.
+
+`LIVE` is all that live mode keeps in memory. It only saves time and may be dropped at any moment: before
+undo and redo and when a file is loaded it is. Then the file says whether a body is at rest. One that is on
+its way counts as `WAITING`, since how it moved is not known.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+from bpy.types import Object
+
+from ...core import Pose
+from ..armature.restoring import PoseSnapshot
+from ..properties.settings import settings_of
+from ..rig.live_state import Digest, on_the_way
+from ..rig.rig import Rig
+from .driven_bones import DrivenBones
+from .tracking import Tracked
+
+MOST_KEPT: Final = 32
+"""Most poses that are kept of number fields: one for each time the body has come to rest in a drag."""
+
+
+class Trigger(Enum):
+    """What may have moved the targets."""
+
+    SCRIPT = "SCRIPT"
+    """A script asks; nothing is keyed."""
+    USER = "USER"
+    """The user; auto-key is honoured."""
+    GESTURE = "GESTURE"
+    """The user, with a tool that is still running: it may be cancelled, so keys wait for its end."""
+    FIELD = "FIELD"
+    """The same with a number field. Nothing tells whether it is still dragged or was cancelled."""
+    ENDING = "ENDING"
+    """The user, and a timer polls again: what a tool has left on its way may go on for some updates."""
+    FRAME = "FRAME"
+    """A new frame; nothing is keyed."""
+
+
+TOOLS: Final = (Trigger.GESTURE, Trigger.FIELD)
+
+
+class State(Enum):
+    """How a body stands to its targets."""
+
+    AT_REST = "AT_REST"
+    """The pose is what a solve gives, or what was there before."""
+    FOLLOWING = "FOLLOWING"
+    """On its way after targets that a tool moves."""
+    STILL = "STILL"
+    """As near to them as following brings it; a solve may give another pose."""
+    SETTLING = "SETTLING"
+    """On its way to what a solve gives, since the targets rest."""
+    RETURNING = "RETURNING"
+    """On its way to the pose that it had when the tool began, since the targets are back there."""
+    WAITING = "WAITING"
+    """Settled under a tool that may still be cancelled: keys wait for its end."""
+
+
+class Event(Enum):
+    """What an update means for a body."""
+
+    DRAGGED = "DRAGGED"
+    """A tool or a number field has moved targets."""
+    BACK = "BACK"
+    """A tool has moved targets to where it began."""
+    HELD = "HELD"
+    """A tool is held still."""
+    RIG_MOVED = "RIG_MOVED"
+    """Under a tool, driven bones have moved, or bones have other limits or locks."""
+    CANCELLED = "CANCELLED"
+    """Targets are where a tool or a number field began, which is over."""
+    CHANGED = "CHANGED"
+    """Targets, settings or bones have changed without a tool; or a new frame has brought another pose."""
+    STEP = "STEP"
+    """Nothing has moved since the tool has ended, and a timer polls."""
+    ENDED = "ENDED"
+    """Nothing has moved, no tool is running, and no timer polls."""
+    POSED = "POSED"
+    """The user or a script has posed bones."""
+
+
+class Action(Enum):
+    """What is done with a body."""
+
+    FOLLOW = "FOLLOW"
+    """A few iterations after the targets."""
+    SETTLE = "SETTLE"
+    """A step to what a solve gives."""
+    RETURN = "RETURN"
+    """A step to the pose that it had."""
+    SOLVE = "SOLVE"
+    """What `posing.solve_pose` does, at once."""
+    RESTORE = "RESTORE"
+    """The pose that it had is put back exactly."""
+    MEASURE = "MEASURE"
+    """The panel shows how far targets are missed; nothing moves."""
+
+
+class Transition(NamedTuple):
+    """What is done, and the state that follows. It stays where nothing is done, or only measured."""
+
+    action: Action | None
+    way: State = State.AT_REST
+    """The state where the body is still on its way."""
+    there: State = State.AT_REST
+    """The state where the body has arrived."""
+
+
+_NONE: Final = Transition(None)
+_FOLLOW: Final = Transition(Action.FOLLOW, State.FOLLOWING, State.STILL)
+_HOLD: Final = Transition(Action.SETTLE, State.SETTLING, State.WAITING)
+_SETTLE: Final = Transition(Action.SETTLE, State.SETTLING, State.AT_REST)
+_RETURN: Final = Transition(Action.RETURN, State.RETURNING, State.AT_REST)
+_SOLVE: Final = Transition(Action.SOLVE, State.AT_REST, State.AT_REST)
+_RESTORE: Final = Transition(Action.RESTORE, State.WAITING, State.AT_REST)
+_MEASURE: Final = Transition(Action.MEASURE)
+
+# fmt: off
+_ROWS: Final = {
+    #                   AT_REST   FOLLOWING STILL     SETTLING  RETURNING WAITING
+    Event.DRAGGED:     (_FOLLOW,  _FOLLOW,  _FOLLOW,  _FOLLOW,  _FOLLOW,  _FOLLOW),
+    Event.BACK:        (_RETURN,  _RETURN,  _RETURN,  _RETURN,  _RETURN,  _RETURN),
+    Event.HELD:        (_NONE,    _FOLLOW,  _HOLD,    _HOLD,    _RETURN,  _NONE),
+    Event.RIG_MOVED:   (_FOLLOW,  _FOLLOW,  _HOLD,    _HOLD,    _RETURN,  _HOLD),
+    Event.CANCELLED:   (_RESTORE, _RESTORE, _RESTORE, _RESTORE, _RESTORE, _RESTORE),
+    Event.CHANGED:     (_SOLVE,   _SOLVE,   _SOLVE,   _SOLVE,   _SOLVE,   _SOLVE),
+    Event.STEP:        (_NONE,    _SETTLE,  _SETTLE,  _SETTLE,  _RETURN,  _SETTLE),
+    Event.ENDED:       (_NONE,    _SOLVE,   _SOLVE,   _SOLVE,   _RESTORE, _SOLVE),
+    Event.POSED:       (_MEASURE, _FOLLOW,  _HOLD,    _HOLD,    _RETURN,  _MEASURE),
+}
+# fmt: on
+TABLE: Final[Mapping[Event, Mapping[State, Transition]]] = {
+    event: dict(zip(State, row, strict=True)) for event, row in _ROWS.items()
+}
+"""What is done at an event in a state."""
+
+
+# What is kept in memory
+
+
+@dataclass(frozen=True)
+class Resting:
+    """A pose that a body had before a tool moved its targets, with what was solved for then."""
+
+    aims: Digest
+    channels: Pose
+    """As a solve would begin with it."""
+    pose: PoseSnapshot
+    message: str
+    reached: bool
+    errors: Mapping[str, tuple[float, float, str]]
+    """What the panel shows of each entry, by its name: entries that are not used come and go."""
+
+    @classmethod
+    def of(cls, armature_object: Object, aims: Digest, channels: Pose, bones: Sequence[str]) -> "Resting":
+        """Note how the body is now."""
+        settings = settings_of(armature_object)
+        errors = {e.name: (e.error_position, e.error_rotation, e.why) for e in settings.effectors}
+        snapshot = PoseSnapshot.take(armature_object, bones)
+        return cls(aims, channels, snapshot, settings.last_message, settings.last_reached, errors)
+
+    def restore(self, armature_object: Object) -> None:
+        """Put pose and panel back."""
+        self.pose.restore(armature_object)
+        settings = settings_of(armature_object)
+        settings.last_message, settings.last_reached = self.message, self.reached
+        for entry in settings.effectors:
+            if entry.name in self.errors:
+                entry.error_position, entry.error_rotation, entry.why = self.errors[entry.name]
+
+
+@dataclass
+class Body:
+    """What was prepared for an armature object."""
+
+    rig: Rig
+    settings: tuple[object, ...]
+    """What the rig depends on besides, see `read_settings`."""
+    state: State = State.AT_REST
+    tracked: Tracked | None = None
+    driven_bones: DrivenBones | None = None
+    """None where there are none in the chains."""
+    start: Resting | None = None
+    """How it was before the tool that is running now."""
+    fields: list[Resting] = field(default_factory=list)
+    """How it was before number fields were dragged. Nothing tells when a field is let go, nor that Escape has
+    ended its drag, which may be long after the body has come to rest."""
+    home: Resting | None = None
+    """Where it is going back to."""
+
+    def begin(self, resting: Resting, trigger: Trigger) -> None:
+        """Note how the body is before a tool moves it."""
+        self.start = resting
+        if trigger is Trigger.GESTURE:
+            self.fields.clear()
+        elif self.state is State.AT_REST:
+            self.fields = [*self.fields[-MOST_KEPT + 1 :], resting]
+
+    def had(self, aims: Digest, *, fields: bool) -> Resting | None:
+        """The pose that the body had when targets were there; that of a number field where `fields`."""
+        kept = [*(self.fields if fields else ()), *([self.start] if self.start else ())]
+        return next((resting for resting in kept if resting.aims in (aims, on_the_way(aims))), None)
+
+
+@dataclass
+class LiveMode:
+    """The memory of live mode."""
+
+    bodies: dict[int, Body] = field(default_factory=dict)
+    """By the session uid of the armature object."""
+    paused: set[int] = field(default_factory=set)
+    """Session uids of armature objects that a running job poses itself."""
+    trigger: Trigger = Trigger.USER
+    """Of the poll that is due."""
+    places: set[tuple[str, str]] = field(default_factory=set)
+    """Where a poll is due, once Blender is done with the update: scenes and view layers, by name."""
+    polling: bool = False
+    """Whether a poll is under way: then the handlers follow nothing."""
+    watching: bool = False
+    """Whether it is just seeing what others have changed since the last one."""
+    restless: bool = False
+    """Whether the bodies that were updated last are to be updated again."""
+    field_is_held: bool = False
+    """Whether a number field may still be dragged."""
+
+    def forget(self) -> None:
+        """Drop what was prepared: in another state of the file nothing need be what it was."""
+        self.bodies.clear()
+        self.field_is_held = False
+
+
+LIVE: Final = LiveMode()
