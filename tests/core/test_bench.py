@@ -3,9 +3,9 @@
 
 import numpy as np
 
+from benchmarks import bench, trees
 from blender_ik_addon.core import Pose, forward_kinematics
 from blender_ik_addon.core.system import System
-from scripts.examples import bench, trees
 from tests.core.in_turn import in_turn
 
 

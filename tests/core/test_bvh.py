@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import human, motion, recordings
+from benchmarks.bvh import BvhError, guess_unit, parse_bvh, read_bvh
 from blender_ik_addon.core import Pose, forward_kinematics
-from scripts.examples import human, motion, recordings
-from scripts.examples.bvh import BvhError, guess_unit, parse_bvh, read_bvh
 from tests.core.in_turn import in_turn
 
 TEXT = """\

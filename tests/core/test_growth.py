@@ -6,9 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from benchmarks import growth
+from benchmarks.growth import Case, Measure
 from blender_ik_addon.core import Pose, Problem, ReachPoint, forward_kinematics, solve_sequence
-from scripts.examples import growth
-from scripts.examples.growth import Case, Measure
 from tests.core.in_turn import in_turn
 
 

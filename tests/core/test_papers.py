@@ -8,9 +8,9 @@ from math import inf
 import numpy as np
 import pytest
 
-from scripts.examples.papers import buss, chung_choi, joint_limits, ki_sheen, page, soch_lorencz
-from scripts.examples.papers.findings import Chapter, Check, Finding
-from scripts.examples.papers.linkages import Linkage, follow
+from benchmarks.papers import buss, chung_choi, joint_limits, ki_sheen, page, soch_lorencz
+from benchmarks.papers.findings import Chapter, Check, Finding
+from benchmarks.papers.linkages import Linkage, follow
 from tests.core.in_turn import in_turn
 
 # ---------------------------------------------------------------- linkages

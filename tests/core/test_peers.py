@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from benchmarks import peers, trees
+from benchmarks.trees import PlainLoop
 from blender_ik_addon.core.rotation import matrix_from_rotvec
-from scripts.examples import peers, trees
-from scripts.examples.trees import PlainLoop
 from tests.core.in_turn import in_turn
 
 NAMES = list(trees.trees())

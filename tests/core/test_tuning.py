@@ -3,7 +3,7 @@
 
 import pytest
 
-from scripts.examples import tuning
+from benchmarks import tuning
 
 CONSTANTS = tuning.constants()
 

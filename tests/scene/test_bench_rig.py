@@ -5,9 +5,10 @@ import bpy
 import numpy as np
 import pytest
 
+from benchmarks import bench_rig
 from blender_ik_addon.core.euler import order_index
 from blender_ik_addon.core.rotation import matrix_from_euler
-from scripts.examples import bench_rig, scenario
+from examples import scenario
 
 POSES = bench_rig.draw(3, seed=1)
 

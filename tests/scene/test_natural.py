@@ -10,13 +10,9 @@ import bpy
 import numpy as np
 import pytest
 
-from blender_ik_addon.core import Pose, forward_kinematics
-from blender_ik_addon.core.roles import LimbKind, Role, Side, recognise
-from blender_ik_addon.scene.armature import read_armature
-from blender_ik_addon.scene.setup import setup_character
-from scripts.examples import natural_clips
-from scripts.examples.natural_clips import Recording
-from scripts.examples.natural_measures import (
+from benchmarks import natural_clips
+from benchmarks.natural_clips import Recording
+from benchmarks.natural_measures import (
     bends,
     elevation,
     measure,
@@ -24,7 +20,11 @@ from scripts.examples.natural_measures import (
     shares,
     spine_joints,
 )
-from scripts.examples.natural_raising import ARC, raised
+from benchmarks.natural_raising import ARC, raised
+from blender_ik_addon.core import Pose, forward_kinematics
+from blender_ik_addon.core.roles import LimbKind, Role, Side, recognise
+from blender_ik_addon.scene.armature import read_armature
+from blender_ik_addon.scene.setup import setup_character
 
 from . import builders
 

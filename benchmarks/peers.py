@@ -26,9 +26,9 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from benchmarks import trees
+from benchmarks.trees import PlainLoop, Tree
 from blender_ik_addon.core.arrays import FloatArray, IntArray
-from scripts.examples import trees
-from scripts.examples.trees import PlainLoop, Tree
 
 CHECKED_POSES: Final = 5
 """Poses in which the placing of a library is compared with the tree's own."""

@@ -27,11 +27,9 @@ from dataclasses import astuple, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from benchmarks.tables import markdown_table, typed
 
-from scripts.examples.tables import markdown_table, typed
-
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[1]
 CORE: Final = Path("blender_ik_addon/core")
 
 OUTSIDE: Final = {
@@ -192,7 +190,7 @@ class Copy:
 
     def __init__(self, folder: Path, arguments: Sequence[str]) -> None:
         self._folder, self._arguments = folder, list(arguments)
-        for name in ("blender_ik_addon", "tests", "scripts", "docs"):
+        for name in ("benchmarks", "blender_ik_addon", "docs", "examples", "scripts", "tests"):
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("pyproject.toml", "blender_manifest.toml", "README.md"):
             shutil.copy(ROOT / name, folder / name)

@@ -26,14 +26,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-import blender_ik_addon  # noqa: E402
-from blender_ik_addon.scene import posing  # noqa: E402
-from blender_ik_addon.scene.effector_properties import KIND_ITEMS  # noqa: E402
-from scripts.examples import scenario  # noqa: E402
+import blender_ik_addon
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.effector_properties import KIND_ITEMS
+from examples import scenario
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -337,7 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--markdown", type=Path, metavar="FILE", default=PAGE, help=f"the page (default: {PAGE})"
     )
     options = parser.parse_args(arguments)
-    target = ROOT / options.markdown
+    target: Path = options.markdown
     images = target.parent / IMAGES
     images.mkdir(parents=True, exist_ok=True)
     blender_ik_addon.register()

@@ -35,8 +35,10 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from benchmarks import peers, trees
+from benchmarks.recordings import joint_steps
+from benchmarks.tables import markdown_table
+from benchmarks.trees import PlainLoop, Tree
 from blender_ik_addon.core import (
     Pose,
     Problem,
@@ -56,10 +58,6 @@ from blender_ik_addon.core.kinematics import PosedSkeleton
 from blender_ik_addon.core.posed import PosedMechanism
 from blender_ik_addon.core.rotation import matrix_from_rotvec
 from blender_ik_addon.core.system import System
-from scripts.examples import peers, trees
-from scripts.examples.recordings import joint_steps
-from scripts.examples.tables import markdown_table
-from scripts.examples.trees import PlainLoop, Tree
 
 FIGURES: Final = ("human", "humanf")
 """The trees for which times are wanted."""
@@ -825,7 +823,7 @@ targets leave free; a motion is one problem over its frames, with the default sm
 preferred pose* are for comparison with other libraries, which have none, and are not judged.
 
 A ratio is our time for a frame by that of the yardstick, a plain loop of damped least squares in numpy
-(`scripts/examples/trees.py`), taken in the same run on one thread, in processor time, which other work on
+(`benchmarks/trees.py`), taken in the same run on one thread, in processor time, which other work on
 the machine disturbs least. The yardstick has no preferred pose, no levels and no terms over time. Tracks
 start from the frame before, both stop within 1 mm; poses start from rest, ours stop within 0.1 mm, the
 yardstick within 1 mm. What both prepare once for a tree is not in the times; of poses *stated anew* it is in
@@ -844,7 +842,7 @@ differs decides.
 Noise is the largest change of an angle from one frame to the next, for a moving target the largest change of
 that change. Strictness is how far the hands move when targets on lower levels are added; beside it stands how
 much the error of their level grows. Other libraries, with --peers, stop within 1 mm like the yardstick, are
-prepared before the clock runs, and are measured in the same run (`scripts/examples/peers.py`).
+prepared before the clock runs, and are measured in the same run (`benchmarks/peers.py`).
 """
 
 

@@ -24,19 +24,15 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-import blender_ik_addon  # noqa: E402
-from blender_ik_addon.core import IKError  # noqa: E402
-from blender_ik_addon.core.roles import Role  # noqa: E402
-from blender_ik_addon.scene import posing  # noqa: E402
-from blender_ik_addon.scene.armature import read_armature  # noqa: E402
-from blender_ik_addon.scene.reports import Report  # noqa: E402
-from blender_ik_addon.scene.role_table import read_character  # noqa: E402
-from scripts.examples.roles import rigs  # noqa: E402
-from scripts.examples.tables import first_of, markdown_table, text_table  # noqa: E402
+import blender_ik_addon
+from benchmarks.roles import rigs
+from benchmarks.tables import first_of, markdown_table, text_table
+from blender_ik_addon.core import IKError
+from blender_ik_addon.core.roles import Role
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.armature import read_armature
+from blender_ik_addon.scene.reports import Report
+from blender_ik_addon.scene.role_table import read_character
 
 WANTED: Final = 1.0
 """Longest processor time [s] for a rig of up to 200 bones."""

@@ -29,11 +29,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-from scripts.examples.bvh import BvhError, read_bvh
-from scripts.examples.human import NOTHING, STEPS, RoleError, roles_of
-from scripts.examples.recordings import (
+from benchmarks.bvh import BvhError, read_bvh
+from benchmarks.human import NOTHING, STEPS, RoleError, roles_of
+from benchmarks.recordings import (
     JUMP_LEAST,
     JUMP_RATIO,
     KINDS,
@@ -43,7 +41,7 @@ from scripts.examples.recordings import (
     measure,
     read,
 )
-from scripts.examples.tables import markdown_table, typed
+from benchmarks.tables import markdown_table, typed
 
 HEADINGS: Final = (
     "motion",
@@ -173,7 +171,7 @@ ASSUMPTIONS: Final = """\
 
 Elbows bend forward and knees backward and not the other way; they resist bending sideways, knees also
 twisting; arms and legs are rather bent than straight; upper arms rather stand off the body than hang; ankles,
-wrists and the spine would rather not turn (`human_preferences` in `scripts/examples/human.py`). Axes and
+wrists and the spine would rather not turn (`human_preferences` in `benchmarks/human.py`). Axes and
 directions are told from the rest pose and the names of the joints; the numbers are the same for all clips.
 
 The numbers are not blind, though: they were chosen by trying some on these {clips} clips and looking at most

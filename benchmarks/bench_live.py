@@ -40,19 +40,15 @@ import numpy.typing as npt
 from bpy.types import Object
 from mathutils import Vector
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-import blender_ik_addon  # noqa: E402
-from blender_ik_addon.core.follower import Follower  # noqa: E402
-from blender_ik_addon.core.rotation import rotvec_from_matrix  # noqa: E402
-from blender_ik_addon.core.tracking import Tracker  # noqa: E402
-from blender_ik_addon.scene import live, posing  # noqa: E402
-from blender_ik_addon.scene.restoring import PoseSnapshot  # noqa: E402
-from blender_ik_addon.scene.setup import setup_character  # noqa: E402
-from scripts.examples import scenario  # noqa: E402
-from scripts.examples.tables import markdown_table  # noqa: E402
+import blender_ik_addon
+from benchmarks.tables import markdown_table
+from blender_ik_addon.core.follower import Follower
+from blender_ik_addon.core.rotation import rotvec_from_matrix
+from blender_ik_addon.core.tracking import Tracker
+from blender_ik_addon.scene import live, posing
+from blender_ik_addon.scene.restoring import PoseSnapshot
+from blender_ik_addon.scene.setup import setup_character
+from examples import scenario
 
 FloatArray = npt.NDArray[np.float64]
 

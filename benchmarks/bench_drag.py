@@ -27,16 +27,12 @@ import numpy as np
 import numpy.typing as npt
 from bpy.types import Object
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-import blender_ik_addon  # noqa: E402
-from blender_ik_addon.core.rotation import rotvec_from_matrix  # noqa: E402
-from blender_ik_addon.scene.dragging import Drag  # noqa: E402
-from blender_ik_addon.scene.setup import setup_character  # noqa: E402
-from scripts.examples import scenario  # noqa: E402
-from scripts.examples.tables import markdown_table  # noqa: E402
+import blender_ik_addon
+from benchmarks.tables import markdown_table
+from blender_ik_addon.core.rotation import rotvec_from_matrix
+from blender_ik_addon.scene.dragging import Drag
+from blender_ik_addon.scene.setup import setup_character
+from examples import scenario
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -240,11 +236,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = summary(outcomes, options.steps, command)
     print(text)
     if options.markdown is not None:
-        page = ROOT / options.markdown
+        page: Path = options.markdown
         page.write_text(written_into(page.read_text(encoding="utf-8"), text), encoding="utf-8")
     if options.json is not None:
         content = {"blender": bpy.app.version_string, "drags": [asdict(o) for o in outcomes]}
-        (ROOT / options.json).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return 1 if max(o.slip_at_rest for o in outcomes) > SLIP else 0
 
 

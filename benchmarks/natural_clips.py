@@ -19,6 +19,7 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
+from benchmarks.kinematics import import_file
 from blender_ik_addon.core import (
     IKError,
     MatchOrientation,
@@ -35,7 +36,6 @@ from blender_ik_addon.scene.parts import body_parts
 from blender_ik_addon.scene.poses import read_pose
 from blender_ik_addon.scene.role_table import read_character
 from blender_ik_addon.scene.setup import setup_character
-from scripts.examples.compare_kinematics import import_file
 
 SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf")
 

@@ -37,16 +37,12 @@ import numpy.typing as npt
 from bpy.types import Object
 from mathutils import Matrix
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-import blender_ik_addon  # noqa: E402
-from blender_ik_addon.core.euler import order_index  # noqa: E402
-from blender_ik_addon.core.rotation import euler_from_matrix, matrix_from_euler  # noqa: E402
-from blender_ik_addon.scene import posing  # noqa: E402
-from scripts.examples import scenario  # noqa: E402
-from scripts.examples.tables import markdown_table, text_table  # noqa: E402
+import blender_ik_addon
+from benchmarks.tables import markdown_table, text_table
+from blender_ik_addon.core.euler import order_index
+from blender_ik_addon.core.rotation import euler_from_matrix, matrix_from_euler
+from blender_ik_addon.scene import posing
+from examples import scenario
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -28,17 +28,13 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-from blender_ik_addon.core import Skeleton  # noqa: E402
-from blender_ik_addon.core.roles import Character, Role, recognise  # noqa: E402
-from blender_ik_addon.scene.armature import read_armature  # noqa: E402
-from blender_ik_addon.scene.role_table import read_hints  # noqa: E402
-from scripts.examples.compare_kinematics import import_file, metarigs, rigify  # noqa: E402
-from scripts.examples.roles_truth import RIGS, Expected, expected  # noqa: E402
-from scripts.examples.tables import first_of, markdown_table, text_table  # noqa: E402
+from benchmarks.kinematics import import_file, metarigs, rigify
+from benchmarks.roles_truth import RIGS, Expected, expected
+from benchmarks.tables import first_of, markdown_table, text_table
+from blender_ik_addon.core import Skeleton
+from blender_ik_addon.core.roles import Character, Role, recognise
+from blender_ik_addon.scene.armature import read_armature
+from blender_ik_addon.scene.role_table import read_hints
 
 RUNS: Final = 5
 """How often each recognition is timed; the fastest counts."""
@@ -244,7 +240,7 @@ def details(rows: Sequence[Row]) -> list[str]:
 INTRODUCTION: Final = """
 What is recognised of a rig before effectors are set up: a role for each bone of a body, from names, and
 from shape where names are silent. What each rig is was written down by looking at it
-(`scripts/examples/roles_truth.py`); where two readings are as good, both count. *Roles* is the number of
+(`benchmarks/roles_truth.py`); where two readings are as good, both count. *Roles* is the number of
 bones that have one in truth; *missed* got none, *wrong* another one or the other side; *extra* are other
 bones that got one. *By shape alone*: the same rig with all its names replaced by numbers; of the bones that
 are no fingers, toes or parts of the head, those that still got their role and side. The rest pose of some

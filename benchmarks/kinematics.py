@@ -7,7 +7,7 @@ them, and, with --data, the BVH, glTF and FBX files that DIR/index.json lists un
 generated rig are decided by constraints and drivers: they are left out, with the reason. It is posed without
 random scale, because its constraints turn uneven scale into shear, which the channels of a bone cannot hold.
 
-    python scripts/examples/compare_kinematics.py [--data DIR] [--json FILE] [--markdown FILE]
+    scripts/kinematics [--data DIR] [--json FILE] [--markdown FILE]
 
 Needs the bpy module. Exits with 1 if any rig differs by more than 1e-5 of its size, or if rigs are missing.
 """
@@ -28,15 +28,13 @@ from typing import Any
 import bpy
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from benchmarks.tables import markdown_table
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.core.euler import EULER_ORDERS
 from blender_ik_addon.core.kinematics import forward_kinematics
 from blender_ik_addon.scene.armature import Armature, read_armature
 from blender_ik_addon.scene.poses import evaluated_matrices, read_pose
-from scripts.examples.tables import markdown_table
 
 TOLERANCE = 1e-5
 """Largest difference that is accepted, relative to the rig's size [1]."""
@@ -274,7 +272,7 @@ def cells(row: Comparison) -> tuple[str, ...]:
 INTRODUCTION = """\
 # Forward kinematics against Blender's
 
-Made by `scripts/examples/compare_kinematics.py --data DIR --markdown docs/kinematics.md`. Every rig is put
+Made by `scripts/kinematics --data DIR --markdown docs/kinematics.md`. Every rig is put
 into 100 random poses, each bone in a rotation mode drawn anew for each pose, with random rotation, location
 and uneven scale; then the matrices that Poise computes are compared with `PoseBone.matrix`. *Place* is the
 largest distance at the heads of the bones and one bone length along their axes, as a part of the rig's size;

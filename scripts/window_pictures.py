@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pictures of the add-on in a real Blender window, for the manual: `scripts/window --pictures [options]`.
 
-    python3 -m scripts.examples.window_pictures [--output FOLDER] [--only NAME]...
+    python3 -m scripts.window_pictures [--output FOLDER] [--only NAME]...
 
 The window is that of the tests (`tests/gui`), with the built extension installed and a mouse that is moved.
 Each picture has one of its own and begins with the figure made anew. Needs Pillow to take the screen.

@@ -13,6 +13,8 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.bvh import Clip, read_bvh
+from benchmarks.human import Figure, Preferences, Roles, human_preferences, roles_of, targets
 from blender_ik_addon.core import (
     MatchOrientation,
     Pose,
@@ -28,8 +30,6 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.engine.pops import Pop, pops_of
 from blender_ik_addon.core.rotation import rotation_angle
-from scripts.examples.bvh import Clip, read_bvh
-from scripts.examples.human import Figure, Preferences, Roles, human_preferences, roles_of, targets
 
 # ----------------------------------------------------------------------------------------------------------
 # Which clips

@@ -13,12 +13,12 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.natural_clips import Recording
+from benchmarks.natural_measures import elevation
+from benchmarks.recordings import effector_errors
 from blender_ik_addon.core import Pose, Problem, ReachPoint, Task, forward_kinematics, solve_each
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.roles import LimbKind, Role, Side
-from scripts.examples.natural_clips import Recording
-from scripts.examples.natural_measures import elevation
-from scripts.examples.recordings import effector_errors
 
 ARC: Final = np.arange(30.0, 181.0, 10.0)
 """Angles of the way from shoulder to hand, from hanging down [°]."""

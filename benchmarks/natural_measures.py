@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.natural_clips import Recording
+from benchmarks.recordings import effector_errors, joint_steps, jumps_of
 from blender_ik_addon.core import (
     MatchOrientation,
     Pose,
@@ -24,8 +26,6 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
 from blender_ik_addon.core.roles import Limb, LimbKind, Role, Side
 from blender_ik_addon.core.rotation import rotation_angle
-from scripts.examples.natural_clips import Recording
-from scripts.examples.recordings import effector_errors, joint_steps, jumps_of
 
 REACHED_PLACE: Final = 1.0
 """[mm]"""

@@ -47,11 +47,9 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
+from benchmarks.tables import markdown_table
 from blender_ik_addon.core import Pose, Problem, ReachPoint, Skeleton, forward_kinematics, solve_sequence
 from blender_ik_addon.core.arrays import FloatArray
-from scripts.examples.tables import markdown_table
 
 REACH: Final = 2.0
 """From root to tip along the bones [m]."""
@@ -303,7 +301,7 @@ def measure(case: Case, seed: int = 1) -> Measure:
 
 def measure_apart(case: Case, seconds: float) -> Measure | None:
     """Solve a case in a process of its own; None when it takes longer than that [s]."""
-    command = [sys.executable, __file__, "--case", json.dumps(asdict(case))]
+    command = [sys.executable, "-m", "benchmarks.growth", "--case", json.dumps(asdict(case))]
     try:
         run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:

@@ -24,13 +24,9 @@ from typing import Final
 import bpy
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-import blender_ik_addon  # noqa: E402
-from scripts.examples.natural_clips import CHOOSING, HEIGHT, LEAST_FRAMES, NO_SIZE, clips  # noqa: E402
-from scripts.examples.natural_measures import (  # noqa: E402
+import blender_ik_addon
+from benchmarks.natural_clips import CHOOSING, HEIGHT, LEAST_FRAMES, NO_SIZE, clips
+from benchmarks.natural_measures import (
     BACKWARDS,
     REACHED_PLACE,
     REACHED_TURN,
@@ -38,8 +34,8 @@ from scripts.examples.natural_measures import (  # noqa: E402
     Row,
     measure,
 )
-from scripts.examples.natural_raising import ARC, BENT, BEYOND, Raised, raised  # noqa: E402
-from scripts.examples.tables import markdown_table, typed  # noqa: E402
+from benchmarks.natural_raising import ARC, BENT, BEYOND, Raised, raised
+from benchmarks.tables import markdown_table, typed
 
 INTRODUCTION: Final = """\
 # Natural from little

@@ -4,7 +4,7 @@
     scripts/papers [--data-buss FILE] [--markdown FILE] [--json FILE]
 
 Every number of the page is measured when it is written; whether a claim holds is decided by those numbers,
-with the thresholds in `scripts/examples/papers`. The exit code is 1 where what must be reproduced is not.
+with the thresholds in `benchmarks/papers`. The exit code is 1 where what must be reproduced is not.
 """
 
 from __future__ import annotations
@@ -27,13 +27,10 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+from benchmarks.papers import buss, chung_choi, ki_sheen, soch_lorencz
+from benchmarks.papers.findings import Chapter, Finding, Picture
+from benchmarks.tables import markdown_table
 
-from scripts.examples.papers import buss, chung_choi, ki_sheen, soch_lorencz
-from scripts.examples.papers.findings import Chapter, Finding, Picture
-from scripts.examples.tables import markdown_table
-
-ROOT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = Path("docs/papers.md")
 """From the root of the project."""
 RESOLUTION: Final = 72
@@ -47,7 +44,7 @@ Made by `{command}`.
 
 The experiments of the papers that Poise is built on, run with the core's own forward kinematics, Jacobians,
 second derivatives and step rules: planar trees are skeletons whose joints have one free axis
-(`scripts/examples/papers/linkages.py`). To each figure there is one line on what its paper claims and one on
+(`benchmarks/papers/linkages.py`). To each figure there is one line on what its paper claims and one on
 whether that holds here. The numbers are measured when the page is written and decide the verdict; nothing is
 typed in but what is printed in the papers. Where a paper leaves something open, or is wrong, the reading that
 was taken is said.
@@ -134,12 +131,12 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write claims and verdicts as JSON")
     options = parser.parse_args()
     start = time.perf_counter()
-    target: Path = ROOT / options.markdown
+    target: Path = options.markdown
     pictures = target.parent / target.stem
     pictures.mkdir(parents=True, exist_ok=True)
     found: list[Chapter] = []
     try:
-        data = None if options.data_buss is None else ROOT / options.data_buss
+        data = options.data_buss
         for chapter in chapters(data):
             found.append(chapter)
             print(f"{chapter.title} ({time.perf_counter() - start:.0f} s)")
@@ -165,9 +162,7 @@ def main() -> int:
             }
             for title, finding in findings
         ]
-        (ROOT / options.json).write_text(
-            json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     held = sum(finding.holds for _, finding in findings)
     print(
         f"{held} of {len(findings)} hold; {time.perf_counter() - start:.0f} s in all, see {options.markdown}"

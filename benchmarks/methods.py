@@ -24,15 +24,11 @@ import numpy as np
 import numpy.typing as npt
 from bpy.types import Object
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-import blender_ik_addon  # noqa: E402
-from blender_ik_addon.core import METHODS  # noqa: E402
-from blender_ik_addon.core.rotation import rotvec_from_matrix  # noqa: E402
-from scripts.examples import scenario, table_reach  # noqa: E402
-from scripts.examples.tables import markdown_table  # noqa: E402
+import blender_ik_addon
+from benchmarks.tables import markdown_table
+from blender_ik_addon.core import METHODS
+from blender_ik_addon.core.rotation import rotvec_from_matrix
+from examples import scenario, table_reach
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -324,14 +320,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scenario.disable_rigify()
     command = "scripts/methods" + "".join(f" --method {method}" for method in options.method or ())
     command += f" --frames {first} {last}" if (first, last) != (1, scenario.FRAMES) else ""
-    (ROOT / options.markdown).write_text(page(near, far, command), encoding="utf-8")
+    options.markdown.write_text(page(near, far, command), encoding="utf-8")
     content: Mapping[str, object] = {
         "blender": bpy.app.version_string,
         "near": [asdict(o) for o in near],
         "far": [asdict(o) for o in far],
     }
     if options.json is not None:
-        (ROOT / options.json).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     for title, outcomes in (("in reach", near), ("out of reach", far)):
         print(f"\n{title}\n{summary_table(outcomes)}")
     print(f"\n{why_default(near, far)} See {options.markdown}")

@@ -28,13 +28,9 @@ import numpy.typing as npt
 from bpy.types import Object
 from mathutils import Matrix
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-import blender_ik_addon  # noqa: E402
-from blender_ik_addon.scene import posing  # noqa: E402
-from scripts.examples import scenario  # noqa: E402
+import blender_ik_addon
+from blender_ik_addon.scene import posing
+from examples import scenario
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -319,7 +315,7 @@ def failures(result: Result, *, far: bool) -> list[str]:
 
 def draw(results: dict[str, Result], figure: Object, out: Path, *, far: bool) -> None:
     """Draw the picture strip and the error plot."""
-    from scripts.examples import pictures
+    from examples import pictures
 
     measured = results["PRIORITY"].measured
     parts = [
@@ -381,7 +377,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-pictures", action="store_true", help="draw nothing")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as a page, too")
     options = parser.parse_args(arguments)
-    out: Path = ROOT / (options.out or ("demo-output/far" if options.far else "demo-output"))
+    out: Path = options.out or Path("demo-output/far" if options.far else "demo-output")
     out.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
 
