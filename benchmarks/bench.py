@@ -943,7 +943,7 @@ def main() -> int:
             )
             if given
         ]
-        command = " ".join(["scripts/bench", *flags, "--markdown", "docs/bench.md"])
+        command = " ".join(["scripts/bench", *flags, "--markdown", "docs/measured/bench.md"])
         options.markdown.write_text(markdown(measured, surroundings, command), encoding="utf-8")
     return 0
 

@@ -33,9 +33,9 @@ from examples import scenario
 
 FloatArray = npt.NDArray[np.float64]
 
-PAGE: Final = Path("docs") / "kinds.md"
-IMAGES: Final = "images/kinds"
-"""Folder of the pictures, beside the page."""
+PAGE: Final = Path("docs/measured/kinds.md")
+IMAGES: Final = "../images/kinds"
+"""Folder of the pictures, which the manual shows as well, from the page."""
 
 VIEWS: Final = {"front": (Vector((1.0, 0.0, 0.0)), Vector((0.0, 0.0, 1.0))),
                 "side": (Vector((0.0, -1.0, 0.0)), Vector((0.0, 0.0, 1.0))),

@@ -272,7 +272,7 @@ def cells(row: Comparison) -> tuple[str, ...]:
 INTRODUCTION = """\
 # Forward kinematics against Blender's
 
-Made by `scripts/kinematics --data DIR --markdown docs/kinematics.md`. Every rig is put
+Made by `scripts/kinematics --data DIR --markdown docs/measured/kinematics.md`. Every rig is put
 into 100 random poses, each bone in a rotation mode drawn anew for each pose, with random rotation, location
 and uneven scale; then the matrices that Poise computes are compared with `PoseBone.matrix`. *Place* is the
 largest distance at the heads of the bones and one bone length along their axes, as a part of the rig's size;

@@ -32,7 +32,7 @@ from examples import scenario, table_reach
 
 FloatArray = npt.NDArray[np.float64]
 
-PAGE: Final = Path("docs/methods.md")
+PAGE: Final = Path("docs/measured/methods.md")
 """From the root of the project."""
 
 DEFAULT: Final = "PRIORITY"

@@ -358,7 +358,7 @@ def page(text: str, *, far: bool) -> str:
         "leans after the hands as far as the feet let it, and the hips leave their target behind.\n"
     )
     return (
-        f"# The demo, with the table {where}\n\nMade by `{command} --markdown docs/{name}.md` with Blender "
+        f"# The demo, with the table {where}\n\nMade by `{command} --markdown docs/measured/{name}.md` with Blender "
         f"{bpy.app.version_string}: Rigify's basic human, {scenario.FRAMES} frames, six effectors. Errors "
         f"are read back from Blender's evaluated matrices after the bake.\n{why * far}\n"
         f"```text\n{text}\n```\n"

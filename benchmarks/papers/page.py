@@ -31,7 +31,7 @@ from benchmarks.papers import buss, chung_choi, ki_sheen, soch_lorencz
 from benchmarks.papers.findings import Chapter, Finding, Picture
 from benchmarks.tables import markdown_table
 
-PAGE: Final = Path("docs/papers.md")
+PAGE: Final = Path("docs/measured/papers.md")
 """From the root of the project."""
 RESOLUTION: Final = 72
 """Of the pictures [dots per inch]."""

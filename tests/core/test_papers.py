@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The experiments of the papers: their key figures, through the functions that write docs/papers.md."""
+"""The experiments of the papers: their key figures, through the functions that write docs/measured/papers.md."""
 
 import dataclasses
 import json
