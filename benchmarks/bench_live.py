@@ -1,56 +1,40 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How fast a body of 60 bones follows eight targets in live mode: scripts/bench-live.
 
-    scripts/bench-live [--updates N] [--only WORD] [--json FILE] [--markdown FILE]
+    scripts/bench-live [--updates N] [--only WORD] [--markdown FILE]
 
-The body is Rigify's basic human with fingers and a jaw. Targets are moved by this script along smooth paths
-and the scene is updated, as a mouse would have it; nothing is drawn. Timed is the handler of live mode, by a
-clock round it, and the whole update of the scene. The same targets are then moved with live mode off, and
-the same poses are written into the bones with live mode off: what Blender takes for that is what live mode is
-held against.
-
-While the targets move live mode takes it that a tool is running. On a second way, out to the middle of the
-path, the tool ends there: what that changes is measured too, with looks as by the timer of a window.
+Targets are moved by this script along smooth paths and the scene is updated, as a mouse would have it. Timed
+is the handler of live mode, by a clock round it, and the whole update of the scene. The same targets are then
+moved with live mode off, and the same poses are written into the bones with live mode off: what Blender takes
+for that is what live mode is held against. The rest is told on the page, `pages/live.md`.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
-import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from math import pi, sin
-from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy reads it
-os.environ["OMP_NUM_THREADS"] = "1"
-
 import bpy
 import numpy as np
-import numpy.typing as npt
 from bpy.types import Object
 from mathutils import Vector
 
-import blender_ik_addon
-from benchmarks.tables import markdown_table
+from benchmarks.page import Columns, arguments, judged, kept, listed, progress, publish, tabled
+from benchmarks.rigs import FloatArray, add_on, empty_file, largest_turn, local_rotations
 from blender_ik_addon.core.follower import Follower
-from blender_ik_addon.core.rotation import rotvec_from_matrix
 from blender_ik_addon.core.tracking import Tracker
 from blender_ik_addon.scene import live, posing
 from blender_ik_addon.scene.restoring import PoseSnapshot
 from blender_ik_addon.scene.setup import setup_character
 from examples import scenario
-
-FloatArray = npt.NDArray[np.float64]
 
 UPDATES: Final = 240
 """Of each path; one of them is one step of a mouse."""
@@ -62,12 +46,10 @@ MEDIAN_WANTED, MOST_WANTED = 8.0, 25.0
 """Median and longest update [ms]."""
 
 SOLVE_WANTED: Final = 2.0
-"""Turn of a bone when Solve is pressed after the body has come to rest [degrees]."""
+"""Turn of a bone when Solve is pressed after the body has come to rest [°]."""
 
 END_WANTED: Final = 5.0
-"""Largest turn in a look after the tool has ended [degrees]."""
-
-BONES: Final = 60
+"""Largest turn in a look after the tool has ended [°]."""
 
 EFFECTORS: Final = (
     # bone, kind, priority
@@ -84,7 +66,7 @@ EFFECTORS: Final = (
 FINGERS: Final = ("thumb", "index", "middle", "ring", "pinky")
 
 
-# ---------------------------------------------------------------- the scene
+# The scene
 
 
 def make_figure(*, limits: bool = False) -> Object:
@@ -92,7 +74,8 @@ def make_figure(*, limits: bool = False) -> Object:
 
     With limits, stiffness and preferred angles are those that Set-up Character gives.
     """
-    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    empty_file()
+    scenario.enable_rigify()
     bpy.ops.object.armature_basic_human_metarig_add()
     figure: Any = bpy.context.view_layer.objects.active
     figure.name = "Figure"
@@ -132,7 +115,6 @@ def _add_bones(figure: Any) -> None:
     jaw.head, jaw.tail = (0.0, -0.02, 1.79), (0.0, -0.1, 1.75)
     jaw.parent = bones["spine.006"]
     bpy.ops.object.mode_set(mode='OBJECT')
-    assert len(figure.data.bones) == BONES, len(figure.data.bones)
 
 
 def target_of(figure: Any, bone: str) -> Any:
@@ -140,7 +122,7 @@ def target_of(figure: Any, bone: str) -> Any:
     return next(entry.target for entry in figure.poise.effectors if entry.bone == bone)
 
 
-# ---------------------------------------------------------------- paths
+# Paths
 
 Places = dict[str, FloatArray]
 """Bone -> places of its target, (N, 3) [m], against where it is at rest."""
@@ -210,92 +192,101 @@ CASES: Final = (
 )
 
 
-# ---------------------------------------------------------------- measuring
+# Measuring
 
 
 @dataclass(frozen=True)
 class Timed:
-    """What was measured of one motion."""
+    """What was measured of one motion; all times in milliseconds, a value for each update."""
 
     name: str
     bones: int
-    effectors: int
     updates: int
-    solves: int
-    iterations_mean: float
-    iterations_most: int
+    iterations: list[int]
+    """Of each solve."""
     reached: float
     """Part of the updates after which every effector was where it should be [1]."""
-    handler_median: float
-    """[ms]."""
-    handler_95: float
-    handler_most: float
-    handler_mean: float
-    update_median: float
-    """The whole update of the scene, handler included [ms]."""
-    solve_median: float
-    """The solver's part of the handler [ms]."""
-    off_median: float
-    """The update of the scene with live mode off: only targets move [ms]."""
-    replay_median: float
-    """The same, with the poses that live mode had found written by script before it [ms]."""
-    idle_median: float
-    """The handler where something else in the scene has moved [ms]."""
-    moved_most: float
+    handler: FloatArray
+    solving: FloatArray
+    """The solver's part of the handler."""
+    off: FloatArray
+    """The update of the scene with live mode off: only targets move."""
+    replay: FloatArray
+    """The same, with the poses that live mode had found written by script before it."""
+    idle: FloatArray
+    """The handler where something else in the scene has moved."""
+    moved: float
     """Largest way of a target in one update [mm]."""
-    turn_most: float
-    """Largest turn of a bone in its parent in one update [degrees]."""
+    turn: float
+    """Largest turn of a bone in its parent in one update [°]."""
     turn_border: float
-    """The same in those updates in which the targets came into reach or went out of it [degrees]."""
+    """The same in those updates in which the targets came into reach or went out of it [°]."""
     end_turn: float
-    """The same in one look after the tool has ended in the middle of the path [degrees]."""
+    """The same in one look after the tool has ended in the middle of the path [°]."""
     end_whole: float
-    """The same in all looks together [degrees]."""
-    looks: int
-    """How many it took."""
-    end: float
-    """The longest of them [ms]."""
+    """The same in all looks together [°]."""
+    looks: FloatArray
+    """After that."""
     after_turn: float
-    """Turn by which a solve with the button changes the pose after that [degrees]."""
+    """Turn by which a solve with the button changes the pose after that [°]."""
     wall: float
     """Time by the clock on the wall to processor time [1]: above 1 others were at work too."""
 
     @property
-    def rate(self) -> float:
-        """Solves a second [1/s], by the median of the handler."""
-        return 1e3 / self.handler_median
+    def median(self) -> float:
+        """Of the handler [ms]."""
+        return float(np.median(self.handler))
 
-    @property
-    def mean_rate(self) -> float:
-        """Solves a second [1/s] over the whole motion."""
-        return 1e3 / self.handler_mean
 
-    @property
-    def ratio(self) -> float:
-        """Time of the handler to that of Blender's own update of the same poses [1]."""
-        return self.handler_median / self.replay_median
+COLUMNS: Final[Columns[Timed]] = (
+    ("targets", lambda t: t.name),
+    ("solves in updates", lambda t: f"{len(t.iterations)} in {t.updates}"),
+    ("reached", lambda t: f"{100.0 * t.reached:.0f} %"),
+    ("iterations, mean (most)", lambda t: f"{np.mean(t.iterations):.1f} ({max(t.iterations)})"),
+    ("handler, median ms", lambda t: f"{t.median:.2f}"),
+    ("95 %", lambda t: f"{np.percentile(t.handler, 95):.2f}"),
+    ("most", lambda t: f"{t.handler.max():.1f}"),
+    ("of that solver", lambda t: f"{np.median(t.solving):.2f}"),
+    ("solves a second, median (mean)", lambda t: f"{1e3 / t.median:.0f} ({1e3 / t.handler.mean():.0f})"),
+    ("Blender's update, same poses", lambda t: f"{np.median(t.replay):.3f}"),
+    ("ratio", lambda t: f"{t.median / np.median(t.replay):.0f}"),
+    ("live off", lambda t: f"{np.median(t.off):.3f}"),
+    ("handler, nothing moved", lambda t: f"{np.median(t.idle):.2f}"),
+    ("target moves, mm", lambda t: f"{t.moved:.0f}"),
+    ("largest turn in an update, °", lambda t: f"{t.turn:.2f}"),
+    ("at the border, °", lambda t: f"{t.turn_border:.2f}"),
+    ("when the tool ends, ° in a look", lambda t: f"{t.end_turn:.2f}"),
+    ("° in all", lambda t: f"{t.end_whole:.2f}"),
+    ("looks", lambda t: f"{len(t.looks)}"),
+    ("most ms", lambda t: f"{t.looks.max():.0f}"),
+    ("Solve after that, °", lambda t: f"{t.after_turn:.3f}"),
+)
 
 
 def measure(case: Case, updates: int) -> Timed:
     """Move the targets of one case, with live mode on and off."""
-    figure = make_figure(limits=case.limits)
+    figure: Any = make_figure(limits=case.limits)
     for index, (bone, *_) in enumerate(EFFECTORS):
         if bone in case.pinned:
             posing.pin(figure, index)
-    phase = np.linspace(0.0, 2.0 * pi, updates + 1)[1:]
-    places = case.path(phase)
-    rest = {bone: np.array(target_of(figure, bone).location) for bone in places}
+    places = case.path(np.linspace(0.0, 2.0 * pi, updates + 1)[1:])
     targets = {bone: target_of(figure, bone) for bone in places}
+    rest = {bone: np.array(target.location) for bone, target in targets.items()}
     bpy.context.scene.collection.objects.link(stranger := bpy.data.objects.new("stranger", None))
 
     def move(row: int) -> None:
         for bone, target in targets.items():
             target.location = rest[bone] + places[bone][row]
 
+    def updated() -> float:
+        begin = CLOCK()
+        bpy.context.view_layer.update()
+        return CLOCK() - begin
+
     posing.switch_live(figure, True)
     move(0)
     bpy.context.view_layer.update()
-    handler, iterations, solving, whole, reached = [], [], [], [], 0
+    handler, iterations, solving, whole = [], [], [], []
     poses: list[PoseSnapshot] = []
     turned: list[FloatArray] = [local_rotations(figure)]
     met: list[bool] = [figure.poise.last_reached]
@@ -309,30 +300,27 @@ def measure(case: Case, updates: int) -> Timed:
         wall = time.perf_counter()
         for row in range(updates):
             move(row)
-            begin = CLOCK()
-            bpy.context.view_layer.update()
-            whole.append(CLOCK() - begin)
-            reached += figure.poise.last_reached
+            whole.append(updated())
             poses.append(PoseSnapshot.take(figure))
             turned.append(local_rotations(figure))
             met.append(figure.poise.last_reached)
         wall = (time.perf_counter() - wall) / sum(whole)
-        counted, counted_iterations, counted_solving = list(handler), list(iterations), list(solving)
+        counted = [np.array(handler), list(iterations), np.array(solving)]
         while live._look_again() == live.STEP_PAUSE:  # until the body has come to rest under the tool
             pass
         handler.clear()
         for row in range(updates // 4):
             stranger.location.x = sin(row)
             bpy.context.view_layer.update()
-        idle = list(handler)
+        idle = np.array(handler)
         for row in range(updates // 2):
             move(row)
             bpy.context.view_layer.update()
         tool[0] = False
         ends, looks = _looked_to_the_end(figure)
         posing.solve_pose(figure)
-        after_turn = turn_between(ends[-1], local_rotations(figure))
-    steps = [turn_between(*pair) for pair in pairwise(turned)]
+        after_turn = largest_turn(ends[-1], local_rotations(figure))
+    steps = [largest_turn(*pair) for pair in pairwise(turned)]
     borders = [step for step, (first, then) in zip(steps, pairwise(met), strict=True) if first is not then]
     ways = [np.linalg.norm(np.diff(place, axis=0), axis=1).max() for place in places.values()]
     posing.switch_live(figure, False)
@@ -342,34 +330,24 @@ def measure(case: Case, updates: int) -> Timed:
             move(row)
             if written:
                 poses[row].restore(figure)
-            begin = CLOCK()
-            bpy.context.view_layer.update()
-            times.append(CLOCK() - begin)
+            times.append(updated())
     return Timed(
         name=case.name,
         bones=len(figure.pose.bones),
-        effectors=len(figure.poise.effectors),
         updates=updates,
-        solves=len(counted_iterations),
-        iterations_mean=float(np.mean(counted_iterations)),
-        iterations_most=int(np.max(counted_iterations)),
-        reached=reached / updates,
-        handler_median=1e3 * float(np.median(counted)),
-        handler_95=1e3 * float(np.percentile(counted, 95)),
-        handler_most=1e3 * float(np.max(counted)),
-        handler_mean=1e3 * float(np.mean(counted)),
-        update_median=1e3 * float(np.median(whole)),
-        solve_median=1e3 * float(np.median(counted_solving)),
-        off_median=1e3 * float(np.median(off)),
-        replay_median=1e3 * float(np.median(replay)),
-        idle_median=1e3 * float(np.median(idle)),
-        moved_most=1e3 * float(max(ways)),
-        turn_most=max(steps),
+        iterations=counted[1],
+        reached=sum(met[1:]) / updates,
+        handler=1e3 * counted[0],
+        solving=1e3 * counted[2],
+        off=1e3 * np.array(off),
+        replay=1e3 * np.array(replay),
+        idle=1e3 * idle,
+        moved=1e3 * float(max(ways)),
+        turn=max(steps),
         turn_border=max(borders, default=0.0),
-        end_turn=max((turn_between(*pair) for pair in pairwise(ends)), default=0.0),
-        end_whole=turn_between(ends[0], ends[-1]),
-        looks=len(looks),
-        end=1e3 * max(looks),
+        end_turn=max((largest_turn(*pair) for pair in pairwise(ends)), default=0.0),
+        end_whole=largest_turn(ends[0], ends[-1]),
+        looks=1e3 * np.array(looks),
         after_turn=after_turn,
         wall=wall,
     )
@@ -425,195 +403,79 @@ def _counted(iterations: list[int], times: list[float]) -> Iterator[None]:
         yield
 
 
-def local_rotations(figure: Any) -> FloatArray:
-    """Rotations of all bones in their parents, as Blender has them, (n, 3, 3)."""
-    bones = figure.evaluated_get(bpy.context.view_layer.depsgraph).pose.bones
-    world = {bone.name: np.array(bone.matrix.to_3x3().normalized()) for bone in bones}
-    return np.array(
-        [world[b.name] if b.parent is None else world[b.parent.name].T @ world[b.name] for b in bones]
-    )
-
-
-def turn_between(first: FloatArray, second: FloatArray) -> float:
-    """Largest angle between rotations (n, 3, 3) [degrees]."""
-    turns = rotvec_from_matrix(second @ np.swapaxes(first, -1, -2))
-    return float(np.degrees(np.linalg.norm(turns, axis=-1).max()))
-
-
-# ---------------------------------------------------------------- the page
-
-HEADINGS: Final = (
-    "targets",
-    "solves in updates",
-    "reached",
-    "iterations, mean (most)",
-    "handler, median ms",
-    "95 %",
-    "most",
-    "of that solver",
-    "solves a second, median (mean)",
-    "Blender's update, same poses",
-    "ratio",
-    "live off",
-    "handler, nothing moved",
-    "target moves, mm",
-    "largest turn in an update, °",
-    "at the border, °",
-    "when the tool ends, ° in a look",
-    "° in all",
-    "looks",
-    "most ms",
-    "Solve after that, °",
-)
-
-
-def cells(row: Timed) -> tuple[str, ...]:
-    """One row of the table."""
-    return (
-        row.name,
-        f"{row.solves} in {row.updates}",
-        f"{100.0 * row.reached:.0f} %",
-        f"{row.iterations_mean:.1f} ({row.iterations_most})",
-        f"{row.handler_median:.2f}",
-        f"{row.handler_95:.2f}",
-        f"{row.handler_most:.1f}",
-        f"{row.solve_median:.2f}",
-        f"{row.rate:.0f} ({row.mean_rate:.0f})",
-        f"{row.replay_median:.3f}",
-        f"{row.ratio:.0f}",
-        f"{row.off_median:.3f}",
-        f"{row.idle_median:.2f}",
-        f"{row.moved_most:.0f}",
-        f"{row.turn_most:.2f}",
-        f"{row.turn_border:.2f}",
-        f"{row.end_turn:.2f}",
-        f"{row.end_whole:.2f}",
-        f"{row.looks}",
-        f"{row.end:.0f}",
-        f"{row.after_turn:.3f}",
-    )
+# The page
 
 
 def verdicts(rows: Sequence[Timed]) -> list[tuple[str, bool]]:
     """What was wanted, and whether it holds."""
+    found: list[tuple[str, bool]] = []
+    for what, wanted, of in (
+        ("{name}: {value:.1f} ms, wanted at most {wanted:.0f}", MEDIAN_WANTED, lambda row: row.median),
+        (
+            "{name}: {value:.0f} ms at most, wanted at most {wanted:.0f}",
+            MOST_WANTED,
+            lambda row: row.handler.max(),
+        ),
+        (
+            "{name}: Solve turns a bone by {value:.2f}° after the body has come to rest, wanted at most "
+            "{wanted:.0f}",
+            SOLVE_WANTED,
+            lambda row: row.after_turn,
+        ),
+        (
+            "{name}: {value:.1f}° in a look when the tool ends, wanted at most {wanted:.0f}",
+            END_WANTED,
+            lambda row: row.end_turn,
+        ),
+    ):
+        for row in rows:
+            value = float(of(row))
+            found.append((what.format(name=row.name, value=value, wanted=wanted), value <= wanted))
+    once = all(len(row.iterations) <= row.updates for row in rows)
+    return [*found, ("one solve in each update, or less", once)]
+
+
+def summary(rows: Sequence[Timed]) -> list[str]:
+    """The figures that matter."""
+    medians, most = [row.median for row in rows], [float(row.handler.max()) for row in rows]
     return [
-        *(
-            (
-                f"{row.name}: {row.handler_median:.1f} ms, wanted at most {MEDIAN_WANTED:.0f}",
-                row.handler_median <= MEDIAN_WANTED,
-            )
-            for row in rows
-        ),
-        *(
-            (
-                f"{row.name}: {row.handler_most:.0f} ms at most, wanted at most {MOST_WANTED:.0f}",
-                row.handler_most <= MOST_WANTED,
-            )
-            for row in rows
-        ),
-        *(
-            (
-                f"{row.name}: Solve turns a bone by {row.after_turn:.2f}° after the body has come to rest, "
-                f"wanted at most {SOLVE_WANTED:.0f}",
-                row.after_turn <= SOLVE_WANTED,
-            )
-            for row in rows
-        ),
-        *(
-            (
-                f"{row.name}: {row.end_turn:.1f}° in a look when the tool ends, wanted at most "
-                f"{END_WANTED:.0f}",
-                row.end_turn <= END_WANTED,
-            )
-            for row in rows
-        ),
-        ("one solve in each update, or less", all(row.solves <= row.updates for row in rows)),
+        f"An update takes {min(medians):.1f} to {max(medians):.1f} ms in the median of its path, "
+        f"{max(most):.0f} ms at most; {MEDIAN_WANTED:.0f} and {MOST_WANTED:.0f} are wanted.",
+        f"That is {1e3 / max(medians):.0f} to {1e3 / min(medians):.0f} solves a second; of the time "
+        f"{np.mean([np.median(row.solving) / row.median for row in rows]):.0%} is the solver's.",
+        f"A bone turns by {max(row.turn for row in rows):.1f}° at most in an update.",
+        f"When the tool ends the body comes to rest in steps of at most "
+        f"{max(row.end_turn for row in rows):.1f}°; Solve then turns bones by "
+        f"{max(row.after_turn for row in rows):.2f}° at most.",
+        kept(verdicts(rows)),
     ]
 
 
-def page(rows: Sequence[Timed], surroundings: dict[str, object], command: str) -> str:
-    """The page of the manual."""
-    paths = "\n".join(f"- *{case.name}*: {(case.path.__doc__ or '').splitlines()[0]}" for case in CASES)
-    introduction = f"""\
-# Live mode, how fast
-
-Made by `{command}`.
-
-The body has {rows[0].bones} bones: Rigify's basic human with fingers and a jaw. It has {rows[0].effectors}
-effectors: feet, hips and hands by place and orientation, the head by orientation, elbows by poles, on four
-levels of priority. Hips may move. A script moves the targets along smooth closed paths, one step for each
-update of the scene, while live mode takes it that a tool is running, as in a drag. Nothing is drawn. One
-thread.
-
-*Handler* is all that live mode does in an update: it finds out what has moved, reads, solves, writes the pose
-and what the panel shows. *Blender's update, same poses* is what Blender takes with live mode off, where a
-script has written into the bones what live mode had found; the time of the script does not count. There is no
-mesh on the bones, so that Blender has as little to do as can be. *Ratio* is the handler against that. *Live
-off* is the update where only targets move. *Handler, nothing moved* is where another object has moved. All
-times are processor time of all threads. Python's garbage collector has run before each path: what making the
-scene has left behind is not counted.
-
-*Turn* is that of a bone in its parent, the largest of all bones: in one update of the whole path, against the
-way of the target; in those updates in which targets come into reach or go out of it; when the tool ends in
-the middle of the path: then a timer looks at the pose until it is what a solve gives, with how long the
-longest look takes, which is the one that solves; and how far the button *Solve* would turn bones
-after that.
-
-{paths}
-"""
-    told = [f"- {'yes' if met else 'NO'}: {what}" for what, met in verdicts(rows)]
-    about = ", ".join(f"{name} {value}" for name, value in surroundings.items())
-    table = markdown_table([HEADINGS, *map(cells, rows)])
-    wall = max(row.wall for row in rows)
-    about += f"; the wall clock went up to {wall:.1f} times as fast as processor time"
-    return "\n\n".join([introduction.rstrip(), table, "\n".join(told), f"Measured with {about}."]) + "\n"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run the bench; the exit code is 0 whatever it measures."""
-    parser = argparse.ArgumentParser(prog="scripts/bench-live", description=(__doc__ or "").splitlines()[0])
+    parser = arguments("scripts/bench-live", __doc__)
     parser.add_argument(
         "--updates", type=int, default=UPDATES, help=f"steps of each path (default {UPDATES})"
     )
     parser.add_argument("--only", default="", metavar="WORD", help="paths whose name holds this")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as a page")
-    options = parser.parse_args(arguments)
-    if options.updates < 8:
-        parser.error("--updates must be at least 8")
-    chosen = [case for case in CASES if options.only in case.name]
-    if not chosen:
-        parser.error(f"no path has {options.only!r} in its name")
-    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    blender_ik_addon.register()
+    options = parser.parse_args()
     rows: list[Timed] = []
-    try:
-        scenario.enable_rigify()
-        for case in chosen:
+    with add_on():
+        for case in [case for case in CASES if options.only in case.name]:
             rows.append(measure(case, options.updates))
-            print(f"{case.name}: {rows[-1].handler_median:.2f} ms", file=sys.stderr, flush=True)
-    finally:
-        # A handler that is left behind would hang Blender 4.5 at exit.
-        scenario.disable_rigify()
-        blender_ik_addon.unregister()
-    surroundings: dict[str, object] = {
-        "Blender": bpy.app.version_string,
-        "numpy": np.__version__,
-        "Python": platform.python_version(),
-        "processor": platform.machine(),
-    }
-    for heading, *values in zip(HEADINGS, *map(cells, rows), strict=True):
-        print(f"{heading:>32}  {'   '.join(values)}")
-    for what, met in verdicts(rows):
-        print(f"{'yes' if met else 'NO'}: {what}")
-    if options.json is not None:
-        found = {"surroundings": surroundings, "rows": [asdict(row) for row in rows]}
-        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    if options.markdown is not None:
-        given = [f"--updates {options.updates}"] * (options.updates != UPDATES)
-        given += [f"--only {options.only!r}"] * bool(options.only)
-        command = " ".join(["scripts/bench-live", *given, f"--markdown {options.markdown}"])
-        options.markdown.write_text(page(rows, surroundings, command), encoding="utf-8")
+            progress(f"{case.name}: {rows[-1].median:.2f} ms")
+    publish(
+        options.markdown,
+        "live",
+        "scripts/bench-live",
+        summary(rows),
+        bones=str(rows[0].bones),
+        effectors=str(len(EFFECTORS)),
+        paths=listed([f"*{case.name}*: {(case.path.__doc__ or '').splitlines()[0]}" for case in CASES]),
+        table=tabled(COLUMNS, rows),
+        verdicts=judged(verdicts(rows)),
+        wall=f"{max(row.wall for row in rows):.1f}",
+    )
     return 0
 
 

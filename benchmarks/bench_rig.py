@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rigify's basic human from rest to drawn poses, ours against Blender's own IK: scripts/bench-rig.
 
-    scripts/bench-rig [--poses N] [--seed N] [--only WORD] [--json FILE] [--markdown FILE]
+    scripts/bench-rig [--poses N] [--only WORD] [--markdown FILE]
 
-Poses are drawn at random inside the limits below; hips are moved and turned as well. Hands, feet and head of
-such a pose, place and orientation, are the targets. Nothing else of it is known to a solver, which begins in
-the rest pose. What it did is read from Blender's evaluated matrices, here and not by the add-on. Each pose is
+Poses are drawn at random inside limits; hips are moved and turned as well. Hands, feet and head of such a
+pose, place and orientation, are the targets. Nothing else of it is known to a solver, which begins in the
+rest pose. What it did is read from Blender's evaluated matrices, here and not by the add-on. Each pose is
 inside the limits as the add-on takes them and as Blender's IK takes them, so both could reach all targets.
 
 Blender's IK turns the root bone but never moves it, so that hardly any of these targets is in its reach. It
@@ -14,38 +14,29 @@ is therefore also given the hips where they belong, and so is ours, for comparis
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import platform
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import degrees, radians
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy reads it
-os.environ["OMP_NUM_THREADS"] = "1"
-
 import bpy
 import numpy as np
-import numpy.typing as npt
 from bpy.types import Object
 from mathutils import Matrix
 
-import blender_ik_addon
-from benchmarks.tables import markdown_table, text_table
+from benchmarks.page import VERDICTS, Columns, arguments, listed, progress, publish, table, tabled
+from benchmarks.rigs import FloatArray, add_on
 from blender_ik_addon.core.euler import order_index
 from blender_ik_addon.core.rotation import euler_from_matrix, matrix_from_euler
 from blender_ik_addon.scene import posing
-from examples import scenario
 
-FloatArray = npt.NDArray[np.float64]
-
+SEED: Final = 1
 POSES: Final = 200
 
 LARGEST_DISTANCE, LARGEST_ANGLE = 1e-3, radians(0.1)
@@ -70,7 +61,7 @@ ORDER: Final = "YZX"
 about z, stays below 90°, so that no pose inside the limits is in gimbal lock."""
 
 
-# ---------------------------------------------------------------- limits
+# limits
 
 Range = tuple[float, float]
 
@@ -100,54 +91,19 @@ class Limits:
         return Limits(self.bone.replace(".L", ".R"), self.x, flipped(self.y), flipped(self.z), self.what)
 
 
-SOURCE: Final = """\
-Rough anatomical ranges in round figures, our own estimate for healthy adults, counted from the metarig's
-rest pose (arms 28° below the horizontal, elbows bent by 21°, knees by 10°). Where few bones stand for many
-vertebrae they share the range. They are a plausible box and no model of a body: in people the range of one
-angle depends on the others."""
+def read_limits() -> tuple[Limits, ...]:
+    """Those of `rig_limits.json`, with their mirror images; every range contains 0, as Blender demands."""
+    entries = json.loads(Path(__file__).with_name("rig_limits.json").read_text(encoding="utf-8"))
 
-_BACK = "bend forward 75°, back 30°, turn 39°, lean 36°, in three bones"
-_NECK = "bend forward 48°, back 60°, turn 75°, lean 45°, in three bones"
-_LEFT = (
-    Limits(
-        "shoulder.L", (-10, 30), (-20, 20), (-20, 25), "down 10°, up 30°, roll 20°, forward 20°, back 25°"
-    ),
-    Limits(
-        "upper_arm.L",
-        (-40, 110),
-        (-80, 80),
-        (-65, 80),
-        "back 40°, forward 110°, twist 80°, to the side, raised",
-    ),
-    Limits(
-        "forearm.L",
-        (-18, 125),
-        (-80, 80),
-        None,
-        "elbow almost straight to 146°, pronation and supination 80°",
-    ),
-    # The wrist hardly twists. But locked, a hand could not be both where two Euler angles put it, which twist
-    # it a little, and where the pure swing does of which Blender's IK knows.
-    Limits("hand.L", (-30, 20), (-15, 15), (-80, 70), "ulnar 30°, radial 20°, flexion 80°, extension 70°"),
-    Limits(
-        "thigh.L", (-120, 20), (-40, 40), (-45, 25), "flexion 120°, extension 20°, twist 40°, out 45°, in 25°"
-    ),
-    Limits("shin.L", (-8, 140), None, None, "knee almost straight to 150°"),
-    Limits(
-        "foot.L",
-        (-20, 45),
-        (-30, 15),
-        (-10, 20),
-        "up 20°, down 45°, sole in 30°, out 15°, toes in 20°, out 10°",
-    ),
-)
-LIMITS: Final = (
-    *(Limits(f"spine.00{i}", (-10, 25), (-13, 13), (-12, 12), _BACK) for i in (1, 2, 3)),
-    *(Limits(f"spine.00{i}", (-20, 16), (-25, 25), (-15, 15), _NECK) for i in (4, 5, 6)),
-    *_LEFT,
-    *(limits.mirrored() for limits in _LEFT),
-)
-"""Every range contains 0, as Blender demands of its IK limits."""
+    def limits(entry: dict[str, Any]) -> Limits:
+        x, y, z = (None if entry[axis] is None else tuple(entry[axis]) for axis in "xyz")
+        return Limits(entry["bone"], x, y, z, entry["meant as"])
+
+    here = [limits(entry) for entry in entries]
+    return (*here, *(limits.mirrored() for limits in here if limits.bone.endswith(".L")))
+
+
+LIMITS: Final = read_limits()
 
 HIPS_PLACES: Final[tuple[Range, Range, Range]] = ((-0.5, 0.5), (-0.5, 0.3), (-0.5, 0.5))
 """How far the hips move along their own axes: left, up, forward [m]."""
@@ -185,7 +141,7 @@ def beyond_for_blender(limits: Limits, turn: FloatArray) -> float:
     return float(max(twisted, swung))
 
 
-# ---------------------------------------------------------------- poses
+# poses
 
 
 @dataclass(frozen=True)
@@ -293,7 +249,7 @@ def targets_of(figure: Object, poses: Sequence[DrawnPose]) -> FloatArray:
     return targets
 
 
-# ---------------------------------------------------------------- outcomes
+# outcomes
 
 
 @dataclass(frozen=True)
@@ -350,7 +306,7 @@ def beyond_limits(angles: FloatArray) -> float:
     return float(np.maximum(low - angles, angles - high).max())
 
 
-# ---------------------------------------------------------------- ours
+# ours
 
 
 @contextmanager
@@ -395,7 +351,7 @@ def solve_ours(figure: Any, index: int, targets: FloatArray, hips: DrawnPose | N
     )
 
 
-# ---------------------------------------------------------------- Blender's
+# Blender's
 
 
 @dataclass(frozen=True)
@@ -502,7 +458,7 @@ def solve_blenders(
     )
 
 
-# ---------------------------------------------------------------- report
+# Report
 
 OURS, OURS_PLACED = "Poise", "Poise, hips placed"
 
@@ -516,296 +472,159 @@ class Row:
     slack: float = MATRIX_SLACK
     """Up to which an excess over a limit is no violation [rad]."""
     hips_placed: bool = False
-    figures: dict[str, Any] = field(init=False)
-    """Everything for the table, in the units of its names."""
 
-    def __post_init__(self) -> None:
-        outcomes = self.outcomes
-        whole = [1e3 * outcome.whole_time for outcome in outcomes]
-        alone = [1e3 * outcome.solve_time for outcome in outcomes if outcome.solve_time is not None]
-        counts = [outcome.iterations for outcome in outcomes if outcome.iterations is not None]
-        distances = np.array([outcome.distances.max() for outcome in outcomes])
-        angles = np.array([outcome.angles.max() for outcome in outcomes])
-        beyond = np.array([outcome.beyond for outcome in outcomes])
-        channels = np.array([outcome.channels_beyond for outcome in outcomes])
-        reached = np.array([outcome.reached for outcome in outcomes])
-        figures: dict[str, Any] = {
-            "poses": len(outcomes),
-            "reached_percent": 100.0 * float(np.mean(reached)),
-            "reached_inside_percent": 100.0 * float(np.mean(reached & (beyond <= self.slack))),
-            "miss_median_mm": 1e3 * float(np.median(distances)),
-            "miss_largest_mm": 1e3 * float(distances.max()),
-            "miss_median_deg": degrees(float(np.median(angles))),
-            "miss_largest_deg": degrees(float(angles.max())),
-            "whole_median_ms": float(np.median(whole)),
-            "whole_mean_ms": float(np.mean(whole)),
-            "whole_largest_ms": float(np.max(whole)),
-            "solve_median_ms": float(np.median(alone)) if alone else None,
-            "iterations_median": float(np.median(counts)) if counts else None,
-            "iterations_largest": max(counts) if counts else None,
-            "poses_beyond_limits": int((beyond > self.slack).sum()),
-            "beyond_limits_deg": degrees(max(float(beyond.max()), 0.0)),
-            "poses_with_channels_beyond": int((channels > self.slack).sum()),
-            "channels_beyond_deg": degrees(max(float(channels.max()), 0.0)),
-            "hips_placed": self.hips_placed,
-        }
-        object.__setattr__(self, "figures", figures)
+    def values(self, name: str) -> Any:
+        """A figure of all outcomes that have it, (P,) or (P, E)."""
+        every = [getattr(outcome, name) for outcome in self.outcomes]
+        return np.array([value for value in every if value is not None])
 
+    @property
+    def inside(self) -> float:
+        """Part of the poses that are reached inside the limits [%]."""
+        return 100.0 * float(np.mean(self.values("reached") & (self.values("beyond") <= self.slack)))
 
-def rows(poses: int, seed: int, only: str = "") -> Iterator[Row]:
-    """Measure one solver after the other, those whose label holds a word; an empty scene must be open."""
-    figure = make_figure()
-    drawn = draw(poses, seed)
-    targets = targets_of(figure, drawn)
-    for label, hips_placed in ((OURS, False), (OURS_PLACED, True)):
-        if only in label:
-            outcomes = [
-                solve_ours(figure, i, targets[i], drawn[i] if hips_placed else None) for i in range(poses)
-            ]
-            yield Row(label, tuple(outcomes), slack=LIMIT_SLACK, hips_placed=hips_placed)
-    for setting in SETTINGS:
-        if only not in setting.label:
-            continue
-        count = max(1, round(poses * setting.part))
-        with blender_ik(figure, setting) as tails:
-            evaluated(
-                figure, EFFECTORS
-            )  # Blender sorts out what depends on what, once and not in the first pose
-            outcomes = [
-                solve_blenders(figure, tails, i, targets[i], drawn[i] if setting.hips_placed else None)
-                for i in range(count)
-            ]
-        yield Row(setting.label, tuple(outcomes), hips_placed=setting.hips_placed)
+    @property
+    def time(self) -> float:
+        """Median for a pose [ms]."""
+        return 1e3 * float(np.median(self.values("whole_time")))
+
+    def exceeding(self, name: str) -> str:
+        """How many poses are beyond limits, and by how much at most."""
+        beyond = self.values(name)
+        return f"{(beyond > self.slack).sum()} (by {degrees(max(float(beyond.max()), 0.0)):.2g}°)"
+
+    def missed(self, of: Callable[[FloatArray], Any]) -> str:
+        """The worst effector of each pose, the median or the largest of that."""
+        distance, angle = (of(self.values(name).max(axis=1)) for name in ("distances", "angles"))
+        return f"{1e3 * distance:.3g} mm, {degrees(angle):.2g}°"
+
+    @property
+    def alone(self) -> str:
+        """The solver's own part, where it can be told."""
+        times = self.values("solve_time")
+        if not len(times):
+            return "–"
+        return f"{1e3 * np.median(times):.1f} ({np.median(self.values('iterations')):.0f} iterations)"
 
 
-HEADINGS: Final = (
-    "solver",
-    "poses",
-    "reached",
-    "of that inside limits",
-    "worst miss of a pose, median",
-    "largest",
-    "ms a pose, median (mean)",
-    "of that solver",
-    "beyond limits",
-    "channels beyond",
+COLUMNS: Final[Columns[Row]] = (
+    ("solver", lambda row: row.label),
+    ("poses", lambda row: str(len(row.outcomes))),
+    ("reached", lambda row: f"{100.0 * row.values('reached').mean():.1f} %"),
+    ("of that inside limits", lambda row: f"{row.inside:.1f} %"),
+    ("worst miss of a pose, median", lambda row: row.missed(np.median)),
+    ("largest", lambda row: row.missed(np.max)),
+    ("ms a pose, median (mean)", lambda row: f"{row.time:.1f} ({1e3 * row.values('whole_time').mean():.1f})"),
+    ("of that solver", lambda row: row.alone),
+    ("beyond limits", lambda row: row.exceeding("beyond")),
+    ("channels beyond", lambda row: row.exceeding("channels_beyond")),
 )
 
 
-def cells(row: Row) -> tuple[str, ...]:
-    """Return a row as text."""
-    figures = row.figures
-    alone, counts = figures["solve_median_ms"], figures["iterations_median"]
-    return (
-        row.label,
-        str(figures["poses"]),
-        f"{figures['reached_percent']:.1f} %",
-        f"{figures['reached_inside_percent']:.1f} %",
-        f"{figures['miss_median_mm']:.3g} mm, {figures['miss_median_deg']:.2g}°",
-        f"{figures['miss_largest_mm']:.3g} mm, {figures['miss_largest_deg']:.2g}°",
-        f"{figures['whole_median_ms']:.1f} ({figures['whole_mean_ms']:.1f})",
-        "–" if alone is None else f"{alone:.1f} ({counts:.0f} iterations)",
-        f"{figures['poses_beyond_limits']} (by {figures['beyond_limits_deg']:.2g}°)",
-        f"{figures['poses_with_channels_beyond']} (by {figures['channels_beyond_deg']:.2g}°)",
-    )
+def rows(poses: int, only: str) -> Iterator[Row]:
+    """Measure one solver after the other, those whose label holds a word; an empty scene must be open."""
+    figure = make_figure()
+    drawn = draw(poses, SEED)
+    targets = targets_of(figure, drawn)
+    for label, placed in ((OURS, False), (OURS_PLACED, True)):
+        if only in label:
+            found = [solve_ours(figure, i, targets[i], drawn[i] if placed else None) for i in range(poses)]
+            yield Row(label, tuple(found), slack=LIMIT_SLACK, hips_placed=placed)
+    for setting in SETTINGS:
+        if only in setting.label:
+            count, placed = max(1, round(poses * setting.part)), setting.hips_placed
+            with blender_ik(figure, setting) as tails:
+                # Blender sorts out what depends on what, once and not in the first pose.
+                evaluated(figure, EFFECTORS)
+                found = [
+                    solve_blenders(figure, tails, i, targets[i], drawn[i] if placed else None)
+                    for i in range(count)
+                ]
+            yield Row(setting.label, tuple(found), hips_placed=placed)
 
 
 def verdicts(measured: Sequence[Row]) -> list[tuple[str, bool | None]]:
-    """Return what is wanted of ours and whether it is so; None where it is no more than said."""
-    of_label = {row.label: row.figures for row in measured}
+    """What is wanted of ours and whether it is so; None where it is no more than said."""
+    of_label = {row.label: row for row in measured}
     if OURS not in of_label:
         return []
     ours = of_label[OURS]
-    reached, beyond = ours["reached_inside_percent"], ours["poses_beyond_limits"]
+    beyond = int((ours.values("beyond") > LIMIT_SLACK).sum())
     found: list[tuple[str, bool | None]] = [
-        (f"{reached:.1f} % of the poses reached, wanted {WANTED:.0%}", reached >= 100.0 * WANTED),
+        (f"{ours.inside:.1f} % of the poses reached, wanted {WANTED:.0%}", ours.inside >= 100.0 * WANTED),
         (f"{beyond} poses beyond a limit by more than {LIMIT_SLACK:g} rad, wanted 0", beyond == 0),
     ]
     theirs = [row for row in measured if row.label not in {OURS, OURS_PLACED}]
-    alike = [row for row in theirs if not row.figures["hips_placed"]]
+    alike, helped = ([row for row in theirs if row.hips_placed is placed] for placed in (False, True))
     if alike:
-        fastest = min(alike, key=lambda row: row.figures["whole_median_ms"])
-        time_ours, time_theirs = ours["whole_median_ms"], fastest.figures["whole_median_ms"]
-        found.append(
-            (
-                f"{time_ours:.1f} ms a pose, wanted less than {time_theirs:.1f}: the fastest setting of "
-                f"Blender's IK for the same task ({fastest.label})",
-                time_ours < time_theirs,
-            )
+        fastest = min(alike, key=lambda row: row.time)
+        what = (
+            f"{ours.time:.1f} ms a pose, wanted less than {fastest.time:.1f}: the fastest setting of "
+            f"Blender's IK for the same task ({fastest.label})"
         )
-    helped = [row for row in theirs if row.figures["hips_placed"]]
+        found.append((what, ours.time < fastest.time))
     if helped and OURS_PLACED in of_label:
-        best = max(helped, key=lambda row: row.figures["reached_inside_percent"])
-        placed = of_label[OURS_PLACED]
-        found.append(
-            (
-                f"hips placed: {placed['reached_inside_percent']:.1f} % in {placed['whole_median_ms']:.1f} "
-                f"ms, Blender's IK at best {best.figures['reached_inside_percent']:.1f} % in "
-                f"{best.figures['whole_median_ms']:.1f} ms ({best.label})",
-                None,
-            )
+        best, placed = max(helped, key=lambda row: row.inside), of_label[OURS_PLACED]
+        what = (
+            f"hips placed: {placed.inside:.1f} % in {placed.time:.1f} ms, Blender's IK at best "
+            f"{best.inside:.1f} % in {best.time:.1f} ms ({best.label})"
         )
+        found.append((what, None))
     return found
 
 
-VERDICTS: Final = {True: "yes", False: "NO", None: "for comparison"}
-
-
-def failures(row: Row) -> list[str]:
-    """Return a line for each pose of ours that is missed: its number, by how much, what the solver says."""
+def failures(measured: Sequence[Row]) -> list[str]:
+    """A line for each pose of ours that is missed: its number, by how much, what the solver says."""
     return [
         f"{outcome.index}: {outcome.distances.max() * 1e3:.3g} mm, {degrees(outcome.angles.max()):.2g}°, "
         f"{outcome.iterations} iterations; {outcome.message}"
+        for row in measured
+        if row.label == OURS
         for outcome in row.outcomes
         if not outcome.reached
     ]
 
 
-INTRODUCTION: Final = """\
-# Rigify's basic human, from rest
+def limits_table() -> str:
+    """The limits of the middle and of the left."""
 
-Made by `{command}`.
+    def span(of: Range | None) -> str:
+        return "–" if of is None else f"{of[0]:g} … {of[1]:g}"
 
-Poses are drawn evenly inside the limits below, hips moved up to half a metre and turned all the way round.
-Targets are the places and orientations of hands, feet and head in such a pose; a solver starts from the rest
-pose and knows nothing else. A pose is reached when all five are within {mm:g} mm and {deg:g}°, read from
-Blender's evaluated matrices. Each pose is inside the limits as the add-on takes them (each Euler channel by
-itself) and as Blender's IK takes them (a twist, and an ellipse of swings), so both could reach all of them.
-
-*ms a pose* is the processor's time from moved targets to an evaluated pose: for Poise all of `solve_pose`,
-with reading, writing and two updates of the scene, for Blender's IK the update of the scene in which it is
-solved.
-
-Blender's IK turns the root bone but never moves it: without help these targets are out of its reach. *Hips
-placed* gives it the hips where they belong before it begins. Poise finds them by itself; the row with hips
-placed is there for comparison. *Whole tree*: each constraint goes to the root, chain length 0, so that all
-share the spine. *A chain for each limb*: from hand to shoulder, from foot to thigh, from head to the lowest
-bone above the hips. All constraints have rotation on, stretch off and {iterations} iterations; iTaSC has a
-precision of {precision:g}. Where no pose is reached only some are tried, for these are slow.
-
-*Beyond limits* counts poses with a joint beyond its limits as that solver takes them, by more than
-{ours:g} rad (Poise, whose channels are read) or {theirs:g} rad (Blender's IK, whose angles come from matrices
-in single precision); the largest excess is in parentheses. *Channels beyond* is the same for the Euler
-channels in which an animator would key: Blender's IK does not limit these.
-"""
-
-
-def _degrees(of: Range | None) -> str:
-    return "–" if of is None else f"{of[0]:g} … {of[1]:g}"
-
-
-def limits_table() -> list[tuple[str, ...]]:
-    """Return the limits as cells: those in the middle and on the left."""
     shown = [limits for limits in LIMITS if not limits.bone.endswith(".R")]
-    return [
-        ("bone", "x [°]", "y [°]", "z [°]", "meant as"),
-        *((limits.bone, *map(_degrees, limits.ranges), limits.what) for limits in shown),
-    ]
+    heading = ("bone", "x [°]", "y [°]", "z [°]", "meant as")
+    return table([heading, *((limits.bone, *map(span, limits.ranges), limits.what) for limits in shown)])
 
 
-def page(measured: Sequence[Row], surroundings: dict[str, Any], command: str) -> str:
-    """Return the page for the documentation."""
-    introduction = INTRODUCTION.format(
-        command=command,
-        mm=LARGEST_DISTANCE * 1e3,
-        deg=degrees(LARGEST_ANGLE),
-        iterations=BLENDER_ITERATIONS,
-        precision=ITASC_PRECISION,
-        ours=LIMIT_SLACK,
-        theirs=MATRIX_SLACK,
-    )
-    parts = [introduction.rstrip(), markdown_table([HEADINGS, *map(cells, measured)])]
-    parts.append("\n".join(f"- {VERDICTS[met]}: {what}" for what, met in verdicts(measured)))
-    missed = [line for row in measured if row.label == OURS for line in failures(row)]
-    if missed:
-        parts += ["Missed by Poise, with their numbers:", "\n".join(f"- {line}" for line in missed)]
-    parts += ["## Limits", SOURCE, markdown_table(limits_table())]
-    parts.append(
-        "On the right, y and z are mirrored. Where there is no range, the bone is locked (`lock_ik`). "
-        f"Rotation mode {ORDER}; the hips keep Rigify's quaternions and have no limits."
-    )
-    parts.append("Run with: " + "; ".join(f"{key} {value}" for key, value in surroundings.items()) + ".")
-    return "\n\n".join(parts) + "\n"
-
-
-def as_json(measured: Sequence[Row], surroundings: dict[str, Any]) -> dict[str, Any]:
-    """Return all figures, those of each pose too."""
-    return {
-        "surroundings": surroundings,
-        "verdicts": [{"what": what, "met": met} for what, met in verdicts(measured)],
-        "rows": [
-            {
-                "label": row.label,
-                **row.figures,
-                "by_pose": [
-                    {
-                        "index": outcome.index,
-                        "reached": outcome.reached,
-                        "mm": (outcome.distances * 1e3).tolist(),
-                        "deg": np.degrees(outcome.angles).tolist(),
-                        "ms": outcome.whole_time * 1e3,
-                        "iterations": outcome.iterations,
-                        "message": outcome.message,
-                    }
-                    for outcome in row.outcomes
-                ],
-            }
-            for row in measured
-        ],
-    }
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run the bench; the exit code is 0 whatever it measures."""
-    parser = argparse.ArgumentParser(prog="scripts/bench-rig", description=(__doc__ or "").splitlines()[0])
+    parser = arguments("scripts/bench-rig", __doc__)
     parser.add_argument("--poses", type=int, default=POSES, help=f"how many are drawn (default {POSES})")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--only", default="", metavar="WORD", help="solvers whose name holds this, e.g. Poise"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as a page")
-    options = parser.parse_args(arguments)
-    if options.poses < 1:
-        parser.error("--poses must be at least 1")
-    given = [f"--poses {options.poses}"] * (options.poses != POSES) + [f"--seed {options.seed}"] * (
-        options.seed != 1
-    )
-    given += [f"--only {options.only!r}"] * bool(options.only)
-    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    blender_ik_addon.register()
+    parser.add_argument("--only", default="", metavar="WORD", help="solvers whose name has this, e.g. Poise")
+    options = parser.parse_args()
     measured: list[Row] = []
-    try:
-        scenario.enable_rigify()
-        for row in rows(options.poses, options.seed, options.only):
+    with add_on():
+        for row in rows(options.poses, options.only):
             measured.append(row)
-            print(f"{row.label}: {row.figures['reached_percent']:.1f} % reached", file=sys.stderr, flush=True)
-    finally:
-        # A handler that is left behind would hang Blender 4.5 at exit.
-        blender_ik_addon.unregister()
-        scenario.disable_rigify()
-    if not measured:
-        parser.error(f"no solver has {options.only!r} in its name")
-    surroundings = {
-        "Blender": bpy.app.version_string,
-        "poses": options.poses,
-        "seed": options.seed,
-        "numpy": np.__version__,
-        "Python": platform.python_version(),
-        "processor": platform.machine(),
-    }
-    print(text_table([HEADINGS, *map(cells, measured)]))
-    for what, met in verdicts(measured):
-        print(f"{VERDICTS[met]}: {what}")
-    for row in measured:
-        if row.label == OURS:
-            print("\n".join(f"missed {line}" for line in failures(row)))
-    if options.json is not None:
-        text = json.dumps(as_json(measured, surroundings), indent=1)
-        options.json.write_text(text + "\n", encoding="utf-8")
-    if options.markdown is not None:
-        command = " ".join(["scripts/bench-rig", *given, f"--markdown {options.markdown}"])
-        options.markdown.write_text(page(measured, surroundings, command), encoding="utf-8")
+            progress(f"{row.label}: {row.inside:.1f} % reached")
+    missed = failures(measured)
+    publish(
+        options.markdown,
+        "rig",
+        "scripts/bench-rig",
+        [f"{VERDICTS[met]}: {what}" for what, met in verdicts(measured)],
+        mm=f"{LARGEST_DISTANCE * 1e3:g}",
+        deg=f"{degrees(LARGEST_ANGLE):g}",
+        iterations=str(BLENDER_ITERATIONS),
+        precision=f"{ITASC_PRECISION:g}",
+        ours=f"{LIMIT_SLACK:g}",
+        theirs=f"{MATRIX_SLACK:g}",
+        table=tabled(COLUMNS, measured),
+        missed=f"\nMissed by Poise, with their numbers:\n\n{listed(missed)}\n" if missed else "",
+        limits=limits_table(),
+        order=ORDER,
+        poses=str(options.poses),
+    )
     return 0
 
 

@@ -1,38 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measure how time and memory grow with bones, effectors and frames: scripts/bench --growth.
 
-    scripts/bench --growth [--quick] [--json FILE] [--markdown FILE] [--plot FILE]
+    scripts/bench --growth [--only SERIES] [--markdown FILE]
 
-**Rig.** A spine and as many limbs as there are effectors, which sit at the limbs' ends. The spine and every
-limb have the same number of bones, within one; limbs leave the spine evenly along its length and to all
-sides, and at rest they are arcs, so that none is singular. From root to tip the bones are 2 m whatever their
-number, each is a ball joint and nothing slides. With one effector that is a chain, with four a body.
-
-**Motion.** From rest, where each angle follows a sine of its own size, phase and pace with ½ to 2 turns in
-250 frames; the effectors of that motion are the targets, so all can be reached. Sizes fall with the root of
-the number of bones to an effector, so that short and long rigs bend alike. The preferred pose is rest, or,
-in the cases without one, there is none. All is one call of `solve_sequence` within 1 mm.
-
-**Measures.** Each case is a process of its own. Its time is that of the processor for the call, divided by
-the frames; the median of three calls where they are short. Its memory is the highest resident memory during
-the call over that before it, less the result, whose size is known: what the solver itself needs at a time.
-
-**Verdict.** Time per frame may grow no faster than bones x effectors: the exponent of a power law through the
-points, and that between the last two of them, is at most 1 (and the margin of measuring) in each. Over
-frames it is about 0 and, from 1000 frames on, the memory of a further frame is as good as none.
+Rig, motion, measures and verdict are told on the page, `pages/growth.md`.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import ctypes
 import gc
-import importlib
 import json
-import os
-import platform
-import resource
 import subprocess
 import sys
 import time
@@ -40,14 +19,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from math import radians
 from pathlib import Path
-from typing import Any, Final
-
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy reads it
-os.environ["OMP_NUM_THREADS"] = "1"
+from typing import Final
 
 import numpy as np
 
-from benchmarks.tables import markdown_table
+from benchmarks.page import Columns, arguments, listed, picture, progress, publish, tabled
 from blender_ik_addon.core import Pose, Problem, ReachPoint, Skeleton, forward_kinematics, solve_sequence
 from blender_ik_addon.core.arrays import FloatArray
 
@@ -69,9 +45,12 @@ TOLERANCE: Final = 1e-3
 PLACED_AT_ONCE: Final = 1000
 """Frames for which targets are placed at once, so that drawing them takes no memory to speak of."""
 
+SEED: Final = 1
 RUNS: Final = 3
 SHORT: Final = 5.0
 """A call below this [s] is repeated."""
+LONGEST: Final = 1800.0
+"""Time for a case [s]."""
 
 MARGIN: Final = 0.05
 """By which a measured exponent [1] may be off: 6 % of time over a factor of three."""
@@ -82,17 +61,18 @@ FLAT: Final = 32.0
 FILLED: Final = 1000
 """Frames with which all that is filled once is full, so that memory is judged from there."""
 
-SERIES_BONES: Final = (10, 30, 100, 300)
-SERIES_EFFECTORS: Final = (1, 2, 4, 8, 16, 32, 64)
-SERIES_FRAMES: Final = (100, 1000, 10_000)
-FIXED_EFFECTORS: Final = 4
-FIXED_BONES: Final = 130
-"""Two bones for each limb and for the spine where there are the most effectors."""
-FIXED_FRAMES: Final = 100
-SMALL_BONES, SMALL_EFFECTORS = 10, 2
-QUICK: Final = {"bones": 30, "effectors": 8, "frames": 1000}
-"""Where the series end with --quick; rigs have fewer bones then too."""
-QUICK_BONES, QUICK_FRAMES = 27, 20
+SERIES: Final = {
+    "bones": (10, 30, 100, 300),
+    "effectors": (1, 2, 4, 8, 16, 32, 64),
+    "frames": (100, 1000, 10_000),
+}
+FIXED: Final = {
+    "bones": {"effectors": 4, "frames": 100},
+    # Two bones for each limb and for the spine where there are the most effectors.
+    "effectors": {"bones": 130, "frames": 100},
+    "frames": {"bones": 10, "effectors": 2},
+}
+"""What does not vary in each series."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +91,10 @@ class Case:
     def size(self) -> int:
         """The value of what varies."""
         return int(getattr(self, self.series))
+
+    def __str__(self) -> str:
+        words = "with" if self.preferred else "without"
+        return f"{self.bones} bones, {self.effectors} effectors, {self.frames} frames {words} preferred pose"
 
 
 @dataclass(frozen=True)
@@ -131,39 +115,27 @@ class Measure:
     iterations_most: int
 
 
-@dataclass(frozen=True)
-class Growth:
-    """How something grows along a series."""
-
-    series: str
-    preferred: bool
-    exponent: float
-    """Of the power law through all points."""
-    last: float
-    """Between the last two."""
-    memory: float
-    """Bytes of working memory for one more of what varies, between the last two."""
-    full: bool
-    """Whether there were frames enough for the memory of a further one to count."""
-    met: bool
+COLUMNS: Final[Columns[Measure]] = (
+    ("bones", lambda m: str(m.case.bones)),
+    ("effectors", lambda m: str(m.case.effectors)),
+    ("frames", lambda m: str(m.case.frames)),
+    ("preferred pose", lambda m: "yes" if m.case.preferred else "no"),
+    ("time a frame", lambda m: f"{1e3 * m.seconds:.3g} ms"),
+    ("µs a bone", lambda m: f"{1e6 * m.seconds / m.case.bones:.3g}"),
+    ("working memory", lambda m: f"{m.working / 1e6:.1f} MB"),
+    ("result", lambda m: f"{m.result / 1e6:.1f} MB"),
+    ("reached", lambda m: f"{100.0 * m.reached:.1f} %"),
+    ("iterations", lambda m: f"{m.iterations:g} (≤ {m.iterations_most})"),
+)
 
 
 # Rigs and motions
 
 
-def limb_lengths(bones: int, effectors: int) -> tuple[int, list[int]]:
-    """How many bones the spine and each limb have; together they are `bones`."""
-    if not 1 <= effectors < bones:
-        raise ValueError(f"{effectors} effectors need at least {effectors + 1} bones, there are {bones}")
-    each, over = divmod(bones, effectors + 1)
-    return each, [each + (number < over) for number in range(effectors)]
-
-
-def rig(
-    bones: int, effectors: int, *, preferred: bool = True
-) -> tuple[Skeleton, list[tuple[str, FloatArray]]]:
+def rig(bones: int, effectors: int, *, preferred: bool) -> tuple[Skeleton, list[tuple[str, FloatArray]]]:
     """A skeleton, and joint and point (3,) [m] of each effector."""
-    spine, limbs = limb_lengths(bones, effectors)
+    spine, over = divmod(bones, effectors + 1)
+    limbs = [spine + (number < over) for number in range(effectors)]
     length = REACH / (spine + max(limbs))
     names = [f"spine{number}" for number in range(spine)]
     parents: list[str | None] = [None, *names[:-1]]
@@ -229,42 +201,31 @@ def size_of(thing: object, seen: set[int] | None = None) -> int:
     return 0
 
 
-def _resident(key: str) -> float:
-    """`VmRSS` now, or `VmHWM`, the most so far [B]."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith(key + ":"):
-            return 1024.0 * float(line.split()[1])
-    raise OSError(f"no {key}")
-
-
 class MemoryPeak:
-    """Highest resident memory of this process from here on, over that from here."""
+    """Highest resident memory of this process from here on, over that from here; on Linux."""
 
     def __init__(self) -> None:
         gc.collect()
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)  # what was freed but is kept would be used again unseen
-        try:
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the highest is now
-            self._start, self._known = _resident("VmRSS"), True
-        except OSError:
-            # Not Linux: the highest since the process began, which misses what its beginning covers.
-            self._start, self._known = self._highest(), False
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the highest is now
+        self._start = self._resident("VmRSS")
 
     @staticmethod
-    def _highest() -> float:
-        unit = 1.0 if sys.platform == "darwin" else 1024.0
-        return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    def _resident(key: str) -> float:
+        """`VmRSS` now, or `VmHWM`, the most so far [B]."""
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return 1024.0 * float(next(line for line in lines if line.startswith(key + ":")).split()[1])
 
     def grown(self) -> float:
         """[B]."""
-        return (_resident("VmHWM") if self._known else self._highest()) - self._start
+        return self._resident("VmHWM") - self._start
 
 
-def measure(case: Case, seed: int = 1) -> Measure:
+def measure(case: Case) -> Measure:
     """Solve a case in this process."""
     skeleton, tips = rig(case.bones, case.effectors, preferred=case.preferred)
-    places = targets(skeleton, tips, case.frames, np.random.default_rng(seed))
+    places = targets(skeleton, tips, case.frames, np.random.default_rng(SEED))
 
     def problem_of(frames: int) -> Problem:
         tasks = [
@@ -299,11 +260,11 @@ def measure(case: Case, seed: int = 1) -> Measure:
     )
 
 
-def measure_apart(case: Case, seconds: float) -> Measure | None:
-    """Solve a case in a process of its own; None when it takes longer than that [s]."""
+def measure_apart(case: Case) -> Measure | None:
+    """Solve a case in a process of its own; None when it takes longer than `LONGEST`."""
     command = [sys.executable, "-m", "benchmarks.growth", "--case", json.dumps(asdict(case))]
     try:
-        run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds)
+        run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=LONGEST)
     except subprocess.TimeoutExpired:
         return None
     except subprocess.CalledProcessError as error:
@@ -311,222 +272,125 @@ def measure_apart(case: Case, seconds: float) -> Measure | None:
     return Measure(**(json.loads(run.stdout) | {"case": case}))
 
 
-def cases(*, quick: bool = False) -> Iterator[Case]:
-    """All of them, the short ones first in each series."""
-    bones, frames = (QUICK_BONES, QUICK_FRAMES) if quick else (FIXED_BONES, FIXED_FRAMES)
+def cases(only: str | None = None) -> Iterator[list[Case]]:
+    """Of each series, the short ones first, with a preferred pose and without."""
     for preferred in (True, False):
-        for series, sizes in (
-            ("bones", SERIES_BONES),
-            ("effectors", SERIES_EFFECTORS),
-            ("frames", SERIES_FRAMES),
-        ):
-            for size in sizes:
-                if quick and size > QUICK[series]:
-                    continue
-                if series == "bones":
-                    yield Case(series, size, FIXED_EFFECTORS, frames, preferred)
-                elif series == "effectors":
-                    yield Case(series, bones, size, frames, preferred)
-                else:
-                    yield Case(series, SMALL_BONES, SMALL_EFFECTORS, size, preferred)
+        for series, sizes in SERIES.items():
+            if only in (None, series):
+                yield [
+                    Case(series, preferred=preferred, **(FIXED[series] | {series: size})) for size in sizes
+                ]
 
 
 # Judging
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """Of the power law nearest to points in logarithms; nan where there are not two."""
-    if len(sizes) < 2:
-        return float("nan")
+    """Of the power law nearest to points in logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
-def growths(measured: Sequence[Measure]) -> list[Growth]:
-    """One for each series, with a preferred pose and without."""
-    found: list[Growth] = []
-    for series in ("bones", "effectors", "frames"):
-        for preferred in (True, False):
-            points = [m for m in measured if (m.case.series, m.case.preferred) == (series, preferred)]
-            if len(points) < 2:
-                continue
-            sizes, seconds = [m.case.size for m in points], [m.seconds for m in points]
-            slope, last = exponent(sizes, seconds), exponent(sizes[-2:], seconds[-2:])
-            memory = (points[-1].working - points[-2].working) / (sizes[-1] - sizes[-2])
-            full = series == "frames" and sizes[-2] >= FILLED
-            if series == "frames":
-                met = max(slope, last) <= MARGIN and (memory <= FLAT or not full)
-            else:
-                met = max(slope, last) <= 1.0 + MARGIN
-            found.append(Growth(series, preferred, slope, last, memory, full, met))
-    return found
+def verdict(points: Sequence[Measure]) -> tuple[str, bool]:
+    """How something grows along a series, in words, and whether it may."""
+    case = points[0].case
+    sizes, seconds = [m.case.size for m in points], [m.seconds for m in points]
+    slope, last = exponent(sizes, seconds), exponent(sizes[-2:], seconds[-2:])
+    of = f"{case.series}, {'with' if case.preferred else 'without'} preferred pose"
+    text = f"{of}: time per frame as the power {slope:.2f}, at the end {last:.2f}"
+    if case.series != "frames":
+        return f"{text} (wanted ≤ 1)", max(slope, last) <= 1.0 + MARGIN
+    memory, full = (points[-1].working - points[-2].working) / (sizes[-1] - sizes[-2]), sizes[-2] >= FILLED
+    wanted = f"memory ≤ {FLAT:g} B" if full else f"memory from {FILLED} frames on"
+    return (
+        f"{text}; {memory:.1f} B of working memory for a further frame (wanted ≤ 0, {wanted})",
+        max(slope, last) <= MARGIN and (memory <= FLAT or not full),
+    )
 
 
 # Showing
 
 
-def _bytes(size: float) -> str:
-    return f"{size / 1e6:.1f} MB"
-
-
-HEADINGS: Final = (
-    "bones",
-    "effectors",
-    "frames",
-    "preferred pose",
-    "time a frame",
-    "µs a bone",
-    "working memory",
-    "result",
-    "reached",
-    "iterations",
-)
-
-
-def cells(found: Measure) -> tuple[str, ...]:
-    """A row as text."""
-    case = found.case
-    return (
-        str(case.bones),
-        str(case.effectors),
-        str(case.frames),
-        "yes" if case.preferred else "no",
-        f"{1e3 * found.seconds:.3g} ms",
-        f"{1e6 * found.seconds / case.bones:.3g}",
-        _bytes(found.working),
-        _bytes(found.result),
-        f"{100.0 * found.reached:.1f} %",
-        f"{found.iterations:g} (≤ {found.iterations_most})",
-    )
-
-
-def sentence(growth: Growth) -> str:
-    """A verdict in words."""
-    of = f"{growth.series}, {'with' if growth.preferred else 'without'} preferred pose"
-    text = f"{of}: time per frame as the power {growth.exponent:.2f}, at the end {growth.last:.2f}"
-    if growth.series == "frames":
-        text += f"; {growth.memory:.1f} B of working memory for a further frame"
-    wanted = "≤ 1"
-    if growth.series == "frames":
-        wanted = "≤ 0" + (f", memory ≤ {FLAT:g} B" if growth.full else f", memory from {FILLED} frames on")
-    return f"{text} (wanted {wanted}): {'yes' if growth.met else 'NO'}"
-
-
-def markdown(
-    measured: Sequence[Measure], missed: Sequence[Case], surroundings: dict[str, Any], command: str, plot: str
-) -> str:
-    """The page for the documentation."""
-    about = (__doc__ or "").split("\n\n")
-    parts = ["# Growth", f"Made by `{command}`.", *about[2:]]
-    parts.append("\n".join(f"- {sentence(growth)}" for growth in growths(measured)))
-    if plot:
-        parts.append(f"![Time per frame and memory over bones, effectors and frames]({plot})")
-    parts.append(markdown_table([HEADINGS, *map(cells, measured)]))
-    if missed:
-        parts.append("Not finished in time: " + "; ".join(_short(case) for case in missed) + ".")
-    parts.append("Run with: " + "; ".join(f"{key} {value}" for key, value in surroundings.items()) + ".")
-    return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
-def _short(case: Case) -> str:
-    words = "with" if case.preferred else "without"
-    return f"{case.bones} bones, {case.effectors} effectors, {case.frames} frames {words} preferred pose"
+def summary(measured: Sequence[Measure], verdicts: Sequence[tuple[str, bool]]) -> list[str]:
+    """The figures that matter."""
+    found = [f"{sum(met for _, met in verdicts)} of {len(verdicts)} series grow no faster than they may."]
+    for series in SERIES:
+        points = [m for m in measured if m.case.series == series and m.case.preferred]
+        if len(points) > 1:
+            first, last = points[0], points[-1]
+            found.append(
+                f"From {first.case.size} to {last.case.size} {series}: {1e3 * first.seconds:.3g} to "
+                f"{1e3 * last.seconds:.3g} ms a frame, {first.working / 1e6:.1f} to {last.working / 1e6:.1f} "
+                "MB, with preferred pose."
+            )
+    return found
 
 
 def draw(measured: Sequence[Measure], path: Path) -> None:
     """Times over bones, effectors and frames, and memory over frames, all in logarithms."""
-    figure_module = importlib.import_module("matplotlib.figure")  # only who draws needs it
-    figure = figure_module.Figure(figsize=(11.0, 3.6), layout="constrained")
-    panels = figure.subplots(1, 4)
-    for panel, series in zip(panels, ("bones", "effectors", "frames", "memory"), strict=True):
+    from benchmarks import drawing  # a process of a case is to be small
+
+    figure, panels = drawing.panels((11.0, 3.6), 1, 4)
+    for panel, series in zip(panels, (*SERIES, "memory"), strict=True):
         of = "frames" if series == "memory" else series
         for preferred, colour, mark in ((True, "#2c6fbb", "o"), (False, "#d9822b", "s")):
             points = [m for m in measured if (m.case.series, m.case.preferred) == (of, preferred)]
             if not points:
                 continue
             sizes = np.array([m.case.size for m in points], dtype=np.float64)
+            values = np.array([m.working / 1e6 if series == "memory" else 1e3 * m.seconds for m in points])
             label = f"{'with' if preferred else 'without'} preferred pose"
-            if series == "memory":
-                panel.plot(sizes, [m.working / 1e6 for m in points], mark + "-", color=colour, label=label)
-                if preferred:
-                    results = [m.result / 1e6 for m in points]
-                    panel.plot(sizes, results, ":", color="0.5", label="result itself")
-                continue
-            times = np.array([1e3 * m.seconds for m in points])
-            panel.plot(sizes, times, mark + "-", color=colour, label=label)
-            if preferred and series != "frames":
-                panel.plot(sizes, times[0] * sizes / sizes[0], ":", color="0.5", label="in proportion")
-        panel.set_xscale("log")
-        panel.set_yscale("log")
+            panel.plot(sizes, values, mark + "-", color=colour, label=label)
+            if preferred and series == "memory":
+                panel.plot(sizes, [m.result / 1e6 for m in points], ":", color="0.5", label="result itself")
+            elif preferred and series != "frames":
+                panel.plot(sizes, values[0] * sizes / sizes[0], ":", color="0.5", label="in proportion")
+        panel.set(xscale="log", yscale="log", xlabel=of)
         panel.xaxis.set_minor_formatter("")  # a short series would write them over each other
-        panel.set_xlabel(of)
         panel.set_ylabel("working memory [MB]" if series == "memory" else "time per frame [ms]")
-        panel.grid(alpha=0.3)
         if panel.lines:
             panel.legend(fontsize=7)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    drawing.quiet(panels)
+    drawing.save(figure, path, dpi=110)
 
 
 def main() -> int:
     """Measure all cases. Returns the exit code: 1 where something grows faster than it may."""
-    parser = argparse.ArgumentParser(
-        prog="scripts/bench --growth", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument("--quick", action="store_true", help="only the small cases, on smaller rigs")
-    parser.add_argument("--series", choices=("bones", "effectors", "frames"), help="only one of them")
-    parser.add_argument("--most", type=float, default=1800.0, metavar="S", help="time for a case [s]")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table as Markdown")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them (needs matplotlib)")
-    parser.add_argument(
-        "--case", help=argparse.SUPPRESS
-    )  # what `measure_apart` asks of the process it starts
+    parser = arguments("scripts/bench --growth", __doc__)
+    parser.add_argument("--only", choices=tuple(SERIES), help="one series")
+    parser.add_argument("--case", metavar="JSON", help="one case, as the processes are asked for it")
     options = parser.parse_args()
     if options.case:
         print(json.dumps(asdict(measure(Case(**json.loads(options.case))))))
         return 0
     measured: list[Measure] = []
-    missed: list[Case] = []
-    for case in cases(quick=options.quick):
-        if options.series not in (None, case.series):
-            continue
-        if any(other.series == case.series and other.preferred == case.preferred for other in missed):
-            missed.append(case)  # a longer one of a series that has run out of time
-            continue
-        found = measure_apart(case, options.most)
-        if found is None:
-            print(f"not within {options.most:g} s: {_short(case)}", flush=True)
-            missed.append(case)
-            continue
-        measured.append(found)
-        print("  ".join(f"{cell:>12}" for cell in cells(found)), flush=True)
-    results = growths(measured)
-    print("\n" + "\n".join(sentence(growth) for growth in results))
-    surroundings = {
-        "numpy": np.__version__,
-        "Python": platform.python_version(),
-        "processor": platform.machine(),
-    }
-    if options.json is not None:
-        content = {
-            "surroundings": surroundings,
-            "measures": [asdict(found) for found in measured],
-            "growths": [asdict(growth) for growth in results],
-            "not_in_time": [asdict(case) for case in missed],
-        }
-        options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    if options.plot is not None:
-        draw(measured, options.plot)
-    if options.markdown is not None:
-        plot = ""
-        if options.plot is not None:
-            plot = Path(os.path.relpath(options.plot, options.markdown.parent)).as_posix()
-        command = "scripts/bench --growth" + " --quick" * options.quick
-        command += f" --markdown {options.markdown.as_posix()}"
-        command += f" --plot {options.plot.as_posix()}" if options.plot is not None else ""
-        page = markdown(measured, missed, surroundings, command, plot)
-        options.markdown.write_text(page, encoding="utf-8")
-    return 0 if all(growth.met for growth in results) and not missed else 1
+    missed: list[str] = []
+    verdicts: list[tuple[str, bool]] = []
+    for series in cases(options.only):
+        points: list[Measure] = []
+        for case in series:
+            found = measure_apart(case)
+            if found is None:
+                missed += [str(longer) for longer in series[len(points) :]]
+                break
+            points.append(found)
+            progress(case, f"{1e3 * found.seconds:.3g} ms")
+        measured += points
+        verdicts += [verdict(points)] if len(points) > 1 else []
+    image = picture(options.markdown, "growth")
+    if image is not None:
+        draw(measured, image)
+    alt = "Time per frame and memory over bones, effectors and frames"
+    publish(
+        options.markdown,
+        "growth",
+        "scripts/bench --growth",
+        summary(measured, verdicts),
+        verdicts=listed([f"{text}: {'yes' if met else 'NO'}" for text, met in verdicts]),
+        picture=f"\n![{alt}](images/growth.png)\n" if image is not None else "",
+        table=tabled(COLUMNS, measured),
+        missed=f"\nNot finished in time: {'; '.join(missed)}.\n" if missed else "",
+    )
+    return 0 if all(met for _, met in verdicts) and not missed else 1
 
 
 if __name__ == "__main__":

@@ -9,9 +9,8 @@ have them; figures are those of the report, which are measured in the same matri
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import degrees, radians
 from pathlib import Path
@@ -23,15 +22,14 @@ import numpy.typing as npt
 from bpy.types import Object
 from mathutils import Euler, Vector
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-import blender_ik_addon
+from benchmarks import drawing
+from benchmarks.page import Columns, arguments, progress, publish, tabled
+from benchmarks.rigs import FloatArray, add_on, empty_file
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.effector_properties import KIND_ITEMS
 from examples import scenario
-
-FloatArray = npt.NDArray[np.float64]
 
 PAGE: Final = Path("docs/measured/kinds.md")
 IMAGES: Final = "../images/kinds"
@@ -184,7 +182,7 @@ def centre_of_mass(ends: FloatArray) -> FloatArray:
 
 def show(example: Example) -> Shown:
     """Solve an example in an empty scene."""
-    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    empty_file()
     scenario.enable_rigify()
     bpy.ops.object.armature_basic_human_metarig_add()
     figure: Any = bpy.context.view_layer.objects.active
@@ -241,7 +239,6 @@ def draw(shown: Shown, path: Path) -> None:
         return np.stack([np.asarray(points) @ right, np.asarray(points) @ up], axis=-1)
 
     canvas = Figure(figsize=(PICTURE, PICTURE))
-    FigureCanvasAgg(canvas)
     axes = canvas.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
     axes.axhline(0.0, color="#e3e6ea", lw=1.0, zorder=0)
@@ -266,7 +263,7 @@ def draw(shown: Shown, path: Path) -> None:
     axes.set(
         xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half), aspect="equal"
     )
-    canvas.savefig(path, dpi=100, pil_kwargs={"optimize": True})
+    drawing.save(canvas, path)
 
 
 def _draw_target(axes: Axes, shown: Shown, flat: Callable[[npt.ArrayLike], FloatArray]) -> None:
@@ -289,6 +286,8 @@ def _draw_target(axes: Axes, shown: Shown, flat: Callable[[npt.ArrayLike], Float
 
 # Page
 
+TITLES: Final = {item[0]: (item[1], item[2]) for item in KIND_ITEMS}
+
 
 def amount(errors: tuple[float | None, float | None]) -> str:
     """Distance in mm and angle in degrees, as far as there are any."""
@@ -299,56 +298,54 @@ def amount(errors: tuple[float | None, float | None]) -> str:
     return ", ".join(parts) or "–"
 
 
-def page(every: Sequence[Shown]) -> str:
-    """The page, with a table and a section for each kind."""
-    titles = {item[0]: (item[1], item[2]) for item in KIND_ITEMS}
-    lines = [
-        "# The kinds of effectors",
-        f"Made by `scripts/kinds` with Blender {bpy.app.version_string}.",
-        "Rigify's basic human, feet on effectors of their own. Grey is before, black after one solve, red is "
-        "the target. Errors are measured in Blender's evaluated matrices.",
-        "| kind | what it asks for | error before | error after | iterations |\n"
-        "| --- | --- | --- | --- | --- |\n"
-        + "\n".join(
-            f"| {titles[s.example.kind][0]} | {titles[s.example.kind][1]} | {amount(s.errors[0])} | "
-            f"{amount(s.errors[1])} | {s.iterations} |"
-            for s in every
-        ),
-        "Stay Near is a wish: how far bones are from their pose is shown, and never a miss.",
-    ]
-    for shown in every:
-        kind = shown.example.kind
-        lines += [
-            f"## {titles[kind][0]}",
-            f"{titles[kind][1]}. {shown.example.shows}",
-            f"![{titles[kind][0]}: before and after]({IMAGES}/{kind.lower()}.png)",
-        ]
-    return "\n\n".join(lines) + "\n"
+COLUMNS: Final[Columns[Shown]] = (
+    ("kind", lambda shown: TITLES[shown.example.kind][0]),
+    ("what it asks for", lambda shown: TITLES[shown.example.kind][1]),
+    ("error before", lambda shown: amount(shown.errors[0])),
+    ("error after", lambda shown: amount(shown.errors[1])),
+    ("iterations", lambda shown: str(shown.iterations)),
+)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def section(example: Example) -> str:
+    """A kind with its picture."""
+    title, asks = TITLES[example.kind]
+    picture = f"![{title}: before and after]({IMAGES}/{example.kind.lower()}.png)"
+    return f"## {title}\n\n{asks}. {example.shows}\n\n{picture}\n"
+
+
+def is_met(shown: Shown) -> bool:
+    """Whether an effector is where it should be."""
+    distance, angle = shown.errors[1]
+    return (distance or 0.0) <= 5e-4 and (angle or 0.0) <= radians(0.05)
+
+
+def main() -> int:
     """Solve, draw and write. Returns the exit code: 1 where an effector missed."""
-    parser = argparse.ArgumentParser(prog="scripts/kinds", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", default=PAGE, help=f"the page (default: {PAGE})"
-    )
-    options = parser.parse_args(arguments)
-    target: Path = options.markdown
-    images = target.parent / IMAGES
-    images.mkdir(parents=True, exist_ok=True)
-    blender_ik_addon.register()
-    try:
-        every = [show(example) for example in EXAMPLES]
-    finally:
-        # A handler that is left behind would hang Blender 4.5 at exit.
-        scenario.disable_rigify()
-        blender_ik_addon.unregister()
+    options = arguments("scripts/kinds", __doc__, page=PAGE).parse_args()
+    page: Path = options.markdown
+    every: list[Shown] = []
+    with add_on():
+        for example in EXAMPLES:
+            every.append(show(example))
+            progress(example.kind, amount(every[-1].errors[0]), "->", amount(every[-1].errors[1]))
     for shown in every:
-        draw(shown, images / f"{shown.example.kind.lower()}.png")
-        print(f"{shown.example.kind:12} {amount(shown.errors[0]):>20} -> {amount(shown.errors[1])}")
-    target.write_text(page(every), encoding="utf-8")
-    wished = [s.errors[1] for s in every if s.example.kind != 'STAY']
-    return int(any((d or 0.0) > 5e-4 or (a or 0.0) > radians(0.05) for d, a in wished))
+        draw(shown, page.parent / IMAGES / f"{shown.example.kind.lower()}.png")
+    asked = [shown for shown in every if shown.example.kind != 'STAY']
+    publish(
+        page,
+        "kinds",
+        "scripts/kinds",
+        [
+            f"{sum(map(is_met, asked))} of {len(asked)} kinds are met within 0.5 mm and 0.05° by one solve; "
+            "*Stay Near* is a wish and never a miss.",
+            f"A solve takes {np.median([shown.iterations for shown in every]):g} iterations in the median, "
+            f"{max(shown.iterations for shown in every)} at most.",
+        ],
+        table=tabled(COLUMNS, every),
+        sections="\n".join(section(shown.example) for shown in every).rstrip(),
+    )
+    return 0 if all(map(is_met, asked)) else 1
 
 
 if __name__ == "__main__":

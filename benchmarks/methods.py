@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every method on the demo's figure, compared, so that one knows which to choose: scripts/methods.
 
-    scripts/methods [--markdown FILE] [--json FILE] [--method NAME ...] [--frames FIRST LAST]
+    scripts/methods [--method NAME ...] [--markdown FILE]
 
 Rigify's basic human follows the demo's six empties, once with the table in reach and once, inside limits,
 out of reach. Each method bakes the same frames from the rest pose; then the keys are played back, and errors,
@@ -10,27 +10,23 @@ turns and angles are read from Blender's evaluated matrices and channels, not fr
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import degrees
 from pathlib import Path
 from typing import Final
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 from bpy.types import Object
 
-import blender_ik_addon
-from benchmarks.tables import markdown_table
+from benchmarks.motions import local_rotations
+from benchmarks.page import arguments, publish, table
+from benchmarks.rigs import FloatArray, add_on, empty_file
 from blender_ik_addon.core import METHODS
 from blender_ik_addon.core.rotation import rotvec_from_matrix
 from examples import scenario, table_reach
-
-FloatArray = npt.NDArray[np.float64]
 
 PAGE: Final = Path("docs/measured/methods.md")
 """From the root of the project."""
@@ -107,14 +103,7 @@ def jerks(measured: table_reach.Measurement) -> FloatArray:
     The turn from a frame to the next is a rotation vector in the parent's space: unlike Euler angles it has
     no second way to say the same.
     """
-    world = measured.world_from_bone[..., :3, :3]
-    local = np.stack(
-        [
-            world[:, i] if parent < 0 else np.swapaxes(world[:, parent], -1, -2) @ world[:, i]
-            for i, parent in enumerate(measured.parents)
-        ],
-        axis=1,
-    )
+    local = local_rotations(measured.parents, measured.world_from_bone)
     turns = rotvec_from_matrix(local[1:] @ np.swapaxes(local[:-1], -1, -2))  # (F − 1, n, 3)
     return np.linalg.norm(np.diff(turns, axis=0), axis=-1)
 
@@ -167,7 +156,7 @@ def outcome(figure: Object, method: str, frames: Sequence[int]) -> Outcome:
 
 def compare(methods: Sequence[str], frames: Sequence[int], *, far: bool) -> list[Outcome]:
     """All methods in a new scene."""
-    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    empty_file()
     scenario.enable_rigify()
     figure = scenario.make_scene(far=far)
     figure.poise.tolerance_position = table_reach.TOLERANCE_POSITION
@@ -220,7 +209,7 @@ def summary_table(outcomes: Sequence[Outcome]) -> str:
                 "–" if yardstick is None else f"{o.seconds / yardstick:.2f}",
             )
         )
-    return markdown_table(rows)
+    return table(rows)
 
 
 def effector_table(outcomes: Sequence[Outcome]) -> str:
@@ -238,7 +227,7 @@ def effector_table(outcomes: Sequence[Outcome]) -> str:
             )
         ]
         rows.append((o.method, *cells))
-    return markdown_table(rows)
+    return table(rows)
 
 
 def why_default(near: Sequence[Outcome], far: Sequence[Outcome]) -> str:
@@ -275,64 +264,44 @@ def why_default(near: Sequence[Outcome], far: Sequence[Outcome]) -> str:
     return " ".join(parts)
 
 
-def page(near: Sequence[Outcome], far: Sequence[Outcome], command: str) -> str:
-    """The page for the manual."""
-    methods = [o.method for o in near]
-    good = markdown_table([("method", "good for"), *((method, GOOD_FOR[method]) for method in methods)])
-    frames = f"Made by `{command}` with Blender {bpy.app.version_string}."
-    about = (
-        "Rigify's basic human follows the six empties of [the demo](demo.md), solved and baked with each "
-        "method from the rest pose. Errors are read back from Blender's evaluated matrices after the bake: "
-        "median / largest over the frames. *Second difference* is how much two turns of a bone in its "
-        "parent that follow each other differ: smooth motion has small ones. *Time* is that of the solve, "
-        "as a ratio."
-    )
-    parts = ["# The methods, compared", frames, about, "## Which to choose", good, why_default(near, far)]
-    for title, outcomes in (("All in reach", near), ("The table out of reach, with limits", far)):
-        parts += [f"## {title}", summary_table(outcomes), effector_table(outcomes)]
-    return "\n\n".join(parts) + "\n"
+def summary(near: Sequence[Outcome], far: Sequence[Outcome]) -> list[str]:
+    """The figures that matter."""
+    found: list[str] = []
+    for title, outcomes in (("in reach", near), ("out of reach, with limits", far)):
+        ours = next((o for o in outcomes if o.method == DEFAULT), None)
+        if ours is not None:
+            errors = [ours.of_level(level)[0] for level in sorted(set(ours.priorities))]
+            found.append(
+                f"{DEFAULT} {title}: its levels miss by {', '.join(map(_millimetres, errors))} mm at most, "
+                f"standing feet move by {_millimetres(ours.foot_shift)} mm, largest second difference "
+                f"{_degrees(ours.jerk)}°."
+            )
+    reach = [o.method for o in near if o.largest_distance <= REACHED]
+    found.append(f"In reach {len(reach)} of {len(near)} methods are within {1e3 * REACHED:g} mm.")
+    return found
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Compare and write. Returns the exit code: 1 where the default misses what is in reach."""
-    parser = argparse.ArgumentParser(prog="scripts/methods", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", default=PAGE, help=f"the page (default: {PAGE})"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")
+    parser = arguments("scripts/methods", __doc__, page=PAGE)
     parser.add_argument(
         "--method", action="append", choices=tuple(METHODS), help="only this; may be repeated"
     )
-    parser.add_argument(
-        "--frames", type=int, nargs=2, metavar=("FIRST", "LAST"), default=(1, scenario.FRAMES), help="of 250"
-    )
-    options = parser.parse_args(arguments)
-    first, last = options.frames
-    if not 1 <= first < last - 1 <= scenario.FRAMES:
-        parser.error(f"--frames wants at least three frames between 1 and {scenario.FRAMES}")
-    methods, frames = tuple(options.method or METHODS), range(first, last + 1)
-    blender_ik_addon.register()
-    try:
+    options = parser.parse_args()
+    methods, frames = tuple(options.method or METHODS), range(1, scenario.FRAMES + 1)
+    with add_on():
         near, far = (compare(methods, frames, far=far) for far in (False, True))
-    finally:
-        # A handler that is left behind would hang Blender 4.5 at exit.
-        blender_ik_addon.unregister()
-        scenario.disable_rigify()
-    command = "scripts/methods" + "".join(f" --method {method}" for method in options.method or ())
-    command += f" --frames {first} {last}" if (first, last) != (1, scenario.FRAMES) else ""
-    options.markdown.write_text(page(near, far, command), encoding="utf-8")
-    content: Mapping[str, object] = {
-        "blender": bpy.app.version_string,
-        "near": [asdict(o) for o in near],
-        "far": [asdict(o) for o in far],
-    }
-    if options.json is not None:
-        options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    for title, outcomes in (("in reach", near), ("out of reach", far)):
-        print(f"\n{title}\n{summary_table(outcomes)}")
-    print(f"\n{why_default(near, far)} See {options.markdown}")
-    default = next((o for o in near if o.method == DEFAULT), None)
-    return 1 if default is not None and not default.largest_distance <= REACHED else 0
+    publish(
+        options.markdown,
+        "methods",
+        "scripts/methods",
+        summary(near, far),
+        good=table([("method", "good for"), *((method, GOOD_FOR[method]) for method in methods)]),
+        why=why_default(near, far),
+        near=f"{summary_table(near)}\n\n{effector_table(near)}",
+        far=f"{summary_table(far)}\n\n{effector_table(far)}",
+    )
+    return 0 if all(o.largest_distance <= REACHED for o in near if o.method == DEFAULT) else 1
 
 
 if __name__ == "__main__":

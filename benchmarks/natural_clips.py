@@ -9,8 +9,6 @@ they would in Blender: fingers, and the places of bones whose places are animate
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
-from benchmarks.kinematics import import_file
+from benchmarks.rigs import armatures_of
 from blender_ik_addon.core import (
     IKError,
     MatchOrientation,
@@ -112,15 +110,10 @@ def clips(folder: Path, frames: int, only: str = "") -> Iterator[Recording]:
 
 
 def _clips_of(path: Path, name: str, frames: int) -> Iterator[Recording]:
-    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            import_file(path)
+        armatures = armatures_of(path)
     except (RuntimeError, OSError):
         return  # scripts/roles tells which files Blender cannot read
-    armatures = [thing for thing in bpy.data.objects if thing.type == 'ARMATURE']
-    for thing in [thing for thing in bpy.data.objects if thing.type != 'ARMATURE']:
-        bpy.data.objects.remove(thing)
     if not armatures:
         return
     rig: Any = armatures[0]

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.motions import effector_errors, joint_steps, jumps_of
 from benchmarks.natural_clips import Recording
-from benchmarks.recordings import effector_errors, joint_steps, jumps_of
 from blender_ik_addon.core import (
     MatchOrientation,
     Pose,
@@ -85,8 +84,6 @@ class Row:
     """Mean elevation of their collarbones from rest [°]; nan where there are none."""
     recorded_collar: float
     """The same of the recording [°]."""
-    arm: float
-    """Mean elevation of those upper arms from hanging down the trunk [°]."""
     violations: int
     """Channels outside their limits, counted over the frames."""
     recorded_outside: float
@@ -102,20 +99,15 @@ class Row:
     """Mean distance from the recording [cm]."""
     knees: float
     """[cm]"""
-    milliseconds: float
-    """Of a frame."""
 
 
 def measure(recording: Recording) -> Row:
     """Solve a clip and compare it with the recording."""
     skeleton, character = recording.skeleton, recording.character
     problem = Problem(skeleton, recording.tasks)
-    began = time.perf_counter()
     solution = solve_sequence(problem, recording.start, times=recording.times, **TOLERANCES)
-    seconds = time.perf_counter() - began
     posed = forward_kinematics(skeleton, solution.pose).matrices
     place, turn = (values.max(axis=1) for values in effector_errors(problem, posed))
-    place, turn = 1e3 * place, np.degrees(turn)
     reached = (place <= REACHED_PLACE) & (turn <= REACHED_TURN)
     arms, legs = character.limbs_of(LimbKind.ARM), character.limbs_of(LimbKind.LEG)
     spine = spine_joints(recording)
@@ -159,7 +151,6 @@ def measure(recording: Recording) -> Row:
         recorded_collar=_over(
             [elevation(recording, limb, recording.matrices)[frames] for limb, frames in collars]
         ),
-        arm=_over([arm_elevation(recording, limb, posed)[frames] for limb, frames in high if frames.any()]),
         violations=int((beyond[:, problem_channels(skeleton, moving)] > OUTSIDE).sum()),
         recorded_outside=float(
             ((recorded < lower - OUTSIDE) | (recorded > upper + OUTSIDE))[:, limited].mean()
@@ -175,7 +166,6 @@ def measure(recording: Recording) -> Row:
         ],
         elbows=float(np.mean(away[0])),
         knees=float(np.mean(away[1])),
-        milliseconds=1e3 * seconds / len(channels),
     )
 
 
@@ -312,14 +302,6 @@ def elevation(recording: Recording, limb: Limb, matrices: FloatArray) -> FloatAr
     at_rest = rest[arm] - rest[first]
     now = _in_chest(recording, limb, matrices, matrices[:, arm, :3, 3] - matrices[:, first, :3, 3])
     return _angle_up(now, up) - float(_angle_up(at_rest[None], up)[0])
-
-
-def arm_elevation(recording: Recording, limb: Limb, matrices: FloatArray) -> FloatArray:
-    """Angle of the upper arm from hanging down the chest, (F,) [°]."""
-    arm = limb.joints[limb.roles.index(Role.UPPER_ARM)]
-    middle = middle_of(limb)
-    along = _in_chest(recording, limb, matrices, matrices[:, middle, :3, 3] - matrices[:, arm, :3, 3])
-    return 90.0 + _angle_up(along, recording.character.figures[0].up)
 
 
 def _angle_up(vectors: FloatArray, up: FloatArray) -> FloatArray:

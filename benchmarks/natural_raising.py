@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.motions import effector_errors
 from benchmarks.natural_clips import Recording
 from benchmarks.natural_measures import elevation
-from benchmarks.recordings import effector_errors
 from blender_ik_addon.core import Pose, Problem, ReachPoint, Task, forward_kinematics, solve_each
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.roles import LimbKind, Role, Side
@@ -32,8 +32,8 @@ BENT: Final = 0.95
 BEYOND: Final = 0.04
 """How far hands go beyond the length of the arm in the end [m], of a figure of `HEIGHT`."""
 
-REACHED: Final = 1e-3
-"""[m]"""
+REACHED: Final = 1.0
+"""[mm]"""
 
 
 @dataclass(frozen=True)

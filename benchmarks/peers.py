@@ -27,7 +27,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from benchmarks import trees
-from benchmarks.trees import PlainLoop, Tree
+from benchmarks.trees import PlainLoop, Targets, Tree
 from blender_ik_addon.core.arrays import FloatArray, IntArray
 
 CHECKED_POSES: Final = 5
@@ -60,11 +60,8 @@ class Figures:
     """Library, version, and settings where there are rows with others."""
     missing: str = ""
     """Why it took no part and how to change that; then there are no figures."""
-    frames: int = 0
     seconds: float = np.nan
     """Median time for a frame [s]."""
-    ratio: float = np.nan
-    """That in units of the yardstick [1]."""
     reached: float = np.nan
     """Part of the reachable frames with every effector within the tolerance, by the tree's own placing."""
     over_limit: float = 0.0
@@ -351,8 +348,8 @@ PEERS: Final[Mapping[str, Callable[[Tree, float | None], Peer]]] = {
 # Figures
 
 
-def check_placing(peer: Peer, tree: Tree) -> float:
-    """Largest distance between a library's effectors and the tree's own, in poses drawn at random [m].
+def check_placing(peer: Peer, tree: Tree) -> None:
+    """Compare a library's effectors with the tree's own, in poses drawn at random.
 
     Raises:
         RuntimeError: It is not the same tree.
@@ -362,90 +359,43 @@ def check_placing(peer: Peer, tree: Tree) -> float:
     difference = max(float(np.abs(peer.place(row) - loop.place(row)[2]).max()) for row in poses)
     if not difference <= trees.SAME_PLACE:
         raise RuntimeError(f"{peer.name} places the effectors of {tree.name} {difference:.1e} m off")
-    return difference
 
 
-def yardstick_time(tree: Tree, targets: FloatArray, *, warm: bool, limit: float | None = None) -> float:
-    """Median time of the yardstick for a frame of targets (F, E, 3) [s]."""
-    loop = PlainLoop(tree, limit)
-    values, times = np.zeros(loop.size), []
-    for places in targets:
-        start = time.process_time()
-        solution = loop.solve(values, places, _most(warm))
-        times.append(time.process_time() - start)
-        values = solution.values if warm else values
-    return float(np.median(times))
-
-
-def _most(warm: bool) -> int:
-    return trees.TRACK_ITERATIONS if warm else trees.POSE_ITERATIONS
-
-
-def figures(
-    peer: Peer,
-    tree: Tree,
-    targets: FloatArray,
-    plain_time: float,
-    *,
-    warm: bool,
-    limit: float | None = None,
-    reachable: FloatArray | None = None,
-) -> Figures:
-    """Of a library on targets (F, E, 3) [m], each frame from the one before (`warm`) or from zero."""
+def figures(peer: Peer, tree: Tree, targets: Targets, *, warm: bool, limit: float | None = None) -> Figures:
+    """Of a library on targets, each frame from the one before (`warm`) or from zero."""
     loop = PlainLoop(tree)
     zero = values = np.zeros(loop.size)
+    most = trees.TRACK_ITERATIONS if warm else trees.POSE_ITERATIONS
     found, times, iterations = [], [], []
-    for places in targets:
+    for places in targets.positions:
         start = time.process_time()
-        values, count = peer.solve(values if warm else zero, places, _most(warm))
+        values, count = peer.solve(values if warm else zero, places, most)
         times.append(time.process_time() - start)
         found.append(values)
         iterations.append(count)
-    reached = [_within(loop.place(row)[2], places) for row, places in zip(found, targets, strict=True)]
-    counted = np.ones(len(targets), dtype=bool) if reachable is None else reachable.astype(bool)
+    tips = [loop.place(row)[2] for row in found]
+    reached = np.array([_within(*both) for both in zip(tips, targets.positions, strict=True)])
     over = 0.0
     if limit is not None:
         over = max(0.0, float(np.abs(np.array(found)[:, ~loop.slides]).max()) - limit)
-    seconds = float(np.median(times))
     return Figures(
         peer.name,
-        frames=len(targets),
-        seconds=seconds,
-        ratio=seconds / plain_time,
-        reached=float(np.array(reached)[counted].mean()),
+        seconds=float(np.median(times)),
+        reached=float(reached[targets.reachable].mean()),
         over_limit=over,
         iterations=tuple(count for count in iterations if count is not None),
     )
 
 
-def rows(
-    tree: Tree,
-    targets: FloatArray,
-    plain_time: float | None = None,
-    *,
-    warm: bool,
-    limit: float | None = None,
-    reachable: FloatArray | None = None,
-) -> list[Figures]:
-    """Figures of every library, those that are missing included.
-
-    Args:
-        tree: One of `trees.trees()`, or any other.
-        targets: (F, E, 3) [m].
-        plain_time: Of the yardstick for a frame, in the same run [s]; measured here when None.
-        warm: Each frame from the one before rather than from zero.
-        limit: Of every angle to both sides [rad].
-        reachable: Which frames count in the rate, (F,); all when None.
-    """
-    if plain_time is None:
-        plain_time = yardstick_time(tree, targets, warm=warm, limit=limit)
-    measured = []
+def figures_of_all(
+    tree: Tree, targets: Targets, *, warm: bool, limit: float | None = None
+) -> Iterator[Figures]:
+    """Figures of every library, those that are missing included."""
     for name, make in PEERS.items():
         try:
             peer = make(tree, limit)
         except MissingError as missing:
-            measured.append(Figures(name, missing=str(missing)))
+            yield Figures(name, missing=str(missing))
             continue
         check_placing(peer, tree)
-        measured.append(figures(peer, tree, targets, plain_time, warm=warm, limit=limit, reachable=reachable))
-    return measured
+        yield figures(peer, tree, targets, warm=warm, limit=limit)

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Set-up Character on many rigs, and what follows when hands are moved: scripts/setup.
 
-    scripts/setup [--data DIR] [--only WORD] [--json FILE] [--markdown FILE]
+    scripts/setup [--data DIR] [--only WORD] [--markdown FILE]
 
-The rigs are those of scripts/roles. On each the set-up is run once, a solve follows, then the hands (front
-feet, wings or heads where there are none) go by 5 cm towards the body, on a figure of 1.75 m, to where their
-limbs reach, and all effectors must be reached. Needs the bpy module. Exits with 1 if a rig misses anything.
+The rigs are those of scripts/roles; what is done with them is told on the page, `pages/setup.md`. Exits with
+1 if a rig is not set up as wanted.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,8 +21,8 @@ import numpy as np
 from bpy.types import Object
 
 import blender_ik_addon
-from benchmarks.roles import rigs
-from benchmarks.tables import first_of, markdown_table, text_table
+from benchmarks.page import Columns, arguments, listed, progress, publish, said_of, tabled
+from benchmarks.rigs import FloatArray, every_rig
 from blender_ik_addon.core import IKError
 from blender_ik_addon.core.roles import Role
 from blender_ik_addon.scene import posing
@@ -163,7 +159,7 @@ def misses(report: Report, when: str) -> list[str]:
     ]
 
 
-def heads(armature_object: Object) -> Any:
+def heads(armature_object: Object) -> FloatArray:
     """Where bones begin and end in the world, (2n, 3) [m]."""
     bpy.context.view_layer.update()
     posed: Any = armature_object.evaluated_get(bpy.context.evaluated_depsgraph_get())
@@ -255,121 +251,50 @@ def move_hands(armature_object: Object) -> str:
     return what
 
 
-def in_world(armature_object: Object, bone: str) -> Any:
+def in_world(armature_object: Object, bone: str) -> FloatArray:
     """Where a bone begins, (3,) [m]."""
     posed: Any = armature_object.evaluated_get(bpy.context.evaluated_depsgraph_get())
     return np.array(posed.matrix_world @ posed.pose.bones[bone].head)
 
 
-HEADINGS: Final = (
-    "rig",
-    "bones",
-    "seen as",
-    "targets",
-    "by level",
-    "limits",
-    "held",
-    "ms",
-    "copies",
-    "stirred",
-    "moved",
-    "reached",
+COLUMNS: Final[Columns[Row]] = (
+    ("rig", lambda row: row.rig),
+    ("bones", lambda row: str(row.bones)),
+    ("seen as", lambda row: row.seen or row.problem),
+    ("targets", lambda row: str(row.targets)),
+    ("by level", lambda row: row.levels),
+    ("limits", lambda row: str(row.limits)),
+    ("held", lambda row: str(row.held)),
+    ("ms", lambda row: f"{1e3 * row.seconds:.0f}"),
+    ("copies", lambda row: f"{row.copies:.1f}"),
+    ("stirred", lambda row: f"{100.0 * row.stirred:.1f} %"),
+    ("moved", lambda row: f"{row.moved}, from rest" if row.at_rest else row.moved),
+    ("reached", lambda row: row.reached),
 )
 
 
-def cells(row: Row) -> tuple[str, ...]:
-    """A line of the table."""
-    return (
-        row.rig,
-        str(row.bones),
-        row.seen or row.problem,
-        str(row.targets),
-        row.levels,
-        str(row.limits),
-        str(row.held),
-        f"{1e3 * row.seconds:.0f}",
-        f"{row.copies:.1f}",
-        f"{100.0 * row.stirred:.1f} %",
-        f"{row.moved}, from rest" if row.at_rest else row.moved,
-        row.reached,
-    )
-
-
-def verdicts(rows: Sequence[Row]) -> list[str]:
-    """Sentences on what is wanted."""
+def summary(rows: Sequence[Row]) -> list[str]:
+    """The figures that matter."""
     small = [row for row in rows if row.bones <= 200]
     slowest = max((row.seconds for row in small), default=0.0)
     return [
-        f"{sum(row.good for row in rows)} of {len(rows)} rigs are set up as wanted",
+        f"{sum(row.good for row in rows)} of {len(rows)} rigs are set up as wanted.",
         f"{1e3 * slowest:.0f} ms at most up to 200 bones, wanted less than {1e3 * WANTED:.0f}; "
-        f"{max((row.copies for row in small), default=0.0):.0f} times Blender's own copy of the rig at most",
-        f"{sum(row.targets == 0 for row in rows)} rigs in which no part of a body is seen",
+        f"{max((row.copies for row in small), default=0.0):.0f} times Blender's own copy of the rig at most.",
+        f"A solve right after moves bones by {100.0 * max(row.stirred for row in rows):.1f} % of the figure "
+        f"at most, {100.0 * float(np.median([row.stirred for row in rows])):.1f} % in the median.",
+        f"{sum(row.targets == 0 for row in rows)} rigs in which no part of a body is seen.",
     ]
 
 
-def details(rows: Sequence[Row]) -> list[str]:
-    """Everything that is not as wanted."""
-    return [f"{row.rig}: {text}" for row in rows for text in (*row.misses, row.problem) if text]
-
-
-INTRODUCTION: Final = """
-Set-up Character on each rig, run once as its button runs it. *By level*: targets of each priority, 0 first.
-*Limits*: bones with limits, read from the rig or assumed for its roles. *Held*: bones between others that
-are not solved. *Ms*: processor time. *Copies*: the time in times that Blender takes in the same run to copy
-the rig and show the copy. *Stirred*: how far a solve right after the set-up moves any bone, in parts of the
-figure, because what no target holds goes to where it prefers to be. Then the targets of what is named under
-*moved* go towards the body by 5 cm on a figure of 1.75 m, others in proportion, and one solve follows;
-heads, tails and fins also go aside, by no more than a quarter of their chain. None goes farther from the
-root of its limb than 98 % of the limb's length, and one that hangs on a single bone turns about its root:
-beyond that nothing could reach it. *From rest*: the file's own pose has all bones of a limb in one place,
-and was cleared. *Reached*: effectors within 0.5 mm and 0.05°, as Blender shows them. Rigs that Rigify
-generated have controls of their own, and constraints that answer to them: what is missed there is told, and
-does not count.
-"""
-
-
-def page(rows: Sequence[Row], command: str) -> str:
-    """The manual's page."""
-    notes: dict[str, list[str]] = {}
-    for row in rows:
-        for note in row.notes:
-            notes.setdefault(note, []).append(row.rig)
-    said = [f"- {note} ({first_of(names)})" for note, names in notes.items()]
-    surroundings = f"Blender {bpy.app.version_string}, numpy {np.__version__}, {platform.machine()}"
-    return "\n".join(
-        [
-            "# Characters set up",
-            "",
-            f"Made by `{command}` with {surroundings}.",
-            "",
-            *INTRODUCTION.strip().splitlines(),
-            "",
-            markdown_table([HEADINGS, *map(cells, rows)]),
-            "",
-            *(f"- {line}" for line in verdicts(rows)),
-            "",
-            "## Not as wanted",
-            "",
-            *([f"- {line}" for line in details(rows)] or ["Nothing."]),
-            "",
-            "## What the user is told",
-            "",
-            *(said or ["Nothing."]),
-            "",
-        ]
-    )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run from the command line."""
-    parser = argparse.ArgumentParser(description="Set-up Character on many rigs.")
+    parser = arguments("scripts/setup", __doc__)
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with index.json and rigs")
     parser.add_argument("--only", default="", metavar="WORD", help="only rigs with this in their name")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures as JSON")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as a page")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     rows: list[Row] = []
-    for rig, found in rigs(options.data, options.only):
+    for rig, found in every_rig(options.data, options.only):
         if isinstance(found, Object):
             blender_ik_addon.register()
             try:
@@ -378,16 +303,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 blender_ik_addon.unregister()
         else:
             rows.append(Row(rig, problem=str(found)))
-        print(text_table([cells(rows[-1])]), flush=True)
-    print(text_table([HEADINGS, *map(cells, rows)]))
-    print("\n".join([*details(rows), *verdicts(rows)]))
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
-    if options.markdown:
-        given = ["--data DIR"] if options.data is not None else []
-        given += [f"--only {options.only!r}"] if options.only else []
-        command = " ".join(["scripts/setup", *given, f"--markdown {options.markdown}"])
-        options.markdown.write_text(page(rows, command), encoding="utf-8")
+        progress(rig, rows[-1].reached or rows[-1].problem)
+    details = [f"{row.rig}: {text}" for row in rows for text in (*row.misses, row.problem) if text]
+    publish(
+        options.markdown,
+        "setup",
+        "scripts/setup",
+        summary(rows),
+        table=tabled(COLUMNS, rows),
+        details=listed(details, "Nothing."),
+        notes=said_of([(row.rig, row.notes) for row in rows]),
+    )
     return 0 if rows and all(row.good for row in rows) else 1
 
 

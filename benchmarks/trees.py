@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The trees of the bench, targets for them, and the plain numpy loop that is the yardstick of all times.
+"""The figures of the bench as trees, targets for them, and the plain loop that is the yardstick.
 
 A tree is made of ball joints; each is three hinges about x, y and z without offset between them, so that
 R = Rx Ry Rz. The pelvis of `humanf` also has three sliders. As hinges they are what the yardstick and other
@@ -12,15 +12,16 @@ tree, no line search, stop when every effector is within 1 mm; angles clipped wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import cos, radians, sin
+from math import radians
 from typing import Any, Final
 
 import numpy as np
 
 from blender_ik_addon.core import ReachPoint, Skeleton
-from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.arrays import BoolArray, FloatArray
 
 TOLERANCE: Final = 1e-3
 """Distance at which the yardstick takes an effector for reached [m]."""
@@ -33,6 +34,9 @@ POSE_ITERATIONS: Final = 300
 
 SAME_PLACE: Final = 1e-9
 """Largest difference of an offset of a tree from that of a file, which is rounded to 12 digits [m]."""
+
+FIRST_NUMBER: Final = 2
+"""With which targets of the first tree are drawn."""
 
 Place = tuple[float, float, float]
 
@@ -118,46 +122,6 @@ class Tree:
 # The trees
 
 
-def _stem(names: Sequence[str], offset: Place, parent: str | None = None) -> list[Joint]:
-    """Joints one after the other, `offset` [m] apart, the first at its parent's tip (or at the origin)."""
-    joints: list[Joint] = []
-    for name in names:
-        joints.append(Joint(name, parent, offset if parent else (0.0, 0.0, 0.0)))
-        parent = name
-    return joints
-
-
-def _leaning(degrees: float) -> Place:
-    """One metre up, turned from z towards x."""
-    return (sin(radians(degrees)), 0.0, cos(radians(degrees)))
-
-
-def _branch(name: str, parent: str, parent_lean: float, lean: float) -> list[Joint]:
-    """Two joints with bones of 1 m; the first stands at the tip of its parent's bone."""
-    root, tip = f"{name}0", f"{name}1"
-    return [Joint(root, parent, _leaning(parent_lean)), Joint(tip, root, _leaning(lean))]
-
-
-def y_tree() -> Tree:
-    """A trunk of three bones that forks into two branches of two, 30° to each side; all bones 1 m."""
-    joints = _stem(["t0", "t1", "t2"], _leaning(0))
-    joints += _branch("l", "t2", 0, 30) + _branch("r", "t2", 0, -30)
-    return Tree("Y", tuple(joints), (("l1", _leaning(30)), ("r1", _leaning(-30))), damping=0.3)
-
-
-def double_y_tree() -> Tree:
-    """A trunk of four bones, whose two branches fork once more, by 30° each time."""
-    joints = _stem(["t0", "t1", "t2", "t3"], _leaning(0))
-    effectors: list[tuple[str, Place]] = []
-    for side, sign in (("l", 1), ("r", -1)):
-        joints += _branch(side, "t3", 0, 30 * sign)
-        # The left twig of each side comes first.
-        for twig, lean in (("a", 30 * (1 + sign)), ("b", 30 * (sign - 1))):
-            joints += _branch(side + twig, f"{side}1", 30 * sign, lean)
-            effectors.append((f"{side}{twig}1", _leaning(lean)))
-    return Tree("YY", tuple(joints), tuple(effectors), damping=0.5)
-
-
 def human_tree(*, floating: bool = False) -> Tree:
     """A figure of 1.75 m with its arms out along y: 21 joints; `floating`: and a pelvis that moves."""
     spine = [
@@ -201,16 +165,9 @@ def human_tree(*, floating: bool = False) -> Tree:
     return Tree("humanf" if floating else "human", tuple(joints), effectors, damping=0.1)
 
 
-def chain_tree(n: int = 30) -> Tree:
-    """N joints one above the other, bones of 1 m."""
-    joints = _stem([f"c{i}" for i in range(n)], _leaning(0))
-    return Tree(f"chain{n}", tuple(joints), ((f"c{n - 1}", _leaning(0)),), damping=3.0)
-
-
 def trees() -> dict[str, Tree]:
-    """All trees by name."""
-    built = (y_tree(), double_y_tree(), human_tree(), human_tree(floating=True), chain_tree())
-    return {tree.name: tree for tree in built}
+    """Both trees by name."""
+    return {tree.name: tree for tree in (human_tree(), human_tree(floating=True))}
 
 
 def differences(tree: Tree, stored: Mapping[str, Any]) -> list[str]:
@@ -317,7 +274,50 @@ class PlainLoop:
         raise AssertionError("the loop returns")
 
 
+def plain_solutions(
+    tree: Tree, targets: FloatArray, *, warm: bool, limit: float | None = None
+) -> Iterator[tuple[PlainSolution, float]]:
+    """The yardstick frame by frame on targets (F, E, 3) [m], with its times [s]; from rest unless `warm`."""
+    loop = PlainLoop(tree, limit)
+    values = np.zeros(loop.size)
+    for places in targets:
+        start = time.process_time()
+        solution = loop.solve(values, places, TRACK_ITERATIONS if warm else POSE_ITERATIONS)
+        yield solution, time.process_time() - start
+        values = solution.values if warm else values
+
+
 # Targets
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What the effectors of a tree are to reach, frame by frame."""
+
+    positions: FloatArray
+    """(F, E, 3) [m]."""
+    reachable: BoolArray
+    """Where a pose is known that reaches them, (F,)."""
+
+
+def own_targets(count: int, seed: int) -> dict[str, Targets]:
+    """A track and poses drawn here for each tree, by the names of a file; each from its own generator."""
+    drawn: dict[str, Targets] = {}
+    for number, (name, tree) in enumerate(trees().items()):
+        for kind, draw in (("track", track_targets), ("pose", pose_targets)):
+            rng = np.random.default_rng([seed, FIRST_NUMBER + number, kind == "pose"])
+            drawn[f"{name}_{kind}"] = Targets(draw(tree, count, rng), np.ones(count, dtype=np.bool_))
+    return drawn
+
+
+def stored_targets(stored: Mapping[str, Any], count: int) -> dict[str, Targets]:
+    """The first frames and poses of a file."""
+    return {
+        name: Targets(
+            np.array(entry["positions"][:count]), np.array(entry["reachable"][:count], dtype=np.bool_)
+        )
+        for name, entry in stored["targets"].items()
+    }
 
 
 def pose_targets(

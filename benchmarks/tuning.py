@@ -12,7 +12,6 @@ it is stopped (Ctrl C) it tells what it has.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import importlib
 import os
@@ -24,10 +23,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, is_dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.tables import markdown_table, typed
+from benchmarks.page import Columns, arguments, progress, publish, tabled
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 CORE: Final = Path("blender_ik_addon/core")
@@ -239,27 +239,16 @@ class Copy:
         return frozenset(found), True
 
 
-def changes_of(chosen: Sequence[Constant]) -> Iterator[tuple[Constant, int, str]]:
-    """Each change of each number of some constants: constant, which of its numbers, and how."""
-    for each in chosen:
-        for which in range(len(each.numbers)):
-            for change in FACTORS:
-                yield each, which, change
+def cell(text: str) -> str:
+    """A text in which no bar ends the cell of a table."""
+    return text.replace("|", "\\|")
 
 
-HEADINGS: Final = ("constant", "value", "meaning")
-TRIAL_HEADINGS: Final = ("constant", "value", "halved", "doubled")
-
-
-def table(found: Sequence[Constant]) -> str:
-    """The constants as a table."""
-    return markdown_table([HEADINGS, *((each.name, each.value, _cell(each.meaning)) for each in found)])
-
-
-def summary(found: Sequence[Constant]) -> str:
-    """How many constants there are."""
-    numbers = sum(len(each.numbers) for each in found)
-    return f"{len(found)} tuning constants with {numbers} numbers."
+COLUMNS: Final[Columns[Constant]] = (
+    ("constant", lambda each: each.name),
+    ("value", lambda each: each.value),
+    ("meaning", lambda each: cell(each.meaning)),
+)
 
 
 def verdict(trials: Sequence[Trial], constant: Constant, change: str) -> str:
@@ -278,73 +267,60 @@ def verdict(trials: Sequence[Trial], constant: Constant, change: str) -> str:
     return "; ".join(texts) or "–"
 
 
-def _cell(text: str) -> str:
-    """A text in which no bar ends the cell of a table."""
-    return text.replace("|", "\\|")
-
-
 def _short(test: str) -> str:
     """The name of a test without its file and its case."""
     return test.rsplit("::", maxsplit=1)[-1].split("[")[0]
 
 
-def markdown(found: Sequence[Constant], trials: Sequence[Trial], command: str) -> str:
-    """The page for the documentation."""
-    tried = [each for each in found if any(trial.constant.name == each.name for trial in trials)]
-    holds = sum(not trial.failed and trial.ended for trial in trials)
-    lines = [TRIAL_HEADINGS]
-    lines += [
-        (each.name, each.value, *(verdict(trials, each, change) for change in FACTORS)) for each in tried
-    ]
-    return (
-        f"# Tuning constants\n\nMade by `{command}`.\n\n"
-        "Every number of a tuning constant is halved and doubled, one at a time, and the tests are run "
-        "again. A dash means that all of them pass; else the tests stand there that fail.\n\n"
-        f"{summary(found)} {holds} of {len(trials)} changes let all tests pass.\n\n"
-        f"{markdown_table(lines)}\n\n## What they mean\n\n{table(found)}\n"
-    )
-
-
 def main() -> int:
     """Run the trials. Returns the exit code: 1 when a test fails."""
-    parser = argparse.ArgumentParser(
-        prog="scripts/check --tuning", description=(__doc__ or "").splitlines()[0]
-    )
+    parser = arguments("scripts/check --tuning", __doc__)
     parser.add_argument("--list", action="store_true", help="only show the constants")
     parser.add_argument(
-        "--only", nargs="+", metavar="NAME", help="constants, or modules, by a part of the name"
+        "--only", nargs="+", default=[], metavar="NAME", help="constants, or modules, by a part of the name"
     )
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the results as Markdown")
     parser.add_argument("arguments", nargs="*", help="for pytest, after --; default tests/core")
     options = parser.parse_args()
     found = constants()
-    only: list[str] = options.only or []
+    only: list[str] = options.only
     chosen = [each for each in found if not only or any(f".{name}." in f".{each.name}." for name in only)]
     if not chosen:
-        print(f"there is no {', '.join(only)}; there are {', '.join(each.name for each in found)}")
-        return 1
+        parser.error(f"there is no {', '.join(only)}; there are {', '.join(each.name for each in found)}")
+    count = f"{len(chosen)} tuning constants with {sum(len(each.numbers) for each in chosen)} numbers."
     if options.list:
-        print(f"{table(chosen)}\n\n{summary(chosen)}")
+        print(f"{tabled(COLUMNS, chosen)}\n\n{count}")
         return 0
     trials: list[Trial] = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Copy(Path(folder), options.arguments or ["tests/core"])
         for test in sorted(copy.failing):
-            print(f"fails without a change, so it does not count: {test}", flush=True)
+            progress(f"fails without a change, so it does not count: {test}")
         try:
-            for each, which, change in changes_of(chosen):
-                trials.append(copy.trial(each, which, change))
-                print(f"{each.name}, number {which + 1}, {change}: {trials[-1]}", flush=True)
+            for each in chosen:
+                for which, change in product(range(len(each.numbers)), FACTORS):
+                    trials.append(copy.trial(each, which, change))
+                    progress(f"{each.name}, number {which + 1}, {change}: {trials[-1]}")
         except KeyboardInterrupt:
-            print("Stopped: what follows is of the changes that were tried.")
-    bad = sum(bool(trial.failed) or not trial.ended for trial in trials)
-    print(f"\n{summary(chosen)} {len(trials)} changes, with {bad} of them a test fails.")
-    if options.markdown is not None:
-        names = f" --only {' '.join(only)}" if only else ""
-        rest = "" if not options.arguments else " -- " + " ".join(options.arguments)
-        command = f"scripts/check --tuning{names} --markdown {typed(options.markdown)}{rest}"
-        options.markdown.write_text(markdown(found, trials, command), encoding="utf-8")
-    return 1 if bad else 0
+            progress("Stopped: what follows is of the changes that were tried.")
+    good = sum(not trial.failed and trial.ended for trial in trials)
+    tried = [each for each in chosen if any(trial.constant.name == each.name for trial in trials)]
+    columns: Columns[Constant] = (
+        *COLUMNS[:2],
+        ("halved", lambda each: verdict(trials, each, "halved")),
+        ("doubled", lambda each: verdict(trials, each, "doubled")),
+    )
+    publish(
+        options.markdown,
+        "tuning",
+        "scripts/check --tuning",
+        [
+            count,
+            f"{good} of {len(trials)} changes let all tests pass.",
+        ],
+        trials=tabled(columns, tried),
+        meanings=tabled(COLUMNS, found),
+    )
+    return 0 if good == len(trials) else 1
 
 
 if __name__ == "__main__":

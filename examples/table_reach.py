@@ -349,8 +349,24 @@ def draw(results: dict[str, Result], figure: Object, out: Path, *, far: bool) ->
     )
 
 
-def page(text: str, *, far: bool) -> str:
-    """Return the table as a page for the manual."""
+def summary(numbers: dict[str, dict[str, Any]]) -> str:
+    """The figures that matter, a line for each method."""
+    lines: list[str] = []
+    for method, of_method in numbers.items():
+        misses = ", ".join(
+            f"{name} {entry['largest_mm']:.4g}"
+            for name, entry in of_method["effectors"].items()
+            if "largest_mm" in entry
+        )
+        lines.append(
+            f"- {method}: largest misses [mm] {misses}; standing feet move by "
+            f"{of_method['standing_feet_shift_mm']:.2g} mm; {of_method['solve_ms_per_frame']:.0f} ms a frame"
+        )
+    return "\n".join(lines)
+
+
+def page(numbers: dict[str, dict[str, Any]], *, far: bool) -> str:
+    """The table as a page of docs/measured."""
     where, command = ("out of reach", "scripts/demo --far") if far else ("in reach", "scripts/demo")
     name = "demo-far" if far else "demo"
     why = (
@@ -358,10 +374,11 @@ def page(text: str, *, far: bool) -> str:
         "leans after the hands as far as the feet let it, and the hips leave their target behind.\n"
     )
     return (
-        f"# The demo, with the table {where}\n\nMade by `{command} --markdown docs/measured/{name}.md` with Blender "
-        f"{bpy.app.version_string}: Rigify's basic human, {scenario.FRAMES} frames, six effectors. Errors "
-        f"are read back from Blender's evaluated matrices after the bake.\n{why * far}\n"
-        f"```text\n{text}\n```\n"
+        f"# The demo, with the table {where}\n\n"
+        f"Made by `{command} --markdown docs/measured/{name}.md` with Blender {bpy.app.version_string}.\n\n"
+        f"{summary(numbers)}\n\n"
+        f"Rigify's basic human, {scenario.FRAMES} frames, six effectors. Errors are read back from Blender's "
+        f"evaluated matrices after the bake.\n{why * far}\n```text\n{table(numbers)}\n```\n"
     )
 
 
@@ -408,7 +425,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print(f"\n{table(numbers)}\n\n{total:.1f} s in all, Blender {bpy.app.version_string}; see {out}")
     if options.markdown is not None:
-        options.markdown.write_text(page(table(numbers), far=options.far), encoding="utf-8")
+        options.markdown.write_text(page(numbers, far=options.far), encoding="utf-8")
     for failure in failed:
         print(f"FAILED: {failure}", file=sys.stderr)
     return 1 if failed else 0

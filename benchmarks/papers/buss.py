@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf, pi, radians
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from matplotlib.axes import Axes
 
+from benchmarks.drawing import COLOURS
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.methods import (
     RANK_TOLERANCE,
@@ -27,11 +29,8 @@ from blender_ik_addon.core.methods import (
     transpose_step,
 )
 
-from .findings import COLOURS, Chapter, Check, Finding, Picture
+from .findings import Chapter, Check, Finding, Picture
 from .linkages import Linkage
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TIME_STEP: Final = 0.005
 CLOSE: Final = 0.05

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from matplotlib.axes import Axes
 
+from benchmarks.drawing import COLOURS
 from blender_ik_addon.core.analysis import control_derivative, drift, lie_brackets
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.methods import pseudo_inverse, spring_forces, spring_inverse
 
-from .findings import COLOURS, Chapter, Check, Finding, Picture
+from .findings import Chapter, Check, Finding, Picture
 from .linkages import Linkage
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 STIFFNESS: Final = (1.0, 1.0, 1.0)
 FREE_ANGLES: Final = (5.0, 10.0, 0.0)

@@ -5,15 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-COLOURS: Final = ("#2c6fbb", "#d9822b", "#2e8b57", "#b5373c", "#7b5ea7", "#5f6b76")
-"""Of lines in one picture, in this order."""
-
-INK: Final = "#27313b"
+from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, radians
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from matplotlib.axes import Axes
 
+from benchmarks.drawing import COLOURS, INK
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
 from blender_ik_addon.core.methods import bounded_least_squares_step
 
-from .findings import COLOURS, INK, Check, Finding, Picture
+from .findings import Check, Finding, Picture
 from .ki_sheen import LIMIT_DAMPING, bounded, limits, stretched
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SAME: Final = 1e-6
 """Difference [rad] to the exact step up to which an answer counts as the same."""

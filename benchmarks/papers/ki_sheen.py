@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import degrees, pi
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from matplotlib.axes import Axes
 
+from benchmarks.drawing import COLOURS, INK
 from blender_ik_addon.core.analysis import damped_condition_number, residual_bounds, singular_values
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.methods import (
@@ -29,11 +31,8 @@ from blender_ik_addon.core.methods import (
 )
 from blender_ik_addon.core.paths import target_path
 
-from .findings import COLOURS, INK, Chapter, Check, Finding, Picture
+from .findings import Chapter, Check, Finding, Picture
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # ---------------------------------------------------------------- linkages and poses
 

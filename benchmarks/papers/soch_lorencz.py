@@ -5,19 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import pi
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from matplotlib.axes import Axes
 
+from benchmarks.drawing import COLOURS, INK
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.methods import extended_jacobian_step, planar_elements, pseudo_inverse_step
 
-from .findings import COLOURS, INK, Chapter, Check, Finding, Picture
+from .findings import Chapter, Check, Finding, Picture
 from .joint_limits import limits_finding
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LENGTHS: Final = (90.0, 60.0, 90.0, 150.0, 150.0, 90.0)
 BASE: Final = (-230.0, 0.0)
