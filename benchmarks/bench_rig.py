@@ -432,11 +432,7 @@ def aim_tails(figure: Any, tails: dict[str, Any], targets: FloatArray) -> None:
 
 
 def solve_blenders(
-    figure: Any,
-    tails: dict[str, Any],
-    index: int,
-    targets: FloatArray,
-    hips: DrawnPose | None,
+    figure: Any, tails: dict[str, Any], index: int, targets: FloatArray, hips: DrawnPose | None
 ) -> Outcome:
     """Let Blender's IK solve one pose from rest, targets (E, 4, 4); the hips of `hips` are given to it."""
     put_at_rest(figure)

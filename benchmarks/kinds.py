@@ -9,6 +9,7 @@ have them; figures are those of the report, which are measured in the same matri
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -63,8 +64,8 @@ class Example:
     others: tuple[tuple[float, float, float], ...] = ()
     """By how much each further target is moved from the new one's first place [m]."""
     view: str = "half"
-    prepare: Callable[[Object], None] | None = None
-    """What is done first."""
+    prepare: str | None = None
+    """What is done first, one of `PREPARE`."""
 
 
 def reach_forward(figure: Object) -> None:
@@ -89,58 +90,13 @@ def free_left_foot(figure: Object) -> None:
     entry.target.location += Vector((0.1, -0.25, -0.12))
 
 
-EXAMPLES: Final = (
-    Example('POSITION', "hand.L", "The hand goes to a place, turned as it likes.", (-0.2, -0.35, 0.15)),
-    Example('ORIENTATION', "spine.006", "The head turns as the target is turned.", turn=(0.0, 0.0, 45.0)),
-    Example(
-        'BOTH',
-        "hand.L",
-        "The hand takes place and orientation.",
-        (-0.2, -0.35, 0.15),
-        turn=(0.0, -60.0, -40.0),
-    ),
-    Example('AIM', "forearm.L", "The forearm points at the target, from afar.", (0.2, -1.0, 0.35)),
-    Example(
-        'POLE',
-        "forearm.L",
-        "The hand holds its place, the elbow swings to where the target is.",
-        (0.05, -0.1, 0.45),
-        prepare=reach_forward,
-    ),
-    Example(
-        'PLANE', "hand.L", "The hand lies on a slope.", (0.0, 0.0, 0.2), turn=(0.0, -30.0, 0.0), view="front"
-    ),
-    Example(
-        'FLOOR',
-        "foot.L",
-        "The foot is pulled below the plane by a target of a lower level; it stays on it.",
-        view="side",
-        prepare=free_left_foot,
-    ),
-    Example('DISTANCE', "hand.L", "The hand keeps its distance from a place.", (-0.25, -0.2, 0.0)),
-    Example(
-        'BALANCE',
-        "spine",
-        "The centre of mass (blue) comes over the left foot.",
-        settings={"target": None},
-        view="front",
-    ),
-    Example(
-        'STAY',
-        "spine.001",
-        "The hips go down; spine, arms and head stay as they are at rest.",
-        settings={"stay": 'REST'},
-        view="side",
-        prepare=sit_low,
-    ),
-    Example(
-        'ONE_OF',
-        "hand.L",
-        "The hand goes to the nearer of two rails; the other is grey.",
-        (-0.2, -0.3, 0.2),
-        others=((-0.45, -0.1, 0.55),),
-    ),
-)
+PREPARE: Final = {made.__name__: made for made in (reach_forward, sit_low, free_left_foot)}
+
+
+def read_examples() -> list[Example]:
+    """Those of `kinds.json`."""
+    entries = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    return [Example(**entry) for entry in entries]
 
 
 @dataclass(frozen=True)
@@ -191,7 +147,7 @@ def show(example: Example) -> Shown:
     if example.kind == 'BALANCE':
         settings(figure).effectors["foot.L"].is_support = True
     if example.prepare is not None:
-        example.prepare(figure)
+        PREPARE[example.prepare](figure)
     index = posing.add_effector(figure, example.bone, kind=example.kind)
     entry: Any = settings(figure).effectors[index]
     for name, value in example.settings.items():
@@ -326,7 +282,7 @@ def main() -> int:
     page: Path = options.markdown
     every: list[Shown] = []
     with add_on():
-        for example in EXAMPLES:
+        for example in read_examples():
             every.append(show(example))
             progress(example.kind, amount(every[-1].errors[0]), "->", amount(every[-1].errors[1]))
     for shown in every:

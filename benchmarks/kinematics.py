@@ -21,15 +21,7 @@ import bpy
 import numpy as np
 
 from benchmarks.page import Columns, arguments, progress, publish, tabled
-from benchmarks.rigs import (
-    FloatArray,
-    armatures_of,
-    empty_file,
-    generate,
-    listed_files,
-    metarigs,
-    rigify,
-)
+from benchmarks.rigs import FloatArray, armatures_of, empty_file, generate, listed_files, metarigs, rigify
 from blender_ik_addon.core.euler import EULER_ORDERS
 from blender_ik_addon.core.kinematics import forward_kinematics
 from blender_ik_addon.scene.armature import Armature, read_armature

@@ -11,8 +11,9 @@ turns and angles are read from Blender's evaluated matrices and channels, not fr
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import degrees
 from pathlib import Path
 from typing import Final
@@ -56,45 +57,43 @@ class Outcome:
     """One method in one scene."""
 
     method: str
-    names: tuple[str, ...]
-    """Effectors, (E,)."""
     priorities: tuple[int, ...]
-    """(E,), 0 is highest."""
-    median_distances: tuple[float, ...]
-    """Of each from its target [m], (E,); nan where only an orientation is asked for."""
-    largest_distances: tuple[float, ...]
-    """[m], (E,)."""
-    median_angles: tuple[float, ...]
-    """To its target's orientation [rad], (E,)."""
-    largest_angles: tuple[float, ...]
-    """[rad], (E,)."""
-    foot_shift: float
-    """How far a foot strays from where it stands, once both have landed [m]."""
-    jerk: float
-    """Largest difference between two turns of a bone in its parent that follow each other [rad]."""
-    jerk_place: str
-    """Bone and frame of that."""
+    """Of the effectors, (E,), 0 is highest."""
+    result: table_reach.Result
     violation: float | None
     """How far an angle is beyond its limit at most [rad]; None where there are no limits."""
-    seconds: float
-    """Of the solve, for a frame."""
-    iterations: float
-    """Median of the frames."""
-    reached: float
-    """Part of the frames in which the add-on says that all was reached."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Effectors, (E,)."""
+        return self.result.measured.names
+
+    @property
+    def seconds(self) -> float:
+        """Of the solve, for a frame."""
+        return self.result.solve_time / len(self.result.measured.frames)
+
+    @property
+    def reached(self) -> float:
+        """Part of the frames in which the add-on says that all was reached."""
+        return self.result.report.statuses.count("REACHED") / len(self.result.measured.frames)
 
     @property
     def largest_distance(self) -> float:
         """Of all effectors [m]."""
-        return float(np.nanmax(self.largest_distances))
+        return float(np.nanmax(self.result.measured.distances))
 
     def of_level(self, priority: int) -> tuple[float, float]:
         """Largest distance [m] and angle [rad] of the effectors of a level."""
-        rows = [row for row, own in enumerate(self.priorities) if own == priority]
-        return (
-            float(np.nanmax([self.largest_distances[row] for row in rows])),
-            max(self.largest_angles[row] for row in rows),
-        )
+        of, measured = np.array(self.priorities) == priority, self.result.measured
+        return float(np.nanmax(measured.distances[:, of])), float(measured.angles[:, of].max())
+
+    @cached_property
+    def jerk(self) -> tuple[float, str]:
+        """Largest difference between two turns that follow each other [rad], with bone and frame."""
+        measured, differences = self.result.measured, jerks(self.result.measured)
+        frame, bone = np.unravel_index(differences.argmax(), differences.shape)
+        return float(differences[frame, bone]), f"{measured.bones[bone]}, {measured.frames[frame + 1]}"
 
 
 def jerks(measured: table_reach.Measurement) -> FloatArray:
@@ -132,26 +131,8 @@ def violation(figure: Object, frames: Sequence[int]) -> float | None:
 def outcome(figure: Object, method: str, frames: Sequence[int]) -> Outcome:
     """Bake the figure with a method and measure."""
     result = table_reach.bake(figure, method, frames, table_reach.ProgressBar(method))
-    measured = result.measured
-    differences = jerks(measured)
-    frame, bone = np.unravel_index(differences.argmax(), differences.shape)
-    distances, angles = measured.distances, measured.angles
-    return Outcome(
-        method=method,
-        names=measured.names,
-        priorities=tuple(effector.priority for effector in figure.poise.effectors),
-        median_distances=tuple(map(float, np.median(distances, axis=0))),
-        largest_distances=tuple(map(float, distances.max(axis=0))),
-        median_angles=tuple(map(float, np.median(angles, axis=0))),
-        largest_angles=tuple(map(float, angles.max(axis=0))),
-        foot_shift=measured.foot_shift(),
-        jerk=float(differences[frame, bone]),
-        jerk_place=f"{measured.bones[bone]}, {measured.frames[frame + 1]}",
-        violation=violation(figure, frames),
-        seconds=result.solve_time / len(frames),
-        iterations=float(np.median(result.report.iterations)),
-        reached=result.report.statuses.count("REACHED") / len(frames),
-    )
+    priorities = tuple(effector.priority for effector in figure.poise.effectors)
+    return Outcome(method, priorities, result, violation(figure, frames))
 
 
 def compare(methods: Sequence[str], frames: Sequence[int], *, far: bool) -> list[Outcome]:
@@ -202,14 +183,20 @@ def summary_table(outcomes: Sequence[Outcome]) -> str:
         rows.append(
             (
                 *(o.method, *(f"{_millimetres(place)} mm, {_degrees(turn)}°" for place, turn in errors)),
-                *(f"{100.0 * o.reached:.0f} %", _millimetres(o.foot_shift)),
-                *(_degrees(o.jerk), o.jerk_place),
+                *(f"{100.0 * o.reached:.0f} %", _millimetres(o.result.measured.foot_shift())),
+                *(_degrees(o.jerk[0]), o.jerk[1]),
                 "–" if o.violation is None else f"{degrees(o.violation):.0e}" if o.violation else "0",
-                f"{o.iterations:.0f}",
+                f"{np.median(o.result.report.iterations):.0f}",
                 "–" if yardstick is None else f"{o.seconds / yardstick:.2f}",
             )
         )
     return table(rows)
+
+
+def both(measured: table_reach.Measurement) -> Iterator[tuple[float, ...]]:
+    """Median and largest distance [m], median and largest angle [rad] of each effector."""
+    for distances, angles in zip(measured.distances.T, measured.angles.T, strict=True):
+        yield tuple(float(of(values)) for values in (distances, angles) for of in (np.median, np.max))
 
 
 def effector_table(outcomes: Sequence[Outcome]) -> str:
@@ -222,9 +209,7 @@ def effector_table(outcomes: Sequence[Outcome]) -> str:
             f"{_degrees(median_angle)} / {_degrees(largest_angle)}°"
             if not np.isnan(median)
             else f"{_degrees(median_angle)} / {_degrees(largest_angle)}°"
-            for median, largest, median_angle, largest_angle in zip(
-                o.median_distances, o.largest_distances, o.median_angles, o.largest_angles, strict=True
-            )
+            for median, largest, median_angle, largest_angle in both(o.result.measured)
         ]
         rows.append((o.method, *cells))
     return table(rows)
@@ -253,10 +238,10 @@ def why_default(near: Sequence[Outcome], far: Sequence[Outcome]) -> str:
             f"{names} miss by {_millimetres(own)} mm, with the others by {_millimetres(min(theirs))} to "
             f"{_millimetres(max(theirs))} mm"
         )
-    jerky = [o.jerk for o in others]
+    jerky = [o.jerk[0] for o in others]
     parts.append("; ".join(sentences) + ".")
     parts.append(
-        f"There its largest second difference is {degrees(chosen_far.jerk):.0f}°, that of the others "
+        f"There its largest second difference is {degrees(chosen_far.jerk[0]):.0f}°, that of the others "
         f"{degrees(min(jerky)):.0f}° to {degrees(max(jerky)):.0f}°, and their time "
         f"{min(o.seconds for o in others) / chosen_far.seconds:.2f} to "
         f"{max(o.seconds for o in others) / chosen_far.seconds:.2f} of its own."
@@ -271,10 +256,10 @@ def summary(near: Sequence[Outcome], far: Sequence[Outcome]) -> list[str]:
         ours = next((o for o in outcomes if o.method == DEFAULT), None)
         if ours is not None:
             errors = [ours.of_level(level)[0] for level in sorted(set(ours.priorities))]
+            shift = _millimetres(ours.result.measured.foot_shift())
             found.append(
                 f"{DEFAULT} {title}: its levels miss by {', '.join(map(_millimetres, errors))} mm at most, "
-                f"standing feet move by {_millimetres(ours.foot_shift)} mm, largest second difference "
-                f"{_degrees(ours.jerk)}°."
+                f"standing feet move by {shift} mm, largest second difference {_degrees(ours.jerk[0])}°."
             )
     reach = [o.method for o in near if o.largest_distance <= REACHED]
     found.append(f"In reach {len(reach)} of {len(near)} methods are within {1e3 * REACHED:g} mm.")

@@ -305,10 +305,7 @@ def compared(sources: Sequence[Source]) -> str:
         (TEMPLATES / "motion_trials.md")
         .read_text(encoding="utf-8")
         .format(
-            clips=len(shown),
-            others=len(others),
-            frames=COMPARED_FRAMES,
-            table=tabled(TRIAL_COLUMNS, trials),
+            clips=len(shown), others=len(others), frames=COMPARED_FRAMES, table=tabled(TRIAL_COLUMNS, trials)
         )
     )
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +32,7 @@ FRAMES: Final = 20
 
 def _values(rows: Sequence[Row], name: str) -> list[float]:
     """Numbers of all rows that have one."""
-    return [value for row in rows if np.isfinite(value := float(getattr(row, name)))]
+    return [value for row in rows if np.isfinite(value := float(attrgetter(name)(row)))]
 
 
 def _most(rows: Sequence[Row], name: str) -> float:
@@ -60,26 +61,26 @@ def _with(ours: str, recorded: str) -> str:
 
 
 def _backwards(rows: Sequence[Row]) -> str:
-    return _with(f"{_sum(rows, 'backwards')}", f"{_sum(rows, 'recorded_backwards')}")
+    return _with(f"{_sum(rows, 'ours.backwards')}", f"{_sum(rows, 'recorded.backwards')}")
 
 
 def _share(rows: Sequence[Row]) -> str:
     ours, recorded = (
-        f"{_most(rows, name):.2f}, {_mean(rows, name):.2f}" for name in ("share", "recorded_share")
+        f"{_most(rows, name):.2f}, {_mean(rows, name):.2f}" for name in ("ours.share", "recorded.share")
     )
     return _with(ours, recorded)
 
 
 def _worst_share(rows: Sequence[Row]) -> str:
-    return _with(f"{_most(rows, 'worst_share'):.2f}", f"{_most(rows, 'recorded_worst_share'):.2f}")
+    return _with(f"{_most(rows, 'ours.worst_share'):.2f}", f"{_most(rows, 'recorded.worst_share'):.2f}")
 
 
 def _collars(rows: Sequence[Row]) -> str:
-    return _with(f"{_mean(rows, 'collar'):.1f}", f"{_mean(rows, 'recorded_collar'):.1f}")
+    return _with(f"{_mean(rows, 'ours.collar'):.1f}", f"{_mean(rows, 'recorded.collar'):.1f}")
 
 
 def _step(rows: Sequence[Row]) -> str:
-    return f"{max(row.step / row.recorded_step for row in rows):.2f}"
+    return f"{max(row.ours.step / row.recorded.step for row in rows):.2f}"
 
 
 TOGETHER: Final[tuple[tuple[str, Callable[[Sequence[Row]], str]], ...]] = (
@@ -90,12 +91,12 @@ TOGETHER: Final[tuple[tuple[str, Callable[[Sequence[Row]], str]], ...]] = (
     ("frames missed, overlooked", lambda rows: f"{_overlooked(rows)}"),
     ("elbows and knees bent backwards (recorded)", _backwards),
     ("share of the spine, largest, mean (recorded)", _share),
-    ("clips whose share is 2 or more", lambda rows: f"{sum(row.share >= 2.0 for row in rows)}"),
+    ("clips whose share is 2 or more", lambda rows: f"{sum(row.ours.share >= 2.0 for row in rows)}"),
     ("the largest share in a frame (recorded)", _worst_share),
     ("arms with the hand above the head", lambda rows: f"{_sum(rows, 'high')}"),
     ("their collars, mean (recorded) [°]", _collars),
     ("channels outside their limits", lambda rows: f"{_sum(rows, 'violations')}"),
-    ("recorded outside, mean [%]", lambda rows: f"{100.0 * _mean(rows, 'recorded_outside'):.1f}"),
+    ("recorded outside, mean [%]", lambda rows: f"{100.0 * _mean(rows, 'outside'):.1f}"),
     ("largest step by the recording's, worst clip", _step),
     ("jumps", lambda rows: f"{sum(len(row.jumps) for row in rows)}"),
     ("elbows from the recording, mean [cm]", lambda rows: f"{_mean(rows, 'elbows'):.1f}"),
@@ -107,13 +108,16 @@ COLUMNS: Final[Columns[Row]] = (
     ("clip", lambda r: r.clip.replace("|", " ")),
     ("reached", lambda r: f"{r.reached} of {r.frames}"),
     ("worst [mm, °]", lambda r: f"{r.worst_place:.1f}, {r.worst_turn:.1f}"),
-    ("backwards", lambda r: f"{r.backwards} ({r.recorded_backwards})"),
+    ("backwards", lambda r: f"{r.ours.backwards} ({r.recorded.backwards})"),
     ("spine", lambda r: f"{r.spine}"),
-    ("share", lambda r: f"{_number(r.share)} ({_number(r.recorded_share)})"),
-    ("worst frame", lambda r: f"{_number(r.worst_share)} ({_number(r.recorded_worst_share)})"),
-    ("collar [°]", lambda r: f"{_number(r.collar, 0)} ({_number(r.recorded_collar, 0)})" if r.high else "–"),
-    ("outside", lambda r: f"{r.violations} ({100.0 * r.recorded_outside:.0f} %)"),
-    ("step [°]", lambda r: f"{r.step:.0f} ({r.recorded_step:.0f})"),
+    ("share", lambda r: f"{_number(r.ours.share)} ({_number(r.recorded.share)})"),
+    ("worst frame", lambda r: f"{_number(r.ours.worst_share)} ({_number(r.recorded.worst_share)})"),
+    (
+        "collar [°]",
+        lambda r: f"{_number(r.ours.collar, 0)} ({_number(r.recorded.collar, 0)})" if r.high else "–",
+    ),
+    ("outside", lambda r: f"{r.violations} ({100.0 * r.outside:.0f} %)"),
+    ("step [°]", lambda r: f"{r.ours.step:.0f} ({r.recorded.step:.0f})"),
     ("jumps", lambda r: f"{len(r.jumps)}"),
     ("elbows, knees [cm]", lambda r: f"{r.elbows:.1f}, {r.knees:.1f}"),
 )
@@ -193,8 +197,8 @@ def draw(path: Path, rows: Sequence[Row], arcs: Sequence[Raised]) -> None:
     for held, colour, label in groups:
         some = [row for row in rows if row.held_out == held]
         style = {"s": 16, "color": colour, "alpha": 0.75, "label": label, "linewidths": 0}
-        axes[0].scatter([r.recorded_share for r in some], [r.share for r in some], **style)
-        axes[1].scatter([r.recorded_collar for r in some], [r.collar for r in some], **style)
+        axes[0].scatter([r.recorded.share for r in some], [r.ours.share for r in some], **style)
+        axes[1].scatter([r.recorded.collar for r in some], [r.ours.collar for r in some], **style)
         axes[2].scatter([r.knees for r in some], [r.elbows for r in some], **style)
     for axis, title, across, up in (
         (axes[0], "share of the spine", "recorded", "solved"),

@@ -49,12 +49,31 @@ SPINE_BENT: Final = 15.0
 
 
 @dataclass(frozen=True)
+class Figures:
+    """What is told of a motion, ours and the recorded one."""
+
+    backwards: int
+    """Elbows and knees that bend backwards, counted over the frames."""
+    share: float
+    """Turn of the joint of the spine that turns most, over their mean, both root mean squares over the clip
+    [1]; nan for one joint, or a spine that stays as at rest."""
+    worst_share: float
+    """The same in the worst frame in which the spine turns `SPINE_BENT` in all [1]; nan if there is none."""
+    collar: float
+    """Mean elevation from rest of the collarbones of arms with the hand above the head [°]; nan without."""
+    step: float
+    """Largest turn of a joint from a frame to the next [°]."""
+
+
+@dataclass(frozen=True)
 class Row:
     """What was measured of a clip."""
 
     clip: str
     held_out: bool
     frames: int
+    ours: Figures
+    recorded: Figures
     reached: int
     """Frames in which every target is met within `REACHED_PLACE` and `REACHED_TURN`."""
     overlooked: list[int]
@@ -63,36 +82,15 @@ class Row:
     """[mm]"""
     worst_turn: float
     """[°]"""
-    backwards: int
-    """Elbows and knees that bend backwards, counted over the frames."""
-    recorded_backwards: int
-    """The same of the recording."""
     spine: int
     """Joints of the spine."""
-    share: float
-    """Turn of the joint of the spine that turns most, over their mean, both root mean squares over the clip
-    [1]; nan for one joint, or a spine that stays as at rest."""
-    worst_share: float
-    """The same in the worst frame in which the spine turns `SPINE_BENT` in all [1]; nan if there is none."""
-    recorded_share: float
-    """As `share`, of the recording [1]."""
-    recorded_worst_share: float
-    """As `worst_share`, of the recording [1]."""
     high: int
     """Arms with the hand above the head, counted over the frames."""
-    collar: float
-    """Mean elevation of their collarbones from rest [°]; nan where there are none."""
-    recorded_collar: float
-    """The same of the recording [°]."""
     violations: int
     """Channels outside their limits, counted over the frames."""
-    recorded_outside: float
+    outside: float
     """Part of the limited channels of the solve, over the frames, in which the recording is outside our
     limits [1]: how well the ranges fit people."""
-    step: float
-    """Largest turn of a joint from a frame to the next [°]."""
-    recorded_step: float
-    """The same of the recording [°]."""
     jumps: list[str]
     """Frames at which a joint jumps, counted from 1, with the joint that turns most."""
     elbows: float
@@ -110,62 +108,54 @@ def measure(recording: Recording) -> Row:
     place, turn = (values.max(axis=1) for values in effector_errors(problem, posed))
     reached = (place <= REACHED_PLACE) & (turn <= REACHED_TURN)
     arms, legs = character.limbs_of(LimbKind.ARM), character.limbs_of(LimbKind.LEG)
-    spine = spine_joints(recording)
+    spine, moving = spine_joints(recording), problem.moving_joints
     high = [(limb, above_head(recording, limb)) for limb in arms if limb.side is not Side.CENTRE]
     collars = [(limb, frames) for limb, frames in high if Role.SHOULDER in limb.roles and frames.any()]
-    moving = problem.moving_joints
     ours, theirs = (joint_steps(skeleton, matrices)[:, moving] for matrices in (posed, recording.matrices))
-    away = [
-        [
-            100.0 * np.linalg.norm((posed - recording.matrices)[:, middle_of(limb), :3, 3], axis=-1).mean()
-            for limb in limbs
-        ]
-        for limbs in (arms, legs)
-    ]
+
+    def told(matrices: FloatArray, steps: FloatArray) -> Figures:
+        bent = np.concatenate([bends(skeleton, limb, matrices) for limb in (*arms, *legs)])
+        raised = [elevation(recording, limb, matrices)[frames] for limb, frames in collars]
+        share, worst = shares(skeleton, spine, matrices)
+        return Figures(
+            backwards=int((bent < -BACKWARDS).sum()),
+            share=share,
+            worst_share=worst,
+            collar=float(np.concatenate(raised).mean()) if raised else float("nan"),
+            step=float(steps.max()),
+        )
+
+    def away(limbs: Sequence[Limb]) -> float:
+        middles = [middle_of(limb) for limb in limbs]
+        return 100.0 * float(np.linalg.norm((posed - recording.matrices)[:, middles, :3, 3], axis=-1).mean())
+
     recorded = recording.pose.channels[:, recording.solved]
     lower, upper = skeleton.lower[recording.solved], skeleton.upper[recording.solved]
     limited = np.isfinite(lower) | np.isfinite(upper)
+    outside = ((recorded < lower - OUTSIDE) | (recorded > upper + OUTSIDE))[:, limited]
     channels = solution.pose.channels
     beyond = np.maximum(skeleton.lower - channels, channels - skeleton.upper)
-    bent = np.concatenate([bends(skeleton, limb, posed) for limb in (*arms, *legs)])
-    recorded_bent = np.concatenate([bends(skeleton, limb, recording.matrices) for limb in (*arms, *legs)])
-    share, worst = shares(skeleton, spine, posed)
-    recorded_share, recorded_worst = shares(skeleton, spine, recording.matrices)
     return Row(
         clip=recording.name,
         held_out=recording.held_out,
         frames=len(channels),
+        ours=told(posed, ours),
+        recorded=told(recording.matrices, theirs),
         reached=int(reached.sum()),
         overlooked=overlooked_frames(recording, np.flatnonzero(~reached).tolist()),
         worst_place=float(place.max()),
         worst_turn=float(turn.max()),
-        backwards=int((bent < -BACKWARDS).sum()),
-        recorded_backwards=int((recorded_bent < -BACKWARDS).sum()),
         spine=len(spine),
-        share=share,
-        worst_share=worst,
-        recorded_share=recorded_share,
-        recorded_worst_share=recorded_worst,
         high=sum(int(frames.sum()) for _, frames in high),
-        collar=_over([elevation(recording, limb, posed)[frames] for limb, frames in collars]),
-        recorded_collar=_over(
-            [elevation(recording, limb, recording.matrices)[frames] for limb, frames in collars]
-        ),
-        violations=int((beyond[:, problem_channels(skeleton, moving)] > OUTSIDE).sum()),
-        recorded_outside=float(
-            ((recorded < lower - OUTSIDE) | (recorded > upper + OUTSIDE))[:, limited].mean()
-        )
-        if limited.any()
-        else 0.0,
-        step=float(ours.max()),
-        recorded_step=float(theirs.max()),
+        violations=int((beyond[:, moving][:, skeleton.free[moving]] > OUTSIDE).sum()),
+        outside=float(outside.mean()) if limited.any() else 0.0,
         jumps=[
             f"{frame + 1}: {skeleton.names[moving[int(turns.argmax())]]} by {turns.max():.0f}°"
             for frame in jumps_of(ours, theirs)
             for turns in (ours[frame - 1],)
         ],
-        elbows=float(np.mean(away[0])),
-        knees=float(np.mean(away[1])),
+        elbows=away(arms),
+        knees=away(legs),
     )
 
 
@@ -195,18 +185,6 @@ def overlooked_frames(recording: Recording, missed: Sequence[int]) -> list[int]:
         if any(solve(problem, pose, **TOLERANCES).status is Status.REACHED for pose in poses):
             found.append(frame)
     return found
-
-
-def problem_channels(skeleton: Skeleton, moving: Sequence[int]) -> BoolArray:
-    """Mask (n, 6) of the channels that a solve may change."""
-    mask = np.zeros(skeleton.free.shape, dtype=np.bool_)
-    mask[list(moving)] = skeleton.free[list(moving)]
-    return mask
-
-
-def _over(parts: Sequence[FloatArray]) -> float:
-    """Mean over all of some arrays; nan of none."""
-    return float(np.concatenate(parts).mean()) if parts else float("nan")
 
 
 # Limbs

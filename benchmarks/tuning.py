@@ -313,10 +313,7 @@ def main() -> int:
         options.markdown,
         "tuning",
         "scripts/check --tuning",
-        [
-            count,
-            f"{good} of {len(trials)} changes let all tests pass.",
-        ],
+        [count, f"{good} of {len(trials)} changes let all tests pass."],
         trials=tabled(columns, tried),
         meanings=tabled(COLUMNS, found),
     )

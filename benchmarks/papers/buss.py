@@ -74,12 +74,7 @@ def _selectively(jacobian: FloatArray, errors: FloatArray) -> FloatArray:
 
 METHODS: Final = (
     Method("Jacobian transpose", transpose_step, "Jacobian transpose", radians(30.0)),
-    Method(
-        "pseudo-inverse",
-        partial(_inverted, rank=PSEUDO_INVERSE_RANK),
-        "pseudo-inverse",
-        radians(5.0),
-    ),
+    Method("pseudo-inverse", partial(_inverted, rank=PSEUDO_INVERSE_RANK), "pseudo-inverse", radians(5.0)),
     Method("DLS, λ = 1.1", partial(damped_step, damping=1.1), "DLS lambda 1.1", pi / 4.0),
     Method("DLS, λ = 0.6", partial(damped_step, damping=0.6), "DLS lambda 0.6", pi / 4.0),
     Method("DLS′, λ = 0.7", partial(damped_step, damping=0.7), "", pi / 4.0, DISTANCE),

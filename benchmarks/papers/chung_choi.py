@@ -258,9 +258,7 @@ def chapter() -> Chapter:
         f"counter-clockwise from (0.5, 0.5), in {4 * STEPS * CYCLES} Euler steps.",
         (
             finding(
-                walked(with_springs),
-                walked(without),
-                walked(with_springs, cycles=1, steps=STEPS // COARSE),
+                walked(with_springs), walked(without), walked(with_springs, cycles=1, steps=STEPS // COARSE)
             ),
         ),
     )

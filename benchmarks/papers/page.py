@@ -76,8 +76,8 @@ def summary(findings: Sequence[Finding]) -> list[str]:
         f"{len(findings) - len(partly)} of {len(findings)} figures and tables of the papers hold as claimed, "
         f"by {sum(check.holds for check in checks)} of {len(checks)} checks.",
         f"Not, or in part: {'; '.join(partly) or 'none'}.",
-        f"Faults of ours: {sum(len(finding.faults) for finding in findings) or 'none'}; other checks that fail "
-        "are claims that do not hold as printed.",
+        f"Faults of ours: {sum(len(finding.faults) for finding in findings) or 'none'}; other checks that "
+        "fail are claims that do not hold as printed.",
     ]
 
 
