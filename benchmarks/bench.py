@@ -46,9 +46,9 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
-from blender_ik_addon.core.posed import PosedMechanism
-from blender_ik_addon.core.rotation import matrix_from_rotvec
-from blender_ik_addon.core.system import System
+from blender_ik_addon.core.model.posed import PosedMechanism
+from blender_ik_addon.core.model.rotation import matrix_from_rotvec
+from blender_ik_addon.core.problem.system import System
 
 FRAMES: Final = 60
 """Of a track, and poses of a tree."""

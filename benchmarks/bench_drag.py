@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.page import Columns, arguments, progress, publish, tabled
 from benchmarks.rigs import FloatArray, add_on, empty_file, largest_turn, local_rotations
-from blender_ik_addon.scene.dragging import Drag
-from blender_ik_addon.scene.setup import setup_character
+from blender_ik_addon.scene.character.setup import setup_character
+from blender_ik_addon.scene.live.dragging import Drag
 from examples import scenario
 
 PAGE: Final = Path("docs/measured/dragging.md")

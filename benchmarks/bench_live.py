@@ -29,11 +29,12 @@ from mathutils import Vector
 
 from benchmarks.page import Columns, arguments, judged, kept, listed, progress, publish, tabled
 from benchmarks.rigs import FloatArray, add_on, empty_file, largest_turn, local_rotations
-from blender_ik_addon.core.follower import Follower
-from blender_ik_addon.core.tracking import Tracker
-from blender_ik_addon.scene import live, posing
-from blender_ik_addon.scene.restoring import PoseSnapshot
-from blender_ik_addon.scene.setup import setup_character
+from blender_ik_addon.core.solve.follower import Follower
+from blender_ik_addon.core.solve.tracker import Tracker
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.live import handlers as live
+from blender_ik_addon.scene.armature.restoring import PoseSnapshot
+from blender_ik_addon.scene.character.setup import setup_character
 from examples import scenario
 
 UPDATES: Final = 240

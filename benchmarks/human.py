@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.bvh import Clip
 from blender_ik_addon.core import MatchOrientation, ReachPoint, Skeleton, Task
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.euler import order_index
-from blender_ik_addon.core.rotation import euler_from_matrix, matrix_from_rotvec
+from blender_ik_addon.core.model.euler import order_index
+from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_rotvec
 
 # ----------------------------------------------------------------------------------------------------------
 # Which joint is what

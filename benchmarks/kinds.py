@@ -29,7 +29,7 @@ from benchmarks import drawing
 from benchmarks.page import Columns, arguments, progress, publish, tabled
 from benchmarks.rigs import FloatArray, add_on, empty_file
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.effector_properties import KIND_ITEMS
+from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS
 from examples import scenario
 
 PAGE: Final = Path("docs/measured/kinds.md")

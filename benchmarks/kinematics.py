@@ -22,10 +22,10 @@ import numpy as np
 
 from benchmarks.page import Columns, arguments, progress, publish, tabled
 from benchmarks.rigs import FloatArray, armatures_of, empty_file, generate, listed_files, metarigs, rigify
-from blender_ik_addon.core.euler import EULER_ORDERS
-from blender_ik_addon.core.kinematics import forward_kinematics
-from blender_ik_addon.scene.armature import Armature, read_armature
-from blender_ik_addon.scene.poses import evaluated_matrices, read_pose
+from blender_ik_addon.core.model.euler import EULER_ORDERS
+from blender_ik_addon.core.model.kinematics import forward_kinematics
+from blender_ik_addon.scene.armature.armature import Armature, read_armature
+from blender_ik_addon.scene.armature.poses import evaluated_matrices, read_pose
 
 SEED: Final = 1
 POSES: Final = 100

@@ -26,7 +26,7 @@ from benchmarks.motions import local_rotations
 from benchmarks.page import arguments, publish, table
 from benchmarks.rigs import FloatArray, add_on, empty_file
 from blender_ik_addon.core import METHODS
-from blender_ik_addon.core.rotation import rotvec_from_matrix
+from blender_ik_addon.core.model.rotation import rotvec_from_matrix
 from examples import scenario, table_reach
 
 PAGE: Final = Path("docs/measured/methods.md")

@@ -10,7 +10,7 @@ import numpy as np
 
 from blender_ik_addon.core import MatchOrientation, Problem, ReachPoint, Skeleton
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.rotation import rotation_angle
+from blender_ik_addon.core.model.rotation import rotation_angle
 
 JUMP_RATIO: Final = 3.0
 """A joint jumps when it turns more than so many times as far as any recorded one between two frames [1]."""

@@ -28,12 +28,12 @@ from blender_ik_addon.core import (
     forward_kinematics,
 )
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
-from blender_ik_addon.core.roles import Body, Character
-from blender_ik_addon.scene.armature import read_armature
-from blender_ik_addon.scene.parts import body_parts
-from blender_ik_addon.scene.poses import read_pose
-from blender_ik_addon.scene.role_table import read_character
-from blender_ik_addon.scene.setup import setup_character
+from blender_ik_addon.core.character.roles import Body, Character
+from blender_ik_addon.scene.armature.armature import read_armature
+from blender_ik_addon.scene.armature.poses import read_pose
+from blender_ik_addon.scene.armature.role_table import read_character
+from blender_ik_addon.scene.character.effector_presets import body_parts
+from blender_ik_addon.scene.character.setup import setup_character
 
 SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf")
 

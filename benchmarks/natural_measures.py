@@ -23,8 +23,8 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
-from blender_ik_addon.core.roles import Limb, LimbKind, Role, Side
-from blender_ik_addon.core.rotation import rotation_angle
+from blender_ik_addon.core.character.roles import Limb, LimbKind, Role, Side
+from blender_ik_addon.core.model.rotation import rotation_angle
 
 REACHED_PLACE: Final = 1.0
 """[mm]"""

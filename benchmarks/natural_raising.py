@@ -18,7 +18,7 @@ from benchmarks.natural_clips import Recording
 from benchmarks.natural_measures import elevation
 from blender_ik_addon.core import Pose, Problem, ReachPoint, Task, forward_kinematics, solve_each
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.roles import LimbKind, Role, Side
+from blender_ik_addon.core.character.roles import LimbKind, Role, Side
 
 ARC: Final = np.arange(30.0, 181.0, 10.0)
 """Angles of the way from shoulder to hand, from hanging down [°]."""

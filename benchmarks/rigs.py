@@ -17,7 +17,7 @@ import numpy.typing as npt
 from bpy.types import Object
 
 import blender_ik_addon
-from blender_ik_addon.core.rotation import rotvec_from_matrix
+from blender_ik_addon.core.model.rotation import rotvec_from_matrix
 from examples import scenario
 
 FloatArray = npt.NDArray[np.float64]

@@ -23,9 +23,9 @@ from benchmarks.page import Columns, arguments, listed, progress, publish, said_
 from benchmarks.rigs import every_rig
 from benchmarks.roles_truth import Expected, expected, truth_of
 from blender_ik_addon.core import Skeleton
-from blender_ik_addon.core.roles import Character, Role, recognise
-from blender_ik_addon.scene.armature import read_armature
-from blender_ik_addon.scene.role_table import read_hints
+from blender_ik_addon.core.character.roles import Character, Role, recognise
+from blender_ik_addon.scene.armature.armature import read_armature
+from blender_ik_addon.scene.armature.role_table import read_hints
 
 RUNS: Final = 5
 """How often each recognition is timed; the fastest counts."""

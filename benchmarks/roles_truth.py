@@ -23,7 +23,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from blender_ik_addon.core.roles import Role, Side
+from blender_ik_addon.core.character.roles import Role, Side
 
 _PLACES: Final = "*%$"
 

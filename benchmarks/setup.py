@@ -24,11 +24,11 @@ import blender_ik_addon
 from benchmarks.page import Columns, arguments, listed, progress, publish, said_of, tabled
 from benchmarks.rigs import FloatArray, every_rig
 from blender_ik_addon.core import IKError
-from blender_ik_addon.core.roles import Role
+from blender_ik_addon.core.character.roles import Role
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.armature import read_armature
+from blender_ik_addon.scene.armature.armature import read_armature
+from blender_ik_addon.scene.armature.role_table import read_character
 from blender_ik_addon.scene.reports import Report
-from blender_ik_addon.scene.role_table import read_character
 
 WANTED: Final = 1.0
 """Longest processor time [s] for a rig of up to 200 bones."""

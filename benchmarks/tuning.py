@@ -33,22 +33,12 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 CORE: Final = Path("blender_ik_addon/core")
 
 OUTSIDE: Final = {
-    "the model": (
-        "arrays",
-        "bends",
-        "errors",
-        "euler",
-        "kinematics",
-        "mechanism",
-        "posed",
-        "rotation",
-        "skeleton",
-    ),
-    "tasks": ("clearance", "tasks"),
+    "the model": ("arrays", "errors", "model"),
+    "tasks": ("tasks", "problem.slacks"),
     "the methods of the papers": ("methods",),
-    "explanations": ("analysis", "balance", "diagnosis", "explanation"),
-    "characters": ("anthropometry", "digits", "human", "movements", "revision", "roles", "volumes"),
-    "settings": ("options", "threads"),
+    "explanations": ("explain",),
+    "characters": ("character",),
+    "settings": ("problem.options", "threads"),
 }
 """Modules and packages of the core that are not the solver's, by what they are for."""
 
@@ -56,10 +46,10 @@ DEFINITIONS: Final = {
     "engine.pops.TIMES": "what a pop is",
     "engine.pops.BESIDE": "what a pop is",
     "engine.restarts.SEED": "any number does",
-    "sequence.FRAME_RATE": "a default of an argument",
+    "solve.sequence.FRAME_RATE": "a default of an argument",
     "engine.motion.NEARER": "what is shown of the progress",
     "engine.energy.HAIR": "what rounding leaves",
-    "paths.OPPOSITE": "what rounding leaves",
+    "solve.paths.OPPOSITE": "what rounding leaves",
 }
 """Constants that are no matter of tuning, and why."""
 
@@ -106,7 +96,7 @@ def constants() -> list[Constant]:
     found: list[Constant] = []
     for path in sorted((ROOT / CORE).rglob("*.py")):
         parts = path.relative_to(ROOT / CORE).with_suffix("").parts
-        if parts[0] not in outside and parts[-1] != "__init__":
+        if not outside.intersection((parts[0], ".".join(parts))) and parts[-1] != "__init__":
             module = importlib.import_module(".".join((*CORE.parts, *parts)))
             found += constants_of(path, ".".join(parts), vars(module))
     return [constant for constant in found if constant.name not in DEFINITIONS]

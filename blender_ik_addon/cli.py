@@ -30,9 +30,9 @@ from bpy.types import Object
 
 from .core.arrays import FloatArray
 from .core.errors import IKError
-from .core.options import METHODS
+from .core.problem.options import METHODS
 from .scene import posing
-from .scene.properties import settings_of
+from .scene.properties.settings import settings_of
 
 COMMAND: Final = "poise"
 """What follows `blender --command`."""

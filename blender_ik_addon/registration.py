@@ -4,7 +4,9 @@
 from contextlib import ExitStack
 
 from . import cli
-from .scene import live, naming, overrides, properties
+from .scene.live import handlers as live
+from .scene.properties import naming, overrides
+from .scene.properties import settings as properties
 from .ui import (
     bake,
     character,

@@ -32,7 +32,7 @@ def blender_builder() -> Path:
     return found[-1]
 
 
-def stage(folder: Path) -> None:
+def frame_data(folder: Path) -> None:
     """Copy all that belongs into the extension to `folder`, which must not exist."""
     shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__", "*.pyc", ".*"))
     for name in BESIDE_PACKAGE:
@@ -47,7 +47,7 @@ def build(output: Path) -> Path:
     builder = [sys.executable, str(blender_builder())]
     with tempfile.TemporaryDirectory() as temporary:
         staged = Path(temporary) / manifest["id"]
-        stage(staged)
+        frame_data(staged)
         built = Path(temporary) / archive.name
         source = ["--source-dir", str(staged), "--output-filepath", str(built)]
         subprocess.run([*builder, "build", *source], check=True)

@@ -39,14 +39,27 @@ LAYERS = {
     "ui": ({"core", "scene", "ui"}, {"numpy"} | BLENDER),
 }
 
-# Modules of the core below the engine: it lowers the energy of a system, whoever asks for that.
-BELOW_THE_ENGINE = {"arrays", "mechanism", "options", "posed", "rotation", "skeleton", "system"}
+# Modules of a layer that all of it may import.
+BASE = {"core": {"arrays", "errors", "threads"}, "scene": {"compat", "reports"}}
 
-# Modules of the core below the methods of the papers: they know a system of tasks, and nothing of the engine.
-BELOW_THE_METHODS = {"arrays", "errors", "options", "posed", "preparing", "system"}
-
-# The packages inside the core whose imports are held, with what is below them.
-PACKAGES = {"engine": BELOW_THE_ENGINE, "methods": BELOW_THE_METHODS}
+# The packages of a layer, with the packages of that layer that each may import besides itself.
+PACKAGES = {
+    "core/model": set[str](),
+    "core/tasks": {"model"},
+    "core/problem": {"model", "tasks"},
+    "core/engine": {"model", "problem"},
+    "core/methods": {"model", "problem"},
+    "core/explain": {"model", "tasks", "problem"},
+    "core/solve": {"model", "tasks", "problem", "engine", "methods", "explain"},
+    "core/character": {"model"},
+    "scene/properties": set[str](),
+    "scene/animation": {"properties"},
+    "scene/armature": {"properties", "animation"},
+    "scene/effectors": {"properties", "animation", "armature"},
+    "scene/rig": {"properties", "animation", "armature", "effectors"},
+    "scene/live": {"properties", "animation", "armature", "effectors", "rig"},
+    "scene/character": {"properties", "animation", "armature", "effectors", "rig", "live"},
+}
 
 
 def layer_of(module: Path) -> str | None:
@@ -106,11 +119,12 @@ def import_faults(source: str, layer: str, package: tuple[str, ...]) -> list[str
     return faults
 
 
-def package_faults(source: str, package: str) -> list[str]:
-    """The imports in `source`, a module of a package of the core, of what is not below that package."""
-    own = (PACKAGE.name, "core", package)
-    names = [name for name in imports_of(source, own) if name[0] == PACKAGE.name]
-    allowed = {(*own[:2], module) for module in PACKAGES[package] | {package}}
+def package_faults(source: str, package: str, importer: tuple[str, ...]) -> list[str]:
+    """The imports in `source`, a module of a package, of what is in its layer and not below that package."""
+    layer, own = package.split("/")
+    above = (PACKAGE.name, layer)
+    names = [name for name in imports_of(source, importer) if name[:2] == above]
+    allowed = {(*above, module) for module in BASE[layer] | PACKAGES[package] | {own}}
     return [".".join(name) for name in names if name[:3] not in allowed]
 
 
@@ -175,10 +189,11 @@ def test_a_layer_imports_only_itself_and_what_is_below():
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_packages_of_the_core_import_only_themselves_and_what_is_below(package: str):
+def test_packages_import_only_themselves_and_what_is_below(package: str):
     def faults(module: Path) -> list[str]:
-        inside = name_of(module).startswith(f"core/{package}/")
-        return package_faults(module.read_text(encoding="utf-8"), package) if inside else []
+        inside = name_of(module).startswith(f"{package}/")
+        own = module.relative_to(ROOT).parent.parts
+        return package_faults(module.read_text(encoding="utf-8"), package, own) if inside else []
 
     assert faults_by_module(faults) == {}
 
@@ -224,8 +239,9 @@ def test_one_module_alone_knows_what_versions_of_blender_do_differently():
 def test_there_is_something_to_look_at():
     assert {layer_of(module) for module in MODULES} >= set(LAYERS)
     names = {name_of(module) for module in MODULES}
-    assert {f"core/{package}/__init__.py" for package in PACKAGES} <= names
-    assert {f"core/{module}.py" for below in PACKAGES.values() for module in below} <= names
+    assert {f"{layer}/{module}.py" for layer in BASE for module in BASE[layer]} <= names
+    folders = {path.parent for layer in BASE for path in (PACKAGE / layer).glob("*/__init__.py")}
+    assert {folder.relative_to(PACKAGE).as_posix() for folder in folders} == set(PACKAGES)
 
 
 @pytest.mark.parametrize(
@@ -252,22 +268,31 @@ def test_the_rule_finds_what_it_is_for(layer: str, source: str, wrong: list[str]
 @pytest.mark.parametrize(
     ("package", "source", "wrong"),
     [
-        ("engine", "import numpy as np\nfrom ..arrays import FloatArray\nfrom .energy import Energy", []),
-        ("engine", "from .. import system\nfrom . import kernel", []),
-        ("engine", "from ..solver import solve", ["blender_ik_addon.core.solver.solve"]),
-        ("engine", "from .. import sequence", ["blender_ik_addon.core.sequence"]),
-        ("engine", "from ... import core", ["blender_ik_addon.core"]),
-        ("methods", "from ..system import System\nfrom .inverses import pseudo_inverse", []),
-        ("methods", "from ..engine.energy import Energy", ["blender_ik_addon.core.engine.energy.Energy"]),
         (
-            "engine",
-            "def f():\n    from ..follower import Follower",
-            ["blender_ik_addon.core.follower.Follower"],
+            "core/engine",
+            "import numpy as np\nfrom ..arrays import FloatArray\nfrom .energy import Energy",
+            [],
+        ),
+        ("core/engine", "from ..problem.system import System\nfrom . import kernel", []),
+        ("core/engine", "from ..solve.solver import solve", ["blender_ik_addon.core.solve.solver.solve"]),
+        ("core/engine", "from ..solve import sequence", ["blender_ik_addon.core.solve.sequence"]),
+        ("core/engine", "from ... import core", ["blender_ik_addon.core"]),
+        ("core/methods", "from ..problem.system import System\nfrom .inverses import pseudo_inverse", []),
+        (
+            "core/methods",
+            "from ..engine.energy import Energy",
+            ["blender_ik_addon.core.engine.energy.Energy"],
+        ),
+        ("core/model", "from ..tasks import Task", ["blender_ik_addon.core.tasks.Task"]),
+        (
+            "core/engine",
+            "def f():\n    from ..solve.follower import Follower",
+            ["blender_ik_addon.core.solve.follower.Follower"],
         ),
     ],
 )
 def test_the_rule_of_packages_finds_what_it_is_for(package: str, source: str, wrong: list[str]):
-    assert package_faults(source, package) == wrong
+    assert package_faults(source, package, (PACKAGE.name, *package.split("/"))) == wrong
 
 
 def test_the_rule_of_exports_finds_what_it_is_for():

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from blender_ik_addon.core.options import METHODS, USED_BY
+from blender_ik_addon.core.problem.options import METHODS, USED_BY
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "blender_ik_addon"
@@ -83,7 +83,7 @@ def operators() -> set[str]:
 
 def labels() -> dict[str, str]:
     """Names that properties have in the interface, by identifier."""
-    files = (*(PACKAGE / "scene").glob("*properties.py"), *(PACKAGE / "ui").glob("*.py"))
+    files = (*(PACKAGE / "scene" / "properties").glob("*.py"), *(PACKAGE / "ui").glob("*.py"))
     code = "\n".join(text_of(path) for path in files)
     found = re.findall(r'^    (\w+): \w+Property\(\s*name="([^"]+)"', code, re.MULTILINE)
     return dict(found) | dict(re.findall(r'^    (\w+): _colour\("([^"]+)"', code, re.MULTILINE))
@@ -135,7 +135,7 @@ def test_every_operator_is_in_the_manual():
 
 def test_every_method_is_in_the_manual():
     names = {
-        name: re.search(rf"'{name}': \"([^\"]+)\"", text_of(PACKAGE / "scene" / "properties.py"))
+        name: re.search(rf"'{name}': \"([^\"]+)\"", text_of(PACKAGE / "scene" / "properties" / "settings.py"))
         for name in METHODS
     }
     rows = text_of(DOCS / "manual" / "solving.md")
@@ -148,7 +148,7 @@ def test_every_method_is_in_the_manual():
 
 
 def test_every_kind_of_effector_is_in_the_manual():
-    code = text_of(PACKAGE / "scene" / "effector_properties.py")
+    code = text_of(PACKAGE / "scene" / "properties" / "effector_properties.py")
     items = re.search(r"KIND_ITEMS = \((.*?)\n\)\n", code, re.DOTALL)
     assert items is not None
     kinds = re.findall(r"\(\s*'[A-Z_]+',\s*\"([^\"]+)\"", items[1])

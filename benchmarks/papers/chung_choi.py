@@ -14,8 +14,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from benchmarks.drawing import COLOURS
-from blender_ik_addon.core.analysis import control_derivative, drift, lie_brackets
 from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.explain.analysis import control_derivative, drift, lie_brackets
 from blender_ik_addon.core.methods import pseudo_inverse, spring_forces, spring_inverse
 
 from .findings import Chapter, Check, Finding, Picture

@@ -17,8 +17,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from benchmarks.drawing import COLOURS, INK
-from blender_ik_addon.core.analysis import damped_condition_number, residual_bounds, singular_values
 from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.explain.analysis import damped_condition_number, residual_bounds, singular_values
 from blender_ik_addon.core.methods import (
     bounded_least_squares_step,
     damped_step,
@@ -29,7 +29,7 @@ from blender_ik_addon.core.methods import (
     three_effector_inverse,
     two_effector_inverse,
 )
-from blender_ik_addon.core.paths import target_path
+from blender_ik_addon.core.solve.paths import target_path
 
 from .findings import Chapter, Check, Finding, Picture
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from blender_ik_addon.core import Pose, Skeleton
 from blender_ik_addon.core.arrays import FloatArray, IntArray
-from blender_ik_addon.core.mechanism import Mechanism
-from blender_ik_addon.core.posed import PosedMechanism
+from blender_ik_addon.core.model.mechanism import Mechanism
+from blender_ik_addon.core.model.posed import PosedMechanism
 
 PARALLEL: Final = 1e-9
 """Sine of the angle between two axes [1] below which they count as the same."""

@@ -55,17 +55,23 @@ References, cited by their keys:
   Numerical Analysis 49(4), 2011.
 """
 
-from .diagnosis import Diagnosis, LevelDiagnosis, LostDirection, diagnose
 from .errors import IKError
-from .explanation import Explanation, Limit, Reason
-from .kinematics import PosedSkeleton, forward_kinematics
-from .options import METHODS, SolverOptions
-from .paths import PathSolution, solve_along, target_path
-from .problem import Problem
-from .sequence import SequenceSolution, solve_each, solve_sequence
-from .skeleton import Pose, Skeleton
-from .solution import Solution, Status, TaskError
-from .solver import solve
+from .explain.diagnosis import (
+    Diagnosis,
+    LevelDiagnosis,
+    LostDirection,
+    diagnose,
+)
+from .explain.explanation import Explanation, Limit, Reason
+from .model.kinematics import PosedSkeleton, forward_kinematics
+from .model.skeleton import Pose, Skeleton
+from .problem.options import METHODS, SolverOptions
+from .problem.problem import Problem
+from .solve.paths import PathSolution, solve_along, target_path
+from .solve.sequence import SequenceSolution, solve_each, solve_sequence
+from .solve.solution import Solution, Status, TaskError
+from .solve.solver import solve
+from .solve.tracker import Tracker
 from .tasks import (
     AimAt,
     Balance,
@@ -80,7 +86,6 @@ from .tasks import (
     StayNear,
     Task,
 )
-from .tracking import Tracker
 
 __all__ = [
     "METHODS",

@@ -1,2 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Blender data in and out: may import bpy and `core`, never `ui`."""
+"""Blender's data in and out; all that scripts call is in `posing`.
+
+A use case reads all that it needs, solves without a call into Blender, then writes. Packages, each of
+which imports only those before it: `properties` (what is stored in the file), `animation` (F-curves and
+keys), `armature` (bones as a skeleton and a pose), `effectors` (targets as tasks), `rig` (a whole
+character as a problem), `live` (live mode and Drag), `character` (set-up, presets, mirror). Above them
+`baking` (a range of frames) and `posing`, the door; below them `reports` (what came of it, in words) and
+`compat` (what versions of Blender do differently).
+"""

@@ -16,15 +16,21 @@ from bpy.types import Object
 from ..core import IKError, Pose, Problem, Status
 from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.engine.pops import Pop
-from ..core.explanation import Explanation
-from ..core.sequence import SequenceJob, SequenceSolution
-from .animation import Channel, check_keyable
-from .effectors import reasons
-from .following import held
-from .key_writing import write_keys
-from .outcome import UNSETTLED, reasons_seen, show
-from .poses import channel_values, rotation_values
-from .properties import settings_of
+from ..core.explain.explanation import Explanation
+from ..core.solve.sequence import SequenceJob, SequenceSolution
+from .animation.fcurves import Channel, check_keyable
+from .animation.key_writing import write_keys
+from .armature.poses import channel_values, rotation_values
+from .armature.restoring import (
+    ActionSnapshot,
+    PlayedSnapshot,
+    PoseSnapshot,
+    block_with_uid,
+    scene_state,
+)
+from .effectors.effectors import reasons
+from .live.following import held
+from .properties.settings import settings_of
 from .reports import (
     BakeReport,
     Smoothed,
@@ -33,8 +39,8 @@ from .reports import (
     notes_on_branches,
     notes_on_smoothing,
 )
-from .restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, scene_state
-from .rig import Measured, Reading, Rig
+from .rig.outcome import UNSETTLED, reasons_seen, show
+from .rig.rig import Measured, Reading, Rig
 
 LIVE_SHOWS: Final = (
     "while Live is on the body is solved for each frame that is shown: switch it off to see the keys"

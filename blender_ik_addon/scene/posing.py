@@ -13,12 +13,25 @@ import bpy
 from bpy.types import Depsgraph, Object
 
 from ..core import Diagnosis, Problem, Solution, Status, solve
-from ..core.diagnosis import diagnose as diagnosis_of
-from .armature import check_editable
-from .attachment import AttachReport, attach_targets, staying_behind
+from ..core.explain.diagnosis import diagnose as diagnosis_of
+from .armature.armature import check_editable
+from .armature.limits import (
+    RigLimits,
+    own_limits,
+    read_limits,
+    remove_limits,
+)
+from .armature.poses import write_pose
+from .armature.restoring import PoseSnapshot
+from .armature.role_table import recognise_roles
 from .baking import BakeJob
-from .effectors import orientations, reasons
-from .entries import (
+from .character.mirror import MirrorReport, mirror
+from .character.preferring import prefer_present_pose
+from .character.preset_files import preset_names, preset_path
+from .character.presets import PresetReport, load_preset, save_preset
+from .character.setup import SetupReport, setup_character
+from .effectors.effectors import orientations, reasons
+from .effectors.entries import (
     add_choice,
     add_effector,
     make_target,
@@ -29,22 +42,26 @@ from .entries import (
     store_pose,
     unpin,
 )
-from .following import Occasion, settle
-from .keying import key_pose
-from .limits import RigLimits, own_limits, read_limits, remove_limits
-from .masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
-from .mirror import MirrorReport, mirror
-from .outcome import ANSWERED, effector_errors, reached_text, reasons_seen, show
-from .poses import write_pose
-from .preferring import prefer_present_pose
-from .preset_files import preset_names, preset_path
-from .presets import PresetReport, load_preset, save_preset
-from .properties import settings_of
+from .effectors.masses import (
+    MassReport,
+    MeshReport,
+    measure_meshes,
+    own_masses,
+    remove_masses,
+)
+from .effectors.target_parents import AttachReport, attach_targets, staying_behind
+from .live.following import Trigger, settle
+from .properties.settings import settings_of
 from .reports import BakeReport, EffectorError, Report, Tolerances, measured_status
-from .restoring import PoseSnapshot
-from .rig import Rig
-from .role_table import recognise_roles
-from .setup import SetupReport, setup_character
+from .rig.keying import key_pose
+from .rig.outcome import (
+    ANSWERED,
+    effector_errors,
+    reached_text,
+    reasons_seen,
+    show,
+)
+from .rig.rig import Rig
 
 __all__ = [
     "AttachReport",
@@ -160,7 +177,7 @@ def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Repor
     """
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
-    return settle(armature_object, depsgraph, Occasion.SCRIPT)
+    return settle(armature_object, depsgraph, Trigger.SCRIPT)
 
 
 def switch_live(armature_object: Object, on: bool) -> Report | None:

@@ -9,7 +9,7 @@ from bpy.types import Context, Object, Operator
 
 from ..core.errors import IKError
 from ..scene import posing
-from ..scene.properties import settings_of
+from ..scene.properties.settings import settings_of
 
 
 def context_armature(context: Context) -> Object | None:

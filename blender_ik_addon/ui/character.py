@@ -13,9 +13,9 @@ from bpy.types import Context, Object
 
 from ..core.errors import IKError
 from ..scene import posing
-from ..scene.naming import note_name
-from ..scene.overrides import only_own
-from ..scene.properties import settings_of
+from ..scene.properties.naming import note_name
+from ..scene.properties.overrides import only_own
+from ..scene.properties.settings import settings_of
 from .acting import ArmatureOperator, active_bone, refuse, require_armature, selected_bones
 
 

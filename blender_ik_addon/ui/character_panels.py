@@ -9,8 +9,8 @@ import bpy
 from bpy.types import Context, Object, UILayout, UIList
 
 from ..scene import posing
-from ..scene.joint_properties import POISE_PG_joint, POISE_PG_role
-from ..scene.properties import POISE_PG_armature, settings_of
+from ..scene.properties.joint_properties import POISE_PG_joint, POISE_PG_role
+from ..scene.properties.settings import POISE_PG_armature, settings_of
 from .acting import active_bone, require_armature
 from .panels import _ArmaturePanel, draw_words  # pyright: ignore[reportPrivateUsage]
 

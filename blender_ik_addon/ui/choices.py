@@ -12,8 +12,8 @@ from bpy.types import Context, UILayout
 
 from ..core.errors import IKError
 from ..scene import posing
-from ..scene.effector_properties import POISE_PG_effector
-from ..scene.properties import settings_of
+from ..scene.properties.effector_properties import POISE_PG_effector
+from ..scene.properties.settings import settings_of
 from .acting import EffectorOperator, refuse, require_armature
 from .shown import shown_effector
 

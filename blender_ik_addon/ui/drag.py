@@ -20,11 +20,16 @@ from bpy.types import Context, Event, Object, Operator, WorkSpaceTool
 
 from ..core.arrays import FloatArray
 from ..core.errors import IKError
-from ..scene.dragging import Drag
+from ..scene.live.dragging import Drag
 from ..scene.reports import length_text
 from . import overlay
 from .acting import obstacle_to, possible, refuse, require_armature
-from .constraint import AXES, Constraint, Numbers, stepped
+from .axis_lock import (
+    AXES,
+    Constraint,
+    Numbers,
+    stepped,
+)
 from .drag_keys import keys_of
 from .picking import View, nearest_segment
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from bpy.types import Context
 
-from ..scene.dragging import Drag
+from ..scene.live.dragging import Drag
 
 KEYS: Final = (
     (('MOUSE_LMB', 'EVENT_RETURN'), "Confirm"),

@@ -7,8 +7,8 @@ from typing import Any
 
 from bpy.types import Context, VIEW3D_HT_header
 
-from ..scene.live import live_armatures, problem_of
-from ..scene.properties import settings_of
+from ..scene.live.handlers import live_armatures, problem_of
+from ..scene.properties.settings import settings_of
 from .acting import context_armature
 
 

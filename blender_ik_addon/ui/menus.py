@@ -12,9 +12,9 @@ from bpy.types import Context, Menu, Object, Operator
 
 from ..core.errors import IKError
 from ..scene import posing
-from ..scene.effector_properties import PINNABLE
-from ..scene.effectors import target_of
-from ..scene.properties import settings_of
+from ..scene.effectors.effectors import target_of
+from ..scene.properties.effector_properties import PINNABLE
+from ..scene.properties.settings import settings_of
 from .acting import context_armature, obstacle_to, possible, refuse, require_armature
 from .overlay import overlay_of
 

@@ -12,9 +12,9 @@ from bpy.types import Context, Operator
 
 from ..core.errors import IKError
 from ..scene import posing
-from ..scene.effector_properties import KIND_ITEMS
-from ..scene.effectors import lacks_target
-from ..scene.properties import settings_of
+from ..scene.effectors.effectors import lacks_target
+from ..scene.properties.effector_properties import KIND_ITEMS
+from ..scene.properties.settings import settings_of
 from ..scene.reports import counted, sentences
 from .acting import (
     ArmatureOperator,

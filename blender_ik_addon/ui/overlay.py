@@ -2,7 +2,7 @@
 # A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
 # context may lack anything; a viewport that is drawn has all of it.
 # pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
-"""Drawing what is going on over the figure: `scene.marks` says what, preferences say in which colours.
+"""Drawing over the figure: `scene.live.overlay_geometry` says what, preferences say in which colours.
 
 Marks are computed when something has changed and kept until it changes again; a view that is turned costs
 the drawing alone. Nothing of this is there in background mode but the switches, which belong to the scene.
@@ -23,8 +23,16 @@ from bpy.types import Context, Panel, PropertyGroup, Scene, SpaceView3D
 from gpu_extras.batch import batch_for_shader
 
 from ..core.arrays import FloatArray
-from ..scene.dragging import Drag
-from ..scene.marks import Line, Marks, Point, Text, Wanted, drag_marks, marks_of
+from ..scene.live.dragging import Drag
+from ..scene.live.overlay_geometry import (
+    Line,
+    Marks,
+    Point,
+    Text,
+    Wanted,
+    drag_marks,
+    marks_of,
+)
 from .acting import context_armature
 from .labels import Box, arrange
 from .picking import View

@@ -10,15 +10,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import bpy
 from bpy.types import Context, Object, Panel, Scene, UILayout, UIList
 
-from ..core.options import USED_BY
+from ..core.problem.options import USED_BY
 from ..scene import posing
-from ..scene.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
-from ..scene.effectors import label_of, lacks_target, target_use, what_of
-from ..scene.live import problem_of
-from ..scene.outcome import MOST_SHOWN
-from ..scene.properties import POISE_PG_armature, method_settings, settings_of
+from ..scene.effectors.effectors import (
+    label_of,
+    lacks_target,
+    target_use,
+    what_of,
+)
+from ..scene.live.handlers import problem_of
+from ..scene.properties.effector_properties import (
+    PINNABLE,
+    PLACED,
+    TURNED,
+    POISE_PG_effector,
+)
+from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
 from ..scene.reports import SETTLING, in_a_row
-from ..scene.rig import FLOOR_TOLERANCE
+from ..scene.rig.outcome import MOST_SHOWN
+from ..scene.rig.rig import FLOOR_TOLERANCE
 from .acting import context_armature, require_armature
 from .choices import draw_choices
 from .overlay import draw_switches, overlay_of

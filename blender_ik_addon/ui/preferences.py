@@ -10,6 +10,7 @@ import bpy
 from bpy.props import FloatProperty, FloatVectorProperty, IntProperty
 from bpy.types import AddonPreferences, Context
 
+from ..scene.properties.settings import EXTENSION
 from .shortcuts import draw_shortcuts
 
 Colour = tuple[float, float, float, float]
@@ -37,14 +38,9 @@ class Look:
 PLAIN: Final = Look()
 
 
-def package() -> str:
-    """Under which name Blender knows the add-on: that of an extension has its repository before it."""
-    return __name__.rpartition(".")[0].rpartition(".")[0]
-
-
 def look(context: Context) -> Look:
     """Return the user's colours and sizes; the plain ones where there are no preferences, as in tests."""
-    entry = context.preferences.addons.get(package())
+    entry = context.preferences.addons.get(EXTENSION)
     preferences: Any = entry.preferences if entry is not None else None
     if preferences is None:
         return PLAIN
@@ -64,7 +60,7 @@ def _colour(name: str, description: str, default: Colour) -> Any:
 class POISE_AP_preferences(AddonPreferences):
     """Colours and sizes of the overlay, and the shortcuts."""
 
-    bl_idname = package()
+    bl_idname = EXTENSION
 
     reached: _colour("Reached", "Where a target is reached", PLAIN.reached)
     missed: _colour("Missed", "Where a target is missed; in between colours are mixed", PLAIN.missed)

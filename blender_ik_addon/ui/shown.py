@@ -17,9 +17,9 @@ from bpy.props import IntProperty
 from bpy.types import Context, Object, Scene
 
 from ..core.errors import IKError
-from ..scene.effector_properties import POISE_PG_effector
-from ..scene.effectors import target_of
-from ..scene.properties import settings_of
+from ..scene.effectors.effectors import target_of
+from ..scene.properties.effector_properties import POISE_PG_effector
+from ..scene.properties.settings import settings_of
 from .acting import EffectorOperator, context_armature, refuse, require_armature
 
 

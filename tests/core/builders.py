@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blender_ik_addon.core import Pose, Skeleton
-from blender_ik_addon.core.skeleton import INHERIT_SCALE
+from blender_ik_addon.core.model.skeleton import INHERIT_SCALE
 from tests.core.strategies import ORDER_NAMES
 
 Array = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ from blender_ik_addon.core import (
     StayNear,
     Task,
 )
-from blender_ik_addon.core.analysis import (
+from blender_ik_addon.core.explain.analysis import (
     control_derivative,
     damped_condition_number,
     drift,
@@ -30,8 +30,8 @@ from blender_ik_addon.core.analysis import (
     singular_values,
     weighted_inverse,
 )
-from blender_ik_addon.core.diagnosis import diagnose
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.explain.diagnosis import diagnose
+from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, chain, humanoid, planar, tip
 from tests.core.in_turn import in_turn
 

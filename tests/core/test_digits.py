@@ -8,11 +8,11 @@ import pytest
 
 from blender_ik_addon.core import Skeleton
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.digits import BENT, KNUCKLE, MIDDLE
-from blender_ik_addon.core.euler import EULER_ORDERS
-from blender_ik_addon.core.human import JointDefaults, joint_defaults
-from blender_ik_addon.core.roles import Role, recognise
-from blender_ik_addon.core.rotation import matrix_from_euler, matrix_from_rotvec
+from blender_ik_addon.core.character.digits import BENT, KNUCKLE, MIDDLE
+from blender_ik_addon.core.character.human import JointDefaults, joint_defaults
+from blender_ik_addon.core.character.roles import Role, recognise
+from blender_ik_addon.core.model.euler import EULER_ORDERS
+from blender_ik_addon.core.model.rotation import matrix_from_euler, matrix_from_rotvec
 
 from .test_human import PLACES, SIDED
 

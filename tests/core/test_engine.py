@@ -22,8 +22,8 @@ from blender_ik_addon.core.engine.energy import Energy, Strengths
 from blender_ik_addon.core.engine.kernel import minimise
 from blender_ik_addon.core.engine.pops import pops_of
 from blender_ik_addon.core.engine.restarts import best_minimum, random_starts
-from blender_ik_addon.core.kinematics import forward_kinematics
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.model.kinematics import forward_kinematics
+from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import humanoid, random_pose
 
 

@@ -19,10 +19,9 @@ from blender_ik_addon.core.engine import motion as engine
 from blender_ik_addon.core.engine.coupling import BandFactors, Coupling
 from blender_ik_addon.core.engine.energy import Energy
 from blender_ik_addon.core.engine.motion import OVERLAP, Motion, windows
-from blender_ik_addon.core.options import SolverOptions
-from blender_ik_addon.core.preparing import tolerances
-from blender_ik_addon.core.skeleton import Skeleton
-from blender_ik_addon.core.system import System, assemble
+from blender_ik_addon.core.model.skeleton import Skeleton
+from blender_ik_addon.core.problem.options import SolverOptions
+from blender_ik_addon.core.problem.system import System, assemble, tolerances
 from tests.core.builders import Array, chain, humanoid, tip, torso, upper_body
 from tests.core.strategies import rotation_about
 

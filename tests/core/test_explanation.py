@@ -25,10 +25,10 @@ from blender_ik_addon.core import (
     forward_kinematics,
     solve,
 )
-from blender_ik_addon.core import explanation as module
-from blender_ik_addon.core.balance import Balance
-from blender_ik_addon.core.explanation import explain
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.explain import explanation as module
+from blender_ik_addon.core.explain.constraint_forces import Balance
+from blender_ik_addon.core.explain.explanation import explain
+from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso
 from tests.core.in_turn import in_turn
 

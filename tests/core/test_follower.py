@@ -17,7 +17,12 @@ from blender_ik_addon.core import (
     forward_kinematics,
     solve,
 )
-from blender_ik_addon.core.follower import MOVING_TURN, SETTLING_TURN, Followed, Follower
+from blender_ik_addon.core.solve.follower import (
+    MOVING_TURN,
+    SETTLING_TURN,
+    Followed,
+    Follower,
+)
 
 from . import builders
 from .builders import Array

@@ -29,11 +29,11 @@ from blender_ik_addon.core import (
     Task,
     forward_kinematics,
 )
-from blender_ik_addon.core.kinematics import orthogonalized
-from blender_ik_addon.core.mechanism import Mechanism
 from blender_ik_addon.core.methods import StackedProblem
-from blender_ik_addon.core.posed import PosedMechanism
-from blender_ik_addon.core.system import Level, System, assemble
+from blender_ik_addon.core.model.kinematics import orthogonalized
+from blender_ik_addon.core.model.mechanism import Mechanism
+from blender_ik_addon.core.model.posed import PosedMechanism
+from blender_ik_addon.core.problem.system import Level, System, assemble
 from blender_ik_addon.core.tasks.aims import ALONG_BONE
 from blender_ik_addon.core.tasks.base import ORIGIN
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tree

@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from blender_ik_addon.core import IKError, Pose, Skeleton, forward_kinematics
-from blender_ik_addon.core.kinematics import orthogonalized
-from blender_ik_addon.core.mechanism import Mechanism
-from blender_ik_addon.core.skeleton import INHERIT_SCALE
+from blender_ik_addon.core.model.kinematics import orthogonalized
+from blender_ik_addon.core.model.mechanism import Mechanism
+from blender_ik_addon.core.model.skeleton import INHERIT_SCALE
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tip, tree
 from tests.core.in_turn import in_turn
 from tests.core.strategies import ORDER_NAMES, rotation_about

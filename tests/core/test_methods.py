@@ -26,10 +26,10 @@ from blender_ik_addon.core import (
     solve_each,
     solve_sequence,
 )
-from blender_ik_addon.core.mechanism import Mechanism
 from blender_ik_addon.core.methods import StepRuleLoop, basic_elements, damped_step, planar_elements
-from blender_ik_addon.core.options import USED_BY
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.model.mechanism import Mechanism
+from blender_ik_addon.core.problem.options import USED_BY
+from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, chain, planar, random_pose, tip, torso, tree, upper_body
 from tests.core.in_turn import in_turn
 

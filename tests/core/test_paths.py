@@ -18,11 +18,11 @@ from blender_ik_addon.core import (
     Solution,
     SolverOptions,
     forward_kinematics,
-    paths,
     solve,
 )
-from blender_ik_addon.core.paths import chain_origin, solve_along, target_path
-from blender_ik_addon.core.rotation import rotation_angle
+from blender_ik_addon.core.model.rotation import rotation_angle
+from blender_ik_addon.core.solve import paths
+from blender_ik_addon.core.solve.paths import chain_origin, solve_along, target_path
 from tests.core.builders import Array, chain, humanoid, planar, random_pose, random_rotations, tip
 from tests.core.in_turn import in_turn
 from tests.core.strategies import rotation_about, vectors

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blender_ik_addon.core import IKError, Skeleton
-from blender_ik_addon.core.roles import (
+from blender_ik_addon.core.character.roles import (
     Bend,
     Body,
     Character,

@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.transform import Rotation
 
-from blender_ik_addon.core import rotation
 from blender_ik_addon.core.arrays import frozen
 from blender_ik_addon.core.errors import IKError
-from blender_ik_addon.core.euler import EULER_ORDERS, FEW, EulerElements, order_index
+from blender_ik_addon.core.model import rotation
+from blender_ik_addon.core.model.euler import (
+    EULER_ORDERS,
+    FEW,
+    EulerElements,
+    order_index,
+)
 from tests.core.in_turn import in_turn
 from tests.core.strategies import (
     ORDER_NAMES,

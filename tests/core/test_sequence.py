@@ -26,8 +26,8 @@ from blender_ik_addon.core import (
     solve_each,
     solve_sequence,
 )
-from blender_ik_addon.core.sequence import SequenceJob
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.problem.system import assemble
+from blender_ik_addon.core.solve.sequence import SequenceJob
 from tests.core.builders import Array, chain, planar, random_pose, tip, upper_body
 from tests.core.in_turn import in_turn
 from tests.core.strategies import rotation_about

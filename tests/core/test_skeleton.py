@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from blender_ik_addon.core import IKError, Pose, Skeleton
-from blender_ik_addon.core.skeleton import CHANNELS, INHERIT_SCALE
+from blender_ik_addon.core.model.skeleton import CHANNELS, INHERIT_SCALE
 from tests.core.builders import chain, humanoid, random_pose, random_rotations, tree
 from tests.core.in_turn import in_turn
 

@@ -30,9 +30,9 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.engine.energy import Energy
-from blender_ik_addon.core.explanation import Reason
-from blender_ik_addon.core.follower import Follower
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.explain.explanation import Reason
+from blender_ik_addon.core.problem.system import assemble
+from blender_ik_addon.core.solve.follower import Follower
 from tests.core.builders import Array, chain, humanoid, planar, random_pose, tip, torso
 from tests.core.strategies import rotation_about
 

@@ -29,7 +29,7 @@ from blender_ik_addon.core import (
     forward_kinematics,
     solve,
 )
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.problem.system import assemble
 from tests.core import builders
 from tests.core.builders import (
     HANDS_AND_FEET,

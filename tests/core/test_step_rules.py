@@ -13,7 +13,6 @@ from scipy.optimize import lsq_linear
 
 from blender_ik_addon.core import IKError, Pose, Skeleton
 from blender_ik_addon.core.arrays import IntArray
-from blender_ik_addon.core.mechanism import Mechanism
 from blender_ik_addon.core.methods import (
     baillieul_step,
     bounded_least_squares_step,
@@ -33,7 +32,8 @@ from blender_ik_addon.core.methods import (
     transpose_step,
     weighted_inverse,
 )
-from blender_ik_addon.core.posed import PosedMechanism
+from blender_ik_addon.core.model.mechanism import Mechanism
+from blender_ik_addon.core.model.posed import PosedMechanism
 from tests.core.builders import Array, planar, random_pose, tip, tree
 from tests.core.in_turn import in_turn
 from tests.core.matrices import ROUNDING, each_seed, random_level

@@ -17,7 +17,7 @@ from blender_ik_addon.core import (
     forward_kinematics,
     solve,
 )
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.core.tasks import aims
 from tests.core.builders import Array, chain, humanoid, planar
 

@@ -21,7 +21,7 @@ from blender_ik_addon.core import (
     solve,
     solve_sequence,
 )
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, planar, tip
 
 CHAIN = planar(3)

@@ -19,7 +19,7 @@ from blender_ik_addon.core import (
     solve,
     solve_sequence,
 )
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.core.tasks.planes import CLEARANCE_UNIT
 from tests.core.builders import Array, chain, humanoid, planar, random_pose, tip, tree
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.core.arrays import FloatArray, IntArray
-from blender_ik_addon.core.rotation import matrix_from_rotvec
-from blender_ik_addon.core.volumes import BoneVolumes, Skin, bone_volumes
+from blender_ik_addon.core.character.volumes import BoneVolumes, Skin, bone_volumes
+from blender_ik_addon.core.model.rotation import matrix_from_rotvec
 
 SIDES = 16
 HEIGHTS = np.array([0.0, 0.4, 0.5, 0.6, 1.1, 1.3, 1.5, 2.0])

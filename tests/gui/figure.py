@@ -77,7 +77,7 @@ def bits():
     return [[v.hex() for v in getattr(bone, name)] for bone in figure().pose.bones for name in names]
 
 def underway():
-    following = sys.modules[f"{MODULE}.scene.following"]
+    following = sys.modules[f"{MODULE}.scene.live.following"]
     return following.is_underway(figure())
 
 def running():

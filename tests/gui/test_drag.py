@@ -6,7 +6,7 @@ import unittest
 from .figure import HALF_MILLIMETRE, InWindow, distance
 
 CONFIRMED = """
-Drag, confirmed = sys.modules[f"{MODULE}.scene.dragging"].Drag, []
+Drag, confirmed = sys.modules[f"{MODULE}.scene.live.dragging"].Drag, []
 own_confirm = Drag.confirm
 
 def confirm(drag):

@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from blender_ik_addon.scene.animation import ChannelKeys
+from blender_ik_addon.scene.animation.fcurves import ChannelKeys
 
 LOCATION = 'pose.bones["bone.000"].location'
 EULER = 'pose.bones["bone.000"].rotation_euler'

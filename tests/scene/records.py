@@ -86,7 +86,7 @@ class Fault(Exception):  # noqa: N818
 def in_handler(frame: FrameType | None) -> bool:
     """Whether Blender has called this by a handler: what is raised there goes no further."""
     while frame is not None:
-        if frame.f_code.co_filename.endswith("scene/live.py"):
+        if frame.f_code.co_filename.endswith("scene/live/handlers.py"):
             return True
         frame = frame.f_back
     return False

@@ -11,27 +11,27 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core.errors import IKError
-from blender_ik_addon.core.euler import EULER_ORDERS
-from blender_ik_addon.core.kinematics import forward_kinematics
-from blender_ik_addon.core.rotation import euler_from_matrix, matrix_from_euler
-from blender_ik_addon.core.skeleton import INHERIT_SCALE, Pose
-from blender_ik_addon.scene.animation import ChannelKeys
-from blender_ik_addon.scene.armature import (
+from blender_ik_addon.core.model.euler import EULER_ORDERS
+from blender_ik_addon.core.model.kinematics import forward_kinematics
+from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler
+from blender_ik_addon.core.model.skeleton import INHERIT_SCALE, Pose
+from blender_ik_addon.scene.animation.fcurves import ChannelKeys
+from blender_ik_addon.scene.armature.armature import (
     Armature,
     check_armature,
     parents_first,
     read_armature,
     world_from_armature,
 )
-from blender_ik_addon.scene.poses import (
+from blender_ik_addon.scene.armature.poses import (
     channel_values,
     evaluated_matrices,
     read_pose,
     sheared_bones,
     write_pose,
 )
-from blender_ik_addon.scene.restoring import PoseSnapshot
-from blender_ik_addon.scene.rotation_modes import far_orders
+from blender_ik_addon.scene.armature.restoring import PoseSnapshot
+from blender_ik_addon.scene.armature.rotation_modes import far_orders
 
 from . import builders
 

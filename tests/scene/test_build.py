@@ -48,7 +48,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_zip_holds_the_package_at_its_top(archive: Path):
     names = zipfile.ZipFile(archive).namelist()
-    assert {"__init__.py", "blender_manifest.toml", "LICENSE", "README.md", "core/rotation.py"} <= set(names)
+    assert {"__init__.py", "blender_manifest.toml", "LICENSE", "README.md", "core/model/rotation.py"} <= set(
+        names
+    )
     sources = {
         path.relative_to(ROOT / "blender_ik_addon").as_posix()
         for path in (ROOT / "blender_ik_addon").rglob("*.py")

@@ -8,7 +8,7 @@ import pytest
 
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.effectors import lacks_target
+from blender_ik_addon.scene.effectors.effectors import lacks_target
 
 from . import builders
 

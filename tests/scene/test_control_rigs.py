@@ -8,9 +8,11 @@ import bpy
 import pytest
 
 from blender_ik_addon import cli
-from blender_ik_addon.scene import following, live, posing
-from blender_ik_addon.scene.following import Occasion
-from blender_ik_addon.scene.outcome import ANSWERED
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.live import following
+from blender_ik_addon.scene.live import handlers as live
+from blender_ik_addon.scene.live.following import Trigger
+from blender_ik_addon.scene.rig.outcome import ANSWERED
 
 from . import builders
 
@@ -319,27 +321,27 @@ def test_a_body_comes_to_rest_and_arrives_among_bones_that_answer(rig: Any):
     posing.setup_character(rig)
     depsgraph = bpy.context.evaluated_depsgraph_get()
 
-    def look(occasion: Occasion) -> Any:
+    def look(trigger: Trigger) -> Any:
         depsgraph.update()
-        return following.follow(rig, depsgraph, occasion)
+        return following.follow(rig, depsgraph, trigger)
 
-    look(Occasion.USER)
+    look(Trigger.USER)
     for _ in range(4):
         moved(rig, "hand.L", (0.03, 0.03, 0.2))
-        look(Occasion.GESTURE)
+        look(Trigger.GESTURE)
     for _ in range(ENOUGH):
-        look(Occasion.GESTURE)
+        look(Trigger.GESTURE)
         if following.is_settled(rig) and not following.is_restless(rig):
             break
     assert following.is_settled(rig) and not following.is_restless(rig)
     assert following.is_underway(rig)  # some target is out of reach
-    assert look(Occasion.GESTURE) is None  # and the tool may be held still
+    assert look(Trigger.GESTURE) is None  # and the tool may be held still
     for _ in range(ENOUGH):
-        look(Occasion.ENDING)
+        look(Trigger.ENDING)
         if not following.is_underway(rig) and not following.is_restless(rig):
             break
     assert not following.is_underway(rig) and not following.is_restless(rig)
-    assert look(Occasion.USER) is None
+    assert look(Trigger.USER) is None
 
 
 def test_live_looks_on_until_bones_have_answered_to_a_tool_that_is_held_still(
@@ -365,11 +367,11 @@ def test_a_head_that_is_held_by_the_torso_is_solved_so(rig: Any):
     posing.setup_character(rig)
     depsgraph = bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
-    following.follow(rig, depsgraph, Occasion.USER)
+    following.follow(rig, depsgraph, Trigger.USER)
     moved(rig, "hand.L", (0.0, -0.05, 0.1))
     for _ in range(ENOUGH):
         depsgraph.update()
-        if following.follow(rig, depsgraph, Occasion.GESTURE) is None:
+        if following.follow(rig, depsgraph, Trigger.GESTURE) is None:
             break
     assert not following.is_restless(rig)
     assert rig.poise.last_reached

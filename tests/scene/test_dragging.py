@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core import IKError
-from blender_ik_addon.scene import keying, posing
-from blender_ik_addon.scene.animation import own_curves
-from blender_ik_addon.scene.dragging import MOST_TURN, Drag
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.animation.fcurves import own_curves
+from blender_ik_addon.scene.live.dragging import MOST_TURN, Drag
 from blender_ik_addon.scene.reports import angle_text
-from blender_ik_addon.ui.constraint import Constraint, Numbers, stepped
+from blender_ik_addon.scene.rig import keying
+from blender_ik_addon.ui.axis_lock import Constraint, Numbers, stepped
 from blender_ik_addon.ui.picking import View, nearest_segment
 
 from . import builders

@@ -10,15 +10,15 @@ import pytest
 from mathutils import Euler, Matrix, Quaternion, Vector
 
 from blender_ik_addon.core import IKError, Pose, Problem, Skeleton
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.armature import read_armature, world_from_armature
-from blender_ik_addon.scene.dependence import dependence
-from blender_ik_addon.scene.effectors import Effector, orientations, read_effectors
-from blender_ik_addon.scene.goals import make_goals, make_plan, measure
-from blender_ik_addon.scene.poses import read_pose
-from blender_ik_addon.scene.stage import Posed, Stage
-from blender_ik_addon.scene.targets import check_evaluated, world_from_targets
+from blender_ik_addon.scene.animation.dependence import dependence
+from blender_ik_addon.scene.armature.armature import read_armature, world_from_armature
+from blender_ik_addon.scene.armature.poses import read_pose
+from blender_ik_addon.scene.effectors.effectors import Effector, orientations, read_effectors
+from blender_ik_addon.scene.effectors.frame_data import FrameData, Posed
+from blender_ik_addon.scene.effectors.goals import make_goals, make_plan, measure
+from blender_ik_addon.scene.effectors.targets import check_evaluated, world_from_targets
 
 from . import builders
 
@@ -472,12 +472,12 @@ def scattered(rng: np.random.Generator) -> Any:
     return armature
 
 
-def stage(
+def frame_data(
     skeleton: Skeleton, effectors: Sequence[Effector], targets: np.ndarray, world: np.ndarray, present: Pose
-) -> Stage:
+) -> FrameData:
     """One frame with all effectors taking part, matrices of targets (E, 4, 4) and of the armature (4, 4)."""
     amounts = np.ones((2, 1, len(effectors)))
-    return Stage(skeleton, world[None], targets[None], *amounts, channels=present.channels[None])
+    return FrameData(skeleton, world[None], targets[None], *amounts, channels=present.channels[None])
 
 
 @pytest.mark.parametrize(("scale", "parent"), [(1.0, False), (0.01, False), (100.0, True), (2.5, True)])
@@ -501,7 +501,7 @@ def test_the_errors_of_core_are_those_that_blender_shows(
     joints = np.array(
         [posed.matrix_world @ posed.pose.bones[name].matrix for name in description.skeleton.names]
     )
-    of_stage = stage(description.skeleton, effectors, targets, world, present)
+    of_stage = frame_data(description.skeleton, effectors, targets, world, present)
     goals = make_goals(effectors, of_stage)
     problem = Problem(description.skeleton, make_plan(effectors, of_stage, prefers=True).tasks)
     pose = Pose(present.channels[None], present.scale[None])
@@ -558,7 +558,7 @@ def errors_at(armature: Any, bone: np.ndarray, target: np.ndarray) -> tuple[floa
     """Distance and angle of the only effector with its bone and its target somewhere."""
     effectors, description = read_effectors(armature), read_armature(armature)
     present = read_pose(armature, description)
-    of_stage = stage(description.skeleton, effectors, target[None], np.eye(4), present)
+    of_stage = frame_data(description.skeleton, effectors, target[None], np.eye(4), present)
     joints = np.tile(bone, (1, len(description.skeleton), 1, 1))
     now = Posed(description.skeleton, joints, of_stage.scale, present.channels[None])
     found = measure(effectors, make_goals(effectors, of_stage), of_stage.influences, now)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core import Pose, Problem
-from blender_ik_addon.core.system import assemble
+from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.effector_properties import PINNABLE
-from blender_ik_addon.scene.kinds import KINDS
-from blender_ik_addon.scene.rig import Rig
+from blender_ik_addon.scene.effectors.kinds import KINDS
+from blender_ik_addon.scene.properties.effector_properties import PINNABLE
+from blender_ik_addon.scene.rig.rig import Rig
 
 from . import builders
 

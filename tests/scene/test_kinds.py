@@ -13,14 +13,14 @@ from mathutils import Euler, Matrix, Vector
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.effector_properties import (
+from blender_ik_addon.scene.effectors.effectors import read_effectors
+from blender_ik_addon.scene.effectors.kinds import KINDS
+from blender_ik_addon.scene.properties.effector_properties import (
     KIND_ITEMS,
     POISE_PG_effector,
     POISE_PG_stored_bone,
     POISE_PG_target,
 )
-from blender_ik_addon.scene.effectors import read_effectors
-from blender_ik_addon.scene.kinds import KINDS
 
 from . import builders
 from .records import action_record, pose_record, scene_record

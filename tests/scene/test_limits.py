@@ -11,13 +11,14 @@ import pytest
 
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.errors import IKError
-from blender_ik_addon.core.euler import EULER_ORDERS
-from blender_ik_addon.core.kinematics import forward_kinematics
-from blender_ik_addon.core.rotation import euler_from_matrix_near, matrix_from_quat
-from blender_ik_addon.scene import limits, posing
-from blender_ik_addon.scene.armature import read_armature
-from blender_ik_addon.scene.poses import evaluated_matrices, read_pose
-from blender_ik_addon.scene.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat
+from blender_ik_addon.core.model.euler import EULER_ORDERS
+from blender_ik_addon.core.model.kinematics import forward_kinematics
+from blender_ik_addon.core.model.rotation import euler_from_matrix_near, matrix_from_quat
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.armature import limits
+from blender_ik_addon.scene.armature.armature import read_armature
+from blender_ik_addon.scene.armature.poses import evaluated_matrices, read_pose
+from blender_ik_addon.scene.armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat
 
 from . import actions, builders
 

@@ -13,11 +13,13 @@ import pytest
 import blender_ik_addon
 from blender_ik_addon.core import IKError
 from blender_ik_addon.core.engine import restarts
-from blender_ik_addon.core.follower import Follower
-from blender_ik_addon.core.tracking import Tracker
-from blender_ik_addon.scene import fields, following, live, posing
-from blender_ik_addon.scene.answering import MOST_SOLVES
-from blender_ik_addon.scene.following import Occasion
+from blender_ik_addon.core.solve.follower import Follower
+from blender_ik_addon.core.solve.tracker import Tracker
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.live import fields, following
+from blender_ik_addon.scene.live import handlers as live
+from blender_ik_addon.scene.live.driven_bones import MOST_SOLVES
+from blender_ik_addon.scene.live.following import Trigger
 from blender_ik_addon.ui import panels
 
 from . import builders
@@ -1535,18 +1537,18 @@ def test_a_number_field_that_is_cancelled_between_two_looks_gives_back_every_bit
     armature.pose.bones["bone.003"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
     depsgraph = bpy.context.evaluated_depsgraph_get()
 
-    def look(location: Any, occasion: Occasion) -> None:
+    def look(location: Any, trigger: Trigger) -> None:
         target(armature).location = location
         depsgraph.update()
-        following.follow(armature, depsgraph, occasion)
+        following.follow(armature, depsgraph, trigger)
 
     there, away = target(armature).location.copy(), (0.6, 0.9, -0.4)
-    look(there, Occasion.USER)
+    look(there, Trigger.USER)
     before = pose_record(armature)
-    look(away, Occasion.FIELD)
-    look(away, Occasion.ENDING)
+    look(away, Trigger.FIELD)
+    look(away, Trigger.ENDING)
     assert following.is_underway(armature) and pose_record(armature) != before
-    look(there, Occasion.ENDING)
+    look(there, Trigger.ENDING)
     assert pose_record(armature) == before
 
 
@@ -1931,9 +1933,9 @@ def test_scripts_can_follow_without_live_mode(solves: Counts):
 def test_the_same_whatever_the_occasion(solves: Counts):
     armature = arm(on=False)
     depsgraph = bpy.context.view_layer.depsgraph
-    for occasion in Occasion:
+    for trigger in Trigger:
         target(armature).location.x += 0.05
         depsgraph.update()
-        assert following.follow(armature, depsgraph, occasion) is not None
+        assert following.follow(armature, depsgraph, trigger) is not None
         depsgraph.update()
         assert miss(armature) < HALF_MILLIMETRE

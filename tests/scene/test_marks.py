@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.dragging import Drag
-from blender_ik_addon.scene.marks import Marks, Wanted, convex_hull, drag_marks, inside, marks_of
+from blender_ik_addon.scene.live.dragging import Drag
+from blender_ik_addon.scene.live.overlay_geometry import (
+    Marks,
+    Wanted,
+    convex_hull,
+    drag_marks,
+    inside,
+    marks_of,
+)
 from blender_ik_addon.ui import overlay, preferences
 
 from . import builders

@@ -11,9 +11,9 @@ import pytest
 
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.armature import read_armature
-from blender_ik_addon.scene.following import follow
-from blender_ik_addon.scene.masses import body_of, mass_entries
+from blender_ik_addon.scene.armature.armature import read_armature
+from blender_ik_addon.scene.effectors.masses import body_of, mass_entries
+from blender_ik_addon.scene.live.following import follow
 
 from . import builders
 

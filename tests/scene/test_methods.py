@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from mathutils import Matrix
 
-from blender_ik_addon.core.options import METHODS, USED_BY, SolverOptions
+from blender_ik_addon.core.problem.options import METHODS, USED_BY, SolverOptions
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.properties import METHOD_SETTINGS, method_settings
-from blender_ik_addon.scene.rig import solver_options
+from blender_ik_addon.scene.properties.settings import METHOD_SETTINGS, method_settings
+from blender_ik_addon.scene.rig.rig import solver_options
 
 from .builders import empty, humanoid
 

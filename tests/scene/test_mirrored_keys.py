@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.euler import EULER_ORDERS
-from blender_ik_addon.core.rotation import matrix_from_rotvec
+from blender_ik_addon.core.model.euler import EULER_ORDERS
+from blender_ik_addon.core.model.rotation import matrix_from_rotvec
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.animation import own_curves
+from blender_ik_addon.scene.animation.fcurves import own_curves
 
 from . import builders
 
@@ -186,8 +186,8 @@ def keyed(obj: Any) -> list[tuple[float, float]]:
 
 
 def test_a_map_of_quaternions_is_that_of_their_rotations():
-    from blender_ik_addon.core.rotation import matrix_from_quat
-    from blender_ik_addon.scene.mirrored_targets import _quaternion_map  # pyright: ignore[reportPrivateUsage]
+    from blender_ik_addon.core.model.rotation import matrix_from_quat
+    from blender_ik_addon.scene.character.mirrored_targets import _quaternion_map  # pyright: ignore[reportPrivateUsage]
 
     rng = np.random.default_rng(0)
     for reflected in (1.0, -1.0):

@@ -7,7 +7,7 @@ import bpy
 import pytest
 
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.marks import marks_of
+from blender_ik_addon.scene.live.overlay_geometry import marks_of
 
 from . import builders
 

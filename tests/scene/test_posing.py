@@ -14,15 +14,16 @@ from mathutils import Matrix, Quaternion, Vector
 from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
 from blender_ik_addon.core.engine.pops import Pop
-from blender_ik_addon.core.follower import Followed
-from blender_ik_addon.scene import baking, drag_reports, posing
-from blender_ik_addon.scene.armature import read_armature
-from blender_ik_addon.scene.goals import make_goals, measure
-from blender_ik_addon.scene.outcome import report_of
-from blender_ik_addon.scene.poses import read_pose
+from blender_ik_addon.core.solve.follower import Followed
+from blender_ik_addon.scene import baking, posing
+from blender_ik_addon.scene.armature.armature import read_armature
+from blender_ik_addon.scene.armature.poses import read_pose
+from blender_ik_addon.scene.effectors.frame_data import Posed
+from blender_ik_addon.scene.effectors.goals import make_goals, measure
+from blender_ik_addon.scene.live import drag_reports
 from blender_ik_addon.scene.reports import length_text
-from blender_ik_addon.scene.rig import Rig, solver_options
-from blender_ik_addon.scene.stage import Posed
+from blender_ik_addon.scene.rig.outcome import report_of
+from blender_ik_addon.scene.rig.rig import Rig, solver_options
 
 from . import builders
 from .actions import assign_slot, channelbag_of
@@ -80,9 +81,13 @@ def test_an_error_that_is_not_a_number_is_missed(kind: str):
     bpy.context.view_layer.update()
     depsgraph = bpy.context.evaluated_depsgraph_get()
     rig = Rig.read(armature, depsgraph)
-    stage = rig.stage([rig.read_frame(armature, depsgraph)])
-    posed = Posed(rig.armature.skeleton, np.full((1, 20, 4, 4), np.nan), stage.scale, stage.channels)
-    errors = np.array(measure(rig.effectors, make_goals(rig.effectors, stage), stage.influences, posed))
+    frame_data = rig.frame_data([rig.read_frame(armature, depsgraph)])
+    posed = Posed(
+        rig.armature.skeleton, np.full((1, 20, 4, 4), np.nan), frame_data.scale, frame_data.channels
+    )
+    errors = np.array(
+        measure(rig.effectors, make_goals(rig.effectors, frame_data), frame_data.influences, posed)
+    )
     within = rig.tolerances(armature)
     assert within.missed(*errors).all() and np.isinf(np.fmax.reduce(errors[:, 0])).all()
 

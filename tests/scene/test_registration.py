@@ -11,7 +11,9 @@ import pytest
 import blender_ik_addon
 from blender_ik_addon import registration
 from blender_ik_addon.core import IKError
-from blender_ik_addon.scene import posing, properties
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.properties import settings as properties
+from blender_ik_addon.scene.properties.settings import EXTENSION
 from blender_ik_addon.ui import drag, menus, operators, overlay, panels, preferences
 
 from . import builders
@@ -152,3 +154,8 @@ def test_every_operator_and_property_has_a_tooltip_without_full_stop():
 
 def test_operators_can_be_undone():
     assert {cls.bl_idname for cls in operators.CLASSES if not {'REGISTER', 'UNDO'} <= cls.bl_options} == set()
+
+
+def test_the_name_by_which_blender_knows_it_is_that_of_its_package():
+    """Preferences and the folder of presets are found by it."""
+    assert blender_ik_addon.__name__ == EXTENSION

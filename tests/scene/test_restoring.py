@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core.errors import IKError
-from blender_ik_addon.scene import animation
-from blender_ik_addon.scene.key_writing import write_keys
-from blender_ik_addon.scene.restoring import ActionSnapshot, scene_state
+from blender_ik_addon.scene.animation import fcurves as animation
+from blender_ik_addon.scene.animation.key_writing import write_keys
+from blender_ik_addon.scene.armature.restoring import ActionSnapshot, scene_state
 
 from .actions import LOCATION, assign_slot, channelbag_of, curve_of, location_keys, odd_curve, points
 from .builders import basic_human_metarig, chain, empty

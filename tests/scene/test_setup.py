@@ -10,8 +10,8 @@ import pytest
 
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.armature import read_armature
-from blender_ik_addon.scene.poses import read_pose
+from blender_ik_addon.scene.armature.armature import read_armature
+from blender_ik_addon.scene.armature.poses import read_pose
 
 from . import builders
 

@@ -11,10 +11,11 @@ import pytest
 from mathutils import Matrix, Vector
 
 from blender_ik_addon.core import IKError
-from blender_ik_addon.scene import posing, presets
-from blender_ik_addon.scene.effector_properties import KIND_ITEMS, PLACED, TURNED
-from blender_ik_addon.scene.effectors import read_effectors
-from blender_ik_addon.scene.mirror import mirror
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.character import presets
+from blender_ik_addon.scene.character.mirror import mirror
+from blender_ik_addon.scene.effectors.effectors import read_effectors
+from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS, PLACED, TURNED
 from blender_ik_addon.ui import panels
 
 from . import builders

@@ -40,9 +40,9 @@ from typing import Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, diagonals, times
-from ..posed import PosedMechanism
-from ..rotation import nearest_euler
-from ..system import System
+from ..model.posed import PosedMechanism
+from ..model.rotation import nearest_euler
+from ..problem.system import System
 
 LAST_STRENGTH: Final = 1e4
 """σ of the last level [1]: a force that moves a joint by far more than a turn."""

@@ -31,7 +31,7 @@ from typing import Final, ParamSpec, TypeVar
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
-from ..posed import PosedMechanism
+from ..model.posed import PosedMechanism
 from .coupling import BandFactors, Coupling
 from .energy import Energy, Model, State, least_diagonal
 

@@ -25,7 +25,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..options import SolverOptions
+from ..problem.options import SolverOptions
 from .coupling import Coupling
 from .energy import LAST_STRENGTH, SOFT, Energy
 from .kernel import ROUGH, Minimum, minimising
@@ -207,6 +207,8 @@ class Motion:
         squares = energy.at(values).squares
         far = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
         frames = _middles(np.logical_or.reduce(far, axis=1))
+        if not len(frames):
+            return frames, alone[frames]
         found = yield from searching(energy.select(frames), alone[frames], self._options, self._reached)
         alone = alone.copy()
         alone[frames] = found.values

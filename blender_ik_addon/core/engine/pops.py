@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..rotation import matrix_from_euler
-from ..skeleton import Pose, Skeleton
+from ..model.rotation import matrix_from_euler
+from ..model.skeleton import Pose, Skeleton
 
 TIMES: Final = 3.0
 """By how many times the median change beside it is exceeded [1]."""

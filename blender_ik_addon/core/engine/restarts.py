@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..options import SolverOptions
+from ..problem.options import SolverOptions
 from .energy import MET, ROUNDING_OFF, SOFT, Energy, Strengths
 from .kernel import NEARBY, ROUGH, Minimum, at_once, minimising
 

@@ -27,9 +27,8 @@ from typing import Final
 import numpy as np
 
 from ..arrays import FloatArray
-from ..options import SolverOptions
-from ..preparing import tolerance_margin
-from ..system import System
+from ..problem.options import SolverOptions
+from ..problem.system import System, tolerance_margin
 from .stacked import FALLS, Evaluation, StackedProblem
 from .step_problem import STEPS, StepProblem
 from .step_rules import GAMMA_MAX, clamped_largest, clamped_magnitude

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..arrays import FloatArray
-from ..options import SolverOptions
-from ..system import System
+from ..problem.options import SolverOptions
+from ..problem.system import System
 from .bounded_bfgs import BoundedDescent
 from .loop import Iteration
 

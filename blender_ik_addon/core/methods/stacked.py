@@ -19,8 +19,8 @@ from typing import Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..posed import PosedMechanism
-from ..system import System
+from ..model.posed import PosedMechanism
+from ..problem.system import System
 
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none, as a part of 1 and of where it is: a step that stops on it

@@ -33,8 +33,8 @@ from typing import Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray
-from ..options import SolverOptions
-from ..posed import PosedMechanism
+from ..model.posed import PosedMechanism
+from ..problem.options import SolverOptions
 from .inverses import damped_inverse, null_space_projection
 from .stacked import Evaluation, StackedProblem
 from .step_rules import (

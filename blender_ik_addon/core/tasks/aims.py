@@ -11,12 +11,12 @@ from typing import ClassVar, Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
-from ..bends import Bend, cross
-from ..kinematics import COLLAPSED
-from ..mechanism import Mechanism
-from ..posed import PosedMechanism
-from ..rotation import skew
-from ..skeleton import Skeleton
+from ..model.bends import Bend, cross
+from ..model.kinematics import COLLAPSED
+from ..model.mechanism import Mechanism
+from ..model.posed import PosedMechanism
+from ..model.rotation import skew
+from ..model.skeleton import Skeleton
 from .base import (
     ORIGIN,
     Rows,

@@ -25,11 +25,11 @@ from ..arrays import (
     lengths,
     usable,
 )
-from ..bends import Bend
 from ..errors import IKError
-from ..mechanism import Mechanism
-from ..posed import PosedMechanism
-from ..skeleton import Skeleton
+from ..model.bends import Bend
+from ..model.mechanism import Mechanism
+from ..model.posed import PosedMechanism
+from ..model.skeleton import Skeleton
 
 ALL_AXES: Final = (True, True, True)
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike
 from ..errors import IKError
-from ..mechanism import Mechanism
-from ..posed import PosedMechanism
-from ..skeleton import CHANNELS, Skeleton
+from ..model.mechanism import Mechanism
+from ..model.posed import PosedMechanism
+from ..model.skeleton import CHANNELS, Skeleton
 from .base import Rows, Task, checked_array, filled, stack_targets
 
 

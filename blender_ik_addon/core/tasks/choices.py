@@ -12,11 +12,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, alike, is_number
-from ..bends import Bend, summed
 from ..errors import IKError
-from ..mechanism import Mechanism
-from ..posed import PosedMechanism
-from ..skeleton import Skeleton
+from ..model.bends import Bend, summed
+from ..model.mechanism import Mechanism
+from ..model.posed import PosedMechanism
+from ..model.skeleton import Skeleton
 from .base import Rows, Task
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..errors import IKError
-from ..mechanism import Mechanism
-from ..posed import PosedMechanism
-from ..skeleton import Skeleton
+from ..model.mechanism import Mechanism
+from ..model.posed import PosedMechanism
+from ..model.skeleton import Skeleton
 from .base import ORIGIN, Rows, Task, checked_array, checked_vector, stack_frames
 from .functions import PointFunctionRows
 

@@ -19,9 +19,9 @@ from typing import ClassVar, Final, Self
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, times
-from ..bends import Bend
-from ..mechanism import Mechanism
-from ..posed import PosedMechanism
+from ..model.bends import Bend
+from ..model.mechanism import Mechanism
+from ..model.posed import PosedMechanism
 from .base import Rows
 
 DIFFERENCE: Final = 1e-5

@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..bends import Bend
 from ..errors import IKError
-from ..mechanism import Mechanism
-from ..posed import PosedMechanism
-from ..skeleton import Skeleton
+from ..model.bends import Bend
+from ..model.mechanism import Mechanism
+from ..model.posed import PosedMechanism
+from ..model.skeleton import Skeleton
 from .base import PLAIN_AXES, Rows, Task, checked_array, checked_vector, stack_frames
 
 GROUND: tuple[bool, bool, bool] = (True, True, False)

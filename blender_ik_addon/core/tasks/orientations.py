@@ -10,11 +10,11 @@ from typing import ClassVar, Final, Self
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, alike, lengths, times
-from ..bends import Bend
 from ..errors import IKError
-from ..mechanism import Mechanism
-from ..posed import PosedMechanism
-from ..rotation import left_jacobian_inverse, log_bend, rotvec_from_matrix
+from ..model.bends import Bend
+from ..model.mechanism import Mechanism
+from ..model.posed import PosedMechanism
+from ..model.rotation import left_jacobian_inverse, log_bend, rotvec_from_matrix
 from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, gaps, shaped_array, stack_frames, stack_targets
 
 ROTATION_TOLERANCE: Final = 1e-4

@@ -11,11 +11,11 @@ from typing import ClassVar, Final, Self
 import numpy as np
 
 from ..arrays import LARGEST, FloatArray, IntArray, alike, is_number
-from ..bends import Bend
 from ..errors import IKError
-from ..mechanism import Mechanism
-from ..posed import PosedMechanism
-from ..skeleton import CHANNELS, Skeleton
+from ..model.bends import Bend
+from ..model.mechanism import Mechanism
+from ..model.posed import PosedMechanism
+from ..model.skeleton import CHANNELS, Skeleton
 from .base import ORIGIN, Rows, Task, checked_vector, stack_frames, stack_targets
 
 CLEARANCE_UNIT: Final = 30.0

@@ -10,9 +10,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ..arrays import FloatArray, lengths
-from ..bends import Bend
-from ..mechanism import Mechanism
-from ..posed import PosedMechanism
+from ..model.bends import Bend
+from ..model.mechanism import Mechanism
+from ..model.posed import PosedMechanism
 from .base import (
     ALL_AXES,
     ORIGIN,

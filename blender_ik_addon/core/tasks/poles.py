@@ -10,11 +10,11 @@ from typing import ClassVar, Final, Self
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, lengths, times
-from ..bends import cross
 from ..errors import IKError
-from ..mechanism import Mechanism
-from ..posed import PosedMechanism
-from ..skeleton import Skeleton
+from ..model.bends import cross
+from ..model.mechanism import Mechanism
+from ..model.posed import PosedMechanism
+from ..model.skeleton import Skeleton
 from .base import PLAIN_AXES, Rows, Task, checked_vector, stack_frames
 from .functions import PointFunctionRows
 

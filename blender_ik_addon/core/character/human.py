@@ -1,0 +1,459 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What bodies can do and like to do: limits, stiffness and preferred angles of joints by their roles.
+
+A range is told in the words of anatomy, as movements of a bone from its rest pose: a turn about the left, the
+up or the forward axis of the figure, a swing of a limb from rest to another direction, the bend of an elbow
+or a knee from straight, a twist about the bone. Limits are the box of Euler angles that holds them
+(`limit_boxes`).
+
+Elbows and knees are bent by b at rest, and bend further about the axis that was recognised: with angles
+counted from rest they go from -b, straight, on. One that is inverted at rest must first go the other way, so
+its range does not contain 0.
+
+Ranges are published ones of healthy people, in round figures: about the mean and two standard deviations of
+[BooneAzen1979] where they measured a joint, 109 men and boys from 18 months to 54 years, so that few people
+can do more; the spine by [AAOS1965], the neck by [AmaGuides], knees and hips that somebody else bends, and
+the turn of a bent knee, by [Kapandji1987], the collarbone by [Neumann2010]. Where what a rig has for a joint
+does the work of several in a body its range is theirs together, and it is said below. Recordings showed where
+earlier guesses were too narrow, the figures are those of the sources; stiffness and preferred angles were
+chosen on recordings, see `scripts/natural`. Animals get the bends of their knees and elbows, stiffness, and
+no ranges of people.
+
+None of these was read in the original. What is said of [BooneAzen1979] was compared with what others print of
+it: arms, forearms and wrists with [NorkinWhite2016, table A.1]; bending, stretching and closing hips, knees,
+and the ankle in the air with [Kosmahl1999]. [AAOS1965], [AmaGuides] and [Neumann2010] were compared with
+lists that others teach from. A figure of which no second account was found says *unverified*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, frozen
+from ..errors import IKError
+from ..model.euler import EULER_ORDERS
+from ..model.skeleton import Skeleton
+from .digits import Digit, digits
+from .limit_boxes import (
+    SLACK,
+    SNAP,
+    JointFrame,
+    Movement,
+    best_box,
+    path_angles,
+    snapped,
+)
+from .roles import (
+    Bend,
+    Body,
+    Character,
+    Figure,
+    Limb,
+    LimbKind,
+    Role,
+    Side,
+)
+from .roles.structure import TINY
+
+FOREARM_TWIST, SHIN_TWIST = float(np.radians(80.0)), float(np.radians(30.0))
+"""How far they turn about themselves, either way [rad]: forearms 76 and 82 degrees [BooneAzen1979], shins
+with the knee bent 30 inwards and 40 outwards [Kapandji1987; unverified]. That a straight knee does not is
+left to stiffness."""
+
+ARM_TWIST: Final = float(np.radians(85.0))
+"""How far upper arms turn about themselves, either way [rad]: 69 inwards and 104 outwards [BooneAzen1979];
+where between them an arm is at rest is not known."""
+
+ARM_TWIST_UNKNOWN: Final = float(np.radians(120.0))
+"""The same where the elbow is straight at rest: which way it really bends from there is then not known, in a
+T pose with palms down ahead and with palms up upward, and the upper arm must make up for it."""
+
+THIGH_TWIST: Final = float(np.radians(60.0))
+"""How far thighs turn about themselves, either way [rad]: 45 degrees [AAOS1965], 47 ± 6 [BooneAzen1979;
+unverified]."""
+
+ARM_ENDS: Final = (
+    ("out", "up", 78.0),
+    ("out", "down", 88.0),
+    ("out", "forward", 135.0),
+    ("out", "back", 40.0),
+    ("down", "forward", 60.0),
+    ("forward", "up", 75.0),
+    ("down", "back", 60.0),
+)
+"""Directions to which upper arms swing: at so many degrees from the first towards the second. Raised sideways
+184 ± 7 and to the front 167 ± 5, of which the collarbone has its part, back 62 ± 10 [BooneAzen1979]; level
+across the chest 135 [AAOS1965]."""
+
+LEG_ENDS: Final = (
+    ("down", "forward", 140.0),
+    ("down", "back", 30.0),
+    ("down", "out", 60.0),
+    ("down", "in", 35.0),
+)
+"""The same of thighs: 122 ± 6, with the knee pulled up 145 [Kapandji1987; unverified], 10 ± 7 and 30
+[AAOS1965], 46 ± 9 (unverified, 45 by [AAOS1965]) and 27 ± 4 [BooneAzen1979]."""
+
+WRIST_RANGES: Final = (75.0, 25.0)
+"""Bends of the wrist, either way, and its twist [deg]: 76 ± 6 and 75 ± 6 [BooneAzen1979]. Where the palm
+faces is not asked, so it bends as far to the side, which is 22 and 36 in a body; the twist is what rigs leave
+to it of the forearm's."""
+
+COLLAR_RANGES: Final = ((-10.0, 45.0), (-30.0, 30.0), (-30.0, 30.0))
+"""Of a collarbone up and down, ahead and back, its roll [deg] [Neumann2010]: 35 to 45 up, 10 down, 15 to 30
+ahead and back."""
+
+ELBOW_BEND, KNEE_BEND = float(np.radians(155.0)), float(np.radians(160.0))
+"""Largest bends from straight [rad]: elbows 143 ± 6, knees that nobody pushes 143 ± 5
+[BooneAzen1979], and 160 when sat upon [Kapandji1987; unverified, others have 170]."""
+
+ANIMAL_BEND: Final = float(np.radians(165.0))
+"""That of an animal's elbows and knees [rad]."""
+
+ELBOW_PREFERS, KNEE_PREFERS = float(np.radians(20.0)), float(np.radians(10.0))
+"""Slight bends from straight that limbs prefer [rad]: they then know which way to bend, and stand softly."""
+
+ARM_OUT, ARM_FORWARD = float(np.radians(45.0)), float(np.radians(20.0))
+"""Where upper arms like to be: off the body to the side, and to the front, from hanging down [rad]."""
+
+TRUNK_RANGES: Final = ((-30.0, 85.0), (-45.0, 45.0), (-40.0, 40.0))
+NECK_RANGES: Final = ((-70.0, 60.0), (-80.0, 80.0), (-50.0, 50.0))
+"""Back and forward, turning, leaning [deg], for all joints of the part together: trunks 25, 80, 45 and 35
+[AAOS1965], and 5 more but for turning; necks 75, 60, 80 and 45 [AmaGuides], leaning 5 more."""
+
+UNEVEN: Final = 1.5
+"""How much more than its equal share of a range one joint of trunk or neck may take [1]: vertebrae do not
+share evenly, and boxes cannot hold a sum."""
+
+TRUNK_RESISTANCE, NECK_RESISTANCE, COLLAR_RESISTANCE = 10.0, 2.0, 10.0
+"""By how much they resist more than a loose joint [1]: trunk and neck if they have `USUAL_JOINTS`."""
+
+USUAL_JOINTS: Final = 3
+"""Joints of a trunk or a neck to which its resistance belongs [1]."""
+
+LEVER: Final = 0.5
+"""Part of a joint's lever in what it resists [1], see `_Maker._shares`."""
+
+ALIGNED: Final = 1e-6
+"""Sine of the angle between two directions [1] below which a swing from one to the other has no axis."""
+
+FOOT_RANGES: Final = ((-50.0, 65.0), (-35.0, 35.0), (-45.0, 45.0))
+"""Up and down, turned in and out, tilted [deg]. Up 13 ± 4 in the air [BooneAzen1979] and 39 when a body leans
+over it with a bent knee, of 20 people whose mean is known within 3 [Baumbach2014], which makes it 52 with two
+standard deviations; down 56 ± 6, tilted 37 ± 5 and 21 ± 5 [BooneAzen1979; unverified, 50, 35 and 15 by
+[AAOS1965]]; the joints of the midfoot, which rigs have not, included."""
+
+TOE_RANGES: Final = ((-70.0, 45.0), (-10.0, 10.0), (-10.0, 10.0))
+"""The same of the ball of the foot: up 70, down 45 [AAOS1965]."""
+
+ACROSS: Final = 0.9
+"""Stiffness [1] of elbows and knees against all but their bend."""
+
+
+@dataclass(frozen=True)
+class JointDefaults:
+    """What is assumed of one joint."""
+
+    joint: int
+    """Index in the skeleton."""
+    order: int
+    """Euler order, an index into `EULER_ORDERS`, in which the angles below are meant."""
+    lower: FloatArray
+    """Lower limits, (3,) [rad]; -inf where there is none."""
+    upper: FloatArray
+    """Upper limits, (3,) [rad]; inf where there is none."""
+    stiffness: FloatArray
+    """(3,) in [0, 1)."""
+    preferred: FloatArray
+    """Preferred angles, (3,) [rad]."""
+    why: str
+    """Where it comes from, for people."""
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper", "stiffness", "preferred"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+
+def joint_defaults(
+    skeleton: Skeleton, character: Character, *, any_order: BoolArray | None = None
+) -> Mapping[int, JointDefaults]:
+    """Make limits, stiffness and preferred angles for joints whose role says something.
+
+    Args:
+        skeleton: Its rest pose and its rotation orders count, nothing else.
+        character: What was recognised of it.
+        any_order: Joints that are not bound to their order, (n,), those of bones in quaternion mode. They get
+            one in which the box is a good one and gimbal lock is far from it. By default all are bound.
+
+    Raises:
+        IKError: The character is that of another skeleton, or `any_order` has another length.
+    """
+    n = len(skeleton)
+    free_order = np.zeros(n, dtype=np.bool_) if any_order is None else any_order
+    if free_order.shape != (n,):
+        raise IKError(f"any_order has shape {free_order.shape}; {n} joints need {(n,)}")
+    for choice in character.choices:
+        if choice.joint >= n or skeleton.names[choice.joint] != choice.name:
+            raise IKError(f"the character has a bone {choice.name!r} that is not in this skeleton")
+    maker = _Maker(skeleton, character, free_order)
+    found: dict[int, JointDefaults] = {}
+    for number in range(len(character.figures)):
+        for defaults in maker.figure(number):
+            found.setdefault(defaults.joint, defaults)
+    return found
+
+
+class _Maker:
+    """Makes the defaults of one character."""
+
+    def __init__(self, skeleton: Skeleton, character: Character, any_order: BoolArray) -> None:
+        self._skeleton, self._character, self._any_order = skeleton, character, any_order
+        self._places = skeleton.armature_from_joint_rest[:, :3, 3]
+
+    def figure(self, number: int) -> Iterator[JointDefaults]:
+        """Give those of one figure, joint by joint."""
+        figure = self._character.figures[number]
+        human = figure.body is Body.BIPED
+        limbs = [limb for limb in self._character.limbs if limb.figure == number]
+        for limb in limbs:
+            if limb.kind in (LimbKind.ARM, LimbKind.LEG, LimbKind.FRONT_LEG):
+                yield from self._limb(limb, figure, human)
+        yield from self._trunk(limbs, figure, human)
+        if human:
+            for digit in digits(self._skeleton, self._character, number):
+                yield self._digit(digit)
+
+    # Trunk
+
+    def _trunk(self, limbs: Sequence[Limb], figure: Figure, human: bool) -> Iterator[JointDefaults]:
+        for kind, ranges, resistance in (
+            (LimbKind.TRUNK, TRUNK_RANGES, TRUNK_RESISTANCE),
+            (LimbKind.HEAD, NECK_RANGES, NECK_RESISTANCE),
+        ):
+            chains = [limb for limb in limbs if limb.kind is kind]
+            for chain in chains:
+                joints = [
+                    (joint, role)
+                    for joint, role in zip(chain.joints, chain.roles, strict=True)
+                    if role is not Role.HIPS
+                ]
+                resistances = resistance * self._shares([joint for joint, _ in joints])
+                for place, (joint, role) in enumerate(joints):
+                    after = joints[place + 1][0] if place + 1 < len(joints) else None
+                    made = self._joint(joint, after, figure.up)
+                    moves = _turns(made, figure, ranges, min(1.0, UNEVEN / len(joints))) if human else []
+                    stiff = np.full(3, _stiffness(float(resistances[place])))
+                    yield self._defaults(made, role, human, moves, stiff)
+        for limb in limbs:
+            if limb.kind is LimbKind.TAIL:
+                for joint in limb.joints:
+                    made = self._joint(joint, None, figure.up)
+                    yield self._defaults(made, Role.TAIL, human, [], np.full(3, 0.3))
+
+    def _shares(self, joints: Sequence[int]) -> FloatArray:
+        """Resistance of the joints of a part of the trunk, (k,), as parts of its own.
+
+        Of many joints each resists more, so that together they give way as much as a few. Where the end of a
+        chain is pushed aside the joint that is farthest from it turns most; `LEVER` makes up for some of
+        that.
+        """
+        if not joints:
+            return np.zeros(0)
+        lengths = np.linalg.norm(np.diff(self._places[list(joints)], axis=0), axis=1)  # (k - 1,)
+        lengths = np.append(lengths, lengths.mean() if len(lengths) else 1.0)
+        levers = np.cumsum(lengths[::-1])[::-1]
+        return len(joints) / USUAL_JOINTS * (1.0 + LEVER * (levers / max(levers.mean(), TINY) - 1.0))
+
+    # Limbs
+
+    def _limb(self, limb: Limb, figure: Figure, human: bool) -> Iterator[JointDefaults]:
+        is_arm = limb.kind is LimbKind.ARM
+        for place, (joint, role) in enumerate(zip(limb.joints, limb.roles, strict=True)):
+            after = limb.joints[place + 1] if place + 1 < len(limb.joints) else None
+            made = self._joint(joint, after, figure.forward)
+            if role in (Role.UPPER_ARM, Role.UPPER_LEG):
+                yield self._ball(made, role, limb, figure, human)
+            elif role in (Role.LOWER_ARM, Role.LOWER_LEG):
+                yield self._hinge(made, role, limb, human, first=limb.roles.index(role) == place)
+            elif role is Role.SHOULDER:
+                moves = _shoulder(made, limb, figure) if human and is_arm else []
+                stiff = np.full(3, _stiffness(COLLAR_RESISTANCE))
+                yield self._defaults(made, role, human, moves, stiff)
+            elif role is Role.PELVIS:
+                moves = [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)] if human else []
+                yield self._defaults(made, role, human, moves, np.full(3, 0.99))
+            elif role is Role.HAND:
+                moves = _wrist(made) if human else []
+                yield self._defaults(made, role, human, moves, np.full(3, 0.5))
+            elif role in (Role.FOOT, Role.ANKLE, Role.TOE):
+                stiff = np.full(3, 0.8)
+                stiff[made.nearest(figure.left)] = 0.5
+                ranges = TOE_RANGES if role is Role.TOE else FOOT_RANGES
+                moves = _turns(made, figure, ranges, 1.0) if human else []
+                yield self._defaults(made, role, human, moves, stiff)
+
+    def _ball(self, made: JointFrame, role: Role, limb: Limb, figure: Figure, human: bool) -> JointDefaults:
+        """Shoulder and hip joints: directions to which the limb can swing, and its twist."""
+        stiffness, preferred = np.zeros(3), None
+        moves: list[Movement] = []
+        if human and limb.side is not Side.CENTRE:
+            ways = _ways(figure, limb.side)
+            ends, twist = LEG_ENDS, THIGH_TWIST
+            if role is Role.UPPER_ARM:
+                ends, twist = ARM_ENDS, ARM_TWIST
+                if limb.bend is Bend.STRAIGHT and made.may_twist_far():
+                    twist = ARM_TWIST_UNKNOWN
+                wanted = np.cos(ARM_FORWARD) * (
+                    np.sin(ARM_OUT) * ways["out"] + np.cos(ARM_OUT) * ways["down"]
+                )
+                preferred = _swing(made, wanted + np.sin(ARM_FORWARD) * ways["forward"])
+            swings = [_swing(made, _between(ways[start], ways[end], angle)) for start, end, angle in ends]
+            moves = [move for move in swings if move is not None]
+            moves.append(Movement(snapped(made.own(made.along)), -twist, twist))
+        return self._defaults(made, role, human, moves, stiffness, preferred)
+
+    def _hinge(self, made: JointFrame, role: Role, limb: Limb, human: bool, *, first: bool) -> JointDefaults:
+        """Elbows and knees; bones in the middle of the same part are stiff."""
+        is_arm = role is Role.LOWER_ARM
+        stiffness = np.full(3, ACROSS)
+        if limb.bend_axis is None or not first:
+            return self._defaults(made, role, human, [], stiffness)
+        axis = snapped(made.own(limb.bend_axis))
+        channel = int(np.argmax(np.abs(axis)))
+        at_rest = -limb.bend_angle if limb.bend is Bend.INVERTED else limb.bend_angle
+        largest = (ELBOW_BEND if is_arm else KNEE_BEND) if human else ANIMAL_BEND
+        bend = Movement(axis, -at_rest, max(largest - at_rest, SLACK - at_rest))
+        slight = (ELBOW_PREFERS if is_arm else KNEE_PREFERS) - at_rest
+        prefers = Movement(axis, 0.0, slight) if slight > 0.0 else None
+        twist = made.twist()
+        stiffness[np.abs(axis) > np.sin(SNAP)] = 0.0
+        moves = [bend]
+        if human:
+            most = FOREARM_TWIST if is_arm else SHIN_TWIST
+            moves.append(Movement(snapped(made.own(made.along)), -most, most))
+            stiffness[twist] = min(stiffness[twist], 0.5) if is_arm else stiffness[twist]
+        # Twist of the bone first, the hinge last: then the hinge is that of the joint above, as in a body.
+        if len(made.orders) > 1 and channel != twist:
+            liked = "XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel]
+            first_choice = EULER_ORDERS.index(liked)
+            orders = (first_choice, *(order for order in made.orders if order != first_choice))
+            made = JointFrame(made.index, made.rest, made.along, orders)
+        return self._defaults(made, role, human, moves, stiffness, prefers, hinge=axis)
+
+    def _digit(self, digit: Digit) -> JointDefaults:
+        """A joint of a finger or a toe."""
+        rest = np.array(self._skeleton.armature_from_joint_rest[digit.joint, :3, :3])
+        made = JointFrame(digit.joint, rest, digit.along, self._orders(digit.joint))
+        axis = snapped(made.own(digit.axis))
+        moves = [Movement(snapped(made.own(move.axis)), move.start, move.end) for move in digit.moves]
+        stiffness = np.full(3, ACROSS)
+        stiffness[np.abs(axis) > np.sin(SNAP)] = 0.0
+        role = self._character.role_of(digit.joint) or Role.FINGER
+        return self._defaults(made, role, True, moves, stiffness, hinge=axis)
+
+    # What they share
+
+    def _joint(self, index: int, after: int | None, otherwise: FloatArray) -> JointFrame:
+        """A joint, its bone pointing to the one after it, or along its own y, or where it had best."""
+        rest = np.array(self._skeleton.armature_from_joint_rest[index, :3, :3])
+        along = rest[:, 1] if after is None else self._places[after] - self._places[index]
+        length = float(np.linalg.norm(along))
+        along = along / length if length > TINY else otherwise
+        return JointFrame(index, rest, along, self._orders(index))
+
+    def _orders(self, joint: int) -> tuple[int, ...]:
+        """The orders that a joint may have its limits in."""
+        return tuple(range(6)) if self._any_order[joint] else (int(self._skeleton.orders[joint]),)
+
+    def _defaults(
+        self,
+        made: JointFrame,
+        role: Role,
+        human: bool,
+        moves: Sequence[Movement],
+        stiffness: FloatArray,
+        preferred: Movement | None = None,
+        hinge: FloatArray | None = None,
+    ) -> JointDefaults:
+        order, lower, upper = best_box(made.orders, moves, hinge)
+        angles = np.zeros(3) if preferred is None else path_angles(preferred, [order])[-1, 0]
+        return JointDefaults(
+            joint=made.index,
+            order=order,
+            lower=lower,
+            upper=upper,
+            stiffness=stiffness,
+            preferred=np.clip(angles, lower, upper),
+            why=f"{'human' if human else 'animal'}: {role}",
+        )
+
+
+def _stiffness(resistance: float) -> float:
+    """Stiffness in [0, 1) of what resists so many times as much as a loose joint: k = 1/(1 - stiffness)."""
+    return 1.0 - 1.0 / max(resistance, 1.0)
+
+
+# Movements
+
+
+def _ways(figure: Figure, side: Side) -> dict[str, FloatArray]:
+    """Directions in words, unit vectors in armature space, for the limbs of a side."""
+    out = figure.left if side is Side.LEFT else -figure.left
+    return {
+        "out": out,
+        "in": -out,
+        "up": figure.up,
+        "down": -figure.up,
+        "forward": figure.forward,
+        "back": -figure.forward,
+    }
+
+
+def _between(start: FloatArray, end: FloatArray, angle: float) -> FloatArray:
+    """The direction at an angle [deg] from one unit vector towards another that is square to it, (3,)."""
+    return np.cos(np.radians(angle)) * start + np.sin(np.radians(angle)) * end
+
+
+def _swing(made: JointFrame, direction: FloatArray) -> Movement | None:
+    """The shortest swing of a bone to a direction (3,); None where it is there or opposite."""
+    end = direction / np.linalg.norm(direction)
+    axis = np.cross(made.along, end)
+    sine = float(np.linalg.norm(axis))
+    if sine < ALIGNED:
+        return None
+    return Movement(made.own(axis / sine), 0.0, float(np.arctan2(sine, made.along @ end)))
+
+
+def _turns(
+    made: JointFrame, figure: Figure, ranges: tuple[tuple[float, float], ...], share: float
+) -> list[Movement]:
+    """Turns about the left, up and forward axes of a figure; positive is forward and down, left, right."""
+    axes = (figure.left, figure.up, figure.forward)
+    return [
+        Movement(made.own(axis), share * np.radians(low), share * np.radians(high))
+        for axis, (low, high) in zip(axes, ranges, strict=True)
+    ]
+
+
+def _shoulder(made: JointFrame, limb: Limb, figure: Figure) -> list[Movement]:
+    """A collarbone: up and down, to the front and back, and its roll."""
+    out = 1.0 if limb.side is Side.LEFT else -1.0
+    raising = -out * figure.forward  # turns the left, (3,), up for the left shoulder
+    ahead = -out * figure.up
+    axes = made.own(raising), made.own(ahead), snapped(made.own(made.along))
+    return [
+        Movement(axis, np.radians(low), np.radians(high))
+        for axis, (low, high) in zip(axes, COLLAR_RANGES, strict=True)
+    ]
+
+
+def _wrist(made: JointFrame) -> list[Movement]:
+    """A hand: where the palm faces is not known, so that it bends as far one way as the other."""
+    twist = made.twist()
+    bend, turn = np.radians(WRIST_RANGES)
+    ranges = [turn if axis == twist else bend for axis in range(3)]
+    return [Movement(axis, -most, most) for axis, most in zip(np.eye(3), ranges, strict=True)]

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Movements of joints, and the boxes of Euler angles that hold them.
+
+A movement is a path of rotations R(t) = exp([a] t) from the rest pose. Written as Euler angles of the joint
+the paths of its movements span a box, and that box is its limits. Where an axis of the joint is the axis of a
+movement, the box has the movement's range itself; where bones are rolled otherwise it is the smallest box
+that holds the movement. An axis is taken for the joint's own where it is near to it (`SNAP`): then the limits
+are exactly those of a hinge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..model.euler import EULER_ORDERS
+from ..model.rotation import continuous_euler, euler_from_matrix, matrix_from_rotvec
+
+SNAP: Final = float(np.radians(20.0))
+"""Angle [rad] up to which the axis of a hinge is taken for an axis of its joint: of an arm that is nearly
+straight the plane is hardly known, and riggers roll bones so that they bend about one of their axes."""
+
+SLACK: Final = float(np.radians(5.0))
+"""How far joints give way in directions in which they should not move [rad]: bones meet at odd angles."""
+
+HINGE_SLACK: Final = float(np.radians(2.0))
+"""The same of elbows and knees [rad]: with the forearm twisted what is across may be backward."""
+
+STEP: Final = float(np.radians(10.0))
+"""Largest step along a movement [rad]; from step to step the angles that go on are taken."""
+
+COMFORTABLE: Final = float(np.radians(80.0))
+"""Middle Euler angle [rad] beyond which an order is avoided: at 90 degrees it has no inverse."""
+
+WIDEST: Final = float(np.radians(175.0))
+"""Angle [rad] from which on a channel is not limited: its bounds would say nothing of a body."""
+
+EXACT: Final = 1e-12
+"""Rounding of angles that are computed from the same numbers [rad]."""
+
+LOCKING: Final = 10.0
+"""What gimbal lock inside a box adds to its size [rad] where orders are compared; boxes differ by less."""
+
+GAIN: Final = 0.02
+"""How much smaller a box must be for an order that is liked less [rad]: left and right should be the same."""
+
+
+@dataclass(frozen=True)
+class Movement:
+    """Turns from the rest pose about one axis."""
+
+    axis: FloatArray
+    """Unit vector in the joint's frame, (3,)."""
+    start: float
+    """[rad], at most `end`."""
+    end: float
+    """[rad]"""
+
+
+@dataclass(frozen=True)
+class JointFrame:
+    """A joint while its limits are made."""
+
+    index: int
+    rest: FloatArray
+    """Rotation of its frame at rest in armature space, (3, 3)."""
+    along: FloatArray
+    """Unit vector along the bone in armature space, (3,)."""
+    orders: tuple[int, ...]
+    """Orders to choose from, the one that is liked best first."""
+
+    def own(self, vector: FloatArray) -> FloatArray:
+        """A vector of armature space in the joint's frame."""
+        return self.rest.T @ vector
+
+    def twist(self) -> int:
+        """Channel that is nearest to twisting the bone."""
+        return int(np.argmax(np.abs(self.own(self.along))))
+
+    def may_twist_far(self) -> bool:
+        """Whether there is an order without gimbal lock where the bone is twisted by a right angle."""
+        return any(middle_of(order) != self.twist() for order in self.orders)
+
+    def nearest(self, vector: FloatArray) -> int:
+        """Channel that is nearest to turning about an axis of armature space."""
+        return int(np.argmax(np.abs(self.own(vector))))
+
+
+def snapped(axis: FloatArray) -> FloatArray:
+    """The axis of the joint that is near to a unit vector (3,), else the vector itself."""
+    channel = int(np.argmax(np.abs(axis)))
+    if np.arccos(np.clip(abs(axis[channel]), 0.0, 1.0)) <= SNAP:
+        return np.eye(3)[channel] * np.sign(axis[channel])
+    return axis
+
+
+def path_angles(move: Movement, orders: Sequence[int]) -> FloatArray:
+    """Euler angles along a movement in some orders, beginning with those of its start, (k, orders, 3) [rad].
+
+    They are those that go on from the rest pose, whose angles are 0.
+    """
+    halves: list[FloatArray] = []
+    rows = np.array(orders, dtype=np.int64)
+    for end in (move.start, move.end):
+        count = max(2, int(np.ceil(abs(end) / STEP)) + 1)
+        turns = np.linspace(0.0, end, count)
+        angles = _turned(turns, move.axis, rows)
+        # A range that begins beyond rest has no samples before its beginning.
+        halves.append(angles[(turns >= move.start - EXACT) & (turns <= move.end + EXACT)])
+    return np.concatenate([halves[0][::-1], halves[1]])
+
+
+def _turned(turns: FloatArray, axis: FloatArray, orders: IntArray) -> FloatArray:
+    """Euler angles of turns (k,) about an axis, which go on from 0, the first, (k, orders, 3) [rad]."""
+    shape = len(turns), len(orders), 3
+    if np.count_nonzero(axis) == 1:  # an axis of the joint: the turn is its angle in every order
+        return np.broadcast_to(turns[:, None, None] * axis, shape)
+    matrices = np.broadcast_to(matrix_from_rotvec(turns[:, None] * axis)[:, None], (*shape, 3))
+    return _before_lock(continuous_euler(euler_from_matrix(matrices, orders), orders), axis, orders)
+
+
+def _before_lock(angles: FloatArray, axis: FloatArray, orders: IntArray) -> FloatArray:
+    """Paths (k, m, 3) that stand still where they come near gimbal lock and first and last angle run away.
+
+    A path about the middle axis itself goes through it unharmed.
+    """
+    middle = np.array([middle_of(int(order)) for order in orders])
+    columns = np.arange(len(orders))
+    near = np.abs(angles[:, columns, middle]) > COMFORTABLE  # (k, m)
+    near &= np.abs(axis[middle]) < np.cos(SLACK)
+    passed = np.logical_or.accumulate(near, axis=0)
+    last = np.where(passed.any(0), np.argmax(passed, axis=0) - 1, len(angles) - 1)
+    steps = np.minimum(np.arange(len(angles))[:, None], np.maximum(last, 0))  # (k, m)
+    return angles[steps, columns]
+
+
+def middle_of(order: int) -> int:
+    """Channel of the middle angle of an order."""
+    return "XYZ".index(EULER_ORDERS[order][1])
+
+
+def best_box(
+    orders: Sequence[int], moves: Sequence[Movement], hinge: FloatArray | None
+) -> tuple[int, FloatArray, FloatArray]:
+    """The order of those given whose box is smallest, and that box; the first of those about as good."""
+    if not moves:
+        return orders[0], np.full(3, -np.inf), np.full(3, np.inf)
+    paths = [path_angles(move, orders) for move in moves]
+    angles: FloatArray = np.concatenate(paths)  # (k, orders, 3)
+    lower: FloatArray = angles.min(0)
+    upper: FloatArray = angles.max(0)
+    if hinge is not None:  # only the bend, which comes first, says how far it bends: twisting begins at rest
+        bends = np.abs(hinge) > np.sin(SNAP)
+        lower[:, bends], upper[:, bends] = paths[0].min(0)[:, bends], paths[0].max(0)[:, bends]
+    # A hinge does not give way where it bends: there its end is where it is straight.
+    gives = np.ones(3, dtype=np.bool_) if hinge is None else np.abs(hinge) <= np.sin(SNAP)
+    slack = SLACK if hinge is None else HINGE_SLACK
+    lower = np.where(gives, np.minimum(lower, -slack), lower)
+    upper = np.where(gives, np.maximum(upper, slack), upper)
+    best, least = 0, np.inf
+    for row, order in enumerate(orders):
+        middle = middle_of(order)
+        locked = max(-lower[row, middle], upper[row, middle]) > COMFORTABLE
+        cost = float((upper[row] - lower[row]).sum()) + LOCKING * locked
+        if cost < least - GAIN:
+            best, least = row, cost
+    low, high = lower[best], upper[best]
+    return orders[best], np.where(low < -WIDEST, -np.inf, low), np.where(high > WIDEST, np.inf, high)

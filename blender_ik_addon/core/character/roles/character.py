@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What was recognised of a character, as plain data: a role for each joint, limbs, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from ...arrays import BoolArray, FloatArray, frozen
+from ...errors import IKError
+from ...model.skeleton import Skeleton
+
+
+class Role(StrEnum):
+    """What a joint is in a body; a joint begins where its bone is hinged: the hand at the wrist."""
+
+    HIPS = "hips"
+    SPINE = "spine"
+    CHEST = "chest"
+    NECK = "neck"
+    HEAD = "head"
+    JAW = "jaw"
+    EYE = "eye"
+    HEAD_PART = "head part"
+    SHOULDER = "shoulder"
+    UPPER_ARM = "upper arm"
+    LOWER_ARM = "lower arm"
+    HAND = "hand"
+    FINGER = "finger"
+    PELVIS = "pelvis"
+    UPPER_LEG = "upper leg"
+    LOWER_LEG = "lower leg"
+    ANKLE = "ankle"
+    FOOT = "foot"
+    TOE = "toe"
+    TAIL = "tail"
+    WING = "wing"
+    FIN = "fin"
+
+
+class Side(StrEnum):
+    """Which side of the figure, as the figure itself would say."""
+
+    LEFT = "L"
+    RIGHT = "R"
+    CENTRE = "C"
+
+    @property
+    def other(self) -> Side:
+        """The opposite side; the centre is its own."""
+        return {Side.LEFT: Side.RIGHT, Side.RIGHT: Side.LEFT}.get(self, self)
+
+
+class LimbKind(StrEnum):
+    """What a chain of joints is."""
+
+    TRUNK = "trunk"
+    """From the hips to the chest."""
+    HEAD = "head"
+    """Neck and head."""
+    ARM = "arm"
+    LEG = "leg"
+    FRONT_LEG = "front leg"
+    WING = "wing"
+    FIN = "fin"
+    TAIL = "tail"
+    FINGER = "finger"
+    TOE = "toe"
+
+
+class Body(StrEnum):
+    """What kind of figure it is."""
+
+    BIPED = "biped"
+    QUADRUPED = "quadruped"
+    BIRD = "bird"
+    MANY_LEGGED = "many-legged"
+    SNAKE = "snake"
+    FISH = "fish"
+    UNKNOWN = "unknown"
+
+
+class Bend(StrEnum):
+    """How an elbow or a knee is bent at rest."""
+
+    NONE = "none"
+    """The limb has no such joint."""
+    BENT = "bent"
+    STRAIGHT = "straight"
+    """Too straight to say from the rest pose which way it bends."""
+    INVERTED = "inverted"
+    """Bent the way in which such a joint does not bend."""
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What the scene may know beside the skeleton; all of it may be missing."""
+
+    tails: FloatArray | None = None
+    """Ends of the bones in armature space, (n, 3) [m]."""
+    deform: BoolArray | None = None
+    """Which bones move a mesh, (n,)."""
+    driven: frozenset[str] = frozenset()
+    """Bones that constraints or drivers decide."""
+    collections: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Bone -> names of the bone collections that it is in."""
+
+    def __post_init__(self) -> None:
+        if self.tails is not None:
+            object.__setattr__(self, "tails", frozen(self.tails))
+        if self.deform is not None:
+            object.__setattr__(self, "deform", frozen(self.deform, np.bool_))
+        object.__setattr__(self, "driven", frozenset(self.driven))
+        object.__setattr__(self, "collections", MappingProxyType(dict(self.collections)))
+
+    def check(self, skeleton: Skeleton) -> None:
+        """Refuse hints that are not about this skeleton.
+
+        Raises:
+            IKError: An array has another length.
+        """
+        n = len(skeleton)
+        if self.tails is not None and self.tails.shape != (n, 3):
+            raise IKError(f"Hints.tails has shape {self.tails.shape}; {n} joints need {(n, 3)}")
+        if self.tails is not None and not np.isfinite(self.tails).all():
+            raise IKError("Hints.tails has a value that is not finite")
+        if self.deform is not None and self.deform.shape != (n,):
+            raise IKError(f"Hints.deform has shape {self.deform.shape}; {n} joints need {(n,)}")
+
+
+NO_HINTS: Final = Hints()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The role of one joint, and why."""
+
+    joint: int
+    """Index in the skeleton."""
+    name: str
+    """Its name."""
+    role: Role
+    side: Side
+    figure: int
+    """Which figure of the armature it belongs to, counted from 0."""
+    confidence: float
+    """From 0 to 1: 1 a name that leaves no doubt, about 0.7 well-shaped topology, below 0.5 a guess."""
+    reason: str
+    """For people."""
+
+
+@dataclass(frozen=True)
+class Limb:
+    """A chain of joints that is posed as one."""
+
+    kind: LimbKind
+    side: Side
+    figure: int
+    """Which figure of the armature it belongs to, counted from 0."""
+    joints: tuple[int, ...]
+    """From root to tip; twist bones and the like between them are left out. Digits are limbs of their own."""
+    roles: tuple[Role, ...]
+    """Of these joints."""
+    effector: int
+    """The joint that a target would hold: the hand, the foot (the paw where an animal walks on its toes)."""
+    number: int
+    """Counts limbs of one kind and side from front to back, 0 for the only one."""
+    bend: Bend
+    """Of the elbow or knee at rest."""
+    bend_angle: float
+    """By how much it is bent at rest [rad]."""
+    bend_axis: FloatArray | None
+    """Unit axis about which it bends further the right way, right-handed, in armature space, (3,)."""
+    confidence: float
+    """The least of its joints', see `Choice`."""
+
+    def __post_init__(self) -> None:
+        if self.bend_axis is not None:
+            object.__setattr__(self, "bend_axis", frozen(self.bend_axis))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A joint without a role, and why."""
+
+    joint: int
+    """Index in the skeleton."""
+    name: str
+    """Its name."""
+    reason: str
+    """For people."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One body of the armature."""
+
+    body: Body
+    up: FloatArray
+    """Unit vector in armature space, (3,)."""
+    forward: FloatArray
+    """The way it faces, unit vector in armature space, (3,)."""
+    left: FloatArray
+    """Towards its left, unit vector in armature space, (3,)."""
+    size: float
+    """Largest extent of its joints at rest [m]."""
+
+    def __post_init__(self) -> None:
+        for name in ("up", "forward", "left"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Character:
+    """Everything that was recognised of an armature."""
+
+    choices: tuple[Choice, ...]
+    """A row for each joint that has a role, in the skeleton's order."""
+    limbs: tuple[Limb, ...]
+    left_out: tuple[LeftOut, ...]
+    """A row for every other joint, in the skeleton's order."""
+    figures: tuple[Figure, ...]
+    """Usually one; two people in one armature are two."""
+    notes: tuple[str, ...]
+    """What the user should know, one sentence each."""
+
+    def role_of(self, joint: str | int) -> Role | None:
+        """Role of a joint given by name or index; None for one that was left out or does not exist."""
+        found = self.choice_of(joint)
+        return None if found is None else found.role
+
+    def side_of(self, joint: str | int) -> Side | None:
+        """Side of a joint given by name or index; None for one that has no role."""
+        found = self.choice_of(joint)
+        return None if found is None else found.side
+
+    def choice_of(self, joint: str | int) -> Choice | None:
+        """The row of a joint given by name or index; None for one that has no role."""
+        return self._choice_of.get(joint)
+
+    @cached_property
+    def _choice_of(self) -> dict[str | int, Choice]:
+        """The rows by index and by name."""
+        rows: dict[str | int, Choice] = {choice.joint: choice for choice in self.choices}
+        return rows | {choice.name: choice for choice in self.choices}
+
+    def joints_of(self, role: Role, side: Side | None = None, figure: int = 0) -> tuple[int, ...]:
+        """Joints of a role, parents first; of all sides unless one is asked for."""
+        return tuple(
+            choice.joint
+            for choice in self.choices
+            if choice.role == role and choice.figure == figure and side in (None, choice.side)
+        )
+
+    def limbs_of(self, kind: LimbKind, side: Side | None = None, figure: int = 0) -> tuple[Limb, ...]:
+        """Limbs of a kind, front to back; of all sides unless one is asked for."""
+        return tuple(
+            limb
+            for limb in self.limbs
+            if limb.kind == kind and limb.figure == figure and side in (None, limb.side)
+        )

@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a pose lets its effectors do: rank, condition and lost directions of each level, in numbers and words.
+
+The Jacobians are those of the tasks without weights and stiffness, lengths in units of the reach, so that the
+figures are those of the body alone. A level has its own rank, and what is left of it in the null space of the
+levels above: B_k = J_k F_{k−1} as in the prioritised recursion [KiSheen, Definition 6.14]. A direction of an
+effector is lost where no free channel moves it, and nearly lost where it follows slowly: left singular
+vectors with small singular values. Two effectors hang together where each can be moved, but not in opposite
+ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, frozen
+from ..errors import IKError
+from ..model.mechanism import ARMATURE
+from ..model.posed import PosedMechanism
+from ..model.rotation import skew
+from ..model.skeleton import CHANNELS, Pose
+from ..problem.problem import Problem
+from ..problem.system import assemble
+from ..tasks import (
+    AimAt,
+    MatchOrientation,
+    OnPlane,
+    ReachPoint,
+    StayNear,
+    Task,
+)
+from .analysis import (
+    damped_condition_number,
+    manipulability,
+    residual_bounds,
+    singular_values,
+)
+
+LOST: Final = 1e-6
+"""Singular value against the largest [1], up to which a direction is lost: rounding."""
+NEARLY: Final = 0.03
+"""Singular value against the largest of the effector [1], up to which a direction is nearly lost: a limb that
+is straight within about two degrees."""
+TOUCHES: Final = 1e-3
+"""Height over a one-sided plane in units of the reach [1], up to which a point rests on it."""
+TAKES_PART: Final = 0.3
+"""Share of an effector in a direction of its level [1], from which it takes part in it."""
+ALONG: Final = 0.95
+"""Cosine [1] from which a direction is said to be that towards the joint above."""
+
+
+@dataclass(frozen=True)
+class LostDirection:
+    """A direction in which an effector cannot be moved, or hardly."""
+
+    task: str
+    """Label of the task."""
+    direction: FloatArray
+    """Along it for places, about it for directions, in armature space, length 1, (3,)."""
+    angular: bool
+    rate: float
+    """How fast it follows against the best direction of the same effector [1]."""
+    joint: str | None = None
+    """The joint from which the limb is stretched, where the direction is towards that."""
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        how = "cannot be" if self.rate <= LOST else "can hardly be"
+        what = "turned about" if self.angular else "moved along"
+        x, y, z = self.direction + 0.0
+        straight = "" if self.joint is None else f", its limb is straight from {self.joint}"
+        return f"{self.task} {how} {what} ({x:.2f}, {y:.2f}, {z:.2f}){straight}"
+
+
+@dataclass(frozen=True)
+class LevelDiagnosis:
+    """One priority level at a pose."""
+
+    priority: int
+    tasks: tuple[str, ...]
+    """Labels of its tasks."""
+    rows: int
+    rank: int
+    """How many of its rows can be met at once, without the other levels."""
+    left: int
+    """How many of them the levels above leave to it."""
+    singular_values: FloatArray
+    """Of what the levels above leave, the largest first, (min(rows, nv),) [1]."""
+    manipulability: float
+    """√det BBᵀ, the product of the singular values [Yoshikawa1985]; 0 where a direction is lost [1]."""
+    lost: tuple[LostDirection, ...]
+    """Directions of its effectors, those that are most lost first."""
+    together: tuple[tuple[str, ...], ...]
+    """Effectors that can hardly be moved independently, though each can be moved; one alone where its place
+    and its orientation cannot."""
+    stretched: tuple[tuple[str, ...], ...] = ()
+    """Those pairs of `together` that cannot be moved further apart: what is between them is straight."""
+
+    @property
+    def condition(self) -> float:
+        """Largest singular value against the smallest [1]; infinite where a direction is lost."""
+        values = self.singular_values
+        if not len(values) or not values[0] > 0.0:
+            return np.inf
+        singular = self.left < self.rows or values[-1] <= LOST * values[0]
+        return np.inf if singular else float(values[0] / values[-1])
+
+    def damped(self, damping: float) -> tuple[float, float, float]:
+        """Condition number and least and largest part of a residual that a damped step leaves.
+
+        Args:
+            damping: c [1], in scaled units [KiSheen, Lemmas 7.1 and 7.2].
+        """
+        values = np.concatenate([self.singular_values, np.zeros(self.rows - len(self.singular_values))])
+        lower, upper = residual_bounds(values, damping)
+        return float(damped_condition_number(values, damping)), float(lower), float(upper)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """In words, the figures first."""
+        taken = "" if self.left == self.rank else f", {self.left} left by the levels above"
+        condition = "singular" if np.isinf(self.condition) else f"condition {self.condition:.3g}"
+        head = f"Level {self.priority}: rank {self.rank} of {self.rows}{taken}; {condition}"
+        found = [lost.text for lost in self.lost]
+        for labels in self.together:
+            if labels in self.stretched:
+                pair = " and ".join(labels)
+                found.append(f"{pair} can hardly be moved further apart, what is between them is straight")
+                continue
+            what = ("" if len(labels) > 1 else "place and orientation of ") + " and ".join(labels)
+            found.append(f"{what} can hardly be moved independently")
+        return (head, *found)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a pose lets the tasks of a problem do."""
+
+    levels: tuple[LevelDiagnosis, ...]
+    """The highest first."""
+    channels: int
+    """Number of free channels that the tasks involve."""
+    freedom: int
+    """How many dimensions all tasks together leave free."""
+    limited: tuple[tuple[str, int], ...]
+    """Joint and channel of every limit on which the pose stands."""
+
+    def turned(self, rotation: FloatArray) -> Diagnosis:
+        """The same with directions in other axes, from armature space to which a rotation (3, 3) leads."""
+
+        def seen(lost: LostDirection) -> LostDirection:
+            return replace(lost, direction=frozen(_upright(rotation @ lost.direction)))
+
+        levels = (replace(level, lost=tuple(map(seen, level.lost))) for level in self.levels)
+        return replace(self, levels=tuple(levels))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """In words."""
+        if not self.levels:
+            return ("Nothing to diagnose: there are no tasks",)
+        stand = f"; {len(self.limited)} on their limits" if self.limited else ""
+        head = f"{self.channels} free channels{stand}, {self.freedom} dimensions left free"
+        return (head, *(line for level in self.levels for line in level.lines))
+
+
+def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
+    """Say what a pose lets the tasks of a problem do; limits count as if they were none.
+
+    Args:
+        problem: Skeleton and tasks, with targets of one frame. Tasks for channels are left out: they can
+            always be met.
+        pose: Without leading axes.
+
+    Raises:
+        IKError: Targets or pose have frames, or something does not fit.
+    """
+    if pose.frames or problem.frames not in (None, 1):
+        raise IKError(
+            f"a diagnosis is of one pose, got poses {pose.frames} and targets of {problem.frames} frames"
+        )
+    system = assemble(problem, pose.as_batch())
+    posed = system.place(system.mechanism.values(pose.as_batch()))
+    system = system.taking(system.nearest(posed))
+    mechanism, skeleton = system.mechanism, system.problem.skeleton
+    joints, channels = np.divmod(mechanism.channels, CHANNELS)
+    real = joints < skeleton.posed_joints
+    found = [_effector(task, system.chosen(number), posed, real) for number, task in enumerate(system.tasks)]
+    effectors = [effector for effector in found if effector is not None]
+    above = np.zeros((0, int(real.sum())))
+    levels: list[LevelDiagnosis] = []
+    for priority in sorted({effector.priority for effector in effectors}):
+        own = [effector for effector in effectors if effector.priority == priority]
+        levels.append(_level(priority, own, above))
+        above = np.concatenate([above, *(effector.jacobian for effector in own)])
+    values = posed.values[0]
+    stands = np.flatnonzero(real & ((values <= system.lower) | (values >= system.upper)))
+    return Diagnosis(
+        levels=tuple(levels),
+        channels=above.shape[1],
+        freedom=above.shape[1] - len(_row_space(above)),
+        limited=tuple((skeleton.names[int(joints[column])], int(channels[column])) for column in stands),
+    )
+
+
+@dataclass(frozen=True)
+class _Effector:
+    """How one task follows the free channels, without its weight, in scaled units."""
+
+    label: str
+    joint: str
+    priority: int
+    angular: bool
+    jacobian: FloatArray
+    """(m, nv)."""
+    axes: FloatArray | None
+    """Direction along or about which each row is, in armature space, (m, 3); None where rows have none."""
+    chain: tuple[tuple[str, FloatArray], ...]
+    """Joints that can turn it, the nearest first, and the way from each to it (3,) [m]; none for angles."""
+
+    def lost(self) -> tuple[list[LostDirection], FloatArray]:
+        """The directions that are lost, or nearly, and their left singular vectors, (k, m)."""
+        left, sizes, _ = np.linalg.svd(self.jacobian)
+        rates = np.zeros(len(left))
+        rates[: len(sizes)] = sizes
+        # With all lost there is no best direction: then lengths are compared with the reach, angles with 1.
+        best = rates[0] if rates[0] > LOST else 1.0
+        poor = np.flatnonzero(rates <= NEARLY * best)[::-1]
+        found: list[LostDirection] = []
+        for number in poor if self.axes is not None else ():
+            assert self.axes is not None
+            direction = left[:, number] @ self.axes
+            direction = _upright(direction / np.linalg.norm(direction))
+            rate = float(rates[number] / best)
+            straight = self.straight(direction)
+            found.append(LostDirection(self.label, frozen(direction), self.angular, rate, straight))
+        return found, left[:, poor].T
+
+    def straight(self, direction: FloatArray) -> str | None:
+        """The joint from which the chain is straight along a direction; None where it is not."""
+        aligned: list[str] = []
+        for name, way in self.chain:
+            distance = float(np.linalg.norm(way))
+            if abs(float(way @ direction)) < ALONG * distance:
+                break
+            aligned.append(name)
+        return aligned[-1] if len(aligned) > 1 else None
+
+
+def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) -> _Effector | None:
+    """How a task follows the free channels; None where it asks for none.
+
+    Args:
+        task: It.
+        goal: What it is about: itself, or what it has taken of its alternatives.
+        posed: The mechanism in one frame.
+        real: Which free channels are the pose's own, (nv,).
+    """
+    if isinstance(goal, StayNear):
+        return None
+    mechanism = posed.mechanism
+    skeleton, length = mechanism.skeleton, mechanism.skeleton.reach
+    if not isinstance(goal, (ReachPoint, MatchOrientation, AimAt, OnPlane)):
+        rows = goal.rows([replace(goal, weight=1.0)], mechanism)
+        scale = np.where(rows.angular, 1.0, 1.0 / length)[:, None] * np.where(mechanism.rotates, 1.0, length)
+        jacobian = (rows.linearize(posed)[1][0] * scale)[:, real]
+        return _Effector(task.label, "", task.priority, goal.angular, jacobian, None, ())
+    joint = skeleton.index(goal.joint)
+    name = skeleton.names[joint]
+    anchor = np.array([mechanism.anchor(joint)])
+    matrix = mechanism.anchor_from_joint(joint)
+    columns = np.where(mechanism.rotates, 1.0, length)[real]
+    turning = posed.angular_jacobian(anchor)[0, 0][:, real] * columns  # (3, nv)
+    if isinstance(goal, MatchOrientation):
+        axes = goal.target.T[np.array(goal.axes)]
+        return _Effector(task.label, name, task.priority, True, axes @ turning, axes, ())
+    local = matrix[:, :3, :3] @ goal.point + matrix[:, :3, 3]
+    points = posed.points(anchor, local[:, None])
+    moving = posed.point_jacobian(anchor, points)[0, 0][:, real] * columns  # (3, nv)
+    if isinstance(goal, AimAt):
+        ray = posed.matrices[0, anchor[0], :3, :3] @ matrix[0, :3, :3] @ goal.axis
+        ray = ray / np.linalg.norm(ray)
+        distance = max(float(np.linalg.norm(goal.target - points[0, 0])), TOUCHES * length)
+        across = np.linalg.svd(ray[None])[2][1:]  # (2, 3): where the ray can swing, seen from the target
+        swinging = across @ (moving / distance - skew(ray) @ turning)
+        return _Effector(task.label, name, task.priority, True, swinging, np.cross(ray, across), ())
+    if isinstance(goal, OnPlane):
+        height = float(goal.normal @ (points[0, 0] - goal.origin)) - goal.offset
+        if goal.one_sided and height > TOUCHES * length:
+            return None
+        axes = goal.normal[None]
+    else:
+        axes = goal.armature_from_axes.T[np.array(goal.axes)]
+    return _Effector(
+        task.label,
+        name,
+        task.priority,
+        False,
+        axes @ moving / length,
+        axes,
+        _chain(posed, int(anchor[0]), points[0, 0]),
+    )
+
+
+def _chain(posed: PosedMechanism, slot: int, point: FloatArray) -> tuple[tuple[str, FloatArray], ...]:
+    """Joints that can turn a point, the nearest first, and the way from each to it; none at the point."""
+    mechanism = posed.mechanism
+    turning = set(mechanism.kept_of[mechanism.rotates].tolist())
+    chain: list[tuple[str, FloatArray]] = []
+    while slot != ARMATURE:
+        way = point - posed.matrices[0, slot, :3, 3]
+        if slot - 1 in turning and np.linalg.norm(way) > LOST * mechanism.skeleton.reach:
+            chain.append((mechanism.skeleton.names[int(mechanism.joints[slot - 1])], way))
+        slot = int(mechanism.parents[slot - 1])
+    return tuple(chain)
+
+
+def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelDiagnosis:
+    """One level, given the rows of the levels above, (m, nv)."""
+    jacobian = np.concatenate([effector.jacobian for effector in own])
+    space = _row_space(above)
+    left = jacobian - jacobian @ space.T @ space
+    sizes = singular_values(left) if left.size else np.zeros(0)
+    size = float(np.linalg.norm(jacobian))
+    lost: list[LostDirection] = []
+    missing: list[FloatArray] = []  # per effector, what it cannot do by itself
+    for effector in own:
+        found, vectors = effector.lost()
+        lost += found
+        missing.append(vectors)
+    together, stretched = _together(own, jacobian, missing)
+    return LevelDiagnosis(
+        priority=priority,
+        tasks=tuple(effector.label for effector in own),
+        rows=len(jacobian),
+        rank=len(_row_space(jacobian)),
+        left=int(np.count_nonzero(sizes > LOST * size)),
+        singular_values=frozen(sizes),
+        manipulability=float(manipulability(left)),
+        lost=tuple(sorted(lost, key=lambda direction: direction.rate)),
+        together=together,
+        stretched=stretched,
+    )
+
+
+def _together(
+    own: Sequence[_Effector], jacobian: FloatArray, missing: Sequence[FloatArray]
+) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
+    """Effectors that hang together, and which of these are stretched.
+
+    Told are the smallest groups: one, two, or all that take part. Two straight legs are two directions that
+    are lost, and any mixture of these is lost as well: singular vectors of all effectors at once do not tell
+    who hangs together with whom. So each effector, and each pair of those that take part, is looked at alone,
+    and only what that does not explain is left.
+    """
+    several = {label for labels, _vector in _hanging(own, jacobian, missing) for label in labels}
+    names = [label for label in dict.fromkeys(effector.label for effector in own) if label in several]
+    groups = [*((name,) for name in names), *combinations(names, 2)]
+    known = np.zeros((0, len(jacobian)))
+    ends = np.cumsum([len(effector.jacobian) for effector in own])[:-1]
+    rows = np.split(np.arange(len(jacobian)), ends)
+    found: list[tuple[str, ...]] = []
+    stretched: list[tuple[str, ...]] = []
+    for group in groups:
+        members = [number for number, effector in enumerate(own) if effector.label in group]
+        at = np.concatenate([rows[number] for number in members])
+        hanging = _hanging(
+            [own[number] for number in members], jacobian[at], [missing[number] for number in members]
+        )
+        vectors = np.zeros((len(hanging), len(jacobian)))
+        vectors[:, at] = np.array([vector for _labels, vector in hanging]).reshape(len(hanging), len(at))
+        if np.linalg.norm(vectors - vectors @ known.T @ known, axis=1).max(initial=0.0) > TAKES_PART:
+            found.append(group)
+            if any(_are_stretched(own, group, np.split(vector, ends)) for vector in vectors):
+                stretched.append(group)
+        known = _row_space(np.concatenate([known, vectors]))
+    for labels, vector in _hanging(own, jacobian, missing):
+        if np.linalg.norm(vector - vector @ known.T @ known) > TAKES_PART and labels not in found:
+            found.append(labels)
+    return tuple(found), tuple(stretched)
+
+
+def _are_stretched(own: Sequence[_Effector], group: tuple[str, ...], parts: Sequence[FloatArray]) -> bool:
+    """Whether a direction that is lost to two effectors pulls at straight limbs, given their parts in it."""
+    members = [number for number, effector in enumerate(own) if effector.label in group]
+    above = {name for number in members for name, _way in own[number].chain}
+    ends = {own[number].label for number in members if own[number].joint not in above}
+    pulled: set[str] = set()
+    for number in members:
+        effector, part = own[number], parts[number]
+        if effector.axes is None or effector.angular or np.linalg.norm(part) < TAKES_PART:
+            continue
+        direction = part @ effector.axes
+        if effector.straight(direction / np.linalg.norm(direction)) is not None:
+            pulled.add(effector.label)
+    return len(group) > 1 and ends <= pulled
+
+
+def _hanging(
+    own: Sequence[_Effector], jacobian: FloatArray, missing: Sequence[FloatArray]
+) -> list[tuple[tuple[str, ...], FloatArray]]:
+    """Directions (m,) that are lost to several effectors, though to none of them alone, and to which."""
+    left, sizes, _ = np.linalg.svd(jacobian)
+    rates = np.zeros(len(left))
+    rates[: len(sizes)] = sizes
+    ends = np.cumsum([len(effector.jacobian) for effector in own])[:-1]
+    found: list[tuple[tuple[str, ...], FloatArray]] = []
+    for vector in left.T[rates <= NEARLY * max(float(rates.max(initial=0.0)), LOST)]:
+        parts = np.split(vector, ends)
+        # What an effector cannot do by itself is no matter of others.
+        parts = [part - vectors.T @ (vectors @ part) for part, vectors in zip(parts, missing, strict=True)]
+        several = [
+            effector.label
+            for effector, part in zip(own, parts, strict=True)
+            if np.linalg.norm(part) >= TAKES_PART
+        ]
+        if len(several) > 1:
+            found.append((tuple(dict.fromkeys(several)), np.concatenate(parts)))
+    return found
+
+
+def _upright(direction: FloatArray) -> FloatArray:
+    """Of the two senses of a direction (3,) the one whose first large component is above 0."""
+    large = np.abs(direction) > 0.5 * np.abs(direction).max()
+    return direction * np.sign(direction[int(np.argmax(large))])
+
+
+def _row_space(rows: FloatArray) -> FloatArray:
+    """Orthonormal rows with the same span, (r, nv)."""
+    if not rows.size:
+        return np.zeros((0, rows.shape[1]))
+    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(directions[sizes > LOST * max(float(sizes[0]), LOST)], dtype=np.float64)

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The body: its joints, a pose of it, where a pose puts the joints, and the derivatives of that.
+
+Read in this order: `skeleton` (joints, channels, limits, poses), `euler` and `rotation` (angles and
+matrices), `kinematics` (exact forward kinematics of a whole pose), `mechanism` (the part of a body that a
+problem moves, as a function of its free channels), `posed` (that part in a pose: Jacobians of points and
+rotations), `bends` (their second derivatives). Nothing here knows of targets.
+"""

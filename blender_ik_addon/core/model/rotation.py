@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rotations: Euler angles in Blender's six orders, quaternions, rotation vectors and matrices, batched.
+
+Every function takes leading batch axes. Rotations are active and act on column vectors, angles are in
+radians, quaternions are wxyz.
+
+**Euler angles** are stored by axis (x, y, z) whatever the order, as Blender stores them. What they are in all
+six orders, and their matrices, is in `euler`; here M = P^T R P, so that all orders share the closed form of
+M = Rz Ry Rx, and a, b, c are the angles in the order in which they turn.
+
+The second solution for the same rotation is (a + pi, pi - b, c + pi). Where cos b = 0 (gimbal lock) the
+rotation fixes only a - c (sin b = 1) or a + c (sin b = -1).
+
+**Logarithms** go through the quaternion, 2 atan2(|v|, w), which keeps its accuracy both near the identity and
+near pi; the inverse of the left Jacobian is [Sola2018] eq. 146 written with the half angle.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    frozen,
+)
+from ..errors import IKError
+from .euler import (
+    ANGLES_IN,
+    PERMUTATION,
+    SIGN,
+    EulerElements,
+)
+
+GIMBAL_COSINE = 1e-6
+"""[1] A cosine of the middle angle below this is gimbal lock. In Blender's single precision a right angle is
+off by 4e-8 and a matrix element by 6e-8, more in products, and then the split between the two other angles is
+noise. Choosing it anew here changes the rotation by at most twice this, in radians."""
+
+LIMIT_NOISE = 1e-5
+"""[rad] By how much angles on their limits may be outside of them when read in Blender's single precision."""
+
+_SERIES_ANGLE = 1e-2
+"""[rad] Below this the coefficient of the inverse left Jacobian and its derivative are taken from their
+series: the closed forms lose digits as 1 / angle^2 and 1 / angle^4, the first neglected terms are 1e-18 and
+1e-13, and these are multiplied by the square and the cube of the angle."""
+
+_CACHED_ORDERS = 4096
+"""[joints] Longer arrays of orders get their index tables afresh, lest the cache hold hundreds of MB."""
+
+# ----------------------------------------------------------------------------------------------------------
+# Orders: where the elements of the closed form go
+
+# Canonical arrays are (B, rows, m) with the joints innermost, so that the arithmetic runs over contiguous
+# memory: angles in the rows a, c, b.
+
+_ANGLES_OUT = frozen(np.argsort(ANGLES_IN, axis=1), np.int64)
+_MATRIX_IN = frozen((3 * PERMUTATION[:, :, None] + PERMUTATION[:, None, :]).reshape(6, 9), np.int64)
+
+_LEVI_CIVITA = frozen(
+    [[0, 0, 0, 0, 0, -1, 0, 1, 0], [0, 0, 1, 0, 0, 0, -1, 0, 0], [0, -1, 0, 1, 0, 0, 0, 0, 0]]
+)
+_IDENTITY = frozen(np.eye(3))
+_TURN_OUT = frozen(np.concatenate([0.5 * _LEVI_CIVITA, 0.5 * _IDENTITY.reshape(1, 9)]).T)
+"""What takes a rotation matrix, as a row of 9, to the sine times the axis of its turn and half its trace."""
+_TINY = np.finfo(np.float64).tiny
+"""Row k holds the matrix that takes u to the cross product of axis k and u, (3, 9)."""
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The orders of m joints as flat index tables between (..., m, width) and canonical (B, rows, m)."""
+
+    joints: int
+    orders: IntArray
+    sign: FloatArray
+    angles_in: IntArray
+    angles_out: IntArray
+    matrix_in: IntArray
+
+    @cached_property
+    def matrix_and_axes(self) -> EulerElements:
+        return EulerElements(self.orders, np.arange(3 * self.joints).reshape(-1, 3), axes=True)
+
+    @cached_property
+    def matrix(self) -> EulerElements:
+        return EulerElements(self.orders, np.arange(3 * self.joints).reshape(-1, 3), axes=False)
+
+    def rows(self, values: FloatArray, table: IntArray) -> FloatArray:
+        """Gather values (..., m, width) into canonical rows (B, width, m)."""
+        gathered = self.flat(values).take(table, axis=1)
+        return gathered.reshape(len(gathered), values.shape[-1], self.joints)
+
+    def flat(self, values: FloatArray) -> FloatArray:
+        """Values (..., m, width) with a row for all joints, (B, m * width)."""
+        batches = math.prod(values.shape[:-1]) // max(self.joints, 1)
+        return values.reshape(batches, self.joints * values.shape[-1])
+
+    def place(self, rows: FloatArray, table: IntArray, shape: tuple[int, ...]) -> FloatArray:
+        """Gather canonical rows (B, rows, m) into an array of that shape, (..., m, width)."""
+        return rows.reshape(rows.shape[0], rows.shape[1] * self.joints).take(table, axis=1).reshape(shape)
+
+
+def _build_layout(orders: IntArray) -> _Layout:
+    count = len(SIGN)
+    if orders.size and (orders.min() < 0 or orders.max() >= count):
+        raise IKError(f"Euler orders are indices 0 to {count - 1}, got {orders.min()} to {orders.max()}")
+    joints = np.arange(orders.size)
+
+    def rows(table: IntArray) -> IntArray:
+        return frozen((table[orders] + table.shape[1] * joints[:, None]).T.ravel(), np.int64)
+
+    def place(table: IntArray) -> IntArray:
+        return frozen((table[orders] * orders.size + joints[:, None]).ravel(), np.int64)
+
+    return _Layout(
+        joints=orders.size,
+        orders=frozen(orders, np.int64),
+        sign=frozen(SIGN[orders]),
+        angles_in=rows(ANGLES_IN),
+        angles_out=place(_ANGLES_OUT),
+        matrix_in=rows(_MATRIX_IN),
+    )
+
+
+@lru_cache(maxsize=64)
+def _cached_layout(orders: bytes) -> _Layout:
+    return _build_layout(np.frombuffer(orders, dtype=np.int64))
+
+
+def _layout(order: int | IntArray, batch: tuple[int, ...]) -> _Layout:
+    """Return the index tables for joints of the batch shape `batch` and the orders broadcast to it."""
+    orders = np.asarray(order, dtype=np.int64)
+    if orders.ndim == 0 or orders.shape != batch[-orders.ndim :]:
+        try:
+            orders = np.broadcast_to(orders, batch if orders.ndim else batch[-1:])
+        except ValueError:
+            raise IKError(
+                f"Euler orders of shape {orders.shape} do not fit rotations of batch shape {batch}"
+            ) from None
+    if orders.size > _CACHED_ORDERS:
+        return _build_layout(orders.ravel())
+    return _cached_layout(orders.tobytes())
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Euler angles to matrices
+
+
+def matrix_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> FloatArray:
+    """Return the rotation matrices (..., 3, 3) of Euler angles (..., 3) [rad]."""
+    angles = np.asarray(angles, dtype=np.float64)
+    layout = _layout(order, angles.shape[:-1])
+    return layout.matrix.of(layout.flat(angles)).reshape(*angles.shape, 3)
+
+
+def matrix_and_axes_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return rotation matrices R and the axes about which the body turns as each Euler angle grows.
+
+    Both are (..., 3, 3). Column c of the axes belongs to the angle of axis c (x, y, z), is of unit length and
+    stands in the body's own frame: dR/dangle_c = R @ skew(axes[..., :, c]).
+    """
+    angles = np.asarray(angles, dtype=np.float64)
+    layout = _layout(order, angles.shape[:-1])
+    elements = layout.matrix_and_axes.of(layout.flat(angles))
+    return elements[:, 0].reshape(*angles.shape, 3), elements[:, 1].reshape(*angles.shape, 3)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Matrices to Euler angles, and the choice among equivalent angles
+
+
+def euler_from_matrix(matrix: npt.ArrayLike, order: int | IntArray) -> FloatArray:
+    """Return Euler angles (..., 3) [rad] of rotation matrices (..., 3, 3), middle angle in [-pi/2, pi/2].
+
+    At gimbal lock the last angle is zero, as in Blender. Matrices must be rotations: remove scale first.
+    """
+    matrix = np.asarray(matrix, dtype=np.float64)
+    batch = matrix.shape[:-2]
+    layout = _layout(order, batch)
+    m00, m01, m02, m10, m11, m12, m20, m21, m22 = np.moveaxis(
+        layout.rows(matrix.reshape(*batch, 9), layout.matrix_in), 1, 0
+    )
+    cos_b = np.hypot(m00, m10)
+    a = np.arctan2(m21, m22)
+    np.copyto(a, np.arctan2(-m12, m11), where=cos_b < GIMBAL_COSINE)
+    sa, ca = np.sin(a), np.cos(a)
+    # c from M Rx(-a) = Rz Ry, whose middle column is (-sc, cc, 0) even where cos b vanishes. Taken from
+    # atan2(m10, m00), its error would not make up for that of a, and the rotation be wrong by 1e-16 / cos b.
+    c = np.arctan2(sa * m02 - ca * m01, ca * m11 - sa * m12)
+    rows = np.stack([a, c, np.arctan2(-m20, cos_b)], axis=1)
+    rows *= layout.sign
+    return layout.place(rows, layout.angles_out, (*batch, 3))
+
+
+def euler_from_matrix_near(
+    matrix: npt.ArrayLike, order: int | IntArray, reference: npt.ArrayLike
+) -> FloatArray:
+    """Return the Euler angles (..., 3) [rad] of the matrices that are nearest to `reference` (..., 3).
+
+    Nearest by the sum of squared differences, among both solutions and all turns of 2 pi; at gimbal lock also
+    among all splits between first and last angle.
+    """
+    return nearest_euler(euler_from_matrix(matrix, order), order, reference)
+
+
+def nearest_euler(angles: npt.ArrayLike, order: int | IntArray, reference: npt.ArrayLike) -> FloatArray:
+    """Return the Euler angles of the same rotation that are nearest to `reference`, (..., 3) [rad].
+
+    See `euler_from_matrix_near` for what nearest means. The rotation is the same to rounding, and within
+    2 GIMBAL_COSINE where the joint is at gimbal lock.
+    """
+    angles, reference = np.broadcast_arrays(
+        np.asarray(angles, dtype=np.float64), np.asarray(reference, dtype=np.float64)
+    )
+    layout = _layout(order, angles.shape[:-1])
+    first = layout.rows(angles, layout.angles_in) * layout.sign  # (B, 3, m): a, c, b
+    target = layout.rows(reference, layout.angles_in) * layout.sign
+    second = np.stack([first[:, 0] + math.pi, first[:, 1] + math.pi, math.pi - first[:, 2]], axis=1)
+    candidates = np.stack([first, second])  # (2, B, 3, m)
+    candidates -= _whole_turns(candidates - target)
+    locked = np.abs(np.cos(first[:, 2])) < GIMBAL_COSINE
+    if locked.any():
+        # Only a - c (sin b > 0) or a + c (sin b < 0) counts: each takes half of what that is off the target.
+        side = -np.sign(np.sin(first[:, 2]))
+        away = (candidates - target)[:, :, :2]
+        off = away[:, :, 0] + side * away[:, :, 1]
+        half = 0.5 * (off - _whole_turns(off))
+        split = target[:, :2] + np.stack([half, side * half], axis=2)
+        np.copyto(candidates[:, :, :2], split, where=locked[:, None])
+    distance = np.square(candidates - target).sum(axis=2)
+    np.copyto(candidates[0], candidates[1], where=(distance[1] < distance[0])[:, None])
+    return layout.place(candidates[0] * layout.sign, layout.angles_out, angles.shape)
+
+
+def euler_within(
+    matrix: npt.ArrayLike,
+    order: int | IntArray,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    reference: npt.ArrayLike,
+) -> FloatArray:
+    """Return the Euler angles (..., 3) [rad] of the matrices that break limits the least.
+
+    Of both solutions, and of all turns of 2 pi, those with the least sum of what is outside; among solutions
+    that differ by no more than `LIMIT_NOISE` in that, the nearest to the reference.
+
+    Args:
+        matrix: Rotations, (..., 3, 3).
+        order: Euler orders.
+        lower: Limits (..., 3) [rad], not finite where there are none.
+        upper: Likewise.
+        reference: Angles (..., 3) [rad].
+    """
+    lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+    reference = np.asarray(reference, dtype=np.float64)
+
+    def outside(angles: FloatArray) -> FloatArray:
+        return np.maximum(np.maximum(lower - angles, angles - upper), 0.0)
+
+    first = euler_from_matrix_near(matrix, order, reference)
+    second = first + math.pi
+    middle = PERMUTATION[np.broadcast_to(np.asarray(order, dtype=np.int64), first.shape[:-1]), 1][..., None]
+    np.put_along_axis(second, middle, math.pi - np.take_along_axis(first, middle, axis=-1), axis=-1)
+    both = np.stack([first, second])
+    both -= _whole_turns(both - reference)
+    limited = np.isfinite(lower) & np.isfinite(upper)
+    span = np.where(limited, lower, 0.0), np.where(limited, upper, 0.0)
+    central = both - _whole_turns(both - np.where(limited, 0.5 * (span[0] + span[1]), reference))
+    np.copyto(both, central, where=outside(central) < outside(both))
+    broken = outside(both).sum(axis=-1)
+    away = np.square(both - reference).sum(axis=-1)
+    alike = np.abs(broken[1] - broken[0]) <= LIMIT_NOISE
+    second_fits: BoolArray = (broken[1] < broken[0]) & ~alike | (away[1] < away[0]) & alike
+    np.copyto(both[0], both[1], where=second_fits[..., None])
+    return both[0]
+
+
+def _whole_turns(angle: FloatArray) -> FloatArray:
+    """Return the multiple of 2 pi to take off so that the angle lies in [-pi, pi], exactly 0 if it does."""
+    return math.tau * np.rint(angle / math.tau)
+
+
+def continuous_euler(angles: npt.ArrayLike, order: int | IntArray) -> FloatArray:
+    """Return angles (F, ..., 3) [rad] of the same rotations, each frame nearest to the frame before it.
+
+    Frames are axis 0; the first stays as it is. See `nearest_euler`.
+    """
+    continuous = np.array(angles, dtype=np.float64)
+    orders = np.broadcast_to(np.asarray(order, dtype=np.int64), continuous.shape[:-1])
+    # Most frames are nearest already: of many at once those before the first that changes are done.
+    frame, count = 1, 1
+    while frame < len(continuous):
+        some = slice(frame, frame + count)
+        before = continuous[frame - 1 : frame + count - 1][: len(continuous) - frame]
+        nearest = nearest_euler(continuous[some], orders[some], before)
+        changed = (nearest != continuous[some]).reshape(len(nearest), -1).any(axis=1)
+        if changed.any():
+            first = int(changed.argmax())
+            continuous[frame + first] = nearest[first]
+            frame, count = frame + first + 1, 1
+        else:
+            frame, count = frame + len(nearest), 2 * count
+    return continuous
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Quaternions, wxyz
+
+# 4 q q^T is linear in the rotation matrix. The row whose own square is the largest has lost no digits.
+_TRACE_SIGNS = frozen([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+_QUAT_ROWS = frozen([[0, 4, 5, 6], [4, 1, 9, 8], [5, 9, 2, 7], [6, 8, 7, 3]], np.int64)
+
+
+def quat_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
+    """Return the unit quaternions (..., 4) with w >= 0 of rotation matrices (..., 3, 3)."""
+    matrix = np.asarray(matrix, dtype=np.float64)
+    flat = matrix.reshape(math.prod(matrix.shape[:-2]), 9)
+    below, above = flat[:, [7, 2, 3]], flat[:, [5, 6, 1]]
+    elements = np.empty((len(flat), 10))
+    elements[:, :4] = 1.0 + (flat[:, None, ::4] * _TRACE_SIGNS).sum(axis=-1)  # 4 (w^2, x^2, y^2, z^2)
+    elements[:, 4:7] = below - above  # 4 (w x, w y, w z)
+    elements[:, 7:] = below + above  # 4 (y z, x z, x y)
+    largest = elements[:, :4].argmax(axis=1)
+    quat = np.take_along_axis(elements, _QUAT_ROWS[largest], axis=1)
+    quat /= _norm(quat)
+    np.negative(quat, out=quat, where=quat[:, :1] < 0.0)
+    return quat.reshape(*matrix.shape[:-2], 4)
+
+
+def matrix_from_quat(quat: npt.ArrayLike) -> FloatArray:
+    """Return the rotation matrices (..., 3, 3) of quaternions (..., 4) of any length; zero is no rotation."""
+    quat = np.asarray(quat, dtype=np.float64)
+    square = np.square(quat).sum(axis=-1)
+    scale = 2.0 / np.where(square == 0.0, 1.0, square)
+    w, x, y, z = np.moveaxis(quat, -1, 0)
+    sx, sy, sz = scale * x, scale * y, scale * z
+    matrix = np.empty((*quat.shape[:-1], 3, 3))
+    matrix[..., 0, 0] = 1.0 - sy * y - sz * z
+    matrix[..., 0, 1] = sx * y - sz * w
+    matrix[..., 0, 2] = sx * z + sy * w
+    matrix[..., 1, 0] = sx * y + sz * w
+    matrix[..., 1, 1] = 1.0 - sx * x - sz * z
+    matrix[..., 1, 2] = sy * z - sx * w
+    matrix[..., 2, 0] = sx * z - sy * w
+    matrix[..., 2, 1] = sy * z + sx * w
+    matrix[..., 2, 2] = 1.0 - sx * x - sy * y
+    return matrix
+
+
+def quat_from_rotvec(rotvec: npt.ArrayLike) -> FloatArray:
+    """Return the unit quaternions (..., 4) of rotation vectors (..., 3) [rad], axis times angle."""
+    rotvec = np.asarray(rotvec, dtype=np.float64)
+    half = 0.5 * _norm(rotvec)
+    return np.concatenate([np.cos(half), 0.5 * np.sinc(half / math.pi) * rotvec], axis=-1)
+
+
+def rotvec_from_quat(quat: npt.ArrayLike) -> FloatArray:
+    """Return the rotation vectors (..., 3) [rad], at most pi long, of quaternions (..., 4) of any length."""
+    quat = np.asarray(quat, dtype=np.float64)
+    short = np.where(quat[..., :1] < 0.0, -quat, quat)  # of q and -q the one that turns by at most pi
+    w, vector = short[..., :1], short[..., 1:]
+    sine = _norm(vector)
+    tiny = sine == 0.0  # also where the squares underflow, and 2 atan(v / w) is 2 v / w
+    per_sine: FloatArray = 2.0 * np.arctan2(sine, w) / np.where(tiny, 1.0, sine)
+    np.copyto(per_sine, 2.0 / np.where(tiny & (w != 0.0), w, 1.0), where=tiny)
+    return per_sine * vector
+
+
+def quat_from_axis_angle(axis: npt.ArrayLike, angle: npt.ArrayLike) -> FloatArray:
+    """Return the unit quaternions (..., 4) that turn by `angle` (...) [rad] about `axis` (..., 3).
+
+    The axis may have any length; a zero axis is no rotation, as in Blender.
+    """
+    axis = np.asarray(axis, dtype=np.float64)
+    half = 0.5 * np.asarray(angle, dtype=np.float64)[..., None]
+    length = _norm(axis)
+    nowhere = length == 0.0
+    vector = np.sin(half) * axis / np.where(nowhere, 1.0, length)
+    quat = np.empty((*vector.shape[:-1], 4))
+    quat[..., :1] = np.where(nowhere, 1.0, np.cos(half))
+    quat[..., 1:] = vector
+    return quat
+
+
+def axis_angle_from_quat(quat: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return unit axes (..., 3) and angles (...) in [0, 2 pi] [rad] of quaternions (..., 4) of any length.
+
+    The angle is not folded to pi, so q and -q differ and a continuous row of quaternions gives continuous
+    angles. No rotation has the axis (0, 1, 0), as in Blender.
+    """
+    quat = np.asarray(quat, dtype=np.float64)
+    vector = quat[..., 1:]
+    sine = _norm(vector)
+    nowhere = sine == 0.0
+    axis = np.where(nowhere, np.array([0.0, 1.0, 0.0]), vector / np.where(nowhere, 1.0, sine))
+    return axis, 2.0 * np.arctan2(sine[..., 0], quat[..., 0])
+
+
+def continuous_quats(quats: npt.ArrayLike, reference: npt.ArrayLike | None = None) -> FloatArray:
+    """Return the quaternions (F, ..., 4) with each frame's sign nearest to the frame before (axis 0).
+
+    The first frame is taken nearest to `reference` (..., 4), or stays as it is.
+    """
+    quats = np.array(quats, dtype=np.float64)
+    flip = np.ones((*quats.shape[:-1], 1))
+    flip[1:, ..., 0] = np.where((quats[1:] * quats[:-1]).sum(axis=-1) < 0.0, -1.0, 1.0)
+    if reference is not None:
+        dot = (quats[:1] * np.asarray(reference, dtype=np.float64)).sum(axis=-1)
+        flip[:1, ..., 0] = np.where(dot < 0.0, -1.0, 1.0)
+    return quats * np.cumprod(flip, axis=0)
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Rotation vectors
+
+
+def matrix_from_rotvec(rotvec: npt.ArrayLike) -> FloatArray:
+    """Return the rotation matrices (..., 3, 3) of rotation vectors (..., 3) [rad]."""
+    return matrix_from_quat(quat_from_rotvec(rotvec))
+
+
+def rotvec_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
+    """Return the rotation vectors (..., 3) [rad], at most pi long, of rotation matrices (..., 3, 3).
+
+    From R - R^T, which is 2 sin(angle) times the axis; turns by more than 120 degrees, whose sine loses the
+    digits of the axis, through quaternions.
+    """
+    matrix = np.asarray(matrix, dtype=np.float64)
+    flat = matrix.reshape(math.prod(matrix.shape[:-2]), 9)
+    parts = flat @ _TURN_OUT
+    vector, half_trace = parts[:, :3], parts[:, 3:]
+    sine = np.maximum(_norm(vector), _TINY)
+    rotvec = np.arctan2(sine, half_trace - 0.5) / sine * vector
+    far = half_trace[:, 0] < 0.0
+    if far.any():
+        rotvec[far] = rotvec_from_quat(quat_from_matrix(flat[far].reshape(-1, 3, 3)))
+    return rotvec.reshape(matrix.shape[:-1])
+
+
+def rotation_angle(matrix: npt.ArrayLike) -> FloatArray:
+    """Return the angles (...) in [0, pi] [rad] by which rotation matrices (..., 3, 3) turn."""
+    quat = quat_from_matrix(matrix)
+    return 2.0 * np.arctan2(_norm(quat[..., 1:])[..., 0], quat[..., 0])
+
+
+def skew(vector: npt.ArrayLike) -> FloatArray:
+    """Return the matrices (..., 3, 3) that take u to the cross product of `vector` (..., 3) and u."""
+    vector = np.asarray(vector, dtype=np.float64)
+    return (vector @ _LEVI_CIVITA).reshape(*vector.shape, 3)
+
+
+def left_jacobian_inverse(rotvec: npt.ArrayLike) -> FloatArray:
+    """Return the inverse left Jacobians of SO(3), (..., 3, 3), at rotation vectors (..., 3) [rad] below 2 pi.
+
+    [Sola2018] eq. 146. To first order in w, log(exp(w) R) = log R + left_jacobian_inverse(log R) w.
+    """
+    rotvec = np.asarray(rotvec, dtype=np.float64)
+    square = _dot(rotvec, rotvec)[..., None]
+    factor = _log_factor(square)
+    outer = factor * rotvec[..., :, None] * rotvec[..., None, :]
+    return outer - 0.5 * skew(rotvec) + (1.0 - factor * square) * _IDENTITY
+
+
+def log_bend(rotvec: FloatArray, along: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return how components of a rotation vector change as its rotation turns further, to second order.
+
+    To second order in w, m . log(exp(w) R) = m . log R + V . w + w . M w / 2. With the inverse left Jacobian
+    1 - [v] / 2 + c [v]^2 at v = log R, g = 1 - c |v|^2, and d the derivative of c by |v|, divided by |v|,
+
+        V = m + (v x m) / 2 + c v x (v x m),      M = (k v^T + v k^T) / 2 - (m . v) (1/4 - c g),
+        k = c (2 g m + v x m) + (m . v) (d + 2 c^2) v.
+
+    Args:
+        rotvec: log R, (..., 3) [rad] below 2 pi.
+        along: m, (..., 3).
+
+    Returns:
+        V, (..., 3), and M, (..., 3, 3).
+    """
+    square, dot = _dot(rotvec, rotvec), _dot(rotvec, along)
+    c = _log_factor(square)
+    g = 1.0 - c * square
+    series = 1.0 / 360.0 + square * (1.0 / 7560.0)
+    small = square < _SERIES_ANGLE**2
+    d = np.where(small, series, (0.25 - c * (2.0 + g)) / np.where(small, 1.0, square))
+    crossed = (skew(rotvec) @ along[..., None])[..., 0]
+    pull = g * along + 0.5 * crossed + c * dot * rotvec
+    k = c * (2.0 * g * along + crossed) + dot * (d + 2.0 * c * c) * rotvec
+    half = 0.5 * k[..., :, None] * rotvec[..., None, :]
+    return pull, half + half.swapaxes(-1, -2) - (dot * (0.25 - c * g))[..., None] * _IDENTITY
+
+
+def _log_factor(square: FloatArray) -> FloatArray:
+    """Return c = (1 - a cot a) / angle^2, a = angle / 2, of squares of angles [rad^2]."""
+    small = square < _SERIES_ANGLE**2
+    far = np.where(small, 1.0, square)
+    half = 0.5 * np.sqrt(far)
+    series = 1.0 / 12.0 + square * (1.0 / 720.0 + square * (1.0 / 30240.0))
+    return np.where(small, series, (1.0 - half / np.tan(half)) / far)
+
+
+def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return scalar products with the axis kept, (..., 1)."""
+    return np.einsum("...k,...k->...", a, b)[..., None]
+
+
+def _norm(vector: FloatArray) -> FloatArray:
+    """Return lengths with the axis kept, (..., 1)."""
+    return np.sqrt(_dot(vector, vector))

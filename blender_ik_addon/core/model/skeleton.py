@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The joint tree and its pose, as arrays.
+
+A joint's state is its own channels: three offsets along its axes and three Euler angles in its own rotation
+order, as they are keyed. Which channels are free, their limits, stiffness and preferred values are boxes on
+those channels, so what is limited is what is keyed. Scale is part of a pose but never solved for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import index
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import (
+    LARGEST,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    alike,
+    fault,
+    frozen,
+    usable,
+)
+from ..errors import IKError
+from .euler import order_index
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+CHANNELS: Final = 6
+"""Channels of a joint: translation x, y, z [m], then rotation x, y, z [rad]."""
+
+INHERIT_SCALE: Final = ("FULL", "FIX_SHEAR", "ALIGNED", "AVERAGE", "NONE", "NONE_LEGACY")
+"""How a joint takes the scale of its parent, in Blender's names."""
+
+ORTHONORMAL_TOLERANCE: Final = 1e-4
+"""Largest deviation of a rest rotation from orthonormal [1]; Blender stores them in single precision."""
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """A tree (or forest) of joints. Build it with `Skeleton.build`, which fills in what is not given."""
+
+    names: tuple[str, ...]
+    """Unique names, (n,)."""
+    parents: IntArray
+    """Index of the parent, -1 for a root, (n,); a parent comes before its children."""
+    rest: FloatArray
+    """parent_from_joint_rest, (n, 4, 4) [m]; for a root armature_from_joint_rest."""
+    orders: IntArray
+    """Rotation order as an index into `EULER_ORDERS`, (n,)."""
+    free: BoolArray
+    """Which channels a solver may change, (n, 6)."""
+    lower: FloatArray
+    """Lower limits of the channels, (n, 6) [m, rad], -inf where there is none."""
+    upper: FloatArray
+    """Upper limits of the channels, (n, 6) [m, rad], inf where there is none."""
+    stiffness: FloatArray
+    """How unwilling a channel is to leave its preferred value, (n, 6) in [0, 1)."""
+    preferred: FloatArray
+    """Where the channels go when nothing else decides, (n, 6) [m, rad]; nan: they stay where they are."""
+    inherit_rotation: BoolArray
+    """Whether the joint turns with its parent, (n,)."""
+    inherit_scale: IntArray
+    """How it takes its parent's scale, an index into `INHERIT_SCALE`, (n,)."""
+    local_location: BoolArray
+    """Whether translation is along the joint's own rest axes, (n,); otherwise along its parent's."""
+
+    def __post_init__(self) -> None:
+        n = len(self.names)
+        set_field = object.__setattr__
+        set_field(self, "names", tuple(self.names))
+        for field, shape, dtype in (
+            ("parents", (n,), np.int64),
+            ("rest", (n, 4, 4), np.float64),
+            ("orders", (n,), np.int64),
+            ("free", (n, CHANNELS), np.bool_),
+            ("lower", (n, CHANNELS), np.float64),
+            ("upper", (n, CHANNELS), np.float64),
+            ("stiffness", (n, CHANNELS), np.float64),
+            ("preferred", (n, CHANNELS), np.float64),
+            ("inherit_rotation", (n,), np.bool_),
+            ("inherit_scale", (n,), np.int64),
+            ("local_location", (n,), np.bool_),
+        ):
+            try:
+                array = frozen(getattr(self, field), dtype)
+            except IKError as error:
+                raise IKError(f"Skeleton.{field}: {error}") from None
+            if array.shape != shape:
+                raise IKError(f"Skeleton.{field} has shape {array.shape}; {n} joints need {shape}")
+            set_field(self, field, array)
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse what cannot be a skeleton, and name the joint."""
+        duplicates = sorted({name for name in self.names if self.names.count(name) > 1})
+        if duplicates:
+            raise IKError(f"joint names must be unique; these occur more than once: {', '.join(duplicates)}")
+
+        def refuse(bad: BoolArray | np.bool_, what: str) -> None:
+            """Joints (n,); numpy's types do not tell one truth value from an array of them."""
+            if bad.any():
+                named = ", ".join(repr(self.names[int(i)]) for i in np.flatnonzero(bad)[:5])
+                raise IKError(f"{what}: {named}")
+
+        joints = np.arange(len(self.names))
+        refuse((self.parents < -1) | (self.parents >= joints), "a parent must come before its children")
+        refuse(~np.isfinite(self.rest).all((1, 2)), "rest matrix is not finite")
+        too_large = f"is beyond {LARGEST:.0e}, the largest number that can be solved"
+        refuse((np.abs(self.rest) > LARGEST).any((1, 2)), f"a number of the rest matrix {too_large}")
+        for name in ("lower", "upper"):
+            limit = getattr(self, name)
+            refuse(
+                ((np.abs(limit) > LARGEST) & np.isfinite(limit)).any(1),
+                f"a number in {name} {too_large} (inf stands for no limit)",
+            )
+        rotation = self.rest[:, :3, :3]
+        off = np.abs(np.swapaxes(rotation, -1, -2) @ rotation - np.eye(3)).max((1, 2), initial=0.0)
+        refuse(off > ORTHONORMAL_TOLERANCE, "rest matrix is not a rotation and an offset (scale or shear)")
+        refuse(np.linalg.det(rotation) < 0, "rest matrix mirrors")
+        refuse((self.orders < 0) | (self.orders >= 6), "unknown rotation order")
+        refuse((self.inherit_scale < 0) | (self.inherit_scale >= len(INHERIT_SCALE)), "unknown scale mode")
+        refuse(np.isnan(self.lower).any(1) | np.isnan(self.upper).any(1), "a limit is not a number")
+        refuse((self.lower > self.upper).any(1), "a lower limit lies above its upper limit")
+        refuse(np.isinf(self.preferred).any(1), "preferred value is not finite")
+        refuse((np.abs(self.preferred) > LARGEST).any(1), f"a preferred value {too_large}")
+        refuse(
+            ~((self.stiffness >= 0) & (self.stiffness < 1)).all(1), "stiffness must be at least 0 and below 1"
+        )
+
+    @classmethod
+    def build(
+        cls,
+        names: Sequence[str],
+        parents: Sequence[str | int | None],
+        *,
+        offsets: npt.ArrayLike | None = None,
+        rest: npt.ArrayLike | None = None,
+        orders: str | Sequence[str] = "XYZ",
+        free: npt.ArrayLike | None = None,
+        lower: npt.ArrayLike | None = None,
+        upper: npt.ArrayLike | None = None,
+        stiffness: npt.ArrayLike | None = None,
+        preferred: npt.ArrayLike | None = None,
+        inherit_rotation: npt.ArrayLike | None = None,
+        inherit_scale: Sequence[str] | None = None,
+        local_location: npt.ArrayLike | None = None,
+    ) -> Skeleton:
+        """A skeleton from what is known of it; the rest takes the usual value.
+
+        Args:
+            names: Unique joint names.
+            parents: Name or index of each parent; None or -1 for a root.
+            offsets: Place of each joint in its parent's frame, (n, 3) [m]; unrotated. Or give `rest`.
+            rest: parent_from_joint_rest, (n, 4, 4).
+            orders: One rotation order for all joints or one each.
+            free: Free channels, broadcastable to (n, 6); by default the three rotations.
+            lower: Lower limits, broadcastable to (n, 6); by default none.
+            upper: Upper limits, broadcastable to (n, 6); by default none.
+            stiffness: Broadcastable to (n, 6); by default 0.
+            preferred: Preferred channels, broadcastable to (n, 6); by default 0.
+            inherit_rotation: Broadcastable to (n,); by default True.
+            inherit_scale: One of `INHERIT_SCALE` each; by default FULL.
+            local_location: Broadcastable to (n,); by default True.
+
+        Raises:
+            IKError: When something is missing, of the wrong shape, or names a joint that is not there.
+        """
+        n = len(names)
+        index = {name: i for i, name in enumerate(names)}
+        if len(parents) != n:
+            raise IKError(f"there are {n} names but {len(parents)} parents; each joint needs one, or None")
+        parent_indices: list[int] = []
+        for name, parent in zip(names, parents, strict=True):
+            if isinstance(parent, str):
+                if parent not in index:
+                    raise IKError(f"joint {name!r} has the parent {parent!r}, which is not among the joints")
+                parent_indices.append(index[parent])
+            else:
+                parent_indices.append(-1 if parent is None else int(parent))
+        if rest is not None and offsets is None:
+            matrices = _broadcast("rest", rest, (n, 4, 4), np.float64)
+        elif offsets is not None and rest is None:
+            matrices = np.tile(np.eye(4), (n, 1, 1))
+            matrices[:, :3, 3] = _broadcast("offsets", offsets, (n, 3), np.float64)
+        else:
+            raise IKError("give either offsets (n, 3) or rest matrices (n, 4, 4)")
+        order_names = [orders] * n if isinstance(orders, str) else list(orders)
+        scale_modes = ["FULL"] * n if inherit_scale is None else list(inherit_scale)
+        unknown = sorted(set(scale_modes) - set(INHERIT_SCALE))
+        if unknown:
+            raise IKError(f"unknown scale mode {unknown[0]!r}; known are {', '.join(INHERIT_SCALE)}")
+
+        def channels(field: str, value: npt.ArrayLike | None, default: float) -> FloatArray:
+            return _broadcast(field, default if value is None else value, (n, CHANNELS), np.float64)
+
+        def joints(field: str, value: npt.ArrayLike | None) -> BoolArray:
+            return _broadcast(field, True if value is None else value, (n,), np.bool_)
+
+        usual = [False] * 3 + [True] * 3
+
+        return cls(
+            names=tuple(names),
+            parents=np.array(parent_indices, dtype=np.int64),
+            rest=matrices,
+            orders=np.array([order_index(order) for order in order_names], dtype=np.int64),
+            free=_broadcast("free", usual if free is None else free, (n, CHANNELS), np.bool_),
+            lower=channels("lower", lower, -np.inf),
+            upper=channels("upper", upper, np.inf),
+            stiffness=channels("stiffness", stiffness, 0.0),
+            preferred=channels("preferred", preferred, 0.0),
+            inherit_rotation=joints("inherit_rotation", inherit_rotation),
+            inherit_scale=np.array([INHERIT_SCALE.index(mode) for mode in scale_modes], dtype=np.int64),
+            local_location=joints("local_location", local_location),
+        )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def index(self, joint: str | int) -> int:
+        """Index of a joint given by name or index.
+
+        Raises:
+            IKError: No such joint; the message lists names that exist.
+        """
+        if isinstance(joint, str):
+            if joint in self._index_of_name:
+                return self._index_of_name[joint]
+            known = ", ".join(self.names[:20]) + (", ..." if len(self) > 20 else "")
+            raise IKError(f"there is no joint {joint!r}; there are: {known}")
+        try:
+            number = index(joint)
+        except TypeError:
+            raise IKError(f"a joint is given by its name or its index, got {joint!r}") from None
+        if not 0 <= number < len(self):
+            raise IKError(f"joint {joint} is out of range: the skeleton has {len(self)} joints")
+        return number
+
+    @cached_property
+    def _index_of_name(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def depths(self) -> IntArray:
+        """Number of ancestors of each joint, (n,)."""
+        depths = np.zeros(len(self), dtype=np.int64)
+        for joint, parent in enumerate(self.parents):
+            if parent >= 0:
+                depths[joint] = depths[parent] + 1
+        return frozen(depths, np.int64)
+
+    @cached_property
+    def armature_from_joint_rest(self) -> FloatArray:
+        """Rest matrices in armature space, (n, 4, 4)."""
+        matrices = np.array(self.rest)
+        for joint, parent in enumerate(self.parents):
+            if parent >= 0:
+                matrices[joint] = matrices[parent] @ self.rest[joint]
+        return frozen(matrices)
+
+    @cached_property
+    def reach(self) -> float:
+        """A length of the size of the limbs [m]: half the longest chain of joints, 1 where there is none."""
+        lengths = np.zeros(len(self))
+        for joint, parent in enumerate(self.parents):
+            if parent >= 0:
+                lengths[joint] = lengths[parent] + np.linalg.norm(self.rest[joint, :3, 3])
+        longest = float(lengths.max(initial=0.0))
+        return 0.5 * longest if longest > 0.0 else 1.0
+
+    @property
+    def posed_joints(self) -> int:
+        """Number of joints that poses have."""
+        return len(self)
+
+    @cached_property
+    def cleared(self) -> dict[tuple[int, ...], Skeleton]:
+        """The same with clearances over one-sided planes, by the joints they belong to (`problem.slacks`)."""
+        return {}
+
+    @cached_property
+    def mechanisms(self) -> dict[frozenset[int], object]:
+        """What was last folded for solving, by the joints that tasks are about; see `Mechanism.of`."""
+        return {}
+
+    @cached_property
+    def prepared(self) -> list[object]:
+        """What the last solve of one pose has prepared, if there was one; see `preparing`."""
+        return []
+
+    def ancestors(self, joint: int) -> list[int]:
+        """The joint and its ancestors, from the joint to its root."""
+        chain = [joint]
+        while self.parents[chain[-1]] >= 0:
+            chain.append(int(self.parents[chain[-1]]))
+        return chain
+
+
+def _broadcast(
+    field: str, value: npt.ArrayLike, shape: tuple[int, ...], dtype: type[_Scalar]
+) -> npt.NDArray[_Scalar]:
+    """A field broadcast to its shape, or `IKError` with its name."""
+    try:
+        array = frozen(value, dtype)
+    except IKError as error:
+        raise IKError(f"{field}: {error}") from None
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise IKError(f"{field} has shape {array.shape}; {shape[0]} joints need {shape}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """The channels of every joint, for one frame or many (leading axes)."""
+
+    channels: FloatArray
+    """Translation x, y, z [m] and Euler angles x, y, z [rad] of each joint, (..., n, 6)."""
+    scale: FloatArray
+    """Scale of each joint along its own axes, (..., n, 3) [1]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "channels", frozen(self.channels))
+        object.__setattr__(self, "scale", frozen(self.scale))
+        if self.channels.ndim < 2 or self.channels.shape[-1] != CHANNELS:
+            raise IKError(f"Pose.channels has shape {self.channels.shape}; wanted (..., joints, {CHANNELS})")
+        if self.scale.shape != (*self.channels.shape[:-1], 3):
+            raise IKError(
+                f"Pose.scale has shape {self.scale.shape}; channels of shape {self.channels.shape} "
+                f"need {(*self.channels.shape[:-1], 3)}"
+            )
+        self._check_finite(self.channels)
+        self._check_finite(self.scale)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pose):
+            return NotImplemented
+        return np.array_equal(self.channels, other.channels) and np.array_equal(self.scale, other.scale)
+
+    def __hash__(self) -> int:
+        return hash(self.channels.shape)
+
+    @staticmethod
+    def _check_finite(array: FloatArray) -> None:
+        if usable(array):
+            return
+        if not np.isfinite(array).all():
+            raise IKError("a pose has a value that is not finite")
+        raise IKError(f"a pose {fault(array)}")
+
+    @classmethod
+    def from_channels(cls, channels: npt.ArrayLike) -> Pose:
+        """A pose without scale, channels (..., n, 6)."""
+        array = frozen(channels)
+        return cls(array, np.ones((*array.shape[:-1], 3)))
+
+    @classmethod
+    def rest(cls, skeleton: Skeleton, frames: tuple[int, ...] = ()) -> Pose:
+        """The rest pose: every channel 0, every scale 1, with leading axes `frames`."""
+        return cls.from_channels(np.zeros((*frames, len(skeleton), CHANNELS)))
+
+    @property
+    def translation(self) -> FloatArray:
+        """Offsets along the joint's axes, (..., n, 3) [m]."""
+        return self.channels[..., :3]
+
+    @property
+    def rotation(self) -> FloatArray:
+        """Euler angles by axis x, y, z, (..., n, 3) [rad]."""
+        return self.channels[..., 3:]
+
+    @property
+    def frames(self) -> tuple[int, ...]:
+        """The leading axes."""
+        return self.channels.shape[:-2]
+
+    def as_batch(self) -> Pose:
+        """One pose as a batch of one frame."""
+        return Pose(self.channels[None], self.scale[None])
+
+    def frame(self, index: int) -> Pose:
+        """One frame of a batch."""
+        return Pose(self.channels[index], self.scale[index])
+
+    def with_channels(self, channels: FloatArray) -> Pose:
+        """The same scale with other channels."""
+        if channels.shape == self.channels.shape:
+            other = alike(self)  # its scale has been checked
+            object.__setattr__(other, "channels", frozen(channels))
+            other._check_finite(other.channels)
+            return other
+        return Pose(channels, np.broadcast_to(self.scale, (*channels.shape[:-1], 3)))

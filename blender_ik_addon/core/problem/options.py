@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The methods, and the settings of a solve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, radians
+from typing import Any, Final
+
+from ..arrays import LARGEST, is_number, is_whole
+from ..errors import IKError
+
+METHODS: Final[dict[str, str]] = {
+    "PRIORITY": "Strict priorities: what matters more never gives way to what matters less",
+    "DLS": "Damped least squares: all targets share the error by weight, priorities are ignored",
+    "SDLS": "Selectively damped least squares: each direction damped by how far it would move the effectors",
+    "PSEUDO_INVERSE": "The smallest steps to all targets; what they leave free goes to the preferred pose",
+    "TRANSPOSE": "Steepest descent: cheap steps, steady out of reach, slow; no preferred pose",
+    "SPRINGS": "Springs towards the preferred pose: closed paths of the targets lead back to the same pose",
+    "EXTENDED_JACOBIAN": "Pairs of neighbouring bones keep their shape where the targets do not ask for more",
+    "BOUNDED": "Damped least squares inside the limits, solved exactly in every step",
+    "NONLINEAR": "Minimises the error and the distance to the preferred pose as a whole, by a bounded L-BFGS",
+}
+"""Identifier of each method and what it does, in one line."""
+
+USED_BY: Final[dict[str, frozenset[str]]] = {
+    "clamp_distance": frozenset(METHODS) - {"PRIORITY", "NONLINEAR"},
+    "clamp_after_jump": frozenset(METHODS) - {"PRIORITY", "NONLINEAR"},
+    "alternate_jacobian": frozenset(METHODS) - {"PRIORITY", "SPRINGS", "NONLINEAR"},
+    "damping": frozenset({"DLS", "SPRINGS", "BOUNDED"}),
+    "constant_damping": frozenset({"DLS", "SPRINGS", "BOUNDED"}),
+    "max_angle": frozenset(METHODS) - {"NONLINEAR"},
+    "null_space_gain": frozenset({"DLS", "PSEUDO_INVERSE", "SPRINGS", "EXTENDED_JACOBIAN", "BOUNDED"}),
+    "element_weight": frozenset({"EXTENDED_JACOBIAN"}),
+    "gamma": frozenset({"NONLINEAR"}),
+    "preferred_pose": frozenset(METHODS) - {"SDLS", "TRANSPOSE"},
+    "restarts": frozenset({"PRIORITY"}),
+    "smoothness": frozenset({"PRIORITY"}),
+}
+"""The methods that have a use for a setting; every method has for those that are not listed."""
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """How to solve."""
+
+    method: str = "PRIORITY"
+    """One of `METHODS`."""
+    max_iterations: int = 100
+    """Most iterations of one descent, at least 1; targets that cannot all be met take several descents."""
+    tolerance_position: float = 1e-4
+    """Error at which a place counts as reached [m], above 0."""
+    tolerance_rotation: float = 1e-3
+    """Error at which an orientation counts as reached [rad], above 0."""
+    step_tolerance: float = 1e-6
+    """Largest change of a channel [rad] at which the pose counts as standing still, above 0."""
+    max_angle: float = 0.8
+    """Largest change of an angle in one iteration [rad] [Buss2009 §6], above 0; at most π/4 for SDLS."""
+    clamp_distance: float | None = None
+    """Dmax of [Buss2009 §6]: residuals of places are shortened to this [m]; None for not at all."""
+    clamp_after_jump: bool = False
+    """Whether the targets count as having jumped at the start of a solve [Buss2009 §6]: Dmax is then infinite
+    for one step, afterwards what the last step has brought nearer is added to it."""
+    alternate_jacobian: bool = False
+    """Whether the Jacobian of a place is taken at the target instead of the point [Buss2009 §2]; after a step
+    that brought nothing, and where a target is no place, the usual one is."""
+    damping: float = 0.1
+    """λ at a residual of the reach [1], above 0; smaller residuals are damped less [Sugihara2011]."""
+    constant_damping: bool = False
+    """Whether λ is the same for every residual [Buss2009 §5]: steadier, and slower."""
+    preferred_pose: bool = True
+    """Whether what the tasks leave free goes to the preferred pose."""
+    null_space_gain: float = 1.0
+    """Part of the way to the preferred pose [1] that one step goes where the tasks leave it free, above 0;
+    less where that overshoots."""
+    element_weight: float = 0.1
+    """w of the rows of the basic elements [SochLorencz2005 §3] at a residual of the reach [1], above 0;
+    smaller residuals have less."""
+    gamma: float = 0.03
+    """γ of the distance to the preferred pose [KiSheen eq. 3.1], from 0, with errors in units of the reach. A
+    smaller one comes nearer to it; it takes longer. The targets are met in any case."""
+    restarts: int = 8
+    """From how many other poses to start when a target is missed; 0: never."""
+    smoothness: float = 0.2
+    """Time over which a motion is smooth [s], from 0: frames further apart than this hardly know of each
+    other. 0 solves every frame of a motion alone."""
+    pop_angle: float = radians(3.0)
+    """Least change of a joint's turn from one frame of a motion to the next [rad] that is reported as a pop,
+    above 0."""
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise IKError(f"unknown method {self.method!r}; there are {', '.join(METHODS)}")
+        for key, least in (("max_iterations", 1), ("restarts", 0)):
+            value = getattr(self, key)
+            if not (is_whole(value) and value >= least):
+                raise IKError(f"{key} must be a whole number from {least}, got {value!r}")
+        for key in (
+            "tolerance_position",
+            "tolerance_rotation",
+            "step_tolerance",
+            "max_angle",
+            "damping",
+            "null_space_gain",
+            "element_weight",
+            "pop_angle",
+        ):
+            value = getattr(self, key)
+            if not (is_number(value) and value > 0.0):
+                raise IKError(f"{key} must be above 0 and at most {LARGEST:.0e}, got {value!r}")
+        if not (is_number(self.gamma) and self.gamma >= 0.0):
+            raise IKError(f"gamma must be finite and not negative, got {self.gamma!r}")
+        if not (is_number(self.smoothness) and self.smoothness >= 0.0):
+            raise IKError(f"smoothness must be finite and not negative, got {self.smoothness!r}")
+        clamp = self.clamp_distance
+        if clamp is not None and clamp != inf and not (is_number(clamp) and clamp > 0.0):
+            raise IKError(f"clamp_distance must be above 0 or None, got {clamp!r}")
+        if self.alternate_jacobian and not self.uses("alternate_jacobian"):
+            known = ", ".join(name for name in METHODS if name in USED_BY["alternate_jacobian"])
+            raise IKError(f"{self.method} has no use for the alternate Jacobian; these have: {known}")
+
+    def uses(self, setting: str) -> bool:
+        """Whether the method has a use for one of these fields."""
+        return setting not in USED_BY or self.method in USED_BY[setting]
+
+    @property
+    def differential(self) -> bool:
+        """Whether the method is one of the papers' (`methods`): step by step from the pose it is given.
+
+        All targets are one level then, by their weights. PRIORITY lowers one energy, of a motion as a whole.
+        """
+        return self.method != "PRIORITY"
+
+
+def with_overrides(options: SolverOptions | None, overrides: dict[str, Any]) -> SolverOptions:
+    """Options with some fields replaced by name.
+
+    Raises:
+        IKError: There is no such option, or its value is not possible.
+    """
+    known = SolverOptions.__dataclass_fields__
+    unknown = sorted(overrides.keys() - known.keys())
+    if unknown:
+        raise IKError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
+    return SolverOptions(**overrides) if options is None else replace(options, **overrides)

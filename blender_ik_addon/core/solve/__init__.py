@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What callers do: solve one pose, many frames, or follow targets that move.
+
+Read in this order: `solution` (results and their messages), `solver` (one pose), `alternatives` (which of
+several alternatives is taken), `sequence` (many frames), `tracker` and `follower` (targets that move from
+one update to the next), `paths` (targets on a line or an arc). The engine minimises; what is here chooses
+what it minimises, and says what came of it.
+"""

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A pose that follows targets while somebody moves them, and settles when they rest.
+
+There is the pose that the targets ask for, the goal, and the pose that is seen, the body.
+
+**While targets move** the goal is the minimum of the energy with gentle levels next to the goal before, found
+in a few iterations for each update: they give way by degrees, so that limbs do not snap where targets go out
+of reach, and the way back is the way there. **When they rest** it is what one `solve` gives, restarts
+included, which is done a few iterations for each update; or a pose that is known to belong to the targets.
+
+While it moves a target has a level of its own, right below those that it shares its level with: what nobody
+moves stays where it is, as feet do under hips that are moved.
+
+**The body** goes to the goal by at most so much of a turn in an update, along the straight way in its
+channels. On the way what a level misses goes down with it, or by as much as such a turn of the whole body can
+bring it: levels that are met at both ends are met in between. Where a goal is so near that the body gets
+there in one update, it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..engine.energy import Energy, Strengths
+from ..engine.kernel import Minimum, minimise
+from ..errors import IKError
+from ..explain.explanation import explain
+from ..model.skeleton import Pose
+from ..problem.options import SolverOptions
+from ..problem.problem import Problem
+from ..problem.system import System, assemble, tolerances
+from ..threads import one_thread
+from .solution import Solution, Status, TaskError
+from .solver import solving
+
+MOVING: Final = Strengths(7.0, 3.0)
+"""Strengths of the levels while targets move: firmer ones snap limbs straight where a target goes out of
+reach, and lead to minima from which there is no way back."""
+STEPS: Final = 8
+"""Most iterations for the goal, and for the body, in an update."""
+MOVING_TURN: Final = 0.1
+"""Most by which an angle changes in an update while targets move [rad], 6 degrees, where the body would not
+leave its targets for it."""
+SETTLING_TURN: Final = 0.043
+"""The same while the body settles [rad]: more would be seen as a jump."""
+RESTING_STEPS: Final = 12
+"""Trials of a solve in an update while the body rests: what a window can wait for."""
+STILL: Final = 1e-4
+"""Largest change in an update [rad] of a body that rests."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What one update came to."""
+
+    pose: Pose
+    errors: tuple[TaskError, ...]
+    """One for each task that has a weight, in the problem's order; why it is missed only where `final`."""
+    iterations: int
+    status: Status
+    """`MAX_ITERATIONS` while the body is on its way."""
+    final: bool
+    """Whether the pose is what a solve gives."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the same targets once more would change nothing."""
+        return self.final or self.status is not Status.MAX_ITERATIONS
+
+
+class Follower:
+    """A problem whose targets move, and a body that follows them."""
+
+    def __init__(self, problem: Problem, pose: Pose, options: SolverOptions) -> None:
+        """Prepare.
+
+        Args:
+            problem: Skeleton and tasks, with targets of one frame.
+            pose: Where to start, without leading axes; fixed channels and scale are taken from it.
+            options: Settings of the method PRIORITY.
+
+        Raises:
+            IKError: The problem, pose and options do not fit together.
+        """
+        if pose.frames:
+            raise IKError(f"a follower starts from one pose, got leading axes {pose.frames}")
+        if problem.frames not in (None, 1):
+            raise IKError(f"a follower takes one frame at a time; the targets have {problem.frames}")
+        if options.differential:
+            raise IKError(f"a follower needs the method PRIORITY, got {options.method}")
+        self._options, self._problem = options, problem
+        self._system = assemble(problem, pose.as_batch())
+        self._apart: BoolArray = np.zeros(len(self._system.labels), dtype=np.bool_)
+        """Which tasks have targets that are being moved, (T,)."""
+        self._moving = self._system
+        """The problem in which these have levels of their own."""
+        self._tolerance = tolerances(self._system, options)
+        self._pose, self._values = pose, self._system.mechanism.values(pose.as_batch())
+        self._goal = self._values
+        """The pose that the targets ask for, (1, nv)."""
+        self._on_targets = True
+        """Whether the last update has met all targets, if there was one."""
+        self._targets: list[FloatArray] = []
+        self._taken: IntArray | None = None
+        """Alternatives that were taken last, (1, C)."""
+        self._search: Generator[None, None, Solution] | None = None
+        """A solve that is under way."""
+        self._destination: Pose | None = None
+        """Where the body settles."""
+        self._moved = False
+        """Whether the targets have moved since the last update on the way there."""
+
+    def begin(self, targets: Sequence[FloatArray]) -> None:
+        """Say where the targets were before: the first update knows then which of them have moved."""
+        self._targets = [np.array(target) for target in targets]
+
+    @property
+    def pose(self) -> Pose:
+        """Where the body is now."""
+        return self._pose
+
+    def among(self, problem: Problem, pose: Pose) -> Follower:
+        """The same follower where fixed channels or scales have changed, by constraints or drivers.
+
+        Args:
+            problem: The same but for its targets.
+            pose: Where the body is.
+
+        Raises:
+            IKError: As for a new one.
+        """
+        new = Follower(problem, pose, self._options)
+        new._targets, new._taken, new._on_targets = self._targets, self._taken, self._on_targets
+        new._set_apart(self._apart)
+        if new._goal.shape == self._goal.shape:
+            new._goal = self._goal
+            if self._destination is not None and not np.array_equal(self._values, self._goal):
+                # On its way the body would else wait for a solve at every step.
+                end = self._system.mechanism.values(self._destination.as_batch())
+                new._destination = new._system.mechanism.with_values(pose, end[0])
+        return new
+
+    @one_thread
+    def follow(self, targets: Sequence[FloatArray], *, most_turn: float = MOVING_TURN) -> Followed:
+        """Follow targets that are being moved.
+
+        Args:
+            targets: One for each task that has a weight, in the problem's order: what its `moved` takes.
+            most_turn: Most by which an angle changes [rad] where the body would not leave its targets for it.
+
+        Raises:
+            IKError: A target is not one of its task's kind; the pose stays as it is.
+        """
+        self._aim(targets)
+        energy = self._energy(self._moving).with_strengths(MOVING)
+        found = self._lowered(energy, self._goal)
+        self._goal = found.values
+        values = self._towards(energy, self._goal, most_turn)
+        there = np.array_equal(values, self._goal)
+        rests = there and (bool(found.settled[0]) or self._turn(energy, values) <= STILL)
+        self._take(values)
+        return self._followed(int(found.iterations[0]), moving=not rests)
+
+    @one_thread
+    def arrive(self, targets: Sequence[FloatArray]) -> Followed:
+        """Go on to what a solve gives for targets that nobody moves any longer, update by update.
+
+        Args:
+            targets: As for `follow`.
+
+        Raises:
+            IKError: A target is not one of its task's kind; the pose stays as it is.
+        """
+        if not self._rests(targets):
+            self._aim(targets)
+        self._set_apart(np.zeros_like(self._apart))
+        if self._destination is not None:
+            return self._settle(self._destination)
+        if self._search is None:
+            self._search = solving(self._system, self._pose, self._options, kept=self._taken)
+        try:
+            for _ in range(RESTING_STEPS):
+                next(self._search)
+        except StopIteration as end:
+            self._destination, self._search = end.value.pose, None
+            return self._settle(end.value.pose)
+        return self._followed(RESTING_STEPS, moving=True)
+
+    @one_thread
+    def return_to(self, targets: Sequence[FloatArray], home: Pose) -> Followed:
+        """Go to a pose that is known to belong to the targets, update by update.
+
+        Args:
+            targets: As for `follow`.
+            home: The pose, without leading axes.
+
+        Raises:
+            IKError: A target is not one of its task's kind; the pose stays as it is.
+        """
+        if not self._rests(targets):
+            self._aim(targets)
+        self._destination, self._search = home, None
+        return self._settle(home, known=True)
+
+    def _settle(self, destination: Pose, *, known: bool = False) -> Followed:
+        """One update of the way to a pose, in which angles end as they are given where it is known."""
+        energy = self._energy()
+        end = self._system.mechanism.values(destination.as_batch())
+        # A solve may have wound angles another way; the body does not turn round for that.
+        self._goal = energy.preferring(self._values).unwound(end)
+        moved, self._moved = self._moved, False
+        left = self._turn(energy, self._goal)
+        if left <= SETTLING_TURN:
+            if known:
+                self._values = self._goal = end
+                self._pose = destination
+            else:
+                self._take(self._goal)
+            return self._followed(0, moving=False, final=True)
+        values = self._towards(energy, self._goal, SETTLING_TURN)
+        # Where targets are in the way it leaves them for a while, but not because they have just been moved.
+        nearer = np.abs((self._goal - values) * energy.weight).max() <= left - 0.2 * SETTLING_TURN
+        if not (moved or nearer):
+            values = self._values + (self._goal - self._values) * (SETTLING_TURN / left)
+        self._take(values)
+        return self._followed(0, moving=True)
+
+    def _towards(self, energy: Energy, goal: FloatArray, turn: float) -> FloatArray:
+        """Where the body is after an update on its way to a goal (1, nv), (1, nv).
+
+        Args:
+            energy: Of the pose.
+            goal: Where it goes.
+            turn: Most by which an angle changes [rad].
+        """
+        left = self._turn(energy, goal)
+        if left <= turn:
+            return goal
+        part = turn / left
+        point = self._values + part * (goal - self._values)
+        here, there = energy.at(self._values).residual, energy.at(goal).residual
+        away = np.sqrt(energy.squares(here - there))
+        nearer = np.maximum(part, turn / np.maximum(away, turn))[:, energy.penalty_of_row]
+        way = Energy(energy.system, point, posture=False).pulling(energy.strengths)
+        box = self._within(way.allowing(there + (1.0 - nearer) * (here - there)), turn, self._values)
+        values = self._lowered(box, point).values
+        if self._on_targets and self._met(goal) and not self._met(values):
+            further = self._lowered(way, point).values
+            if self._met(further):
+                return further
+        return values
+
+    def _turn(self, energy: Energy, values: FloatArray) -> float:
+        """Largest change of an angle from where the body is to values (1, nv), [rad]."""
+        return float(np.abs((values - self._values) * energy.weight).max(initial=0.0))
+
+    def _aim(self, targets: Sequence[FloatArray]) -> None:
+        """Take other targets, and of alternatives the nearest."""
+        system = self._system.aimed(targets)
+        if self._targets:
+            moved = [not np.array_equal(*pair) for pair in zip(targets, self._targets, strict=True)]
+            self._set_apart(self._apart | moved)
+        moving = self._moving.aimed(targets)
+        if system.alternatives:
+            self._taken = system.nearest(system.place(self._values), self._taken)
+            system, moving = system.taking(self._taken), moving.taking(self._taken)
+        self._system, self._moving = system, moving
+        self._targets = [np.array(target) for target in targets]
+        self._destination = self._search = None
+        self._moved = True
+
+    def _set_apart(self, apart: BoolArray) -> None:
+        """Give tasks (T,) levels of their own, right below those that they share their levels with."""
+        if np.array_equal(apart, self._apart):
+            return
+        self._apart = apart
+        weighty = iter(apart.tolist())
+        tasks = tuple(
+            replace(task, priority=2 * task.priority + (task.weight > 0.0 and next(weighty)))
+            for task in self._problem.tasks
+        )
+        self._moving = assemble(Problem(self._problem.skeleton, tasks), self._pose.as_batch())
+
+    def _rests(self, targets: Sequence[FloatArray]) -> bool:
+        """Whether targets are where they were the last time."""
+        return bool(self._targets) and all(map(np.array_equal, targets, self._targets))
+
+    def _energy(self, system: System | None = None) -> Energy:
+        """Of the pose."""
+        return Energy(system or self._system, self._values, posture=self._options.preferred_pose)
+
+    def _within(self, energy: Energy, turn: float, centre: FloatArray) -> Energy:
+        """The energy inside a box about values (1, nv), [rad] to either side."""
+        room = turn / energy.weight
+        return energy.within(centre - room, centre + room)
+
+    def _lowered(self, energy: Energy, values: FloatArray) -> Minimum:
+        options = self._options
+        return minimise(
+            energy,
+            values,
+            step_tolerance=max(STILL, options.step_tolerance),
+            max_iterations=min(STEPS, options.max_iterations),
+            max_angle=options.max_angle,
+        )
+
+    def _met(self, values: FloatArray) -> bool:
+        """Whether the free channels (1, nv) meet all targets."""
+        return bool((self._system.errors(self._system.place(values)) <= self._tolerance).all())
+
+    def _take(self, values: FloatArray) -> None:
+        """Put the body where the free channels (1, nv) say."""
+        self._values = values
+        self._pose = self._system.mechanism.with_values(self._pose, values[0])
+
+    def _followed(self, iterations: int, *, moving: bool, final: bool = False) -> Followed:
+        """What an update came to: where the body is, by how much tasks are missed and, at the end, why."""
+        system = self._system
+        posed = system.place(self._values)
+        errors = system.errors(posed)[0]
+        reached = errors <= self._tolerance
+        self._on_targets = bool(reached.all())
+        # Why something is missed is a matter of where the body comes to rest.
+        why = explain(system, posed, reached[None])[0] if final else [None] * len(errors)
+        taken = [system.taken_label(number) for number in range(len(errors))]
+        tasks = map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why, taken)
+        rests = Status.REACHED if self._on_targets else Status.SETTLED
+        status = Status.MAX_ITERATIONS if moving else rests
+        return Followed(self._pose, tuple(tasks), iterations, status, final)
+
+
+def follows(options: SolverOptions) -> bool:
+    """Whether a follower can stand in for a solve with these settings."""
+    return not options.differential

@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Many frames: a motion as one problem, or frames that have nothing to do with each other.
+
+A motion is lowered as a whole (`engine.motion`): the energies of its frames and the terms that tie them
+together. So there are no branches to choose between and nothing to smooth afterwards, and it does not count
+from which end it is solved.
+
+The methods of the papers follow their own rules, each frame from the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Final
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..engine.energy import Energy
+from ..engine.motion import OVERLAP, Motion
+from ..engine.pops import Pop, pops_of
+from ..engine.restarts import AT_ONCE, best_minimum
+from ..errors import IKError
+from ..explain.explanation import Explanation, Reason, explain
+from ..model.skeleton import Pose
+from ..problem.options import SolverOptions, with_overrides
+from ..problem.problem import Problem
+from ..problem.system import assemble, tolerances
+from ..tasks import OneOf, Task
+from ..threads import one_thread
+from .solution import (
+    Status,
+    TaskError,
+    reached_message,
+    result_message,
+)
+from .solver import solve_system
+
+FRAME_RATE: Final = 24.0
+"""Frames in a second [1/s] where no times are given."""
+SAME: Final = 1e-5
+"""Largest difference of channels or targets [rad, m] that are the same."""
+
+
+@dataclass(frozen=True)
+class SequenceSolution:
+    """The poses of a sequence, and how good they are."""
+
+    pose: Pose
+    """Leading axis: the frames that were solved, fewer than asked for only when cancelled."""
+    statuses: tuple[Status, ...]
+    messages: tuple[str, ...]
+    iterations: IntArray
+    """Of the whole that each frame was solved with, (F,)."""
+    errors: FloatArray
+    """Unweighted error of each task that has a weight, (F, tasks) [m] or [rad]; NaN where it has no
+    target."""
+    reached: bool
+    """Whether every task is within its tolerance in every frame asked for in which it has a target."""
+    cancelled: bool
+    angular: tuple[bool, ...]
+    """Whether the error of each task is an angle, (tasks,)."""
+    smoothing: FloatArray
+    """By how much smoothness makes each task miss more than its frame would if it were solved alone, from the
+    pose that the motion has there, (F, tasks) [m] or [rad]; 0 where the task is within its tolerance."""
+    whys: tuple[tuple[Explanation | None, ...], ...]
+    """Why each task is missed, for each frame, None where it is not: what keeps the frame alone from it, or
+    smoothness where nothing would."""
+    pops: tuple[Pop, ...] = ()
+    """Frames at which a joint turns out of proportion."""
+
+    @property
+    def branches(self) -> tuple[int, ...]:
+        """Frames, by position, at which the pose flips."""
+        return tuple(sorted({pop.frame for pop in self.pops}))
+
+
+def solve_sequence(
+    problem: Problem,
+    poses: Pose,
+    options: SolverOptions | None = None,
+    *,
+    times: FloatArray | None = None,
+    cyclic: bool | None = None,
+    progress: Callable[[float], bool | None] | None = None,
+    **overrides: object,
+) -> SequenceSolution:
+    """Solve every frame of a motion.
+
+    Args:
+        problem: Targets with a frame axis where they move.
+        poses: The channels each frame starts from, (F, n, 6), preferred by channels that prefer nothing else.
+        options: Settings; the defaults when None.
+        times: Of the frames, rising, (F,) [s]; by default 24 to a second.
+        cyclic: Whether the motion is a loop, whose last frame is the first one again, a period of
+            times[-1] − times[0] later: pose and speed are the same at both ends, and the last frame has the
+            targets of the first. None: whether targets and preferred poses of the two are the same. Frames
+            that no smoothness ties together are solved as they are.
+        progress: Called now and then with the part done in (0, 1]; return True to stop.
+        overrides: Fields of `SolverOptions` by name.
+
+    Raises:
+        IKError: The frames of targets and poses differ, or something does not fit.
+    """
+    return _run(
+        SequenceJob(problem, poses, with_overrides(options, overrides), times=times, cyclic=cyclic), progress
+    )
+
+
+def solve_each(
+    problem: Problem,
+    poses: Pose,
+    options: SolverOptions | None = None,
+    *,
+    progress: Callable[[float], bool | None] | None = None,
+    **overrides: object,
+) -> SequenceSolution:
+    """Solve frames that have nothing to do with each other, each from its own pose; else as a sequence."""
+    return _run(SequenceJob(problem, poses, with_overrides(options, overrides), motion=False), progress)
+
+
+def _run(job: SequenceJob, progress: Callable[[float], bool | None] | None) -> SequenceSolution:
+    for part in job.run():
+        if progress is not None and progress(part):
+            break
+    return job.solution()
+
+
+class SequenceJob:
+    """A sequence being solved, for callers that have other things to do meanwhile."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        poses: Pose,
+        options: SolverOptions,
+        *,
+        motion: bool = True,
+        times: FloatArray | None = None,
+        own: slice | None = None,
+        cyclic: bool | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            problem: As for `solve_sequence`.
+            poses: Likewise.
+            options: Settings.
+            motion: Whether the frames are those of a motion; otherwise each is solved from its own pose.
+            times: Of the frames, rising, (F,) [s]; by default 24 to a second.
+            own: The frames that are asked for, all by default. Those beside them say how the motion comes
+                and goes on; those of them that meet their targets already stay as they are. Where there are
+                none of these and the own ones are a loop, all is known and the others are left out.
+            cyclic: As for `solve_sequence`.
+
+        Raises:
+            IKError: As `solve_sequence`.
+        """
+        if len(poses.frames) != 1:
+            raise IKError(f"a sequence takes poses with one frame axis, got {poses.frames}")
+        frames = poses.frames[0]
+        if problem.frames not in (None, 1, frames):
+            raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
+        if cyclic not in (None, True, False):
+            raise IKError(f"cyclic must be True, False or None, got {cyclic!r}")
+        self._poses, self._options, self._motion, self._cyclic = poses, options, motion, cyclic
+        self._skeleton = problem.skeleton
+        self._system = assemble(problem, poses)
+        self._start = self._system.mechanism.values(poses)
+        self._values: FloatArray = self._start.copy()
+        self._times = np.arange(frames) / FRAME_RATE if times is None else np.asarray(times, dtype=np.float64)
+        self._own = slice(0, frames) if own is None else own
+        self._alone: FloatArray | None = None
+        """Frames of a motion as near to their targets as each would come alone, (F, nv)."""
+        self._iterations = np.zeros(frames, dtype=np.int64)
+        self._settled = np.zeros(frames, dtype=np.bool_)
+        self._finished = 0
+        """The first frames, which are done."""
+
+    def run(self) -> Iterator[float]:
+        """Solve; gives the part done in (0, 1] now and then."""
+        return one_thread.steps(self._run())
+
+    def _run(self) -> Iterator[float]:
+        frames = len(self._values)
+        if not frames:
+            return
+        if self._options.differential or (self._system.alternatives and not self._motion):
+            yield from self._one_by_one(range(frames))
+        else:
+            begun = 0.0
+            if self._system.alternatives:
+                yield from self._choose()
+                begun = 0.5
+            if self._motion and frames > 1 and self._options.smoothness > 0.0:
+                yield from self._as_motion(begun)
+            else:
+                for begin in range(0, frames, AT_ONCE):
+                    self._each(np.arange(begin, min(begin + AT_ONCE, frames)))
+                    yield begun + (1.0 - begun) * self._finished / frames
+        self._finished = frames
+        yield 1.0
+
+    def _one_by_one(self, frames: range) -> Iterator[float]:
+        """Solve frames one after the other, those of a motion each from the one before it."""
+        for frame in frames:
+            system = self._system.select(np.array([frame]))
+            start = self._values[frame - 1] if self._motion and frame else self._start[frame]
+            pose = system.mechanism.with_values(self._pose_of(frame), start)
+            solution = solve_system(system, pose, self._options)
+            self._values[frame] = system.mechanism.values(solution.pose)
+            self._iterations[frame], self._settled[frame] = (
+                solution.iterations,
+                solution.status is not Status.MAX_ITERATIONS,
+            )
+            self._finished = frame + 1
+            yield self._finished / len(self._values)
+
+    def _pose_of(self, frame: int) -> Pose:
+        return Pose(self._poses.channels[frame], self._poses.scale[frame])
+
+    def _choose(self) -> Iterator[float]:
+        """Fix the alternatives that a pose takes which follows the targets frame by frame."""
+        taken: list[IntArray] = []
+        values, kept = self._start[0], None
+        for frame in range(len(self._values)):
+            system = self._system.select(np.array([frame]))
+            pose = system.mechanism.with_values(self._pose_of(frame), values)
+            solution = solve_system(system, pose, self._options, far=frame == 0, kept=kept)
+            values = system.mechanism.values(solution.pose)
+            kept = system.nearest(system.place(values[None]))
+            taken.append(kept)
+            yield 0.5 * (frame + 1) / len(self._values)
+        self._system = self._system.taking(np.concatenate(taken))
+
+    def _as_motion(self, begun: float) -> Iterator[float]:
+        """Lower the energy of the whole motion."""
+        options = self._options
+        energy = Energy(self._system, self._start, posture=options.preferred_pose)
+        frames, times = np.arange(len(self._values)), self._times
+        begin, end, more = self._own.start, self._own.stop - 1, 0
+        stays = self._solved_beside()
+        loop = self._cyclic
+        if loop is None:
+            loop = not stays.any() and self._closes(energy.preferred)
+        if loop:
+            # As many frames of the neighbouring rounds as know of the ends.
+            period = float(times[end] - times[begin])
+            more = ceil(OVERLAP * min(options.smoothness, period) * (end - begin) / period)
+            rounds, frames = np.divmod(np.arange(-more, end - begin + 1 + more), end - begin)
+            frames += begin
+            times = times[frames] + rounds * period
+        start = energy.unwound(self._start)
+        if stays.any():
+            start = np.where(stays[:, None], self._start, start)
+            energy = energy.within(*(np.where(stays[:, None], start, bound) for bound in (-np.inf, np.inf)))
+        motion = Motion(
+            energy.select(frames) if loop else energy,
+            start[frames],
+            times,
+            options,
+            tolerances(self._system, options),
+        )
+        own = self._own if loop else slice(0, len(self._values))
+        count = own.stop - own.start
+        self._alone = alone = self._values.copy()
+        solved = slice(more, more + count)
+        for part in motion.run():
+            self._values[own], self._settled[own] = motion.values[solved], motion.settled[solved]
+            self._iterations[own], alone[own] = motion.iterations[solved], motion.alone[solved]
+            self._finished = own.start + min(max(motion.finished - more, 0), count)
+            yield begun + (1.0 - begun) * part
+        if loop:
+            # As often turned as it has been on the way.
+            turned = energy.weight * (self._values[end] - self._values[begin])
+            self._values[end] = self._values[begin] + (turned - energy.unturned(turned)) / energy.weight
+
+    def _solved_beside(self) -> BoolArray:
+        """The frames beside those that are asked for which meet their targets and limits: they stay, (F,)."""
+        beside = np.ones(len(self._values), dtype=np.bool_)
+        beside[self._own] = False
+        if beside.any():
+            start, system = self._start, self._system
+            beside &= ((start >= system.lower - SAME) & (start <= system.upper + SAME)).all(axis=1)
+            beside &= (system.errors(system.place(start)) <= tolerances(system, self._options)).all(axis=1)
+        return beside
+
+    def _closes(self, preferred: FloatArray) -> bool:
+        """Whether the last of the own frames is the first, in targets and preferred pose (F, nv)."""
+        ends = np.array([self._own.start, self._own.stop - 1])
+        if ends[1] - ends[0] < 3 or not np.allclose(*preferred[ends], rtol=0.0, atol=SAME):
+            return False
+        system = self._system.select(ends)
+        if system.given is not None and (system.given[0] != system.given[1]).any():
+            return False
+        # Fixed channels and scales may differ too: seen in where the joints and the points of tasks are.
+        posed = system.place(self._start[ends[[0, 0]]])
+        placed = [posed.matrices, system.stacked_residual(posed)] if system.labels else [posed.matrices]
+        pairs = [*placed, *zip(*(self._aims(int(frame)) for frame in ends), strict=True)]
+        return all(np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in pairs)
+
+    def _aims(self, frame: int) -> list[FloatArray]:
+        """All targets of a frame, also those that are not taken."""
+        tasks = self._system.select(np.array([frame])).tasks
+        return [
+            each.aim for task in tasks for each in (task.alternatives if isinstance(task, OneOf) else (task,))
+        ]
+
+    def _each(self, frames: IntArray) -> None:
+        """Solve frames that have nothing to do with each other, in one batch."""
+        options = self._options
+        system = self._system.select(frames)
+        start = self._start[frames]
+        energy = Energy(system, start, posture=options.preferred_pose)
+        found = best_minimum(
+            energy,
+            energy.unwound(start),
+            options,
+            tolerances(system, options),
+        )
+        self._values[frames], self._settled[frames] = found.values, found.settled
+        self._iterations[frames] = found.iterations
+        self._finished = int(frames[-1]) + 1
+
+    def solution(self) -> SequenceSolution:
+        """The first frames, as far as they are done."""
+        count, frames = self._finished, len(self._values)
+        system, options = self._system, self._options
+        if count < frames:
+            system = system.select(np.arange(count))
+        posed = system.place(self._values[:count])
+        errors = system.errors(posed)
+        reached = errors <= tolerances(system, options)
+        statuses = [Status.REACHED] * count
+        messages = [reached_message(len(system.labels))] * count
+        whys: list[tuple[Explanation | None, ...]] = [(None,) * len(system.labels)] * count
+        missed = np.flatnonzero(~reached.all(axis=1))
+        smoothing = np.zeros_like(errors)
+        if len(missed):
+            some, values = system.select(missed), self._values[missed]
+            if self._alone is not None:
+                values = np.where(self._settled[missed, None], self._alone[missed], values)
+            alone = some.place(values)
+            nearer, limits = some.errors(alone), tolerances(some, options)
+            # What has no orientation at all is infinitely far from one, alone too.
+            known = ~reached[missed] & np.isfinite(errors[missed]) & np.isfinite(nearer)
+            gained = np.subtract(errors[missed], nearer, where=known, out=np.zeros_like(nearer))
+            smoothing[missed] = np.maximum(gained, 0.0)
+            reasons = explain(some, alone, reached[missed] | (nearer <= limits), merged=options.differential)
+            for row, frame in enumerate(missed.tolist()):
+                met, amounts, added = (each[frame].tolist() for each in (reached, errors, smoothing))
+                whys[frame] = tuple(
+                    None if done else _told(why, task, amount, more)
+                    for why, task, amount, more, done in zip(
+                        reasons[row], system.tasks, amounts, added, met, strict=True
+                    )
+                )
+                statuses[frame] = Status.SETTLED if self._settled[frame] else Status.MAX_ITERATIONS
+                tasks = tuple(map(TaskError, system.labels, amounts, system.angular, met, whys[frame]))
+                messages[frame] = result_message(statuses[frame], tasks, int(self._iterations[frame]))
+        if system.given is not None:
+            errors = np.where(system.given, errors, np.nan)
+            for frame in np.flatnonzero(~system.given.all(axis=1)).tolist():
+                given = system.given[frame].tolist()
+                without = [label for label, known in zip(system.labels, given, strict=True) if not known]
+                if statuses[frame] is Status.REACHED:
+                    messages[frame] = reached_message(sum(given))
+                messages[frame] += f"; no target here for {', '.join(without)}"
+        poses = Pose(self._poses.channels[:count], self._poses.scale[:count])
+        poses = system.mechanism.with_values(poses, self._values[:count])
+        return SequenceSolution(
+            pose=poses,
+            statuses=tuple(statuses),
+            messages=tuple(messages),
+            iterations=self._iterations[:count],
+            errors=errors,
+            reached=count == frames and not len(missed),
+            cancelled=count < frames,
+            angular=system.angular,
+            smoothing=smoothing,
+            whys=tuple(whys),
+            pops=pops_of(self._skeleton, poses, options.pop_angle) if self._motion else (),
+        )
+
+
+def _told(why: Explanation | None, task: Task, error: float, smoothed: float) -> Explanation:
+    """Why a frame misses a task by an error of which a part is due to the other frames."""
+    if why is None:
+        return Explanation(task.label, error, task.angular, Reason.SMOOTHNESS, level=task.priority)
+    return replace(why, error=error, smoothed=smoothed)

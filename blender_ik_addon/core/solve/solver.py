@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Solving one pose.
+
+The energy of the pose is lowered from where the body is (`engine`). Where targets are missed that way, other
+starts inside the limits are tried in one batch, and the pose with the lowest energy is the solution: the
+present one unless another is better by more than rounding and tolerances explain.
+
+The methods of the papers follow their own rules from the pose they are given (`methods`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..engine.energy import Energy
+from ..engine.kernel import at_once
+from ..engine.restarts import searching
+from ..errors import IKError
+from ..explain.explanation import Explanation, explain
+from ..methods import NonlinearProgram, StepRuleLoop
+from ..model.skeleton import CHANNELS, Pose
+from ..problem.options import SolverOptions, with_overrides
+from ..problem.problem import Problem
+from ..problem.system import System, assemble, tolerance_margin, tolerances
+from ..threads import one_thread
+from .alternatives import solved_choice
+from .solution import (
+    Solution,
+    Status,
+    TaskError,
+    result_message,
+)
+
+
+def solve(
+    problem: Problem,
+    pose: Pose,
+    options: SolverOptions | None = None,
+    *,
+    callback: Callable[[int, FloatArray], bool] | None = None,
+    **overrides: object,
+) -> Solution:
+    """Find the pose that meets the tasks, starting from a given one.
+
+    Args:
+        problem: Skeleton and tasks.
+        pose: Where to start, without leading axes; fixed channels and scale are taken from it.
+        options: Settings; the defaults when None.
+        callback: Called after each iteration with its number and the free channels (nv,); True stops.
+        overrides: Fields of `SolverOptions` by name.
+
+    Returns:
+        The best pose found; not reaching a target is a result, not an error.
+
+    Raises:
+        IKError: The problem, pose and options do not fit together.
+    """
+    options = with_overrides(options, overrides)
+    if pose.frames:
+        raise IKError(f"solve takes one pose, got leading axes {pose.frames}; use solve_sequence for frames")
+    return solve_system(assemble(problem, pose.as_batch()), pose, options, callback)
+
+
+def solving(
+    system: System,
+    pose: Pose,
+    options: SolverOptions,
+    callback: Callable[[int, FloatArray], bool] | None = None,
+    *,
+    far: bool = True,
+    kept: IntArray | None = None,
+) -> Generator[None, None, Solution]:
+    """`solve` for a problem that is assembled already, with pauses.
+
+    Args:
+        system: The problem on `pose`.
+        pose: Where to start.
+        options: Settings.
+        callback: As for `solve`.
+        far: Whether the solution may be far away. A pose that follows its targets looks for no other.
+        kept: Alternatives that were taken before, (1, C).
+    """
+    start = system.mechanism.values(pose.as_batch())
+
+    def solved(system: System) -> Generator[None, None, Solution]:
+        if options.differential:
+            return _by_rule(system, pose, start, options, callback)
+        return (yield from _by_energy(system, pose, start, options, callback, far=far))
+
+    if not system.alternatives:
+        return (yield from solved(system))
+    margin = tolerance_margin(system, options)
+    choice = solved_choice(
+        system, start, margin, solved, lambda found: found.status is Status.CANCELLED, kept
+    )
+    return (yield from choice)
+
+
+solve_system = one_thread(at_once(solving))
+"""`solving` at once."""
+
+
+def _by_energy(
+    system: System,
+    pose: Pose,
+    start: FloatArray,
+    options: SolverOptions,
+    callback: Callable[[int, FloatArray], bool] | None,
+    *,
+    far: bool,
+) -> Generator[None, None, Solution]:
+    """The pose with the lowest energy that is found from a start (1, nv) and from others."""
+    energy = Energy(system, start, posture=options.preferred_pose)
+    found = yield from searching(
+        energy,
+        energy.unwound(start),
+        options if far else replace(options, restarts=0),
+        tolerances(system, options),
+        callback,
+        far=far,
+    )
+    return _solution(
+        system,
+        pose,
+        found.values,
+        bool(found.settled[0]),
+        found.cancelled,
+        int(found.iterations[0]),
+        found.history,
+        options,
+    )
+
+
+def _by_rule(
+    system: System,
+    pose: Pose,
+    start: FloatArray,
+    options: SolverOptions,
+    callback: Callable[[int, FloatArray], bool] | None,
+) -> Solution:
+    """Where the rule of the method leads."""
+    kind = NonlinearProgram if options.method == "NONLINEAR" else StepRuleLoop
+    run = kind(system, start[0], options)
+    cancelled = run.run(callback)
+    history = [np.array([[error]]) for error in run.errors]
+    return _solution(
+        system, pose, run.at.values[None], run.settled, cancelled, run.iterations, history, options
+    )
+
+
+def _solution(
+    system: System,
+    pose: Pose,
+    values: FloatArray,
+    settled: bool,
+    cancelled: bool,
+    iterations: int,
+    history: Sequence[FloatArray],
+    options: SolverOptions,
+) -> Solution:
+    """What was found, in the channels of a pose, and why tasks are missed."""
+    posed = system.place(values)
+    errors = system.errors(posed)[0]
+    reached = errors <= tolerances(system, options)
+    explanations: Sequence[Explanation | None] = [None] * len(errors)
+    if not reached.all():
+        explanations = explain(system, posed, reached[None], merged=options.differential)[0]
+    taken = [system.taken_label(number) for number in range(len(errors))]
+    tasks = tuple(
+        map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), explanations, taken)
+    )
+    if cancelled:
+        status = Status.CANCELLED
+    elif reached.all():
+        status = Status.REACHED
+    else:
+        status = Status.SETTLED if settled else Status.MAX_ITERATIONS
+    return Solution(
+        pose=system.mechanism.with_values(pose, values[0]),
+        status=status,
+        message=result_message(status, tasks, iterations),
+        iterations=iterations,
+        errors=tasks,
+        limited=_limited(system, values[0]),
+        history=tuple(history),
+    )
+
+
+def _limited(system: System, values: FloatArray) -> tuple[tuple[str, int], ...]:
+    """Joint and channel of every limit on which the free channels (nv,) stand."""
+    stands = ((values <= system.lower) | (values >= system.upper)) & system.own
+    joints, channels = np.divmod(system.mechanism.channels[stands], CHANNELS)
+    names = system.problem.skeleton.names
+    return tuple((names[int(joint)], int(channel)) for joint, channel in zip(joints, channels, strict=True))

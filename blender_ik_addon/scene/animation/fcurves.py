@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""F-curves: where they are, and reading and writing their keys in bulk.
+
+The one module that knows how actions are laid out, the same way in Blender 4.5, 5.0, 5.1 and 5.2.
+An action holds one layer with one keyframe strip; the strip holds one *channelbag* of F-curves per *slot*,
+and an object plays exactly one slot. Two objects may share an action, so only the channelbag of the object's
+own slot is ever read or written here.
+
+Keys go in and out as arrays, `foreach_get` and `foreach_set`, once per attribute and F-curve. No Blender
+reference outlives a call: what has to be found again is kept as a name, a data path or a session uid.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from ...core.arrays import FloatArray, frozen
+from ...core.errors import IKError
+from ..compat import new_grouped_curve
+
+Channel = tuple[str, int]
+"""Data path from the object, and array index."""
+
+KeyArrays = Mapping[str, npt.NDArray[Any]]
+"""Attribute of `bpy.types.Keyframe` -> its values, (n,) or (n, 2)."""
+
+KEY_DISTANCE = 0.01
+"""[frames]. Nearer keys are one to Blender (BEZT_BINARYSEARCH_THRESH): it merges them, the later one wins."""
+
+INTERPOLATIONS = ("LINEAR", "BEZIER", "CONSTANT")
+
+ROTATION_CHANNELS = MappingProxyType(
+    {"QUATERNION": ("rotation_quaternion", 4), "AXIS_ANGLE": ("rotation_axis_angle", 4)}
+    | dict.fromkeys(("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX"), ("rotation_euler", 3))
+)
+"""Rotation mode -> the property that it is keyed in, and how many components that has."""
+
+_KEY_TYPES: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
+    "co": ((2,), np.float32),
+    "handle_left": ((2,), np.float32),
+    "handle_right": ((2,), np.float32),
+    "handle_left_type": ((), np.int32),
+    "handle_right_type": ((), np.int32),
+    "interpolation": ((), np.int32),
+    "type": ((), np.int32),
+    "easing": ((), np.int32),
+    "back": ((), np.float32),
+    "amplitude": ((), np.float32),
+    "period": ((), np.float32),
+    "select_control_point": ((), np.bool_),
+    "select_left_handle": ((), np.bool_),
+    "select_right_handle": ((), np.bool_),
+}
+"""All that a key holds: the shape and type of the buffers that Blender takes without conversion."""
+
+
+def rotation_channel(rotation_mode: str) -> tuple[str, int]:
+    """Return the property that a rotation mode is keyed in, and the number of its components."""
+    try:
+        return ROTATION_CHANNELS[rotation_mode]
+    except KeyError:
+        modes = ", ".join(ROTATION_CHANNELS)
+        raise IKError(f"no rotation mode {rotation_mode!r}; there are {modes}") from None
+
+
+def bone_path(bone_name: str, property_name: str) -> str:
+    """Return the data path, from the object, of a pose bone's property; quotes in the name are escaped."""
+    return f'pose.bones["{bpy.utils.escape_identifier(bone_name)}"].{property_name}'
+
+
+@dataclass(frozen=True)
+class ChannelKeys:
+    """The keys of one channel, one per frame."""
+
+    data_path: str
+    """From the object, as in `pose.bones["hand.L"].rotation_euler`."""
+    array_index: int
+    """Component of the property; 0 where it has only one."""
+    values: FloatArray
+    """(F,), in the property's own unit: [m], [rad] or none."""
+    group: str = ""
+    """Name of the channel group, as a rule the bone; empty for none. Only a new F-curve is put in it."""
+
+    def __post_init__(self) -> None:
+        """Freeze the values and check them."""
+        object.__setattr__(self, "values", frozen(self.values))
+        if self.values.ndim != 1 or not np.isfinite(self.values).all():
+            raise IKError(
+                f"{self.data_path}[{self.array_index}]: values must be finite and of shape (F,), "
+                f"got shape {self.values.shape}, {np.count_nonzero(~np.isfinite(self.values))} not finite"
+            )
+
+    @property
+    def channel(self) -> Channel:
+        """Data path and array index."""
+        return self.data_path, self.array_index
+
+
+def bone_keys(
+    bone_name: str, property_name: str, values: npt.ArrayLike, keyed: Sequence[bool] | None = None
+) -> tuple[ChannelKeys, ...]:
+    """Split the values of a pose bone's property into channels, grouped under the bone's name.
+
+    Args:
+        bone_name: Name of the pose bone.
+        property_name: `location`, `rotation_euler`, ...
+        values: (F, k).
+        keyed: (k,) which components get keys; all of them when not given.
+    """
+    columns = np.asarray(values, dtype=np.float64)
+    if columns.ndim != 2 or (keyed is not None and len(keyed) != columns.shape[1]):
+        wanted = "(F, k)" if keyed is None else f"(F, {len(keyed)})"
+        raise IKError(f"bone {bone_name!r}, {property_name}: values must be {wanted}, got {columns.shape}")
+    path = bone_path(bone_name, property_name)
+    return tuple(
+        ChannelKeys(path, index, columns[:, index], bone_name)
+        for index in range(columns.shape[1])
+        if keyed is None or keyed[index]
+    )
+
+
+# Finding F-curves
+
+
+def own_strip(action: bpy.types.Action) -> Any:
+    """Return the action's keyframe strip; None where there is none yet."""
+    strips = action.layers[0].strips if action.layers else ()
+    return strips[0] if strips else None
+
+
+def own_channelbag(obj: bpy.types.Object) -> Any:
+    """Return the F-curves of the slot that the object plays; None where there are none yet."""
+    animation = obj.animation_data
+    if animation is None or animation.action is None or animation.action_slot is None:
+        return None
+    strip = own_strip(animation.action)
+    return None if strip is None else strip.channelbag(animation.action_slot)
+
+
+def own_curves(obj: bpy.types.Object) -> dict[Channel, bpy.types.FCurve]:
+    """Return the F-curves that the object's action moves it with. For use within one call only."""
+    channelbag = own_channelbag(obj)
+    return {} if channelbag is None else {(c.data_path, c.array_index): c for c in channelbag.fcurves}
+
+
+def present_value(obj: bpy.types.Object, channel: Channel) -> float:
+    """Return the value that the channel's property has now; refuse a channel that does not exist."""
+    path, index = channel
+    try:
+        value: Any = obj.path_resolve(path)
+    except ValueError:
+        raise IKError(f"{obj.name!r} has no property {path}: was a bone renamed or removed?") from None
+    values = (value,) if isinstance(value, (int, float)) else value
+    if not 0 <= index < len(values):
+        raise IKError(f"{obj.name!r}: {path} has {len(values)} components, there is none of index {index}")
+    return float(values[index])
+
+
+def animated_channels(obj: bpy.types.Object) -> set[Channel]:
+    """Return the channels that have an F-curve in the object's own action slot."""
+    return set(own_curves(obj))
+
+
+def driven_channels(obj: bpy.types.Object) -> set[Channel]:
+    """Return the channels of the object that a driver decides; muted drivers decide nothing."""
+    if obj.animation_data is None:
+        return set()
+    return {(d.data_path, d.array_index) for d in obj.animation_data.drivers if not d.mute}
+
+
+def renumber_channels(obj: bpy.types.Object, collection: str, places: Mapping[int, int | None]) -> None:
+    """Let F-curves and drivers follow the elements of a list that are at other places now.
+
+    Blender keeps an element by its number, and would go on with another element of that number. What the
+    object plays is changed, actions that it does not play are not.
+
+    Args:
+        obj: The object that has the list.
+        collection: Data path of the list, from the object.
+        places: Old place -> new place, or None for an element that is gone: its F-curves go too.
+    """
+    channelbag = own_channelbag(obj)
+    animation = obj.animation_data
+    element = re.compile(re.escape(collection) + r"\[(\d+)\](.*)", re.DOTALL)
+    lists: list[Any] = [] if channelbag is None else [channelbag.fcurves]
+    lists += [] if animation is None else [animation.drivers]
+    for curves in lists:
+        for curve in list(curves):
+            found = element.fullmatch(curve.data_path)
+            if found is None:
+                continue
+            place = places.get(int(found[1]), int(found[1]))
+            if place is None:
+                curves.remove(curve)
+            else:
+                curve.data_path = f"{collection}[{place}]{found[2]}"
+
+
+def sample_channels(obj: bpy.types.Object, channels: Sequence[Channel], frames: npt.ArrayLike) -> FloatArray:
+    """Evaluate channels of the object's action on frames, without changing the scene's frame.
+
+    F-curve modifiers are included; drivers and NLA strips are not. A channel without an F-curve, or with a
+    muted or empty one, holds still at the value that its property has now.
+
+    Args:
+        obj: Any object.
+        channels: C data paths and array indices.
+        frames: (F,) [frames].
+
+    Returns:
+        (F, C), in each property's own unit.
+    """
+    times = np.asarray(frames, dtype=np.float64).tolist()
+    curves = own_curves(obj)
+    samples = np.empty((len(times), len(channels)))
+    for column, channel in enumerate(channels):
+        curve = curves.get(channel)
+        if curve is None or is_muted(curve) or curve.is_empty:
+            samples[:, column] = present_value(obj, channel)
+        else:
+            samples[:, column] = [curve.evaluate(time) for time in times]
+    return samples
+
+
+def is_muted(curve: bpy.types.FCurve) -> bool:
+    """Whether the F-curve, by itself or with its group, does not play."""
+    return curve.mute or (curve.group is not None and curve.group.mute)
+
+
+def is_locked(curve: bpy.types.FCurve) -> bool:
+    """Whether the F-curve, by itself or with its group, is protected from changes."""
+    return curve.lock or (curve.group is not None and curve.group.lock)
+
+
+# Keys as arrays
+
+
+def read_keys(curve: bpy.types.FCurve) -> KeyArrays:
+    """Return every attribute of every key."""
+    points = curve.keyframe_points
+    keys: dict[str, npt.NDArray[Any]] = {}
+    for attribute, (shape, dtype) in _KEY_TYPES.items():
+        buffer = np.empty((len(points), *shape), dtype)
+        points.foreach_get(attribute, buffer.reshape(-1))
+        keys[attribute] = buffer
+    return keys
+
+
+def assign_keys(curve: bpy.types.FCurve, keys: KeyArrays) -> None:
+    """Replace all keys of an F-curve; handles are taken as they are."""
+    points = curve.keyframe_points
+    points.clear()  # there is no other way to take keys away in bulk
+    points.add(len(keys["co"]))
+    for attribute, buffer in keys.items():
+        points.foreach_set(attribute, buffer.reshape(-1))
+
+
+def _enum_value(attribute: str, identifier: str) -> int:
+    prop: Any = bpy.types.Keyframe.bl_rna.properties[attribute]
+    return prop.enum_items[identifier].value
+
+
+def interpolation_of(keys: KeyArrays) -> str:
+    """Return the interpolation of the first of some keys, as far as it is one of `INTERPOLATIONS`."""
+    first = int(keys["interpolation"][0])
+    return next((name for name in INTERPOLATIONS if _enum_value("interpolation", name) == first), "BEZIER")
+
+
+def new_keys(frames: FloatArray, values: FloatArray, interpolation: str) -> KeyArrays:
+    """Return keys as Blender inserts them, with auto-clamped handles, but not selected."""
+    count = len(frames)
+    co = np.stack([frames, values], axis=1).astype(np.float32)  # (F, 2)
+    constants = {
+        "handle_left_type": _enum_value("handle_left_type", "AUTO_CLAMPED"),
+        "handle_right_type": _enum_value("handle_right_type", "AUTO_CLAMPED"),
+        "interpolation": _enum_value("interpolation", interpolation),
+        "type": _enum_value("type", "KEYFRAME"),
+        "easing": _enum_value("easing", "AUTO"),
+        # What Blender gives a key that it inserts itself; `keyframe_points.add` leaves zeros.
+        "back": 1.70158,
+        "amplitude": 0.8,
+        "period": 4.1,
+        "select_control_point": False,
+        "select_left_handle": False,
+        "select_right_handle": False,
+    }
+    filled = {name: np.full(count, value, _KEY_TYPES[name][1]) for name, value in constants.items()}
+    # The handles start on the key; fcurve.update() gives them their places.
+    return {"co": co, "handle_left": co, "handle_right": co} | filled
+
+
+# Making room for keys
+
+
+def check_keyable(obj: bpy.types.Object) -> None:
+    """Refuse an object into whose action nothing can be written.
+
+    Raises:
+        IKError: The object or its action is linked, or NLA tweak mode is on.
+    """
+    if not obj.is_editable:
+        raise IKError(
+            f"object {obj.name!r} is linked and cannot be keyed: "
+            "make a library override of it (Object > Library Override > Make) or make it local"
+        )
+    animation = obj.animation_data
+    if animation is None:
+        return
+    if animation.use_tweak_mode:
+        raise IKError(f"{obj.name!r} is in NLA tweak mode: leave it (Tab in the NLA editor) before baking")
+    action = animation.action
+    if action is not None and not action.is_editable:
+        origin = f"linked from {action.library.filepath}" if action.library else "not editable"
+        raise IKError(
+            f"action {action.name!r} of {obj.name!r} is {origin}: make it local "
+            "(Object > Relations > Make Local), or unlink it so that a new action is made"
+        )
+
+
+def holds_samples(curve: bpy.types.FCurve) -> bool:
+    """Whether the F-curve has baked samples, which cannot be edited, instead of keys."""
+    return len(curve.sampled_points) > 0
+
+
+def ensure_channelbag(obj: bpy.types.Object, action_name: str) -> bpy.types.ActionChannelbag:
+    """Return the F-curves of the object's slot; make animation data, action, slot, layer, strip as needed."""
+    animation = obj.animation_data or obj.animation_data_create()
+    assert animation is not None
+    action = animation.action
+    if action is None:
+        action = bpy.data.actions.new(action_name)
+        animation.action = action
+    slot = animation.action_slot
+    if slot is None:  # always a new one: a slot that is there may be another object's
+        slot = action.slots.new(obj.id_type, obj.name)
+        animation.action_slot = slot
+    layer = action.layers[0] if action.layers else action.layers.new("Layer")
+    strip: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
+    return strip.channelbag(slot, ensure=True)
+
+
+def new_curve(channelbag: Any, keys: ChannelKeys) -> bpy.types.FCurve:
+    """Make an F-curve in its group, coloured as Blender colours the ones it makes itself."""
+    curve = new_grouped_curve(channelbag, *keys.channel, keys.group)
+    four_components = keys.data_path.endswith(("rotation_quaternion", "rotation_axis_angle"))
+    curve.color_mode = "AUTO_YRGB" if four_components else "AUTO_RGB"
+    return curve

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An armature object as a Skeleton: its bones, what of them may move and may be written, its place.
+
+A bone's joint has the bone's own channels: location and Euler angles as they are keyed. A bone in quaternion
+or axis-angle mode gets an Euler order in which its present rotation is far from gimbal lock, and is written
+back in its own mode. What constraints or drivers decide is never free.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ...core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    frozen,
+)
+from ...core.errors import IKError
+from ...core.model.euler import EULER_ORDERS, order_index
+from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
+from ..reports import listed
+from .driven import driven_bones, steady_bones
+from .limits import BoneLimits, joint_entries, limits_of
+from .rotation_modes import (
+    RotationLocks,
+    far_orders,
+    matrix_from_bone_axis_angle,
+    matrix_from_bone_quat,
+)
+
+if TYPE_CHECKING:
+    from bpy.types import Object, PoseBone
+
+SCALE_TOLERANCE: Final = 1e-4
+"""Largest unevenness or shear of the object [1] that is still taken for rounding: 0.2 mm on two metres."""
+
+
+NO_SCALE: Final = 1e-12
+"""Scale or length of a matrix column [1] at and below which nothing can be inverted, nor has a direction."""
+
+
+@dataclass(frozen=True)
+class Armature:
+    """What was read of an armature object; holds names, no Blender data."""
+
+    object_name: str
+    """Name of the armature object."""
+    skeleton: Skeleton
+    """All bones; names are bone names, parents come before children."""
+    rotation_modes: tuple[str, ...]
+    """Rotation mode of each bone, (n,): one of the Euler orders, 'QUATERNION' or 'AXIS_ANGLE'."""
+    written: BoolArray
+    """Components that may be written, (n, 7): location x, y, z, then rotation w (or angle), x, y, z."""
+    driven_by: Mapping[str, str]
+    """Bones that constraints or drivers decide -> what decides them, in words."""
+    notes: tuple[str, ...]
+    """What the user should know, one sentence each."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "written", frozen(self.written, np.bool_))
+        object.__setattr__(self, "driven_by", MappingProxyType(dict(self.driven_by)))
+
+    @property
+    def driven(self) -> frozenset[str]:
+        """Names of the bones that constraints or drivers decide."""
+        return frozenset(self.driven_by)
+
+
+def check_editable(armature_object: "Object | None") -> None:
+    """Refuse what can hold no settings that last.
+
+    Raises:
+        IKError: No object, not an armature, or linked.
+    """
+    if armature_object is None:
+        raise IKError("no armature object is given: select an armature")
+    name = armature_object.name
+    if armature_object.type != 'ARMATURE':
+        raise IKError(f"object {name!r} is of type {armature_object.type}, not an armature")
+    override = armature_object.override_library
+    if override is not None and override.is_system_override:
+        raise IKError(
+            f"the library override of {name!r} is not editable: make it editable (Object > Library Override)"
+        )
+    if not armature_object.is_editable:
+        library = armature_object.library
+        where = f" from {library.filepath}" if library is not None else ""
+        raise IKError(
+            f"armature {name!r} is linked{where} and cannot be posed: make a library override of it "
+            "(Object > Library Override > Make)"
+        )
+
+
+def check_armature(armature_object: "Object | None") -> None:
+    """Refuse what cannot be posed.
+
+    Raises:
+        IKError: No object, not an armature, linked, in edit mode, in rest position, or without bones.
+    """
+    check_editable(armature_object)
+    assert armature_object is not None
+    name = armature_object.name
+    data: Any = armature_object.data
+    if data.is_editmode:
+        raise IKError(f"armature {name!r} is in Edit Mode: leave it (Tab) first")
+    if not data.bones:
+        raise IKError(f"armature {name!r} has no bones: add some in Edit Mode")
+    if data.pose_position == 'REST':
+        raise IKError(
+            f"armature {name!r} is shown in rest position: switch it to Pose Position (Armature tab)"
+        )
+
+
+def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armature:
+    """Read all bones of an armature object.
+
+    Args:
+        armature_object: The original (not the evaluated) object.
+        move_root: Whether parentless bones may translate where their location is not locked.
+
+    Raises:
+        IKError: See `check_armature`; or a bone's rest matrix is none.
+    """
+    check_armature(armature_object)
+    data: Any = armature_object.data
+    names, parents = parents_first(data.bones)
+    pose_bones = pose_bones_named(armature_object, names)
+    driven_by = driven_bones(armature_object)
+    steady = steady_bones(armature_object) & driven_by.keys()
+    entries = joint_entries(armature_object)
+    limits = [limits_of(bone, entries.get(bone.name)) for bone in pose_bones]
+    n = len(names)
+    locks = [RotationLocks.of(bone) for bone in pose_bones]
+    written = np.zeros((n, 7), dtype=np.bool_)
+    free = np.zeros((n, CHANNELS), dtype=np.bool_)
+    lower, upper = np.full((n, CHANNELS), -np.inf), np.full((n, CHANNELS), np.inf)
+    stiffness = np.zeros((n, CHANNELS))
+    preferred = np.zeros((n, CHANNELS))
+    for joint, bone in enumerate(pose_bones):
+        if names[joint] not in driven_by and not limits[joint].is_held:
+            free[joint, 3:], written[joint, 3:] = locks[joint].free, locks[joint].written
+            if move_root and (parents[joint] < 0 or _may_move(bone, limits[joint])):
+                free[joint, :3] = written[joint, :3] = ~np.array(bone.lock_location)
+        preferred[joint, 3:] = limits[joint].preferred
+        if free[joint, :3].any():
+            preferred[joint] = np.nan  # wherever the figure has gone and faces is as good as its rest
+        lower[joint, 3:], upper[joint, 3:] = limits[joint].lower, limits[joint].upper
+        stiffness[joint, 3:] = limits[joint].stiffness
+    bones = [data.bones[name] for name in names]
+    skeleton = Skeleton(
+        names=names,
+        parents=np.array(parents, dtype=np.int64),
+        rest=_rest_matrices(data.bones, names, parents),
+        orders=_orders(pose_bones, limits),
+        free=free,
+        lower=lower,
+        upper=upper,
+        stiffness=stiffness,
+        preferred=preferred,
+        inherit_rotation=np.array([bone.use_inherit_rotation and bone.name not in steady for bone in bones]),
+        inherit_scale=np.array([INHERIT_SCALE.index(bone.inherit_scale) for bone in bones]),
+        local_location=np.array([bone.use_local_location for bone in bones]),
+    )
+    held = [names[joint] for joint in range(n) if locks[joint].unsolvable and names[joint] not in driven_by]
+    return Armature(
+        object_name=armature_object.name,
+        skeleton=skeleton,
+        rotation_modes=tuple(bone.rotation_mode for bone in pose_bones),
+        written=written,
+        driven_by=driven_by,
+        notes=_notes(driven_by, held),
+    )
+
+
+def parents_first(bones: Any) -> tuple[tuple[str, ...], list[int]]:
+    """Return names and parent indices, parents before children; otherwise in Blender's order."""
+    parent_of = {bone.name: bone.parent.name if bone.parent else None for bone in bones}
+    index: dict[str, int] = {}
+    for name in parent_of:
+        branch: list[str] = []
+        ancestor: str | None = name
+        while ancestor is not None and ancestor not in index:
+            branch.append(ancestor)
+            ancestor = parent_of[ancestor]
+        for ancestor in reversed(branch):
+            index[ancestor] = len(index)
+    names = tuple(index)
+    return names, [-1 if (parent := parent_of[name]) is None else index[parent] for name in names]
+
+
+def _may_move(bone: "PoseBone", limits: BoneLimits) -> bool:
+    """Return whether a bone that has a parent may change its location; connected bones have none."""
+    return limits.may_move and not bone.bone.use_connect
+
+
+def _orders(pose_bones: "Sequence[PoseBone]", limits: Sequence[BoneLimits]) -> IntArray:
+    """Return indices of the bones' Euler orders, (n,); without one, an order far from gimbal lock.
+
+    What is limited has the order of its limits, whatever the pose: else they would be other limits in each.
+    """
+    modes = np.array([bone.rotation_mode for bone in pose_bones])
+    orders = np.array([order_index(mode) if mode in EULER_ORDERS else -1 for mode in modes.tolist()])
+    for mode, attribute, matrices in (
+        ('QUATERNION', "rotation_quaternion", matrix_from_bone_quat),
+        ('AXIS_ANGLE', "rotation_axis_angle", matrix_from_bone_axis_angle),
+    ):
+        rows = np.flatnonzero(modes == mode)
+        if len(rows):
+            values = np.array([getattr(pose_bones[row], attribute) for row in rows.tolist()])
+            orders[rows] = far_orders(matrices(values))
+    for row, of_bone in enumerate(limits):
+        if of_bone.order is not None:
+            orders[row] = of_bone.order
+    return orders
+
+
+def _rest_matrices(bones: Any, names: Sequence[str], parents: Sequence[int]) -> FloatArray:
+    """Return parent_from_joint_rest, (n, 4, 4); for a root armature_from_joint_rest.
+
+    From the bone's own matrix, its head and its parent's length: what Blender poses with. The difference of
+    two `matrix_local` is the same but for rounding, which then adds up along long chains.
+    """
+    rows = {bone.name: row for row, bone in enumerate(bones)}
+    order = [rows[name] for name in names]
+
+    def read(attribute: str, shape: tuple[int, ...]) -> FloatArray:
+        buffer = np.empty((len(names), *shape), dtype=np.float32)
+        bones.foreach_get(attribute, buffer.reshape(-1))
+        return buffer[order].astype(np.float64)
+
+    lengths = read("length", ())
+    rest = np.tile(np.eye(4), (len(names), 1, 1))
+    rest[:, :3, :3] = np.swapaxes(read("matrix", (3, 3)), 1, 2)  # column-major
+    rest[:, :3, 3] = read("head", (3,))
+    in_armature = np.swapaxes(read("matrix_local", (4, 4)), 1, 2)
+    for joint, parent in enumerate(parents):
+        if parent < 0:
+            rest[joint] = in_armature[joint]
+        else:
+            rest[joint, 1, 3] += lengths[parent]  # heads are relative to the parent's tail
+    return rest
+
+
+def pose_bones_named(armature_object: "Object", names: Iterable[str]) -> "list[PoseBone]":
+    """Return pose bones by name. For use within one call only.
+
+    Raises:
+        IKError: A bone is not there.
+    """
+    pose = armature_object.pose
+    found = {} if pose is None else {bone.name: bone for bone in pose.bones}
+    try:
+        return [found[name] for name in names]
+    except KeyError as missing:
+        raise IKError(
+            f"armature {armature_object.name!r} has no pose bone {missing}: was it renamed or removed? "
+            "Read the armature again, after an update of the scene"
+        ) from None
+
+
+def _notes(driven_by: Mapping[str, str], held: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for each reason why bones are not solved."""
+    notes: list[str] = []
+    for reason in dict.fromkeys(driven_by.values()):
+        bones = [bone for bone, of_bone in driven_by.items() if of_bone == reason]
+        notes.append(f"{_bones_are(bones)} decided by {reason} and not solved: {listed(bones)}")
+    if held:
+        notes.append(
+            f"{_bones_are(held)} not turned, because the rotation locks hold some of four components that "
+            f"only change together (lock all of them, or use an Euler mode): {listed(held)}"
+        )
+    return tuple(notes)
+
+
+def _bones_are(bones: Sequence[str]) -> str:
+    return "1 bone is" if len(bones) == 1 else f"{len(bones)} bones are"
+
+
+def world_from_armature(armature_object_evaluated: "Object") -> tuple[FloatArray, float]:
+    """Return the object's place in the world, (4, 4) [m], and its scale, the same along all axes [1].
+
+    Raises:
+        IKError: The object, on its own or through its parents, is scaled unevenly, sheared, mirrored or flat.
+    """
+    name = armature_object_evaluated.name
+    matrix = np.array(armature_object_evaluated.matrix_world, dtype=np.float64)
+    linear = matrix[:3, :3]
+    lengths = np.linalg.norm(linear, axis=0)
+    found = "({})".format(", ".join(f"{length:.6g}" for length in lengths))
+    remedy = "apply its scale (Object > Apply > Scale), and that of the objects it is parented to"
+    if not np.isfinite(matrix).all() or lengths.min() <= NO_SCALE:
+        raise IKError(f"armature {name!r} has the scale {found} in the world: no axis may be zero")
+    gram = linear.T @ linear / np.square(lengths).mean()
+    if np.ptp(lengths) > SCALE_TOLERANCE * lengths.mean():
+        raise IKError(f"armature {name!r} has the uneven scale {found} in the world: {remedy}")
+    if np.abs(gram - np.diag(np.diag(gram))).max() > SCALE_TOLERANCE:
+        raise IKError(f"armature {name!r} is sheared in the world, with the scale {found}: {remedy}")
+    if np.linalg.det(linear) < 0.0:
+        raise IKError(
+            f"armature {name!r} is mirrored in the world (negative scale, its size is {found}): {remedy}"
+        )
+    return matrix, float(np.cbrt(np.linalg.det(linear)))

@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Limits, stiffness and preferred angles of bones: where they are kept, and what the rig itself says of them.
+
+Poise's own entries in `Object.poise.joints` come first; a bone without one has its IK limits. Limits hold in
+the rotation channels of the bone. A bone in quaternion or axis-angle mode has none of its own: its limits are
+meant in one Euler order, which does not depend on the pose.
+
+A Limit Rotation constraint is read into an entry (`read_limits`) and then changes nothing any more, because
+what is solved stays inside: such a constraint does not count as deciding its bone.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ...core.arrays import BoolArray, FloatArray, frozen
+from ...core.character.limit_boxes import COMFORTABLE
+from ...core.errors import IKError
+from ...core.model.euler import EULER_ORDERS, order_index
+from ..properties.joint_properties import STIFFEST, POISE_PG_joint
+from ..properties.naming import note_name
+from ..properties.overrides import remove_entries
+from ..properties.settings import settings_of
+from ..reports import counted, sentences
+
+if TYPE_CHECKING:
+    from bpy.types import Constraint, Object, PoseBone
+
+SAME: Final = 1e-5
+"""Difference [rad] up to which limits are the same: Blender holds them in single precision."""
+
+ALIGNED: Final = float(np.cos(np.radians(20.0)))
+"""Cosine [1] between axes of two bones from which on they are taken for the same."""
+
+FAR: Final = 2.0 * np.pi
+"""What is written as a limit on the one side when only the other has one [rad]."""
+
+REPORTED: Final = 1e-4
+"""How far beyond a limit a pose is reported [rad]; what single precision loses is no news."""
+
+LIKED: Final = ("XYZ", "ZYX", "YZX", "YXZ", "XZY", "ZXY")
+"""Orders from which one is chosen for bones without: with the bone's own axis, y, in the middle first."""
+
+
+@dataclass(frozen=True)
+class BoneLimits:
+    """What holds for the rotation of one bone, as plain data."""
+
+    lower: FloatArray
+    """(3,) [rad], -inf where there is no limit."""
+    upper: FloatArray
+    """(3,) [rad], inf where there is no limit."""
+    stiffness: FloatArray
+    """(3,) in [0, 1)."""
+    preferred: FloatArray
+    """(3,) [rad]."""
+    order: int | None
+    """Euler order in which they are meant, for a bone in quaternion or axis-angle mode; None for any."""
+    is_held: bool = False
+    """Whether the bone is not solved."""
+    may_move: bool = False
+    """Whether its location may change although it has a parent."""
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper", "stiffness", "preferred"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    @property
+    def limited(self) -> BoolArray:
+        """Which channels have a limit, (3,)."""
+        return np.isfinite(self.lower) | np.isfinite(self.upper)
+
+
+# What holds
+
+
+def joint_entries(armature_object: "Object") -> dict[str, POISE_PG_joint]:
+    """Return Poise's entries by bone; of two for one bone the first."""
+    entries: dict[str, POISE_PG_joint] = {}
+    settings: Any = getattr(armature_object, "poise", None)  # not there while the add-on is being disabled
+    for entry in () if settings is None else settings.joints:
+        entries.setdefault(entry.name, entry)
+    return entries
+
+
+def limits_of(bone: "PoseBone", entry: POISE_PG_joint | None) -> BoneLimits:
+    """Return what holds for a bone: what its entry says, else its IK limits and stiffness.
+
+    Raises:
+        IKError: An entry has a limit that is no number, or a lower one above the upper.
+    """
+    if entry is None:
+        return _ik_limits(bone)
+    used = np.array(entry.use_limit)
+    lower, upper, preferred = (np.array(getattr(entry, name)) for name in ("lower", "upper", "preferred"))
+    numbers = np.concatenate([lower[used], upper[used], preferred, np.array(entry.stiffness)])
+    if not np.isfinite(numbers).all():
+        raise IKError(
+            f"bone {bone.name!r}: a limit or preferred angle is not a number: set it in the sidebar"
+        )
+    if (lower[used] > upper[used]).any():
+        axis = "XYZ"[int(np.flatnonzero(used & (lower > upper))[0])]
+        raise IKError(
+            f"bone {bone.name!r}: its lower limit about {axis} is above the upper one. Exchange them in the "
+            "sidebar, tab Poise"
+        )
+    limits = np.where(used, lower, -np.inf), np.where(used, upper, np.inf)
+    # A bone with Euler angles of its own is limited in those.
+    chosen = entry.order != 'AUTO' and bone.rotation_mode not in EULER_ORDERS
+    order = order_index(entry.order) if chosen else None
+    return BoneLimits(
+        *limits,
+        stiffness=np.minimum(np.array(entry.stiffness), STIFFEST),
+        preferred=np.clip(preferred, *limits),
+        order=_order_for(bone, *limits) if order is None else order,
+        is_held=entry.is_held,
+        may_move=entry.may_move,
+    )
+
+
+def _ik_limits(bone: "PoseBone") -> BoneLimits:
+    """Return the limits and the stiffness of Blender's IK."""
+    lower, upper, stiffness = np.full(3, -np.inf), np.full(3, np.inf), np.zeros(3)
+    for axis, letter in enumerate("xyz"):
+        if getattr(bone, f"use_ik_limit_{letter}"):
+            lower[axis] = getattr(bone, f"ik_min_{letter}")
+            upper[axis] = getattr(bone, f"ik_max_{letter}")
+        stiffness[axis] = min(getattr(bone, f"ik_stiffness_{letter}"), STIFFEST)
+    return BoneLimits(lower, upper, stiffness, np.zeros(3), _order_for(bone, lower, upper))
+
+
+def _order_for(bone: "PoseBone", lower: FloatArray, upper: FloatArray) -> int | None:
+    """Return the order in which limits are meant: that of the bone, or one that keeps them off gimbal lock.
+
+    None where nothing is limited: then any order will do.
+    """
+    if bone.rotation_mode in EULER_ORDERS:
+        return order_index(bone.rotation_mode)
+    if not (np.isfinite(lower) | np.isfinite(upper)).any():
+        return None
+    reach = np.minimum(np.maximum(np.abs(lower), np.abs(upper)), np.pi)
+    locked = np.array(bone.lock_rotation) | [bone.lock_ik_x, bone.lock_ik_y, bone.lock_ik_z]
+    reach = np.where(locked, 0.0, reach)
+    for order in LIKED:
+        if reach["XYZ".index(order[1])] <= COMFORTABLE:
+            return order_index(order)
+    middle = "XYZ"[int(np.argmin(reach))]
+    return order_index(next(order for order in LIKED if order[1] == middle))
+
+
+def turned_limits(limits: BoneLimits, target_from_source: FloatArray) -> BoneLimits | None:
+    """Return limits of a bone for one whose axes lie otherwise; None where they lie askew.
+
+    Args:
+        limits: For the source.
+        target_from_source: Turns of the source as turns of the target, (3, 3): its columns are the axes of
+            the source along those of the target. With a mirror between them it is minus a reflection.
+    """
+    rows = np.argmax(np.abs(target_from_source), axis=0)
+    if sorted(rows.tolist()) != [0, 1, 2] or np.abs(target_from_source[rows, range(3)]).min() < ALIGNED:
+        return None
+    lower, upper, stiffness, preferred = (np.empty(3) for _ in range(4))
+    for source, target in enumerate(rows.tolist()):
+        ends = limits.lower[source], limits.upper[source]
+        turns_back = target_from_source[target, source] < 0.0
+        lower[target], upper[target] = (-ends[1], -ends[0]) if turns_back else ends
+        stiffness[target] = limits.stiffness[source]
+        preferred[target] = -limits.preferred[source] if turns_back else limits.preferred[source]
+    order = limits.order
+    if order is not None:
+        order = order_index("".join("XYZ"[rows["XYZ".index(letter)]] for letter in EULER_ORDERS[order]))
+    return BoneLimits(lower, upper, stiffness, preferred, order, limits.is_held, limits.may_move)
+
+
+# What the rig says
+
+
+@dataclass(frozen=True)
+class RigLimits:
+    """What was read of a rig."""
+
+    bones: tuple[str, ...]
+    """Those that have limits or stiffness of their own, for which there is an entry now."""
+    notes: tuple[str, ...]
+    """What could not be read, one sentence each."""
+
+    def summary(self) -> str:
+        """Return how many there are, for the status bar."""
+        read = f"read the limits of {counted(len(self.bones), 'bone')}"
+        return sentences(read if self.bones else "no bone of the rig has limits of its own", *self.notes)
+
+
+def read_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> RigLimits:
+    """Read IK limits, IK stiffness and Limit Rotation constraints into entries, in place of what is there.
+
+    Bones that have none of these keep the entries that they have.
+
+    Args:
+        armature_object: The original armature object.
+        bones: Names of bones; all by default.
+
+    Raises:
+        IKError: A bone is not there.
+    """
+    pose: Any = armature_object.pose
+    names = [bone.name for bone in pose.bones] if bones is None else list(bones)
+    done: list[str] = []
+    notes: list[str] = []
+    for name in names:
+        if name not in pose.bones:
+            raise IKError(f"{armature_object.name!r} has no bone {name!r}: choose one of its bones")
+        found, said = rig_limits(pose.bones[name])
+        notes += said
+        if found is not None:
+            store_limits(entry_for(armature_object, name), found[0], found[1])
+            done.append(name)
+    return RigLimits(tuple(done), tuple(dict.fromkeys(notes)))
+
+
+def rig_limits(bone: "PoseBone") -> tuple[tuple[BoneLimits, str] | None, list[str]]:
+    """Return what a bone itself says of its rotation and where, None if nothing; and what is not read."""
+    ik = _ik_limits(bone)
+    sources = ["IK limits"] if ik.limited.any() or ik.stiffness.any() else []
+    lower, upper, order = np.array(ik.lower), np.array(ik.upper), ik.order
+    notes: list[str] = []
+    for constraint in limit_constraints(bone):
+        where = f"bone {bone.name!r}: the constraint {constraint.name!r}"
+        if constraint.owner_space != 'LOCAL':
+            notes.append(f"{where} limits in another space than Local and was not read")
+            continue
+        theirs = order_index(constraint_order(bone, constraint))
+        if bone.rotation_mode in EULER_ORDERS and EULER_ORDERS[theirs] != bone.rotation_mode:
+            notes.append(
+                f"{where} limits {EULER_ORDERS[theirs]} angles and was not read, since the bone is keyed in "
+                f"{bone.rotation_mode}: give both the same order"
+            )
+            continue
+        order = theirs
+        their_lower, their_upper = _constraint_limits(constraint)
+        both = np.maximum(lower, their_lower), np.minimum(upper, their_upper)
+        if (both[0] > both[1]).any():
+            notes.append(f"{where} leaves nothing of the IK limits: only the constraint was read")
+            both = their_lower, their_upper
+        lower, upper = both
+        sources.append("Limit Rotation")
+    if not sources:
+        return None, notes
+    found = BoneLimits(lower, upper, ik.stiffness, np.clip(np.zeros(3), lower, upper), order)
+    return (found, " and ".join(dict.fromkeys(sources))), notes
+
+
+def limit_constraints(bone: "PoseBone") -> Iterator[Any]:
+    """Give the Limit Rotation constraints of a bone that act."""
+    for constraint in bone.constraints:
+        if constraint.type == 'LIMIT_ROTATION' and not constraint.mute and constraint.influence > 0.0:
+            yield constraint
+
+
+def constraint_order(bone: "PoseBone", constraint: Any) -> str:
+    """Return the Euler order in which a Limit Rotation constraint limits."""
+    if constraint.euler_order != 'AUTO':
+        return constraint.euler_order
+    return bone.rotation_mode if bone.rotation_mode in EULER_ORDERS else "XYZ"
+
+
+def _constraint_limits(constraint: Any) -> tuple[FloatArray, FloatArray]:
+    """Return limits (3,), (3,) [rad] of a Limit Rotation constraint."""
+    lower, upper = np.full(3, -np.inf), np.full(3, np.inf)
+    for axis, letter in enumerate("xyz"):
+        if getattr(constraint, f"use_limit_{letter}"):
+            lower[axis] = getattr(constraint, f"min_{letter}")
+            upper[axis] = getattr(constraint, f"max_{letter}")
+    return lower, upper
+
+
+def keeps_inside(bone: "PoseBone", constraint: "Constraint", entry: POISE_PG_joint | None) -> bool:
+    """Return whether a constraint never changes a bone that keeps to the limits of its entry."""
+    if entry is None or constraint.type != 'LIMIT_ROTATION':
+        return False
+    theirs: Any = constraint
+    if theirs.owner_space != 'LOCAL':
+        return False
+    own = limits_of(bone, entry)
+    if own.order is not None and EULER_ORDERS[own.order] != constraint_order(bone, theirs):
+        return False
+    lower, upper = _constraint_limits(theirs)
+    return bool((own.lower >= lower - SAME).all() and (own.upper <= upper + SAME).all())
+
+
+# Entries
+
+
+def entry_for(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
+    """Return the entry of a bone, a new one where there is none."""
+    entries: Any = settings_of(armature_object).joints
+    for entry in entries:
+        if entry.name == bone_name:
+            return entry
+    note_name(armature_object, bone_name)
+    entry = entries.add()
+    entry.name = bone_name
+    return entry
+
+
+def store_limits(entry: POISE_PG_joint, limits: BoneLimits, source: str) -> None:
+    """Write limits, stiffness and preferred angles into an entry."""
+    # One side without a limit is written as a turn that no bone makes.
+    used = limits.limited
+    entry.use_limit = used.tolist()
+    entry.lower = np.where(np.isfinite(limits.lower), limits.lower, np.where(used, -FAR, -np.pi)).tolist()
+    entry.upper = np.where(np.isfinite(limits.upper), limits.upper, np.where(used, FAR, np.pi)).tolist()
+    entry.stiffness = np.minimum(limits.stiffness, STIFFEST).tolist()
+    entry.preferred = limits.preferred.tolist()
+    entry.order = 'AUTO' if limits.order is None else EULER_ORDERS[limits.order]
+    entry.source = source
+
+
+def own_limits(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
+    """Make an entry for a bone from what holds for it now, to be edited; the entry, if there is one already.
+
+    Raises:
+        IKError: There is no such bone.
+    """
+    pose: Any = armature_object.pose
+    if bone_name not in pose.bones:
+        raise IKError(f"{armature_object.name!r} has no bone {bone_name!r}: choose one of its bones")
+    if bone_name not in joint_entries(armature_object):
+        found, _ = rig_limits(pose.bones[bone_name])
+        limits, source = found or (_ik_limits(pose.bones[bone_name]), "")
+        store_limits(entry_for(armature_object, bone_name), limits, source or "by hand")
+    return entry_for(armature_object, bone_name)
+
+
+def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> int:
+    """Remove entries, so that the bones' own limits count again; how many there were.
+
+    Args:
+        armature_object: The armature object.
+        bones: Names of bones; all by default.
+
+    Raises:
+        IKError: An entry of a library override belongs to the library; nothing is changed then.
+    """
+    entries: Any = settings_of(armature_object).joints
+    wanted = None if bones is None else set(bones)
+    rows = [row for row, entry in enumerate(entries) if wanted is None or entry.name in wanted]
+    remove_entries(armature_object, "joints", rows, "limits", "switch its limits off")
+    return len(rows)
+
+
+# Poses outside
+
+
+def broken_limits(
+    names: Sequence[str], lower: FloatArray, upper: FloatArray, angles: FloatArray
+) -> tuple[str, ...]:
+    """Say which limits poses break, the worst of each bone first; one sentence, or none.
+
+    Args:
+        names: Of the joints, (n,).
+        lower: (n, 3) [rad].
+        upper: (n, 3) [rad].
+        angles: (..., n, 3) [rad].
+    """
+    beyond = np.maximum(lower - angles, angles - upper)
+    beyond = beyond.max(axis=tuple(range(beyond.ndim - 2)))  # (n, 3)
+    rows = [row for row in np.argsort(-beyond.max(1)).tolist() if beyond[row].max() > REPORTED]
+    if not rows:
+        return ()
+    parts = [
+        f"{names[row]!r} {'XYZ'[int(np.argmax(beyond[row]))]} by {np.degrees(beyond[row].max()):.1f}°"
+        for row in rows[:4]
+    ]
+    more = f" and {len(rows) - 4} more" if len(rows) > 4 else ""
+    return (f"outside its limits before, brought inside: {', '.join(parts)}{more}",)

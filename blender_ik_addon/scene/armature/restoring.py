@@ -1,0 +1,470 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What changes for a while and is put back: pose, action and F-curves, frame, modes, selection, auto-key.
+
+Everything is kept as plain data. Objects and actions are found again by their session uid, so that they may
+be renamed meanwhile; what is deleted meanwhile is no obstacle to putting back the rest.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...core.errors import IKError
+from ..animation.fcurves import (
+    Channel,
+    ChannelKeys,
+    KeyArrays,
+    assign_keys,
+    ensure_channelbag,
+    holds_samples,
+    new_curve,
+    own_channelbag,
+    own_curves,
+    own_strip,
+    read_keys,
+)
+from ..compat import selectable
+from ..properties.settings import settings_of
+from .armature import pose_bones_named
+
+_CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
+
+
+def block_with_uid(collection: Any, uid: int) -> Any:
+    """Return the data-block with a session uid from `bpy.data.objects` or the like; None if it is gone."""
+    return next((block for block in collection if block.session_uid == uid), None)
+
+
+# The pose
+
+
+_SNAPSHOT_CHANNELS = (
+    "location",
+    "rotation_euler",
+    "rotation_quaternion",
+    "rotation_axis_angle",
+    "scale",
+)
+
+
+@dataclass(frozen=True)
+class PoseSnapshot:
+    """Every channel of some bones, to be put back bit by bit; also of bones that have no animation."""
+
+    object_name: str
+    """Name of the armature object."""
+    rotation_modes: Mapping[str, str]
+    """Bone -> rotation mode."""
+    values: Mapping[str, tuple[tuple[float, ...], ...]]
+    """Bone -> location, Euler angles, quaternion, axis-angle and scale, as Blender holds them."""
+
+    @classmethod
+    def take(cls, armature_object: bpy.types.Object, bones: Iterable[str] | None = None) -> "PoseSnapshot":
+        """Note the channels of the named bones, or of all."""
+        if bones is None:
+            bones = [bone.name for bone in armature_object.pose.bones] if armature_object.pose else []
+        found = pose_bones_named(armature_object, bones)
+        return cls(
+            armature_object.name,
+            {bone.name: bone.rotation_mode for bone in found},
+            {bone.name: tuple(tuple(getattr(bone, name)) for name in _SNAPSHOT_CHANNELS) for bone in found},
+        )
+
+    def restore(self, armature_object: bpy.types.Object) -> None:
+        """Put the channels back.
+
+        Raises:
+            IKError: A bone is not there any more; nothing is changed then.
+        """
+        for bone in pose_bones_named(armature_object, self.values):
+            mode: Any = self.rotation_modes[bone.name]
+            if bone.rotation_mode != mode:
+                bone.rotation_mode = mode  # converts the rotation, so the values come after it
+            for name, values in zip(_SNAPSHOT_CHANNELS, self.values[bone.name], strict=True):
+                setattr(bone, name, values)
+
+
+# The action
+
+
+@dataclass(frozen=True)
+class _CurveState:
+    keys: KeyArrays
+    group: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ActionSnapshot:
+    """The object's action, slot and F-curves, kept as plain data so that a bake can be undone exactly.
+
+    Pose channels are not in it: after `restore`, whoever changed the pose puts that back too.
+    """
+
+    object_name: str
+    object_uid: int
+    """Session uid: finds the object again even if it was renamed or undo has made it anew."""
+    known_actions: frozenset[int]
+    """Session uids of all actions, to tell one that was made since."""
+    has_animation_data: bool
+    last_slot_identifier: str
+    action_uid: int | None
+    slot_handle: int | None
+    """Number of the slot within its action; it never changes, an identifier may."""
+    layers: int
+    strips: int
+    has_channelbag: bool
+    curves: Mapping[Channel, _CurveState]
+
+    @classmethod
+    def take(cls, obj: bpy.types.Object) -> "ActionSnapshot":
+        """Remember what `write_keys` could change."""
+        animation = obj.animation_data
+        action = animation.action if animation is not None else None
+        slot = animation.action_slot if animation is not None and action is not None else None
+        return cls(
+            object_name=obj.name,
+            object_uid=obj.session_uid,
+            known_actions=frozenset(a.session_uid for a in bpy.data.actions),
+            has_animation_data=animation is not None,
+            last_slot_identifier=animation.last_slot_identifier if animation is not None else "",
+            action_uid=action.session_uid if action is not None else None,
+            slot_handle=slot.handle if slot is not None else None,
+            layers=len(action.layers) if action is not None else 0,
+            strips=len(action.layers[0].strips) if action is not None and action.layers else 0,
+            has_channelbag=own_channelbag(obj) is not None,
+            curves={
+                channel: _CurveState(
+                    keys=read_keys(curve),
+                    group=curve.group.name if curve.group is not None else "",
+                    settings={name: getattr(curve, name) for name in _CURVE_SETTINGS},
+                )
+                for channel, curve in own_curves(obj).items()
+                if not holds_samples(curve)  # never written, so never to be put back
+            },
+        )
+
+    def restore(self) -> None:
+        """Put action, slot and F-curves back; remove an action that was made for the object since."""
+        obj: Any = block_with_uid(bpy.data.objects, self.object_uid)
+        if obj is None:
+            raise IKError(f"object {self.object_name!r} is gone, its animation cannot be put back")
+        action: Any = None
+        if self.action_uid is not None:
+            action = block_with_uid(bpy.data.actions, self.action_uid)
+            if action is None:
+                raise IKError(f"the action of {self.object_name!r} is gone and cannot be put back")
+        animation = obj.animation_data
+        if animation is None and self.has_animation_data:
+            animation = obj.animation_data_create()
+        if animation is not None:
+            self._restore_assignment(animation, action)
+            if not (self.has_animation_data or animation.drivers or animation.nla_tracks):
+                obj.animation_data_clear()
+        if action is not None:
+            self._restore_channelbag(obj, action)
+            action.update_tag()
+        obj.update_tag()
+
+    def _restore_assignment(self, animation: Any, action: Any) -> None:
+        """Assign the action and the slot of before; remove a slot or an action that was made since."""
+        present, slot = animation.action, animation.action_slot
+        if present != action:
+            animation.action = action
+            if present is not None and present.session_uid not in self.known_actions and present.users == 0:
+                bpy.data.actions.remove(present)
+        elif slot is not None and self.slot_handle is None:
+            animation.action_slot = None
+            action.slots.remove(slot)  # and its channelbag with it
+        if action is not None:
+            slots = {s.handle: s for s in action.slots}
+            if self.slot_handle is not None and self.slot_handle not in slots:
+                raise IKError(f"the slot of {self.object_name!r} in action {action.name!r} is gone")
+            animation.action_slot = slots.get(self.slot_handle)
+        animation.last_slot_identifier = self.last_slot_identifier
+
+    def _restore_channelbag(self, obj: Any, action: Any) -> None:
+        """Put every F-curve back; remove curves, channelbag, strip and layer made since."""
+        channelbag = ensure_channelbag(obj, "") if self.has_channelbag else own_channelbag(obj)
+        strip = own_strip(action)
+        if channelbag is not None:
+            for curve in list(channelbag.fcurves):
+                if (curve.data_path, curve.array_index) not in self.curves and not holds_samples(curve):
+                    channelbag.fcurves.remove(curve)  # and its group, once that is empty
+            curves = own_curves(obj)
+            for channel, state in self.curves.items():
+                curve = curves.get(channel)
+                if curve is None:  # deleted since
+                    curve = new_curve(channelbag, ChannelKeys(*channel, np.empty(0), state.group))
+                for name, value in state.settings.items():
+                    setattr(curve, name, value)
+                # No fcurve.update() here: it would move handles that a script or an import had placed.
+                assign_keys(curve, state.keys)
+            if not self.has_channelbag:
+                strip.channelbags.remove(channelbag)
+        if strip is not None and self.strips == 0 and not strip.channelbags:
+            action.layers[0].strips.remove(strip)
+        if self.layers == 0 and action.layers and not action.layers[0].strips:
+            action.layers.remove(action.layers[0])
+
+
+@contextmanager
+def animation_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None]:
+    """Put action, F-curves and pose of an armature object back when anything raises inside."""
+    if not armature_object.is_editable:  # nor can anything be changed
+        yield
+        return
+    pose, action = PoseSnapshot.take(armature_object), ActionSnapshot.take(armature_object)
+    try:
+        yield
+    except BaseException:
+        action.restore()
+        bpy.context.view_layer.update()  # which plays the animation over channels without keys
+        pose.restore(armature_object)
+        raise
+
+
+# The settings
+
+
+class _Group:
+    """All properties of a property group, those of elements of its lists included."""
+
+    def __init__(self, group: Any) -> None:
+        self._values: dict[str, Any] = {}
+        self._lists: dict[str, list[_Group]] = {}
+        for prop in group.bl_rna.properties:
+            name = prop.identifier
+            if prop.type == 'COLLECTION':
+                self._lists[name] = [_Group(element) for element in getattr(group, name)]
+            elif not prop.is_readonly:
+                self._values[name] = _value_of(group, name) if group.is_property_set(name) else None
+
+    def restore(self, group: Any) -> None:
+        """Write all of them back that are different."""
+        for name, value in self._values.items():
+            if value is None and group.is_property_set(name):
+                group.property_unset(name)
+            elif value is not None and _value_of(group, name) != value:
+                setattr(group, name, value[0])
+        for name, elements in self._lists.items():
+            present = getattr(group, name)
+            while len(present) > len(elements):
+                present.remove(len(present) - 1)
+            while len(present) < len(elements):
+                present.add()
+            for own, element in zip(elements, present, strict=True):
+                own.restore(element)
+
+
+def _value_of(group: Any, name: str) -> tuple[Any]:
+    """The value of a property, as plain data; in a tuple, so that one that is None is told from none."""
+    value = getattr(group, name)
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        value = tuple(np.ravel(value).tolist())
+    return (value,)
+
+
+@contextmanager
+def set_up_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None]:
+    """Put back what sets a character up when anything raises inside.
+
+    Settings, names and custom properties of bones, F-curves and pose; objects and collections that were made
+    are removed.
+    """
+    uids = {
+        kind: {block.session_uid for block in getattr(bpy.data, kind)} for kind in ("objects", "collections")
+    }
+    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
+    names = {bone.name: bone.poise_name for bone in bones}
+    custom = {
+        bone.name: {key: value for key, value in bone.items() if isinstance(value, bool | int | float)}
+        for bone in bones
+    }
+    settings = _Group(settings_of(armature_object))
+    with ExitStack() as undo:
+        undo.enter_context(animation_restored_on_error(armature_object))
+        try:
+            yield
+        except BaseException:
+            for bone in bones:
+                if bone.poise_name != names[bone.name]:
+                    bone.poise_name = names[bone.name]
+                for key, value in custom[bone.name].items():
+                    if bone[key] != value:
+                        bone[key] = value
+            settings.restore(settings_of(armature_object))
+            for kind, known in uids.items():
+                for block in [block for block in getattr(bpy.data, kind) if block.session_uid not in known]:
+                    getattr(bpy.data, kind).remove(block)
+            armature_object.update_tag()
+            raise
+
+
+# The scene
+
+
+@dataclass(frozen=True)
+class PlayedSnapshot:
+    """Animated properties of the objects of a view layer, as they are: going to a frame overwrites them."""
+
+    values: Mapping[int, Mapping[str, Any]]
+    """Session uid of an object -> data path -> value."""
+
+    @classmethod
+    def take(cls, view_layer: bpy.types.ViewLayer, armature_object: bpy.types.Object) -> "PlayedSnapshot":
+        """Note those of all objects, but for the pose of the armature object."""
+        values: dict[int, dict[str, Any]] = {}
+        for uid, obj in _layer_objects(view_layer).items():
+            paths = {
+                path
+                for path in _played_paths(obj)
+                if obj != armature_object or not path.startswith("pose.bones")
+            }
+            values[uid] = {path: value for path in paths if (value := _resolved_value(obj, path)) is not None}
+        return cls(values)
+
+    def restore(self) -> None:
+        """Put back what is different."""
+        for uid, values in self.values.items():
+            obj: Any = block_with_uid(bpy.data.objects, uid) if values else None
+            if obj is None:
+                continue
+            for path, value in values.items():
+                if _resolved_value(obj, path) not in (value, None):
+                    _assign(obj, path, value)
+
+
+def _played_paths(obj: bpy.types.Object) -> set[str]:
+    """Return the data paths of an object that its action and its NLA strips may play."""
+    animation: Any = obj.animation_data
+    if animation is None or not obj.is_editable:
+        return set()
+    actions = [animation.action, *(strip.action for track in animation.nla_tracks for strip in track.strips)]
+    return {
+        curve.data_path
+        for action in actions
+        if action is not None
+        for layer in action.layers
+        for strip in layer.strips
+        for bag in strip.channelbags
+        for curve in bag.fcurves
+    }
+
+
+def _resolved_value(obj: Any, path: str) -> Any:
+    """The value of a property, as plain data; None if there is none."""
+    try:
+        value: Any = obj.path_resolve(path)
+    except ValueError:
+        return None
+    return tuple(value) if hasattr(value, "__len__") and not isinstance(value, str) else value
+
+
+def _assign(obj: Any, path: str, value: Any) -> None:
+    """Write a property by its data path."""
+    if path.endswith('"]'):  # a custom property
+        start = path.rindex('["')
+        owner = obj.path_resolve(path[:start]) if start else obj
+        owner[bpy.utils.unescape_identifier(path[start + 2 : -2])] = value
+        return
+    before, _, name = path.rpartition(".")
+    setattr(obj.path_resolve(before) if before else obj, name, value)
+
+
+@contextmanager
+def scene_state(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, armature_object: bpy.types.Object
+) -> Iterator[None]:
+    """Restore frame, modes, active object, selection (objects, bones) and auto-key, whatever happens inside.
+
+    Setting the frame back evaluates the animation: pose changes without keys on animated bones are lost,
+    so a caller that wants them kept puts the pose back after this.
+    """
+    uid = armature_object.session_uid
+    with ExitStack() as restore:  # the last one added runs first; all run, even if one fails
+        restore.callback(_restore_frame, scene, scene.frame_current + scene.frame_subframe)
+        restore.callback(_restore_auto_key, scene, scene.tool_settings.use_keyframe_insert_auto)
+        restore.callback(_restore_bones, uid, *_bone_selection(armature_object))
+        restore.callback(_object_restorer(scene, view_layer))
+        yield
+
+
+def _restore_frame(scene: bpy.types.Scene, frame: float) -> None:
+    if scene.frame_current + scene.frame_subframe != frame:
+        whole = int(np.floor(frame))
+        scene.frame_set(whole, subframe=frame - whole)
+
+
+def _restore_auto_key(scene: bpy.types.Scene, use: bool) -> None:
+    scene.tool_settings.use_keyframe_insert_auto = use
+
+
+def _bone_selection(obj: Any) -> tuple[frozenset[str], str | None]:
+    """Return the names of the selected bones, and of the active one."""
+    if obj.pose is None:
+        return frozenset(), None
+    active = obj.data.bones.active
+    selected = frozenset(b.name for b in obj.pose.bones if selectable(b).select)
+    return selected, active.name if active is not None else None
+
+
+def _restore_bones(object_uid: int, selected: frozenset[str], active: str | None) -> None:
+    obj = block_with_uid(bpy.data.objects, object_uid)
+    if obj is None or obj.pose is None or obj.mode == "EDIT":  # edit bones have a selection of their own
+        return
+    if (selected, active) == _bone_selection(obj):
+        return
+    obj.data.bones.active = obj.data.bones.get(active) if active is not None else None
+    for bone in obj.pose.bones:
+        selectable(bone).select = bone.name in selected
+
+
+def _layer_objects(view_layer: bpy.types.ViewLayer) -> dict[int, bpy.types.Object]:
+    """Return the view layer's objects by uid; it lists None for an object that has just been deleted."""
+    return {obj.session_uid: obj for obj in view_layer.objects if obj is not None}
+
+
+def _object_restorer(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer) -> Callable[[], None]:
+    """Return what puts modes, selection and active object back to how they are now."""
+
+    def modes_now() -> dict[int, str]:
+        return {uid: obj.mode for uid, obj in _layer_objects(view_layer).items() if obj.mode != "OBJECT"}
+
+    def set_mode(obj: bpy.types.Object, mode: Any) -> None:
+        view_layer.objects.active = obj
+        with bpy.context.temp_override(scene=scene, view_layer=view_layer, active_object=obj, object=obj):
+            bpy.ops.object.mode_set(mode=mode)
+
+    def select_only(uids: Collection[int]) -> None:
+        for uid, obj in _layer_objects(view_layer).items():
+            if obj.select_get(view_layer=view_layer) != (uid in uids):
+                obj.select_set(uid in uids, view_layer=view_layer)
+
+    modes = modes_now()
+    objects = _layer_objects(view_layer)
+    selected = {uid for uid in objects if objects[uid].select_get(view_layer=view_layer)}
+    active = view_layer.objects.active
+    active_uid = active.session_uid if active is not None else 0
+
+    def restore() -> None:
+        objects = _layer_objects(view_layer)
+        present = modes_now()
+        if present != modes:
+            for uid in present:
+                if objects[uid].mode != "OBJECT":  # one call takes several objects out
+                    set_mode(objects[uid], "OBJECT")
+            # The active object's mode comes last, so that it ends up as the active one.
+            for mode in sorted(set(modes.values()), key=lambda mode: mode == modes.get(active_uid)):
+                uids = [uid for uid in modes if modes[uid] == mode and uid in objects]
+                if uids:
+                    select_only(uids)  # the mode is entered with all that are selected
+                    set_mode(objects[active_uid if active_uid in uids else uids[0]], mode)
+        select_only(selected)
+        view_layer.objects.active = objects.get(active_uid)
+
+    return restore

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Switches of control rigs: which of two sets of controls the bones follow that carry the mesh.
+
+In a generated rig a limb has controls that are posed directly (FK) and others that Blender's IK follows. A
+bone copies the one and then the other, and how much of which is an influence that a custom property drives
+(Rigify: `IK_FK`). A body whose limbs stand on the other side is solved, and nothing of it is seen.
+
+Nothing here goes by names: a switch is a custom property of a bone that alone drives an influence by which a
+bone follows a control or something else.
+
+So a control that is solved may be on its target while the mesh is elsewhere. A bone that carries the mesh is
+meant to follow a control if it begins at the same place at rest and hangs on it by bones at that place, by
+parents or constraints, switched on or off. It does where the control alone leads it, by the influences of a
+frame, with whatever offset was posed in between (tweaks). Else the mesh is where that bone is.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ...core.arrays import FloatArray
+from ..animation.fcurves import animated_channels, driven_channels
+from ..reports import listed
+
+_SWITCH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\["((?:[^"\\]|\\.)*)"\]$')
+_INFLUENCE: Final = re.compile(
+    r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.constraints\["((?:[^"\\]|\\.)*)"\]\.influence$'
+)
+
+WIDEST: Final = 1e3
+"""Largest end [1] of a range that somebody has given; without one it reaches as far as numbers do."""
+
+WHOLE: Final = 0.999
+"""Part [1] from which on a bone follows its control alone."""
+
+SAME_HEAD: Final = 1e-3
+"""How far apart bones begin at rest that are at the same place [lengths of the control]."""
+
+_LEADING: Final = frozenset({'COPY_TRANSFORMS', 'CHILD_OF', 'ARMATURE'})
+"""Types of constraints by which a bone goes wholly where another one goes."""
+
+_LEAVING: Final = frozenset({'STRETCH_TO', 'COPY_SCALE', 'LIMIT_SCALE', 'MAINTAIN_VOLUME'})
+"""Types that leave a bone with what leads it."""
+
+
+@dataclass(frozen=True, order=True)
+class Switch:
+    """A custom property of a bone that decides which controls are followed."""
+
+    bone: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Where it is, from the armature object."""
+        bone, name = (bpy.utils.escape_identifier(part) for part in (self.bone, self.name))
+        return f'pose.bones["{bone}"]["{name}"]'
+
+
+@dataclass(frozen=True)
+class _Follower:
+    """A bone that copies a control and then, or before, another one."""
+
+    bone: str
+    control: str
+    choosing: tuple[str, ...]
+    """Names of the constraints by which it does."""
+
+    def part(self, armature_object: Object) -> float:
+        """How much of it the control decides at present [1]."""
+        bones: Any = () if armature_object.pose is None else armature_object.pose.bones
+        part = 0.0
+        for constraint in bones[self.bone].constraints:
+            if constraint.name in self.choosing and not constraint.mute:
+                own = constraint.influence
+                part = part * (1.0 - own) + own * (constraint.subtarget == self.control)
+        return part
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A control, and the bones that carry the mesh and are meant to follow it."""
+
+    control: str
+    bones: tuple[str, ...]
+    """Those that carry the mesh, at least one."""
+    together: frozenset[str]
+    """All bones that begin where it does."""
+
+    def follows(self, posed: Object) -> bool:
+        """Whether the control alone leads one of the bones at present.
+
+        Args:
+            posed: The evaluated armature object.
+        """
+        pose: Any = posed.pose
+        return any(self._part(pose.bones, name, frozenset()) >= WHOLE for name in self.bones)
+
+    def _part(self, bones: Any, name: str, seen: frozenset[str]) -> float:
+        """How much of a bone the control leads [1]."""
+        if name == self.control:
+            return 1.0
+        if name not in self.together or name in seen:
+            return 0.0
+        bone, seen = bones[name], seen | {name}
+        carrier = bone.parent if bone.bone.use_inherit_rotation else None
+        part = 0.0 if carrier is None else self._part(bones, carrier.name, seen)
+        for constraint in bone.constraints:
+            if constraint.mute or not constraint.is_valid or constraint.type in _LEAVING:
+                continue
+            leaders = _leaders(bone, constraint).items()
+            led = sum(weight * self._part(bones, leader, seen) for leader, weight in leaders)
+            mixed = part * (1.0 - constraint.influence) + constraint.influence * led
+            # What takes only some of the channels leads no more of the bone than was led before.
+            part = mixed if constraint.type in _LEADING else min(part, mixed)
+        return part
+
+    def shown(self, posed: Object, matrices: Mapping[str, FloatArray]) -> tuple[str, FloatArray]:
+        """Return the bone that is nearest to following, and where the control would be if it went with it.
+
+        Args:
+            posed: The evaluated armature object.
+            matrices: armature_from_bone of the control and of the bones, (4, 4) each [m].
+        """
+        data: Any = posed.data
+        rest = data.bones
+        own, length = matrices[self.control], max(rest[self.control].length, np.finfo(np.float64).tiny)
+        found: list[tuple[float, str, FloatArray]] = []
+        for name in self.bones:
+            bone_from_control = np.linalg.inv(rest[name].matrix_local) @ np.array(
+                rest[self.control].matrix_local
+            )
+            # By a copy bones that are turned otherwise at rest are the same in the pose.
+            for matrix in (matrices[name] @ bone_from_control, matrices[name]):
+                off = (matrix - own)[:3] / (1.0, 1.0, 1.0, length)
+                found.append((float(np.linalg.norm(off)), name, matrix))
+        _, name, matrix = min(found, key=lambda each: each[0])
+        return name, matrix
+
+
+def carried_by(armature_object: Object, controls: Iterable[str]) -> tuple[Carried, ...]:
+    """Return which of some bones are controls, with the bones that carry the mesh in their place."""
+    pose: Any = armature_object.pose
+    data: Any = armature_object.data
+    rest = data.bones
+    heads = np.empty((len(rest), 3), dtype=np.float32)
+    rest.foreach_get("head_local", heads.ravel())
+    found: list[Carried] = []
+    for control in dict.fromkeys(controls):
+        own = rest[control]
+        if own.use_deform:
+            continue
+        near = np.abs(heads - own.head_local).max(axis=1) <= SAME_HEAD * own.length
+        together = frozenset(rest[row].name for row in np.flatnonzero(near).tolist())
+        hanging = {name: _upstream(pose.bones[name]) for name in together}
+        reached, last = {control}, {control}
+        while last:
+            last = {name for name in together - reached if hanging[name] & last}
+            reached |= last
+        if bones := tuple(sorted(name for name in reached if rest[name].use_deform)):
+            found.append(Carried(control, bones, together))
+    return tuple(found)
+
+
+def _upstream(bone: Any) -> set[str]:
+    """Return the bones on which a bone hangs, or would if its constraints were switched on."""
+    parents = set() if bone.parent is None else {bone.parent.name}
+    return parents.union(*(_leaders(bone, constraint) for constraint in bone.constraints))
+
+
+def _leaders(bone: Any, constraint: Any) -> dict[str, float]:
+    """Return the bones of its own armature to which a constraint of a bone goes, and how much each counts."""
+    own = bone.id_data.original
+    targets = list(constraint.targets) if constraint.type == 'ARMATURE' else [constraint]
+    weights = [each.weight if constraint.type == 'ARMATURE' else 1.0 for each in targets]
+    whole = sum(weights) or 1.0
+    led: dict[str, float] = {}
+    for each, weight in zip(targets, weights, strict=True):
+        target = getattr(each, "target", None)
+        if target is not None and target.original == own and each.subtarget:
+            led[each.subtarget] = led.get(each.subtarget, 0.0) + weight / whole
+    return led
+
+
+def switch_hint(armature_object: Object, carried: Carried) -> str:
+    """Say which switch decides whether bones follow a control; nothing where none is found."""
+    switches = _switches(armature_object)
+    followers = _followers(armature_object, {carried.control})
+    choosing = {(own.bone, name) for own in followers for name in own.choosing}
+    deciding = sorted({switches[key] for key in choosing & switches.keys()})
+    return f"switch {_named(deciding)} over" if deciding else ""
+
+
+def unfollowed(armature_object: Object, controls: Iterable[str]) -> dict[Switch, list[str]]:
+    """Return the switches that stand on the other side -> the controls that are not followed for that."""
+    found: dict[Switch, list[str]] = {}
+    lost = [own for own in _followers(armature_object, set(controls)) if own.part(armature_object) < WHOLE]
+    if lost:
+        switches = _switches(armature_object)
+        for own in lost:
+            for switch in {switches[key] for name in own.choosing if (key := (own.bone, name)) in switches}:
+                found.setdefault(switch, []).append(own.control)
+    return dict(sorted(found.items()))
+
+
+def notes_on_switches(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
+    """Say which switches stand on the other side."""
+    found = unfollowed(armature_object, controls)
+    if not found:
+        return ()
+    lost = list(dict.fromkeys(control for own in found.values() for control in own))
+    return (
+        f"nothing of this shows while the rig follows other controls (IK) than {listed(lost)}: switch "
+        f"{_named(found)} over",
+    )
+
+
+def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
+    """Turn the switches that stand on the other side and may be set; what there is to say.
+
+    The scene is updated in between: see `following.held`.
+
+    Args:
+        armature_object: The original object.
+        controls: Bones that are to be followed.
+    """
+    found = unfollowed(armature_object, controls)
+    if not found:
+        return ()
+    keyed = {path for path, _ in animated_channels(armature_object) | driven_channels(armature_object)}
+    may_turn = [own for own in found if own.path not in keyed and _may_set(armature_object, own)]
+    followers = _followers(armature_object, {control for own in found.values() for control in own})
+    done: list[Switch] = []
+    for switch in may_turn:
+        own = [follower for follower in followers if follower.control in found[switch]]
+        if _turn(armature_object, switch, own):
+            done.append(switch)
+    left = [switch for switch in found if switch not in done]
+    notes = [f"switched over to these controls (FK): {_named(done)}"] if done else []
+    if left:
+        notes.append(
+            f"{_named(left)} stays as it is: it is animated, goes by itself, or belongs to the library alone"
+        )
+    return tuple(notes)
+
+
+def _may_set(armature_object: Object, switch: Switch) -> bool:
+    """Whether a switch keeps what it is set to when the file is saved."""
+    if armature_object.override_library is None:
+        return True
+    pose: Any = armature_object.pose
+    name = bpy.utils.escape_identifier(switch.name)
+    return pose.bones[switch.bone].is_property_overridable_library(f'["{name}"]')
+
+
+def _turn(armature_object: Object, switch: Switch, followers: Iterable[_Follower]) -> bool:
+    """Set a switch to the end of its range at which bones follow their controls, if there is one."""
+    pose: Any = armature_object.pose
+    bone = pose.bones[switch.bone]
+    before = bone[switch.name]
+    limits = bone.id_properties_ui(switch.name).as_dict()
+    ends = limits.get("max", 1), limits.get("min", 0)
+    for end in ends if max(map(abs, ends)) <= WIDEST else (1, 0):
+        bone[switch.name] = type(before)(end)
+        armature_object.update_tag()
+        bpy.context.view_layer.update()
+        if all(follower.part(armature_object) >= WHOLE for follower in followers):
+            return True
+    bone[switch.name] = before
+    armature_object.update_tag()
+    bpy.context.view_layer.update()
+    return False
+
+
+def _followers(armature_object: Object, controls: set[str]) -> list[_Follower]:
+    """Return the bones that choose between one of the controls and something else."""
+    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
+    found: list[_Follower] = []
+    for bone in bones:
+        if len(bone.constraints) < 2:
+            continue
+        copies = {
+            constraint.name: constraint.subtarget
+            for constraint in bone.constraints
+            if constraint.type == 'COPY_TRANSFORMS' and constraint.target == armature_object
+        }
+        others = set(copies.values())
+        found += [_Follower(bone.name, own, tuple(copies)) for own in others & controls if len(others) > 1]
+    return found
+
+
+def _switches(armature_object: Object) -> dict[tuple[str, str], Switch]:
+    """Return bone and constraint -> the custom property that alone drives its influence."""
+    found: dict[tuple[str, str], Switch] = {}
+    bones: Any = {} if armature_object.pose is None else armature_object.pose.bones
+    animation = armature_object.animation_data
+    for curve in () if animation is None else animation.drivers:
+        variables: Any = () if curve.driver is None else curve.driver.variables
+        if not curve.data_path.endswith(".influence") or len(variables) != 1:
+            continue
+        target = variables[0].targets[0]
+        driven, switch = _INFLUENCE.match(curve.data_path), _SWITCH.match(target.data_path)
+        if driven is not None and switch is not None and target.id == armature_object:
+            names = [bpy.utils.unescape_identifier(text) for text in (*driven.groups(), *switch.groups())]
+            bone = bones.get(names[2])
+            if bone is not None and isinstance(bone.get(names[3]), int | float):  # it is there still
+                found[names[0], names[1]] = Switch(names[2], names[3])
+    return found
+
+
+def _named(switches: Iterable[Switch]) -> str:
+    """Write switches: the property of which bones."""
+    by_name: dict[str, list[str]] = {}
+    for switch in switches:
+        by_name.setdefault(switch.name, []).append(switch.bone)
+    return " and ".join(f"{name!r} of {listed(bones)}" for name, bones in by_name.items())

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The two sides of a body: which bone is which one's counterpart, and the plane between them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ...core.arrays import FloatArray
+from ...core.character.roles import Character, Side
+from ...core.model.skeleton import Skeleton
+from .armature import read_armature
+from .role_table import read_character
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """Which bone is which one's counterpart, and the plane between them."""
+
+    skeleton: Skeleton
+    other: Mapping[str, str]
+    """Bone -> its counterpart; bones in the middle are their own."""
+    sources: frozenset[str]
+    """Bones from which is mirrored: all, or those of one side."""
+    reflection: FloatArray
+    """S, (3, 3)."""
+    origin: FloatArray
+    """A point of the plane in armature space, (3,) [m]."""
+    driven: frozenset[str]
+    """Bones that cannot be posed."""
+
+    @classmethod
+    def read(cls, armature_object: Object, direction: str) -> "Symmetry":
+        """Read which sides an armature has, mirrored in a direction of `mirror.DIRECTIONS`."""
+        armature = read_armature(armature_object)
+        skeleton = armature.skeleton
+        character, _ = read_character(armature_object, skeleton)
+        other = pairs(skeleton, character)
+        normal = np.array([1.0, 0.0, 0.0])
+        origin = np.zeros(3)
+        if character.figures:
+            normal = character.figures[0].left
+            places = skeleton.armature_from_joint_rest[:, :3, 3]
+            sided = [(skeleton.index(a), skeleton.index(b)) for a, b in other.items() if a != b]
+            if sided:
+                origin = np.mean([0.5 * (places[a] + places[b]) for a, b in sided], axis=0)
+            else:
+                origin = places[0]
+        sources = set(skeleton.names)
+        if direction != 'FLIP':
+            wanted = Side.LEFT if direction == 'LEFT_TO_RIGHT' else Side.RIGHT
+            sources = {name for name in skeleton.names if _side(skeleton, character, name, other) is wanted}
+        reflection = np.eye(3) - 2.0 * np.outer(normal, normal)
+        return cls(skeleton, other, frozenset(sources), reflection, origin, armature.driven)
+
+    def rest(self, bone: str) -> FloatArray:
+        """Rest rotation in armature space, (3, 3)."""
+        # Stored in single precision: to be undone exactly its transpose must be its inverse.
+        return rotation_in(self.skeleton.armature_from_joint_rest[self.skeleton.index(bone)])
+
+    def turn(self, bone: str) -> FloatArray:
+        """Vectors of a bone as vectors of its counterpart, (3, 3), a reflection: R'ᵀ S R."""
+        return self.rest(self.other[bone]).T @ self.reflection @ self.rest(bone)
+
+
+def pairs(skeleton: Skeleton, character: Character) -> dict[str, str]:
+    """Return the counterpart of every bone, by name, else by role; bones without one are their own."""
+    names = set(skeleton.names)
+    other: dict[str, str] = {}
+    by_role: dict[tuple[str, int], dict[Side, list[str]]] = {}
+    for choice in character.choices:
+        sides = by_role.setdefault((choice.role.value, choice.figure), {})
+        sides.setdefault(choice.side, []).append(choice.name)
+    for sides in by_role.values():
+        left, right = sides.get(Side.LEFT, []), sides.get(Side.RIGHT, [])
+        if len(left) == len(right):
+            for a, b in zip(left, right, strict=True):
+                other[a], other[b] = b, a
+    for name in skeleton.names:
+        flipped = bpy.utils.flip_name(name)
+        if flipped != name and flipped in names and bpy.utils.flip_name(flipped) == name:
+            previous = other.get(name, name)
+            if previous not in (name, flipped):
+                other.pop(previous, None)
+            other[name] = flipped
+    return {
+        name: other[name] if other.get(other.get(name, name), name) == name and name in other else name
+        for name in skeleton.names
+    }
+
+
+def _side(skeleton: Skeleton, character: Character, name: str, other: Mapping[str, str]) -> Side:
+    """Return the side of a bone: by its role, else by its place against its counterpart."""
+    side = character.side_of(name)
+    if side is not None or other[name] == name:
+        return side or Side.CENTRE
+    left = character.figures[0].left if character.figures else np.array([1.0, 0.0, 0.0])
+    places = skeleton.armature_from_joint_rest[:, :3, 3]
+    across = float((places[skeleton.index(name)] - places[skeleton.index(other[name])]) @ left)
+    return Side.LEFT if across > 0.0 else Side.RIGHT
+
+
+def rotation_in(matrix: FloatArray) -> FloatArray:
+    """Return the rotation nearest to that in a matrix (4, 4) without its scale, (3, 3)."""
+    linear = np.asarray(matrix[:3, :3], dtype=np.float64)
+    u, _, vt = np.linalg.svd(linear / np.linalg.norm(linear, axis=0))
+    return u @ vt

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""To the other side: settings of effectors, places of their targets, limits, and the pose.
+
+Pairs of bones are found by Blender's own exchange of names (.L and .R, left and right), and where that finds
+none by their roles. With S the reflection in the body's plane of symmetry, R the rest rotation of a bone and
+R' that of its counterpart, both in armature space: a turn Q of the bone against its rest pose, written in its
+own axes, is R Q Rᵀ in the armature's, reflected S R Q Rᵀ S, and R'ᵀ S R Q Rᵀ S R' for the counterpart. A
+target that is turned by T in the armature goes to S T Rᵀ S R'. Doing it twice is doing nothing, for any R
+and R'.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ...core.arrays import FloatArray
+from ...core.errors import IKError
+from ..animation.fcurves import animated_channels, rotation_channel
+from ..animation.mapped_keys import (
+    Tracks,
+    linear,
+    obstacle_to_keys,
+    read_tracks,
+    write_tracks,
+)
+from ..armature.armature import check_armature
+from ..armature.limits import (
+    joint_entries,
+    limits_of,
+    own_limits,
+    store_limits,
+    turned_limits,
+)
+from ..armature.symmetry import Symmetry
+from ..effectors.effectors import AXES, label_of, target_of
+from ..effectors.entries import EFFECTORS_PATH, add_effector
+from ..effectors.targets import check_present
+from ..effectors.transforms import rotation_of, set_rotation
+from ..properties.effector_properties import (
+    FURTHER_BONES,
+    SIDELESS,
+    POISE_PG_effector,
+    plain,
+)
+from ..properties.settings import settings_of
+from ..reports import listed, sentences
+from .mirrored_targets import Image, image_of, mirror_images
+
+DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
+
+SYMMETRIC: Final = 1e-4
+"""Cosine [1] between axes up to which they are square: rest matrices are stored in single precision."""
+
+ANIMATED: Final = tuple(name for name in SIDELESS if name not in {"kind", "choice", "stay", "stay_scope"})
+"""Settings that are the same on both sides whose keys are mirrored too."""
+
+
+@dataclass(frozen=True)
+class MirrorReport:
+    """What was mirrored."""
+
+    effectors: tuple[str, ...]
+    """Names of effectors with other settings than before."""
+    targets: tuple[str, ...]
+    """Names of targets that were moved."""
+    limits: tuple[str, ...]
+    """Bones with other limits than before."""
+    bones: tuple[str, ...]
+    """Bones that were posed."""
+    notes: tuple[str, ...]
+    """What could not be mirrored, one sentence each."""
+
+    def summary(self) -> str:
+        """Return how much was mirrored, for the status bar."""
+        counts = (
+            (len(self.effectors), "effector"),
+            (len(self.targets), "target"),
+            (len(self.limits), "limit"),
+            (len(self.bones), "bone"),
+        )
+        parts = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count]
+        return sentences(f"mirrored {', '.join(parts)}" if parts else "nothing to mirror", *self.notes)
+
+
+def mirror(
+    armature_object: Object,
+    direction: str = 'FLIP',
+    *,
+    settings: bool = True,
+    targets: bool = True,
+    limits: bool = True,
+    pose: bool = True,
+) -> MirrorReport:
+    """Mirror an armature's set-up and pose.
+
+    Args:
+        armature_object: The original armature object.
+        direction: 'FLIP' exchanges both sides, 'LEFT_TO_RIGHT' and 'RIGHT_TO_LEFT' copy one to the other.
+        settings: Settings of effectors.
+        targets: Places and orientations of targets.
+        limits: Limits, stiffness and preferred angles.
+        pose: Location and rotation of bones.
+
+    Raises:
+        IKError: The armature cannot be posed, or there is no such direction.
+    """
+    (check_present if targets else check_armature)(armature_object)
+    if direction not in DIRECTIONS:
+        raise IKError(f"there is no direction {direction!r} to mirror in; there are {', '.join(DIRECTIONS)}")
+    body = Symmetry.read(armature_object, direction)
+    notes: list[str] = []
+    changed = _mirror_settings(armature_object, body, notes) if settings else ()
+    moved = _mirror_targets(armature_object, body, notes) if targets else ()
+    limited = _mirror_limits(armature_object, body, notes) if limits else ()
+    posed = _mirror_pose(armature_object, body) if pose else ()
+    return MirrorReport(changed, moved, limited, posed, tuple(dict.fromkeys(notes)))
+
+
+# Effectors
+
+
+def _counterparts(armature_object: Object, body: Symmetry) -> dict[int, int | None]:
+    """Return the effector on the other side of each; itself in the middle, None where there is none."""
+    entries = settings_of(armature_object).effectors
+    groups: dict[tuple[str, str], list[int]] = {}
+    for index, entry in enumerate(entries):
+        groups.setdefault((entry.bone, entry.kind), []).append(index)
+    found: dict[int, int | None] = {}
+    for (bone, kind), members in groups.items():
+        others = groups.get((body.other.get(bone, bone), kind), [])
+        for row, index in enumerate(members):
+            found[index] = others[row] if row < len(others) else None
+    return found
+
+
+def _mirror_settings(armature_object: Object, body: Symmetry, notes: list[str]) -> tuple[str, ...]:
+    entries = settings_of(armature_object).effectors
+    counterparts = _counterparts(armature_object, body)
+    wanted: dict[int, dict[str, Any]] = {}
+    origins: dict[int, int] = {}
+    alone: list[str] = []
+    for index, counterpart in counterparts.items():
+        entry = entries[index]
+        if entry.bone not in body.sources:
+            continue
+        values = _mirrored_settings(entry, body)
+        if counterpart is None and body.other[entry.bone] != entry.bone:
+            if len(body.sources) == len(body.skeleton):
+                alone.append(label_of(entry, index))
+                continue
+            counterpart = add_effector(armature_object, body.other[entry.bone], kind=entry.kind)
+            flipped = bpy.utils.flip_name(entry.name)
+            if flipped not in {other.name for other in entries}:
+                entries[counterpart].name = flipped
+            entries[counterpart].part = bpy.utils.flip_name(entry.part)
+        if counterpart is not None:
+            wanted[counterpart], origins[counterpart] = values, index
+    if alone:
+        notes.append(f"without a counterpart on the other side: {listed(alone)}")
+    keys = {index: _read_setting_keys(armature_object, origins[index]) for index in wanted}
+    changed: list[str] = []
+    for index, values in wanted.items():
+        entry = entries[index]
+        for name, value in values.items():
+            setattr(entry, name, value)
+        changed.append(entry.name)
+    _write_setting_keys(armature_object, body, keys, origins, notes)
+    return tuple(changed)
+
+
+def _components(entry: Any, name: str) -> int:
+    """Return how many components a setting has."""
+    return max(1, entry.bl_rna.properties[name].array_length)
+
+
+def _read_setting_keys(armature_object: Object, index: int) -> dict[str, Tracks]:
+    """Read the keys of the settings of an effector, by the names of these."""
+    prefix = f"{EFFECTORS_PATH}[{index}]."
+    channels = animated_channels(armature_object)
+    names = {path.removeprefix(prefix) for path, _ in channels if path.startswith(prefix)}
+    entry: Any = settings_of(armature_object).effectors[index]
+    return {
+        name: read_tracks(armature_object, prefix + name, _components(entry, name))
+        for name in names & {*ANIMATED, "point"}
+    }
+
+
+def _write_setting_keys(
+    armature_object: Object,
+    body: Symmetry,
+    keys: Mapping[int, Mapping[str, Tracks]],
+    origins: Mapping[int, int],
+    notes: list[str],
+) -> None:
+    """Give the settings of effectors the keys that those of their counterparts had, and no others."""
+    entries = settings_of(armature_object).effectors
+    for index, tracks in keys.items():
+        prefix = f"{EFFECTORS_PATH}[{index}]."
+        own = {path.removeprefix(prefix) for path, _ in animated_channels(armature_object) if prefix in path}
+        for name in sorted((own | set(tracks)) & {*ANIMATED, "point"}):
+            path = prefix + name
+            count = _components(entries[index], name)
+            paths = {path: count, f"{EFFECTORS_PATH}[{origins[index]}].{name}": count}
+            if why := obstacle_to_keys(armature_object, paths):
+                notes.append(f"the keys of {name} of {label_of(entries[index], index)!r} stay: {why}")
+                continue
+            if name not in tracks:
+                write_tracks(armature_object, path, (None,) * count)
+                continue
+            turn = body.turn(entries[origins[index]].bone) if name == "point" else np.eye(count)
+            found, _ = linear(tracks[name], turn, np.zeros(count))
+            write_tracks(armature_object, path, found)
+
+
+def _mirrored_settings(entry: POISE_PG_effector, body: Symmetry) -> dict[str, Any]:
+    """Return what the counterpart of an effector has in its place."""
+    values = {name: plain(getattr(entry, name)) for name in SIDELESS}
+    values |= {name: body.other.get(getattr(entry, name), getattr(entry, name)) for name in FURTHER_BONES}
+    turn = body.turn(entry.bone)
+    values["point"] = tuple((turn @ np.array(entry.point)).tolist())
+    axis = turn @ np.array(AXES[entry.axis])
+    values["axis"] = max(AXES, key=lambda name: float(np.array(AXES[name]) @ axis))
+    if entry.other_bone in body.other:
+        values["other_point"] = tuple((body.turn(entry.other_bone) @ np.array(entry.other_point)).tolist())
+    return values
+
+
+def _mirror_targets(armature_object: Object, body: Symmetry, notes: list[str]) -> tuple[str, ...]:
+    entries = settings_of(armature_object).effectors
+    bpy.context.view_layer.update()
+    images: dict[Object, Image] = {}
+    for index, counterpart in _counterparts(armature_object, body).items():
+        entry = entries[index]
+        if counterpart is None or entry.bone not in body.sources:
+            continue
+        pairs = zip(
+            [entry, *entry.others], [entries[counterpart], *entries[counterpart].others], strict=False
+        )
+        for own, other in pairs:
+            of_own, to = target_of(own), target_of(other)
+            if of_own is None:
+                continue
+            if to is None or own.target_bone or other.target_bone or not to.is_editable:
+                notes.append(f"the target of {label_of(entry, index)!r} is no object that can be moved alone")
+                continue
+            images[to] = image_of(armature_object, body, of_own, to, entry.bone)
+    mirror_images(armature_object, tuple(images.values()), notes)
+    return tuple(target.name for target in images)
+
+
+# Limits
+
+
+def _mirror_limits(armature_object: Object, body: Symmetry, notes: list[str]) -> tuple[str, ...]:
+    pose: Any = armature_object.pose
+    entries = joint_entries(armature_object)
+    wanted: dict[str, tuple[Any, str]] = {}
+    askew: list[str] = []
+    for bone in sorted(entries.keys() & body.sources & body.other.keys()):
+        # Turns are mirrored the other way round than vectors.
+        turned = turned_limits(limits_of(pose.bones[bone], entries[bone]), -body.turn(bone))
+        if turned is None:
+            askew.append(bone)
+        else:
+            wanted[body.other[bone]] = turned, entries[bone].source
+    if askew:
+        notes.append(f"the axes of these bones do not mirror those of the other side: {listed(askew)}")
+    for bone, (limits, source) in wanted.items():
+        entry = own_limits(armature_object, bone)
+        store_limits(entry, limits, source)
+        entry.is_held, entry.may_move = limits.is_held, limits.may_move
+    return tuple(wanted)
+
+
+# Poses
+
+
+def _mirror_pose(armature_object: Object, body: Symmetry) -> tuple[str, ...]:
+    pose: Any = armature_object.pose
+    wanted: dict[str, tuple[FloatArray, FloatArray, _Channels | None, FloatArray]] = {}
+    for bone in body.skeleton.names:
+        to = body.other[bone]
+        if bone not in body.sources or to in body.driven:
+            continue
+        source, turn = pose.bones[bone], body.turn(bone)
+        rotation = turn @ rotation_of(source) @ turn.T
+        location = turn @ np.array(source.location)
+        same = source.rotation_mode == pose.bones[to].rotation_mode
+        near = _mirrored_channels(source, turn) if same else None
+        wanted[to] = location, rotation, near, np.array(source.scale)
+    for bone, (location, rotation, near, scale) in wanted.items():
+        target = pose.bones[bone]
+        target.location = location.tolist()
+        if near is not None and near.exact:
+            setattr(target, rotation_channel(target.rotation_mode)[0], near.values)
+        else:
+            set_rotation(target, rotation, None if near is None else near.values)
+        target.scale = scale.tolist()
+    return tuple(wanted)
+
+
+@dataclass(frozen=True)
+class _Channels:
+    """The rotation of a bone as its counterpart should be written, with its turns and its sign."""
+
+    values: list[float]
+    exact: bool
+    """Whether they are the mirrored rotation itself, or only near to it."""
+
+
+def _mirrored_channels(source: Any, turn: FloatArray) -> _Channels:
+    """Return the rotation channels of a bone for its counterpart.
+
+    Where their axes are mirror images, which they are in most rigs, these are the same numbers with other
+    signs, and no digit is lost, not even near gimbal lock.
+    """
+    signs = np.rint(turn)
+    exact = bool(np.abs(signs - turn).max() < SYMMETRIC and (signs == np.diag(np.diag(signs))).all())
+    turn = signs if exact else turn
+    values = np.array(getattr(source, rotation_channel(source.rotation_mode)[0]))
+    return _Channels([*values[:-3].tolist(), *(-turn @ values[-3:]).tolist()], exact)

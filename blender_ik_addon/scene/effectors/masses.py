@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What bones weigh: as parts of a body, or as somebody has set it in `Object.poise.masses`.
+
+A bone with an entry weighs what that says, in kilograms. One without weighs its share of the body's mass, by
+its role among people where the table of roles says so, else by its length; or by the volume of the meshes
+that go with it, as they were when somebody had them measured: a solve must not go through all vertices of a
+body.
+Setting the mass of one bone changes that of no other.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from bpy.types import Object
+
+from ...core.arrays import FloatArray
+from ...core.character.anthropometry import body_masses
+from ...core.character.volumes import bone_volumes
+from ...core.errors import IKError
+from ...core.model.skeleton import Skeleton
+from ..armature.armature import check_armature, read_armature, world_from_armature
+from ..armature.role_table import table_of
+from ..properties.joint_properties import POISE_PG_mass
+from ..properties.naming import note_name
+from ..properties.overrides import refilled, remove_entries
+from ..properties.settings import settings_of
+from ..reports import counted, listed
+from .frame_data import Body
+from .skins import read_skin
+
+
+@dataclass(frozen=True)
+class MassReport:
+    """What bones weigh."""
+
+    bones: tuple[str, ...]
+    """Bones whose mass was set."""
+    total: float
+    """Of all bones [kg]."""
+
+    def summary(self) -> str:
+        """Return how many bones have which weight together, for the status bar."""
+        return f"masses of {counted(len(self.bones), 'bone')} set, {self.total:.3g} kg in all"
+
+
+@dataclass(frozen=True)
+class MeshReport:
+    """What was measured of meshes."""
+
+    bones: int
+    """Bones that something goes with."""
+    meshes: tuple[str, ...]
+    """Names of the objects."""
+    volume: float
+    """[m³]"""
+    notes: tuple[str, ...]
+    """What was left out or is uncertain, for people."""
+
+    def summary(self) -> str:
+        """Return what was measured, for the status bar."""
+        count = len(self.meshes)
+        said = (
+            f"{count} mesh{'' if count == 1 else 'es'} of {1e3 * self.volume:.3g} litres "
+            f"shared among {counted(self.bones, 'bone')}"
+        )
+        return "; ".join((said, *self.notes))
+
+
+def measure_meshes(armature_object: Object) -> MeshReport:
+    """Measure the meshes that go with an armature; bones then weigh by their volumes.
+
+    Raises:
+        IKError: The armature cannot be posed, has no mesh, or its meshes have no weights or no volume;
+            nothing is changed then.
+    """
+    check_armature(armature_object)
+    skeleton = read_armature(armature_object).skeleton
+    bound = read_skin(armature_object, skeleton)
+    try:
+        made = bone_volumes(bound.skin, bound.armature_from_joint, skeleton.parents)
+    except IKError as error:
+        raise IKError(
+            f"the meshes of {armature_object.name!r} ({listed(bound.meshes)}) cannot be weighed: {error}"
+        ) from error
+    notes = list(bound.notes)
+    if made.unweighted:
+        notes.append(
+            "1 vertex goes with no bone and weighs nothing"
+            if made.unweighted == 1
+            else f"{made.unweighted} vertices go with no bone and weigh nothing"
+        )
+    if made.holes:
+        notes.append(f"there are holes ({made.holes} edges with one face): taken as closed straight across")
+    scale = world_from_armature(armature_object)[1]
+    settings = settings_of(armature_object)
+    joints = np.flatnonzero(made.shares)
+    for joint, entry in zip(joints, refilled(settings.mesh_masses, len(joints)), strict=True):
+        note_name(armature_object, skeleton.names[joint])
+        entry.name = skeleton.names[joint]
+        entry.share = float(made.shares[joint])
+        entry.centre = made.centres[joint].tolist()
+    settings.mesh_volume = made.total * scale**3
+    settings.mass_source = 'MESHES'
+    return MeshReport(int((made.shares > 0.0).sum()), bound.meshes, settings.mesh_volume, tuple(notes))
+
+
+def _measured(armature_object: Object, skeleton: Skeleton) -> tuple[FloatArray, FloatArray] | None:
+    """Shares (n,) [1] and centres (n, 3) of the bones as they were measured; None where nothing was."""
+    settings = settings_of(armature_object)
+    shares, centres = np.zeros(len(skeleton)), np.zeros((len(skeleton), 3))
+    rows = {name: joint for joint, name in enumerate(skeleton.names)}
+    for entry in settings.mesh_masses if settings.mass_source == 'MESHES' else ():
+        if entry.name in rows:
+            shares[rows[entry.name]] = entry.share
+            centres[rows[entry.name]] = entry.centre
+    total = float(shares.sum())
+    return (shares / total, centres) if total > 0.0 else None
+
+
+def body_of(armature_object: Object, skeleton: Skeleton) -> Body:
+    """Return what the bones of a skeleton weigh, and where.
+
+    Raises:
+        IKError: No bone has any mass.
+    """
+    body = _body(armature_object, skeleton)
+    if not (np.isfinite(body.masses).all() and body.masses.sum() > 0.0):
+        raise IKError(
+            f"the bones of {armature_object.name!r} have no mass that could be balanced: set some in the "
+            "sidebar, tab Poise, Masses"
+        )
+    return body
+
+
+def _body(armature_object: Object, skeleton: Skeleton) -> Body:
+    data: Any = armature_object.data
+    bones = [data.bones[name] for name in skeleton.names]
+    lengths = np.array([bone.length for bone in bones])
+    settings = settings_of(armature_object)
+    rows = table_of(armature_object) if settings.mass_source != 'LENGTHS' else ()
+    found = body_masses(skeleton.names, lengths, np.array([bone.use_deform for bone in bones]), rows)
+    masses = settings.body_mass * found.shares
+    centres = np.zeros((len(lengths), 3))
+    centres[:, 1] = found.centres * lengths
+    measured = _measured(armature_object, skeleton)
+    if measured is not None:
+        masses = settings.body_mass * measured[0]
+        centres = np.where(measured[0][:, None] > 0.0, measured[1], centres)
+    entries = mass_entries(armature_object)
+    for joint, name in enumerate(skeleton.names):
+        if name in entries:
+            masses[joint] = entries[name].mass
+    return Body(masses, centres)
+
+
+def mass_entries(armature_object: Object) -> dict[str, POISE_PG_mass]:
+    """Return the masses that are set, by the names of their bones."""
+    return {entry.name: entry for entry in settings_of(armature_object).masses}
+
+
+def own_masses(armature_object: Object, bones: Iterable[str]) -> MassReport:
+    """Give bones entries of their own with what they weigh by now, to be edited.
+
+    Raises:
+        IKError: The armature cannot be posed, or has no such bone.
+    """
+    check_armature(armature_object)
+    skeleton = read_armature(armature_object).skeleton
+    body = _body(armature_object, skeleton)
+    wanted = {name: float(body.masses[skeleton.index(name)]) for name in bones}
+    set_bone_masses(armature_object, wanted)
+    return _report(armature_object, skeleton, wanted)
+
+
+def _report(armature_object: Object, skeleton: Skeleton, bones: Iterable[str]) -> MassReport:
+    return MassReport(tuple(bones), float(_body(armature_object, skeleton).masses.sum()))
+
+
+def remove_masses(armature_object: Object, bones: Iterable[str] | None = None) -> int:
+    """Take the entries of bones away, or all; how many there were.
+
+    Raises:
+        IKError: The armature cannot be posed, or an entry of a library override belongs to the library;
+            nothing is changed then.
+    """
+    check_armature(armature_object)
+    masses = settings_of(armature_object).masses
+    chosen = None if bones is None else set(bones)
+    rows = [row for row, entry in enumerate(masses) if chosen is None or entry.name in chosen]
+    remove_entries(armature_object, "masses", rows, "mass", "type another mass")
+    return len(rows)
+
+
+def set_bone_masses(armature_object: Object, masses: Mapping[str, float]) -> None:
+    """Write masses [kg] into the entries of bones, new ones where there are none."""
+    collection = settings_of(armature_object).masses
+    for name, mass in masses.items():
+        entry: Any = mass_entries(armature_object).get(name)
+        if entry is None:
+            note_name(armature_object, name)
+            entry = collection.add()
+            entry.name = name
+        entry.mass = mass

@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What to draw over a figure to show what is going on, as plain data: lines, points and texts in the world.
+
+Nothing is drawn here. `marks_of` tells of effectors, limits and balance at the present pose, `drag_marks` of
+what a drag holds. What each is about is its `role`; the one who draws gives roles their colours.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from bpy.types import Depsgraph, Object
+
+from ...core import IKError
+from ...core.arrays import FloatArray
+from ...core.explain.explanation import limit_angle
+from ...core.model.rotation import matrix_and_axes_from_euler
+from ..armature.poses import evaluated_matrices
+from ..effectors.effectors import Effector
+from ..effectors.frame_data import (
+    Goal,
+    Posed,
+    across,
+    points_of,
+)
+from ..effectors.goals import make_goals, supports
+from ..effectors.kinds import CHOICES
+from ..effectors.masses import body_of
+from ..properties.effector_properties import PINNABLE
+from ..properties.settings import settings_of
+from ..reports import angle_text, length_text
+from ..rig.live_state import Origin
+from ..rig.rig import (
+    Measured,
+    Reading,
+    Rig,
+    those_that,
+)
+from .dragging import Drag
+
+ON_LIMIT: Final = 2e-3
+"""Distance from a limit [rad] up to which a channel is shown as standing on it: a tenth of a degree."""
+
+WARMEST: Final = 100.0
+"""Error in tolerances [1] from which it has the colour of a miss; in between colours go by its logarithm."""
+
+ARC: Final = 0.22
+"""Radius of the arc of a limit against the length of its bone [1]."""
+
+ARC_SPAN: Final = 0.9
+"""How far back from the limit an arc is drawn [rad]."""
+
+TWIST: Final = 1e-3
+"""Sine of the angle between an axis and its bone [1] below which the bone twists about it."""
+
+ARC_STEPS: Final = 10
+"""Lines of which an arc is made."""
+
+Place = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line in the world."""
+
+    start: Place
+    end: Place
+    role: str
+    """'ERROR', 'LOOSE_PIN', 'LIMIT', 'BALANCE' or 'SUPPORT'."""
+    heat: float = 0.0
+    """0 where all is well, 1 where a target is missed by far [1]."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point in the world."""
+
+    place: Place
+    role: str
+    """'PIN', 'LOOSE_PIN', 'EFFECTOR', 'DRAGGED', 'BALANCE'."""
+    heat: float = 0.0
+    """As of a line."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words beside a place in the world."""
+
+    place: Place
+    text: str
+    role: str
+    """'PRIORITY', 'MISS' or 'LIMIT'."""
+    note: str = ""
+    """More words, of less weight."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """All that is to be drawn."""
+
+    lines: tuple[Line, ...] = ()
+    points: tuple[Point, ...] = ()
+    texts: tuple[Text, ...] = ()
+
+    def __add__(self, other: "Marks") -> "Marks":
+        return Marks(self.lines + other.lines, self.points + other.points, self.texts + other.texts)
+
+    def __bool__(self) -> bool:
+        return bool(self.lines or self.points or self.texts)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which marks are wanted."""
+
+    targets: bool = True
+    """Lines from bones to their targets, pins, and by how much targets are missed."""
+    priorities: bool = True
+    limits: bool = True
+    balance: bool = False
+    """Centre of mass and what the body stands on; there anyway where an effector asks for balance."""
+    active_bone: str = ""
+    """The bone whose limits are told in full; where neighbours stand on limits these are told together."""
+
+
+def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | None = None) -> Marks:
+    """Return the marks of an armature object at its present pose; none of effectors that cannot be read.
+
+    Args:
+        armature_object: The original object.
+        depsgraph: Up to date.
+        wanted: Which ones; all but balance by default.
+    """
+    wanted = wanted or Wanted()
+    if not any(entry.enabled for entry in settings_of(armature_object).effectors):
+        return Marks()
+    try:
+        rig = Rig.read(armature_object, depsgraph, drawing=True)
+        # In live mode influences begin where others have left the bones, not at what was solved already.
+        live = settings_of(armature_object).live
+        origin = Origin.of(armature_object, rig.armature) if live else None
+
+        def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, Reading, Measured]:
+            own = replace(rig, effectors=tuple(effectors))
+            reading = own.read_frame(armature_object, depsgraph, origin=origin)
+            return own, reading, own.measure(armature_object, depsgraph, reading)
+
+        if not (readable := those_that(measured_of, rig.effectors)):
+            return Marks()
+        rig, reading, measured = measured_of(readable)
+        frame_data = rig.frame_data([reading])
+        goals = make_goals(rig.effectors, frame_data)
+        body = body_of(armature_object, rig.armature.skeleton) if rig.body is None else rig.body
+    except IKError:
+        return Marks()  # what is wrong is said where the user asks for a solve
+    posed = armature_object.evaluated_get(depsgraph)
+    data: Any = armature_object.data
+    bones = [data.bones[name] for name in rig.armature.skeleton.names]
+    lengths = np.array([bone.length for bone in bones])
+    now = Posed(
+        skeleton=rig.armature.skeleton,
+        world_from_joint=(reading.world_from_armature @ evaluated_matrices(posed, rig.armature))[None],
+        scale=frame_data.scale,
+        channels=frame_data.channels,
+        body=body,
+    )
+    within = rig.tolerances(armature_object)
+    marks = Marks()
+    if wanted.targets or wanted.priorities:
+        distances, angles = measured.distances, measured.angles
+        rows = zip(
+            rig.effectors, goals, distances, angles, within.excess(distances, angles).tolist(), strict=True
+        )
+        for row, (effector, goal, distance, angle, much) in enumerate(rows):
+            if reading.influences[row] > 0.0:
+                effector, goal = CHOICES.met(effector, goal, now)
+                why = settings_of(armature_object).effectors[effector.index].why
+                own = _effector_marks(effector, goal, now, _heat(much), (distance, angle), why)
+                marks += _only(own, wanted)
+    if wanted.limits:
+        marks += _limit_marks(rig, reading, now, lengths, wanted.active_bone)
+    if wanted.balance or any(effector.kind == 'BALANCE' for effector in rig.effectors):
+        marks += _balance_marks(rig.effectors, now, lengths)
+    return marks
+
+
+def _only(marks: Marks, wanted: Wanted) -> Marks:
+    texts = [
+        text for text in marks.texts if (wanted.priorities if text.role == 'PRIORITY' else wanted.targets)
+    ]
+    return replace(marks, texts=tuple(texts)) if wanted.targets else Marks(texts=tuple(texts))
+
+
+def _heat(excess: float) -> float:
+    """How warm an error in tolerances [1] is, from 0 to 1."""
+    return float(np.clip(np.log(max(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0))
+
+
+# Effectors
+
+
+def _effector_marks(
+    effector: Effector, goal: Goal, now: Posed, heat: float, missed: tuple[float, float], why: str
+) -> Marks:
+    """A line from the bone to where it should be, a point, its level, and by how much it misses."""
+    if effector.kind == 'BALANCE':
+        return Marks()
+    here = points_of(now.bone(effector.bone), effector.point)[0]
+    there = _led_to(effector, goal, here)
+    pinned = effector.pin is not None
+    role = 'PIN' if pinned else 'EFFECTOR'
+    lines = () if there is None else (Line(_three(here), _three(there), 'ERROR', heat),)
+    texts = [Text(_three(here), str(effector.priority), 'PRIORITY')]
+    if heat > 0.0 and effector.kind != 'STAY':
+        texts.append(_miss_text(here, effector.name, missed, why))
+    return Marks(lines, (Point(_three(here), role, heat),), tuple(texts))
+
+
+def _led_to(effector: Effector, goal: Goal, here: FloatArray) -> FloatArray | None:
+    """Where an effector leads from a place (3,); None where it leads nowhere."""
+    if effector.kind == 'ORIENTATION' or goal.place is None:
+        return None
+    place = goal.place[0]
+    if goal.normal is not None:
+        height = float(goal.normal[0] @ (here - place))
+        return None if effector.kind == 'FLOOR' and height >= 0.0 else here - height * goal.normal[0]
+    if goal.length is not None:
+        away = _direction(here - place)
+        return place + away * float(goal.length[0])
+    if effector.kind in PINNABLE:
+        return np.where(effector.position_axes, place, here)
+    return place
+
+
+def _direction(way: FloatArray) -> FloatArray:
+    """The direction of a way (3,); along X where it has none."""
+    length = float(np.linalg.norm(way))
+    return way / length if length > 0.0 else np.array([1.0, 0.0, 0.0])
+
+
+def _miss_text(place: FloatArray, name: str, missed: tuple[float, float], why: str) -> Text:
+    distance, angle = missed
+    amounts = [length_text(distance)] if distance > 0.0 else []
+    amounts += [angle_text(angle)] if angle > 0.0 and not amounts else []
+    first = why.partition(";")[0]  # all of it stands in the panel
+    return Text(_three(place), f"{name}: {' and '.join(amounts)}", 'MISS', first)
+
+
+# Limits
+
+
+def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray, active: str) -> Marks:
+    """An arc at each joint that stands on a limit, up to where it stops, and its name.
+
+    Limbs and spines come to their limits joint by joint: a text for each of these would be a list of which
+    nobody could tell what belongs where, so there is one for all that follow one another.
+    """
+    skeleton = rig.armature.skeleton
+    angles = reading.pose.channels[:, 3:]
+    lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
+    stands = skeleton.free[:, 3:] & ((angles <= lower + ON_LIMIT) | (angles >= upper - ON_LIMIT))
+    marks = Marks()
+    amounts: dict[int, str] = {}
+    for joint in np.flatnonzero(stands.any(1)).tolist():
+        if skeleton.names[joint] not in rig.chains:
+            continue
+        matrix = now.world_from_joint[0, joint]
+        _, axes = matrix_and_axes_from_euler(angles[joint], int(skeleton.orders[joint]))
+        said: list[str] = []
+        for axis in np.flatnonzero(stands[joint]).tolist():
+            world_axis = _direction(matrix[:3, :3] @ axes[:, axis])
+            # The bone has gone one way until it met its limit: the arc shows from where.
+            back = 1.0 if angles[joint, axis] <= lower[joint, axis] + ON_LIMIT else -1.0
+            marks += Marks(tuple(_arc(matrix, world_axis, back, ARC * float(lengths[joint]))))
+            said.append(f"{'XYZ'[axis]} {limit_angle(float(angles[joint, axis]))}")
+        amounts[joint] = ", ".join(said)
+    runs = _runs(amounts, now, lengths)
+    full = [[joint] for joint in amounts if skeleton.names[joint] == active and [joint] not in runs]
+    for run in [*full, *runs]:
+        names = [skeleton.names[joint] for joint in run]
+        if len(run) == 1:
+            text = f"{names[0]}: {amounts[run[0]]}"
+        elif len(run) == 2:
+            text = f"{names[0]}, {names[1]}: on limits"
+        else:
+            text = f"{names[0]} to {names[-1]}: {len(run)} on limits"
+        place = _three(now.world_from_joint[0, run[len(run) // 2], :3, 3])
+        marks += Marks(texts=(Text(place, text, 'LIMIT'),))
+    return marks
+
+
+def _runs(joints: Collection[int], now: Posed, lengths: FloatArray) -> list[list[int]]:
+    """Joints in runs of those that follow one another: where a chain forks it goes straight on."""
+    parents = now.skeleton.parents.tolist()
+    heads, along = now.world_from_joint[0, :, :3, 3], now.world_from_joint[0, :, :3, 1]
+    tails = heads + along * lengths[:, None]
+    next_of: dict[int, int] = {}
+    for joint, parent in enumerate(parents):
+        if parent >= 0:
+            rival = next_of.setdefault(parent, joint)
+            if np.linalg.norm(heads[joint] - tails[parent]) < np.linalg.norm(heads[rival] - tails[parent]):
+                next_of[parent] = joint
+    runs: dict[int, list[int]] = {}
+    for joint in sorted(joints):  # a parent comes before its children
+        parent = parents[joint]
+        run = runs[parent] if parent in runs and next_of.get(parent) == joint else []
+        run.append(joint)
+        runs[joint] = run
+    return [run for joint, run in runs.items() if run[0] == joint]
+
+
+def _arc(matrix: FloatArray, axis: FloatArray, back: float, size: float) -> Iterator[Line]:
+    """Lines about the head of a bone, (4, 4) in the world, from where it stands to where it came from."""
+    along = matrix[:3, 1]
+    radius = across(along[None], axis[None])[0]
+    if np.linalg.norm(radius) < TWIST * np.linalg.norm(along):  # beside the bone
+        radius = across(matrix[None, :3, 0], axis[None])[0]
+    radius = radius * size
+    turns = np.linspace(0.0, back * ARC_SPAN, ARC_STEPS + 1)
+    sideways = np.cross(axis, radius)
+    head = matrix[:3, 3]
+    places = head + np.cos(turns)[:, None] * radius + np.sin(turns)[:, None] * sideways
+    yield Line(_three(head), _three(places[0]), 'LIMIT')
+    for start, end in pairwise(places):
+        yield Line(_three(start), _three(end), 'LIMIT')
+
+
+# Balance
+
+
+def _balance_marks(effectors: Sequence[Effector], now: Posed, lengths: FloatArray) -> Marks:
+    """The centre of mass, its place on the ground, and what the body stands on."""
+    assert now.body is not None
+    centre = now.body.centre(now.world_from_joint)[0]
+    ground = _ground(effectors, now, lengths)
+    if not len(ground):
+        return Marks((), (Point(_three(centre), 'BALANCE'),), ())
+    height = float(ground[:, 2].min())
+    hull = np.array([[x, y, height] for x, y in convex_hull(ground[:, :2])])
+    foot = np.array([centre[0], centre[1], height])
+    heat = 0.0 if inside(foot[:2], hull[:, :2]) else 1.0
+    lines = [
+        Line(_three(start), _three(end), 'SUPPORT', heat)
+        for start, end in zip(hull, np.roll(hull, -1, axis=0), strict=True)
+    ]
+    lines.append(Line(_three(centre), _three(foot), 'BALANCE', heat))
+    return Marks(
+        tuple(lines), (Point(_three(centre), 'BALANCE', heat), Point(_three(foot), 'BALANCE', heat)), ()
+    )
+
+
+def _ground(effectors: Sequence[Effector], now: Posed, lengths: FloatArray) -> FloatArray:
+    """Where the body stands: heads and tails of its supports and of the bones on these, (k, 3) [m]."""
+    asking = next((effector for effector in effectors if effector.kind == 'BALANCE'), effectors[0])
+    try:
+        bones = {effectors[number].bone for number in supports(asking, effectors)}
+    except IKError:
+        return np.zeros((0, 3))
+    skeleton = now.skeleton
+    joints = {skeleton.index(bone) for bone in bones}
+    joints |= {joint for joint in range(len(skeleton)) if int(skeleton.parents[joint]) in joints}
+    matrices = now.world_from_joint[0, sorted(joints)]
+    tails = np.zeros((len(matrices), 3))
+    tails[:, 1] = lengths[sorted(joints)]
+    return np.concatenate([matrices[:, :3, 3], points_of(matrices, tails)])
+
+
+def convex_hull(places: FloatArray) -> FloatArray:
+    """Corners of the convex hull of places (k, 2) in the plane, counter-clockwise, (c, 2).
+
+    Andrew's monotone chain: from left to right along the lower side, and back along the upper one.
+    """
+    ordered = np.unique(places, axis=0).tolist()
+    sides: list[list[list[float]]] = []
+    for places_in_order in (ordered, ordered[::-1]):
+        side: list[list[float]] = []
+        for place in places_in_order:
+            while len(side) > 1 and _turn(side[-2], side[-1], place) <= 0.0:
+                side.pop()
+            side.append(place)
+        sides.append(side[:-1] if len(side) > 1 else side)
+    return np.array(sides[0] + sides[1] if len(ordered) > 1 else ordered)
+
+
+def _turn(first: npt.ArrayLike, second: npt.ArrayLike, third: npt.ArrayLike) -> float:
+    """Above 0 where three places turn left."""
+    ahead, aside = np.subtract(second, first), np.subtract(third, first)
+    return float(ahead[0] * aside[1] - ahead[1] * aside[0])
+
+
+def inside(place: FloatArray, hull: FloatArray) -> bool:
+    """Whether a place (2,) is in a convex hull, (c, 2) counter-clockwise."""
+    corners = zip(hull, np.roll(hull, -1, axis=0), strict=True)
+    return len(hull) > 2 and all(_turn(start, end, place) >= 0.0 for start, end in corners)
+
+
+# Drags
+
+
+def drag_marks(drag: Drag) -> Marks:
+    """What a drag holds: the line from the bone to the mouse, pins, and what is missed."""
+    report = drag.report
+    goal, place = _three(drag.goal), _three(drag.place)
+    heat = 0.0 if report.dragged.reached else 1.0
+    texts: list[Text] = []
+    if not report.dragged.reached and report.dragged.position is not None:
+        missed = (report.dragged.position, 0.0)
+        texts.append(_miss_text(drag.goal, drag.bone, missed, report.dragged.why))
+    texts.append(Text(place, str(drag.priority), 'PRIORITY'))
+    missing = {error.name: error for error in report.held if not error.reached}
+    points = [Point(place, 'DRAGGED', heat)]
+    lines = [Line(place, goal, 'ERROR', heat)]
+    for bone, firm, was, now in drag.pins():
+        own_heat = 1.0 if bone in missing else 0.0
+        points.append(Point(_three(was), 'PIN' if firm else 'LOOSE_PIN', own_heat))
+        if own_heat:
+            lines.append(Line(_three(now), _three(was), 'ERROR' if firm else 'LOOSE_PIN', own_heat))
+    return Marks(tuple(lines), tuple(points), tuple(texts))
+
+
+def _three(place: FloatArray | Sequence[float]) -> Place:
+    x, y, z = (float(part) for part in place)
+    return x, y, z

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Library overrides: what Poise adds is kept when the file is saved; what the library has cannot be removed.
+
+Blender saves of an override how it differs from the linked object. From 5.0 on it compares the properties of
+add-ons only where both sides have them: without a single one in the linked object all would be saved as
+"another Poise", which is refused on loading, and effectors and limits would be gone. Reading a property of
+a group is what makes Blender create it; in a linked object it lasts until the file is closed.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import bpy
+from bpy.app.handlers import persistent
+from bpy.types import Object
+
+from ...core.errors import IKError
+from ..reports import listed
+from .settings import settings_of
+
+
+def prepare_override(armature_object: Object) -> None:
+    """Let Blender compare the settings of an override with those of its linked object."""
+    override = armature_object.override_library
+    if override is not None and isinstance(override.reference, Object):
+        _ = settings_of(override.reference).live
+
+
+def remove_entries(
+    armature_object: Object, collection: str, rows: Sequence[int], what: str, instead: str
+) -> None:
+    """Remove entries of a list of the settings.
+
+    Args:
+        armature_object: The armature object.
+        collection: Name of the list.
+        rows: Positions, increasing.
+        what: What an entry says of a bone, for messages.
+        instead: What the user can do with one that belongs to the library.
+
+    Raises:
+        IKError: One belongs to the library; nothing is changed then.
+    """
+    entries: Any = getattr(settings_of(armature_object), collection)
+    override = armature_object.override_library
+    if override is not None and isinstance(override.reference, Object):
+        known = {entry.name for entry in getattr(settings_of(override.reference), collection)}
+        theirs = [entries[row].name for row in rows if entries[row].name in known]
+        if theirs:
+            raise _belongs_to_library(f"the entry for the {what} of {listed(theirs)}", instead)
+    for row in reversed(rows):
+        entries.remove(row)
+
+
+@contextmanager
+def only_own(label: str, instead: str) -> Iterator[None]:
+    """Say in words that what is removed or moved inside belongs to the library, where Blender refuses it.
+
+    Raises:
+        IKError: It does.
+    """
+    try:
+        yield
+    except TypeError as error:  # all that Blender says is that the list does not support it
+        raise _belongs_to_library(label, instead) from error
+
+
+def _belongs_to_library(label: str, instead: str) -> IKError:
+    return IKError(f"{label} belongs to the library, it cannot be removed or moved here: {instead} instead")
+
+
+def refilled(entries: Any, count: int) -> list[Any]:
+    """Empty a list of the settings, and return so many entries of it to be filled.
+
+    Those that belong to the library stay: they are filled first, and what is left of them says nothing.
+    """
+    entries.clear()
+    while len(entries) < count:
+        entries.add()
+    for entry in entries[count:]:
+        for prop in entry.bl_rna.properties:
+            if not prop.is_readonly:
+                entry.property_unset(prop.identifier)
+    return entries[:count]
+
+
+@persistent
+def _prepare_all(*_: object) -> None:
+    """Do so for all armatures of the file: before it is saved, and as soon as it is loaded."""
+    for candidate in bpy.data.objects:
+        if candidate.type == 'ARMATURE':
+            prepare_override(candidate)
+
+
+_HANDLERS: Final = ("save_pre", "load_post")
+
+
+def register() -> None:
+    """Add the handlers; files that are loaded leave them in place."""
+    for name in _HANDLERS:
+        getattr(bpy.app.handlers, name).append(_prepare_all)
+
+
+def unregister() -> None:
+    """Take the handlers away; one left behind would keep Blender 4.5 from ending."""
+    for name in _HANDLERS:
+        handlers = getattr(bpy.app.handlers, name)
+        if _prepare_all in handlers:  # others may have cleared the list
+            handlers.remove(_prepare_all)
