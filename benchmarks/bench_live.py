@@ -32,9 +32,9 @@ from benchmarks.rigs import FloatArray, add_on, empty_file, largest_turn, local_
 from blender_ik_addon.core.solve.follower import Follower
 from blender_ik_addon.core.solve.tracker import Tracker
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.live import handlers as live
 from blender_ik_addon.scene.armature.restoring import PoseSnapshot
 from blender_ik_addon.scene.character.setup import setup_character
+from blender_ik_addon.scene.live import handlers as live
 from examples import scenario
 
 UPDATES: Final = 240
