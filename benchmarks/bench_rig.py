@@ -17,12 +17,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import degrees, radians
 from pathlib import Path
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
 import bpy
@@ -30,7 +31,7 @@ import numpy as np
 from bpy.types import Object
 from mathutils import Matrix
 
-from benchmarks.page import VERDICTS, Columns, arguments, listed, progress, publish, table, tabled
+from benchmarks.page import VERDICTS, Columns, arguments, listed, progress, publish, tabled
 from benchmarks.rigs import FloatArray, add_on
 from blender_ik_addon.core.model.euler import order_index
 from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler
@@ -66,44 +67,29 @@ about z, stays below 90°, so that no pose inside the limits is in gimbal lock."
 Range = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How far a bone turns about its own axes from its rest pose [°]; None where it is no joint."""
+class Limits(NamedTuple):
+    """How far a bone turns about its own x, y and z from its rest pose [°]; None where it is no joint."""
 
     bone: str
-    x: Range | None
-    y: Range | None
-    z: Range | None
+    ranges: tuple[Range | None, Range | None, Range | None]
     what: str
     """Of the body, in its own words; all that the three ranges add up to."""
 
-    @property
-    def ranges(self) -> tuple[Range | None, Range | None, Range | None]:
-        """About x, y and z."""
-        return self.x, self.y, self.z
 
-    def mirrored(self) -> Limits:
-        """The same joint on the right, where turns about y and z go the other way."""
-
-        def flipped(of: Range | None) -> Range | None:
-            return None if of is None else (-of[1], -of[0])
-
-        return Limits(self.bone.replace(".L", ".R"), self.x, flipped(self.y), flipped(self.z), self.what)
-
-
-def read_limits() -> tuple[Limits, ...]:
-    """Those of `rig_limits.json`, with their mirror images; every range contains 0, as Blender demands."""
+def read_limits() -> Iterator[Limits]:
+    """Those of `rig_limits.json`, then their mirror images; every range contains 0, as Blender demands."""
     entries = json.loads(Path(__file__).with_name("rig_limits.json").read_text(encoding="utf-8"))
+    for side, sign in ((".L", 1.0), (".R", -1.0)):
+        for entry in entries:
+            if side == ".L" or entry["bone"].endswith(".L"):
+                x, y, z = (entry[axis] for axis in "xyz")
+                # On the right turns about y and z go the other way.
+                y, z = (None if of is None else tuple(sorted(sign * end for end in of)) for of in (y, z))
+                bone = entry["bone"].replace(".L", side)
+                yield Limits(bone, (None if x is None else tuple(x), y, z), entry["meant as"])
 
-    def limits(entry: dict[str, Any]) -> Limits:
-        x, y, z = (None if entry[axis] is None else tuple(entry[axis]) for axis in "xyz")
-        return Limits(entry["bone"], x, y, z, entry["meant as"])
 
-    here = [limits(entry) for entry in entries]
-    return (*here, *(limits.mirrored() for limits in here if limits.bone.endswith(".L")))
-
-
-LIMITS: Final = read_limits()
+LIMITS: Final = tuple(read_limits())
 
 HIPS_PLACES: Final[tuple[Range, Range, Range]] = ((-0.5, 0.5), (-0.5, 0.3), (-0.5, 0.5))
 """How far the hips move along their own axes: left, up, forward [m]."""
@@ -219,16 +205,11 @@ def put(figure: Any, pose: DrawnPose) -> None:
         figure.pose.bones[limits.bone].rotation_euler = angles.tolist()
 
 
-def place(obj: Any, matrix: FloatArray) -> None:
-    """Put an object in quaternion mode at a place and turn, (4, 4) [m]."""
-    obj.location = matrix[:3, 3].tolist()
-    obj.rotation_quaternion = Matrix(matrix[:3, :3].tolist()).to_quaternion()
-
-
-def aim(figure: Any, targets: FloatArray) -> None:
-    """Put the targets of the effectors where the bones should be, (E, 4, 4) [m]."""
-    for effector, matrix in zip(figure.poise.effectors, targets, strict=True):
-        place(effector.target, matrix)
+def aim(objects: Iterable[Any], targets: FloatArray) -> None:
+    """Put objects in quaternion mode where targets are, (E, 4, 4) [m]."""
+    for thing, matrix in zip(objects, targets, strict=True):
+        thing.location = matrix[:3, 3].tolist()
+        thing.rotation_quaternion = Matrix(matrix[:3, :3].tolist()).to_quaternion()
 
 
 def evaluated(figure: Object, names: Sequence[str]) -> FloatArray:
@@ -252,39 +233,18 @@ def targets_of(figure: Object, poses: Sequence[DrawnPose]) -> FloatArray:
 # outcomes
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a solver made of one pose."""
+def outcome(figure: Object, targets: FloatArray, seconds: float, **more: Any) -> SimpleNamespace:
+    """What a solver made of one pose, with its time.
 
-    index: int
-    distances: FloatArray
-    """Of the effectors from their targets, (E,) [m]."""
-    angles: FloatArray
-    """To the orientations of their targets, (E,) [rad]."""
-    beyond: float
-    """Largest excess of a joint over its limits as the solver takes them [rad]."""
-    channels_beyond: float
-    """Largest excess of an Euler channel over its limit [rad]."""
-    whole_time: float
-    """From moved targets to an evaluated pose [s]."""
-    solve_time: float | None = None
-    """Of that the solver alone, where it can be told [s]."""
-    iterations: int | None = None
-    message: str = ""
-    """What the solver says."""
-
-    @property
-    def reached(self) -> bool:
-        """Whether every effector is as near to its target as is wanted."""
-        return bool((self.distances <= LARGEST_DISTANCE).all() and (self.angles <= LARGEST_ANGLE).all())
-
-
-def misses(matrices: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return distances [m] and angles [rad] between matrices, (E, 4, 4) -> (E,)."""
-    away = np.linalg.norm((matrices - targets)[:, :3, 3], axis=-1)
+    Distances [m] and angles [rad] of the effectors (E,), and whether all are as near as is wanted.
+    """
+    difference = evaluated(figure, EFFECTORS) - targets
+    distances = np.linalg.norm(difference[:, :3, 3], axis=-1)
     # From |a - b| = 2 √2 sin(angle/2), which is accurate for small angles, as the trace is not.
-    apart = np.linalg.norm((matrices - targets)[:, :3, :3], axis=(-2, -1))
-    return away, 2.0 * np.arcsin(np.clip(apart / np.sqrt(8.0), 0.0, 1.0))
+    apart = np.linalg.norm(difference[:, :3, :3], axis=(-2, -1))
+    angles = 2.0 * np.arcsin(np.clip(apart / np.sqrt(8.0), 0.0, 1.0))
+    reached = bool((distances <= LARGEST_DISTANCE).all() and (angles <= LARGEST_ANGLE).all())
+    return SimpleNamespace(distances=distances, angles=angles, reached=reached, whole_time=seconds, **more)
 
 
 def own_turns(figure: Any) -> FloatArray:
@@ -309,9 +269,12 @@ def beyond_limits(angles: FloatArray) -> float:
 # ours
 
 
-@contextmanager
-def solver_watched() -> Iterator[list[tuple[float, int]]]:
-    """Note the time [s] and the iterations of every solve behind the script door."""
+def solve_ours(figure: Any, targets: FloatArray, hips: DrawnPose | None) -> SimpleNamespace:
+    """Solve one pose from rest through the script door, targets (E, 4, 4); the hips begin as in `hips`."""
+    put_at_rest(figure)
+    if hips is not None:
+        put_hips(figure, hips)
+    aim((effector.target for effector in figure.poise.effectors), targets)
     seen: list[tuple[float, int]] = []
     solve = posing.solve
 
@@ -322,31 +285,18 @@ def solver_watched() -> Iterator[list[tuple[float, int]]]:
         return solution
 
     with patch.object(posing, "solve", watched):
-        yield seen
-
-
-def solve_ours(figure: Any, index: int, targets: FloatArray, hips: DrawnPose | None = None) -> Outcome:
-    """Solve one pose from rest through the script door, targets (E, 4, 4); the hips begin as in `hips`."""
-    put_at_rest(figure)
-    if hips is not None:
-        put_hips(figure, hips)
-    aim(figure, targets)
-    with solver_watched() as seen:
         began = time.process_time()
         report = posing.solve_pose(figure)
-        whole_time = time.process_time() - began
-    ((solve_time, iterations),) = seen
-    distances, angles = misses(evaluated(figure, EFFECTORS), targets)
-    channels = np.array([figure.pose.bones[limits.bone].rotation_euler[:] for limits in LIMITS])
-    return Outcome(
-        index=index,
-        distances=distances,
-        angles=angles,
-        beyond=beyond_limits(channels),
-        channels_beyond=beyond_limits(channels),
-        whole_time=whole_time,
-        solve_time=solve_time,
-        iterations=iterations,
+        seconds = time.process_time() - began
+    beyond = beyond_limits(np.array([figure.pose.bones[limits.bone].rotation_euler[:] for limits in LIMITS]))
+    return outcome(
+        figure,
+        targets,
+        seconds,
+        beyond=beyond,
+        channels_beyond=beyond,
+        solve_time=sum(time for time, _ in seen),
+        iterations=sum(count for _, count in seen),
         message=report.message,
     )
 
@@ -354,15 +304,12 @@ def solve_ours(figure: Any, index: int, targets: FloatArray, hips: DrawnPose | N
 # Blender's
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """A way to set up Blender's own IK."""
 
     label: str
     solver: str = 'LEGACY'
     """'LEGACY' is what Blender calls Standard."""
-    method: str = 'SDLS'
-    """Of iTaSC."""
     tree: bool = True
     """Whether each chain goes to the root, so that they share the spine; otherwise see `CHAINS`."""
     hips_placed: bool = False
@@ -378,7 +325,6 @@ SETTINGS: Final = (
     Setting("Blender, Standard, a chain for each limb, hips placed", tree=False, hips_placed=True),
     Setting("Blender, Standard, whole tree, hips placed", hips_placed=True),
     Setting("Blender, iTaSC, whole tree, hips placed", solver='ITASC', hips_placed=True),
-    Setting("Blender, iTaSC (DLS), whole tree, hips placed", solver='ITASC', method='DLS', hips_placed=True),
 )
 
 BLENDER_ITERATIONS: Final = 500
@@ -396,7 +342,7 @@ def blender_ik(figure: Any, setting: Setting) -> Iterator[dict[str, Any]]:
     figure.pose.ik_solver = setting.solver
     if setting.solver == 'ITASC':
         itasc = figure.pose.ik_param
-        itasc.mode, itasc.solver = 'ANIMATION', setting.method
+        itasc.mode, itasc.solver = 'ANIMATION', 'SDLS'
         itasc.iterations, itasc.precision = BLENDER_ITERATIONS, ITASC_PRECISION
     tails: dict[str, Any] = {}
     constraints: list[tuple[Any, Any]] = []
@@ -423,34 +369,26 @@ def blender_ik(figure: Any, setting: Setting) -> Iterator[dict[str, Any]]:
         figure.pose.ik_solver = 'LEGACY'
 
 
-def aim_tails(figure: Any, tails: dict[str, Any], targets: FloatArray) -> None:
-    """Put the targets of the constraints where the tails of the bones should be, (E, 4, 4) [m]."""
-    for name, matrix in zip(EFFECTORS, targets, strict=True):
-        tail = matrix.copy()
-        tail[:3, 3] += figure.data.bones[name].length * matrix[:3, 1]
-        place(tails[name], tail)
-
-
 def solve_blenders(
-    figure: Any, tails: dict[str, Any], index: int, targets: FloatArray, hips: DrawnPose | None
-) -> Outcome:
+    figure: Any, tails: dict[str, Any], targets: FloatArray, hips: DrawnPose | None
+) -> SimpleNamespace:
     """Let Blender's IK solve one pose from rest, targets (E, 4, 4); the hips of `hips` are given to it."""
     put_at_rest(figure)
     if hips is not None:
         put_hips(figure, hips)
-    aim_tails(figure, tails, targets)
+    ends = targets.copy()
+    lengths = np.array([figure.data.bones[name].length for name in EFFECTORS])
+    ends[:, :3, 3] += lengths[:, None] * targets[:, :3, 1]
+    aim(tails.values(), ends)
     began = time.process_time()
     bpy.context.evaluated_depsgraph_get().update()
-    whole_time = time.process_time() - began
-    distances, angles = misses(evaluated(figure, EFFECTORS), targets)
-    turns = own_turns(figure)
-    return Outcome(
-        index=index,
-        distances=distances,
-        angles=angles,
+    seconds, turns = time.process_time() - began, own_turns(figure)
+    return outcome(
+        figure,
+        targets,
+        seconds,
         beyond=max(map(beyond_for_blender, LIMITS, turns)),
         channels_beyond=beyond_limits(euler_from_matrix(turns, order_index(ORDER))),
-        whole_time=whole_time,
     )
 
 
@@ -464,15 +402,14 @@ class Row:
     """One solver over its poses."""
 
     label: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[SimpleNamespace, ...]
     slack: float = MATRIX_SLACK
     """Up to which an excess over a limit is no violation [rad]."""
     hips_placed: bool = False
 
     def values(self, name: str) -> Any:
-        """A figure of all outcomes that have it, (P,) or (P, E)."""
-        every = [getattr(outcome, name) for outcome in self.outcomes]
-        return np.array([value for value in every if value is not None])
+        """A figure of all outcomes, (P,) or (P, E)."""
+        return np.array([getattr(outcome, name) for outcome in self.outcomes])
 
     @property
     def inside(self) -> float:
@@ -497,10 +434,10 @@ class Row:
     @property
     def alone(self) -> str:
         """The solver's own part, where it can be told."""
-        times = self.values("solve_time")
-        if not len(times):
+        if not self.label.startswith(OURS):
             return "–"
-        return f"{1e3 * np.median(times):.1f} ({np.median(self.values('iterations')):.0f} iterations)"
+        median = 1e3 * np.median(self.values("solve_time"))
+        return f"{median:.1f} ({np.median(self.values('iterations')):.0f} iterations)"
 
 
 COLUMNS: Final[Columns[Row]] = (
@@ -524,17 +461,17 @@ def rows(poses: int, only: str) -> Iterator[Row]:
     targets = targets_of(figure, drawn)
     for label, placed in ((OURS, False), (OURS_PLACED, True)):
         if only in label:
-            found = [solve_ours(figure, i, targets[i], drawn[i] if placed else None) for i in range(poses)]
+            found = [solve_ours(figure, targets[i], drawn[i] if placed else None) for i in range(poses)]
             yield Row(label, tuple(found), slack=LIMIT_SLACK, hips_placed=placed)
     for setting in SETTINGS:
         if only in setting.label:
-            count, placed = max(1, round(poses * setting.part)), setting.hips_placed
+            placed = setting.hips_placed
             with blender_ik(figure, setting) as tails:
                 # Blender sorts out what depends on what, once and not in the first pose.
                 evaluated(figure, EFFECTORS)
                 found = [
-                    solve_blenders(figure, tails, i, targets[i], drawn[i] if placed else None)
-                    for i in range(count)
+                    solve_blenders(figure, tails, targets[i], drawn[i] if placed else None)
+                    for i in range(max(1, round(poses * setting.part)))
                 ]
             yield Row(setting.label, tuple(found), hips_placed=placed)
 
@@ -572,24 +509,28 @@ def verdicts(measured: Sequence[Row]) -> list[tuple[str, bool | None]]:
 def failures(measured: Sequence[Row]) -> list[str]:
     """A line for each pose of ours that is missed: its number, by how much, what the solver says."""
     return [
-        f"{outcome.index}: {outcome.distances.max() * 1e3:.3g} mm, {degrees(outcome.angles.max()):.2g}°, "
+        f"{number}: {outcome.distances.max() * 1e3:.3g} mm, {degrees(outcome.angles.max()):.2g}°, "
         f"{outcome.iterations} iterations; {outcome.message}"
         for row in measured
         if row.label == OURS
-        for outcome in row.outcomes
+        for number, outcome in enumerate(row.outcomes)
         if not outcome.reached
     ]
 
 
-def limits_table() -> str:
-    """The limits of the middle and of the left."""
+def span(limits: Limits, axis: int) -> str:
+    """A range of a bone."""
+    of = limits.ranges[axis]
+    return "–" if of is None else f"{of[0]:g} … {of[1]:g}"
 
-    def span(of: Range | None) -> str:
-        return "–" if of is None else f"{of[0]:g} … {of[1]:g}"
 
-    shown = [limits for limits in LIMITS if not limits.bone.endswith(".R")]
-    heading = ("bone", "x [°]", "y [°]", "z [°]", "meant as")
-    return table([heading, *((limits.bone, *map(span, limits.ranges), limits.what) for limits in shown)])
+LIMIT_COLUMNS: Final[Columns[Limits]] = (
+    ("bone", lambda limits: limits.bone),
+    ("x [°]", lambda limits: span(limits, 0)),
+    ("y [°]", lambda limits: span(limits, 1)),
+    ("z [°]", lambda limits: span(limits, 2)),
+    ("meant as", lambda limits: limits.what),
+)
 
 
 def main() -> int:
@@ -617,7 +558,7 @@ def main() -> int:
         theirs=f"{MATRIX_SLACK:g}",
         table=tabled(COLUMNS, measured),
         missed=f"\nMissed by Poise, with their numbers:\n\n{listed(missed)}\n" if missed else "",
-        limits=limits_table(),
+        limits=tabled(LIMIT_COLUMNS, [of for of in LIMITS if not of.bone.endswith(".R")]),
         order=ORDER,
         poses=str(options.poses),
     )

@@ -19,11 +19,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from math import radians
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.page import Columns, arguments, listed, picture, progress, publish, tabled
+from benchmarks.page import Columns, arguments, listed, progress, publish, tabled
 from blender_ik_addon.core import Pose, Problem, ReachPoint, Skeleton, forward_kinematics, solve_sequence
 from blender_ik_addon.core.arrays import FloatArray
 
@@ -97,23 +98,10 @@ class Case:
         return f"{self.bones} bones, {self.effectors} effectors, {self.frames} frames {words} preferred pose"
 
 
-@dataclass(frozen=True)
-class Measure:
-    """What came out."""
-
-    case: Case
-    seconds: float
-    """Time for a frame [s]."""
-    working: float
-    """Memory beyond targets and result [B]."""
-    result: float
-    """Memory of the result [B]."""
-    reached: float
-    """Part of the frames with every effector within the tolerance [1]."""
-    iterations: float
-    """Median of the frames."""
-    iterations_most: int
-
+Measure = SimpleNamespace
+"""What came out: `case`, time for a frame (seconds) [s], memory beyond targets and result (working) [B],
+memory of the result [B], the part of the frames with every effector within the tolerance (reached) [1], and
+the median and the most iterations."""
 
 COLUMNS: Final[Columns[Measure]] = (
     ("bones", lambda m: str(m.case.bones)),
@@ -125,7 +113,7 @@ COLUMNS: Final[Columns[Measure]] = (
     ("working memory", lambda m: f"{m.working / 1e6:.1f} MB"),
     ("result", lambda m: f"{m.result / 1e6:.1f} MB"),
     ("reached", lambda m: f"{100.0 * m.reached:.1f} %"),
-    ("iterations", lambda m: f"{m.iterations:g} (≤ {m.iterations_most})"),
+    ("iterations", lambda m: f"{m.iterations:g} (≤ {m.most})"),
 )
 
 
@@ -201,28 +189,22 @@ def size_of(thing: object, seen: set[int] | None = None) -> int:
     return 0
 
 
-class MemoryPeak:
-    """Highest resident memory of this process from here on, over that from here; on Linux."""
-
-    def __init__(self) -> None:
-        gc.collect()
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)  # what was freed but is kept would be used again unseen
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the highest is now
-        self._start = self._resident("VmRSS")
-
-    @staticmethod
-    def _resident(key: str) -> float:
-        """`VmRSS` now, or `VmHWM`, the most so far [B]."""
-        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        return 1024.0 * float(next(line for line in lines if line.startswith(key + ":")).split()[1])
-
-    def grown(self) -> float:
-        """[B]."""
-        return self._resident("VmHWM") - self._start
+def resident(key: str) -> float:
+    """Memory of this process by Linux: `VmRSS` now, or `VmHWM`, the most so far [B]."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return 1024.0 * float(next(line for line in lines if line.startswith(key + ":")).split()[1])
 
 
-def measure(case: Case) -> Measure:
+def forget_peak() -> float:
+    """Let the highest resident memory be that of now [B], which is returned."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)  # what was freed but is kept would be used again unseen
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return resident("VmRSS")
+
+
+def measure(case: Case) -> dict[str, Any]:
     """Solve a case in this process."""
     skeleton, tips = rig(case.bones, case.effectors, preferred=case.preferred)
     places = targets(skeleton, tips, case.frames, np.random.default_rng(SEED))
@@ -238,26 +220,23 @@ def measure(case: Case) -> Measure:
     solve_sequence(problem_of(2), Pose.rest(skeleton, (2,)), tolerance_position=TOLERANCE)
     problem, poses = problem_of(case.frames), Pose.rest(skeleton, (case.frames,))
     times: list[float] = []
-    peak = MemoryPeak()
-    while True:
+    found: dict[str, Any] = {}
+    before = forget_peak()
+    while len(times) < RUNS and (not times or times[0] <= SHORT):
         start = time.process_time()
         solution = solve_sequence(problem, poses, tolerance_position=TOLERANCE)
         times.append(time.process_time() - start)
         if len(times) == 1:
             result = size_of(solution)
-            working = peak.grown() - result
-        if len(times) == RUNS or times[0] > SHORT:
-            break
+            found = {
+                "working": resident("VmHWM") - before - result,
+                "result": result,
+                "reached": float(np.all(solution.errors <= TOLERANCE, axis=1).mean()),
+                "iterations": float(np.median(solution.iterations)),
+                "most": int(np.max(solution.iterations)),
+            }
         del solution
-    return Measure(
-        case,
-        seconds=float(np.median(times)) / case.frames,
-        working=working,
-        result=result,
-        reached=float(np.all(solution.errors <= TOLERANCE, axis=1).mean()),
-        iterations=float(np.median(solution.iterations)),
-        iterations_most=int(np.max(solution.iterations)),
-    )
+    return found | {"seconds": float(np.median(times)) / case.frames}
 
 
 def measure_apart(case: Case) -> Measure | None:
@@ -269,7 +248,7 @@ def measure_apart(case: Case) -> Measure | None:
         return None
     except subprocess.CalledProcessError as error:
         raise RuntimeError(f"{case}:\n{error.stderr}") from error
-    return Measure(**(json.loads(run.stdout) | {"case": case}))
+    return Measure(case=case, **json.loads(run.stdout))
 
 
 def cases(only: str | None = None) -> Iterator[list[Case]]:
@@ -325,34 +304,6 @@ def summary(measured: Sequence[Measure], verdicts: Sequence[tuple[str, bool]]) -
     return found
 
 
-def draw(measured: Sequence[Measure], path: Path) -> None:
-    """Times over bones, effectors and frames, and memory over frames, all in logarithms."""
-    from benchmarks import drawing  # a process of a case is to be small
-
-    figure, panels = drawing.panels((11.0, 3.6), 1, 4)
-    for panel, series in zip(panels, (*SERIES, "memory"), strict=True):
-        of = "frames" if series == "memory" else series
-        for preferred, colour, mark in ((True, "#2c6fbb", "o"), (False, "#d9822b", "s")):
-            points = [m for m in measured if (m.case.series, m.case.preferred) == (of, preferred)]
-            if not points:
-                continue
-            sizes = np.array([m.case.size for m in points], dtype=np.float64)
-            values = np.array([m.working / 1e6 if series == "memory" else 1e3 * m.seconds for m in points])
-            label = f"{'with' if preferred else 'without'} preferred pose"
-            panel.plot(sizes, values, mark + "-", color=colour, label=label)
-            if preferred and series == "memory":
-                panel.plot(sizes, [m.result / 1e6 for m in points], ":", color="0.5", label="result itself")
-            elif preferred and series != "frames":
-                panel.plot(sizes, values[0] * sizes / sizes[0], ":", color="0.5", label="in proportion")
-        panel.set(xscale="log", yscale="log", xlabel=of)
-        panel.xaxis.set_minor_formatter("")  # a short series would write them over each other
-        panel.set_ylabel("working memory [MB]" if series == "memory" else "time per frame [ms]")
-        if panel.lines:
-            panel.legend(fontsize=7)
-    drawing.quiet(panels)
-    drawing.save(figure, path, dpi=110)
-
-
 def main() -> int:
     """Measure all cases. Returns the exit code: 1 where something grows faster than it may."""
     parser = arguments("scripts/bench --growth", __doc__)
@@ -360,7 +311,7 @@ def main() -> int:
     parser.add_argument("--case", metavar="JSON", help="one case, as the processes are asked for it")
     options = parser.parse_args()
     if options.case:
-        print(json.dumps(asdict(measure(Case(**json.loads(options.case))))))
+        print(json.dumps(measure(Case(**json.loads(options.case)))))
         return 0
     measured: list[Measure] = []
     missed: list[str] = []
@@ -376,17 +327,12 @@ def main() -> int:
             progress(case, f"{1e3 * found.seconds:.3g} ms")
         measured += points
         verdicts += [verdict(points)] if len(points) > 1 else []
-    image = picture(options.markdown, "growth")
-    if image is not None:
-        draw(measured, image)
-    alt = "Time per frame and memory over bones, effectors and frames"
     publish(
         options.markdown,
         "growth",
         "scripts/bench --growth",
         summary(measured, verdicts),
         verdicts=listed([f"{text}: {'yes' if met else 'NO'}" for text, met in verdicts]),
-        picture=f"\n![{alt}](images/growth.png)\n" if image is not None else "",
         table=tabled(COLUMNS, measured),
         missed=f"\nNot finished in time: {'; '.join(missed)}.\n" if missed else "",
     )

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import degrees, radians
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import bpy
@@ -99,23 +100,10 @@ def read_examples() -> list[Example]:
     return [Example(**entry) for entry in entries]
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What came of an example."""
-
-    example: Example
-    before: FloatArray
-    """Heads and tails of the bones in the world, (n, 2, 3) [m]."""
-    after: FloatArray
-    centres: FloatArray
-    """Centre of mass before and after, (2, 3) [m]."""
-    target: FloatArray | None
-    """Matrix of the target, (4, 4)."""
-    others: tuple[FloatArray, ...]
-    """Places of further targets, (3,) [m]."""
-    errors: tuple[tuple[float | None, float | None], tuple[float | None, float | None]]
-    """Distance [m] and angle [rad] before and after."""
-    iterations: int
+Shown = SimpleNamespace
+"""What came of an example: heads and tails of the bones in the world before and after, (n, 2, 3) [m],
+centres of mass (2, 3) [m], matrix of the target (4, 4) or None, places of further targets, distances [m] and
+angles [rad] before and after (errors), and the iterations."""
 
 
 def settings(figure: Object) -> Any:

@@ -11,7 +11,7 @@ turns and angles are read from Blender's evaluated matrices and channels, not fr
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import degrees
@@ -23,7 +23,7 @@ import numpy as np
 from bpy.types import Object
 
 from benchmarks.motions import local_rotations
-from benchmarks.page import arguments, publish, table
+from benchmarks.page import Column, Columns, arguments, publish, table, tabled
 from benchmarks.rigs import FloatArray, add_on, empty_file
 from blender_ik_addon.core import METHODS
 from blender_ik_addon.core.model.rotation import rotvec_from_matrix
@@ -67,6 +67,11 @@ class Outcome:
     def names(self) -> tuple[str, ...]:
         """Effectors, (E,)."""
         return self.result.measured.names
+
+    @property
+    def levels(self) -> list[int]:
+        """Those in use, 0 is the highest."""
+        return sorted(set(self.priorities))
 
     @property
     def seconds(self) -> float:
@@ -128,141 +133,83 @@ def violation(figure: Object, frames: Sequence[int]) -> float | None:
     return worst
 
 
-def outcome(figure: Object, method: str, frames: Sequence[int]) -> Outcome:
-    """Bake the figure with a method and measure."""
-    result = table_reach.bake(figure, method, frames, table_reach.ProgressBar(method))
-    priorities = tuple(effector.priority for effector in figure.poise.effectors)
-    return Outcome(method, priorities, result, violation(figure, frames))
-
-
 def compare(methods: Sequence[str], frames: Sequence[int], *, far: bool) -> list[Outcome]:
-    """All methods in a new scene."""
+    """All methods in a new scene, baked and measured."""
     empty_file()
     scenario.enable_rigify()
     figure = scenario.make_scene(far=far)
     figure.poise.tolerance_position = table_reach.TOLERANCE_POSITION
     figure.poise.tolerance_rotation = table_reach.TOLERANCE_ROTATION
-    return [outcome(figure, method, frames) for method in methods]
+    priorities = tuple(effector.priority for effector in figure.poise.effectors)
+    outcomes: list[Outcome] = []
+    for method in methods:
+        result = table_reach.bake(figure, method, frames, table_reach.ProgressBar(method))
+        outcomes.append(Outcome(method, priorities, result, violation(figure, frames)))
+    return outcomes
 
 
-# ---------------------------------------------------------------- page
+# The page
 
 
-def _millimetres(metres: float) -> str:
-    return "–" if np.isnan(metres) else _short(1e3 * metres)
-
-
-def _degrees(angle: float) -> str:
-    return _short(degrees(angle))
-
-
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """Three digits, and no more than three behind the point."""
     if 0.0 < value < 0.0005:
         return "< 0.001"
-    return f"{value:.3g}" if value >= 0.1 else f"{value:.3f}"
+    return "–" if np.isnan(value) else f"{value:.3g}" if value >= 0.1 else f"{value:.3f}"
 
 
-def summary_table(outcomes: Sequence[Outcome]) -> str:
+def method_table(outcomes: Sequence[Outcome]) -> str:
     """A line for each method."""
-    yardstick = next((o.seconds for o in outcomes if o.method == DEFAULT), None)
-    levels = sorted(set(outcomes[0].priorities))
-    named = [
-        ", ".join(n for n, own in zip(outcomes[0].names, outcomes[0].priorities, strict=True) if own == level)
-        for level in levels
-    ]
-    rows: list[tuple[str, ...]] = [
-        (
-            *("method", *(f"level {level}: {names}" for level, names in zip(levels, named, strict=True))),
-            *("frames reached", "standing feet move [mm]", "largest second difference [°]", "of"),
-            *("beyond limits [°]", "iterations", f"time by {DEFAULT}'s"),
-        )
-    ]
-    for o in outcomes:
-        errors = [o.of_level(level) for level in levels]
-        rows.append(
-            (
-                *(o.method, *(f"{_millimetres(place)} mm, {_degrees(turn)}°" for place, turn in errors)),
-                *(f"{100.0 * o.reached:.0f} %", _millimetres(o.result.measured.foot_shift())),
-                *(_degrees(o.jerk[0]), o.jerk[1]),
-                "–" if o.violation is None else f"{degrees(o.violation):.0e}" if o.violation else "0",
-                f"{np.median(o.result.report.iterations):.0f}",
-                "–" if yardstick is None else f"{o.seconds / yardstick:.2f}",
-            )
-        )
-    return table(rows)
+    yardstick = next((o.seconds for o in outcomes if o.method == DEFAULT), np.nan)
 
+    def at(level: int) -> Column[Outcome]:
+        owners = zip(outcomes[0].names, outcomes[0].priorities, strict=True)
+        names = ", ".join(name for name, own in owners if own == level)
 
-def both(measured: table_reach.Measurement) -> Iterator[tuple[float, ...]]:
-    """Median and largest distance [m], median and largest angle [rad] of each effector."""
-    for distances, angles in zip(measured.distances.T, measured.angles.T, strict=True):
-        yield tuple(float(of(values)) for values in (distances, angles) for of in (np.median, np.max))
+        def cell(o: Outcome) -> str:
+            place, turn = o.of_level(level)
+            return f"{short(1e3 * place)} mm, {short(degrees(turn))}°"
 
+        return f"level {level}: {names}", cell
 
-def effector_table(outcomes: Sequence[Outcome]) -> str:
-    """Median and largest error of each effector with each method."""
-    names = outcomes[0].names
-    rows: list[tuple[str, ...]] = [("method", *names)]
-    for o in outcomes:
-        cells = [
-            f"{_millimetres(median)} / {_millimetres(largest)} mm, "
-            f"{_degrees(median_angle)} / {_degrees(largest_angle)}°"
-            if not np.isnan(median)
-            else f"{_degrees(median_angle)} / {_degrees(largest_angle)}°"
-            for median, largest, median_angle, largest_angle in both(o.result.measured)
-        ]
-        rows.append((o.method, *cells))
-    return table(rows)
+    def beyond(o: Outcome) -> str:
+        return "–" if o.violation is None else f"{degrees(o.violation):.0e}" if o.violation else "0"
 
-
-def why_default(near: Sequence[Outcome], far: Sequence[Outcome]) -> str:
-    """Why the default is the default, from the numbers."""
-    chosen_near = next((o for o in near if o.method == DEFAULT), None)
-    chosen_far = next((o for o in far if o.method == DEFAULT), None)
-    others = [o for o in far if o.method != DEFAULT]
-    if chosen_near is None or chosen_far is None or not others:
-        return f"{DEFAULT} and another method must be run to compare them."
-    reach = [o.method for o in near if o.largest_distance <= REACHED]
-    parts = [
-        f"In reach {DEFAULT} is at every target within {_millimetres(chosen_near.largest_distance)} mm; "
-        f"within {1e3 * REACHED:g} mm are {', '.join(reach) or 'none'}.",
-        "Out of reach it is the levels that tell, the highest first:",
-    ]
-    sentences: list[str] = []
-    for level in sorted(set(chosen_far.priorities)):
-        names = ", ".join(
-            name for name, own in zip(chosen_far.names, chosen_far.priorities, strict=True) if own == level
-        )
-        own, theirs = chosen_far.of_level(level)[0], [o.of_level(level)[0] for o in others]
-        sentences.append(
-            f"{names} miss by {_millimetres(own)} mm, with the others by {_millimetres(min(theirs))} to "
-            f"{_millimetres(max(theirs))} mm"
-        )
-    jerky = [o.jerk[0] for o in others]
-    parts.append("; ".join(sentences) + ".")
-    parts.append(
-        f"There its largest second difference is {degrees(chosen_far.jerk[0]):.0f}°, that of the others "
-        f"{degrees(min(jerky)):.0f}° to {degrees(max(jerky)):.0f}°, and their time "
-        f"{min(o.seconds for o in others) / chosen_far.seconds:.2f} to "
-        f"{max(o.seconds for o in others) / chosen_far.seconds:.2f} of its own."
+    columns: Columns[Outcome] = (
+        ("method", lambda o: o.method),
+        *(at(level) for level in outcomes[0].levels),
+        ("frames reached", lambda o: f"{100.0 * o.reached:.0f} %"),
+        ("standing feet move [mm]", lambda o: short(1e3 * o.result.measured.foot_shift())),
+        ("largest second difference [°]", lambda o: short(degrees(o.jerk[0]))),
+        ("of", lambda o: o.jerk[1]),
+        ("beyond limits [°]", beyond),
+        ("iterations", lambda o: f"{np.median(o.result.report.iterations):.0f}"),
+        (f"time by {DEFAULT}'s", lambda o: short(o.seconds / yardstick)),
     )
-    return " ".join(parts)
+    return tabled(columns, outcomes)
 
 
 def summary(near: Sequence[Outcome], far: Sequence[Outcome]) -> list[str]:
     """The figures that matter."""
     found: list[str] = []
     for title, outcomes in (("in reach", near), ("out of reach, with limits", far)):
-        ours = next((o for o in outcomes if o.method == DEFAULT), None)
-        if ours is not None:
-            errors = [ours.of_level(level)[0] for level in sorted(set(ours.priorities))]
-            shift = _millimetres(ours.result.measured.foot_shift())
+        others = [o for o in outcomes if o.method != DEFAULT]
+        for ours in [o for o in outcomes if o.method == DEFAULT]:
+            errors = ", ".join(short(1e3 * ours.of_level(level)[0]) for level in ours.levels)
+            shift = short(1e3 * ours.result.measured.foot_shift())
             found.append(
-                f"{DEFAULT} {title}: its levels miss by {', '.join(map(_millimetres, errors))} mm at most, "
-                f"standing feet move by {shift} mm, largest second difference {_degrees(ours.jerk[0])}°."
+                f"{DEFAULT} {title}: its levels miss by {errors} mm at most, standing feet move by {shift} "
+                f"mm, largest second difference {short(degrees(ours.jerk[0]))}°."
             )
+            if others and outcomes is far:
+                misses = "; ".join(
+                    f"level {level} by {short(1e3 * min(some))} to {short(1e3 * max(some))} mm"
+                    for level in ours.levels
+                    for some in ([o.of_level(level)[0] for o in others],)
+                )
+                found.append(f"The others miss there: {misses}.")
     reach = [o.method for o in near if o.largest_distance <= REACHED]
-    found.append(f"In reach {len(reach)} of {len(near)} methods are within {1e3 * REACHED:g} mm.")
+    found.append(f"In reach within {1e3 * REACHED:g} mm at every target: {', '.join(reach) or 'none'}.")
     return found
 
 
@@ -282,9 +229,8 @@ def main() -> int:
         "scripts/methods",
         summary(near, far),
         good=table([("method", "good for"), *((method, GOOD_FOR[method]) for method in methods)]),
-        why=why_default(near, far),
-        near=f"{summary_table(near)}\n\n{effector_table(near)}",
-        far=f"{summary_table(far)}\n\n{effector_table(far)}",
+        near=method_table(near),
+        far=method_table(far),
     )
     return 0 if all(o.largest_distance <= REACHED for o in near if o.method == DEFAULT) else 1
 

@@ -12,95 +12,81 @@ were chosen; all others are held out. Needs the bpy module.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from benchmarks import drawing
 from benchmarks.natural_clips import CHOOSING, HEIGHT, LEAST_FRAMES, NO_SIZE, clips
 from benchmarks.natural_measures import BACKWARDS, REACHED_PLACE, REACHED_TURN, SPINE_BENT, Row, measure
 from benchmarks.natural_raising import ARC, BENT, BEYOND, Raised, raised
-from benchmarks.page import TEMPLATES, Columns, arguments, listed, picture, progress, publish, table, tabled
-from benchmarks.rigs import add_on
+from benchmarks.page import TEMPLATES, Columns, arguments, listed, progress, publish, table, tabled
+from benchmarks.rigs import FloatArray, add_on
 
 FRAMES: Final = 20
 """Most frames of a clip."""
 
 
-def _values(rows: Sequence[Row], name: str) -> list[float]:
-    """Numbers of all rows that have one."""
-    return [value for row in rows if np.isfinite(value := float(attrgetter(name)(row)))]
+def numbers(rows: Sequence[Row], name: str) -> FloatArray:
+    """A figure of all rows that have it."""
+    values = np.array([float(attrgetter(name)(row)) for row in rows])
+    return values[np.isfinite(values)]
 
 
-def _most(rows: Sequence[Row], name: str) -> float:
-    return max(_values(rows, name), default=float("nan"))
-
-
-def _mean(rows: Sequence[Row], name: str) -> float:
-    values = _values(rows, name)
-    return float(np.mean(values)) if values else float("nan")
-
-
-def _sum(rows: Sequence[Row], name: str) -> int:
-    return int(sum(_values(rows, name)))
-
-
-def _missed(rows: Sequence[Row]) -> int:
-    return sum(row.frames - row.reached for row in rows)
-
-
-def _overlooked(rows: Sequence[Row]) -> int:
-    return sum(len(row.overlooked) for row in rows)
-
-
-def _with(ours: str, recorded: str) -> str:
+def with_recorded(rows: Sequence[Row], name: str, form: str, *ways: Callable[[FloatArray], Any]) -> str:
+    """A figure of ours, and in brackets that of the recordings, in one or more ways."""
+    ours, recorded = (
+        ", ".join(format(float(way(values)) if len(values) else np.nan, form) for way in ways)
+        for values in (numbers(rows, f"{of}.{name}") for of in ("ours", "recorded"))
+    )
     return f"{ours} ({recorded})"
 
 
-def _backwards(rows: Sequence[Row]) -> str:
-    return _with(f"{_sum(rows, 'ours.backwards')}", f"{_sum(rows, 'recorded.backwards')}")
+def missed(rows: Sequence[Row]) -> int:
+    """Frames."""
+    return sum(row.frames - row.reached for row in rows)
 
 
-def _share(rows: Sequence[Row]) -> str:
-    ours, recorded = (
-        f"{_most(rows, name):.2f}, {_mean(rows, name):.2f}" for name in ("ours.share", "recorded.share")
-    )
-    return _with(ours, recorded)
+def overlooked(rows: Sequence[Row]) -> int:
+    """Frames that were missed although there is a pose."""
+    return sum(len(row.overlooked) for row in rows)
 
 
-def _worst_share(rows: Sequence[Row]) -> str:
-    return _with(f"{_most(rows, 'ours.worst_share'):.2f}", f"{_most(rows, 'recorded.worst_share'):.2f}")
+def spines(rows: Sequence[Row]) -> str:
+    """How many clips have so many joints of the spine."""
+    counts = sorted({row.spine for row in rows})
+    return ", ".join(f"{joints}: {sum(row.spine == joints for row in rows)}" for joints in counts)
 
 
-def _collars(rows: Sequence[Row]) -> str:
-    return _with(f"{_mean(rows, 'ours.collar'):.1f}", f"{_mean(rows, 'recorded.collar'):.1f}")
-
-
-def _step(rows: Sequence[Row]) -> str:
-    return f"{max(row.ours.step / row.recorded.step for row in rows):.2f}"
-
-
-TOGETHER: Final[tuple[tuple[str, Callable[[Sequence[Row]], str]], ...]] = (
+TOGETHER: Final[Columns[Sequence[Row]]] = (
     ("clips", lambda rows: f"{len(rows)}"),
-    ("joints of the spine: clips", lambda rows: _spines(rows)),
-    ("frames reached", lambda rows: f"{_sum(rows, 'reached')} of {_sum(rows, 'frames')}"),
-    ("frames missed, out of reach within limits", lambda rows: f"{_missed(rows) - _overlooked(rows)}"),
-    ("frames missed, overlooked", lambda rows: f"{_overlooked(rows)}"),
-    ("elbows and knees bent backwards (recorded)", _backwards),
-    ("share of the spine, largest, mean (recorded)", _share),
+    ("joints of the spine: clips", spines),
+    ("frames reached", lambda rows: f"{sum(r.reached for r in rows)} of {sum(r.frames for r in rows)}"),
+    ("frames missed, out of reach within limits", lambda rows: f"{missed(rows) - overlooked(rows)}"),
+    ("frames missed, overlooked", lambda rows: f"{overlooked(rows)}"),
+    (
+        "elbows and knees bent backwards (recorded)",
+        lambda rows: with_recorded(rows, "backwards", ".0f", np.sum),
+    ),
+    (
+        "share of the spine, largest, mean (recorded)",
+        lambda rows: with_recorded(rows, "share", ".2f", np.max, np.mean),
+    ),
     ("clips whose share is 2 or more", lambda rows: f"{sum(row.ours.share >= 2.0 for row in rows)}"),
-    ("the largest share in a frame (recorded)", _worst_share),
-    ("arms with the hand above the head", lambda rows: f"{_sum(rows, 'high')}"),
-    ("their collars, mean (recorded) [°]", _collars),
-    ("channels outside their limits", lambda rows: f"{_sum(rows, 'violations')}"),
-    ("recorded outside, mean [%]", lambda rows: f"{100.0 * _mean(rows, 'outside'):.1f}"),
-    ("largest step by the recording's, worst clip", _step),
+    ("largest share in a frame (recorded)", lambda rows: with_recorded(rows, "worst_share", ".2f", np.max)),
+    ("arms with the hand above the head", lambda rows: f"{sum(row.high for row in rows)}"),
+    ("their collars, mean (recorded) [°]", lambda rows: with_recorded(rows, "collar", ".1f", np.mean)),
+    ("channels outside their limits", lambda rows: f"{sum(row.violations for row in rows)}"),
+    ("recorded outside, mean [%]", lambda rows: f"{100.0 * numbers(rows, 'outside').mean():.1f}"),
+    (
+        "largest step by the recording's, worst clip",
+        lambda rows: f"{max(row.ours.step / row.recorded.step for row in rows):.2f}",
+    ),
     ("jumps", lambda rows: f"{sum(len(row.jumps) for row in rows)}"),
-    ("elbows from the recording, mean [cm]", lambda rows: f"{_mean(rows, 'elbows'):.1f}"),
-    ("knees from the recording, mean [cm]", lambda rows: f"{_mean(rows, 'knees'):.1f}"),
+    ("elbows from the recording, mean [cm]", lambda rows: f"{numbers(rows, 'elbows').mean():.1f}"),
+    ("knees from the recording, mean [cm]", lambda rows: f"{numbers(rows, 'knees').mean():.1f}"),
 )
 """What is told of all clips together."""
 
@@ -126,11 +112,6 @@ COLUMNS: Final[Columns[Row]] = (
 
 def _number(value: float, places: int = 2) -> str:
     return f"{value:.{places}f}" if np.isfinite(value) else "–"
-
-
-def _spines(rows: Sequence[Row]) -> str:
-    counts = sorted({row.spine for row in rows})
-    return ", ".join(f"{joints}: {sum(row.spine == joints for row in rows)}" for joints in counts)
 
 
 RAISED_COLUMNS: Final[Columns[Raised]] = (
@@ -164,17 +145,13 @@ def raising(ones: Sequence[Raised]) -> str:
     )
 
 
-def misses(rows: Sequence[Row]) -> list[str]:
+def misses(rows: Sequence[Row]) -> Iterator[str]:
     """Frames that were missed though there is a pose, and jumps."""
-    lines = [
-        f"{row.clip.replace('|', ' ')}: overlooked in frame{'' if len(row.overlooked) == 1 else 's'} "
-        + ", ".join(str(frame + 1) for frame in row.overlooked)
-        for row in rows
-        if row.overlooked
-    ]
-    return lines + [
-        f"{row.clip.replace('|', ' ')}: jumps to frame {jump}" for row in rows for jump in row.jumps
-    ]
+    for row in rows:
+        clip, frames = row.clip.replace("|", " "), ", ".join(str(frame + 1) for frame in row.overlooked)
+        if frames:
+            yield f"{clip}: overlooked in frame{'' if len(row.overlooked) == 1 else 's'} {frames}"
+        yield from (f"{clip}: jumps to frame {jump}" for jump in row.jumps)
 
 
 def summary(name: str, rows: Sequence[Row]) -> list[str]:
@@ -182,51 +159,17 @@ def summary(name: str, rows: Sequence[Row]) -> list[str]:
     together = {heading: of_rows(rows) for heading, of_rows in TOGETHER}
     return [
         f"{name.capitalize()}, {len(rows)} clips: frames reached {together['frames reached']}, "
-        f"{_overlooked(rows)} of the others overlooked; {together['jumps']} jumps.",
+        f"{overlooked(rows)} of the others overlooked; {together['jumps']} jumps.",
         f"{name.capitalize()}: elbows {together['elbows from the recording, mean [cm]']} cm, knees "
         f"{together['knees from the recording, mean [cm]']} cm from the recording in the mean.",
     ]
 
 
-def draw(path: Path, rows: Sequence[Row], arcs: Sequence[Raised]) -> None:
-    """Draw share, collars and distances, a mark for each clip, and raised hands, a line for each rig."""
-    figure, axes = drawing.panels((13.0, 3.4), 1, 4)
-    for one in arcs:
-        axes[3].plot(ARC, one.collars, color="#7a5195", alpha=0.75, lw=1.2)
-    groups = ((False, "#7a5195", "chosen on"), (True, "#ef8a17", "held out"))
-    for held, colour, label in groups:
-        some = [row for row in rows if row.held_out == held]
-        style = {"s": 16, "color": colour, "alpha": 0.75, "label": label, "linewidths": 0}
-        axes[0].scatter([r.recorded.share for r in some], [r.ours.share for r in some], **style)
-        axes[1].scatter([r.recorded.collar for r in some], [r.ours.collar for r in some], **style)
-        axes[2].scatter([r.knees for r in some], [r.elbows for r in some], **style)
-    for axis, title, across, up in (
-        (axes[0], "share of the spine", "recorded", "solved"),
-        (axes[1], "collarbone, hand above head [°]", "recorded", "solved"),
-        (axes[2], "distance from the recording [cm]", "knees", "elbows"),
-        (axes[3], "collarbone, hand raised [°]", "shoulder to hand, from hanging [°]", "solved, by rig"),
-    ):
-        axis.set_title(title, fontsize=10)
-        axis.set(xlabel=across, ylabel=up)
-    drawing.quiet(axes)
-    axes[0].axhline(2.0, color="#d1495b", lw=1.0)
-    for axis in axes[:2]:
-        low = min(axis.get_xlim()[0], axis.get_ylim()[0])
-        high = max(axis.get_xlim()[1], axis.get_ylim()[1])
-        axis.plot([low, high], [low, high], color="#c9c9cf", lw=1.0, zorder=0)
-    axes[2].legend(frameon=False, fontsize=9)
-    drawing.save(figure, path)
-
-
 def main() -> int:
     """Make the report. Returns the exit code: 1 when there is no clip."""
     parser = arguments("scripts/natural", __doc__)
-    parser.add_argument(
-        "--data", type=Path, metavar="DIR", required=True, help="folder with BVH, FBX and glTF files"
-    )
-    parser.add_argument(
-        "--frames", type=int, default=FRAMES, help=f"most frames of a clip (default {FRAMES})"
-    )
+    parser.add_argument("--data", type=Path, metavar="DIR", required=True, help="folder with clips")
+    parser.add_argument("--frames", type=int, default=FRAMES, help=f"most of a clip (default {FRAMES})")
     parser.add_argument("--only", default="", metavar="WORD", help="only files with this in their names")
     options = parser.parse_args()
     rows: list[Row] = []
@@ -249,10 +192,6 @@ def main() -> int:
         for name, held in (("chosen on", False), ("held out", True))
         if (half := [row for row in rows if row.held_out == held])
     }
-    image = picture(options.markdown, "natural")
-    if image is not None:
-        draw(image, rows, arcs)
-    alt = "Spine, collarbones, elbows and knees, clip by clip; raised hands"
     publish(
         options.markdown,
         "natural",
@@ -273,9 +212,8 @@ def main() -> int:
         bent=f"{SPINE_BENT:g}",
         height=f"{HEIGHT:g}",
         no_size=f"{NO_SIZE:.0%}",
-        picture=f"\n![{alt}](images/natural.png)\n" if image is not None else "",
         raising=raising(arcs),
-        misses=listed(misses(rows), "Nothing."),
+        misses=listed(list(misses(rows)), "Nothing."),
         clips="".join(
             f"\n## Clip by clip: {name}\n\nIn brackets the recording.\n\n{tabled(COLUMNS, half)}\n"
             for name, half in halves.items()

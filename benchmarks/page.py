@@ -27,8 +27,9 @@ FIRST: Final = 3
 VERDICTS: Final = {True: "yes", False: "NO", None: "for comparison"}
 
 Row = TypeVar("Row")
-Columns = Sequence[tuple[str, Callable[[Row], str]]]
-"""Headings, and what stands below them for a row."""
+Column = tuple[str, Callable[[Row], str]]
+"""A heading, and what stands below it for a row."""
+Columns = Sequence[Column[Row]]
 
 
 def arguments(prog: str, doc: str | None, *, page: Path | None = None) -> argparse.ArgumentParser:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Final
 
 from bpy.types import Object
@@ -23,7 +23,7 @@ from benchmarks.page import Columns, arguments, listed, progress, publish, said_
 from benchmarks.rigs import every_rig
 from benchmarks.roles_truth import Expected, expected, truth_of
 from blender_ik_addon.core import Skeleton
-from blender_ik_addon.core.character.roles import Character, Role, recognise
+from blender_ik_addon.core.character.roles import Role, recognise
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.role_table import read_hints
 
@@ -37,29 +37,10 @@ BODY: Final = frozenset(Role) - {Role.FINGER, Role.TOE, Role.HEAD_PART, Role.EYE
 """Roles that effectors stand on, which shape alone should give as well."""
 
 
-@dataclass
-class Row:
-    """One rig."""
-
-    rig: str
-    bones: int
-    figures: str
-    """What kinds of figures were seen."""
-    wanted: int
-    """Bones that have a role in truth."""
-    found: int
-    """Those that got it, on the right side."""
-    missed: list[str] = field(default_factory=list[str])
-    """Those that got none."""
-    wrong: list[str] = field(default_factory=list[str])
-    """Those that got another one, with both."""
-    extra: list[str] = field(default_factory=list[str])
-    """Bones that got a role and have none in truth, with it."""
-    notes: list[str] = field(default_factory=list[str])
-    seconds: float = 0.0
-    shape: tuple[int, int] = (0, 0)
-    """Bones with a role in `BODY` that shape alone got right, and their number."""
-
+Row = SimpleNamespace
+"""One rig: its kinds of figures, how many bones have a role in truth (wanted) and got it on the right side
+(found), the names of those that got none (missed), another one (wrong), or one that is none in truth (extra),
+notes, time [s], and how many roles of `BODY` shape alone got right, with their number (shape)."""
 
 COLUMNS: Final[Columns[Row]] = (
     ("rig", lambda row: row.rig),
@@ -89,37 +70,31 @@ def compare(rig: str, armature_object: Object) -> Row:
         start = time.perf_counter()
         character = recognise(skeleton, hints)
         times.append(time.perf_counter() - start)
-    row = judged(rig, skeleton, character, truth)
-    row.seconds = min(times)
-    if not rig.startswith("generated"):
-        row.shape = by_shape(skeleton, truth)
-    return row
-
-
-def judged(rig: str, skeleton: Skeleton, character: Character, truth: dict[str, Expected]) -> Row:
-    """Compare what was recognised with the truth."""
     given = {choice.name: choice for choice in character.choices}
-    row = Row(
+    extra = [f"{name}: {choice.role} {choice.side}" for name, choice in given.items() if name not in truth]
+    found, missed, wrong = 0, [], []
+    for name, right in truth.items():
+        choice = given.get(name)
+        if choice is None:
+            missed.append(name)
+        elif choice.role in right.roles and choice.side == right.side:
+            found += 1
+        else:
+            wanted = " or ".join(sorted(right.roles))
+            wrong.append(f"{name}: {choice.role} {choice.side}, is {wanted} {right.side}")
+    return Row(
         rig=rig,
         bones=len(skeleton),
         figures=", ".join(str(figure.body) for figure in character.figures) or "none",
         wanted=len(truth),
-        found=0,
-        notes=list(character.notes),
+        found=found,
+        missed=missed,
+        wrong=wrong,
+        extra=extra,
+        notes=character.notes,
+        seconds=min(times),
+        shape=(0, 0) if rig.startswith("generated") else by_shape(skeleton, truth),
     )
-    for name in skeleton.names:
-        choice, right = given.get(name), truth.get(name)
-        if right is None and choice is not None:
-            row.extra.append(f"{name}: {choice.role} {choice.side}")
-        elif right is not None and choice is None:
-            row.missed.append(name)
-        elif right is not None and choice is not None:
-            if choice.role in right.roles and choice.side == right.side:
-                row.found += 1
-            else:
-                wanted = " or ".join(sorted(right.roles))
-                row.wrong.append(f"{name}: {choice.role} {choice.side}, is {wanted} {right.side}")
-    return row
 
 
 def by_shape(skeleton: Skeleton, truth: dict[str, Expected]) -> tuple[int, int]:

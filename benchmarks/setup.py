@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import bpy
@@ -56,35 +56,20 @@ COLLAPSED: Final = 0.01
 """Length of a limb, by that at rest [1], below which its bones are all in one place."""
 
 
-@dataclass
-class Row:
-    """One rig."""
+class Row(SimpleNamespace):
+    """One rig, as far as it was set up."""
 
     rig: str
-    bones: int = 0
-    seen: str = ""
-    """Kinds of its figures."""
-    targets: int = 0
-    levels: str = ""
-    """Targets of each priority."""
-    limits: int = 0
-    """Bones with limits, read and assumed."""
-    held: int = 0
-    seconds: float = 0.0
-    copies: float = 0.0
-    """The same in times that Blender's own copy of the rig takes [1]."""
-    stirred: float = 0.0
-    """How far a solve right after the set-up moves any bone, in sizes of the figure [1]."""
-    moved: str = ""
-    """What was moved."""
-    at_rest: bool = False
+    bones = targets = limits = held = 0
+    seen = levels = moved = reached = problem = ""
+    """Kinds of its figures, targets of each priority, what was moved, what was reached, what went wrong."""
+    seconds = copies = stirred = 0.0
+    """Processor time [s], the same in times that Blender's own copy of the rig takes [1], and how far a solve
+    right after the set-up moves any bone, in sizes of the figure [1]."""
+    at_rest = False
     """Whether the pose was cleared, because the file's own puts the bones of a limb in one place."""
-    reached: str = ""
-    """Effectors that were reached then, of how many."""
-    misses: list[str] = field(default_factory=list[str])
-    notes: list[str] = field(default_factory=list[str])
-    problem: str = ""
-    """What went wrong altogether."""
+    misses: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def good(self) -> bool:
@@ -111,41 +96,34 @@ def copy_time(armature_object: Object) -> float:
 
 def set_up(rig: str, armature_object: Object) -> Row:
     """Set a rig up, solve, move hands, solve."""
-    data: Any = armature_object.data
-    row = Row(rig, len(data.bones), at_rest=straightened(armature_object))
+    bones: Any = armature_object.pose.bones
+    row = Row(rig=rig, bones=len(bones), at_rest=straightened(armature_object))
     bpy.context.view_layer.update()
     copied = copy_time(armature_object)
-    start = time.process_time()
     try:
+        start = time.process_time()
         report = posing.setup_character(armature_object)
-    except IKError as error:
-        row.problem = str(error)
-        return row
-    row.seconds = time.process_time() - start
-    row.copies = row.seconds / copied
-    row.seen = ", ".join(report.bodies) or "none"
-    settings: Any = armature_object.poise  # pyright: ignore[reportAttributeAccessIssue]
-    entries = settings.effectors
-    priorities = [entry.priority for entry in entries]
-    row.targets = len(entries)
-    row.levels = " ".join(f"{level}: {priorities.count(level)}" for level in sorted(set(priorities)))
-    row.limits, row.held = len(report.limits_read) + len(report.limits_assumed), len(report.held)
-    row.notes = list(report.notes)
-    if not len(entries):
-        return row
-    size = max(armature_object.dimensions[:]) or 1.0
-    try:
+        row.seconds = time.process_time() - start
+        row.copies = row.seconds / copied
+        settings: Any = armature_object.poise  # pyright: ignore[reportAttributeAccessIssue]
+        priorities = [entry.priority for entry in settings.effectors]
+        row.seen, row.targets = ", ".join(report.bodies) or "none", len(priorities)
+        row.levels = " ".join(f"{level}: {priorities.count(level)}" for level in sorted(set(priorities)))
+        row.limits, row.held = len(report.limits_read) + len(report.limits_assumed), len(report.held)
+        row.notes = list(report.notes)
+        if not priorities:
+            return row
         before = heads(armature_object)
         first = posing.solve_pose(armature_object)
-        row.stirred = float(np.abs(heads(armature_object) - before).max()) / size
-        row.misses += misses(first, "at once")
+        moved = float(np.abs(heads(armature_object) - before).max())
+        row.stirred = moved / (max(armature_object.dimensions[:]) or 1.0)
         row.moved = move_hands(armature_object)
-        report = posing.solve_pose(armature_object)
+        then = posing.solve_pose(armature_object)
     except IKError as error:
         row.problem = str(error)
         return row
-    row.reached = f"{sum(effector.reached for effector in report.effectors)} of {len(report.effectors)}"
-    row.misses += misses(report, "moved")
+    row.reached = f"{sum(effector.reached for effector in then.effectors)} of {len(then.effectors)}"
+    row.misses = [*misses(first, "at once"), *misses(then, "moved")]
     return row
 
 
@@ -302,7 +280,7 @@ def main() -> int:
             finally:
                 blender_ik_addon.unregister()
         else:
-            rows.append(Row(rig, problem=str(found)))
+            rows.append(Row(rig=rig, problem=str(found)))
         progress(rig, rows[-1].reached or rows[-1].problem)
     details = [f"{row.rig}: {text}" for row in rows for text in (*row.misses, row.problem) if text]
     publish(

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import radians
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -170,33 +170,13 @@ def trees() -> dict[str, Tree]:
     return {tree.name: tree for tree in (human_tree(), human_tree(floating=True))}
 
 
-def differences(tree: Tree, stored: Mapping[str, Any]) -> list[str]:
-    """What tells a tree from one of a file with `hinges` and `effectors`; nothing if they are equal."""
-    hinges, found = tree.hinges, []
-    if len(hinges) != len(stored["hinges"]):
-        return [f"{tree.name} has {len(hinges)} hinges, in the file {len(stored['hinges'])}"]
-    for own, other in zip(hinges, stored["hinges"], strict=True):
-        same = (own.name, own.parent, own.axis) == (other["name"], other["parent"], other["axis"])
-        same &= own.slides == (other["kind"] == "p")
-        if not (same and np.allclose(own.offset, other["offset"], rtol=0.0, atol=SAME_PLACE)):
-            found.append(f"{tree.name}: hinge {own.name} is not that of the file")
-    points = [(tree.last_hinge(joint), point) for joint, point in tree.effectors]
-    others = [(effector["hinge"], effector["offset"]) for effector in stored["effectors"]]
-    same = [hinge for hinge, _ in points] == [hinge for hinge, _ in others]
-    if not (same and np.allclose([p for _, p in points], [p for _, p in others], rtol=0.0, atol=SAME_PLACE)):
-        found.append(f"{tree.name}: the effectors are not those of the file")
-    return found
-
-
 # The yardstick
 
 
-@dataclass(frozen=True)
-class PlainSolution:
-    """What the yardstick found."""
+class PlainSolution(NamedTuple):
+    """What the yardstick found: hinges (nq,) [rad] or [m]."""
 
     values: FloatArray
-    """Hinges, (nq,) [rad] or [m]."""
     iterations: int
     reached: bool
 

@@ -56,25 +56,7 @@ DEFINITIONS: Final = {
 PATIENCE: Final = 8.0
 """Time after which tests do not end, by that of the same tests with the constants as they are [1]."""
 
-UNTRIED: Final = "not tried"
-
 FACTORS: Final = {"halved": 0.5, "doubled": 2.0}
-
-
-@dataclass(frozen=True)
-class Number:
-    """A number in the source."""
-
-    start: int
-    """Where its expression begins in the module's source [characters]."""
-    end: int
-    whole: bool
-
-    def scaled(self, source: str, factor: float) -> str:
-        """The source with this number multiplied; whole ones stay whole and at least 1."""
-        text = source[self.start : self.end]
-        other = f"max(1, int({factor} * ({text})))" if self.whole else f"({factor} * ({text}))"
-        return source[: self.start] + other + source[self.end :]
 
 
 @dataclass(frozen=True)
@@ -87,7 +69,8 @@ class Constant:
     """As it is written."""
     meaning: str
     """The docstring below it."""
-    numbers: tuple[Number, ...]
+    numbers: tuple[tuple[int, int, bool], ...]
+    """Line and column of each, and whether it is a whole number."""
 
 
 def constants() -> list[Constant]:
@@ -102,7 +85,7 @@ def constants() -> list[Constant]:
     return [constant for constant in found if constant.name not in DEFINITIONS]
 
 
-def constants_of(path: Path, name: str, values: Mapping[str, Any]) -> Iterator[Constant]:
+def constants_of(path: Path, name: str, values: Mapping[str, Any]) -> list[Constant]:
     """The constants of a module that are numbers.
 
     Args:
@@ -110,24 +93,10 @@ def constants_of(path: Path, name: str, values: Mapping[str, Any]) -> Iterator[C
         name: By which the constants are called, such as engine.kernel.
         values: Of its constants by their names.
     """
-    source = path.read_text(encoding="utf-8")
-    body = ast.parse(source).body
-    begins = [0]
-    for line in source.splitlines(keepends=True):
-        begins.append(begins[-1] + len(line))
 
-    def number(node: ast.expr, value: Any) -> Number:
-        # Columns count bytes; up to a constant's value there are none but ASCII characters in its line.
-        assert node.end_lineno is not None and node.end_col_offset is not None
-        return Number(
-            begins[node.lineno - 1] + node.col_offset,
-            begins[node.end_lineno - 1] + node.end_col_offset,
-            isinstance(value, int),
-        )
-
-    def numbers(node: ast.expr, value: Any) -> Iterator[Number]:
+    def numbers(node: ast.expr, value: Any) -> Iterator[tuple[int, int, bool]]:
         if isinstance(value, int | float):
-            yield number(node, value)
+            yield node.lineno, node.col_offset, isinstance(value, int)
         elif isinstance(node, ast.Tuple) and isinstance(value, tuple):
             for part, content in zip(node.elts, value, strict=True):
                 yield from numbers(part, content)
@@ -135,26 +104,33 @@ def constants_of(path: Path, name: str, values: Mapping[str, Any]) -> Iterator[C
             for part, content in zip(node.args, astuple(value), strict=False):
                 yield from numbers(part, content)
 
-    for place, statement in enumerate(body):
-        if not (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and ast.unparse(statement.annotation).startswith("Final")
-            and statement.value is not None
-        ):
-            continue
-        label = statement.target.id
-        inside = tuple(numbers(statement.value, values[label]))
-        if inside:
-            texts = [
-                node.value.value
-                for node in body[place + 1 :]
-                if isinstance(node, ast.Expr)
-                and isinstance(node.value, ast.Constant)
-                and isinstance(node.value.value, str)
-            ]
-            meaning = re.sub(r"\s+", " ", texts[0]) if texts else ""
-            yield Constant(f"{name}.{label}", ast.unparse(statement.value), meaning, inside)
+    found: list[Constant] = []
+    meaning = ""
+    for statement in reversed(ast.parse(path.read_text(encoding="utf-8")).body):
+        match statement:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                meaning = re.sub(r"\s+", " ", text)
+            case ast.AnnAssign(target=ast.Name(id=label), value=ast.expr() as value):
+                inside = tuple(numbers(value, values[label]))
+                if inside and ast.unparse(statement.annotation).startswith("Final"):
+                    found.append(Constant(f"{name}.{label}", ast.unparse(value), meaning, inside))
+            case _:
+                pass
+    return found[::-1]
+
+
+def scaled(source: str, number: tuple[int, int, bool], factor: float) -> str:
+    """The source with a number multiplied; whole ones stay whole and at least 1."""
+    line, column, whole = number
+
+    class Scaling(ast.NodeTransformer):
+        def generic_visit(self, node: ast.AST) -> ast.AST:
+            if isinstance(node, ast.expr) and (node.lineno, node.col_offset) == (line, column):
+                text = f"{factor} * ({ast.unparse(node)})"
+                return ast.parse(f"max(1, int({text}))" if whole else text, mode="eval").body
+            return super().generic_visit(node)
+
+    return ast.unparse(Scaling().visit(ast.parse(source)))
 
 
 @dataclass(frozen=True)
@@ -185,25 +161,21 @@ class Copy:
         for name in ("pyproject.toml", "blender_manifest.toml", "README.md"):
             shutil.copy(ROOT / name, folder / name)
         start = time.monotonic()
-        self._failing, _ = self._run(None)
-        self._seconds = time.monotonic() - start
-
-    @property
-    def failing(self) -> frozenset[str]:
+        self.failing, _ = self._run(None)
         """The tests that fail with the constants as they are."""
-        return self._failing
+        self._seconds = time.monotonic() - start
 
     def trial(self, constant: Constant, which: int, change: str) -> Trial:
         """Run the tests with one number changed."""
         module, _ = constant.name.rsplit(".", maxsplit=1)
         path = (self._folder / CORE).joinpath(*module.split(".")).with_suffix(".py")
         source = path.read_text(encoding="utf-8")
-        path.write_text(constant.numbers[which].scaled(source, FACTORS[change]), encoding="utf-8")
+        path.write_text(scaled(source, constant.numbers[which], FACTORS[change]), encoding="utf-8")
         try:
             failed, ended = self._run(PATIENCE * self._seconds)
         finally:
             path.write_text(source, encoding="utf-8")
-        return Trial(constant, which, change, tuple(sorted(failed - self._failing)), ended)
+        return Trial(constant, which, change, tuple(sorted(failed - self.failing)), ended)
 
     def _run(self, seconds: float | None) -> tuple[frozenset[str], bool]:
         """The tests that fail, and whether all have ended in so many seconds."""
@@ -215,8 +187,7 @@ class Copy:
                 [*command, *self._arguments],
                 cwd=self._folder,
                 env=surroundings,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                capture_output=True,
                 text=True,
                 timeout=seconds,
                 check=False,
@@ -229,15 +200,10 @@ class Copy:
         return frozenset(found), True
 
 
-def cell(text: str) -> str:
-    """A text in which no bar ends the cell of a table."""
-    return text.replace("|", "\\|")
-
-
 COLUMNS: Final[Columns[Constant]] = (
     ("constant", lambda each: each.name),
     ("value", lambda each: each.value),
-    ("meaning", lambda each: cell(each.meaning)),
+    ("meaning", lambda each: each.meaning.replace("|", "\\|")),
 )
 
 
@@ -245,21 +211,14 @@ def verdict(trials: Sequence[Trial], constant: Constant, change: str) -> str:
     """What failed when the numbers of a constant were changed, as a text."""
     texts: list[str] = []
     for which in range(len(constant.numbers)):
-        wanted = (constant.name, which, change)
-        tried = [trial for trial in trials if (trial.constant.name, trial.which, trial.change) == wanted]
+        tried = [t for t in trials if (t.constant.name, t.which, t.change) == (constant.name, which, change)]
         several = f"number {which + 1}: " if len(constant.numbers) > 1 else ""
         if not tried:
-            texts.append(several + UNTRIED)
-        elif not tried[0].ended:
-            texts.append(several + "no end")
-        elif tried[0].failed:
-            texts.append(several + ", ".join(sorted(set(map(_short, tried[0].failed)))))
+            texts.append(f"{several}not tried")
+        elif str(tried[0]) != "ok":
+            names = {test.rsplit("::", maxsplit=1)[-1].split("[")[0] for test in tried[0].failed}
+            texts.append(several + (", ".join(sorted(names)) if tried[0].ended else "no end"))
     return "; ".join(texts) or "–"
-
-
-def _short(test: str) -> str:
-    """The name of a test without its file and its case."""
-    return test.rsplit("::", maxsplit=1)[-1].split("[")[0]
 
 
 def main() -> int:

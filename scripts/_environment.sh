@@ -235,15 +235,10 @@ plot_environment() {
   make_environment plot "$python" core.txt pictures.txt
 }
 
-# Python 3.11 has wheels of all of them.
 peers_environment() {
   local python
-  if python=$(find_python 3.11); then
-    make_environment peers "$python" core.txt peers.txt peers-3.11.txt
-  else
-    python=$(newest_python)
-    make_environment peers "$python" core.txt peers.txt
-  fi
+  python=$(newest_python)
+  make_environment peers "$python" core.txt peers.txt
 }
 
 blender_environment() {

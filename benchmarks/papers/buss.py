@@ -29,7 +29,7 @@ from blender_ik_addon.core.methods import (
     transpose_step,
 )
 
-from .findings import Chapter, Check, Finding, Picture
+from .findings import HAIR, Chapter, Check, Finding, Picture, span
 from .linkages import Linkage
 
 TIME_STEP: Final = 0.005
@@ -42,8 +42,7 @@ DISTANCE: Final = 0.4
 """Its Dmax, about half a link of the double Y."""
 
 RUNS: Final = 9
-HAIR: Final = 1e-9
-"""How far apart the starts of several runs are [rad]."""
+"""From starts that are a hair apart."""
 SEED: Final = 4
 
 StepRule = Callable[[FloatArray, FloatArray], FloatArray]
@@ -84,21 +83,33 @@ METHODS: Final = (
 
 @dataclass(frozen=True)
 class Experiment:
-    """One of the trees, and what was measured on it by others."""
+    """One of the trees, its targets (E, 3), and what was measured on it by others."""
 
     name: str
     linkage: Linkage
     centres: FloatArray
-    """Of the targets, (E, 3)."""
     amplitudes: FloatArray
-    """(E, 3)."""
     frequencies: FloatArray
-    """(E, 3)."""
     warm: int
     """Steps before those that count."""
     steps: int
     references: dict[str, float]
     """Totals by the name of the method in the file."""
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any], key: str, name: str) -> Experiment:
+        """One of a file."""
+        targets = content[key]["targets"]
+        every = content["protocol"]["reference_runs"]
+        runs = [run for run in every if run["tree"] == key and run["iters_per_step"] == 1]
+        return cls(
+            name,
+            Linkage.of_nodes(content[key]["nodes"]),
+            *(np.array([target[part] for target in targets], float) for part in ("centre", "amp", "freq")),
+            warm=int(runs[0]["warm"]),
+            steps=int(runs[0]["steps"]),
+            references={run["method"]: float(run["total"]) for run in runs},
+        )
 
     def targets(self, step: int) -> FloatArray:
         """At a step, (E, 3)."""
@@ -106,53 +117,8 @@ class Experiment:
 
     def reference(self, method: Method) -> float | None:
         """The total to compare with."""
-        found = [
-            total
-            for name, total in self.references.items()
-            if method.reference and name.startswith(method.reference)
-        ]
-        return found[0] if found else None
-
-
-def load(path: Path) -> list[Experiment]:
-    """The experiments of a file.
-
-    Raises:
-        ValueError: It is not such a file.
-    """
-    try:
-        content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return [_experiment(content, key, name) for key, name in (("Y", "Y"), ("doubleY", "double Y"))]
-    except (KeyError, TypeError, IndexError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(
-            f"{path} does not hold Buss's trees ({error!r}); wanted are Y, doubleY with nodes and targets, "
-            "and protocol with reference_runs"
-        ) from error
-
-
-def _experiment(content: Mapping[str, Any], key: str, name: str) -> Experiment:
-    nodes, targets = content[key]["nodes"], content[key]["targets"]
-    hinges = [node for node in nodes if node["purpose"] == "hinge"]
-    number = {node["id"]: i for i, node in enumerate(hinges)}
-    tips = [(number[node["parent"]], node["attach"]) for node in nodes if node["purpose"] == "effector"]
-    parents = [-1 if node["parent"] is None else number[node["parent"]] for node in hinges]
-    runs = [
-        run
-        for run in content["protocol"]["reference_runs"]
-        if run["tree"] == key and run["iters_per_step"] == 1
-    ]
-    return Experiment(
-        name=name,
-        linkage=Linkage(
-            parents, [node["attach"] for node in hinges], tips, [node["axis"] for node in hinges]
-        ),
-        centres=np.array([target["centre"] for target in targets], dtype=np.float64),
-        amplitudes=np.array([target["amp"] for target in targets], dtype=np.float64),
-        frequencies=np.array([target["freq"] for target in targets], dtype=np.float64),
-        warm=int(runs[0]["warm"]),
-        steps=int(runs[0]["steps"]),
-        references={run["method"]: float(run["total"]) for run in runs},
-    )
+        names = [name for name in self.references if method.reference and name.startswith(method.reference)]
+        return self.references[names[0]] if names else None
 
 
 def errors_of(experiment: Experiment, method: Method, runs: int = RUNS) -> FloatArray:
@@ -183,86 +149,62 @@ def errors_of(experiment: Experiment, method: Method, runs: int = RUNS) -> Float
     return np.array(totals)
 
 
-def _percent(part: float) -> str:
-    return f"{round(100.0 * part, 2) + 0.0:+.2f} %"  # never -0.00
-
-
-def finding(experiment: Experiment, methods: Sequence[Method] = METHODS) -> Finding:
+def finding(experiment: Experiment) -> Finding:
     """One tree with every method."""
     unclamped = Method("pseudo-inverse without clamps", partial(_inverted, rank=RANK_TOLERANCE), "")
-    errors = {method.name: errors_of(experiment, method) for method in (*methods, unclamped)}
+    errors = {method.name: errors_of(experiment, method) for method in (*METHODS, unclamped)}
     totals = {name: values.sum(axis=0) for name, values in errors.items()}
-    total = {name: float(np.median(values)) for name, values in totals.items()}
-    rows = [("method", "total, reference", "total, ours", "difference", "from, to", "largest of a step")]
+    median = {name: float(np.median(values)) for name, values in totals.items()}
+    rows = [("method", "total, reference", "total, ours", "difference [%]", "largest of a step")]
     checks: list[Check] = []
-    for method in (*methods, unclamped):
+    for method in (*METHODS, unclamped):
         name, reference = method.name, experiment.reference(method)
-        off = None if reference is None else total[name] / reference - 1.0
-        rows.append(
-            (
-                *(name, "–" if reference is None else f"{reference:.1f}", f"{total[name]:.1f}"),
-                "–" if off is None else _percent(off),
-                *(f"{totals[name].min():.1f}, {totals[name].max():.1f}", f"{errors[name].max():.3f}"),
-            )
-        )
-        if off is not None:
-            checks.append(Check(f"{name} {_percent(off)} from its reference", abs(off) <= CLOSE))
+        told = span(errors[name].max(axis=0), ".1f")
+        if reference is None:
+            rows.append((name, "–", span(totals[name], ".1f"), "–", told))
+        else:
+            off = 100.0 * (totals[name] / reference - 1.0)
+            rows.append((name, f"{reference:.1f}", span(totals[name], ".1f"), span(off, "+.1f"), told))
+            close = abs(median[name] / reference - 1.0) <= CLOSE
+            checks.append(Check(f"{name} {span(off, '+.1f')} % from its reference", close))
     dls, clamped = "DLS, λ = 0.6", "pseudo-inverse"
-    checks += [
-        Check(
-            f"the transpose is {total['Jacobian transpose'] / total[dls]:.2f} times as far off as DLS with "
-            "0.6",
-            total["Jacobian transpose"] > total[dls],
-        ),
-        Check(
-            f"the pseudo-inverse without clamps {total[unclamped.name] / total[clamped]:.1f} times as far as "
-            "with them",
-            total[unclamped.name] > 1.5 * total[clamped],
-        ),
-        Check(
-            f"SDLS {total['SDLS'] / total[dls]:.3f} times as far as DLS with 0.6", total["SDLS"] < total[dls]
-        ),
-        Check(
-            f"DLS′ with 0.7 {total['DLS′, λ = 0.7'] / total['DLS, λ = 1.1']:.2f} times as far as DLS with "
-            "1.1",
-            total["DLS′, λ = 0.7"] < total["DLS, λ = 1.1"],
-        ),
-    ]
+    for name, other, farther in (
+        ("Jacobian transpose", dls, 1.0),
+        (unclamped.name, clamped, 1.5),
+        (dls, "SDLS", 1.0),
+        ("DLS, λ = 1.1", "DLS′, λ = 0.7", 1.0),
+    ):
+        ratio = median[name] / median[other]
+        checks.append(Check(f"{name} is {ratio:.3g} times as far off as {other}", ratio > farther))
 
     def draw(panels: Sequence[Axes]) -> None:
-        for colour, method in zip(COLOURS, methods, strict=False):
+        for colour, method in zip(COLOURS, METHODS, strict=False):
             panels[0].plot(np.cumsum(errors[method.name][:, 0]), color=colour, lw=1.3, label=method.name)
-        panels[0].set_xlabel("step")
-        panels[0].set_ylabel("sum of distances so far")
-        panels[0].legend(fontsize=8)
-        panels[0].grid(alpha=0.25)
+        panels[0].set(xlabel="step", ylabel="sum of distances so far")
 
     return Finding(
         title=f"The {experiment.name}",
         claim="The transpose tracks poorly, the pseudo-inverse very poorly unless angles are severely "
         "clamped; damped least squares do better, selectively damped ones best, and clamped errors (DLS′) "
         "allow less damping.",
-        checks=tuple(checks),
-        reading=f"Some of these paths hang on rounding: of {RUNS} runs whose first angles differ by up to "
-        f"{HAIR:g} rad the total is the median, with the least and the largest beside it.",
-        table=tuple(rows),
+        checks=checks,
+        reading=f"Some of these paths hang on rounding: figures are the least and the largest of {RUNS} runs "
+        f"whose first angles differ by up to {HAIR:g} rad; their median is judged.",
+        table=rows,
         picture=Picture(
             f"buss-{experiment.name.lower().replace(' ', '-')}",
             f"Sum of the distances over the steps of the {experiment.name}.",
             (6.0, 3.2),
-            (1, 1),
+            1,
             draw,
         ),
     )
 
 
 def chapter(data: Path) -> Chapter:
-    """All of the paper.
-
-    Raises:
-        ValueError: The file is none of Buss's trees.
-    """
-    experiments = load(data)
+    """All of the paper."""
+    content = json.loads(data.read_text(encoding="utf-8"))
+    experiments = [Experiment.of(content, key, name) for key, name in (("Y", "Y"), ("doubleY", "double Y"))]
     return Chapter(
         "Buss: Y and double Y",
         "Sinusoidal targets in and out of reach, one update for each step, from all angles zero, without "
@@ -272,5 +214,5 @@ def chapter(data: Path) -> Chapter:
         f"(the others) in an update, singular values below {PSEUDO_INVERSE_RANK:g} of the largest count as "
         f"zero in the pseudo-inverse, and the errors of SDLS and DLS′ are shortened to Dmax = {DISTANCE:g} "
         "plus what the effector came nearer in the step before. SDLS is the paper's, with ClampMaxAbs.",
-        tuple(finding(experiment) for experiment in experiments),
+        [finding(experiment) for experiment in experiments],
     )

@@ -7,7 +7,7 @@ All starts go round together, one on each frame axis.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -69,27 +69,22 @@ def arm() -> Linkage:
     return Linkage.planar([1.0] * 3, (-1, 0, 1), (2,))
 
 
-def springs(linkage: Linkage) -> Control:
-    """The general pseudo-inverse."""
-    stiffness = np.array(STIFFNESS)
-
-    def control(angles: FloatArray) -> FloatArray:
-        jacobian, bend = jacobian_and_bend(linkage, angles)
-        return spring_inverse(jacobian, stiffness, bend).inverse
-
-    return control
-
-
-def jacobian_and_bend(linkage: Linkage, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
+def jacobian_and_hessian(linkage: Linkage, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
     """J (F, 2, 3) and G (F, 3, 3) for the forces that bear the springs."""
     placed = linkage.at(angles)
     forces = spring_forces(placed.stacked, np.array(STIFFNESS), angles - np.radians(FREE_ANGLES))
-    return placed.stacked, placed.bend(forces[:, None, :])
+    return placed.stacked, placed.hessian(forces[:, None, :])
 
 
-def plain(linkage: Linkage) -> Control:
+def springs(linkage: Linkage, angles: FloatArray) -> FloatArray:
+    """The general pseudo-inverse."""
+    jacobian, hessian = jacobian_and_hessian(linkage, angles)
+    return spring_inverse(jacobian, np.array(STIFFNESS), hessian).inverse
+
+
+def plain(linkage: Linkage, angles: FloatArray) -> FloatArray:
     """Moore and Penrose's."""
-    return lambda angles: pseudo_inverse(linkage.at(angles).stacked)
+    return pseudo_inverse(linkage.at(angles).stacked)
 
 
 def go_round(control: Control, *, cycles: int = CYCLES, steps: int = STEPS) -> FloatArray:
@@ -116,35 +111,14 @@ def bracket(control: Control, angles: FloatArray) -> float:
     return float(determinants[0])
 
 
-@dataclass(frozen=True)
-class Walked:
-    """One control on all three starts."""
-
-    ends: FloatArray
-    """At the end of each cycle, (cycles + 1, 3 starts, 3) [rad]."""
-    brackets: FloatArray
-    """At the start, (3 starts,)."""
-
-    @property
-    def drifts(self) -> FloatArray:
-        """After each cycle, (cycles, 3 starts, 3) [°]."""
-        return np.degrees(drift(self.ends, 1))
-
-
-def walked(control: Control, *, cycles: int = CYCLES, steps: int = STEPS) -> Walked:
-    """Go round and ask the condition."""
-    brackets = [bracket(control, np.radians(start)) for start in STARTS]
-    return Walked(go_round(control, cycles=cycles, steps=steps), np.array(brackets))
-
-
 COARSE: Final = 10
 """How much longer the steps are with which the origin of the springs' drift is looked for."""
 
 
 def stability(linkage: Linkage) -> tuple[FloatArray, FloatArray]:
     """Least eigenvalue of A at each start, and A along the motion that leaves the end where it is, (3,)."""
-    jacobian, bend = jacobian_and_bend(linkage, np.radians(STARTS))
-    a = np.diag(STIFFNESS) - bend
+    jacobian, hessian = jacobian_and_hessian(linkage, np.radians(STARTS))
+    a = np.diag(STIFFNESS) - hessian
     along = np.linalg.svd(jacobian)[2][:, -1]  # (3, 3): the null space has one dimension
     least: FloatArray = np.asarray(np.linalg.eigvalsh(a)[:, 0], dtype=np.float64)
     return least, np.einsum("fi,fij,fj->f", along, a, along)
@@ -160,50 +134,40 @@ def wrong_differences() -> str:
     )
 
 
-def finding(with_springs: Walked, without: Walked, coarse: Walked) -> Finding:
-    """Table 1. `coarse` is one cycle with springs in steps ten times as long."""
-    springs_now, plain_now = with_springs.drifts[-1], without.drifts[-1]
+def finding() -> Finding:
+    """Table 1."""
+    linkage = arm()
+    drifts, found = {}, {}
+    for name, rule in (("springs", springs), ("Moore-Penrose", plain)):
+        control = partial(rule, linkage)
+        drifts[name] = np.degrees(drift(go_round(control), 1))  # (cycles, 3 starts, 3)
+        found[name] = np.array([bracket(control, np.radians(start)) for start in STARTS])
+    coarse = drift(go_round(partial(springs, linkage), cycles=1, steps=STEPS // COARSE), 1)
     rows = [("start [°]", "method", "drift, printed [°]", "drift, ours [°]", "LBC, printed", "LBC, ours")]
     for row, start in enumerate(STARTS):
-        for method, printed, ours, brackets, found in (
-            ("springs", PRINTED_SPRINGS, springs_now, 0, with_springs.brackets),
-            ("Moore-Penrose", PRINTED_PLAIN, plain_now, 1, without.brackets),
+        for name, printed, column, digits, form in (
+            ("springs", PRINTED_SPRINGS, 0, 4, ".0e"),
+            ("Moore-Penrose", PRINTED_PLAIN, 1, 2, ".3g"),
         ):
-            digits = 2 if brackets else 4
-            rows.append(
-                (
-                    "" if brackets else _list(start, 4),
-                    method,
-                    _list(printed[row], digits),
-                    _list(ours[row], digits),
-                    f"{PRINTED_BRACKETS[row][brackets]:.3g}",
-                    f"{found[row]:.3g}" if brackets else f"{found[row]:.0e}",
-                )
-            )
+            cells = (_list(printed[row], digits), _list(drifts[name][-1, row], digits))
+            bracket_cells = (f"{PRINTED_BRACKETS[row][column]:.3g}", format(found[name][row], form))
+            rows.append(("" if column else _list(start, 4), name, *cells, *bracket_cells))
+    springs_now, plain_now = (drifts[name][-1] for name in ("springs", "Moore-Penrose"))
     off = float(np.abs(plain_now - PRINTED_PLAIN).max())
     largest = float(np.abs(springs_now).max())
-    off_bracket = float(np.abs(without.brackets - [plain for _, plain in PRINTED_BRACKETS]).max())
-    spring_bracket = float(np.abs(with_springs.brackets).max())
-    cycle, coarse_cycle = np.abs(with_springs.drifts[0]).max(), np.abs(coarse.drifts[0]).max()
-    growth = float(coarse_cycle / cycle)
-    least, along = stability(arm())
+    off_bracket = float(np.abs(found["Moore-Penrose"] - [plain for _, plain in PRINTED_BRACKETS]).max())
+    spring_bracket = float(np.abs(found["springs"]).max())
+    growth = float(np.degrees(np.abs(coarse).max()) / np.abs(drifts["springs"][0]).max())
+    least, along = stability(linkage)
 
     def draw(panels: Sequence[Axes]) -> None:
-        for panel, run, title in (
-            (panels[0], without, "Moore-Penrose"),
-            (panels[1], with_springs, "springs"),
-        ):
-            cycles = np.arange(len(run.ends))
+        for panel, (name, drifted) in zip(panels, reversed(drifts.items()), strict=True):
             for start in range(len(STARTS)):
                 for joint, style in enumerate(("-", "--", ":")):
-                    values = np.concatenate([[0.0], run.drifts[:, start, joint]])
                     label = f"start {start + 1}" if joint == 0 else None
-                    panel.plot(cycles, values, style, color=COLOURS[start], label=label)
-            panel.set_title(title, fontsize=10)
-            panel.set_xlabel("cycles")
-            panel.grid(alpha=0.25)
+                    panel.plot([0.0, *drifted[:, start, joint]], style, color=COLOURS[start], label=label)
+            panel.set(title=name, xlabel="cycles")
         panels[0].set_ylabel("drift [°]")
-        panels[0].legend(fontsize=8)
 
     return Finding(
         title="Table 1: drift over ten cycles",
@@ -237,7 +201,7 @@ def finding(with_springs: Walked, without: Walked, coarse: Walked) -> Finding:
             "chung-choi-1",
             "Drift of the three joints (full, dashed, dotted) from three starts.",
             (9.0, 3.3),
-            (1, 2),
+            2,
             draw,
         ),
     )
@@ -249,16 +213,10 @@ def _list(values: Sequence[float] | FloatArray, digits: int) -> str:
 
 def chapter() -> Chapter:
     """All of the paper."""
-    linkage = arm()
-    with_springs, without = springs(linkage), plain(linkage)
     return Chapter(
         "Chung and Choi: periodic motion",
         f"A planar arm of three links of 1 m; springs of stiffness {_list(STIFFNESS, 0)} with free angles "
         f"{_list(FREE_ANGLES, 0)} °. Its end goes {CYCLES} times round a square of {SIDE:g} m, "
         f"counter-clockwise from (0.5, 0.5), in {4 * STEPS * CYCLES} Euler steps.",
-        (
-            finding(
-                walked(with_springs), walked(without), walked(with_springs, cycles=1, steps=STEPS // COARSE)
-            ),
-        ),
+        (finding(),),
     )

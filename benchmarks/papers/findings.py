@@ -5,26 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 from matplotlib.axes import Axes
 
+from blender_ik_addon.core.arrays import FloatArray
 
-@dataclass(frozen=True)
-class Check:
-    """One thing that was measured, against what the paper says of it."""
+HAIR = 1e-9
+"""How far apart the starts of several runs are [rad], to see which figures hang on rounding."""
+
+
+class Check(NamedTuple):
+    """One thing that was measured, in words with its numbers, against what the paper says of it."""
 
     text: str
-    """In words, with its numbers."""
     holds: bool
     required: bool = True
     """Whether it is a fault of ours where it does not hold; False where the paper may well be wrong."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "holds", bool(self.holds))  # numpy's truth values are no JSON
 
-
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A plot of an experiment."""
 
     name: str
@@ -32,10 +33,10 @@ class Picture:
     caption: str
     size: tuple[float, float]
     """Width and height [inch]."""
-    panels: tuple[int, int]
-    """Rows and columns."""
+    columns: int
     draw: Callable[[Sequence[Axes]], None]
-    """Draws into the panels, row by row."""
+    """Draws into the panels; grids and legends are not its business."""
+    rows: int = 1
 
 
 @dataclass(frozen=True)
@@ -43,20 +44,14 @@ class Finding:
     """One figure or table of a paper."""
 
     title: str
-    """Which."""
     claim: str
     """What the paper says of it, in one sentence."""
-    checks: tuple[Check, ...]
+    checks: Sequence[Check]
     reading: str = ""
     """What was taken where the paper leaves something open or is wrong."""
-    table: tuple[tuple[str, ...], ...] = ()
+    table: Sequence[Sequence[str]] = ()
     """Rows of cells, the headings first."""
     picture: Picture | None = None
-
-    @property
-    def holds(self) -> bool:
-        """Whether everything that was measured agrees."""
-        return all(check.holds for check in self.checks)
 
     @property
     def faults(self) -> list[str]:
@@ -66,13 +61,11 @@ class Finding:
     @property
     def verdict(self) -> str:
         """One line: whether the claim holds here, and the numbers that say so."""
-        agree = [check.text for check in self.checks if check.holds]
-        disagree = [check.text for check in self.checks if not check.holds]
+        agree = "; ".join(check.text for check in self.checks if check.holds)
+        disagree = "; ".join(check.text for check in self.checks if not check.holds)
         if not disagree:
-            return f"holds: {'; '.join(agree)}."
-        if not agree:
-            return f"does **not** hold: {'; '.join(disagree)}."
-        return f"holds in part: {'; '.join(agree)}. **Not**: {'; '.join(disagree)}."
+            return f"holds: {agree}."
+        return f"holds in part: {agree}. **Not**: {disagree}." if agree else f"does **not** hold: {disagree}."
 
 
 @dataclass(frozen=True)
@@ -82,4 +75,10 @@ class Chapter:
     title: str
     about: str
     """What was built and how, in a paragraph."""
-    findings: tuple[Finding, ...]
+    findings: Sequence[Finding]
+
+
+def span(values: Sequence[float] | FloatArray, form: str) -> str:
+    """The least and the largest of some runs, one number where they are written alike."""
+    ends = [format(float(end), form) for end in (np.min(values), np.max(values))]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)

@@ -3,30 +3,34 @@
 
 Each joint turns about one axis; its angles and the places at zero are what a paper gives. As a `Skeleton` it
 is a joint with one free rotation, z of its own, so that places, Jacobians and second derivatives are those of
-the core and nothing is written twice. A planar tree has all its axes along z, and two rows for each effector.
+the core. A planar tree has all its axes along z, and two rows for each effector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from blender_ik_addon.core import Pose, Skeleton
-from blender_ik_addon.core.arrays import FloatArray, IntArray
+from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.model.posed import PosedMechanism
 
-PARALLEL: Final = 1e-9
-"""Sine of the angle between two axes [1] below which they count as the same."""
-
 
 class Linkage:
-    """A tree of hinges with effectors."""
+    """A tree of hinges with effectors.
+
+    Args:
+        parents: Index of each joint's parent, -1 for none, (n,); parents come first.
+        places: Where each joint is when all angles are zero, (n, 2) or (n, 3), any unit of length.
+        effectors: Joint that carries each, and its place when all angles are zero.
+        axes: About which each turns when all angles are zero, (n, 3), of length 1; all z when None.
+    """
 
     def __init__(
         self,
@@ -35,47 +39,25 @@ class Linkage:
         effectors: Sequence[tuple[int, npt.ArrayLike]],
         axes: npt.ArrayLike | None = None,
     ) -> None:
-        """Build the skeleton.
-
-        Args:
-            parents: Index of each joint's parent, -1 for none, (n,); parents come first.
-            places: Where each joint is when all angles are zero, (n, 2) or (n, 3), any unit of length.
-            effectors: Joint that carries each, and its place when all angles are zero.
-            axes: About which each turns when all angles are zero, (n, 3), of length 1; all z when None.
-        """
         places = np.asarray(places, dtype=np.float64)
-        self.dimensions = places.shape[1]
-        """2 in the plane, 3 in space."""
-        self.parents = tuple(parents)
-        """Index of each joint's parent, -1 for none, (n,)."""
-        axes = np.tile([0.0, 0.0, 1.0], (len(places), 1)) if axes is None else np.asarray(axes, np.float64)
-        world = np.tile(np.eye(4), (len(places), 1, 1))
-        world[:, :3, :3] = [_turned_to(axis) for axis in axes]
+        count, self.dimensions = places.shape
+        self.parents, self.carriers = tuple(parents), tuple(joint for joint, _ in effectors)
+        world = np.tile(np.eye(4), (count, 1, 1))
+        if axes is not None:
+            world[:, :3, :3] = [_turned_to(axis) for axis in np.asarray(axes, np.float64)]
         world[:, : self.dimensions, 3] = places
-        rest = [
-            matrix if parent < 0 else np.linalg.inv(world[parent]) @ matrix
-            for parent, matrix in zip(parents, world, strict=True)
-        ]
-        self.skeleton = Skeleton.build(
-            [f"joint {i + 1}" for i in range(len(places))],
-            list(parents),
-            rest=rest,
-            free=[[False, False, False, False, False, True]],
+        rest = [w if p < 0 else np.linalg.inv(world[p]) @ w for p, w in zip(parents, world, strict=True)]
+        free = [[False, False, False, False, False, True]]
+        names = [f"joint {i + 1}" for i in range(count)]
+        self.skeleton = Skeleton.build(names, list(parents), rest=rest, free=free)
+        tips = np.tile([0.0, 0.0, 0.0, 1.0], (len(effectors), 1))
+        tips[:, : self.dimensions] = [np.asarray(place) for _, place in effectors]
+        self.points = np.array(
+            [np.linalg.inv(world[j]) @ t for j, t in zip(self.carriers, tips, strict=True)]
         )
-        self.carriers = tuple(joint for joint, _ in effectors)
-        """Joint that carries each effector, (E,)."""
-        tips = np.zeros((len(effectors), 4))
-        tips[:, 3] = 1.0
-        tips[:, : self.dimensions] = np.array([np.asarray(place) for _, place in effectors])
-        self._points = np.array(
-            [(np.linalg.inv(world[j]) @ tip)[:3] for j, tip in zip(self.carriers, tips, strict=True)]
-        )
-        self._mechanism = Mechanism.of(
-            self.skeleton, Pose.rest(self.skeleton, (1,)), range(len(self.skeleton))
-        )
-        self.anchors: IntArray = np.array([self._mechanism.anchor(joint) for joint in self.carriers])
-        """Slot of the mechanism that carries each effector, (E,)."""
-        self.columns: IntArray = np.argsort(self._mechanism.channels // 6)
+        self.mechanism = Mechanism.of(self.skeleton, Pose.rest(self.skeleton, (1,)), range(count))
+        self.anchors = np.array([self.mechanism.anchor(joint) for joint in self.carriers])
+        self.columns = np.argsort(self.mechanism.channels // 6)
         """Where each joint's angle is among the mechanism's channels, (n,)."""
 
     @classmethod
@@ -98,12 +80,16 @@ class Linkage:
         for link, (length, parent) in enumerate(zip(lengths, parents, strict=True)):
             starts[link] = base if parent < 0 else ends[parent]
             ends[link] = starts[link] + (length, 0.0)
-        linkage = cls(parents, starts, [(link, ends[link]) for link in effectors])
-        linkage.lengths = tuple(lengths)
-        return linkage
+        return cls(parents, starts, [(link, ends[link]) for link in effectors])
 
-    lengths: tuple[float, ...] = ()
-    """Of the links, where it was built from them."""
+    @classmethod
+    def of_nodes(cls, nodes: Sequence[Mapping[str, Any]]) -> Linkage:
+        """One of Buss's trees: hinges about any axis, given in the world at rest, and effectors."""
+        hinges = [node for node in nodes if node["purpose"] == "hinge"]
+        number = {node["id"]: i for i, node in enumerate(hinges)}
+        tips = [(number[node["parent"]], node["attach"]) for node in nodes if node["purpose"] == "effector"]
+        parents = [-1 if node["parent"] is None else number[node["parent"]] for node in hinges]
+        return cls(parents, [node["attach"] for node in hinges], tips, [node["axis"] for node in hinges])
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -113,12 +99,7 @@ class Linkage:
         values = np.atleast_2d(np.asarray(angles, dtype=np.float64))
         ordered = np.empty_like(values)
         ordered[:, self.columns] = values
-        return PlacedLinkage(self, self._mechanism.place(ordered))
-
-    @property
-    def points(self) -> FloatArray:
-        """Effectors in the frames that carry them, (1, E, 3)."""
-        return self._points[None]
+        return PlacedLinkage(self, self.mechanism.place(ordered))
 
 
 class PlacedLinkage:
@@ -126,10 +107,7 @@ class PlacedLinkage:
 
     def __init__(self, linkage: Linkage, posed: PosedMechanism) -> None:
         self._linkage, self._posed = linkage, posed
-
-    @cached_property
-    def _space_points(self) -> FloatArray:
-        return self._posed.points(self._linkage.anchors, self._linkage.points)  # (F, E, 3)
+        self._space_points = posed.points(linkage.anchors, linkage.points[None, :, :3])  # (F, E, 3)
 
     @property
     def tips(self) -> FloatArray:
@@ -143,54 +121,41 @@ class PlacedLinkage:
     @cached_property
     def jacobian(self) -> FloatArray:
         """Their derivative by the angles, (F, E, D, n)."""
-        linkage = self._linkage
-        return self._space_jacobian[:, :, : linkage.dimensions][..., linkage.columns]
+        return self._space_jacobian[:, :, : self._linkage.dimensions][..., self._linkage.columns]
 
     @property
     def stacked(self) -> FloatArray:
         """The same as one matrix, (F, E · D, n)."""
         return self.jacobian.reshape(len(self.jacobian), -1, len(self._linkage))
 
-    def bend(self, forces: FloatArray) -> FloatArray:
+    def hessian(self, forces: FloatArray) -> FloatArray:
         """Σ_e force_e · ∂²tip_e/∂θ∂θ for forces (F, E, D), (F, n, n)."""
         full = np.zeros_like(self._space_points)
         full[..., : self._linkage.dimensions] = forces
         matrix = self._posed.bend(full, self._space_jacobian).matrix()
-        columns = self._linkage.columns
-        return matrix[:, columns][:, :, columns]
-
-    @property
-    def joints(self) -> FloatArray:
-        """Where the joints are, (F, n, D)."""
-        slots = self._linkage.columns + 1  # one channel for each kept joint, in the same order
-        return self._posed.matrices[:, slots][..., : self._linkage.dimensions, 3]
+        return matrix[:, self._linkage.columns][:, :, self._linkage.columns]
 
     def links(self, frame: int = 0) -> list[FloatArray]:
         """A frame as lines, (2, D) each: every joint to its children, every effector to what carries it."""
-        joints, tips = self.joints[frame], self.tips[frame]
-        lines = [
-            np.array([joints[parent], joints[child]])
-            for child, parent in enumerate(self._linkage.parents)
-            if parent >= 0
-        ]
-        carriers = self._linkage.carriers
-        return lines + [np.array([joints[joint], tip]) for joint, tip in zip(carriers, tips, strict=True)]
+        slots = self._linkage.columns + 1  # one channel for each kept joint, in the same order
+        joints = self._posed.matrices[frame, slots][:, : self._linkage.dimensions, 3]
+        bones = [(parent, child) for child, parent in enumerate(self._linkage.parents) if parent >= 0]
+        tips = zip(self._linkage.carriers, self.tips[frame], strict=True)
+        return [joints[list(ends)] for ends in bones] + [np.array([joints[j], tip]) for j, tip in tips]
 
 
 Rule = Callable[[PlacedLinkage, FloatArray, FloatArray], FloatArray]
 """Gives the change of the angles (n,) for the linkage where it is, the errors of its effectors, target −
-current, (E, D), and its angles (n,)."""
+current, (E · D,), and its angles (n,)."""
 
 
 @dataclass(frozen=True)
 class Walk:
-    """A linkage that follows targets, one step of a rule for each; the start comes first."""
+    """A linkage that follows targets (S, E, D) with angles (S + 1, n) [rad], the start first."""
 
     linkage: Linkage
     angles: FloatArray
-    """(S + 1, n) [rad]."""
     targets: FloatArray
-    """(S, E, D)."""
 
     @cached_property
     def placed(self) -> PlacedLinkage:
@@ -213,7 +178,7 @@ def follow(linkage: Linkage, start: npt.ArrayLike, targets: FloatArray, rule: Ru
     angles = [np.asarray(start, dtype=np.float64)]
     for goals in targets:
         placed = linkage.at(angles[-1])
-        angles.append(angles[-1] + rule(placed, goals - placed.tips[0], angles[-1]))
+        angles.append(angles[-1] + rule(placed, (goals - placed.tips[0]).ravel(), angles[-1]))
     return Walk(linkage, np.array(angles), targets)
 
 
@@ -221,7 +186,7 @@ def _turned_to(axis: FloatArray) -> FloatArray:
     """A rotation (3, 3) that brings z to an axis."""
     across = np.array([-axis[1], axis[0], 0.0])  # z × axis
     size = float(np.linalg.norm(across))
-    if size < PARALLEL:
+    if size < 1e-9:
         return np.diag([1.0, np.sign(axis[2]), np.sign(axis[2])])
     first = across / size
     return np.stack([first, np.cross(axis, first), axis], axis=1)

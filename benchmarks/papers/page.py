@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reproduce the experiments of the papers with the core's own kinematics and step rules: scripts/papers.
+"""Reproduce the experiments of the papers and write what came of them: scripts/papers.
 
     scripts/papers [--data-buss FILE] [--markdown FILE]
 
@@ -10,7 +10,7 @@ with the thresholds in `benchmarks/papers`. The exit code is 1 where what must b
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +20,6 @@ from benchmarks.papers import buss, chung_choi, ki_sheen, soch_lorencz
 from benchmarks.papers.findings import Chapter, Finding
 
 PAGE: Final = Path("docs/measured/papers.md")
-RESOLUTION: Final = 72
-"""Of the pictures [dots per inch]."""
 
 LEFT_OUT: Final = (
     "Left out: the trees, the targets and the totals to compare with are in a file that was not given. "
@@ -30,11 +28,7 @@ LEFT_OUT: Final = (
 
 
 def chapters(data_buss: Path | None) -> Iterator[Chapter]:
-    """All of them, in the order of the page.
-
-    Raises:
-        ValueError: The file is none of Buss's trees.
-    """
+    """All of them, in the order of the page."""
     yield ki_sheen.chapter()
     yield chung_choi.chapter()
     yield soch_lorencz.chapter()
@@ -49,36 +43,9 @@ def section(finding: Finding) -> str:
     if finding.table:
         parts.append(table(finding.table))
     if finding.picture is not None:
-        parts.append(f"![{finding.picture.caption}](images/{finding.picture.name}.png)")
-        parts.append(f"*{finding.picture.caption}*")
+        caption = finding.picture.caption
+        parts += [f"![{caption}](images/{finding.picture.name}.png)", f"*{caption}*"]
     return "\n\n".join(parts)
-
-
-def verdicts(found: Sequence[Chapter]) -> str:
-    """One line for each figure."""
-    lines = [("paper", "figure", "holds here")]
-    for chapter in found:
-        name = chapter.title.split(":")[0]
-        for finding in chapter.findings:
-            agree = sum(check.holds for check in finding.checks)
-            word = "yes" if finding.holds else f"in part: {agree} of {len(finding.checks)}" if agree else "NO"
-            lines.append((name, finding.title, word))
-        if not chapter.findings:
-            lines.append((name, "left out", "–"))
-    return table(lines)
-
-
-def summary(findings: Sequence[Finding]) -> list[str]:
-    """How many hold, and which do not."""
-    checks = [check for finding in findings for check in finding.checks]
-    partly = [finding.title for finding in findings if not finding.holds]
-    return [
-        f"{len(findings) - len(partly)} of {len(findings)} figures and tables of the papers hold as claimed, "
-        f"by {sum(check.holds for check in checks)} of {len(checks)} checks.",
-        f"Not, or in part: {'; '.join(partly) or 'none'}.",
-        f"Faults of ours: {sum(len(finding.faults) for finding in findings) or 'none'}; other checks that "
-        "fail are claims that do not hold as printed.",
-    ]
 
 
 def main() -> int:
@@ -86,31 +53,43 @@ def main() -> int:
     parser = arguments("scripts/papers", __doc__, page=PAGE)
     parser.add_argument("--data-buss", type=Path, metavar="FILE", help="Buss's trees, targets, totals (JSON)")
     options = parser.parse_args()
-    found: list[Chapter] = []
+    verdicts, texts = [("paper", "figure", "holds here")], []
+    findings: list[Finding] = []
     for chapter in chapters(options.data_buss):
-        found.append(chapter)
+        findings += chapter.findings
+        texts.append("\n\n".join([f"## {chapter.title}", chapter.about, *map(section, chapter.findings)]))
         for finding in chapter.findings:
             progress(f"{chapter.title}, {finding.title}: {finding.verdict.replace('**', '')}")
+            agree, count = sum(check.holds for check in finding.checks), len(finding.checks)
+            word = "yes" if agree == count else f"in part: {agree} of {count}" if agree else "NO"
+            verdicts.append((chapter.title.split(":")[0], finding.title, word))
             if finding.picture is not None:
-                figure, panels = drawing.panels(finding.picture.size, *finding.picture.panels)
-                finding.picture.draw(panels)
-                image = picture(options.markdown, finding.picture.name)
+                shown = finding.picture
+                figure, panels = drawing.panels(shown.size, shown.rows, shown.columns)
+                shown.draw(panels)
+                for panel in panels:
+                    panel.grid(alpha=0.25)
+                    panel.title.set_fontsize(10)
+                    panel.tick_params(labelsize=8)
+                    if panel.get_legend_handles_labels()[0]:
+                        panel.legend(fontsize=8)
+                image = picture(options.markdown, shown.name)
                 if image is not None:
-                    drawing.save(figure, image, dpi=RESOLUTION)
-    findings = [finding for chapter in found for finding in chapter.findings]
-    texts = [
-        "\n\n".join([f"## {chapter.title}", chapter.about, *map(section, chapter.findings)])
-        for chapter in found
-    ]
-    publish(
-        options.markdown,
-        "papers",
-        "scripts/papers",
-        summary(findings),
-        table=verdicts(found),
-        chapters="\n\n".join(texts),
-    )
+                    drawing.save(figure, image, dpi=72)
+    checks = [check for finding in findings for check in finding.checks]
+    partly = [finding.title for finding in findings if not all(check.holds for check in finding.checks)]
     faults = [f"{finding.title}: {fault}" for finding in findings for fault in finding.faults]
+    summary = [
+        f"{len(findings) - len(partly)} of {len(findings)} figures and tables of the papers hold as claimed, "
+        f"by {sum(check.holds for check in checks)} of {len(checks)} checks.",
+        f"Not, or in part: {'; '.join(partly) or 'none'}.",
+        f"Faults of ours: {len(faults) or 'none'}; other checks that fail are claims that do not hold as "
+        "printed.",
+    ]
+    all_chapters = "\n\n".join(texts)
+    publish(
+        options.markdown, "papers", "scripts/papers", summary, table=table(verdicts), chapters=all_chapters
+    )
     for fault in faults:
         progress(f"FAILED: {fault}")
     return 1 if faults else 0
