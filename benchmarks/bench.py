@@ -47,25 +47,16 @@ from blender_ik_addon.core.arrays import BoolArray, FloatArray
 from blender_ik_addon.core.model.posed import PosedMechanism
 from blender_ik_addon.core.problem.system import System
 
-FRAMES: Final = 60
-"""Of a track, and poses of a tree."""
+FRAMES: Final = 60  # Of a track, and poses of a tree
 SEED: Final = 1
 
-LIMIT: Final = radians(60.0)
-"""Joint limit of the limited rows, to both sides [rad]."""
-
-POSE_TOLERANCE: Final = 1e-4
-"""Our tolerance from rest [m]; the yardstick stops at its own, which is wider."""
-
-STRETCH: Final = 1.3
-"""Distance of the held arm's target in units of its reach [1]."""
-
+LIMIT: Final = radians(60.0)  # Joint limit of the limited rows, to both sides [rad]
+POSE_TOLERANCE: Final = 1e-4  # Our tolerance from rest [m]; the yardstick stops at its own, which is wider
+STRETCH: Final = 1.3  # Distance of the held arm's target in units of its reach [1]
 SEQUENCE_RUNS: Final = 3
 """Of which the median counts, and as many more as there is time for; they differ only in what the processor
 and the interpreter have at hand, and a process is not warm before some tenths of a second."""
-SEQUENCE_TIME: Final = 0.5
-"""Time for them [s]."""
-
+SEQUENCE_TIME: Final = 0.5  # Time for them [s]
 RATIO_TRACK, RATIO_SEQUENCE, RATIO_POSE, RATIO_BATCH = 1.2, 5.0, 2.5, 0.7
 """Wanted times of a frame that follows the one before, of one of a motion, of a pose from rest, and of one of
 many poses at once [yardsticks]."""
@@ -74,8 +65,7 @@ IN_REACH, BEYOND = (10.0, 3.0), (17.0, 10.0)
 """Largest turn of a joint in a frame and largest change of it that are wanted of motions, in reach and led
 out of it and back [°]."""
 
-MET: Final = 1e-4
-"""Distance at which a target of a motion is met, and by which a level may be off [m]."""
+MET: Final = 1e-4  # Distance at which a target of a motion is met, and by which a level may be off [m]
 BEYOND_LEVELS: Final = {"head": 2, "hand_l": 1, "hand_r": 1, "foot_l": 0, "foot_r": 0}
 """Levels of priority of the effectors in a motion that leads out of reach."""
 MOTION_FRAMES: Final = 250
@@ -88,22 +78,13 @@ FIRST_SHARE, ALL_SHARE, ALL_SLACK = 0.98, 0.95, 2e-3
 whose levels are not, one after the other, to so much [m]."""
 POSE_TIMES: Final = {"without restarts": (0.040, 0.5), "": (0.120, None)}
 """Wanted median and largest time of an unreachable pose [s]."""
-LEVELS_SEED: Final = 9000
-"""Of the first unreachable pose; those of a file are made with the same."""
-
+LEVELS_SEED: Final = 9000  # Of the first unreachable pose; those of a file are made with the same
 HELD_FRAMES: Final = 60
-NOISE: Final = 0.01
-"""Wanted change of an angle [°] in a frame."""
-
-LIMIT_SLACK: Final = 1e-9
-"""Angle over a limit that is none [rad]."""
-
+NOISE: Final = 0.01  # Wanted change of an angle [°] in a frame
+LIMIT_SLACK: Final = 1e-9  # Angle over a limit that is none [rad]
 STRICT_POSES: Final = 6
-STRICTNESS: Final = 1e-4
-"""Wanted change of a higher residual when lower tasks are added [m]."""
-
-BEST_KNOWN: Final = 1.01
-"""Wanted mean squared error in units of the best known [1]."""
+STRICTNESS: Final = 1e-4  # Wanted change of a higher residual when lower tasks are added [m]
+BEST_KNOWN: Final = 1.01  # Wanted mean squared error in units of the best known [1]
 
 
 class Row(NamedTuple):
@@ -112,8 +93,7 @@ class Row(NamedTuple):
     what: str
     wanted: str
     measured: str
-    met: bool | None
-    """Whether the wanted figure is reached; None where there is none."""
+    met: bool | None  # Whether the wanted figure is reached; None where there is none
     counts: str = ""
     times: str = ""
 
@@ -162,8 +142,7 @@ class Case:
     what: str
     tree: Tree
     targets: Targets
-    warm: bool
-    """From the frame before, else from rest."""
+    warm: bool  # From the frame before, else from rest
     tolerance: float
     limit: float | None = None
 

@@ -26,11 +26,8 @@ from examples import scenario
 
 PAGE: Final = Path("docs/measured/dragging.md")
 
-STEPS: Final = 40
-"""Of each way."""
-
-FRAME: Final = 1000.0 / 60.0
-"""Time between two pictures at sixty a second [ms]."""
+STEPS: Final = 40  # Of each way
+FRAME: Final = 1000.0 / 60.0  # Time between two pictures at sixty a second [ms]
 
 WAYS: Final[dict[str, tuple[str, tuple[tuple[float, float, float], ...]]]] = {
     "hand.L": ("hand", ((-0.15, -0.25, 0.15), (0.1, -0.5, 0.15), (0.8, -2.0, -0.3))),
@@ -42,8 +39,7 @@ WAYS: Final[dict[str, tuple[str, tuple[tuple[float, float, float], ...]]]] = {
 }
 """Bones, what they are called, and how far they are dragged: in reach, at the border, far [m]."""
 PLACES: Final = ("in reach", "border", "far")
-SLIP: Final = 5e-4
-"""Most by which a foot that holds may be off at rest [m]."""
+SLIP: Final = 5e-4  # Most by which a foot that holds may be off at rest [m]
 
 
 @dataclass(frozen=True)
@@ -53,21 +49,14 @@ class Outcome:
     bone: str
     place: str
     limits: bool
-    bones: int
-    """Of the rig."""
-    times: list[float]
-    """Of each step [ms]."""
+    bones: int  # Of the rig
+    times: list[float]  # Of each step [ms]
     iterations: list[int]
-    turn: float
-    """Largest turn of a bone in its parent in one step [°]."""
-    apart: float
-    """Largest turn between poses for the same place on the way there and on the way back [°]."""
-    home: float
-    """The same where it began."""
-    slip: float
-    """Largest miss of a foot that holds, also on the way to rest [m]."""
-    slip_at_rest: float
-    """The same where the pose has settled [m]."""
+    turn: float  # Largest turn of a bone in its parent in one step [°]
+    apart: float  # Largest turn between poses for the same place on the way there and on the way back [°]
+    home: float  # The same where it began
+    slip: float  # Largest miss of a foot that holds, also on the way to rest [m]
+    slip_at_rest: float  # The same where the pose has settled [m]
 
 
 COLUMNS: Final[Columns[Outcome]] = (

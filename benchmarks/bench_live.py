@@ -37,20 +37,13 @@ from blender_ik_addon.scene.character.setup import setup_character
 from blender_ik_addon.scene.live import handlers as live
 from examples import scenario
 
-UPDATES: Final = 240
-"""Of each path; one of them is one step of a mouse."""
-
+UPDATES: Final = 240  # Of each path; one of them is one step of a mouse
 CLOCK: Final = time.process_time
 """Processor time of all threads: on a busy machine the wall clock tells what others do."""
 
-MEDIAN_WANTED, MOST_WANTED = 8.0, 25.0
-"""Median and longest update [ms]."""
-
-SOLVE_WANTED: Final = 2.0
-"""Turn of a bone when Solve is pressed after the body has come to rest [°]."""
-
-END_WANTED: Final = 5.0
-"""Largest turn in a look after the tool has ended [°]."""
+MEDIAN_WANTED, MOST_WANTED = 8.0, 25.0  # Median and longest update [ms]
+SOLVE_WANTED: Final = 2.0  # Turn of a bone when Solve is pressed after the body has come to rest [°]
+END_WANTED: Final = 5.0  # Largest turn in a look after the tool has ended [°]
 
 EFFECTORS: Final = (
     # bone, kind, priority
@@ -125,8 +118,7 @@ def target_of(figure: Any, bone: str) -> Any:
 
 # Paths
 
-Places = dict[str, FloatArray]
-"""Bone -> places of its target, (N, 3) [m], against where it is at rest."""
+Places = dict[str, FloatArray]  # Bone -> places of its target, (N, 3) [m], against where it is at rest
 
 
 def in_reach(phase: FloatArray) -> Places:

@@ -43,15 +43,11 @@ POSES: Final = 200
 LARGEST_DISTANCE, LARGEST_ANGLE = 1e-3, radians(0.1)
 """Up to which a target counts as reached [m], [rad]; the tolerance of the panel is set to the same."""
 
-LIMIT_SLACK: Final = 1e-9
-"""How far a channel of ours may be beyond its limit [rad]."""
-
+LIMIT_SLACK: Final = 1e-9  # How far a channel of ours may be beyond its limit [rad]
 MATRIX_SLACK: Final = 1e-3
 """The same where angles are had from matrices in single precision [rad]: those of Blender's IK."""
 
-WANTED: Final = 0.99
-"""Part of the poses to be reached [1]."""
-
+WANTED: Final = 0.99  # Part of the poses to be reached [1]
 HIPS: Final = "spine"
 EFFECTORS: Final = ("foot.L", "foot.R", "hand.L", "hand.R", "spine.006")
 CHAINS: Final = {"foot.L": 3, "foot.R": 3, "hand.L": 4, "hand.R": 4, "spine.006": 6}
@@ -72,8 +68,7 @@ class Limits(NamedTuple):
 
     bone: str
     ranges: tuple[Range | None, Range | None, Range | None]
-    what: str
-    """Of the body, in its own words; all that the three ranges add up to."""
+    what: str  # Of the body, in its own words; all that the three ranges add up to
 
 
 def read_limits() -> Iterator[Limits]:
@@ -95,11 +90,8 @@ HIPS_PLACES: Final[tuple[Range, Range, Range]] = ((-0.5, 0.5), (-0.5, 0.3), (-0.
 """How far the hips move along their own axes: left, up, forward [m]."""
 HIPS_TURNS: Final[tuple[Range, Range, Range]] = ((-60, 60), (-180, 180), (-30, 30))
 """How far they turn about them: to bend, to turn round, to lean [°]."""
-HIPS_ORDER: Final = "XZY"
-"""In which they are drawn: first the bend, last the turn."""
-
-LOCKED: Final = 1e-6
-"""What counts as no turn about a locked axis [rad]."""
+HIPS_ORDER: Final = "XZY"  # In which they are drawn: first the bend, last the turn
+LOCKED: Final = 1e-6  # What counts as no turn about a locked axis [rad]
 
 
 def beyond_for_blender(limits: Limits, turn: FloatArray) -> float:
@@ -134,12 +126,9 @@ def beyond_for_blender(limits: Limits, turn: FloatArray) -> float:
 class DrawnPose:
     """A pose inside the limits."""
 
-    angles: FloatArray
-    """Of each limited bone about x, y, z, (len(LIMITS), 3) [rad]."""
-    hips_place: FloatArray
-    """Location of the hips, (3,) [m]."""
-    hips_turn: FloatArray
-    """Rotation of the hips, (3, 3)."""
+    angles: FloatArray  # Of each limited bone about x, y, z, (len(LIMITS), 3) [rad]
+    hips_place: FloatArray  # Location of the hips, (3,) [m]
+    hips_turn: FloatArray  # Rotation of the hips, (3, 3)
 
 
 def draw(count: int, seed: int) -> list[DrawnPose]:
@@ -308,12 +297,10 @@ class Setting(NamedTuple):
     """A way to set up Blender's own IK."""
 
     label: str
-    solver: str = 'LEGACY'
-    """'LEGACY' is what Blender calls Standard."""
+    solver: str = 'LEGACY'  # 'LEGACY' is what Blender calls Standard
     tree: bool = True
     """Whether each chain goes to the root, so that they share the spine; otherwise see `CHAINS`."""
-    hips_placed: bool = False
-    """Whether the hips are where they belong beforehand."""
+    hips_placed: bool = False  # Whether the hips are where they belong beforehand
     part: float = 1.0
     """Of the poses that are tried [1]: few are enough to show that none is reached, and these are slow."""
 
@@ -327,8 +314,7 @@ SETTINGS: Final = (
     Setting("Blender, iTaSC, whole tree, hips placed", solver='ITASC', hips_placed=True),
 )
 
-BLENDER_ITERATIONS: Final = 500
-"""The default of the constraint; iTaSC is given as many."""
+BLENDER_ITERATIONS: Final = 500  # The default of the constraint; iTaSC is given as many
 ITASC_PRECISION: Final = 1e-4
 """To which iTaSC solves [1]; its default, 0.005, is coarser than what is wanted here."""
 
@@ -403,8 +389,7 @@ class Row:
 
     label: str
     outcomes: tuple[SimpleNamespace, ...]
-    slack: float = MATRIX_SLACK
-    """Up to which an excess over a limit is no violation [rad]."""
+    slack: float = MATRIX_SLACK  # Up to which an excess over a limit is no violation [rad]
     hips_placed: bool = False
 
     def values(self, name: str) -> Any:

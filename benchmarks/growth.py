@@ -28,39 +28,25 @@ from benchmarks.page import Columns, arguments, listed, progress, publish, table
 from blender_ik_addon.core import Pose, Problem, ReachPoint, Skeleton, forward_kinematics, solve_sequence
 from blender_ik_addon.core.arrays import FloatArray
 
-REACH: Final = 2.0
-"""From root to tip along the bones [m]."""
-
+REACH: Final = 2.0  # From root to tip along the bones [m]
 ARC: Final = radians(60.0)
 """How far the last bone of a limb is turned from where the limb begins, at rest [rad]."""
 
-BEND: Final = radians(60.0)
-"""About how far a limb bends as a whole [rad]."""
-
-CYCLE: Final = 250
-"""Frames in which a motion makes its ½ to 2 turns; ten seconds at 25 frames a second."""
-
-TOLERANCE: Final = 1e-3
-"""[m]."""
-
+BEND: Final = radians(60.0)  # About how far a limb bends as a whole [rad]
+CYCLE: Final = 250  # Frames in which a motion makes its ½ to 2 turns; ten seconds at 25 frames a second
+TOLERANCE: Final = 1e-3  # [m]
 PLACED_AT_ONCE: Final = 1000
 """Frames for which targets are placed at once, so that drawing them takes no memory to speak of."""
 
 SEED: Final = 1
 RUNS: Final = 3
-SHORT: Final = 5.0
-"""A call below this [s] is repeated."""
-LONGEST: Final = 1800.0
-"""Time for a case [s]."""
-
-MARGIN: Final = 0.05
-"""By which a measured exponent [1] may be off: 6 % of time over a factor of three."""
-
+SHORT: Final = 5.0  # A call below this [s] is repeated
+LONGEST: Final = 1800.0  # Time for a case [s]
+MARGIN: Final = 0.05  # By which a measured exponent [1] may be off: 6 % of time over a factor of three
 FLAT: Final = 32.0
 """Memory of a further frame that is as good as none [B]: four numbers; the result is many times that."""
 
-FILLED: Final = 1000
-"""Frames with which all that is filled once is full, so that memory is judged from there."""
+FILLED: Final = 1000  # Frames with which all that is filled once is full, so that memory is judged from there
 
 SERIES: Final = {
     "bones": (10, 30, 100, 300),
@@ -80,13 +66,11 @@ FIXED: Final = {
 class Case:
     """What is measured at once."""
 
-    series: str
-    """What varies: bones, effectors or frames."""
+    series: str  # What varies: bones, effectors or frames
     bones: int
     effectors: int
     frames: int
-    preferred: bool
-    """Whether there is a preferred pose."""
+    preferred: bool  # Whether there is a preferred pose
 
     @property
     def size(self) -> int:

@@ -34,8 +34,7 @@ from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS
 from examples import scenario
 
 PAGE: Final = Path("docs/measured/kinds.md")
-IMAGES: Final = "../images/kinds"
-"""Folder of the pictures, which the manual shows as well, from the page."""
+IMAGES: Final = "../images/kinds"  # Folder of the pictures, which the manual shows as well, from the page
 
 VIEWS: Final = {"front": (Vector((1.0, 0.0, 0.0)), Vector((0.0, 0.0, 1.0))),
                 "side": (Vector((0.0, -1.0, 0.0)), Vector((0.0, 0.0, 1.0))),
@@ -43,10 +42,8 @@ VIEWS: Final = {"front": (Vector((1.0, 0.0, 0.0)), Vector((0.0, 0.0, 1.0))),
 """Axes of the picture, to the right and up."""
 
 BEFORE, AFTER, TARGET, MARK = "#b9bec6", "#2b2d33", "#d1495b", "#1f77b4"
-PICTURE: Final = 3.4
-"""Width and height of a picture [inch], at 100 dots."""
-ROUNDED: Final = 1e-6
-"""Errors below this are rounding of single precision [m, rad]."""
+PICTURE: Final = 3.4  # Width and height of a picture [inch], at 100 dots
+ROUNDED: Final = 1e-6  # Errors below this are rounding of single precision [m, rad]
 
 
 @dataclass(frozen=True)
@@ -55,18 +52,14 @@ class Example:
 
     kind: str
     bone: str
-    shows: str
-    """What the picture shows."""
-    place: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """By how much its new target is moved [m]."""
-    turn: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """By how much it is turned [°]."""
+    shows: str  # What the picture shows
+    place: tuple[float, float, float] = (0.0, 0.0, 0.0)  # By how much its new target is moved [m]
+    turn: tuple[float, float, float] = (0.0, 0.0, 0.0)  # By how much it is turned [°]
     settings: dict[str, Any] = field(default_factory=dict)
     others: tuple[tuple[float, float, float], ...] = ()
     """By how much each further target is moved from the new one's first place [m]."""
     view: str = "half"
-    prepare: str | None = None
-    """What is done first, one of `PREPARE`."""
+    prepare: str | None = None  # What is done first, one of `PREPARE`
 
 
 def reach_forward(figure: Object) -> None:

@@ -30,22 +30,13 @@ from blender_ik_addon.scene.armature.poses import evaluated_matrices, read_pose
 SEED: Final = 1
 POSES: Final = 100
 
-TOLERANCE: Final = 1e-5
-"""Largest difference that is accepted, relative to the rig's size [1]."""
-
-METARIGS: Final = 8
-"""How many metarigs Rigify brings with every supported Blender."""
-
-FILES_WANTED: Final = 20
-"""How many files of --data have to be compared, if it lists as many."""
-
+TOLERANCE: Final = 1e-5  # Largest difference that is accepted, relative to the rig's size [1]
+METARIGS: Final = 8  # How many metarigs Rigify brings with every supported Blender
+FILES_WANTED: Final = 20  # How many files of --data have to be compared, if it lists as many
 MODES: Final = ("QUATERNION", "AXIS_ANGLE", *EULER_ORDERS)
 
-LOCATION: Final = 0.05
-"""Standard deviation of a random location, relative to the rig's size [1]."""
-
-SCALE: Final = 0.1
-"""Standard deviation of the logarithm of a random scale [1]."""
+LOCATION: Final = 0.05  # Standard deviation of a random location, relative to the rig's size [1]
+SCALE: Final = 0.1  # Standard deviation of the logarithm of a random scale [1]
 
 
 @dataclass
@@ -53,22 +44,16 @@ class Comparison:
     """One rig's row of the table."""
 
     rig: str
-    source: str
-    """'metarig', 'generated', or the file's type."""
+    source: str  # 'metarig', 'generated', or the file's type
     bones: int = 0
-    compared: int = 0
-    """Bones that their own channels decide."""
-    left_out: dict[str, int] = field(default_factory=dict)
-    """Reason -> how many bones."""
-    size: float = 0.0
-    """Diagonal of the box round the rest pose [m]."""
+    compared: int = 0  # Bones that their own channels decide
+    left_out: dict[str, int] = field(default_factory=dict)  # Reason -> how many bones
+    size: float = 0.0  # Diagonal of the box round the rest pose [m]
     poses: int = 0
     place: float = 0.0
     """Largest distance between heads, and between points a bone's length along each axis, by size [1]."""
-    axes: float = 0.0
-    """Largest difference of an entry of the 3 x 3 part, by the largest entry [1]."""
-    problem: str = ""
-    """Why the rig could not be compared; empty if it was."""
+    axes: float = 0.0  # Largest difference of an entry of the 3 x 3 part, by the largest entry [1]
+    problem: str = ""  # Why the rig could not be compared; empty if it was
 
     @property
     def error(self) -> float:

@@ -29,13 +29,10 @@ from blender_ik_addon.core import METHODS
 from blender_ik_addon.core.model.rotation import rotvec_from_matrix
 from examples import scenario, table_reach
 
-PAGE: Final = Path("docs/measured/methods.md")
-"""From the root of the project."""
-
+PAGE: Final = Path("docs/measured/methods.md")  # From the root of the project
 DEFAULT: Final = "PRIORITY"
 
-REACHED: Final = 1e-3
-"""Largest distance at which an effector counts as at its target in the sentences [m]."""
+REACHED: Final = 1e-3  # Largest distance at which an effector counts as at its target in the sentences [m]
 
 GOOD_FOR: Final[dict[str, str]] = {
     "PRIORITY": "Bakes, and wherever something must hold: what matters more never gives way, and the same "
@@ -57,8 +54,7 @@ class Outcome:
     """One method in one scene."""
 
     method: str
-    priorities: tuple[int, ...]
-    """Of the effectors, (E,), 0 is highest."""
+    priorities: tuple[int, ...]  # Of the effectors, (E,), 0 is highest
     result: table_reach.Result
     violation: float | None
     """How far an angle is beyond its limit at most [rad]; None where there are no limits."""

@@ -31,8 +31,7 @@ from blender_ik_addon.core import Problem, SolverOptions, Status, forward_kinema
 from blender_ik_addon.core.character.roles import LimbKind
 from blender_ik_addon.core.engine.pops import pops_of
 
-FRAMES: Final = 250
-"""Most frames of a clip."""
+FRAMES: Final = 250  # Most frames of a clip
 
 KINDS: Final[dict[str, str]] = {
     "walk": r"walk",

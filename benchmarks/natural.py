@@ -25,8 +25,7 @@ from benchmarks.natural_raising import ARC, BENT, BEYOND, Raised, raised
 from benchmarks.page import TEMPLATES, Columns, arguments, listed, progress, publish, table, tabled
 from benchmarks.rigs import FloatArray, add_on
 
-FRAMES: Final = 20
-"""Most frames of a clip."""
+FRAMES: Final = 20  # Most frames of a clip
 
 
 def numbers(rows: Sequence[Row], name: str) -> FloatArray:

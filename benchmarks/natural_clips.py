@@ -40,9 +40,7 @@ SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf")
 CHOOSING: Final = "bvh"
 """The folder whose clips may be looked at when something is chosen; all others are held out."""
 
-LEAST_FRAMES: Final = 20
-"""Frames that a clip must have to be a motion rather than a pose."""
-
+LEAST_FRAMES: Final = 20  # Frames that a clip must have to be a motion rather than a pose
 LEAST_TURN: Final = float(np.radians(20.0))
 """How far some joint must turn from frame to frame in all [rad]: else the clip is a pose that is held."""
 
@@ -53,30 +51,23 @@ NO_SIZE: Final = 0.02
 """Scale [1], by the largest in the clip, below which a frame is left out: figures that grow out of nothing
 have no pose there."""
 
-LED: Final = ("hips", "foot", "hand", "head")
-"""What has targets."""
+LED: Final = ("hips", "foot", "hand", "head")  # What has targets
 
 
 @dataclass(frozen=True)
 class Recording:
     """A clip, its rig set up, and the targets."""
 
-    name: str
-    """File without folders, and action where the file has several."""
-    held_out: bool
-    """Whether it may not be looked at when something is chosen."""
+    name: str  # File without folders, and action where the file has several
+    held_out: bool  # Whether it may not be looked at when something is chosen
     skeleton: Skeleton
     """With limits, stiffness and preferred angles as they were set up, in metres of a figure of `HEIGHT`."""
     character: Character
-    pose: Pose
-    """As recorded, (F, n, 6)."""
-    times: FloatArray
-    """Of its frames as the scene plays them, (F,) [s]."""
-    matrices: FloatArray
-    """The same by forward kinematics, (F, n, 4, 4)."""
+    pose: Pose  # As recorded, (F, n, 6)
+    times: FloatArray  # Of its frames as the scene plays them, (F,) [s]
+    matrices: FloatArray  # The same by forward kinematics, (F, n, 4, 4)
     tasks: tuple[Task, ...]
-    solved: BoolArray
-    """Joints that belong to the solve: their recorded angles are not known to it, (n,)."""
+    solved: BoolArray  # Joints that belong to the solve: their recorded angles are not known to it, (n,)
 
     @property
     def start(self) -> Pose:

@@ -26,11 +26,8 @@ from blender_ik_addon.core.arrays import BoolArray, FloatArray
 from blender_ik_addon.core.character.roles import Limb, LimbKind, Role, Side
 from blender_ik_addon.core.model.rotation import rotation_angle
 
-REACHED_PLACE: Final = 1.0
-"""[mm]"""
-REACHED_TURN: Final = 0.1
-"""[°]"""
-
+REACHED_PLACE: Final = 1.0  # [mm]
+REACHED_TURN: Final = 0.1  # [°]
 BACKWARDS: Final = 3.0
 """Bend the wrong way from which an elbow or a knee counts as bent backwards [°]: bones that are nearly
 straight at rest leave the axis open by about as much."""
@@ -41,9 +38,7 @@ TOLERANCES: Final[Mapping[str, Any]] = {
 }
 """Of solves, [m] and [rad]: finer than what counts as reached."""
 
-OUTSIDE: Final = 1e-4
-"""How far beyond a limit a channel counts as outside [rad]."""
-
+OUTSIDE: Final = 1e-4  # How far beyond a limit a channel counts as outside [rad]
 SPINE_BENT: Final = 15.0
 """Turn of the whole spine in a frame from which on its share is looked at in that frame [°]."""
 
@@ -52,8 +47,7 @@ SPINE_BENT: Final = 15.0
 class Figures:
     """What is told of a motion, ours and the recorded one."""
 
-    backwards: int
-    """Elbows and knees that bend backwards, counted over the frames."""
+    backwards: int  # Elbows and knees that bend backwards, counted over the frames
     share: float
     """Turn of the joint of the spine that turns most, over their mean, both root mean squares over the clip
     [1]; nan for one joint, or a spine that stays as at rest."""
@@ -61,8 +55,7 @@ class Figures:
     """The same in the worst frame in which the spine turns `SPINE_BENT` in all [1]; nan if there is none."""
     collar: float
     """Mean elevation from rest of the collarbones of arms with the hand above the head [°]; nan without."""
-    step: float
-    """Largest turn of a joint from a frame to the next [°]."""
+    step: float  # Largest turn of a joint from a frame to the next [°]
 
 
 @dataclass(frozen=True)
@@ -74,29 +67,20 @@ class Row:
     frames: int
     ours: Figures
     recorded: Figures
-    reached: int
-    """Frames in which every target is met within `REACHED_PLACE` and `REACHED_TURN`."""
+    reached: int  # Frames in which every target is met within `REACHED_PLACE` and `REACHED_TURN`
     overlooked: list[int]
     """Frames that were missed although a pose within the limits reaches all, see `overlooked_frames`."""
-    worst_place: float
-    """[mm]"""
-    worst_turn: float
-    """[°]"""
-    spine: int
-    """Joints of the spine."""
-    high: int
-    """Arms with the hand above the head, counted over the frames."""
-    violations: int
-    """Channels outside their limits, counted over the frames."""
+    worst_place: float  # [mm]
+    worst_turn: float  # [°]
+    spine: int  # Joints of the spine
+    high: int  # Arms with the hand above the head, counted over the frames
+    violations: int  # Channels outside their limits, counted over the frames
     outside: float
     """Part of the limited channels of the solve, over the frames, in which the recording is outside our
     limits [1]: how well the ranges fit people."""
-    jumps: list[str]
-    """Frames at which a joint jumps, counted from 1, with the joint that turns most."""
-    elbows: float
-    """Mean distance from the recording [cm]."""
-    knees: float
-    """[cm]"""
+    jumps: list[str]  # Frames at which a joint jumps, counted from 1, with the joint that turns most
+    elbows: float  # Mean distance from the recording [cm]
+    knees: float  # [cm]
 
 
 def measure(recording: Recording) -> Row:

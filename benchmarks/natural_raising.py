@@ -20,20 +20,11 @@ from blender_ik_addon.core import Pose, Problem, ReachPoint, Task, forward_kinem
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.character.roles import LimbKind, Role, Side
 
-ARC: Final = np.arange(30.0, 181.0, 10.0)
-"""Angles of the way from shoulder to hand, from hanging down [°]."""
-
-FORWARD: Final = float(np.radians(30.0))
-"""How far the plane of the shoulder blades is to the front [rad]."""
-
-BENT: Final = 0.95
-"""How far hands are from shoulders on the arc, in lengths of the arm [1]."""
-
-BEYOND: Final = 0.04
-"""How far hands go beyond the length of the arm in the end [m], of a figure of `HEIGHT`."""
-
-REACHED: Final = 1.0
-"""[mm]"""
+ARC: Final = np.arange(30.0, 181.0, 10.0)  # Angles of the way from shoulder to hand, from hanging down [°]
+FORWARD: Final = float(np.radians(30.0))  # How far the plane of the shoulder blades is to the front [rad]
+BENT: Final = 0.95  # How far hands are from shoulders on the arc, in lengths of the arm [1]
+BEYOND: Final = 0.04  # How far hands go beyond the length of the arm in the end [m], of a figure of `HEIGHT`
+REACHED: Final = 1.0  # [mm]
 
 
 @dataclass(frozen=True)
@@ -41,12 +32,9 @@ class Raised:
     """What was measured of a rig."""
 
     rig: str
-    collars: FloatArray
-    """Elevation of the collarbones from rest along `ARC`, mean of both sides, [°]."""
-    beyond: float
-    """The same with the hands beyond the arms' length [°]."""
-    reached: int
-    """Places on the arc, and the one beyond, that are reached by both hands within `REACHED`."""
+    collars: FloatArray  # Elevation of the collarbones from rest along `ARC`, mean of both sides, [°]
+    beyond: float  # The same with the hands beyond the arms' length [°]
+    reached: int  # Places on the arc, and the one beyond, that are reached by both hands within `REACHED`
 
     @property
     def rises(self) -> bool:

@@ -18,17 +18,12 @@ import numpy as np
 
 TEMPLATES: Final = Path(__file__).parent / "pages"
 
-LONGEST_SUMMARY: Final = 5
-"""Lines."""
-
-FIRST: Final = 3
-"""How many names a list gives before it says how many more there are."""
-
+LONGEST_SUMMARY: Final = 5  # Lines
+FIRST: Final = 3  # How many names a list gives before it says how many more there are
 VERDICTS: Final = {True: "yes", False: "NO", None: "for comparison"}
 
 Row = TypeVar("Row")
-Column = tuple[str, Callable[[Row], str]]
-"""A heading, and what stands below it for a row."""
+Column = tuple[str, Callable[[Row], str]]  # A heading, and what stands below it for a row
 Columns = Sequence[Column[Row]]
 
 

@@ -27,12 +27,8 @@ from benchmarks import trees
 from benchmarks.trees import PlainLoop, Targets, Tree
 from blender_ik_addon.core.arrays import FloatArray
 
-CHECKED_POSES: Final = 5
-"""Poses in which the placing of a library is compared with the tree's own."""
-
-SAME_PLACE: Final = 1e-9
-"""By how much it may differ [m]."""
-
+CHECKED_POSES: Final = 5  # Poses in which the placing of a library is compared with the tree's own
+SAME_PLACE: Final = 1e-9  # By how much it may differ [m]
 MINK_DAMPING: Final = 1e-3
 """`damping` of mink's arm examples; 0.1, that of its humanoids, misses a tenth of a track in time."""
 

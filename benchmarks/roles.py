@@ -27,12 +27,8 @@ from blender_ik_addon.core.character.roles import Role, recognise
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.role_table import read_hints
 
-RUNS: Final = 5
-"""How often each recognition is timed; the fastest counts."""
-
-WANTED: Final = 1.0
-"""Longest time [s] for a rig of up to 200 bones."""
-
+RUNS: Final = 5  # How often each recognition is timed; the fastest counts
+WANTED: Final = 1.0  # Longest time [s] for a rig of up to 200 bones
 BODY: Final = frozenset(Role) - {Role.FINGER, Role.TOE, Role.HEAD_PART, Role.EYE, Role.JAW}
 """Roles that effectors stand on, which shape alone should give as well."""
 

@@ -17,40 +17,41 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import NamedTuple
 
 from blender_ik_addon.core.character.roles import Role, Side
 
-_PLACES: Final = "*%$"
+SIDES = (Side.LEFT, Side.RIGHT)
 
 
-@dataclass(frozen=True)
-class Expected:
+class Expected(NamedTuple):
     """What is right for one bone."""
 
     roles: frozenset[Role]
     side: Side
 
 
-def expand(pattern: str) -> Iterator[str]:
-    """Names that a pattern with braces stands for."""
-    pieces = re.split(r"(\{[^}]*\})", pattern)
+def expand(pattern: str, pairs: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, Side]]:
+    """Names that a pattern with braces and places for sides stands for, with their sides."""
     choices: list[list[str]] = []
-    for piece in pieces:
-        if not piece.startswith("{"):
-            choices.append([piece])
-            continue
+    for piece in re.split(r"(\{[^}]*\})", pattern):
         span = re.fullmatch(r"\{(\d+)-(\d+)\}", piece)
         if span:
             choices.append([str(i).zfill(len(span[1])) for i in range(int(span[1]), int(span[2]) + 1)])
         else:
-            choices.append(piece[1:-1].split(","))
-    for combination in product(*choices):
-        yield "".join(combination)
+            choices.append(piece[1:-1].split(",") if piece.startswith("{") else [piece])
+    for name in map("".join, product(*choices)):
+        if not set(name) & set("*%$"):
+            yield name, side_of(name, pairs)
+            continue
+        for number, side in enumerate(SIDES):
+            sided = name
+            for place, words in zip("*%$", pairs, strict=False):
+                sided = sided.replace(place, words[number])
+            yield sided, side
 
 
 def truth_of(rig: str) -> list[str]:
@@ -75,50 +76,33 @@ def expected(lines: Sequence[str], names: Sequence[str], parents: Sequence[int])
     pairs = [tuple(words.split("/")) for words in lines[0].removeprefix("sides").split()]
     found: dict[str, Expected] = {}
     below: list[tuple[frozenset[Role], str]] = []
-    silent: set[str] = set()
-
-    def add(name: str, roles: frozenset[Role], side: Side) -> None:
-        if name not in names:
-            raise ValueError(f"the truth speaks of {name!r}, which the rig does not have")
-        if name in found or name in silent:
-            raise ValueError(f"the truth speaks twice of {name!r}")
-        if roles:
-            found[name] = Expected(roles, side)
-        else:
-            silent.add(name)
-
     for line in lines[1:]:
         head, _, rest = line.partition(":")
         roles = frozenset(Role(role) for role in head.split("|")) if head != "-" else frozenset[Role]()
         if rest.strip().startswith("below "):
             below.append((roles, rest.strip().removeprefix("below ")))
             continue
-        for pattern in rest.split():
-            for name in expand(pattern):
-                if not set(name) & set(_PLACES):
-                    add(name, roles, _side(name, pairs))
-                    continue
-                for number, side in enumerate((Side.LEFT, Side.RIGHT)):
-                    sided = name
-                    for place, words in zip(_PLACES, pairs, strict=False):
-                        sided = sided.replace(place, words[number])
-                    add(sided, roles, side)
+        for name, side in (each for pattern in rest.split() for each in expand(pattern, pairs)):
+            if name in found:
+                raise ValueError(f"the truth speaks twice of {name!r}")
+            found[name] = Expected(roles, side)
+    unknown = [name for name in (*found, *(top for _, top in below)) if name not in names]
+    if unknown:
+        raise ValueError(f"the truth speaks of {unknown[0]!r}, which the rig does not have")
     for roles, top in below:
-        if top not in names:
-            raise ValueError(f"the truth speaks of {top!r}, which the rig does not have")
         for joint, name in enumerate(names):
             parent = parents[joint]
             while parent >= 0 and names[parent] != top:
                 parent = parents[parent]
-            if parent >= 0 and name not in found and name not in silent:
-                found[name] = Expected(roles, _side(name, pairs))
-    return found
+            if parent >= 0:
+                found.setdefault(name, Expected(roles, side_of(name, pairs)))
+    return {name: right for name, right in found.items() if right.roles}
 
 
-def _side(name: str, pairs: Sequence[tuple[str, ...]]) -> Side:
+def side_of(name: str, pairs: Sequence[tuple[str, ...]]) -> Side:
     """Side of a bone that has it as a word of its name."""
     for words in pairs:
-        for number, side in enumerate((Side.LEFT, Side.RIGHT)):
-            if re.search(rf"(?:^|[._\s]){re.escape(words[number].strip('._'))}(?:$|[._\s])", name):
+        for word, side in zip(words, SIDES, strict=False):
+            if re.search(rf"(?:^|[._\s]){re.escape(word.strip('._'))}(?:$|[._\s])", name):
                 return side
     return Side.CENTRE

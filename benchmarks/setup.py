@@ -30,30 +30,17 @@ from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.role_table import read_character
 from blender_ik_addon.scene.reports import Report
 
-WANTED: Final = 1.0
-"""Longest processor time [s] for a rig of up to 200 bones."""
-
-MOVED: Final = 0.05
-"""How far hands are moved [m], on a figure of `HEIGHT`."""
-
-HEIGHT: Final = 1.75
-"""[m]"""
-
+WANTED: Final = 1.0  # Longest processor time [s] for a rig of up to 200 bones
+MOVED: Final = 0.05  # How far hands are moved [m], on a figure of `HEIGHT`
+HEIGHT: Final = 1.75  # [m]
 REACHING: Final = ("hand", "front foot", "wing", "head", "tail", "fin", "foot")
 """Parts that are moved: the first of these that there is."""
 
 
-TRUNKS: Final = ("head", "tail", "fin")
-"""Of these, those that go aside rather than towards the body."""
-
-SHORT: Final = 0.25
-"""Largest way of such a one, by the length of its chain [1]: it may be one short bone."""
-
-WITHIN: Final = 0.98
-"""How far from the root of its limb a target may be, by the length of the limb [1]."""
-
-COLLAPSED: Final = 0.01
-"""Length of a limb, by that at rest [1], below which its bones are all in one place."""
+TRUNKS: Final = ("head", "tail", "fin")  # Of these, those that go aside rather than towards the body
+SHORT: Final = 0.25  # Largest way of such a one, by the length of its chain [1]: it may be one short bone
+WITHIN: Final = 0.98  # How far from the root of its limb a target may be, by the length of the limb [1]
+COLLAPSED: Final = 0.01  # Length of a limb, by that at rest [1], below which its bones are all in one place
 
 
 class Row(SimpleNamespace):

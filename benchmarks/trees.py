@@ -23,20 +23,13 @@ import numpy as np
 from blender_ik_addon.core import ReachPoint, Skeleton
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
 
-TOLERANCE: Final = 1e-3
-"""Distance at which the yardstick takes an effector for reached [m]."""
-
-TRACK_ITERATIONS: Final = 20
-"""Most iterations of the yardstick in a frame that starts from the one before."""
-
-POSE_ITERATIONS: Final = 300
-"""Most iterations of the yardstick from rest."""
-
+TOLERANCE: Final = 1e-3  # Distance at which the yardstick takes an effector for reached [m]
+TRACK_ITERATIONS: Final = 20  # Most iterations of the yardstick in a frame that starts from the one before
+POSE_ITERATIONS: Final = 300  # Most iterations of the yardstick from rest
 SAME_PLACE: Final = 1e-9
 """Largest difference of an offset of a tree from that of a file, which is rounded to 12 digits [m]."""
 
-FIRST_NUMBER: Final = 2
-"""With which targets of the first tree are drawn."""
+FIRST_NUMBER: Final = 2  # With which targets of the first tree are drawn
 
 Place = tuple[float, float, float]
 
@@ -46,14 +39,10 @@ class Hinge:
     """One degree of freedom."""
 
     name: str
-    parent: int
-    """Index of the hinge it hangs on, -1 for the world."""
-    offset: Place
-    """Where it is, in the parent's frame [m]."""
-    axis: int
-    """0 x, 1 y, 2 z of its own frame."""
-    slides: bool
-    """Whether it slides [m] rather than turns [rad]."""
+    parent: int  # Index of the hinge it hangs on, -1 for the world
+    offset: Place  # Where it is, in the parent's frame [m]
+    axis: int  # 0 x, 1 y, 2 z of its own frame
+    slides: bool  # Whether it slides [m] rather than turns [rad]
 
 
 @dataclass(frozen=True)
@@ -62,8 +51,7 @@ class Joint:
 
     name: str
     parent: str | None
-    offset: Place
-    """Where it is, in the parent's frame [m]."""
+    offset: Place  # Where it is, in the parent's frame [m]
     slides: bool = False
 
 
@@ -73,10 +61,8 @@ class Tree:
 
     name: str
     joints: tuple[Joint, ...]
-    effectors: tuple[tuple[str, Place], ...]
-    """Joint and point in its frame [m], (E,)."""
-    damping: float
-    """c of the yardstick, in the units of the residual [m]."""
+    effectors: tuple[tuple[str, Place], ...]  # Joint and point in its frame [m], (E,)
+    damping: float  # c of the yardstick, in the units of the residual [m]
 
     @property
     def hinges(self) -> list[Hinge]:
@@ -274,10 +260,8 @@ def plain_solutions(
 class Targets:
     """What the effectors of a tree are to reach, frame by frame."""
 
-    positions: FloatArray
-    """(F, E, 3) [m]."""
-    reachable: BoolArray
-    """Where a pose is known that reaches them, (F,)."""
+    positions: FloatArray  # (F, E, 3) [m]
+    reachable: BoolArray  # Where a pose is known that reaches them, (F,)
 
 
 def own_targets(count: int, seed: int) -> dict[str, Targets]:

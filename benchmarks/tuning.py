@@ -63,14 +63,10 @@ FACTORS: Final = {"halved": 0.5, "doubled": 2.0}
 class Constant:
     """A tuning constant."""
 
-    name: str
-    """By its module in the core, such as engine.kernel.GROW."""
-    value: str
-    """As it is written."""
-    meaning: str
-    """The docstring below it."""
-    numbers: tuple[tuple[int, int, bool], ...]
-    """Line and column of each, and whether it is a whole number."""
+    name: str  # By its module in the core, such as engine.kernel.GROW
+    value: str  # As it is written
+    meaning: str  # The docstring below it
+    numbers: tuple[tuple[int, int, bool], ...]  # Line and column of each, and whether it is a whole number
 
 
 def constants() -> list[Constant]:
@@ -138,14 +134,10 @@ class Trial:
     """The tests with one number halved or doubled."""
 
     constant: Constant
-    which: int
-    """Of the constant's numbers."""
-    change: str
-    """One of `FACTORS`."""
-    failed: tuple[str, ...]
-    """The tests that failed, and not without the change."""
-    ended: bool
-    """Whether they came to an end."""
+    which: int  # Of the constant's numbers
+    change: str  # One of `FACTORS`
+    failed: tuple[str, ...]  # The tests that failed, and not without the change
+    ended: bool  # Whether they came to an end
 
     def __str__(self) -> str:
         return (", ".join(self.failed) or "ok") if self.ended else "no end"

@@ -33,16 +33,11 @@ from .findings import HAIR, Chapter, Check, Finding, Picture, span
 from .linkages import Linkage
 
 TIME_STEP: Final = 0.005
-CLOSE: Final = 0.05
-"""Part of the reference total [1] within which ours must be."""
-
+CLOSE: Final = 0.05  # Part of the reference total [1] within which ours must be
 PSEUDO_INVERSE_RANK: Final = 0.01
 """Singular values below this part of the largest [1] are left out by the author's program."""
-DISTANCE: Final = 0.4
-"""Its Dmax, about half a link of the double Y."""
-
-RUNS: Final = 9
-"""From starts that are a hair apart."""
+DISTANCE: Final = 0.4  # Its Dmax, about half a link of the double Y
+RUNS: Final = 9  # From starts that are a hair apart
 SEED: Final = 4
 
 StepRule = Callable[[FloatArray, FloatArray], FloatArray]
@@ -55,10 +50,8 @@ class Method:
 
     name: str
     rule: StepRule
-    reference: str
-    """How the file's name of it begins; empty where it is not there."""
-    max_angle: float = inf
-    """Largest change of an angle in one update [rad]."""
+    reference: str  # How the file's name of it begins; empty where it is not there
+    max_angle: float = inf  # Largest change of an angle in one update [rad]
     distance: float = inf
     """Dmax: to what errors are shortened, besides what came nearer in the last step; see `Clamp`."""
 
@@ -90,11 +83,9 @@ class Experiment:
     centres: FloatArray
     amplitudes: FloatArray
     frequencies: FloatArray
-    warm: int
-    """Steps before those that count."""
+    warm: int  # Steps before those that count
     steps: int
-    references: dict[str, float]
-    """Totals by the name of the method in the file."""
+    references: dict[str, float]  # Totals by the name of the method in the file
 
     @classmethod
     def of(cls, content: Mapping[str, Any], key: str, name: str) -> Experiment:

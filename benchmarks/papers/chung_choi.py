@@ -22,12 +22,9 @@ from .findings import Chapter, Check, Finding, Picture
 from .linkages import Linkage
 
 STIFFNESS: Final = (1.0, 1.0, 1.0)
-FREE_ANGLES: Final = (5.0, 10.0, 0.0)
-"""[°]."""
-SIDE: Final = 0.1
-"""Of the square [m]."""
-STEPS: Final = 1000
-"""Of a side: 10 mm/s with Δt = 0.01 s."""
+FREE_ANGLES: Final = (5.0, 10.0, 0.0)  # [°]
+SIDE: Final = 0.1  # Of the square [m]
+STEPS: Final = 1000  # Of a side: 10 mm/s with Δt = 0.01 s
 CYCLES: Final = 10
 CORNERS: Final = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
 """Directions of the sides, counter-clockwise from the lower left corner."""
@@ -53,15 +50,11 @@ PRINTED_AFTER: Final = (
 
 NEAR: Final = 0.35
 """How far a drift may be from the table's [°]: an Euler step of another precision moves it by tenths."""
-SPRING_DRIFT: Final = 0.13
-"""Largest drift with springs [°]: the largest of the table."""
-NEAR_BRACKET: Final = 0.005
-"""Half of the last digit that the table gives of a bracket."""
-NO_BRACKET: Final = 1e-6
-"""A bracket that is none: the paper's own are up to 2.5e-7."""
+SPRING_DRIFT: Final = 0.13  # Largest drift with springs [°]: the largest of the table
+NEAR_BRACKET: Final = 0.005  # Half of the last digit that the table gives of a bracket
+NO_BRACKET: Final = 1e-6  # A bracket that is none: the paper's own are up to 2.5e-7
 
-Control = Callable[[FloatArray], FloatArray]
-"""P (F, 3, 2) of angles (F, 3)."""
+Control = Callable[[FloatArray], FloatArray]  # P (F, 3, 2) of angles (F, 3)
 
 
 def arm() -> Linkage:
@@ -111,8 +104,7 @@ def bracket(control: Control, angles: FloatArray) -> float:
     return float(determinants[0])
 
 
-COARSE: Final = 10
-"""How much longer the steps are with which the origin of the springs' drift is looked for."""
+COARSE: Final = 10  # How much longer the steps are with which the origin of the springs' drift is looked for
 
 
 def stability(linkage: Linkage) -> tuple[FloatArray, FloatArray]:

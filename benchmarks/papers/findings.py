@@ -12,8 +12,7 @@ from matplotlib.axes import Axes
 
 from blender_ik_addon.core.arrays import FloatArray
 
-HAIR = 1e-9
-"""How far apart the starts of several runs are [rad], to see which figures hang on rounding."""
+HAIR = 1e-9  # How far apart the starts of several runs are [rad], to see which figures hang on rounding
 
 
 class Check(NamedTuple):
@@ -28,14 +27,11 @@ class Check(NamedTuple):
 class Picture(NamedTuple):
     """A plot of an experiment."""
 
-    name: str
-    """Of the file, without its ending."""
+    name: str  # Of the file, without its ending
     caption: str
-    size: tuple[float, float]
-    """Width and height [inch]."""
+    size: tuple[float, float]  # Width and height [inch]
     columns: int
-    draw: Callable[[Sequence[Axes]], None]
-    """Draws into the panels; grids and legends are not its business."""
+    draw: Callable[[Sequence[Axes]], None]  # Draws into the panels; grids and legends are not its business
     rows: int = 1
 
 
@@ -44,13 +40,10 @@ class Finding:
     """One figure or table of a paper."""
 
     title: str
-    claim: str
-    """What the paper says of it, in one sentence."""
+    claim: str  # What the paper says of it, in one sentence
     checks: Sequence[Check]
-    reading: str = ""
-    """What was taken where the paper leaves something open or is wrong."""
-    table: Sequence[Sequence[str]] = ()
-    """Rows of cells, the headings first."""
+    reading: str = ""  # What was taken where the paper leaves something open or is wrong
+    table: Sequence[Sequence[str]] = ()  # Rows of cells, the headings first
     picture: Picture | None = None
 
     @property
@@ -73,8 +66,7 @@ class Chapter:
     """All of one paper."""
 
     title: str
-    about: str
-    """What was built and how, in a paragraph."""
+    about: str  # What was built and how, in a paragraph
     findings: Sequence[Finding]
 
 

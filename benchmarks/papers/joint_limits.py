@@ -23,22 +23,16 @@ from blender_ik_addon.core.methods import bounded_least_squares_step
 from .findings import Check, Finding
 from .ki_sheen import LIMIT_DAMPING, bounded, limited_walk, limits
 
-SAME: Final = 1e-6
-"""Difference [rad] to the exact step up to which an answer counts as the same."""
+SAME: Final = 1e-6  # Difference [rad] to the exact step up to which an answer counts as the same
 NARROW: Final = radians(6.0)
 """How far each joint may turn from where it starts, to either side, in the second range."""
-ITERATIONS: Final = 60
-"""Most of them in ways that iterate."""
-CONVERGED: Final = 1e-10
-"""Change at which they stop."""
-WEIGHTS: Final = (1e2, 1e4, 1e8, 1e12)
-"""Of the penalty for being outside."""
-BARRIERS: Final = (1e-2, 1e-4, 1e-8)
-"""Of the penalty for coming near."""
+ITERATIONS: Final = 60  # Most of them in ways that iterate
+CONVERGED: Final = 1e-10  # Change at which they stop
+WEIGHTS: Final = (1e2, 1e4, 1e8, 1e12)  # Of the penalty for being outside
+BARRIERS: Final = (1e-2, 1e-4, 1e-8)  # Of the penalty for coming near
 STEP_BACK: Final = 1e-3
 """How far inside, as a part of the range [1], a barrier starts where the joint stands on its limit."""
-FIRST_MULTIPLIER: Final = 1e-2
-"""With which the method of new variables starts."""
+FIRST_MULTIPLIER: Final = 1e-2  # With which the method of new variables starts
 
 
 @dataclass(frozen=True)
@@ -91,14 +85,10 @@ class Question:
 class Answer(NamedTuple):
     """What a way makes of a question."""
 
-    change: FloatArray | None
-    """(n,); None where it finds nothing."""
-    systems: int
-    """Linear systems solved; 0 where the core does not count them."""
-    unknowns: int
-    """Of the largest."""
-    condition: float
-    """Condition number of the worst of them."""
+    change: FloatArray | None  # (n,); None where it finds nothing
+    systems: int  # Linear systems solved; 0 where the core does not count them
+    unknowns: int  # Of the largest
+    condition: float  # Condition number of the worst of them
 
 
 def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:

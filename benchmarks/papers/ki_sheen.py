@@ -40,14 +40,11 @@ from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
 NINE: Final = (-1, 0, 1, 2, 3, 4, 2, 6, 7)
 """Figure 4: links 1 to 3 shared, 4 to 6 to effector 2, 7 to 9 to effector 1."""
 
-ELEVEN: Final = (*NINE, 0, 9)
-"""Figure 7: and 10, 11 on link 1 to effector 3."""
-
+ELEVEN: Final = (*NINE, 0, 9)  # Figure 7: and 10, 11 on link 1 to effector 3
 LEANING: Final = (65.0, 115.0, 90.0, 140.0, 230.0, 150.0, 40.0, 140.0, 60.0, 100.0, -10.0)
 """Where the links of either point to at the start of Figures 5 to 9, in the world [°]."""
 
-REACHING: Final = (55.0, 25.0, -5.0, 25.0, -5.0, -35.0, 150.0, 80.0, 20.0)
-"""The same for Figures 11 to 14."""
+REACHING: Final = (55.0, 25.0, -5.0, 25.0, -5.0, -35.0, 150.0, 80.0, 20.0)  # The same for Figures 11 to 14
 BENT: Final = (55.0, 25.0, -5.0, 45.0, -80.0, -80.0, 150.0, 80.0, 20.0)
 """The same for Figure 15: the sixth joint begins straight, and without its limit would bend the other way."""
 
@@ -65,13 +62,11 @@ def relative(directions: Sequence[float], parents: Sequence[int]) -> FloatArray:
 
 # ---------------------------------------------------------------- Figure 3: a path to the target
 
-CHAIN_START: Final = (75.0, -50.0, -40.0)
-"""Angles of the three links [°]."""
+CHAIN_START: Final = (75.0, -50.0, -40.0)  # Angles of the three links [°]
 CHAIN_TARGET: Final = (-1.6, 1.0)
 PATH_POINTS: Final = 9
 GAMMAS: Final = (0.0, 0.1, 0.3, 0.6)
-SOLVED: Final = 1e-6
-"""To how many links a point counts as solved for exactly."""
+SOLVED: Final = 1e-6  # To how many links a point counts as solved for exactly
 
 
 def _distance_to_way(point: FloatArray, corners: FloatArray) -> float:
@@ -196,8 +191,7 @@ MOVES: Final = ((0.0, -1.0), (-1.0, -1.0), (1.0, -1.0), (0.0, -1.0))
 """Of P9, P6, P11 and P2 (eq. 6.5 and Example 6.21)."""
 
 MOVE_STEPS: Final = 20
-ROUNDING: Final = 1e-9
-"""What two ways to compute the same may differ by [1]."""
+ROUNDING: Final = 1e-9  # What two ways to compute the same may differ by [1]
 ON_THE_WAY: Final = 0.05
 """Largest distance from its target at which an effector follows it, in links: the size of a step."""
 
@@ -207,10 +201,8 @@ def inverted(inverse: Callable[[FloatArray], FloatArray]) -> Rule:
     return lambda placed, error, angles: inverse(placed.jacobian[0]) @ error
 
 
-TWO: Final = inverted(lambda jacobians: two_effector_inverse(*jacobians)[0])
-"""Eq. 5.1."""
-THREE: Final = inverted(lambda jacobians: three_effector_inverse(*jacobians)[0])
-"""Theorem 6.8."""
+TWO: Final = inverted(lambda jacobians: two_effector_inverse(*jacobians)[0])  # Eq. 5.1.
+THREE: Final = inverted(lambda jacobians: three_effector_inverse(*jacobians)[0])  # Theorem 6.8
 RECURSION: Final = inverted(lambda jacobians: prioritized_inverse(list(jacobians))[0])
 """Definitions 6.14 and 6.15."""
 
@@ -359,16 +351,12 @@ PRINTED: Final = (
     (14, 10.0, 11.7280, 0.5837, (2.3755, 1e-4), (0.4210, 1e-4), (0.9966, 1e-4)),
 )
 """Captions of Figures 11 to 14, and Table 1."""
-LAST_DIGIT: Final = 1e-4
-"""Unit of the last digit of the printed singular values."""
-
+LAST_DIGIT: Final = 1e-4  # Unit of the last digit of the printed singular values
 WAY_STEPS: Final = 40
 WAY_START, WAY_FARTHEST = (4.4, 2.4), 6.2
 """Where the target of P6 begins, and its largest x; the chain can reach 6."""
-LIMITED_JOINT: Final = 5
-"""The sixth, which has limits of its own in Example 7.4."""
-LIMITED_RANGE: Final = (-pi, 0.0)
-"""These [rad]."""
+LIMITED_JOINT: Final = 5  # The sixth, which has limits of its own in Example 7.4
+LIMITED_RANGE: Final = (-pi, 0.0)  # These [rad]
 LIMIT_DAMPING: Final = 0.25
 
 
@@ -420,10 +408,8 @@ class DampedRun:
 
     c: float
     walked: Walk
-    singular: FloatArray
-    """At each pose but the last, (S, 4)."""
-    left: FloatArray
-    """|e − J dq| / |e| of each step, (S,)."""
+    singular: FloatArray  # At each pose but the last, (S, 4)
+    left: FloatArray  # |e − J dq| / |e| of each step, (S,)
 
     @classmethod
     def of(cls, c: float) -> DampedRun:
@@ -494,12 +480,9 @@ def table_finding() -> Finding:
     )
 
 
-TOO_SMALL, TOO_LARGE = 0.1, 10.0
-"""What the paper thinks of two of its c."""
-UNDAMPED_RUNS: Final = 9
-"""From starts that are a hair apart."""
-BITES: Final = 10.0
-"""How far beyond its limit a joint must want to go in Figure 15 [°]."""
+TOO_SMALL, TOO_LARGE = 0.1, 10.0  # What the paper thinks of two of its c
+UNDAMPED_RUNS: Final = 9  # From starts that are a hair apart
+BITES: Final = 10.0  # How far beyond its limit a joint must want to go in Figure 15 [°]
 
 
 def damping_finding(runs: dict[float, DampedRun]) -> Finding:

@@ -20,26 +20,18 @@ from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
 
 LENGTHS: Final = (90.0, 60.0, 90.0, 150.0, 150.0, 90.0)
 BASE: Final = (-230.0, 0.0)
-ELLIPSE: Final = (400.0, 50.0)
-"""Half its axes; its middle is the origin."""
+ELLIPSE: Final = (400.0, 50.0)  # Half its axes; its middle is the origin
 STEPS_ROUND: Final = 360
 """Steps for the whole ellipse. The paper does not tell; with these the largest distance fits Figure 4."""
 AXIS: Final = (200.0, 250.0)
 """Between which the largest distance in Figure 4 must be, as its axis is drawn up to 250."""
-FIRST: Final = 7
-"""Steps that Figure 4 shows."""
-SHOWN: Final = (0, 2, 3, 4, 5, 10)
-"""Steps that Figure 5 shows, the start first."""
-WEIGHTS: Final = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)
-"""w of the added rows."""
-GONE: Final = 1e-3
-"""The weight at which single precision no longer recovers."""
-OTHER_STEPS: Final = (90, 180, 720)
-"""Other numbers of steps, to see what of the figure is theirs."""
-RUNS: Final = 9
-"""Of a weight, from starts that are a little apart."""
-BESIDE: Final = 1e-6
-"""Where the chain begins that is not quite stretched [rad]."""
+FIRST: Final = 7  # Steps that Figure 4 shows
+SHOWN: Final = (0, 2, 3, 4, 5, 10)  # Steps that Figure 5 shows, the start first
+WEIGHTS: Final = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-6)  # w of the added rows
+GONE: Final = 1e-3  # The weight at which single precision no longer recovers
+OTHER_STEPS: Final = (90, 180, 720)  # Other numbers of steps, to see what of the figure is theirs
+RUNS: Final = 9  # Of a weight, from starts that are a little apart
+BESIDE: Final = 1e-6  # Where the chain begins that is not quite stretched [rad]
 
 
 def ellipse(steps: int, steps_round: int = STEPS_ROUND) -> FloatArray:
