@@ -122,8 +122,7 @@ def beyond_for_blender(limits: Limits, turn: FloatArray) -> float:
 # poses
 
 
-@dataclass(frozen=True)
-class DrawnPose:
+class DrawnPose(NamedTuple):
     """A pose inside the limits."""
 
     angles: FloatArray  # Of each limited bone about x, y, z, (len(LIMITS), 3) [rad]
@@ -131,25 +130,24 @@ class DrawnPose:
     hips_turn: FloatArray  # Rotation of the hips, (3, 3)
 
 
-def draw(count: int, seed: int) -> list[DrawnPose]:
+def draw(count: int, seed: int) -> Iterator[DrawnPose]:
     """Draw poses, each joint for itself and evenly inside its limits.
 
     A joint is drawn again where Blender's IK would not let it be: it rounds the corners off.
     """
     random = np.random.default_rng(seed)
-    poses: list[DrawnPose] = []
     for _ in range(count):
         angles = np.zeros((len(LIMITS), 3))
         for row, limits in enumerate(LIMITS):
             free = [axis for axis, of in enumerate(limits.ranges) if of is not None]
             low, high = np.radians([of for of in limits.ranges if of is not None]).T
-            angles[row, free] = random.uniform(low, high)
-            while beyond_for_blender(limits, matrix_from_euler(angles[row], order_index(ORDER))) > 0.0:
+            beyond = 1.0
+            while beyond > 0.0:
                 angles[row, free] = random.uniform(low, high)
+                beyond = beyond_for_blender(limits, matrix_from_euler(angles[row], order_index(ORDER)))
         place = random.uniform(*np.array(HIPS_PLACES).T)
         turn = np.radians(random.uniform(*np.array(HIPS_TURNS).T))
-        poses.append(DrawnPose(angles, place, matrix_from_euler(turn, order_index(HIPS_ORDER))))
-    return poses
+        yield DrawnPose(angles, place, matrix_from_euler(turn, order_index(HIPS_ORDER)))
 
 
 def make_figure() -> Object:
@@ -173,25 +171,16 @@ def make_figure() -> Object:
     return figure
 
 
-def put_at_rest(figure: Any) -> None:
-    """Put the figure into its rest pose."""
+def put(figure: Any, pose: DrawnPose | None, *, hips_alone: bool = False) -> None:
+    """Put the figure into a drawn pose, or its hips alone, all others at rest; None is the rest pose."""
     for bone in figure.pose.bones:
         bone.matrix_basis = Matrix()
-
-
-def put_hips(figure: Any, pose: DrawnPose) -> None:
-    """Put the hips where a drawn pose has them."""
-    hips = figure.pose.bones[HIPS]
-    hips.location = pose.hips_place.tolist()
-    hips.rotation_quaternion = Matrix(pose.hips_turn.tolist()).to_quaternion()
-
-
-def put(figure: Any, pose: DrawnPose) -> None:
-    """Put the figure into a drawn pose."""
-    put_at_rest(figure)
-    put_hips(figure, pose)
-    for limits, angles in zip(LIMITS, pose.angles, strict=True):
-        figure.pose.bones[limits.bone].rotation_euler = angles.tolist()
+    if pose is not None:
+        hips = figure.pose.bones[HIPS]
+        hips.location = pose.hips_place.tolist()
+        hips.rotation_quaternion = Matrix(pose.hips_turn.tolist()).to_quaternion()
+        for limits, angles in zip(LIMITS, pose.angles if not hips_alone else (), strict=not hips_alone):
+            figure.pose.bones[limits.bone].rotation_euler = angles.tolist()
 
 
 def aim(objects: Iterable[Any], targets: FloatArray) -> None:
@@ -207,16 +196,6 @@ def evaluated(figure: Object, names: Sequence[str]) -> FloatArray:
     depsgraph.update()
     bones: Any = figure.evaluated_get(depsgraph).pose.bones
     return np.array([np.array(bones[name].matrix) for name in names])
-
-
-def targets_of(figure: Object, poses: Sequence[DrawnPose]) -> FloatArray:
-    """Read where the effectors are in drawn poses, (P, E, 4, 4) [m]."""
-    targets = np.empty((len(poses), len(EFFECTORS), 4, 4))
-    for row, pose in enumerate(poses):
-        put(figure, pose)
-        targets[row] = evaluated(figure, EFFECTORS)
-    put_at_rest(figure)
-    return targets
 
 
 # outcomes
@@ -260,17 +239,16 @@ def beyond_limits(angles: FloatArray) -> float:
 
 def solve_ours(figure: Any, targets: FloatArray, hips: DrawnPose | None) -> SimpleNamespace:
     """Solve one pose from rest through the script door, targets (E, 4, 4); the hips begin as in `hips`."""
-    put_at_rest(figure)
-    if hips is not None:
-        put_hips(figure, hips)
+    put(figure, hips, hips_alone=True)
     aim((effector.target for effector in figure.poise.effectors), targets)
-    seen: list[tuple[float, int]] = []
+    seen = SimpleNamespace(solve_time=0.0, iterations=0)
     solve = posing.solve
 
     def watched(*arguments: Any, **options: Any) -> Any:
         began = time.process_time()
         solution = solve(*arguments, **options)
-        seen.append((time.process_time() - began, solution.iterations))
+        seen.solve_time += time.process_time() - began
+        seen.iterations += solution.iterations
         return solution
 
     with patch.object(posing, "solve", watched):
@@ -278,16 +256,8 @@ def solve_ours(figure: Any, targets: FloatArray, hips: DrawnPose | None) -> Simp
         report = posing.solve_pose(figure)
         seconds = time.process_time() - began
     beyond = beyond_limits(np.array([figure.pose.bones[limits.bone].rotation_euler[:] for limits in LIMITS]))
-    return outcome(
-        figure,
-        targets,
-        seconds,
-        beyond=beyond,
-        channels_beyond=beyond,
-        solve_time=sum(time for time, _ in seen),
-        iterations=sum(count for _, count in seen),
-        message=report.message,
-    )
+    more = {"beyond": beyond, "channels_beyond": beyond, "message": report.message}
+    return outcome(figure, targets, seconds, **more, **vars(seen))
 
 
 # Blender's
@@ -331,37 +301,29 @@ def blender_ik(figure: Any, setting: Setting) -> Iterator[dict[str, Any]]:
         itasc.mode, itasc.solver = 'ANIMATION', 'SDLS'
         itasc.iterations, itasc.precision = BLENDER_ITERATIONS, ITASC_PRECISION
     tails: dict[str, Any] = {}
-    constraints: list[tuple[Any, Any]] = []
-    try:
-        for name in EFFECTORS:
-            empty: Any = bpy.data.objects.new(f"tail of {name}", None)
-            empty.rotation_mode = 'QUATERNION'
-            bpy.context.scene.collection.objects.link(empty)
-            tails[name] = empty
-            bone = figure.pose.bones[name]
-            constraint = bone.constraints.new('IK')
-            constraints.append((bone, constraint))
-            constraint.target, constraint.iterations = empty, BLENDER_ITERATIONS
-            constraint.use_tail = constraint.use_location = constraint.use_rotation = True
-            constraint.use_stretch = False
-            constraint.chain_count = 0 if setting.tree else CHAINS[name]
-            constraint.weight = constraint.orient_weight = 1.0
-        yield tails
-    finally:
-        for bone, constraint in constraints:
-            bone.constraints.remove(constraint)
-        for empty in tails.values():
-            bpy.data.objects.remove(empty)
-        figure.pose.ik_solver = 'LEGACY'
+    for name in EFFECTORS:
+        tails[name] = bpy.data.objects.new(f"tail of {name}", None)
+        tails[name].rotation_mode = 'QUATERNION'
+        bpy.context.scene.collection.objects.link(tails[name])
+        constraint = figure.pose.bones[name].constraints.new('IK')
+        constraint.target, constraint.iterations = tails[name], BLENDER_ITERATIONS
+        constraint.use_tail = constraint.use_location = constraint.use_rotation = True
+        constraint.use_stretch = False
+        constraint.chain_count = 0 if setting.tree else CHAINS[name]
+        constraint.weight = constraint.orient_weight = 1.0
+    yield tails
+    for name, empty in tails.items():
+        constraints = figure.pose.bones[name].constraints
+        constraints.remove(constraints[-1])
+        bpy.data.objects.remove(empty)
+    figure.pose.ik_solver = 'LEGACY'
 
 
 def solve_blenders(
     figure: Any, tails: dict[str, Any], targets: FloatArray, hips: DrawnPose | None
 ) -> SimpleNamespace:
     """Let Blender's IK solve one pose from rest, targets (E, 4, 4); the hips of `hips` are given to it."""
-    put_at_rest(figure)
-    if hips is not None:
-        put_hips(figure, hips)
+    put(figure, hips, hips_alone=True)
     ends = targets.copy()
     lengths = np.array([figure.data.bones[name].length for name in EFFECTORS])
     ends[:, :3, 3] += lengths[:, None] * targets[:, :3, 1]
@@ -369,13 +331,9 @@ def solve_blenders(
     began = time.process_time()
     bpy.context.evaluated_depsgraph_get().update()
     seconds, turns = time.process_time() - began, own_turns(figure)
-    return outcome(
-        figure,
-        targets,
-        seconds,
-        beyond=max(map(beyond_for_blender, LIMITS, turns)),
-        channels_beyond=beyond_limits(euler_from_matrix(turns, order_index(ORDER))),
-    )
+    beyond = max(map(beyond_for_blender, LIMITS, turns))
+    channels = beyond_limits(euler_from_matrix(turns, order_index(ORDER)))
+    return outcome(figure, targets, seconds, beyond=beyond, channels_beyond=channels)
 
 
 # Report
@@ -442,8 +400,10 @@ COLUMNS: Final[Columns[Row]] = (
 def rows(poses: int, only: str) -> Iterator[Row]:
     """Measure one solver after the other, those whose label holds a word; an empty scene must be open."""
     figure = make_figure()
-    drawn = draw(poses, SEED)
-    targets = targets_of(figure, drawn)
+    drawn, targets = list(draw(poses, SEED)), []
+    for pose in drawn:
+        put(figure, pose)
+        targets.append(evaluated(figure, EFFECTORS))  # (E, 4, 4)
     for label, placed in ((OURS, False), (OURS_PLACED, True)):
         if only in label:
             found = [solve_ours(figure, targets[i], drawn[i] if placed else None) for i in range(poses)]
@@ -472,22 +432,16 @@ def verdicts(measured: Sequence[Row]) -> list[tuple[str, bool | None]]:
         (f"{ours.inside:.1f} % of the poses reached, wanted {WANTED:.0%}", ours.inside >= 100.0 * WANTED),
         (f"{beyond} poses beyond a limit by more than {LIMIT_SLACK:g} rad, wanted 0", beyond == 0),
     ]
-    theirs = [row for row in measured if row.label not in {OURS, OURS_PLACED}]
+    theirs = [row for row in measured if not row.label.startswith(OURS)]
     alike, helped = ([row for row in theirs if row.hips_placed is placed] for placed in (False, True))
     if alike:
         fastest = min(alike, key=lambda row: row.time)
-        what = (
-            f"{ours.time:.1f} ms a pose, wanted less than {fastest.time:.1f}: the fastest setting of "
-            f"Blender's IK for the same task ({fastest.label})"
-        )
-        found.append((what, ours.time < fastest.time))
+        what = f"{fastest.time:.1f}: the fastest setting of Blender's IK for the same task ({fastest.label})"
+        found.append((f"{ours.time:.1f} ms a pose, wanted less than {what}", ours.time < fastest.time))
     if helped and OURS_PLACED in of_label:
         best, placed = max(helped, key=lambda row: row.inside), of_label[OURS_PLACED]
-        what = (
-            f"hips placed: {placed.inside:.1f} % in {placed.time:.1f} ms, Blender's IK at best "
-            f"{best.inside:.1f} % in {best.time:.1f} ms ({best.label})"
-        )
-        found.append((what, None))
+        what = f"Blender's IK at best {best.inside:.1f} % in {best.time:.1f} ms ({best.label})"
+        found.append((f"hips placed: {placed.inside:.1f} % in {placed.time:.1f} ms, {what}", None))
     return found
 
 

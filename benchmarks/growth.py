@@ -8,24 +8,28 @@ Rig, motion, measures and verdict are told on the page, `pages/growth.md`.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import gc
-import json
-import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from math import radians
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from benchmarks.page import Columns, arguments, listed, progress, publish, tabled
-from blender_ik_addon.core import Pose, Problem, ReachPoint, Skeleton, forward_kinematics, solve_sequence
+from blender_ik_addon.core import (
+    Pose,
+    Problem,
+    ReachPoint,
+    SequenceSolution,
+    Skeleton,
+    forward_kinematics,
+    solve_sequence,
+)
 from blender_ik_addon.core.arrays import FloatArray
 
 REACH: Final = 2.0  # From root to tip along the bones [m]
@@ -41,7 +45,6 @@ PLACED_AT_ONCE: Final = 1000
 SEED: Final = 1
 RUNS: Final = 3
 SHORT: Final = 5.0  # A call below this [s] is repeated
-LONGEST: Final = 1800.0  # Time for a case [s]
 MARGIN: Final = 0.05  # By which a measured exponent [1] may be off: 6 % of time over a factor of three
 FLAT: Final = 32.0
 """Memory of a further frame that is as good as none [B]: four numbers; the result is many times that."""
@@ -156,83 +159,39 @@ def targets(
 # Measuring
 
 
-def size_of(thing: object, seen: set[int] | None = None) -> int:
-    """Bytes of a result: its arrays, and its sequences and texts, each thing once."""
-    seen = set() if seen is None else seen
-    if id(thing) in seen:
-        return 0
-    seen.add(id(thing))
-    if isinstance(thing, np.ndarray):
-        return thing.nbytes if thing.base is None else size_of(thing.base, seen)
-    if is_dataclass(thing):
-        return sum(size_of(getattr(thing, field.name), seen) for field in fields(thing))
-    if isinstance(thing, str):
-        return sys.getsizeof(thing)
-    if isinstance(thing, Sequence):
-        return sys.getsizeof(thing) + sum(size_of(part, seen) for part in thing)
-    return 0
-
-
-def resident(key: str) -> float:
-    """Memory of this process by Linux: `VmRSS` now, or `VmHWM`, the most so far [B]."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return 1024.0 * float(next(line for line in lines if line.startswith(key + ":")).split()[1])
-
-
-def forget_peak() -> float:
-    """Let the highest resident memory be that of now [B], which is returned."""
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)  # what was freed but is kept would be used again unseen
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    return resident("VmRSS")
-
-
-def measure(case: Case) -> dict[str, Any]:
-    """Solve a case in this process."""
+def measure(case: Case) -> Measure:
+    """Solve a case, a few times for its time where it is short, and once more to see its memory."""
     skeleton, tips = rig(case.bones, case.effectors, preferred=case.preferred)
     places = targets(skeleton, tips, case.frames, np.random.default_rng(SEED))
 
-    def problem_of(frames: int) -> Problem:
+    def solved(frames: int) -> tuple[SequenceSolution, float]:
         tasks = [
             ReachPoint(joint=joint, point=point, target=places[:frames, number])
             for number, (joint, point) in enumerate(tips)
         ]
-        return Problem(skeleton, tuple(tasks))
-
-    # What is loaded or set up at first use is no part of any frame.
-    solve_sequence(problem_of(2), Pose.rest(skeleton, (2,)), tolerance_position=TOLERANCE)
-    problem, poses = problem_of(case.frames), Pose.rest(skeleton, (case.frames,))
-    times: list[float] = []
-    found: dict[str, Any] = {}
-    before = forget_peak()
-    while len(times) < RUNS and (not times or times[0] <= SHORT):
+        problem, poses = Problem(skeleton, tuple(tasks)), Pose.rest(skeleton, (frames,))
         start = time.process_time()
         solution = solve_sequence(problem, poses, tolerance_position=TOLERANCE)
-        times.append(time.process_time() - start)
-        if len(times) == 1:
-            result = size_of(solution)
-            found = {
-                "working": resident("VmHWM") - before - result,
-                "result": result,
-                "reached": float(np.all(solution.errors <= TOLERANCE, axis=1).mean()),
-                "iterations": float(np.median(solution.iterations)),
-                "most": int(np.max(solution.iterations)),
-            }
-        del solution
-    return found | {"seconds": float(np.median(times)) / case.frames}
+        return solution, time.process_time() - start
 
-
-def measure_apart(case: Case) -> Measure | None:
-    """Solve a case in a process of its own; None when it takes longer than `LONGEST`."""
-    command = [sys.executable, "-m", "benchmarks.growth", "--case", json.dumps(asdict(case))]
-    try:
-        run = subprocess.run(command, check=True, capture_output=True, text=True, timeout=LONGEST)
-    except subprocess.TimeoutExpired:
-        return None
-    except subprocess.CalledProcessError as error:
-        raise RuntimeError(f"{case}:\n{error.stderr}") from error
-    return Measure(case=case, **json.loads(run.stdout))
+    solved(2)  # what is loaded or set up at first use is no part of any frame
+    times: list[float] = []
+    while len(times) < RUNS and (not times or times[0] <= SHORT):
+        times.append(solved(case.frames)[1])
+    gc.collect()
+    tracemalloc.start()
+    solution, _ = solved(case.frames)
+    result, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return Measure(
+        case=case,
+        seconds=float(np.median(times)) / case.frames,
+        working=peak - result,
+        result=result,
+        reached=float(np.all(solution.errors <= TOLERANCE, axis=1).mean()),
+        iterations=float(np.median(solution.iterations)),
+        most=int(np.max(solution.iterations)),
+    )
 
 
 def cases(only: str | None = None) -> Iterator[list[Case]]:
@@ -292,25 +251,16 @@ def main() -> int:
     """Measure all cases. Returns the exit code: 1 where something grows faster than it may."""
     parser = arguments("scripts/bench --growth", __doc__)
     parser.add_argument("--only", choices=tuple(SERIES), help="one series")
-    parser.add_argument("--case", metavar="JSON", help="one case, as the processes are asked for it")
     options = parser.parse_args()
-    if options.case:
-        print(json.dumps(measure(Case(**json.loads(options.case)))))
-        return 0
     measured: list[Measure] = []
-    missed: list[str] = []
     verdicts: list[tuple[str, bool]] = []
     for series in cases(options.only):
         points: list[Measure] = []
         for case in series:
-            found = measure_apart(case)
-            if found is None:
-                missed += [str(longer) for longer in series[len(points) :]]
-                break
-            points.append(found)
-            progress(case, f"{1e3 * found.seconds:.3g} ms")
+            points.append(measure(case))
+            progress(case, f"{1e3 * points[-1].seconds:.3g} ms, {points[-1].working / 1e6:.1f} MB")
         measured += points
-        verdicts += [verdict(points)] if len(points) > 1 else []
+        verdicts.append(verdict(points))
     publish(
         options.markdown,
         "growth",
@@ -318,9 +268,8 @@ def main() -> int:
         summary(measured, verdicts),
         verdicts=listed([f"{text}: {'yes' if met else 'NO'}" for text, met in verdicts]),
         table=tabled(COLUMNS, measured),
-        missed=f"\nNot finished in time: {'; '.join(missed)}.\n" if missed else "",
     )
-    return 0 if all(met for _, met in verdicts) and not missed else 1
+    return 0 if all(met for _, met in verdicts) else 1
 
 
 if __name__ == "__main__":

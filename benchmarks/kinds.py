@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from math import degrees, radians
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,57 +45,9 @@ PICTURE: Final = 3.4  # Width and height of a picture [inch], at 100 dots
 ROUNDED: Final = 1e-6  # Errors below this are rounding of single precision [m, rad]
 
 
-@dataclass(frozen=True)
-class Example:
-    """One effector that shows its kind."""
-
-    kind: str
-    bone: str
-    shows: str  # What the picture shows
-    place: tuple[float, float, float] = (0.0, 0.0, 0.0)  # By how much its new target is moved [m]
-    turn: tuple[float, float, float] = (0.0, 0.0, 0.0)  # By how much it is turned [°]
-    settings: dict[str, Any] = field(default_factory=dict)
-    others: tuple[tuple[float, float, float], ...] = ()
-    """By how much each further target is moved from the new one's first place [m]."""
-    view: str = "half"
-    prepare: str | None = None  # What is done first, one of `PREPARE`
-
-
-def reach_forward(figure: Object) -> None:
-    """Bend an arm by a target for the hand, so that its elbow has a direction."""
-    index = posing.add_effector(figure, "hand.L", kind='POSITION')
-    target: Any = settings(figure).effectors[index].target
-    target.location += Vector((-0.35, -0.2, 0.12))
-    posing.solve_pose(figure)
-
-
-def sit_low(figure: Object) -> None:
-    """Ask the hips to go down, the body to stay upright."""
-    index = posing.add_effector(figure, "spine", kind='BOTH')
-    target: Any = settings(figure).effectors[index].target
-    target.location += Vector((0.0, 0.05, -0.25))
-
-
-def free_left_foot(figure: Object) -> None:
-    """Let one foot go down as far as it likes, where only its floor holds it."""
-    entry: Any = settings(figure).effectors["foot.L"]
-    entry.kind, entry.priority = 'POSITION', 1
-    entry.target.location += Vector((0.1, -0.25, -0.12))
-
-
-PREPARE: Final = {made.__name__: made for made in (reach_forward, sit_low, free_left_foot)}
-
-
-def read_examples() -> list[Example]:
-    """Those of `kinds.json`."""
-    entries = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-    return [Example(**entry) for entry in entries]
-
-
 Shown = SimpleNamespace
-"""What came of an example: heads and tails of the bones in the world before and after, (n, 2, 3) [m],
-centres of mass (2, 3) [m], matrix of the target (4, 4) or None, places of further targets, distances [m] and
-angles [rad] before and after (errors), and the iterations."""
+"""What came of an example: heads and tails of the bones in the world before and after, (n, 2, 3) [m], matrix
+of the target (4, 4) or None, places of further targets, distance [m] and angle [rad] (error), iterations."""
 
 
 def settings(figure: Object) -> Any:
@@ -117,49 +68,56 @@ def centre_of_mass(ends: FloatArray) -> FloatArray:
     return masses @ ends.mean(axis=1) / masses.sum()
 
 
-def show(example: Example) -> Shown:
-    """Solve an example in an empty scene."""
+def prepare(figure: Object, step: dict[str, Any]) -> None:
+    """What comes first: an effector that is there or a new one, its settings, how far its target moves."""
+    effectors = settings(figure).effectors
+    if "bone" in step:
+        posing.add_effector(figure, step["bone"], kind=step["kind"])
+    entry: Any = effectors[step["name"]] if "name" in step else effectors[-1]
+    for name in step.keys() & {"kind", "priority", "is_support"}:
+        setattr(entry, name, step[name])
+    entry.target.location += Vector(step.get("move", (0.0, 0.0, 0.0)))
+    if step.get("solve"):
+        posing.solve_pose(figure)
+
+
+def show(example: dict[str, Any]) -> Shown:
+    """Solve an example of `kinds.json` in an empty scene.
+
+    It has a kind, its bone and what it shows; how far its new target is moved (place) [m] and turned (turn)
+    [°], settings, how far further targets are moved from its first place (others) [m], and what is done first.
+    """
     empty_file()
     scenario.enable_rigify()
     bpy.ops.object.armature_basic_human_metarig_add()
     figure: Any = bpy.context.view_layer.objects.active
     for foot in ("foot.L", "foot.R"):
         posing.add_effector(figure, foot, kind='BOTH')
-    if example.kind == 'BALANCE':
-        settings(figure).effectors["foot.L"].is_support = True
-    if example.prepare is not None:
-        PREPARE[example.prepare](figure)
-    index = posing.add_effector(figure, example.bone, kind=example.kind)
+    for step in example.get("first", ()):
+        prepare(figure, step)
+    index = posing.add_effector(figure, example["bone"], kind=example["kind"])
     entry: Any = settings(figure).effectors[index]
-    for name, value in example.settings.items():
+    for name, value in example.get("settings", {}).items():
         setattr(entry, name, value)
-    for other, place in zip(entry.others, example.others, strict=True):
+    for other, place in zip(entry.others, example.get("others", ()), strict=True):
         other.target.location = entry.target.location + Vector(place)
     if entry.target is not None:
-        entry.target.location += Vector(example.place)
-        swung = Euler([radians(angle) for angle in example.turn]).to_matrix()
+        entry.target.location += Vector(example.get("place", (0.0, 0.0, 0.0)))
+        swung = Euler([radians(angle) for angle in example.get("turn", (0.0, 0.0, 0.0))]).to_matrix()
         entry.target.rotation_euler = (swung @ entry.target.rotation_euler.to_matrix()).to_euler()
     bpy.context.view_layer.update()
-    ends = [bones_of(figure)]
-    weights = [e.weight for e in settings(figure).effectors]
-    for other in settings(figure).effectors:
-        other.weight = 0.0  # only measured
-    errors = [posing.solve_pose(figure).effectors[index]]
-    for other, weight in zip(settings(figure).effectors, weights, strict=True):
-        other.weight = weight
+    before = bones_of(figure)
     report = posing.solve_pose(figure)
-    errors.append(report.effectors[index])
-    ends.append(bones_of(figure))
-    entry = settings(figure).effectors[index]
-    before, after = ((error.position, error.rotation) for error in errors)
+    after, entry = bones_of(figure), settings(figure).effectors[index]
     return Shown(
-        example=example,
-        before=ends[0],
-        after=ends[1],
-        centres=np.stack([centre_of_mass(own) for own in ends]),
+        kind=example["kind"],
+        shows=example["shows"],
+        view=example.get("view", "half"),
+        before=before,
+        after=after,
         target=None if entry.target is None else np.array(entry.target.matrix_world),
         others=tuple(np.array(other.target.location) for other in entry.others),
-        errors=(before, after),
+        error=(report.effectors[index].position, report.effectors[index].rotation),
         iterations=report.iterations,
     )
 
@@ -169,8 +127,7 @@ def show(example: Example) -> Shown:
 
 def draw(shown: Shown, path: Path) -> None:
     """Draw the figure before in grey and after in black, with the target in red."""
-    example = shown.example
-    right, up = (np.array(axis) for axis in VIEWS[example.view])
+    right, up = (np.array(axis) for axis in VIEWS[shown.view])
 
     def flat(points: npt.ArrayLike) -> FloatArray:
         return np.stack([np.asarray(points) @ right, np.asarray(points) @ up], axis=-1)
@@ -186,8 +143,9 @@ def draw(shown: Shown, path: Path) -> None:
         axes.plot(*flat(place), "+", color=BEFORE, ms=12, mew=2.4, zorder=9)
     if shown.target is not None:
         _draw_target(axes, shown, flat)
-    if example.kind == 'BALANCE':
-        for centre, colour in zip(shown.centres, (BEFORE, MARK), strict=True):
+    if shown.kind == 'BALANCE':
+        for ends, colour in ((shown.before, BEFORE), (shown.after, MARK)):
+            centre = centre_of_mass(ends)
             fall = flat([centre, centre * [1.0, 1.0, 0.0]])
             axes.plot(*fall.T, color=colour, lw=1.2, ls=":")
             axes.plot(*fall[0], "o", color=colour, ms=7)
@@ -207,7 +165,7 @@ def _draw_target(axes: Axes, shown: Shown, flat: Callable[[npt.ArrayLike], Float
     target = shown.target
     assert target is not None
     place = target[:3, 3]
-    if shown.example.kind in {'PLANE', 'FLOOR'}:
+    if shown.kind in {'PLANE', 'FLOOR'}:
         corners = [
             place + 0.3 * (x * target[:3, 0] + y * target[:3, 1])
             for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))
@@ -215,7 +173,7 @@ def _draw_target(axes: Axes, shown: Shown, flat: Callable[[npt.ArrayLike], Float
         axes.fill(*flat(corners).T, facecolor=TARGET, alpha=0.18, edgecolor=TARGET, lw=1.2)
         axes.plot(*flat([place, place + 0.1 * target[:3, 2]]).T, color=TARGET, lw=1.2)
         return
-    if shown.example.kind in {'ORIENTATION', 'BOTH'}:
+    if shown.kind in {'ORIENTATION', 'BOTH'}:
         for axis in range(3):
             axes.plot(*flat([place, place + 0.12 * target[:3, axis]]).T, color=TARGET, lw=1.4)
     axes.plot(*flat(place), "+", color=TARGET, ms=12, mew=2.4, zorder=9)
@@ -236,24 +194,23 @@ def amount(errors: tuple[float | None, float | None]) -> str:
 
 
 COLUMNS: Final[Columns[Shown]] = (
-    ("kind", lambda shown: TITLES[shown.example.kind][0]),
-    ("what it asks for", lambda shown: TITLES[shown.example.kind][1]),
-    ("error before", lambda shown: amount(shown.errors[0])),
-    ("error after", lambda shown: amount(shown.errors[1])),
+    ("kind", lambda shown: TITLES[shown.kind][0]),
+    ("what it asks for", lambda shown: TITLES[shown.kind][1]),
+    ("error", lambda shown: amount(shown.error)),
     ("iterations", lambda shown: str(shown.iterations)),
 )
 
 
-def section(example: Example) -> str:
+def section(shown: Shown) -> str:
     """A kind with its picture."""
-    title, asks = TITLES[example.kind]
-    picture = f"![{title}: before and after]({IMAGES}/{example.kind.lower()}.png)"
-    return f"## {title}\n\n{asks}. {example.shows}\n\n{picture}\n"
+    title, asks = TITLES[shown.kind]
+    picture = f"![{title}: before and after]({IMAGES}/{shown.kind.lower()}.png)"
+    return f"## {title}\n\n{asks}. {shown.shows}\n\n{picture}\n"
 
 
 def is_met(shown: Shown) -> bool:
     """Whether an effector is where it should be."""
-    distance, angle = shown.errors[1]
+    distance, angle = shown.error
     return (distance or 0.0) <= 5e-4 and (angle or 0.0) <= radians(0.05)
 
 
@@ -263,12 +220,12 @@ def main() -> int:
     page: Path = options.markdown
     every: list[Shown] = []
     with add_on():
-        for example in read_examples():
+        for example in json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")):
             every.append(show(example))
-            progress(example.kind, amount(every[-1].errors[0]), "->", amount(every[-1].errors[1]))
+            progress(every[-1].kind, amount(every[-1].error))
     for shown in every:
-        draw(shown, page.parent / IMAGES / f"{shown.example.kind.lower()}.png")
-    asked = [shown for shown in every if shown.example.kind != 'STAY']
+        draw(shown, page.parent / IMAGES / f"{shown.kind.lower()}.png")
+    asked = [shown for shown in every if shown.kind != 'STAY']
     publish(
         page,
         "kinds",
@@ -280,7 +237,7 @@ def main() -> int:
             f"{max(shown.iterations for shown in every)} at most.",
         ],
         table=tabled(COLUMNS, every),
-        sections="\n".join(section(shown.example) for shown in every).rstrip(),
+        sections="\n".join(section(shown) for shown in every).rstrip(),
     )
     return 0 if all(map(is_met, asked)) else 1
 

@@ -12,10 +12,12 @@ tree, no line search, stop when every effector is within 1 mm; angles clipped wh
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import radians
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,16 +28,14 @@ from blender_ik_addon.core.arrays import BoolArray, FloatArray
 TOLERANCE: Final = 1e-3  # Distance at which the yardstick takes an effector for reached [m]
 TRACK_ITERATIONS: Final = 20  # Most iterations of the yardstick in a frame that starts from the one before
 POSE_ITERATIONS: Final = 300  # Most iterations of the yardstick from rest
-SAME_PLACE: Final = 1e-9
-"""Largest difference of an offset of a tree from that of a file, which is rounded to 12 digits [m]."""
 
 FIRST_NUMBER: Final = 2  # With which targets of the first tree are drawn
 
 Place = tuple[float, float, float]
+PELVIS: Final = (0.0, 0.0, 0.95)
 
 
-@dataclass(frozen=True)
-class Hinge:
+class Hinge(NamedTuple):
     """One degree of freedom."""
 
     name: str
@@ -45,8 +45,7 @@ class Hinge:
     slides: bool  # Whether it slides [m] rather than turns [rad]
 
 
-@dataclass(frozen=True)
-class Joint:
+class Joint(NamedTuple):
     """Three hinges at one place; before them three sliders where it also moves."""
 
     name: str
@@ -110,44 +109,14 @@ class Tree:
 
 def human_tree(*, floating: bool = False) -> Tree:
     """A figure of 1.75 m with its arms out along y: 21 joints; `floating`: and a pelvis that moves."""
-    spine = [
-        Joint("spine1", None, (0.0, 0.0, 1.05)),
-        Joint("spine2", "spine1", (0.0, 0.0, 0.13)),
-        Joint("spine3", "spine2", (0.0, 0.0, 0.13)),
-        Joint("neck", "spine3", (0.0, 0.0, 0.18)),
-        Joint("head", "neck", (0.0, 0.0, 0.1)),
-    ]
-    arms, legs = [], []
-    for side, y in (("l", 1.0), ("r", -1.0)):
-        arms += [
-            Joint(f"clavicle_{side}", "spine3", (0.0, y * 0.03, 0.13)),
-            Joint(f"upperarm_{side}", f"clavicle_{side}", (0.0, y * 0.15, 0.0)),
-            Joint(f"forearm_{side}", f"upperarm_{side}", (0.0, y * 0.29, 0.0)),
-            Joint(f"hand_{side}", f"forearm_{side}", (0.0, y * 0.26, 0.0)),
-        ]
-        legs += [
-            Joint(f"thigh_{side}", None, (0.0, y * 0.09, 0.92)),
-            Joint(f"shin_{side}", f"thigh_{side}", (0.0, 0.0, -0.44)),
-            Joint(f"foot_{side}", f"shin_{side}", (0.0, 0.0, -0.42)),
-            Joint(f"toe_{side}", f"foot_{side}", (0.13, 0.0, -0.06)),
-        ]
-    joints = spine + arms + legs
+    content = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    joints = [Joint(name, parent, tuple(offset)) for name, parent, offset in content["joints"]]
     if floating:
-        pelvis = (0.0, 0.0, 0.95)
-        joints = [
-            Joint(joint.name, "pelvis", (joint.offset[0], joint.offset[1], joint.offset[2] - pelvis[2]))
-            if joint.parent is None
-            else joint
-            for joint in joints
-        ]
-        joints.insert(0, Joint("pelvis", None, pelvis, slides=True))
-    effectors = (
-        ("head", (0.0, 0.0, 0.16)),
-        ("hand_l", (0.0, 0.08, 0.0)),
-        ("hand_r", (0.0, -0.08, 0.0)),
-        ("foot_l", (0.13, 0.0, -0.06)),
-        ("foot_r", (0.13, 0.0, -0.06)),
-    )
+        for number, (name, parent, (x, y, z), _) in enumerate(joints):
+            if parent is None:
+                joints[number] = Joint(name, "pelvis", (x, y, z - PELVIS[2]))
+        joints.insert(0, Joint("pelvis", None, PELVIS, slides=True))
+    effectors = tuple((name, tuple(point)) for name, point in content["effectors"])
     return Tree("humanf" if floating else "human", tuple(joints), effectors, damping=0.1)
 
 
@@ -256,8 +225,7 @@ def plain_solutions(
 # Targets
 
 
-@dataclass(frozen=True)
-class Targets:
+class Targets(NamedTuple):
     """What the effectors of a tree are to reach, frame by frame."""
 
     positions: FloatArray  # (F, E, 3) [m]
