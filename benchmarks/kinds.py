@@ -85,7 +85,7 @@ def show(example: dict[str, Any]) -> Shown:
     """Solve an example of `kinds.json` in an empty scene.
 
     It has a kind, its bone and what it shows; how far its new target is moved (place) [m] and turned (turn)
-    [°], settings, how far further targets are moved from its first place (others) [m], and what is done first.
+    [°], settings, how far further targets are moved from its first place (others) [m], and what comes first.
     """
     empty_file()
     scenario.enable_rigify()

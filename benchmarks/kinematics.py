@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import bpy
 import numpy as np
 
 from benchmarks.page import Columns, arguments, progress, publish, tabled
-from benchmarks.rigs import FloatArray, armatures_of, empty_file, generate, listed_files, metarigs, rigify
+from benchmarks.rigs import armatures_of, empty_file, generate, listed_files, metarigs, rigify
 from blender_ik_addon.core.model.euler import EULER_ORDERS
 from blender_ik_addon.core.model.kinematics import forward_kinematics
-from blender_ik_addon.scene.armature.armature import Armature, read_armature
+from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import evaluated_matrices, read_pose
 
 SEED: Final = 1
@@ -39,21 +39,17 @@ LOCATION: Final = 0.05  # Standard deviation of a random location, relative to t
 SCALE: Final = 0.1  # Standard deviation of the logarithm of a random scale [1]
 
 
-@dataclass
-class Comparison:
-    """One rig's row of the table."""
+class Comparison(SimpleNamespace):
+    """One rig's row of the table, as far as it could be compared."""
 
     rig: str
     source: str  # 'metarig', 'generated', or the file's type
-    bones: int = 0
-    compared: int = 0  # Bones that their own channels decide
-    left_out: dict[str, int] = field(default_factory=dict)  # Reason -> how many bones
-    size: float = 0.0  # Diagonal of the box round the rest pose [m]
-    poses: int = 0
-    place: float = 0.0
-    """Largest distance between heads, and between points a bone's length along each axis, by size [1]."""
-    axes: float = 0.0  # Largest difference of an entry of the 3 x 3 part, by the largest entry [1]
-    problem: str = ""  # Why the rig could not be compared; empty if it was
+    bones = compared = poses = 0  # All, and those that their own channels decide
+    left_out: Mapping[str, int] = {}  # Reason -> how many bones
+    place = axes = 0.0
+    """Largest distance between heads, and between points a bone's length along each axis, by size; largest
+    difference of an entry of the 3 x 3 part, by the largest entry [1]."""
+    problem = ""  # Why the rig could not be compared; empty if it was
 
     @property
     def error(self) -> float:
@@ -85,20 +81,28 @@ def compare(
     """Compare one armature object in random poses, with scales of the given spread."""
     bones = rig.data.bones
     box = np.array([[*bone.head_local, *bone.tail_local] for bone in bones]).reshape(-1, 3)
-    row = Comparison(name, source, bones=len(bones), size=float(np.linalg.norm(np.ptp(box, axis=0))))
+    size = float(np.linalg.norm(np.ptp(box, axis=0)))
+    row = Comparison(rig=name, source=source, bones=len(bones), poses=poses)
     for _ in range(poses):
-        _pose_randomly(rig, row.size, scale, rng)
+        pose_randomly(rig, size, scale, rng)
         armature = read_armature(rig)
+        names = armature.skeleton.names
         evaluated = rig.evaluated_get(bpy.context.evaluated_depsgraph_get())
-        expected = evaluated_matrices(evaluated, armature)
-        found = forward_kinematics(armature.skeleton, read_pose(rig, armature)).matrices
-        lengths = np.array([bones[name].length for name in armature.skeleton.names])
-        _measure(row, armature, expected, found, lengths)
-        row.poses += 1
+        kept = np.array([name not in armature.driven_by for name in names])
+        row.compared, row.left_out = int(kept.sum()), dict(Counter(armature.driven_by.values()).most_common())
+        if kept.any():
+            expected = evaluated_matrices(evaluated, armature)[kept]
+            found = forward_kinematics(armature.skeleton, read_pose(rig, armature)).matrices[kept]
+            lengths = np.array([bones[name].length for name in names])[kept]
+            largest = np.abs(found - expected)[:, :3, :3].max() / np.abs(expected[:, :3, :3]).max()
+            ends = found - expected
+            ends[:, :3, :3] = ends[:, :3, :3] * lengths[:, None, None] + ends[:, :3, 3:]
+            row.place = max(row.place, float(np.linalg.norm(ends[:, :3], axis=1).max()) / size)
+            row.axes = max(row.axes, float(largest))
     return row
 
 
-def _pose_randomly(rig: Any, size: float, scale: float, rng: np.random.Generator) -> None:
+def pose_randomly(rig: Any, size: float, scale: float, rng: np.random.Generator) -> None:
     """Fill every channel of every bone, in bulk, and evaluate."""
     bones = rig.pose.bones
     for bone, mode in zip(bones, rng.choice(MODES, size=len(bones)).tolist(), strict=True):
@@ -114,22 +118,6 @@ def _pose_randomly(rig: Any, size: float, scale: float, rng: np.random.Generator
     bones.foreach_set("scale", sizes.astype(np.float32))
     rig.update_tag()
     bpy.context.view_layer.update()
-
-
-def _measure(
-    row: Comparison, armature: Armature, expected: FloatArray, found: FloatArray, lengths: FloatArray
-) -> None:
-    """Put the largest differences into the row; matrices are (n, 4, 4), lengths (n,)."""
-    kept = np.array([name not in armature.driven_by for name in armature.skeleton.names])
-    row.compared = int(kept.sum())
-    row.left_out = dict(Counter(armature.driven_by.values()).most_common())
-    if not kept.any():
-        return
-    difference = np.abs(found - expected)[kept]
-    ends = (found - expected)[kept]
-    ends[:, :3, :3] = ends[:, :3, :3] * lengths[kept, None, None] + ends[:, :3, 3:]
-    row.place = max(row.place, float(np.linalg.norm(ends[:, :3], axis=1).max()) / row.size)
-    row.axes = max(row.axes, float(difference[:, :3, :3].max() / np.abs(expected[kept, :3, :3]).max()))
 
 
 def compare_metarigs(poses: int, rng: np.random.Generator) -> Iterator[Comparison]:
@@ -151,10 +139,10 @@ def compare_file(path: Path, name: str, poses: int, rng: np.random.Generator) ->
     try:
         armatures: list[Any] = armatures_of(path)
     except (RuntimeError, AttributeError) as error:  # what operators raise
-        yield Comparison(name, source, problem=str(error).strip().splitlines()[-1])
+        yield Comparison(rig=name, source=source, problem=str(error).strip().splitlines()[-1])
         return
     if not armatures:
-        yield Comparison(name, source, problem="no armature in it")
+        yield Comparison(rig=name, source=source, problem="no armature in it")
     for rig in armatures:
         if rig.animation_data is not None:
             rig.animation_data.action = None

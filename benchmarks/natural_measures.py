@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -43,44 +44,22 @@ SPINE_BENT: Final = 15.0
 """Turn of the whole spine in a frame from which on its share is looked at in that frame [°]."""
 
 
-@dataclass(frozen=True)
-class Figures:
-    """What is told of a motion, ours and the recorded one."""
+Row = SimpleNamespace
+"""What was measured of a clip, with its name, whether it is held out, and its number of frames.
 
-    backwards: int  # Elbows and knees that bend backwards, counted over the frames
-    share: float
-    """Turn of the joint of the spine that turns most, over their mean, both root mean squares over the clip
-    [1]; nan for one joint, or a spine that stays as at rest."""
-    worst_share: float
-    """The same in the worst frame in which the spine turns `SPINE_BENT` in all [1]; nan if there is none."""
-    collar: float
-    """Mean elevation from rest of the collarbones of arms with the hand above the head [°]; nan without."""
-    step: float  # Largest turn of a joint from a frame to the next [°]
+`reached` counts frames in which every target is met within `REACHED_PLACE` and `REACHED_TURN`, `overlooked`
+are those missed although a pose within the limits reaches all; `worst_place` [mm] and `worst_turn` [°];
+`spine` is the number of its joints; `high` counts arms with the hand above the head, `violations` channels
+outside their limits; `outside` is the part of the limited channels in which the recording is outside our
+limits [1], that is, how well the ranges fit people; `jumps` are the frames at which a joint jumps, counted
+from 1, with the joint that turns most; `elbows` and `knees` are mean distances from the recording [cm].
 
-
-@dataclass(frozen=True)
-class Row:
-    """What was measured of a clip."""
-
-    clip: str
-    held_out: bool
-    frames: int
-    ours: Figures
-    recorded: Figures
-    reached: int  # Frames in which every target is met within `REACHED_PLACE` and `REACHED_TURN`
-    overlooked: list[int]
-    """Frames that were missed although a pose within the limits reaches all, see `overlooked_frames`."""
-    worst_place: float  # [mm]
-    worst_turn: float  # [°]
-    spine: int  # Joints of the spine
-    high: int  # Arms with the hand above the head, counted over the frames
-    violations: int  # Channels outside their limits, counted over the frames
-    outside: float
-    """Part of the limited channels of the solve, over the frames, in which the recording is outside our
-    limits [1]: how well the ranges fit people."""
-    jumps: list[str]  # Frames at which a joint jumps, counted from 1, with the joint that turns most
-    elbows: float  # Mean distance from the recording [cm]
-    knees: float  # [cm]
+`ours` and `recorded` tell the same of both motions: `backwards`, elbows and knees that bend backwards;
+`share`, the turn of the joint of the spine that turns most, over their mean, both root mean squares over the
+clip [1], nan for one joint, or a spine that stays as at rest; `worst_share`, the same in the worst frame in
+which the spine turns `SPINE_BENT` in all; `collar`, the mean elevation from rest of the collarbones of arms
+with the hand above the head [°]; `step`, the largest turn of a joint from a frame to the next [°].
+"""
 
 
 def measure(recording: Recording) -> Row:
@@ -97,11 +76,11 @@ def measure(recording: Recording) -> Row:
     collars = [(limb, frames) for limb, frames in high if Role.SHOULDER in limb.roles and frames.any()]
     ours, theirs = (joint_steps(skeleton, matrices)[:, moving] for matrices in (posed, recording.matrices))
 
-    def told(matrices: FloatArray, steps: FloatArray) -> Figures:
+    def told(matrices: FloatArray, steps: FloatArray) -> SimpleNamespace:
         bent = np.concatenate([bends(skeleton, limb, matrices) for limb in (*arms, *legs)])
         raised = [elevation(recording, limb, matrices)[frames] for limb, frames in collars]
         share, worst = shares(skeleton, spine, matrices)
-        return Figures(
+        return SimpleNamespace(
             backwards=int((bent < -BACKWARDS).sum()),
             share=share,
             worst_share=worst,

@@ -164,13 +164,10 @@ def limbs_of(armature_object: Object) -> dict[str, list[str]]:
     character, _ = read_character(armature_object, skeleton)
     found: dict[str, list[str]] = {}
     for limb in character.limbs:
-        own = [
-            skeleton.names[joint]
-            for joint, role in zip(limb.joints, limb.roles, strict=True)
-            if role is not Role.SHOULDER
-        ]
-        for number in range(1, len(own) + 1):
-            found.setdefault(own[number - 1], own[:number])
+        pairs = zip(limb.joints, limb.roles, strict=True)
+        own = [skeleton.names[joint] for joint, role in pairs if role is not Role.SHOULDER]
+        for number, name in enumerate(own):
+            found.setdefault(name, own[: number + 1])
     return found
 
 
@@ -186,40 +183,35 @@ def move_hands(armature_object: Object) -> str:
     what = next(word for word in (*REACHING, "") if any(part.startswith(word) for part in parts))
     places = heads(armature_object)
     middle, size = places.mean(axis=0), float(np.ptp(places, axis=0).max())
-    for entry in settings.effectors:
-        if entry.part.startswith(what):
-            world = np.array(entry.target.matrix_world.translation)
-            way = middle - world
-            way = way / max(float(np.linalg.norm(way)), 1e-9)
-            if what in TRUNKS:  # a straight spine is not to be pushed together
-                aside = np.cross(way, np.eye(3)[np.abs(way).argmin()])
-                way = 0.5 * way + 0.8 * aside / np.linalg.norm(aside)
-            step = way * MOVED * size / HEIGHT
-            bones = limbs.get(entry.bone, [])
-            if len(bones):
-                joints = [in_world(armature_object, name) for name in bones]
-                root = joints[0]
-                spans = np.linalg.norm(np.diff([*joints, world], axis=0), axis=1)
-                length = float(spans.sum())
-                if what in TRUNKS:
-                    step *= min(1.0, SHORT * length / max(float(np.linalg.norm(step)), 1e-9))
-                away = world + step - root
-                far = max(float(np.linalg.norm(away)), 1e-9)
-                if np.count_nonzero(spans > COLLAPSED * length) == 1:  # one bone: the target turns about it
-                    step = root + away * (length / far) - world
-                elif far > WITHIN * length > 0.0:
-                    step = root + away * (WITHIN * length / far) - world
-            matrix = entry.target.matrix_world.copy()
-            matrix.translation = (world + step).tolist()
-            entry.target.matrix_world = matrix
+    starts = dict(zip([bone.name for bone in armature_object.pose.bones], places[::2], strict=True))
+    for entry in [entry for entry in settings.effectors if entry.part.startswith(what)]:
+        world = np.array(entry.target.matrix_world.translation)
+        way = unit(middle - world)
+        if what in TRUNKS:  # a straight spine is not to be pushed together
+            way = 0.5 * way + 0.8 * unit(np.cross(way, np.eye(3)[np.abs(way).argmin()]))
+        step = way * MOVED * size / HEIGHT
+        joints = [starts[name] for name in limbs.get(entry.bone, [])]
+        if joints:
+            spans = np.linalg.norm(np.diff([*joints, world], axis=0), axis=1)
+            length = float(spans.sum())
+            if what in TRUNKS:
+                step *= min(1.0, SHORT * length / max(float(np.linalg.norm(step)), 1e-9))
+            away = world + step - joints[0]
+            far = float(np.linalg.norm(away))
+            if np.count_nonzero(spans > COLLAPSED * length) == 1:  # one bone: the target turns about it
+                step = joints[0] + unit(away) * length - world
+            elif far > WITHIN * length > 0.0:
+                step = joints[0] + unit(away) * WITHIN * length - world
+        matrix = entry.target.matrix_world.copy()
+        matrix.translation = (world + step).tolist()
+        entry.target.matrix_world = matrix
     bpy.context.view_layer.update()
     return what
 
 
-def in_world(armature_object: Object, bone: str) -> FloatArray:
-    """Where a bone begins, (3,) [m]."""
-    posed: Any = armature_object.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return np.array(posed.matrix_world @ posed.pose.bones[bone].head)
+def unit(vector: Any) -> FloatArray:
+    """A vector (3,) as long as 1, or nearly none."""
+    return vector / max(float(np.linalg.norm(vector)), 1e-9)
 
 
 COLUMNS: Final[Columns[Row]] = (
