@@ -9,7 +9,8 @@
 #   peers_environment                prints the python of .venv/peers: libraries that the bench compares with
 #   plot_environment                 prints the python of .venv/plot: numpy and matplotlib
 #   blender_environment 5.2          prints the python of .venv/blender-5.2: Blender as a module, tests, pictures
-#   run_in_blender NAME FILE ...     becomes a script of scripts/examples, in the newest Blender there can be
+#   run_in_blender NAME MODULE ...   becomes a module of benchmarks/ or examples/, in the newest Blender there can be
+#   run_module PYTHON MODULE ...     becomes a module, with paths in its arguments from the root of the project
 #
 # An environment is made once; a stamp with a hash of its pins (requirements/) says that it is complete.
 set -euo pipefail
@@ -234,15 +235,10 @@ plot_environment() {
   make_environment plot "$python" core.txt pictures.txt
 }
 
-# Python 3.11 has wheels of all of them.
 peers_environment() {
   local python
-  if python=$(find_python 3.11); then
-    make_environment peers "$python" core.txt peers.txt peers-3.11.txt
-  else
-    python=$(newest_python)
-    make_environment peers "$python" core.txt peers.txt
-  fi
+  python=$(newest_python)
+  make_environment peers "$python" core.txt peers.txt
 }
 
 blender_environment() {
@@ -273,16 +269,22 @@ isolate_blender() {
   mkdir -p "$BLENDER_USER_RESOURCES"
 }
 
-# run_in_blender NAME FILE ARGUMENT...: becomes that script of scripts/examples, in the newest Blender there can be;
-# NAME is that of its user folder.
+# run_module PYTHON MODULE ARGUMENT...: becomes that module; paths in its arguments are from the root of the project.
+run_module() {
+  cd "$ROOT"
+  exec "$1" -m "${@:2}"
+}
+
+# run_in_blender NAME MODULE ARGUMENT...: becomes that module, in the newest Blender there can be; NAME is that of its
+# user folder.
 run_in_blender() {
-  local name=$1 file=$2 version python
-  shift 2
+  local name=$1 version python
+  shift
   version=$(newest_blender)
   python=$(blender_environment "$version")
   if [[ $version != "${TESTED_BLENDERS[0]}" ]]; then
     say "running Blender $version: Blender ${TESTED_BLENDERS[0]} needs Python $(blender_python "${TESTED_BLENDERS[0]}"), and none was found"
   fi
   isolate_blender "$name"
-  exec "$python" "$ROOT/scripts/examples/$file" "$@"
+  run_module "$python" "$@"
 }

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from benchmarks import trees
 from blender_ik_addon.core import (
     IKError,
     MatchOrientation,
@@ -27,7 +28,6 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.core.solve.sequence import SequenceJob
-from scripts.examples import trees
 from tests.core.builders import Array, chain, planar, random_pose, tip, upper_body
 from tests.core.in_turn import in_turn
 from tests.core.strategies import rotation_about

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from benchmarks import trees
 from blender_ik_addon.core import (
     Balance,
     IKError,
@@ -26,7 +27,6 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core.arrays import FloatArray
-from scripts.examples import trees
 from tests.core.in_turn import in_turn
 
 FIGURE = trees.human_tree(floating=True).skeleton()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from benchmarks import trees
 from blender_ik_addon.core import (
     IKError,
     MatchOrientation,
@@ -21,7 +22,6 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.model.posed import PosedMechanism
-from scripts.examples import trees
 
 TREE = trees.human_tree(floating=True)
 

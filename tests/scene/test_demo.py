@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 import pytest
 
-from scripts.examples import table_reach
+from examples import table_reach
 
 FRAMES = (1, 20, 42, 59, 76, 98, 114, 140, 160, 178, 204, 250)
 """Of the 250: rest, lift-off and landing, swing, and the reach."""

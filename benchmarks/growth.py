@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Measure how time and memory grow with bones, effectors and frames: scripts/bench --growth.
+
+    scripts/bench --growth [--only SERIES] [--markdown FILE]
+
+Rig, motion, measures and verdict are told on the page, `pages/growth.md`.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+import tracemalloc
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import radians
+from types import SimpleNamespace
+from typing import Final
+
+import numpy as np
+
+from benchmarks.page import Columns, arguments, listed, progress, publish, tabled
+from blender_ik_addon.core import (
+    Pose,
+    Problem,
+    ReachPoint,
+    SequenceSolution,
+    Skeleton,
+    forward_kinematics,
+    solve_sequence,
+)
+from blender_ik_addon.core.arrays import FloatArray
+
+REACH: Final = 2.0  # From root to tip along the bones [m]
+ARC: Final = radians(60.0)
+"""How far the last bone of a limb is turned from where the limb begins, at rest [rad]."""
+
+BEND: Final = radians(60.0)  # About how far a limb bends as a whole [rad]
+CYCLE: Final = 250  # Frames in which a motion makes its ½ to 2 turns; ten seconds at 25 frames a second
+TOLERANCE: Final = 1e-3  # [m]
+PLACED_AT_ONCE: Final = 1000
+"""Frames for which targets are placed at once, so that drawing them takes no memory to speak of."""
+
+SEED: Final = 1
+RUNS: Final = 3
+SHORT: Final = 5.0  # A call below this [s] is repeated
+MARGIN: Final = 0.05  # By which a measured exponent [1] may be off: 6 % of time over a factor of three
+FLAT: Final = 32.0
+"""Memory of a further frame that is as good as none [B]: four numbers; the result is many times that."""
+
+FILLED: Final = 1000  # Frames with which all that is filled once is full, so that memory is judged from there
+
+SERIES: Final = {
+    "bones": (10, 30, 100, 300),
+    "effectors": (1, 2, 4, 8, 16, 32, 64),
+    "frames": (100, 1000, 10_000),
+}
+FIXED: Final = {
+    "bones": {"effectors": 4, "frames": 100},
+    # Two bones for each limb and for the spine where there are the most effectors.
+    "effectors": {"bones": 130, "frames": 100},
+    "frames": {"bones": 10, "effectors": 2},
+}
+"""What does not vary in each series."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured at once."""
+
+    series: str  # What varies: bones, effectors or frames
+    bones: int
+    effectors: int
+    frames: int
+    preferred: bool  # Whether there is a preferred pose
+
+    @property
+    def size(self) -> int:
+        """The value of what varies."""
+        return int(getattr(self, self.series))
+
+    def __str__(self) -> str:
+        words = "with" if self.preferred else "without"
+        return f"{self.bones} bones, {self.effectors} effectors, {self.frames} frames {words} preferred pose"
+
+
+Measure = SimpleNamespace
+"""What came out: `case`, time for a frame (seconds) [s], memory beyond targets and result (working) [B],
+memory of the result [B], the part of the frames with every effector within the tolerance (reached) [1], and
+the median and the most iterations."""
+
+COLUMNS: Final[Columns[Measure]] = (
+    ("bones", lambda m: str(m.case.bones)),
+    ("effectors", lambda m: str(m.case.effectors)),
+    ("frames", lambda m: str(m.case.frames)),
+    ("preferred pose", lambda m: "yes" if m.case.preferred else "no"),
+    ("time a frame", lambda m: f"{1e3 * m.seconds:.3g} ms"),
+    ("µs a bone", lambda m: f"{1e6 * m.seconds / m.case.bones:.3g}"),
+    ("working memory", lambda m: f"{m.working / 1e6:.1f} MB"),
+    ("result", lambda m: f"{m.result / 1e6:.1f} MB"),
+    ("reached", lambda m: f"{100.0 * m.reached:.1f} %"),
+    ("iterations", lambda m: f"{m.iterations:g} (≤ {m.most})"),
+)
+
+
+# Rigs and motions
+
+
+def rig(bones: int, effectors: int, *, preferred: bool) -> tuple[Skeleton, list[tuple[str, FloatArray]]]:
+    """A skeleton, and joint and point (3,) [m] of each effector."""
+    spine, over = divmod(bones, effectors + 1)
+    limbs = [spine + (number < over) for number in range(effectors)]
+    length = REACH / (spine + max(limbs))
+    names = [f"spine{number}" for number in range(spine)]
+    parents: list[str | None] = [None, *names[:-1]]
+    up = np.array([0.0, 0.0, 1.0])
+    offsets = [np.zeros(3), *[length * up] * (spine - 1)]
+    tips: list[tuple[str, FloatArray]] = []
+    for limb, count in enumerate(limbs):
+        root = max((limb + 1) * spine // effectors - 1, 0)  # the last one leaves from the top
+        # One alone goes straight on.
+        turn = 2.0 * np.pi * limb / effectors
+        aside = np.array([np.cos(turn), np.sin(turn), 0.0])
+        out, bend = (up, aside) if effectors == 1 else (aside, up)
+        angles = ARC * np.arange(1, count + 1)[:, None] / count
+        bones_of_limb = length * (np.cos(angles) * out + np.sin(angles) * bend)
+        for number in range(count):
+            parents.append(names[root] if number == 0 else names[-1])
+            names.append(f"limb{limb}_{number}")
+            offsets.append(length * up if number == 0 else bones_of_limb[number - 1])
+        tips.append((names[-1], bones_of_limb[-1]))
+    skeleton = Skeleton.build(names, parents, offsets=offsets, preferred=None if preferred else np.nan)
+    return skeleton, tips
+
+
+def targets(
+    skeleton: Skeleton, tips: Sequence[tuple[str, FloatArray]], frames: int, rng: np.random.Generator
+) -> FloatArray:
+    """Where the effectors of a smooth motion are, (frames, E, 3) [m]; the first frame is rest."""
+    depth = np.ones(len(skeleton))
+    for joint, parent in enumerate(skeleton.parents):
+        if parent >= 0:
+            depth[joint] += depth[parent]
+    size = BEND / np.sqrt(depth.max()) * rng.uniform(-1.0, 1.0, (len(skeleton), 3))
+    turns, phase = rng.uniform(0.5, 2.0, size.shape), rng.uniform(0.0, 2.0 * np.pi, size.shape)
+    placed = np.empty((frames, len(tips), 3))
+    for first in range(0, frames, PLACED_AT_ONCE):
+        times = np.arange(first, min(first + PLACED_AT_ONCE, frames))[:, None, None] / CYCLE
+        channels = np.zeros((len(times), len(skeleton), 6))
+        channels[:, :, 3:] = size * (np.sin(2.0 * np.pi * turns * times + phase) - np.sin(phase))
+        matrices = forward_kinematics(skeleton, Pose.from_channels(channels)).matrices
+        for number, (joint, point) in enumerate(tips):
+            matrix = matrices[:, skeleton.index(joint)]
+            placed[first : first + len(times), number] = matrix[:, :3, :3] @ point + matrix[:, :3, 3]
+    return placed
+
+
+# Measuring
+
+
+def measure(case: Case) -> Measure:
+    """Solve a case, a few times for its time where it is short, and once more to see its memory."""
+    skeleton, tips = rig(case.bones, case.effectors, preferred=case.preferred)
+    places = targets(skeleton, tips, case.frames, np.random.default_rng(SEED))
+
+    def solved(frames: int) -> tuple[SequenceSolution, float]:
+        tasks = [
+            ReachPoint(joint=joint, point=point, target=places[:frames, number])
+            for number, (joint, point) in enumerate(tips)
+        ]
+        problem, poses = Problem(skeleton, tuple(tasks)), Pose.rest(skeleton, (frames,))
+        start = time.process_time()
+        solution = solve_sequence(problem, poses, tolerance_position=TOLERANCE)
+        return solution, time.process_time() - start
+
+    solved(2)  # what is loaded or set up at first use is no part of any frame
+    times: list[float] = []
+    while len(times) < RUNS and (not times or times[0] <= SHORT):
+        times.append(solved(case.frames)[1])
+    gc.collect()
+    tracemalloc.start()
+    solution, _ = solved(case.frames)
+    result, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return Measure(
+        case=case,
+        seconds=float(np.median(times)) / case.frames,
+        working=peak - result,
+        result=result,
+        reached=float(np.all(solution.errors <= TOLERANCE, axis=1).mean()),
+        iterations=float(np.median(solution.iterations)),
+        most=int(np.max(solution.iterations)),
+    )
+
+
+def cases(only: str | None = None) -> Iterator[list[Case]]:
+    """Of each series, the short ones first, with a preferred pose and without."""
+    for preferred in (True, False):
+        for series, sizes in SERIES.items():
+            if only in (None, series):
+                yield [
+                    Case(series, preferred=preferred, **(FIXED[series] | {series: size})) for size in sizes
+                ]
+
+
+# Judging
+
+
+def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """Of the power law nearest to points in logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+
+
+def verdict(points: Sequence[Measure]) -> tuple[str, bool]:
+    """How something grows along a series, in words, and whether it may."""
+    case = points[0].case
+    sizes, seconds = [m.case.size for m in points], [m.seconds for m in points]
+    slope, last = exponent(sizes, seconds), exponent(sizes[-2:], seconds[-2:])
+    of = f"{case.series}, {'with' if case.preferred else 'without'} preferred pose"
+    text = f"{of}: time per frame as the power {slope:.2f}, at the end {last:.2f}"
+    if case.series != "frames":
+        return f"{text} (wanted ≤ 1)", max(slope, last) <= 1.0 + MARGIN
+    memory, full = (points[-1].working - points[-2].working) / (sizes[-1] - sizes[-2]), sizes[-2] >= FILLED
+    wanted = f"memory ≤ {FLAT:g} B" if full else f"memory from {FILLED} frames on"
+    return (
+        f"{text}; {memory:.1f} B of working memory for a further frame (wanted ≤ 0, {wanted})",
+        max(slope, last) <= MARGIN and (memory <= FLAT or not full),
+    )
+
+
+# Showing
+
+
+def summary(measured: Sequence[Measure], verdicts: Sequence[tuple[str, bool]]) -> list[str]:
+    """The figures that matter."""
+    found = [f"{sum(met for _, met in verdicts)} of {len(verdicts)} series grow no faster than they may."]
+    for series in SERIES:
+        points = [m for m in measured if m.case.series == series and m.case.preferred]
+        if len(points) > 1:
+            first, last = points[0], points[-1]
+            found.append(
+                f"From {first.case.size} to {last.case.size} {series}: {1e3 * first.seconds:.3g} to "
+                f"{1e3 * last.seconds:.3g} ms a frame, {first.working / 1e6:.1f} to {last.working / 1e6:.1f} "
+                "MB, with preferred pose."
+            )
+    return found
+
+
+def main() -> int:
+    """Measure all cases. Returns the exit code: 1 where something grows faster than it may."""
+    parser = arguments("scripts/bench --growth", __doc__)
+    parser.add_argument("--only", choices=tuple(SERIES), help="one series")
+    options = parser.parse_args()
+    measured: list[Measure] = []
+    verdicts: list[tuple[str, bool]] = []
+    for series in cases(options.only):
+        points: list[Measure] = []
+        for case in series:
+            points.append(measure(case))
+            progress(case, f"{1e3 * points[-1].seconds:.3g} ms, {points[-1].working / 1e6:.1f} MB")
+        measured += points
+        verdicts.append(verdict(points))
+    publish(
+        options.markdown,
+        "growth",
+        "scripts/bench --growth",
+        summary(measured, verdicts),
+        verdicts=listed([f"{text}: {'yes' if met else 'NO'}" for text, met in verdicts]),
+        table=tabled(COLUMNS, measured),
+    )
+    return 0 if all(met for _, met in verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Recorded clips of human figures as Blender reads them, each on its own rig, set up as by Set Up Character.
+
+A clip is an action of a file: BVH, FBX or glTF. Which are taken follows from the folder alone, see `clips`.
+Nothing of a recording but the targets of hands, feet, head and hips reaches the solver: where it starts is
+the rest pose, put where the hips are. Bones that a solve does not move keep what the recording gives them, as
+they would in Blender: fingers, and the places of bones whose places are animated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import bpy
+import numpy as np
+
+from benchmarks.rigs import armatures_of
+from blender_ik_addon.core import (
+    IKError,
+    MatchOrientation,
+    Pose,
+    ReachPoint,
+    Skeleton,
+    Task,
+    forward_kinematics,
+)
+from blender_ik_addon.core.arrays import BoolArray, FloatArray
+from blender_ik_addon.core.character.roles import Body, Character
+from blender_ik_addon.scene.armature.armature import read_armature
+from blender_ik_addon.scene.armature.poses import read_pose
+from blender_ik_addon.scene.armature.role_table import read_character
+from blender_ik_addon.scene.character.setup import body_parts, setup_character
+
+SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf")
+
+CHOOSING: Final = "bvh"
+"""The folder whose clips may be looked at when something is chosen; all others are held out."""
+
+LEAST_FRAMES: Final = 20  # Frames that a clip must have to be a motion rather than a pose
+LEAST_TURN: Final = float(np.radians(20.0))
+"""How far some joint must turn from frame to frame in all [rad]: else the clip is a pose that is held."""
+
+HEIGHT: Final = 1.7
+"""Lengths are told as if the largest extent of the figure at rest were this [m]: few files say their unit."""
+
+NO_SIZE: Final = 0.02
+"""Scale [1], by the largest in the clip, below which a frame is left out: figures that grow out of nothing
+have no pose there."""
+
+LED: Final = ("hips", "foot", "hand", "head")  # What has targets
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A clip, its rig set up, and the targets."""
+
+    name: str  # File without folders, and action where the file has several
+    held_out: bool  # Whether it may not be looked at when something is chosen
+    skeleton: Skeleton
+    """With limits, stiffness and preferred angles as they were set up, in metres of a figure of `HEIGHT`."""
+    character: Character
+    pose: Pose  # As recorded, (F, n, 6)
+    times: FloatArray  # Of its frames as the scene plays them, (F,) [s]
+    matrices: FloatArray  # The same by forward kinematics, (F, n, 4, 4)
+    tasks: tuple[Task, ...]
+    solved: BoolArray  # Joints that belong to the solve: their recorded angles are not known to it, (n,)
+
+    @property
+    def start(self) -> Pose:
+        """Rest, as near to it as limits allow, where the hips are; what is not solved as recorded."""
+        channels = np.array(self.pose.channels)
+        rest = np.clip(0.0, self.skeleton.lower, self.skeleton.upper)
+        led = (
+            self.skeleton.free & self.solved[:, None] & ~self.skeleton.free[:, :3].any(axis=1, keepdims=True)
+        )
+        channels = np.where(led, rest, channels)
+        return Pose(channels, self.pose.scale)
+
+
+def files(folder: Path) -> list[Path]:
+    """All files that may hold clips, in the order of their names."""
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+
+
+def clips(folder: Path, frames: int, only: str = "") -> Iterator[Recording]:
+    """Every clip of a human figure with hands or forearms, feet, head and hips.
+
+    Args:
+        folder: Where the files are.
+        frames: Most frames of a clip; of a longer one every so-manieth is taken.
+        only: A part of the names of the files that are read.
+    """
+    for path in files(folder):
+        name = path.relative_to(folder).as_posix()
+        if only in name:
+            yield from _clips_of(path, name, frames)
+
+
+def _clips_of(path: Path, name: str, frames: int) -> Iterator[Recording]:
+    try:
+        armatures = armatures_of(path)
+    except (RuntimeError, OSError):
+        return  # scripts/roles tells which files Blender cannot read
+    if not armatures:
+        return
+    rig: Any = armatures[0]
+    actions: list[Any] = [action for action in bpy.data.actions if _frames(action) >= LEAST_FRAMES]
+    if not actions or rig.animation_data is None:
+        return
+    # Set-up lets a figure do what it does at the time: here nothing of a recording may be known to it.
+    rig.animation_data.action, rig.animation_data.use_nla = None, False
+    for bone in rig.pose.bones:
+        bone.matrix_basis.identity()
+    bpy.context.view_layer.update()
+    try:
+        setup_character(rig)
+    except IKError:
+        return
+    for action in sorted(actions, key=lambda action: action.name):
+        whole = f"{Path(name).stem}: {action.name}" if len(actions) > 1 else Path(name).stem
+        made = read_action(rig, action, whole, name, frames)
+        if made is not None:
+            yield made
+
+
+def _frames(action: Any) -> int:
+    start, end = action.frame_range
+    return round(end - start) + 1
+
+
+def read_action(rig: Any, action: Any, whole: str, name: str, most: int) -> Recording | None:
+    """Read an action; None where it is no motion of a human figure."""
+    animation = rig.animation_data
+    animation.use_nla = False
+    animation.action = action
+    if animation.action_slot is None and len(animation.action_suitable_slots):
+        animation.action_slot = animation.action_suitable_slots[0]
+    armature = read_armature(rig)
+    skeleton = armature.skeleton
+    character, _ = read_character(rig, skeleton)
+    parts = [p for p in body_parts(skeleton, character, poles=False) if p.what in LED and p.figure == 0]
+    if not character.figures or character.figures[0].body is not Body.BIPED or len(parts) != 6:
+        return None
+    first, count = round(action.frame_range[0]), _frames(action)
+    wanted = range(first, first + count, -(-count // most))
+    poses: list[Pose] = []
+    for frame in wanted:
+        bpy.context.scene.frame_set(frame)
+        poses.append(read_pose(rig, armature, reference=poses[-1] if poses else None))
+    metres = HEIGHT / character.figures[0].size
+    rest, channels = np.array(skeleton.rest), np.stack([pose.channels for pose in poses])
+    rest[:, :3, 3] *= metres
+    channels[..., :3] *= metres
+    skeleton = replace(skeleton, rest=rest)
+    pose = Pose(channels, np.stack([pose.scale for pose in poses]))
+    matrices = forward_kinematics(skeleton, pose).matrices
+    sizes = np.cbrt(np.abs(np.linalg.det(matrices[:, parts[0].joint, :3, :3])))
+    shown = sizes > NO_SIZE * sizes.max()
+    pose, matrices, channels = Pose(pose.channels[shown], pose.scale[shown]), matrices[shown], channels[shown]
+    turned = np.ptp(channels[..., 3:], axis=0)
+    if float(turned.max()) < LEAST_TURN:
+        return None
+    tasks: list[Task] = []
+    lengths = [rig.data.bones[name].length * metres for name in skeleton.names]
+    for part in parts:
+        joint = part.joint
+        point = np.array([0.0, lengths[joint] if part.at_tail else 0.0, 0.0])
+        place = matrices[:, joint, :3, :3] @ point + matrices[:, joint, :3, 3]
+        tasks.append(ReachPoint(joint=joint, point=point, target=place, priority=part.priority))
+        if part.kind == 'BOTH':
+            turn = matrices[:, joint, :3, :3]
+            turn = turn / np.linalg.norm(turn, axis=-2, keepdims=True)
+            tasks.append(MatchOrientation(joint=joint, target=turn, priority=part.priority))
+    solved = np.zeros(len(skeleton), dtype=np.bool_)
+    for part in parts:
+        solved[skeleton.ancestors(part.joint)] = True
+    held_out = Path(name).parts[0] != CHOOSING
+    render = bpy.context.scene.render
+    times = np.array(wanted)[shown] * render.fps_base / render.fps
+    return Recording(whole, held_out, skeleton, character, pose, times, matrices, tuple(tasks), solved)

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is measured of a clip that was solved from its hands, feet, head and hips: scripts/natural."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.motions import effector_errors, joint_steps, jumps_of
+from benchmarks.natural_clips import Recording
+from blender_ik_addon.core import (
+    MatchOrientation,
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    Status,
+    forward_kinematics,
+    solve,
+    solve_sequence,
+)
+from blender_ik_addon.core.arrays import BoolArray, FloatArray
+from blender_ik_addon.core.character.roles import Limb, LimbKind, Role, Side
+from blender_ik_addon.core.model.rotation import rotation_angle
+
+REACHED_PLACE: Final = 1.0  # [mm]
+REACHED_TURN: Final = 0.1  # [°]
+BACKWARDS: Final = 3.0
+"""Bend the wrong way from which an elbow or a knee counts as bent backwards [°]: bones that are nearly
+straight at rest leave the axis open by about as much."""
+
+TOLERANCES: Final[Mapping[str, Any]] = {
+    "tolerance_position": 1e-4,
+    "tolerance_rotation": float(np.radians(0.05)),
+}
+"""Of solves, [m] and [rad]: finer than what counts as reached."""
+
+OUTSIDE: Final = 1e-4  # How far beyond a limit a channel counts as outside [rad]
+SPINE_BENT: Final = 15.0
+"""Turn of the whole spine in a frame from which on its share is looked at in that frame [°]."""
+
+
+Row = SimpleNamespace
+"""What was measured of a clip, with its name, whether it is held out, and its number of frames.
+
+`reached` counts frames in which every target is met within `REACHED_PLACE` and `REACHED_TURN`, `overlooked`
+are those missed although a pose within the limits reaches all; `worst_place` [mm] and `worst_turn` [°];
+`spine` is the number of its joints; `high` counts arms with the hand above the head, `violations` channels
+outside their limits; `outside` is the part of the limited channels in which the recording is outside our
+limits [1], that is, how well the ranges fit people; `jumps` are the frames at which a joint jumps, counted
+from 1, with the joint that turns most; `elbows` and `knees` are mean distances from the recording [cm].
+
+`ours` and `recorded` tell the same of both motions: `backwards`, elbows and knees that bend backwards;
+`share`, the turn of the joint of the spine that turns most, over their mean, both root mean squares over the
+clip [1], nan for one joint, or a spine that stays as at rest; `worst_share`, the same in the worst frame in
+which the spine turns `SPINE_BENT` in all; `collar`, the mean elevation from rest of the collarbones of arms
+with the hand above the head [°]; `step`, the largest turn of a joint from a frame to the next [°].
+"""
+
+
+def measure(recording: Recording) -> Row:
+    """Solve a clip and compare it with the recording."""
+    skeleton, character = recording.skeleton, recording.character
+    problem = Problem(skeleton, recording.tasks)
+    solution = solve_sequence(problem, recording.start, times=recording.times, **TOLERANCES)
+    posed = forward_kinematics(skeleton, solution.pose).matrices
+    place, turn = (values.max(axis=1) for values in effector_errors(problem, posed))
+    reached = (place <= REACHED_PLACE) & (turn <= REACHED_TURN)
+    arms, legs = character.limbs_of(LimbKind.ARM), character.limbs_of(LimbKind.LEG)
+    spine, moving = spine_joints(recording), problem.moving_joints
+    high = [(limb, above_head(recording, limb)) for limb in arms if limb.side is not Side.CENTRE]
+    collars = [(limb, frames) for limb, frames in high if Role.SHOULDER in limb.roles and frames.any()]
+    ours, theirs = (joint_steps(skeleton, matrices)[:, moving] for matrices in (posed, recording.matrices))
+
+    def told(matrices: FloatArray, steps: FloatArray) -> SimpleNamespace:
+        bent = np.concatenate([bends(skeleton, limb, matrices) for limb in (*arms, *legs)])
+        raised = [elevation(recording, limb, matrices)[frames] for limb, frames in collars]
+        share, worst = shares(skeleton, spine, matrices)
+        return SimpleNamespace(
+            backwards=int((bent < -BACKWARDS).sum()),
+            share=share,
+            worst_share=worst,
+            collar=float(np.concatenate(raised).mean()) if raised else float("nan"),
+            step=float(steps.max()),
+        )
+
+    def away(limbs: Sequence[Limb]) -> float:
+        middles = [middle_of(limb) for limb in limbs]
+        return 100.0 * float(np.linalg.norm((posed - recording.matrices)[:, middles, :3, 3], axis=-1).mean())
+
+    recorded = recording.pose.channels[:, recording.solved]
+    lower, upper = skeleton.lower[recording.solved], skeleton.upper[recording.solved]
+    limited = np.isfinite(lower) | np.isfinite(upper)
+    outside = ((recorded < lower - OUTSIDE) | (recorded > upper + OUTSIDE))[:, limited]
+    channels = solution.pose.channels
+    beyond = np.maximum(skeleton.lower - channels, channels - skeleton.upper)
+    return Row(
+        clip=recording.name,
+        held_out=recording.held_out,
+        frames=len(channels),
+        ours=told(posed, ours),
+        recorded=told(recording.matrices, theirs),
+        reached=int(reached.sum()),
+        overlooked=overlooked_frames(recording, np.flatnonzero(~reached).tolist()),
+        worst_place=float(place.max()),
+        worst_turn=float(turn.max()),
+        spine=len(spine),
+        high=sum(int(frames.sum()) for _, frames in high),
+        violations=int((beyond[:, moving][:, skeleton.free[moving]] > OUTSIDE).sum()),
+        outside=float(outside.mean()) if limited.any() else 0.0,
+        jumps=[
+            f"{frame + 1}: {skeleton.names[moving[int(turns.argmax())]]} by {turns.max():.0f}°"
+            for frame in jumps_of(ours, theirs)
+            for turns in (ours[frame - 1],)
+        ],
+        elbows=away(arms),
+        knees=away(legs),
+    )
+
+
+def overlooked_frames(recording: Recording, missed: Sequence[int]) -> list[int]:
+    """Those of some frames in which a pose within the limits reaches all targets.
+
+    The recorded pose reaches them. Brought inside the limits it is a place to start from that a solve does
+    not know, as is rest that of a clip: if one of them leads to all targets, there was a pose to be found. If
+    none does, it was the limits.
+    """
+    skeleton = recording.skeleton
+    led = skeleton.free & recording.solved[:, None]
+    found: list[int] = []
+    for frame in missed:
+        tasks = [
+            replace(task, target=np.asarray(task.target)[frame])
+            for task in recording.tasks
+            if isinstance(task, ReachPoint | MatchOrientation)
+        ]
+        own = recording.pose.channels[frame]
+        starts = (
+            np.where(led, np.clip(own, skeleton.lower, skeleton.upper), own),
+            recording.start.channels[frame],
+        )
+        problem = Problem(skeleton, tuple(tasks))
+        poses = (Pose(start, recording.pose.scale[frame]) for start in starts)
+        if any(solve(problem, pose, **TOLERANCES).status is Status.REACHED for pose in poses):
+            found.append(frame)
+    return found
+
+
+# Limbs
+
+
+def middle_of(limb: Limb) -> int:
+    """The elbow or knee."""
+    return next(
+        joint
+        for joint, role in zip(limb.joints, limb.roles, strict=True)
+        if role in (Role.LOWER_ARM, Role.LOWER_LEG)
+    )
+
+
+def bends(skeleton: Skeleton, limb: Limb, matrices: FloatArray) -> FloatArray:
+    """By how much an elbow or a knee is bent the right way, (F,) [°]; none if that is not known.
+
+    Where it bends to is what was recognised at rest, and goes with the bone above.
+    """
+    middle = middle_of(limb)
+    place = limb.joints.index(middle)
+    if limb.bend_axis is None or place + 1 >= len(limb.joints) or place == 0:
+        return np.zeros(0)
+    above, below = limb.joints[place - 1], limb.joints[place + 1]
+    rest = skeleton.armature_from_joint_rest
+    axis = matrices[:, above, :3, :3] @ (rest[above, :3, :3].T @ limb.bend_axis)  # (F, 3)
+    upper = matrices[:, middle, :3, 3] - matrices[:, above, :3, 3]
+    lower = matrices[:, below, :3, 3] - matrices[:, middle, :3, 3]
+    sine = np.einsum("fi,fi->f", np.cross(upper, lower), axis)
+    return np.degrees(np.arctan2(sine, np.einsum("fi,fi->f", upper, lower)))
+
+
+# The spine
+
+
+def spine_joints(recording: Recording) -> list[int]:
+    """The joints between hips and neck, without the hips."""
+    return [
+        joint
+        for limb in recording.character.limbs_of(LimbKind.TRUNK)
+        for joint, role in zip(limb.joints, limb.roles, strict=True)
+        if role is not Role.HIPS and recording.solved[joint]
+    ]
+
+
+def shares(skeleton: Skeleton, spine: Sequence[int], matrices: FloatArray) -> tuple[float, float]:
+    """Largest over mean turn of the joints of a spine, over a clip and in the worst frame [1]."""
+    if len(spine) < 2:
+        return float("nan"), float("nan")
+    turns = np.stack([_turn(skeleton, joint, matrices) for joint in spine], axis=1)  # (F, k) [°]
+    square = np.sqrt((turns**2).mean(axis=0))
+    if square.sum() < 1.0:
+        return float("nan"), float("nan")
+    much = turns.sum(axis=1) >= SPINE_BENT
+    worst = (turns.max(axis=1) / turns.mean(axis=1))[much].max() if much.any() else float("nan")
+    return float(square.max() / square.mean()), float(worst)
+
+
+def _turn(skeleton: Skeleton, joint: int, matrices: FloatArray) -> FloatArray:
+    """How far a joint is turned from rest in its parent, (F,) [°]."""
+    parent = int(skeleton.parents[joint])
+    rest = skeleton.armature_from_joint_rest[:, :3, :3]
+    at_rest = rest[parent].T @ rest[joint]
+    now = np.swapaxes(matrices[:, parent, :3, :3], -1, -2) @ matrices[:, joint, :3, :3]
+    return np.degrees(rotation_angle(at_rest.T @ now))
+
+
+# Shoulders
+
+
+def _in_chest(recording: Recording, limb: Limb, matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Vectors (F, 3) in space as they are with the chest at rest, (F, 3)."""
+    chest = int(recording.skeleton.parents[limb.joints[0]])
+    rest = recording.skeleton.armature_from_joint_rest[chest, :3, :3]
+    from_now = rest @ np.swapaxes(matrices[:, chest, :3, :3], -1, -2)
+    return np.einsum("fij,fj->fi", from_now, vectors)
+
+
+def above_head(recording: Recording, limb: Limb) -> BoolArray:
+    """Frames in which the recorded hand is above the head's joint, along the trunk's up, (F,)."""
+    head = recording.character.limbs_of(LimbKind.HEAD)[0].effector
+    matrices = recording.matrices
+    tip = limb.effector
+    way = _in_chest(recording, limb, matrices, matrices[:, tip, :3, 3] - matrices[:, head, :3, 3])
+    return way @ recording.character.figures[0].up > 0.0
+
+
+def elevation(recording: Recording, limb: Limb, matrices: FloatArray) -> FloatArray:
+    """By how much the collarbone points further up than at rest, in the chest, (F,) [°]."""
+    first, arm = limb.joints[0], limb.joints[limb.roles.index(Role.UPPER_ARM)]
+    up = recording.character.figures[0].up
+    rest = recording.skeleton.armature_from_joint_rest[:, :3, 3]
+    at_rest = rest[arm] - rest[first]
+    now = _in_chest(recording, limb, matrices, matrices[:, arm, :3, 3] - matrices[:, first, :3, 3])
+    return _angle_up(now, up) - float(_angle_up(at_rest[None], up)[0])
+
+
+def _angle_up(vectors: FloatArray, up: FloatArray) -> FloatArray:
+    """Angle above the horizontal, (F,) [°]."""
+    return np.degrees(np.arcsin(np.clip(vectors @ up / np.linalg.norm(vectors, axis=-1), -1.0, 1.0)))

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Y and double-Y trees of [Buss2009]: targets in and out of reach, one update for each step.
+
+Trees, targets and the totals to compare with come from a file; without it there is nothing to run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf, pi, radians
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from benchmarks.drawing import COLOURS
+from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.methods import (
+    RANK_TOLERANCE,
+    clamped_largest,
+    clamped_magnitude,
+    damped_step,
+    pseudo_inverse,
+    selectively_damped_step,
+    transpose_step,
+)
+
+from .findings import HAIR, Chapter, Check, Finding, Picture, span
+from .linkages import Linkage
+
+TIME_STEP: Final = 0.005
+CLOSE: Final = 0.05  # Part of the reference total [1] within which ours must be
+PSEUDO_INVERSE_RANK: Final = 0.01
+"""Singular values below this part of the largest [1] are left out by the author's program."""
+DISTANCE: Final = 0.4  # Its Dmax, about half a link of the double Y
+RUNS: Final = 9  # From starts that are a hair apart
+SEED: Final = 4
+
+StepRule = Callable[[FloatArray, FloatArray], FloatArray]
+"""dq (F, n) for Jacobians (F, 3 E, n) and errors (F, 3 E)."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method with its clamps."""
+
+    name: str
+    rule: StepRule
+    reference: str  # How the file's name of it begins; empty where it is not there
+    max_angle: float = inf  # Largest change of an angle in one update [rad]
+    distance: float = inf
+    """Dmax: to what errors are shortened, besides what came nearer in the last step; see `Clamp`."""
+
+
+def _inverted(jacobian: FloatArray, errors: FloatArray, rank: float) -> FloatArray:
+    return (pseudo_inverse(jacobian, rank) @ errors[..., None])[..., 0]
+
+
+def _selectively(jacobian: FloatArray, errors: FloatArray) -> FloatArray:
+    return selectively_damped_step(jacobian, errors, [3] * (errors.shape[-1] // 3))
+
+
+METHODS: Final = (
+    Method("Jacobian transpose", transpose_step, "Jacobian transpose", radians(30.0)),
+    Method("pseudo-inverse", partial(_inverted, rank=PSEUDO_INVERSE_RANK), "pseudo-inverse", radians(5.0)),
+    Method("DLS, λ = 1.1", partial(damped_step, damping=1.1), "DLS lambda 1.1", pi / 4.0),
+    Method("DLS, λ = 0.6", partial(damped_step, damping=0.6), "DLS lambda 0.6", pi / 4.0),
+    Method("DLS′, λ = 0.7", partial(damped_step, damping=0.7), "", pi / 4.0, DISTANCE),
+    Method("SDLS", _selectively, "SDLS", pi / 4.0, DISTANCE),
+)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One of the trees, its targets (E, 3), and what was measured on it by others."""
+
+    name: str
+    linkage: Linkage
+    centres: FloatArray
+    amplitudes: FloatArray
+    frequencies: FloatArray
+    warm: int  # Steps before those that count
+    steps: int
+    references: dict[str, float]  # Totals by the name of the method in the file
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any], key: str, name: str) -> Experiment:
+        """One of a file."""
+        targets = content[key]["targets"]
+        every = content["protocol"]["reference_runs"]
+        runs = [run for run in every if run["tree"] == key and run["iters_per_step"] == 1]
+        return cls(
+            name,
+            Linkage.of_nodes(content[key]["nodes"]),
+            *(np.array([target[part] for target in targets], float) for part in ("centre", "amp", "freq")),
+            warm=int(runs[0]["warm"]),
+            steps=int(runs[0]["steps"]),
+            references={run["method"]: float(run["total"]) for run in runs},
+        )
+
+    def targets(self, step: int) -> FloatArray:
+        """At a step, (E, 3)."""
+        return self.centres + self.amplitudes * np.sin(self.frequencies * ((step + 1) * TIME_STEP))
+
+    def reference(self, method: Method) -> float | None:
+        """The total to compare with."""
+        names = [name for name in self.references if method.reference and name.startswith(method.reference)]
+        return self.references[names[0]] if names else None
+
+
+def errors_of(experiment: Experiment, method: Method, runs: int = RUNS) -> FloatArray:
+    """Sum of the distances of the effectors from their targets after each step that counts, (steps, runs).
+
+    The first run starts from zero, the others a hair beside it. Where there is a Dmax it is infinite for the
+    first step, then the given one and in addition that by which the effector came nearer in the step before
+    [Buss2009 §2].
+    """
+    linkage = experiment.linkage
+    angles = HAIR * np.random.default_rng(SEED).uniform(-1.0, 1.0, (runs, len(linkage)))
+    angles[0] = 0.0
+    allowed = np.full((runs, len(experiment.centres)), inf)
+    totals: list[FloatArray] = []
+    placed = linkage.at(angles)
+    for step in range(experiment.warm + experiment.steps):
+        targets = experiment.targets(step)
+        error = targets - placed.tips  # (F, E, 3)
+        clamped = clamped_magnitude(error, allowed).reshape(runs, -1)
+        angles = angles + clamped_largest(method.rule(placed.stacked, clamped), method.max_angle)
+        placed = linkage.at(angles)
+        distances = np.linalg.norm(targets - placed.tips, axis=-1)
+        if method.distance < inf:
+            nearer = np.linalg.norm(error, axis=-1) - distances
+            allowed = method.distance + np.maximum(nearer, 0.0)
+        if step >= experiment.warm:
+            totals.append(distances.sum(axis=-1))
+    return np.array(totals)
+
+
+def finding(experiment: Experiment) -> Finding:
+    """One tree with every method."""
+    unclamped = Method("pseudo-inverse without clamps", partial(_inverted, rank=RANK_TOLERANCE), "")
+    errors = {method.name: errors_of(experiment, method) for method in (*METHODS, unclamped)}
+    totals = {name: values.sum(axis=0) for name, values in errors.items()}
+    median = {name: float(np.median(values)) for name, values in totals.items()}
+    rows = [("method", "total, reference", "total, ours", "difference [%]", "largest of a step")]
+    checks: list[Check] = []
+    for method in (*METHODS, unclamped):
+        name, reference = method.name, experiment.reference(method)
+        told = span(errors[name].max(axis=0), ".1f")
+        if reference is None:
+            rows.append((name, "–", span(totals[name], ".1f"), "–", told))
+        else:
+            off = 100.0 * (totals[name] / reference - 1.0)
+            rows.append((name, f"{reference:.1f}", span(totals[name], ".1f"), span(off, "+.1f"), told))
+            close = abs(median[name] / reference - 1.0) <= CLOSE
+            checks.append(Check(f"{name} {span(off, '+.1f')} % from its reference", close))
+    dls, clamped = "DLS, λ = 0.6", "pseudo-inverse"
+    for name, other, farther in (
+        ("Jacobian transpose", dls, 1.0),
+        (unclamped.name, clamped, 1.5),
+        (dls, "SDLS", 1.0),
+        ("DLS, λ = 1.1", "DLS′, λ = 0.7", 1.0),
+    ):
+        ratio = median[name] / median[other]
+        checks.append(Check(f"{name} is {ratio:.3g} times as far off as {other}", ratio > farther))
+
+    def draw(panels: Sequence[Axes]) -> None:
+        for colour, method in zip(COLOURS, METHODS, strict=False):
+            panels[0].plot(np.cumsum(errors[method.name][:, 0]), color=colour, lw=1.3, label=method.name)
+        panels[0].set(xlabel="step", ylabel="sum of distances so far")
+
+    return Finding(
+        title=f"The {experiment.name}",
+        claim="The transpose tracks poorly, the pseudo-inverse very poorly unless angles are severely "
+        "clamped; damped least squares do better, selectively damped ones best, and clamped errors (DLS′) "
+        "allow less damping.",
+        checks=checks,
+        reading=f"Some of these paths hang on rounding: figures are the least and the largest of {RUNS} runs "
+        f"whose first angles differ by up to {HAIR:g} rad; their median is judged.",
+        table=rows,
+        picture=Picture(
+            f"buss-{experiment.name.lower().replace(' ', '-')}",
+            f"Sum of the distances over the steps of the {experiment.name}.",
+            (6.0, 3.2),
+            1,
+            draw,
+        ),
+    )
+
+
+def chapter(data: Path) -> Chapter:
+    """All of the paper."""
+    content = json.loads(data.read_text(encoding="utf-8"))
+    experiments = [Experiment.of(content, key, name) for key, name in (("Y", "Y"), ("doubleY", "double Y"))]
+    return Chapter(
+        "Buss: Y and double Y",
+        "Sinusoidal targets in and out of reach, one update for each step, from all angles zero, without "
+        "limits. Totals are the sums of all distances over the steps that count; ours must be within "
+        f"{100.0 * CLOSE:g} % of those in the file. The paper gives few numbers; the clamps are those of the "
+        "author's published program: angles change by at most 30° (transpose), 5° (pseudo-inverse), 45° "
+        f"(the others) in an update, singular values below {PSEUDO_INVERSE_RANK:g} of the largest count as "
+        f"zero in the pseudo-inverse, and the errors of SDLS and DLS′ are shortened to Dmax = {DISTANCE:g} "
+        "plus what the effector came nearer in the step before. SDLS is the paper's, with ClampMaxAbs.",
+        [finding(experiment) for experiment in experiments],
+    )

@@ -1,0 +1,631 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The figures of [KiSheen] and its table: a target path, several effectors, damping, limits.
+
+The pictures of the paper did not come with its text, which gives neither link lengths nor starting poses.
+Links are 1 long here and the poses are our own; what is compared are the claims, and the numbers where there
+are any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import degrees, pi
+from types import SimpleNamespace
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from benchmarks.drawing import COLOURS, INK
+from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.explain.analysis import damped_condition_number, residual_bounds, singular_values
+from blender_ik_addon.core.methods import (
+    bounded_least_squares_step,
+    damped_step,
+    minimize_bounded,
+    penalized_error,
+    prioritized_inverse,
+    pseudo_inverse_step,
+    three_effector_inverse,
+    two_effector_inverse,
+)
+from blender_ik_addon.core.solve.paths import target_path
+
+from .findings import HAIR, Chapter, Check, Finding, Picture, span
+from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
+
+# ---------------------------------------------------------------- linkages and poses
+
+NINE: Final = (-1, 0, 1, 2, 3, 4, 2, 6, 7)
+"""Figure 4: links 1 to 3 shared, 4 to 6 to effector 2, 7 to 9 to effector 1."""
+
+ELEVEN: Final = (*NINE, 0, 9)  # Figure 7: and 10, 11 on link 1 to effector 3
+LEANING: Final = (65.0, 115.0, 90.0, 140.0, 230.0, 150.0, 40.0, 140.0, 60.0, 100.0, -10.0)
+"""Where the links of either point to at the start of Figures 5 to 9, in the world [°]."""
+
+REACHING: Final = (55.0, 25.0, -5.0, 25.0, -5.0, -35.0, 150.0, 80.0, 20.0)  # The same for Figures 11 to 14
+BENT: Final = (55.0, 25.0, -5.0, 45.0, -80.0, -80.0, 150.0, 80.0, 20.0)
+"""The same for Figure 15: the sixth joint begins straight, and without its limit would bend the other way."""
+
+
+def tree_of(effectors: Sequence[int]) -> tuple[int, ...]:
+    """The tree with two effectors, P9 and P6, or that with more."""
+    return NINE if len(effectors) == 2 else ELEVEN
+
+
+def relative(directions: Sequence[float], parents: Sequence[int]) -> FloatArray:
+    """Angles between links (n,) [rad] from where they point to in the world [°]."""
+    world = np.radians(directions[: len(parents)])
+    return np.array([world[i] - (world[p] if p >= 0 else 0.0) for i, p in enumerate(parents)])
+
+
+# ---------------------------------------------------------------- Figure 3: a path to the target
+
+CHAIN_START: Final = (75.0, -50.0, -40.0)  # Angles of the three links [°]
+CHAIN_TARGET: Final = (-1.6, 1.0)
+PATH_POINTS: Final = 9
+GAMMAS: Final = (0.0, 0.1, 0.3, 0.6)
+SOLVED: Final = 1e-6  # To how many links a point counts as solved for exactly
+
+
+def _distance_to_way(point: FloatArray, corners: FloatArray) -> float:
+    """From a point (2,) to the lines between corners (K, 2)."""
+    along = np.diff(corners, axis=0)
+    part = np.einsum("kd,kd->k", point - corners[:-1], along) / np.einsum("kd,kd->k", along, along)
+    nearest = corners[:-1] + np.clip(part, 0.0, 1.0)[:, None] * along
+    return float(np.linalg.norm(point - nearest, axis=1).min())
+
+
+def solve_path(gamma: float, points: int, *, arc: bool = False) -> SimpleNamespace:
+    """Figure 3: minimise |X − f(q)|² + γ²|q|², for each point of the path from the answer before.
+
+    Args:
+        gamma: γ.
+        points: M; 0 solves for the target at once.
+        arc: Whether the path is the arc.
+
+    Returns:
+        targets (S, 2) and tips (S + 1, 2) of the path, wandered (I + 1, 2), where the tip was at each
+        iteration, and how far the tip strayed from the way along the targets (detour), how far it ended
+        from the target (miss), how far a joint turned between two points (turned) [rad] and the largest
+        difference of two such turns (jerked) [rad].
+    """
+    chain = Linkage.planar([1.0] * 3, (-1, 0, 1), (2,))
+    q = np.radians(CHAIN_START)
+    start = chain.at(q).tips[0, 0]
+    inner = target_path([*start, 0.0], [*CHAIN_TARGET, 0.0], points, arc=arc)[:, :2]
+    targets = np.concatenate([inner, [CHAIN_TARGET]])
+    every, wandered = [q], [start]
+    for target in targets:
+
+        def cost(values: FloatArray, target: FloatArray = target) -> tuple[float, FloatArray]:
+            placed = chain.at(values)
+            return penalized_error(target - placed.tips[0, 0], placed.stacked[0], values, gamma)
+
+        def seen(_: int, values: FloatArray) -> bool:
+            wandered.append(chain.at(values).tips[0, 0])
+            return False
+
+        q = np.array(minimize_bounded(cost, q, np.full(3, -pi), np.full(3, pi), callback=seen).values)
+        every.append(q)
+    tips, corners = chain.at(np.array(every)).tips[:, 0], np.concatenate([[start], targets])
+    return SimpleNamespace(
+        targets=targets,
+        tips=tips,
+        wandered=np.array(wandered),
+        detour=max(_distance_to_way(tip, corners) for tip in wandered),
+        miss=float(np.linalg.norm(tips[-1] - targets[-1])),
+        turned=float(np.abs(np.diff(every, axis=0)).max()),
+        jerked=float(np.abs(np.diff(every, 2, axis=0)).max()) if points else 0.0,
+    )
+
+
+def path_finding() -> Finding:
+    """Figure 3."""
+    straight = {gamma: solve_path(gamma, PATH_POINTS) for gamma in GAMMAS}
+    at_once = {gamma: solve_path(gamma, 0) for gamma in GAMMAS}
+    arcs = {gamma: solve_path(gamma, PATH_POINTS, arc=True) for gamma in GAMMAS}
+    misses = [straight[gamma].miss for gamma in GAMMAS]
+    kept, left, curved = straight[0.0], at_once[0.0], arcs[0.0]
+    distances = np.diff(np.linalg.norm(curved.tips, axis=1))
+    checks = (
+        Check(
+            f"without γ the tip strays up to {kept.detour:.3f} from the way along the targets while it is "
+            f"solved for, {left.detour:.3f} from the straight line when the target is solved for at once",
+            kept.detour < left.detour,
+        ),
+        Check(
+            f"joints turn by at most {degrees(kept.turned):.1f}° between two points, at once by "
+            f"{degrees(left.turned):.1f}°",
+            kept.turned < left.turned,
+        ),
+        Check(
+            f"on the arc turns that follow each other differ by at most {degrees(curved.jerked):.1f}° where "
+            f"on the segment it is {degrees(kept.jerked):.1f}°",
+            curved.jerked < kept.jerked,
+        ),
+        Check("the arc's distance from the base changes in equal steps", bool(np.ptp(distances) < SOLVED)),
+        Check(
+            "the miss at the target grows with γ: "
+            + ", ".join(f"{miss:.2g} at {gamma:g}" for gamma, miss in zip(GAMMAS, misses, strict=True)),
+            bool((np.diff(misses) > 0.0).all()),
+        ),
+    )
+
+    def draw(panels: Sequence[Axes]) -> None:
+        for panel, runs, title in zip(
+            panels, (at_once, straight, arcs), ("at once", "along the segment", "along the arc"), strict=True
+        ):
+            for colour, (gamma, run) in zip(COLOURS, runs.items(), strict=False):
+                way = run.wandered if runs is at_once else run.tips
+                panel.plot(*way.T, ".-", color=colour, lw=1.2, ms=4, label=f"γ = {gamma:g}")
+            panel.plot(*kept.tips[0], "o", color=INK, ms=6)
+            panel.plot(*runs[0.0].targets.T, "*", color=INK, ms=8, mfc="none", label="targets")
+            panel.set_title(title)
+            panel.set_aspect("equal", adjustable="datalim")
+
+    return Finding(
+        title="Figure 3: a path to the target",
+        claim="Points on the segment at equal angles, each solved from the one before, give natural "
+        "behaviour; the arc smoother behaviour still.",
+        checks=checks,
+        reading="The gradient is −2Jᵀ(X − f) + 2γ²q; the paper prints 2γq, which is not the derivative of "
+        f"its own cost. Start {', '.join(f'{a:g}°' for a in CHAIN_START)} and target {CHAIN_TARGET} are "
+        "ours, as is the measure of what is natural. The minimiser is the core's own bounded L-BFGS, −π ≤ q "
+        "≤ π.",
+        picture=Picture(
+            "ki-sheen-3",
+            "Tip of the three-link chain, left at each iteration of the solver, then at each point of the "
+            "path.",
+            (9.0, 3.2),
+            3,
+            draw,
+        ),
+    )
+
+
+# ---------------------------------------------------------------- Figures 5, 6, 8, 9: several effectors
+
+MOVES: Final = ((0.0, -1.0), (-1.0, -1.0), (1.0, -1.0), (0.0, -1.0))
+"""Of P9, P6, P11 and P2 (eq. 6.5 and Example 6.21)."""
+
+MOVE_STEPS: Final = 20
+ROUNDING: Final = 1e-9  # What two ways to compute the same may differ by [1]
+ON_THE_WAY: Final = 0.05
+"""Largest distance from its target at which an effector follows it, in links: the size of a step."""
+
+
+def inverted(inverse: Callable[[FloatArray], FloatArray]) -> Rule:
+    """The step by one of the papers' inverses of the Jacobians (E, 2, n), with z = 0."""
+    return lambda placed, error, angles: inverse(placed.jacobian[0]) @ error
+
+
+TWO: Final = inverted(lambda jacobians: two_effector_inverse(*jacobians)[0])  # Eq. 5.1.
+THREE: Final = inverted(lambda jacobians: three_effector_inverse(*jacobians)[0])  # Theorem 6.8
+RECURSION: Final = inverted(lambda jacobians: prioritized_inverse(list(jacobians))[0])
+"""Definitions 6.14 and 6.15."""
+
+
+def shortest(placed: PlacedLinkage, error: FloatArray, angles: FloatArray) -> FloatArray:
+    """Moore and Penrose's inverse of all rows."""
+    del angles
+    return pseudo_inverse_step(placed.stacked[0], error)
+
+
+def walk(linkage: Linkage, moves: Sequence[tuple[float, float]], rule: Rule, steps: int = MOVE_STEPS) -> Walk:
+    """Move the effectors along straight lines, from LEANING."""
+    start = relative(LEANING, linkage.parents)
+    parts = np.arange(1, steps + 1)[:, None, None] / steps
+    return follow(linkage, start, linkage.at(start).tips + parts * np.array(moves), rule)
+
+
+def effectors_finding(
+    title: str,
+    effectors: Sequence[int],
+    moves: Sequence[tuple[float, float]],
+    rules: dict[str, Rule],
+    claim: str,
+    reading: str,
+    before: tuple[str, Sequence[int], Sequence[tuple[float, float]], Rule] | None = None,
+) -> Finding:
+    """One of the figures with several effectors: the paper's forms against the pseudo-inverse of all rows.
+
+    With `before`, name, effectors, moves and rule of the figure before, both are drawn.
+    """
+    linkage = Linkage.planar([1.0] * len(tree_of(effectors)), tree_of(effectors), effectors)
+    plain = walk(linkage, moves, shortest)
+    walks = {name: walk(linkage, moves, rule) for name, rule in rules.items()}
+    last = next(iter(walks.values()))
+    strays = float(last.distances.max())
+    checks = [
+        Check(
+            f"in {MOVE_STEPS} steps the effectors are never farther than {strays:.4f} from their targets, "
+            f"at the end {last.distances[-1].max():.4f}",
+            strays < ON_THE_WAY,
+        ),
+        *(
+            Check(f"{name} gives the shortest change", np.abs(w.angles - plain.angles).max() < ROUNDING)
+            for name, w in walks.items()
+        ),
+    ]
+    still = [i for i, move in enumerate(moves) if move == (0.0, 0.0)]
+    if still:
+        rest = last.placed.tips[:, still]
+        moved = float(np.linalg.norm(rest - rest[0], axis=-1).max())
+        joints = float(np.abs(last.angles[-1] - last.angles[0])[3:6].max())
+        text = (
+            f"the effector that stays moves by {moved:.4f} while its own three joints turn by up to "
+            f"{degrees(joints):.0f}°"
+        )
+        checks.append(Check(text, moved < ON_THE_WAY < joints))
+    if before is None:
+        return Finding(title, claim, checks, reading)
+    name, others, other_moves, rule = before
+    other = Linkage.planar([1.0] * len(tree_of(others)), tree_of(others), others)
+
+    def draw(panels: Sequence[Axes]) -> None:
+        pictured = ((name, walk(other, other_moves, rule)), (title.split(": ")[1], last))
+        for panel, (heading, walked) in zip(panels, pictured, strict=True):
+            draw_walk(panel, walked)
+            panel.set_title(heading)
+
+    number = int(title.split()[1].rstrip(":"))
+    caption = (
+        f"Figures {number - 1} and {number}. Start in grey, end in blue, every fourth pose between; crosses "
+        "are the targets."
+    )
+    return Finding(
+        title,
+        claim,
+        checks,
+        reading,
+        picture=Picture(f"ki-sheen-{number - 1}-{number}", caption, (8.4, 3.9), 2, draw),
+    )
+
+
+def several_findings() -> list[Finding]:
+    """Figures 5, 6, 8 and 9."""
+    two, three, four = (8, 5), (8, 5, 10), (8, 5, 10, 1)
+    both = {"eq. 5.1": TWO, "the recursion": RECURSION}
+    poses = "The starting pose is ours; P5 of eq. 6.5 is read as P6, the end of link 6 as in its formula."
+    return [
+        effectors_finding(
+            "Figure 5: both effectors move",
+            two,
+            MOVES[:2],
+            both,
+            "The formula for two effectors is the minimal solution that moves both (Theorem 5.6).",
+            "The moves are ours, those of Figure 8. " + poses,
+        ),
+        effectors_finding(
+            "Figure 6: only one moves",
+            two,
+            (MOVES[0], (0.0, 0.0)),
+            both,
+            "The same formula moves one effector and leaves the other where it is.",
+            "As for Figure 5.",
+            before=("both effectors move", two, MOVES[:2], TWO),
+        ),
+        effectors_finding(
+            "Figure 8: three effectors",
+            three,
+            MOVES[:3],
+            {"Theorem 6.8": THREE, "the recursion": RECURSION},
+            "P9, P6 and P11 move by (0, −1), (−1, −1) and (1, −1) by the exact formula for three effectors.",
+            poses,
+        ),
+        effectors_finding(
+            "Figure 9: a fourth effector is put in",
+            four,
+            MOVES,
+            {"the recursion": RECURSION},
+            "With P2 → P2 + (0, −1) as well, the recursion needs only one more term of the same form.",
+            "As for Figure 8.",
+            before=("three effectors", three, MOVES[:3], THREE),
+        ),
+    ]
+
+
+def draw_walk(panel: Axes, walked: Walk, every: int = 4) -> None:
+    """Start, end and some poses between, with the targets."""
+    last = len(walked.angles) - 1
+    ends = {0: ("0.45", 2.0, 3.5), last: (COLOURS[0], 2.2, 3.5)}
+    for frame in [*range(every, last, every), 0, last]:
+        colour, width, size = ends.get(frame, ("0.8", 1.0, 2.5))
+        for line in walked.placed.links(frame):
+            panel.plot(*line.T, "-o", color=colour, lw=width, ms=size)
+    for targets in np.swapaxes(walked.targets, 0, 1):
+        panel.plot(*targets.T, ":", color=COLOURS[1], lw=1.0)
+        panel.plot(*targets[-1], "x", color=COLOURS[3], ms=8, mew=2)
+    panel.set_aspect("equal", adjustable="datalim")
+
+
+# ---------------------------------------------------------------- Figures 11 to 15, Table 1: damping, limits
+
+PRINTED: Final = (
+    # Figure; c, s₁, s₄; condition number, lower and upper bound, and the unit of each one's last digit
+    (11, 0.1, 12.3701, 0.1495, (1.5303e4, 1.0), (6.5347e-5, 1e-9), (0.3091, 1e-4)),
+    (12, 0.25, 12.3812, 0.1669, (2.4537e3, 0.1), (4.0755e-4, 1e-8), (0.6917, 1e-4)),
+    (13, 1.5, 12.1607, 0.5714, (66.7251, 1e-4), (0.0150, 1e-4), (0.8733, 1e-4)),
+    (14, 10.0, 11.7280, 0.5837, (2.3755, 1e-4), (0.4210, 1e-4), (0.9966, 1e-4)),
+)
+"""Captions of Figures 11 to 14, and Table 1."""
+LAST_DIGIT: Final = 1e-4  # Unit of the last digit of the printed singular values
+WAY_STEPS: Final = 40
+WAY_START, WAY_FARTHEST = (4.4, 2.4), 6.2
+"""Where the target of P6 begins, and its largest x; the chain can reach 6."""
+LIMITED_JOINT: Final = 5  # The sixth, which has limits of its own in Example 7.4
+LIMITED_RANGE: Final = (-pi, 0.0)  # These [rad]
+LIMIT_DAMPING: Final = 0.25
+
+
+def way() -> FloatArray:
+    """Targets of P6, (WAY_STEPS + 1, 2): outward through where the chain is stretched, and back."""
+    part = np.linspace(0.0, 1.0, WAY_STEPS + 1)
+    x0, y0 = WAY_START
+    return np.stack([x0 + (WAY_FARTHEST - x0) * np.sin(pi * part), y0 * (1.0 - 2.0 * part)], axis=1)
+
+
+def damped(c: float) -> Rule:
+    """Eq. 7.2 for both effectors together."""
+    return lambda placed, error, angles: damped_step(placed.stacked[0], error, c)
+
+
+def bounded(c: float, lower: FloatArray, upper: FloatArray) -> Rule:
+    """Eq. 7.4 and 7.5."""
+    return lambda placed, error, angles: bounded_least_squares_step(
+        placed.stacked[0], error, lower - angles, upper - angles, c
+    )
+
+
+def limits() -> tuple[FloatArray, FloatArray]:
+    """Of Example 7.4, (9,) each [rad]."""
+    lower, upper = np.full(9, -pi), np.full(9, pi)
+    lower[LIMITED_JOINT], upper[LIMITED_JOINT] = LIMITED_RANGE
+    return lower, upper
+
+
+def stretched(rule: Rule, directions: Sequence[float] = REACHING, beside: FloatArray | float = 0.0) -> Walk:
+    """Lead P6 along `way` while P9 is held, from a pose brought to the beginning of the way, or beside it."""
+    linkage, targets = Linkage.planar([1.0] * 9, NINE, (8, 5)), way()
+    start = relative(directions, NINE)
+    held = linkage.at(start).tips[0, 0]
+    first = np.tile([held, targets[0]], (WAY_STEPS, 1, 1))
+    start = follow(linkage, start, first, bounded(LIMIT_DAMPING, *limits())).angles[-1]
+    both = np.stack([np.broadcast_to(held, (WAY_STEPS, 2)), targets[1:]], axis=1)
+    return follow(linkage, start + beside, both, rule)
+
+
+def limited_walk(rule: Rule) -> Walk:
+    """The same from where the limit of the sixth joint bites."""
+    return stretched(rule, BENT)
+
+
+@dataclass(frozen=True)
+class DampedRun:
+    """Figures 11 to 14: what one damping does."""
+
+    c: float
+    walked: Walk
+    singular: FloatArray  # At each pose but the last, (S, 4)
+    left: FloatArray  # |e − J dq| / |e| of each step, (S,)
+
+    @classmethod
+    def of(cls, c: float) -> DampedRun:
+        """One of the figures."""
+        walked = stretched(damped(c))
+        jacobians = walked.placed.stacked[:-1]
+        errors = (walked.targets - walked.placed.tips[:-1]).reshape(len(jacobians), -1)
+        left = errors - np.einsum("smn,sn->sm", jacobians, np.diff(walked.angles, axis=0))
+        parts = np.linalg.norm(left, axis=1) / np.linalg.norm(errors, axis=1)
+        return cls(c, walked, singular_values(jacobians), parts)
+
+    @property
+    def worst(self) -> int:
+        """Step with the smallest s₄."""
+        return int(self.singular[:, -1].argmin())
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Of Lemma 7.2, (S,) each."""
+        return residual_bounds(self.singular, self.c)
+
+    @property
+    def misses(self) -> FloatArray:
+        """Of P6, (S,)."""
+        return self.walked.distances[:, 1]
+
+
+def agrees(function: Callable[[float], float], value: float, printed: float, unit: float) -> bool:
+    """Whether a printed result can come from a printed argument, both rounded to their last digit."""
+    ends = sorted(function(value + side * 0.5 * LAST_DIGIT) for side in (-1.0, 1.0))
+    return ends[0] - 0.5 * unit <= printed <= ends[1] + 0.5 * unit
+
+
+def table_finding() -> Finding:
+    """Table 1, from the singular values in the captions."""
+    rows: list[tuple[str, ...]] = [
+        ("c", "s₁", "s₄", "condition, printed / ours", "lower, printed / ours", "upper, printed / ours")
+    ]
+    wrong: list[str] = []
+    for _, c, s1, s4, condition, lower, upper in PRINTED:
+
+        def condition_of(s: float, c: float = c) -> float:
+            return float(damped_condition_number([s], c))
+
+        def bound_of(s: float, c: float = c) -> float:
+            return float(residual_bounds([s], c)[0])
+
+        cells = [f"{c:g}", f"{s1:.4f}", f"{s4:.4f}"]
+        for what, function, argument, (printed, unit) in (
+            ("condition number", condition_of, s1, condition),
+            ("lower bound", bound_of, s1, lower),
+            ("upper bound", bound_of, s4, upper),
+        ):
+            ours = function(argument)
+            cells.append(f"{printed:g} / {ours:.6g}")
+            if not agrees(function, argument, printed, unit):
+                wrong.append(f"{what} at c = {c:g}: {ours:.6g}, printed {printed:g}")
+        rows.append(tuple(cells))
+    text = "all 12 numbers to the digits printed" if not wrong else "; ".join(wrong)
+    return Finding(
+        title="Table 1: condition numbers and bounds of the residual",
+        claim="Lemmas 7.1 and 7.2 give condition number and residual bounds from s₁, s₄ and c.",
+        checks=(Check(text, not wrong),),
+        reading="s₁ and s₄ are taken from the captions, rounded to four digits: a result agrees if some s "
+        "that rounds to the caption gives it. (At c = 1.5 the rounded s₁ gives 66.7256, and 12.16065 the "
+        "66.7251 of the table.) What our own chain has is in the table of Figures 10 to 14.",
+        table=tuple(rows),
+    )
+
+
+TOO_SMALL, TOO_LARGE = 0.1, 10.0  # What the paper thinks of two of its c
+UNDAMPED_RUNS: Final = 9  # From starts that are a hair apart
+BITES: Final = 10.0  # How far beyond its limit a joint must want to go in Figure 15 [°]
+
+
+def damping_finding(runs: dict[float, DampedRun]) -> Finding:
+    """Figures 10 to 14."""
+    hairs = HAIR * np.random.default_rng(4).uniform(-1.0, 1.0, (UNDAMPED_RUNS, 9))
+    plain = [stretched(shortest, beside=hair) for hair in hairs]
+    strays = np.array([walked.distances[:, 1].max() for walked in plain])
+    turns, means = (
+        span([of(walked) for walked in plain], form)
+        for of, form in (
+            (lambda walked: degrees(walked.steps.max()), ".0f"),
+            (lambda walked: walked.distances[:, 1].mean(), ".2f"),
+        )
+    )
+    heading = ("figure", "c", "s₁", "s₄, smallest", "condition number", "lower", "left of e there", "upper")
+    rows = [
+        (*heading, "largest turn in a step [°]", "largest miss of P6", "mean miss"),
+        ("10", "0", *("–",) * 6, turns, span(strays, ".2f"), means),
+    ]
+    ordered = [runs[c] for _, c, *_ in PRINTED]
+    for (figure, *_), run in zip(PRINTED, ordered, strict=True):
+        k, (lower, upper) = run.worst, run.bounds
+        condition = float(damped_condition_number(run.singular[k], run.c))
+        cells = (f"{run.singular[k, 0]:.4f}", f"{run.singular[k, -1]:.4f}", f"{condition:.5g}")
+        bounds = (f"{lower[k]:.5g}", f"{run.left[k]:.4g}", f"{upper[k]:.4g}")
+        misses = (f"{run.misses.max():.3f}", f"{run.misses.mean():.3f}")
+        turn = f"{degrees(run.walked.steps.max()):.1f}"
+        rows.append((f"{figure}", f"{run.c:g}", *cells, *bounds, turn, *misses))
+    steps = [degrees(run.walked.steps.max()) for run in ordered]
+    misses = [float(run.misses.mean()) for run in ordered]
+    smallest = [float(run.singular[:, -1].min()) for run in ordered]
+    conditions = [float(damped_condition_number(run.singular[run.worst], run.c)) for run in ordered]
+    calm = runs[LIMIT_DAMPING].misses.max()
+
+    def within(run: DampedRun) -> bool:
+        lower, upper = run.bounds
+        return bool(((run.left >= lower - ROUNDING) & (run.left <= upper + ROUNDING)).all())
+
+    checks = (
+        Check(
+            f"undamped (Figure 10) P6 strays by {span(strays, '.2f')} at the stretched pose, with c = 0.25 "
+            f"by {calm:.2f}",
+            bool(strays.min() > 2.0 * calm),
+        ),
+        Check(
+            f"the condition number falls from {conditions[0]:.3g} to {conditions[-1]:.3g} and the least s₄ "
+            f"grows from {smallest[0]:.3f} to {smallest[-1]:.3f}, in the order of c",
+            bool((np.diff(conditions) < 0.0).all() and (np.diff(smallest) > 0.0).all()),
+        ),
+        Check(
+            "each step leaves a part of its error within the bounds of Lemma 7.2", all(map(within, ordered))
+        ),
+        Check(
+            f"c = {TOO_SMALL:g} is too small: a joint turns {steps[0]:.0f}° in one step where c = 1.5 needs "
+            f"{steps[2]:.1f}°",
+            steps[0] == max(steps) and steps[0] > 3.0 * steps[2],
+        ),
+        Check(
+            f"c = {TOO_LARGE:g} is too large: P6 is off its target by {misses[-1]:.2f} links in the mean, "
+            f"{misses[-1] / misses[1]:.0f} times as far as with c = 0.25",
+            misses[-1] == max(misses) and misses[-1] > 3.0 * misses[1],
+        ),
+    )
+
+    def draw(panels: Sequence[Axes]) -> None:
+        for panel, (figure, c, *_) in zip(panels, PRINTED, strict=True):
+            draw_walk(panel, runs[c].walked, every=5)
+            panel.plot(*runs[c].walked.placed.tips[:, 1].T, "-", color=COLOURS[2], lw=1.5)
+            panel.set_title(f"Figure {figure}: c = {c:g}")
+
+    return Finding(
+        title="Figures 10 to 14: damping",
+        claim="Without damping the effector strays where the chain is stretched; a large c brings the "
+        "condition number near 1 but lets the effector fall behind; 0.1 is too small and 10 too large.",
+        checks=checks,
+        reading=f"Pose and path are ours: P9 is held and P6 led outward to x = {WAY_FARTHEST:g}, beyond its "
+        f"reach of 6, and back in {WAY_STEPS} steps. With four rows there are two effectors, those of Figure "
+        "4; 'at 5' is read as the place where s₄ is smallest. What is undamped hangs on rounding: it is told "
+        f"from {UNDAMPED_RUNS} starts that differ by up to {HAIR:g} rad.",
+        table=rows,
+        picture=Picture(
+            "ki-sheen-11-14",
+            "The dotted line are the targets, the green one where P6 went.",
+            (9.0, 7.6),
+            2,
+            draw,
+            rows=2,
+        ),
+    )
+
+
+def limits_finding() -> Finding:
+    """Figure 15."""
+    lower, upper = limits()
+    free, walked = limited_walk(damped(LIMIT_DAMPING)), limited_walk(bounded(LIMIT_DAMPING, lower, upper))
+    joint = LIMITED_JOINT
+    beyond = float(np.maximum(walked.angles - upper, lower - walked.angles).max(initial=0.0))
+    beyond_free = degrees(float((free.angles[:, joint] - upper[joint]).max()))
+    misses, misses_free = walked.distances[:, 1], free.distances[:, 1]
+    held = int((walked.angles[1:, joint] >= upper[joint] - ROUNDING).sum())
+
+    def draw(panels: Sequence[Axes]) -> None:
+        draw_walk(panels[0], walked, every=5)
+        panels[0].plot(*walked.placed.tips[:, 1].T, "-", color=COLOURS[2], lw=1.5)
+        panels[0].set_title("Figure 15: c = 0.25, −π < q₆ < 0")
+        for run, colour, label in ((free, COLOURS[1], "free"), (walked, COLOURS[0], "limited")):
+            panels[1].plot(np.degrees(run.angles[:, joint]), color=colour, label=label)
+        panels[1].axhline(0.0, color=INK, lw=0.8, ls="--")
+        panels[1].set(xlabel="step", ylabel="q₆ [°]")
+
+    return Finding(
+        title="Figure 15: limits",
+        claim="Minimising |C dq − d|² subject to the limits (7.4, 7.5) follows as in Figure 12 with q₆ "
+        "inside its range.",
+        checks=(
+            Check("no limit is broken in any step", beyond <= ROUNDING),
+            Check(
+                f"without limits q₆ goes {beyond_free:.0f}° beyond 0, with them it rests on 0 in {held} of "
+                f"{len(misses)} steps",
+                beyond_free > BITES and held > 0,
+            ),
+            Check(
+                f"P6 misses by {misses.mean():.3f} in the mean, free {misses_free.mean():.3f}, at the end "
+                f"{misses[-1]:.3f} and {misses_free[-1]:.3f}",
+                float(misses.mean()) < 1.5 * float(misses_free.mean()),
+            ),
+        ),
+        reading="Limits hold in every step, not only at the end; the step is exact (an active set), not "
+        "clipped. The pose at the start is not that of Figures 11 to 14, from which the sixth joint would "
+        f"go hardly beyond its limit, but one from which it would by more than {BITES:g}°.",
+        picture=Picture(
+            "ki-sheen-15", "Poses with the limit, and the sixth joint with and without.", (9.0, 3.9), 2, draw
+        ),
+    )
+
+
+def chapter() -> Chapter:
+    """All of the paper."""
+    runs = {c: DampedRun.of(c) for _, c, *_ in PRINTED}
+    return Chapter(
+        "Ki and Sheen: pseudo-inverse control of articulated figures",
+        "Planar trees with links 1 long (the paper gives no lengths) and starting poses of our own: its "
+        "pictures are not in its text. Formulas are used as printed; each step takes the error that is "
+        "there, target − current. Figure 16, a human figure at a table, is [the demo](demo.md).",
+        (path_finding(), *several_findings(), damping_finding(runs), table_finding(), limits_finding()),
+    )
