@@ -17,7 +17,6 @@ from .character import Hints, Role, Side
 from .names import (
     SURE,
     NameReading,
-    is_root,
     read_name,
 )
 from .structure import Tree, alike
@@ -207,7 +206,7 @@ def figures_of(kept: Kept) -> tuple[list[Tree], dict[int, str]]:
         if len(large) == 1 and reads and len(branch) > 1:
             members[0] = members[0] + branch
         else:
-            reason = "root: moves the whole figure" if is_root(whole.readings[root]) else "hangs on no figure"
+            reason = "root: moves the whole figure" if whole.readings[root].root else "hangs on no figure"
             outside.update(dict.fromkeys(branch, reason))
     return [kept.tree(branch) for branch in members], outside
 

@@ -58,7 +58,7 @@ from .limbs import (
     tip_of,
     without_duplicates,
 )
-from .names import SURE, is_root
+from .names import SURE
 from .structure import (
     Mirror,
     Tree,
@@ -156,7 +156,7 @@ def _why_not(
     beside = roles.get(int(kept.parents[joint]))
     if beside is not None and beside[1] in reading.roles:
         return f"hangs beside the {beside[1]} of that name: helper or corrective bone"
-    if is_root(reading):
+    if reading.root:
         return "root: moves the whole figure"
     if reading.best is not None:
         return f"named {reading.best}, but its place in the skeleton is not that of one"

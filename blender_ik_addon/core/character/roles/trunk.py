@@ -18,7 +18,7 @@ import numpy as np
 from .chains import Slot
 from .character import LimbKind, Role, Side
 from .limbs import Found, tip_of
-from .names import LIKELY, SURE, is_root
+from .names import LIKELY, SURE
 from .structure import ON_PLANE, TINY, Tree
 
 SNAKE: Final = 5
@@ -139,7 +139,7 @@ def _named_head(tree: Tree, free: Sequence[int]) -> int | None:
 
 def _top(tree: Tree, joint: int) -> int:
     """The highest ancestor that is not named root."""
-    chain = [member for member in tree.ancestors(joint) if not is_root(tree.readings[member])]
+    chain = [member for member in tree.ancestors(joint) if not tree.readings[member].root]
     return chain[-1] if chain else joint
 
 
@@ -174,7 +174,7 @@ def _hips(
     for joint in above[1:]:
         away = tree.places[joint] - tree.places[lowest]
         below = float(away @ legs_down) / square
-        if is_root(tree.readings[joint]) or np.linalg.norm(away) > NEAR * tree.size or below > BELOW:
+        if tree.readings[joint].root or np.linalg.norm(away) > NEAR * tree.size or below > BELOW:
             break
         hips = joint
     return hips, "bears the legs and the trunk"
