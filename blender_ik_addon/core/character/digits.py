@@ -27,13 +27,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..model.skeleton import Skeleton
 from .limit_boxes import Movement
-from .roles import (
-    Character,
-    Limb,
-    LimbKind,
-    Role,
-    Side,
-)
+from .roles import Character, Limb, LimbKind, Role, Side
 from .roles.structure import TINY, unit
 
 BENT: Final = float(np.radians(15.0))

@@ -38,25 +38,8 @@ from ..errors import IKError
 from ..model.euler import EULER_ORDERS
 from ..model.skeleton import Skeleton
 from .digits import Digit, digits
-from .limit_boxes import (
-    SLACK,
-    SNAP,
-    JointFrame,
-    Movement,
-    best_box,
-    path_angles,
-    snapped,
-)
-from .roles import (
-    Bend,
-    Body,
-    Character,
-    Figure,
-    Limb,
-    LimbKind,
-    Role,
-    Side,
-)
+from .limit_boxes import SLACK, SNAP, JointFrame, Movement, best_box, path_angles, snapped
+from .roles import Bend, Body, Character, Figure, Limb, LimbKind, Role, Side
 from .roles.structure import TINY
 
 FOREARM_TWIST, SHIN_TWIST = float(np.radians(80.0)), float(np.radians(30.0))

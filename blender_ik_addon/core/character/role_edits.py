@@ -18,15 +18,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..errors import IKError
 from ..model.skeleton import Skeleton
-from .roles import (
-    Bend,
-    Character,
-    Choice,
-    Limb,
-    LimbKind,
-    Role,
-    Side,
-)
+from .roles import Bend, Character, Choice, Limb, LimbKind, Role, Side
 
 KINDS: Final[Mapping[Role, LimbKind]] = {
     Role.HIPS: LimbKind.TRUNK,

@@ -29,12 +29,7 @@ import numpy as np
 from ...arrays import FloatArray
 from .character import Bend, LimbKind, Role
 from .names import NameReading
-from .structure import (
-    ON_PLANE,
-    TINY,
-    Mirror,
-    Tree,
-)
+from .structure import ON_PLANE, TINY, Mirror, Tree
 
 STRAIGHT: Final = np.radians(2.0)
 """Bend [rad] below which the plane of an elbow is not believed: a few millimetres in a forearm."""

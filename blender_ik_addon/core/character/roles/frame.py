@@ -15,26 +15,10 @@ from typing import Final
 import numpy as np
 
 from ...arrays import FloatArray
-from .chains import (
-    NO_BEND,
-    ROLES_OF_KIND,
-    BendReading,
-    Slot,
-    read_bend,
-)
-from .character import (
-    Bend,
-    Body,
-    LimbKind,
-    Side,
-)
+from .chains import NO_BEND, ROLES_OF_KIND, BendReading, Slot, read_bend
+from .character import Bend, Body, LimbKind, Side
 from .limbs import GROUNDED, Found, tip_of
-from .structure import (
-    ON_PLANE,
-    TINY,
-    Mirror,
-    Tree,
-)
+from .structure import ON_PLANE, TINY, Mirror, Tree
 from .trunk import Trunk
 
 SPREAD: Final = 0.7

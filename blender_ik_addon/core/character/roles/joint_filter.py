@@ -14,11 +14,7 @@ from ...arrays import FloatArray, IntArray
 from ...model.skeleton import Skeleton
 from .chains import LIMB_ROLES
 from .character import Hints, Role, Side
-from .names import (
-    SURE,
-    NameReading,
-    read_name,
-)
+from .names import SURE, NameReading, read_name
 from .structure import Tree, alike
 
 FIGURE: Final = 5

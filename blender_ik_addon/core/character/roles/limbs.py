@@ -35,14 +35,7 @@ from .chains import (
     leaf_paths,
 )
 from .character import LimbKind, Role, Side
-from .structure import (
-    ON_PLANE,
-    TINY,
-    Mirror,
-    Tree,
-    mirrored_pairs,
-    unit,
-)
+from .structure import ON_PLANE, TINY, Mirror, Tree, mirrored_pairs, unit
 
 LONG: Final = 0.2
 """Length of a limb in lengths of the longest one [1] below which a pair of branches is none: ears,

@@ -19,12 +19,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...model.skeleton import Skeleton
-from .chains import (
-    NO_BEND,
-    ROLES_OF_KIND,
-    BendReading,
-    Slot,
-)
+from .chains import NO_BEND, ROLES_OF_KIND, BendReading, Slot
 from .character import (
     NO_HINTS,
     Bend,
@@ -39,14 +34,7 @@ from .character import (
     Role,
     Side,
 )
-from .frame import (
-    bend_of,
-    effector_of,
-    find_forward,
-    find_up,
-    settled_kinds,
-    sides_of,
-)
+from .frame import bend_of, effector_of, find_forward, find_up, settled_kinds, sides_of
 from .joint_filter import Kept, figures_of, keep
 from .limbs import (
     Found,
@@ -59,12 +47,7 @@ from .limbs import (
     without_duplicates,
 )
 from .names import SURE
-from .structure import (
-    Mirror,
-    Tree,
-    find_mirror,
-    name_pairs,
-)
+from .structure import Mirror, Tree, find_mirror, name_pairs
 from .trunk import Trunk, find_trunk
 
 BY_PLACE, BY_SHAPE, GUESS = 0.75, 0.65, 0.4
