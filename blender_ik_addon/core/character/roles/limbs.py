@@ -144,7 +144,7 @@ def _named_limb(tree: Tree, root: int, side: Side, mine: set[int], others: set[i
         if any(tree.weight(joint, role) > 0.0 for joint in branch):
             return _fan_limb(tree, root, side, role)
     best: tuple[tuple[float, bool, int], Found] | None = None
-    for tip in branch:
+    for tip in reversed(branch):
         path = tree.path(root, tip)
         named = [row for row, joint in enumerate(path) if joint in mine]
         if not named or not others.issuperset(tree.children[tip]) or not others.isdisjoint(path):
