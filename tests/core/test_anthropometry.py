@@ -5,12 +5,7 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core import IKError, Skeleton
-from blender_ik_addon.core.character.anthropometry import (
-    MIDDLE,
-    SIDED,
-    BodyMasses,
-    body_masses,
-)
+from blender_ik_addon.core.character.anthropometry import MIDDLE, SIDED, BodyMasses, body_masses
 from blender_ik_addon.core.character.role_edits import RoleRow, rows_of
 from blender_ik_addon.core.character.roles import Role, Side, recognise
 from tests.core.in_turn import in_turn

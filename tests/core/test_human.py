@@ -8,12 +8,7 @@ import pytest
 
 from blender_ik_addon.core import IKError, Skeleton
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.character.digits import (
-    END,
-    KNUCKLE,
-    MIDDLE,
-    THUMB,
-)
+from blender_ik_addon.core.character.digits import END, KNUCKLE, MIDDLE, THUMB
 from blender_ik_addon.core.character.human import (
     ACROSS,
     ARM_ENDS,
@@ -43,15 +38,7 @@ from blender_ik_addon.core.character.limit_boxes import (
     path_angles,
 )
 from blender_ik_addon.core.character.role_edits import RoleRow, revised, rows_of
-from blender_ik_addon.core.character.roles import (
-    Bend,
-    Body,
-    Character,
-    LimbKind,
-    Role,
-    Side,
-    recognise,
-)
+from blender_ik_addon.core.character.roles import Bend, Body, Character, LimbKind, Role, Side, recognise
 from blender_ik_addon.core.model.euler import EULER_ORDERS, order_index
 from blender_ik_addon.core.model.rotation import matrix_from_euler, matrix_from_rotvec
 from tests.core.in_turn import in_turn

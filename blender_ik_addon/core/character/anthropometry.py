@@ -41,13 +41,11 @@ class _Segment:
     """Distance of its centre from its upper end, by its length [1]."""
     roles: frozenset[Role]
     """What its bones are."""
-    leaves_to: str | None
+    leaves_to: str
     """The segment that has its mass where it has no bone."""
 
 
-def _segment(
-    women: float, men: float, centre: float, roles: Sequence[Role], leaves_to: str | None
-) -> _Segment:
+def _segment(women: float, men: float, centre: float, roles: Sequence[Role], leaves_to: str) -> _Segment:
     """A segment from its masses in women and men [% of the body] and its centre [%]."""
     return _Segment(0.005 * (women + men), 0.01 * centre, frozenset(roles), leaves_to)
 
@@ -148,25 +146,23 @@ def _share(
     centres: FloatArray,
 ) -> None:
     """Add the masses of one human being to the shares (n,), and put centres (n,) where they are known."""
-    left = {name: segment.mass for name, segment in MIDDLE.items()}
+    masses = {name: segment.mass for name, segment in MIDDLE.items()}
     for side in (Side.LEFT, Side.RIGHT):
-        passed = {name: segment.mass for name, segment in SIDED.items()}
+        masses |= {name: segment.mass for name, segment in SIDED.items()}
         for name, segment in SIDED.items():
-            joints = [index[r.joint] for r in rows if r.role in segment.roles and r.side is side]
-            if joints:
-                _give(passed[name], segment, joints, lengths, shares, centres)
-            elif segment.leaves_to in passed:
-                passed[segment.leaves_to] += passed[name]
-            elif segment.leaves_to is not None:
-                left[segment.leaves_to] += passed[name]
-    bones = {name: [index[r.joint] for r in rows if r.role in s.roles] for name, s in MIDDLE.items()}
+            bones = [index[r.joint] for r in rows if r.role in segment.roles and r.side is side]
+            if bones:
+                _give(masses[name], segment, bones, lengths, shares, centres)
+            else:
+                masses[segment.leaves_to] += masses[name]
+    middle = {name: [index[r.joint] for r in rows if r.role in s.roles] for name, s in MIDDLE.items()}
     for name, segment in MIDDLE.items():
-        if not bones[name] and segment.leaves_to is not None:
-            # Two that have no bones would pass it to and fro: a trunk is there, see `_is_human`.
-            heir = segment.leaves_to if bones[segment.leaves_to] else "hips"
-            left[heir] += left.pop(name)
-    for name, mass in left.items():
-        _give(mass, MIDDLE[name], bones[name], lengths, shares, centres)
+        if not middle[name]:
+            # Chest or hips are there, see `_is_human`; without a chest the head leaves its mass to the hips.
+            masses[segment.leaves_to if middle[segment.leaves_to] else "hips"] += masses[name]
+    for name, bones in middle.items():
+        if bones:
+            _give(masses[name], MIDDLE[name], bones, lengths, shares, centres)
 
 
 def _give(

@@ -17,7 +17,7 @@ either way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -26,15 +26,8 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..model.skeleton import Skeleton
-from .limit_boxes import Movement
-from .roles import (
-    Character,
-    Limb,
-    LimbKind,
-    Role,
-    Side,
-)
-from .roles.structure import TINY, unit
+from .roles import Character, Limb, LimbKind, Role, Side
+from .roles.structure import TINY, norm, unit
 
 BENT: Final = float(np.radians(15.0))
 """Bend of a whole finger at rest [rad] from which on it shows its own plane."""
@@ -74,116 +67,98 @@ class Digit:
     """Unit vector along its bone at rest, in armature space, (3,)."""
     axis: FloatArray
     """Unit axis about which it bends, right-handed, in armature space, (3,)."""
-    moves: tuple[Movement, ...]
-    """What it can do, with axes in armature space: its bend first."""
+    ranges: tuple[tuple[float, float], ...]
+    """Its bend, its play to the sides and its twist, counted from rest [deg]."""
 
 
 def digits(skeleton: Skeleton, character: Character, figure: int) -> Iterator[Digit]:
     """Give the joints of all fingers and toes of a figure whose bends are known."""
-    places = skeleton.armature_from_joint_rest[:, :3, 3]
     for kind, role in ((LimbKind.FINGER, Role.HAND), (LimbKind.TOE, Role.FOOT)):
-        chains = character.limbs_of(kind, figure=figure)
-        roots = {chain.joints[0]: _bearer(skeleton, character, chain.joints[0], role) for chain in chains}
-        for root in sorted({root for root in roots.values() if root is not None}):
-            own = [chain for chain in chains if roots[chain.joints[0]] == root]
+        chains: dict[int, list[Limb]] = {}
+        for chain in character.limbs_of(kind, figure=figure):
+            above = skeleton.ancestors(chain.joints[0])[1:]
+            bearers = [joint for joint in above if character.role_of(joint) is role]
+            if bearers:  # of several hands in a row the uppermost, where the wrist is
+                chains.setdefault(bearers[-1], []).append(chain)
+        for root in sorted(chains):
             if kind is LimbKind.FINGER:
-                yield from _hand(skeleton, places, root, own)
+                yield from _hand(skeleton, root, chains[root])
             else:
-                yield from _toes(skeleton, places, root, own, character.figures[figure].up)
+                yield from _toes(skeleton, root, chains[root], character.figures[figure].up)
 
 
-def _bearer(skeleton: Skeleton, character: Character, joint: int, role: Role) -> int | None:
-    """The hand or foot that a digit hangs on: of several in a row the uppermost, where the wrist is."""
-    above = [j for j in skeleton.ancestors(joint)[1:] if character.role_of(j) is role]
-    return above[-1] if above else None
-
-
-def _hand(skeleton: Skeleton, places: FloatArray, wrist: int, chains: Sequence[Limb]) -> Iterator[Digit]:
+def _hand(skeleton: Skeleton, wrist: int, chains: Sequence[Limb]) -> Iterator[Digit]:
     """The fingers of a hand."""
-    rods = {chain.joints[0]: _rods(skeleton, places, chain.joints) for chain in chains}
+    places = skeleton.armature_from_joint_rest[:, :3, 3]
+    rods = {chain.joints[0]: _rods(skeleton, chain.joints) for chain in chains}
     thumb = _thumb(skeleton, rods, chains)
     fingers = [chain for chain in chains if chain is not thumb]
-    across = np.zeros(3)
+    across, palm = np.zeros(3), None
     if thumb is not None and fingers:
-        across = _across(places, wrist, rods[thumb.joints[0]][0], thumb.joints[0], fingers)
-    palm = None if thumb is None else _palm(places, wrist, thumb.side, fingers, across)
+        root = thumb.joints[0]
+        across = _across(places, wrist, rods[root][0], root, fingers)
+        palm = _palm(places, wrist, thumb.side, fingers, across)
     for chain in chains:
         rod = rods[chain.joints[0]]
+        start = 0 if chain is thumb else _knuckle(places, wrist, chain.joints)
+        before = [rod[0], *rod]  # what each bone is bent from
+        before[start] = rod[0] if chain is thumb else unit(places[chain.joints[start]] - places[wrist])
         towards = palm
         if chain is thumb and palm is not None:
             towards = palm - unit(across)  # across the palm, towards the root of the last finger
-        axes = _axes(rod, towards)
-        if axes is None:
-            continue
-        start = 0 if chain is thumb else _knuckle(places, wrist, chain.joints)
-        before = unit(places[chain.joints[start]] - places[wrist])
-        for place, joint in enumerate(chain.joints):
-            axis, along = axes[place], rod[place]
-            at_rest = 0.0
+        for place, (joint, axis) in enumerate(zip(chain.joints, _axes(rod, towards), strict=False)):
             if chain is thumb:
-                ends, side = THUMB[min(place, 2)]
-            elif place < start:
-                ends, side = METACARPAL
+                kind = THUMB[min(place, 2)]
             else:
-                ends, side = (KNUCKLE, MIDDLE, END)[min(place - start, 2)]
-            if place > 0 or (chain is not thumb and place == start):
-                at_rest = _bend(
-                    before if place == start and chain is not thumb else rod[place - 1], along, axis
-                )
+                kind = METACARPAL if place < start else (KNUCKLE, MIDDLE, END)[min(place - start, 2)]
+            known = place > 0 or (chain is not thumb and place == start)
+            at_rest = _bend(before[place], rod[place], axis) if known else 0.0
             twist = THUMB_TWIST if chain is thumb and place == 0 else TWIST
-            yield _digit(joint, along, axis, ends, side, twist, at_rest)
+            yield _digit(joint, rod[place], axis, kind, twist, at_rest)
 
 
-def _toes(
-    skeleton: Skeleton, places: FloatArray, ankle: int, chains: Sequence[Limb], up: FloatArray
-) -> Iterator[Digit]:
+def _toes(skeleton: Skeleton, ankle: int, chains: Sequence[Limb], up: FloatArray) -> Iterator[Digit]:
     """The toes of a foot: they bend down."""
+    places = skeleton.armature_from_joint_rest[:, :3, 3]
     for chain in chains:
-        rod = _rods(skeleton, places, chain.joints)
+        rod = _rods(skeleton, chain.joints)
+        start = _knuckle(places, ankle, chain.joints)
         axes = _axes(rod, -up, straight=True)
-        if axes is None:
-            continue
-        for place, joint in enumerate(chain.joints):
-            start = _knuckle(places, ankle, chain.joints)
-            ends, side = METACARPAL if place < start else TOES[min(place - start, 1)]
-            yield _digit(joint, rod[place], axes[place], ends, side, TWIST, 0.0)
+        for place, (joint, axis) in enumerate(zip(chain.joints, axes, strict=False)):
+            kind = METACARPAL if place < start else TOES[min(place - start, 1)]
+            yield _digit(joint, rod[place], axis, kind, TWIST, 0.0)
 
 
 def _digit(
     joint: int,
     along: FloatArray,
     axis: FloatArray,
-    ends: tuple[float, float],
-    side: float,
+    kind: tuple[tuple[float, float], float],
     twist: float,
     at_rest: float,
 ) -> Digit:
-    low, high = np.radians(ends[0]) - at_rest, np.radians(ends[1]) - at_rest
-    across = np.cross(axis, along)
-    moves = (
-        Movement(axis, min(low, 0.0), max(high, 0.0)),  # what a rest pose shows, a finger can do
-        Movement(across, -np.radians(side), np.radians(side)),
-        Movement(along, -np.radians(twist), np.radians(twist)),
-    )
-    return Digit(joint, along, axis, moves)
+    (low, high), side = kind
+    bent = float(np.degrees(at_rest))  # what a rest pose shows, a finger can do
+    ranges = (min(low - bent, 0.0), max(high - bent, 0.0)), (-side, side), (-twist, twist)
+    return Digit(joint, along, axis, ranges)
 
 
 # Geometry
 
 
-def _rods(skeleton: Skeleton, places: FloatArray, joints: Sequence[int]) -> list[FloatArray]:
+def _rods(skeleton: Skeleton, joints: Sequence[int]) -> list[FloatArray]:
     """Unit vectors along the bones of a chain; the last goes on along its own y if that is about the way."""
+    places = skeleton.armature_from_joint_rest[:, :3, 3]
     rods = [unit(places[b] - places[a]) for a, b in pairwise(joints)]
     own = np.array(skeleton.armature_from_joint_rest[joints[-1], :3, 1])
     below = np.flatnonzero(skeleton.parents == joints[-1])
     if len(below):
         own = unit(places[below[0]] - places[joints[-1]])
-    if not rods:
-        return [own]
-    return [*rods, own if own @ rods[-1] > np.cos(np.radians(75.0)) else rods[-1]]
+    goes_on = not rods or own @ rods[-1] > np.cos(np.radians(75.0))
+    return [*rods, own if goes_on else rods[-1]]
 
 
-def _thumb(skeleton: Skeleton, rods: dict[int, list[FloatArray]], chains: Sequence[Limb]) -> Limb | None:
+def _thumb(skeleton: Skeleton, rods: Mapping[int, list[FloatArray]], chains: Sequence[Limb]) -> Limb | None:
     """The thumb by its name, else the digit that points away from the others; None where there is none."""
     for chain in chains:
         if any(THUMB_NAME.search(skeleton.names[joint]) for joint in chain.joints):
@@ -191,10 +166,8 @@ def _thumb(skeleton: Skeleton, rods: dict[int, list[FloatArray]], chains: Sequen
     if len(chains) < 3:
         return None
     ways = np.array([rods[chain.joints[0]][0] for chain in chains])
-    middle = np.median(ways, axis=0)
-    off = ways @ unit(middle)
-    row = int(np.argmin(off))
-    return chains[row] if off[row] < np.cos(APART) else None
+    off = ways @ unit(np.median(ways, axis=0))
+    return chains[int(np.argmin(off))] if off.min() < np.cos(APART) else None
 
 
 def _across(
@@ -219,19 +192,16 @@ def _palm(
     places: FloatArray, wrist: int, side: Side, fingers: Sequence[Limb], across: FloatArray
 ) -> FloatArray | None:
     """Where the palm faces, a unit vector (3,); None where it is not known."""
-    if side is Side.CENTRE or not fingers:
-        return None
     knuckles = np.array([places[f.joints[_knuckle(places, wrist, f.joints)]] for f in fingers])
     forward = unit(knuckles.mean(axis=0) - places[wrist])
     towards = across - (across @ forward) * forward
-    if len(fingers) >= 2:
-        # The row of the knuckles says it better than the thumb, which may stand off the palm.
-        row = knuckles - knuckles.mean(axis=0)
-        row = row - np.outer(row @ forward, forward)
-        line = np.linalg.svd(row)[2][0]
-        if np.ptp(row @ line) > TINY:
-            towards = line * (line @ towards)
-    if np.linalg.norm(towards) <= TINY:
+    # The row of the knuckles says it better than the thumb, which may stand off the palm.
+    row = knuckles - knuckles.mean(axis=0)
+    row = row - np.outer(row @ forward, forward)
+    line = np.linalg.svd(row)[2][0]
+    if np.ptp(row @ line) > TINY:
+        towards = line * (line @ towards)
+    if side is Side.CENTRE or norm(towards) <= TINY:
         return None
     palm = np.cross(forward, unit(towards))
     return palm if side is Side.LEFT else -palm
@@ -247,30 +217,25 @@ def _knuckle(places: FloatArray, wrist: int, joints: Sequence[int]) -> int:
 
 def _axes(
     rods: Sequence[FloatArray], towards: FloatArray | None, *, straight: bool = False
-) -> list[FloatArray] | None:
-    """Axis of bend of each bone of a chain that bends towards a direction; None where that is not known.
+) -> list[FloatArray]:
+    """Axis of bend of each bone of a chain that bends towards a direction; none where that is not known.
 
     A chain that is bent at rest bends about its own axis, to the side of the direction if there is one.
     """
-    turn = np.sum([np.cross(a, b) for a, b in pairwise(rods)], axis=0)
-    own = None
-    if len(rods) > 1 and np.linalg.norm(turn) > np.sin(BENT) and not straight:
-        own = unit(np.asarray(turn, dtype=np.float64))
+    turn = np.asarray(np.sum([np.cross(a, b) for a, b in pairwise(rods)], axis=0), dtype=np.float64)
+    own = unit(turn) if len(rods) > 1 and norm(turn) > np.sin(BENT) and not straight else None
     axes: list[FloatArray] = []
     for rod in rods:
         about = own
         if towards is not None:
-            given = np.cross(rod, towards)
-            if np.linalg.norm(given) <= TINY:
-                return None
-            given = unit(given)
+            given = unit(np.cross(rod, towards))
             about = given if own is None or abs(float(own @ given)) < np.cos(np.radians(45.0)) else own
             about = about * np.sign(about @ given)
         if about is None:
-            return None
+            return []
         about = about - (about @ rod) * rod
-        if np.linalg.norm(about) <= TINY:
-            return None
+        if norm(about) <= TINY:
+            return []
         axes.append(unit(about))
     return axes
 

@@ -28,7 +28,7 @@ lists that others teach from. A figure of which no second account was found says
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -44,20 +44,13 @@ from .limit_boxes import (
     JointFrame,
     Movement,
     best_box,
+    middle_of,
+    movements,
     path_angles,
     snapped,
 )
-from .roles import (
-    Bend,
-    Body,
-    Character,
-    Figure,
-    Limb,
-    LimbKind,
-    Role,
-    Side,
-)
-from .roles.structure import TINY
+from .roles import Bend, Body, Character, Figure, Limb, LimbKind, Role, Side
+from .roles.structure import TINY, norm, unit
 
 FOREARM_TWIST, SHIN_TWIST = float(np.radians(80.0)), float(np.radians(30.0))
 """How far they turn about themselves, either way [rad]: forearms 76 and 82 degrees [BooneAzen1979], shins
@@ -199,60 +192,51 @@ def joint_defaults(
     for choice in character.choices:
         if choice.joint >= n or skeleton.names[choice.joint] != choice.name:
             raise IKError(f"the character has a bone {choice.name!r} that is not in this skeleton")
-    maker = _Maker(skeleton, character, free_order)
     found: dict[int, JointDefaults] = {}
     for number in range(len(character.figures)):
-        for defaults in maker.figure(number):
+        for defaults in _Maker(skeleton, character, number, free_order).make():
             found.setdefault(defaults.joint, defaults)
     return found
 
 
 class _Maker:
-    """Makes the defaults of one character."""
+    """Makes the defaults of one figure."""
 
-    def __init__(self, skeleton: Skeleton, character: Character, any_order: BoolArray) -> None:
-        self._skeleton, self._character, self._any_order = skeleton, character, any_order
-        self._places = skeleton.armature_from_joint_rest[:, :3, 3]
+    def __init__(self, skeleton: Skeleton, character: Character, number: int, any_order: BoolArray) -> None:
+        self._skeleton, self._character, self._number = skeleton, character, number
+        self._any_order = any_order
+        self._figure = character.figures[number]
+        self._human = self._figure.body is Body.BIPED
 
-    def figure(self, number: int) -> Iterator[JointDefaults]:
-        """Give those of one figure, joint by joint."""
-        figure = self._character.figures[number]
-        human = figure.body is Body.BIPED
-        limbs = [limb for limb in self._character.limbs if limb.figure == number]
+    def make(self) -> Iterator[JointDefaults]:
+        """Give them joint by joint."""
+        limbs = [limb for limb in self._character.limbs if limb.figure == self._number]
         for limb in limbs:
             if limb.kind in (LimbKind.ARM, LimbKind.LEG, LimbKind.FRONT_LEG):
-                yield from self._limb(limb, figure, human)
-        yield from self._trunk(limbs, figure, human)
-        if human:
-            for digit in digits(self._skeleton, self._character, number):
-                yield self._digit(digit)
-
-    # Trunk
-
-    def _trunk(self, limbs: Sequence[Limb], figure: Figure, human: bool) -> Iterator[JointDefaults]:
-        for kind, ranges, resistance in (
-            (LimbKind.TRUNK, TRUNK_RANGES, TRUNK_RESISTANCE),
-            (LimbKind.HEAD, NECK_RANGES, NECK_RESISTANCE),
-        ):
-            chains = [limb for limb in limbs if limb.kind is kind]
-            for chain in chains:
-                joints = [
-                    (joint, role)
-                    for joint, role in zip(chain.joints, chain.roles, strict=True)
-                    if role is not Role.HIPS
-                ]
-                resistances = resistance * self._shares([joint for joint, _ in joints])
-                for place, (joint, role) in enumerate(joints):
-                    after = joints[place + 1][0] if place + 1 < len(joints) else None
-                    made = self._joint(joint, after, figure.up)
-                    moves = _turns(made, figure, ranges, min(1.0, UNEVEN / len(joints))) if human else []
-                    stiff = np.full(3, _stiffness(float(resistances[place])))
-                    yield self._defaults(made, role, human, moves, stiff)
+                yield from self._limb(limb)
         for limb in limbs:
-            if limb.kind is LimbKind.TAIL:
+            if limb.kind is LimbKind.TRUNK:
+                yield from self._part_of_trunk(limb, TRUNK_RANGES, TRUNK_RESISTANCE)
+            elif limb.kind is LimbKind.HEAD:
+                yield from self._part_of_trunk(limb, NECK_RANGES, NECK_RESISTANCE)
+            elif limb.kind is LimbKind.TAIL:
                 for joint in limb.joints:
-                    made = self._joint(joint, None, figure.up)
-                    yield self._defaults(made, Role.TAIL, human, [], np.full(3, 0.3))
+                    made = self._joint(joint, None, self._figure.up)
+                    yield self._defaults(made, Role.TAIL, [], np.full(3, 0.3))
+        for digit in digits(self._skeleton, self._character, self._number) if self._human else ():
+            yield self._digit(digit)
+
+    def _part_of_trunk(
+        self, limb: Limb, ranges: Sequence[tuple[float, float]], resistance: float
+    ) -> Iterator[JointDefaults]:
+        """Trunk or neck."""
+        rows = [row for row in zip(limb.joints, limb.roles, strict=True) if row[1] is not Role.HIPS]
+        joints = [joint for joint, _ in rows]
+        stiffness = _stiffness(resistance * self._shares(joints))
+        for (joint, role), after, stiff in zip(rows, [*joints[1:], None], stiffness, strict=False):
+            made = self._joint(joint, after, self._figure.up)
+            moves = self._turns(made, ranges, min(1.0, UNEVEN / len(joints)))
+            yield self._defaults(made, role, moves, np.full(3, stiff))
 
     def _shares(self, joints: Sequence[int]) -> FloatArray:
         """Resistance of the joints of a part of the trunk, (k,), as parts of its own.
@@ -261,119 +245,125 @@ class _Maker:
         chain is pushed aside the joint that is farthest from it turns most; `LEVER` makes up for some of
         that.
         """
-        if not joints:
-            return np.zeros(0)
-        lengths = np.linalg.norm(np.diff(self._places[list(joints)], axis=0), axis=1)  # (k - 1,)
-        lengths = np.append(lengths, lengths.mean() if len(lengths) else 1.0)
+        places = self._skeleton.armature_from_joint_rest[list(joints), :3, 3]
+        lengths = np.linalg.norm(np.diff(places, axis=0), axis=1)  # (k - 1,)
+        lengths = np.append(lengths, lengths.mean() if len(lengths) else 1.0)[: len(joints)]
         levers = np.cumsum(lengths[::-1])[::-1]
-        return len(joints) / USUAL_JOINTS * (1.0 + LEVER * (levers / max(levers.mean(), TINY) - 1.0))
+        middle = max(float(levers.sum()) / max(len(joints), 1), TINY)
+        return len(joints) / USUAL_JOINTS * (1.0 + LEVER * (levers / middle - 1.0))
 
     # Limbs
 
-    def _limb(self, limb: Limb, figure: Figure, human: bool) -> Iterator[JointDefaults]:
-        is_arm = limb.kind is LimbKind.ARM
+    def _limb(self, limb: Limb) -> Iterator[JointDefaults]:
+        figure = self._figure
         for place, (joint, role) in enumerate(zip(limb.joints, limb.roles, strict=True)):
             after = limb.joints[place + 1] if place + 1 < len(limb.joints) else None
             made = self._joint(joint, after, figure.forward)
+            moves: list[Movement] = []
+            stiffness = np.full(3, 0.8)
             if role in (Role.UPPER_ARM, Role.UPPER_LEG):
-                yield self._ball(made, role, limb, figure, human)
-            elif role in (Role.LOWER_ARM, Role.LOWER_LEG):
-                yield self._hinge(made, role, limb, human, first=limb.roles.index(role) == place)
-            elif role is Role.SHOULDER:
-                moves = _shoulder(made, limb, figure) if human and is_arm else []
-                stiff = np.full(3, _stiffness(COLLAR_RESISTANCE))
-                yield self._defaults(made, role, human, moves, stiff)
+                yield self._ball(made, role, limb)
+                continue
+            if role in (Role.LOWER_ARM, Role.LOWER_LEG):
+                yield self._hinge(made, role, limb, first=limb.roles.index(role) == place)
+                continue
+            if role is Role.SHOULDER:
+                stiffness = np.full(3, _stiffness(COLLAR_RESISTANCE))
+                out = 1.0 if limb.side is Side.LEFT else -1.0
+                if limb.kind is LimbKind.ARM:  # up and down, ahead and back, its roll
+                    axes = made.own(-out * figure.forward), made.own(-out * figure.up), made.twist_axis()
+                    moves = movements(axes, COLLAR_RANGES)
             elif role is Role.PELVIS:
-                moves = [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)] if human else []
-                yield self._defaults(made, role, human, moves, np.full(3, 0.99))
-            elif role is Role.HAND:
-                moves = _wrist(made) if human else []
-                yield self._defaults(made, role, human, moves, np.full(3, 0.5))
+                stiffness = np.full(3, 0.99)
+                moves = [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)]
+            elif role is Role.HAND:  # where the palm faces is not known: it bends as far one way as the other
+                stiffness = np.full(3, 0.5)
+                most = [WRIST_RANGES[axis == made.nearest(made.along)] for axis in range(3)]
+                moves = movements(np.eye(3), [(-angle, angle) for angle in most])
             elif role in (Role.FOOT, Role.ANKLE, Role.TOE):
-                stiff = np.full(3, 0.8)
-                stiff[made.nearest(figure.left)] = 0.5
-                ranges = TOE_RANGES if role is Role.TOE else FOOT_RANGES
-                moves = _turns(made, figure, ranges, 1.0) if human else []
-                yield self._defaults(made, role, human, moves, stiff)
+                stiffness[made.nearest(figure.left)] = 0.5
+                moves = self._turns(made, TOE_RANGES if role is Role.TOE else FOOT_RANGES)
+            else:
+                continue
+            yield self._defaults(made, role, moves if self._human else [], stiffness)
 
-    def _ball(self, made: JointFrame, role: Role, limb: Limb, figure: Figure, human: bool) -> JointDefaults:
+    def _ball(self, made: JointFrame, role: Role, limb: Limb) -> JointDefaults:
         """Shoulder and hip joints: directions to which the limb can swing, and its twist."""
-        stiffness, preferred = np.zeros(3), None
+        preferred = None
         moves: list[Movement] = []
-        if human and limb.side is not Side.CENTRE:
-            ways = _ways(figure, limb.side)
+        if self._human and limb.side is not Side.CENTRE:
+            ways = _ways(self._figure, limb.side)
             ends, twist = LEG_ENDS, THIGH_TWIST
             if role is Role.UPPER_ARM:
                 ends, twist = ARM_ENDS, ARM_TWIST
-                if limb.bend is Bend.STRAIGHT and made.may_twist_far():
-                    twist = ARM_TWIST_UNKNOWN
-                wanted = np.cos(ARM_FORWARD) * (
-                    np.sin(ARM_OUT) * ways["out"] + np.cos(ARM_OUT) * ways["down"]
-                )
-                preferred = _swing(made, wanted + np.sin(ARM_FORWARD) * ways["forward"])
-            swings = [_swing(made, _between(ways[start], ways[end], angle)) for start, end, angle in ends]
-            moves = [move for move in swings if move is not None]
-            moves.append(Movement(snapped(made.own(made.along)), -twist, twist))
-        return self._defaults(made, role, human, moves, stiffness, preferred)
+                channel = made.nearest(made.along)
+                if limb.bend is Bend.STRAIGHT and any(middle_of(order) != channel for order in made.orders):
+                    twist = ARM_TWIST_UNKNOWN  # without gimbal lock where it is twisted by a right angle
+                side = np.sin(ARM_OUT) * ways["out"] + np.cos(ARM_OUT) * ways["down"]
+                preferred = _swing(made, np.cos(ARM_FORWARD) * side + np.sin(ARM_FORWARD) * ways["forward"])
+            for start, end, angle in ends:
+                turn = np.radians(angle)
+                swing = _swing(made, np.cos(turn) * ways[start] + np.sin(turn) * ways[end])
+                moves += [] if swing is None else [swing]
+            moves.append(Movement(made.twist_axis(), -twist, twist))
+        return self._defaults(made, role, moves, np.zeros(3), preferred)
 
-    def _hinge(self, made: JointFrame, role: Role, limb: Limb, human: bool, *, first: bool) -> JointDefaults:
+    def _hinge(self, made: JointFrame, role: Role, limb: Limb, *, first: bool) -> JointDefaults:
         """Elbows and knees; bones in the middle of the same part are stiff."""
         is_arm = role is Role.LOWER_ARM
         stiffness = np.full(3, ACROSS)
         if limb.bend_axis is None or not first:
-            return self._defaults(made, role, human, [], stiffness)
+            return self._defaults(made, role, [], stiffness)
         axis = snapped(made.own(limb.bend_axis))
-        channel = int(np.argmax(np.abs(axis)))
         at_rest = -limb.bend_angle if limb.bend is Bend.INVERTED else limb.bend_angle
-        largest = (ELBOW_BEND if is_arm else KNEE_BEND) if human else ANIMAL_BEND
-        bend = Movement(axis, -at_rest, max(largest - at_rest, SLACK - at_rest))
+        largest = (ELBOW_BEND if is_arm else KNEE_BEND) if self._human else ANIMAL_BEND
         slight = (ELBOW_PREFERS if is_arm else KNEE_PREFERS) - at_rest
         prefers = Movement(axis, 0.0, slight) if slight > 0.0 else None
-        twist = made.twist()
+        channel, twist = int(np.argmax(np.abs(axis))), made.nearest(made.along)
         stiffness[np.abs(axis) > np.sin(SNAP)] = 0.0
-        moves = [bend]
-        if human:
+        moves = [Movement(axis, -at_rest, max(largest - at_rest, SLACK - at_rest))]
+        if self._human:
             most = FOREARM_TWIST if is_arm else SHIN_TWIST
-            moves.append(Movement(snapped(made.own(made.along)), -most, most))
+            moves.append(Movement(made.twist_axis(), -most, most))
             stiffness[twist] = min(stiffness[twist], 0.5) if is_arm else stiffness[twist]
         # Twist of the bone first, the hinge last: then the hinge is that of the joint above, as in a body.
         if len(made.orders) > 1 and channel != twist:
-            liked = "XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel]
-            first_choice = EULER_ORDERS.index(liked)
-            orders = (first_choice, *(order for order in made.orders if order != first_choice))
-            made = JointFrame(made.index, made.rest, made.along, orders)
-        return self._defaults(made, role, human, moves, stiffness, prefers, hinge=axis)
+            liked = EULER_ORDERS.index("XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel])
+            made = replace(made, orders=(liked, *(order for order in made.orders if order != liked)))
+        return self._defaults(made, role, moves, stiffness, prefers, hinge=axis)
 
     def _digit(self, digit: Digit) -> JointDefaults:
         """A joint of a finger or a toe."""
-        rest = np.array(self._skeleton.armature_from_joint_rest[digit.joint, :3, :3])
-        made = JointFrame(digit.joint, rest, digit.along, self._orders(digit.joint))
-        axis = snapped(made.own(digit.axis))
-        moves = [Movement(snapped(made.own(move.axis)), move.start, move.end) for move in digit.moves]
+        made = replace(self._joint(digit.joint, None, digit.along), along=digit.along)
+        axes = [snapped(made.own(v)) for v in (digit.axis, np.cross(digit.axis, digit.along), digit.along)]
         stiffness = np.full(3, ACROSS)
-        stiffness[np.abs(axis) > np.sin(SNAP)] = 0.0
+        stiffness[np.abs(axes[0]) > np.sin(SNAP)] = 0.0
         role = self._character.role_of(digit.joint) or Role.FINGER
-        return self._defaults(made, role, True, moves, stiffness, hinge=axis)
+        return self._defaults(made, role, movements(axes, digit.ranges), stiffness, hinge=axes[0])
 
     # What they share
 
     def _joint(self, index: int, after: int | None, otherwise: FloatArray) -> JointFrame:
         """A joint, its bone pointing to the one after it, or along its own y, or where it had best."""
+        places = self._skeleton.armature_from_joint_rest[:, :3, 3]
         rest = np.array(self._skeleton.armature_from_joint_rest[index, :3, :3])
-        along = rest[:, 1] if after is None else self._places[after] - self._places[index]
-        length = float(np.linalg.norm(along))
-        along = along / length if length > TINY else otherwise
-        return JointFrame(index, rest, along, self._orders(index))
+        along = rest[:, 1] if after is None else places[after] - places[index]
+        along = unit(along) if norm(along) > TINY else otherwise
+        own = int(self._skeleton.orders[index])
+        return JointFrame(index, rest, along, tuple(range(6)) if self._any_order[index] else (own,))
 
-    def _orders(self, joint: int) -> tuple[int, ...]:
-        """The orders that a joint may have its limits in."""
-        return tuple(range(6)) if self._any_order[joint] else (int(self._skeleton.orders[joint]),)
+    def _turns(
+        self, made: JointFrame, ranges: Sequence[tuple[float, float]], share: float = 1.0
+    ) -> list[Movement]:
+        """Turns about the left, up and forward axes of people; positive is forward and down, left, right."""
+        figure = self._figure
+        axes = [made.own(axis) for axis in (figure.left, figure.up, figure.forward)]
+        return movements(axes, ranges, share) if self._human else []
 
     def _defaults(
         self,
         made: JointFrame,
         role: Role,
-        human: bool,
         moves: Sequence[Movement],
         stiffness: FloatArray,
         preferred: Movement | None = None,
@@ -381,23 +371,13 @@ class _Maker:
     ) -> JointDefaults:
         order, lower, upper = best_box(made.orders, moves, hinge)
         angles = np.zeros(3) if preferred is None else path_angles(preferred, [order])[-1, 0]
-        return JointDefaults(
-            joint=made.index,
-            order=order,
-            lower=lower,
-            upper=upper,
-            stiffness=stiffness,
-            preferred=np.clip(angles, lower, upper),
-            why=f"{'human' if human else 'animal'}: {role}",
-        )
+        why = f"{'human' if self._human else 'animal'}: {role}"
+        return JointDefaults(made.index, order, lower, upper, stiffness, np.clip(angles, lower, upper), why)
 
 
-def _stiffness(resistance: float) -> float:
+def _stiffness(resistance: float | FloatArray) -> FloatArray:
     """Stiffness in [0, 1) of what resists so many times as much as a loose joint: k = 1/(1 - stiffness)."""
-    return 1.0 - 1.0 / max(resistance, 1.0)
-
-
-# Movements
+    return 1.0 - 1.0 / np.maximum(resistance, 1.0)
 
 
 def _ways(figure: Figure, side: Side) -> dict[str, FloatArray]:
@@ -413,47 +393,11 @@ def _ways(figure: Figure, side: Side) -> dict[str, FloatArray]:
     }
 
 
-def _between(start: FloatArray, end: FloatArray, angle: float) -> FloatArray:
-    """The direction at an angle [deg] from one unit vector towards another that is square to it, (3,)."""
-    return np.cos(np.radians(angle)) * start + np.sin(np.radians(angle)) * end
-
-
 def _swing(made: JointFrame, direction: FloatArray) -> Movement | None:
     """The shortest swing of a bone to a direction (3,); None where it is there or opposite."""
-    end = direction / np.linalg.norm(direction)
+    end = unit(direction)
     axis = np.cross(made.along, end)
-    sine = float(np.linalg.norm(axis))
+    sine = norm(axis)
     if sine < ALIGNED:
         return None
     return Movement(made.own(axis / sine), 0.0, float(np.arctan2(sine, made.along @ end)))
-
-
-def _turns(
-    made: JointFrame, figure: Figure, ranges: tuple[tuple[float, float], ...], share: float
-) -> list[Movement]:
-    """Turns about the left, up and forward axes of a figure; positive is forward and down, left, right."""
-    axes = (figure.left, figure.up, figure.forward)
-    return [
-        Movement(made.own(axis), share * np.radians(low), share * np.radians(high))
-        for axis, (low, high) in zip(axes, ranges, strict=True)
-    ]
-
-
-def _shoulder(made: JointFrame, limb: Limb, figure: Figure) -> list[Movement]:
-    """A collarbone: up and down, to the front and back, and its roll."""
-    out = 1.0 if limb.side is Side.LEFT else -1.0
-    raising = -out * figure.forward  # turns the left, (3,), up for the left shoulder
-    ahead = -out * figure.up
-    axes = made.own(raising), made.own(ahead), snapped(made.own(made.along))
-    return [
-        Movement(axis, np.radians(low), np.radians(high))
-        for axis, (low, high) in zip(axes, COLLAR_RANGES, strict=True)
-    ]
-
-
-def _wrist(made: JointFrame) -> list[Movement]:
-    """A hand: where the palm faces is not known, so that it bends as far one way as the other."""
-    twist = made.twist()
-    bend, turn = np.radians(WRIST_RANGES)
-    ranges = [turn if axis == twist else bend for axis in range(3)]
-    return [Movement(axis, -most, most) for axis, most in zip(np.eye(3), ranges, strict=True)]

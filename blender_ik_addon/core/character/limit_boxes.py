@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray
 from ..model.euler import EULER_ORDERS
 from ..model.rotation import continuous_euler, euler_from_matrix, matrix_from_rotvec
 
@@ -77,13 +77,9 @@ class JointFrame:
         """A vector of armature space in the joint's frame."""
         return self.rest.T @ vector
 
-    def twist(self) -> int:
-        """Channel that is nearest to twisting the bone."""
-        return int(np.argmax(np.abs(self.own(self.along))))
-
-    def may_twist_far(self) -> bool:
-        """Whether there is an order without gimbal lock where the bone is twisted by a right angle."""
-        return any(middle_of(order) != self.twist() for order in self.orders)
+    def twist_axis(self) -> FloatArray:
+        """The bone's own axis in the joint's frame, (3,), or the axis of the joint that is near to it."""
+        return snapped(self.own(self.along))
 
     def nearest(self, vector: FloatArray) -> int:
         """Channel that is nearest to turning about an axis of armature space."""
@@ -98,44 +94,41 @@ def snapped(axis: FloatArray) -> FloatArray:
     return axis
 
 
+def movements(
+    axes: Sequence[FloatArray] | FloatArray, ranges: Sequence[tuple[float, float]], share: float = 1.0
+) -> list[Movement]:
+    """Turns about some axes by a share of their ranges [deg]."""
+    return [
+        Movement(axis, share * np.radians(low), share * np.radians(high))
+        for axis, (low, high) in zip(axes, ranges, strict=True)
+    ]
+
+
 def path_angles(move: Movement, orders: Sequence[int]) -> FloatArray:
     """Euler angles along a movement in some orders, beginning with those of its start, (k, orders, 3) [rad].
 
-    They are those that go on from the rest pose, whose angles are 0.
+    They are those that go on from the rest pose, whose angles are 0. They stand still where they come near
+    gimbal lock and first and last angle run away; a path about the middle axis itself goes through unharmed.
     """
     halves: list[FloatArray] = []
     rows = np.array(orders, dtype=np.int64)
+    middle = np.array([middle_of(order) for order in orders])
     for end in (move.start, move.end):
-        count = max(2, int(np.ceil(abs(end) / STEP)) + 1)
-        turns = np.linspace(0.0, end, count)
-        angles = _turned(turns, move.axis, rows)
+        turns = np.linspace(0.0, end, max(2, int(np.ceil(abs(end) / STEP)) + 1))
+        vectors = turns[:, None] * move.axis
+        shape = len(turns), len(orders), 3
+        if np.count_nonzero(move.axis) == 1:  # an axis of the joint: the turn is its angle in every order
+            angles = np.broadcast_to(vectors[:, None], shape)
+        else:
+            matrices = np.broadcast_to(matrix_from_rotvec(vectors)[:, None], (*shape, 3))
+            angles = continuous_euler(euler_from_matrix(matrices, rows), rows)
+            near = np.abs(angles[:, np.arange(len(orders)), middle]) > COMFORTABLE  # (k, orders)
+            near &= np.abs(move.axis[middle]) < np.cos(SLACK)
+            last = np.where(near.any(0), np.maximum(near.argmax(0) - 1, 0), len(turns) - 1)
+            angles = angles[np.minimum(np.arange(len(turns))[:, None], last), np.arange(len(orders))]
         # A range that begins beyond rest has no samples before its beginning.
         halves.append(angles[(turns >= move.start - EXACT) & (turns <= move.end + EXACT)])
     return np.concatenate([halves[0][::-1], halves[1]])
-
-
-def _turned(turns: FloatArray, axis: FloatArray, orders: IntArray) -> FloatArray:
-    """Euler angles of turns (k,) about an axis, which go on from 0, the first, (k, orders, 3) [rad]."""
-    shape = len(turns), len(orders), 3
-    if np.count_nonzero(axis) == 1:  # an axis of the joint: the turn is its angle in every order
-        return np.broadcast_to(turns[:, None, None] * axis, shape)
-    matrices = np.broadcast_to(matrix_from_rotvec(turns[:, None] * axis)[:, None], (*shape, 3))
-    return _before_lock(continuous_euler(euler_from_matrix(matrices, orders), orders), axis, orders)
-
-
-def _before_lock(angles: FloatArray, axis: FloatArray, orders: IntArray) -> FloatArray:
-    """Paths (k, m, 3) that stand still where they come near gimbal lock and first and last angle run away.
-
-    A path about the middle axis itself goes through it unharmed.
-    """
-    middle = np.array([middle_of(int(order)) for order in orders])
-    columns = np.arange(len(orders))
-    near = np.abs(angles[:, columns, middle]) > COMFORTABLE  # (k, m)
-    near &= np.abs(axis[middle]) < np.cos(SLACK)
-    passed = np.logical_or.accumulate(near, axis=0)
-    last = np.where(passed.any(0), np.argmax(passed, axis=0) - 1, len(angles) - 1)
-    steps = np.minimum(np.arange(len(angles))[:, None], np.maximum(last, 0))  # (k, m)
-    return angles[steps, columns]
 
 
 def middle_of(order: int) -> int:
@@ -151,16 +144,12 @@ def best_box(
         return orders[0], np.full(3, -np.inf), np.full(3, np.inf)
     paths = [path_angles(move, orders) for move in moves]
     angles: FloatArray = np.concatenate(paths)  # (k, orders, 3)
-    lower: FloatArray = angles.min(0)
-    upper: FloatArray = angles.max(0)
-    if hinge is not None:  # only the bend, which comes first, says how far it bends: twisting begins at rest
-        bends = np.abs(hinge) > np.sin(SNAP)
-        lower[:, bends], upper[:, bends] = paths[0].min(0)[:, bends], paths[0].max(0)[:, bends]
-    # A hinge does not give way where it bends: there its end is where it is straight.
-    gives = np.ones(3, dtype=np.bool_) if hinge is None else np.abs(hinge) <= np.sin(SNAP)
+    # A hinge does not give way where it bends: only the bend, which comes first, says how far it bends.
+    bends = np.zeros(3, dtype=np.bool_) if hinge is None else np.abs(hinge) > np.sin(SNAP)
     slack = SLACK if hinge is None else HINGE_SLACK
-    lower = np.where(gives, np.minimum(lower, -slack), lower)
-    upper = np.where(gives, np.maximum(upper, slack), upper)
+    lower: FloatArray = np.minimum(angles.min(0), -slack)
+    upper: FloatArray = np.maximum(angles.max(0), slack)
+    lower[:, bends], upper[:, bends] = paths[0].min(0)[:, bends], paths[0].max(0)[:, bends]
     best, least = 0, np.inf
     for row, order in enumerate(orders):
         middle = middle_of(order)

@@ -130,15 +130,8 @@ def bone_volumes(skin: Skin, armature_from_joint: FloatArray, parents: IntArray)
     whole = float(volumes.sum())
     if whole <= HOLLOW * size**3:
         raise IKError("the skin that goes with bones encloses no volume")
-    shares = volumes / whole
-    return BoneVolumes(
-        shares,
-        _centres(skin, weight, armature_from_joint, volumes, moments),
-        total,
-        whole / total,
-        holes,
-        unweighted,
-    )
+    centres = _centres(skin, weight, armature_from_joint, volumes, moments)
+    return BoneVolumes(volumes / whole, centres, total, whole / total, holes, unweighted)
 
 
 def _normalised(skin: Skin) -> tuple[FloatArray, int]:
@@ -164,8 +157,7 @@ def _outward(skin: Skin, size: float) -> tuple[IntArray, float, int]:
             break
     piece = np.unique(label[welded[:, 0]], return_inverse=True)[1].reshape(-1)  # (t,)
     corners = skin.vertices[skin.triangles]  # (t, 3, 3)
-    middles = np.stack([np.bincount(piece, corners[:, :, k].mean(axis=1)) for k in range(3)], axis=1)
-    middles /= np.bincount(piece)[:, None]
+    middles = _summed(piece, corners.mean(axis=1), int(piece.max()) + 1) / np.bincount(piece)[:, None]
     a, b, c = np.moveaxis(corners - middles[piece][:, None], 1, 0)
     sixth = np.einsum("ti,ti->t", a, np.cross(b, c)) / 6.0
     volumes = np.bincount(piece, sixth)
@@ -185,14 +177,12 @@ def _axes(
     n = len(armature_from_joint)
     sums = np.bincount(skin.joint, weight, n)
     heads = armature_from_joint[:, :3, 3]
-    middles = np.stack(
-        [np.bincount(skin.joint, weight * skin.vertices[skin.vertex, k], n) for k in range(3)], axis=1
-    )
-    middles = middles / np.where(sums > 0.0, sums, 1.0)[:, None]
+    middles = _summed(skin.joint, weight[:, None] * skin.vertices[skin.vertex], n)
+    middles /= np.where(sums > 0.0, sums, 1.0)[:, None]
     children = np.flatnonzero((parents >= 0) & (sums > 0.0))
-    below = np.bincount(parents[children], minlength=n)
-    ends = np.stack([np.bincount(parents[children], heads[children, k], n) for k in range(3)], axis=1)
-    ends = np.where(below[:, None] > 0, ends / np.maximum(below, 1)[:, None], middles)
+    below = np.bincount(parents[children], minlength=n)[:, None]
+    ends = _summed(parents[children], heads[children], n) / np.maximum(below, 1)
+    ends = np.where(below > 0, ends, middles)
     axes = armature_from_joint[:, :3, 1].copy()
     for way in (middles - heads, ends - heads):  # what is found last counts
         lengths = np.linalg.norm(way, axis=1)
@@ -224,17 +214,17 @@ def _fluxes(
     flow = np.einsum("eki,ei->ek", across, area[face])  # A x⊥·n at the corners
     summed = flow.sum(axis=1) + np.take_along_axis(flow, corner[:, None], axis=1)[:, 0]
     # ∫ λ_c g dA = A (Σ g + g_c) / 12, and F = x⊥/2
-    volumes = _summed(joint, share * summed / 24.0, n)
+    volumes = _summed(joint, (share * summed / 24.0)[:, None], n)[:, 0]
     products = np.einsum("ekl,el->ek", _CORNERS[corner], flow) / 60.0  # (e, 3)
     first = 0.5 * np.einsum("ek,ek->e", along, products)[:, None] * axis
     first += np.einsum("eki,ek->ei", across, products) / 3.0
-    moments = np.stack([_summed(joint, share * first[:, k], n) for k in range(3)], axis=1)
-    return volumes, moments
+    return volumes, _summed(joint, share[:, None] * first, n)
 
 
 def _summed(rows: IntArray, values: FloatArray, count: int) -> FloatArray:
-    """Values (e,) added up in their rows, (count,)."""
-    return np.asarray(np.bincount(rows, values, count), dtype=np.float64)
+    """Values (e, k) added up in their rows, (count, k)."""
+    columns = [np.bincount(rows, column, count) for column in values.T]
+    return np.asarray(np.stack(columns, axis=1), dtype=np.float64)
 
 
 def _centres(

@@ -27,15 +27,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    alike,
-    fault,
-    frozen,
-    usable,
-)
+from ..arrays import BoolArray, FloatArray, IntArray, alike, fault, frozen, usable
 from ..errors import IKError
 from .bends import LEFT, RIGHT
 from .euler import EULER_ORDERS, FEW, EulerElements

@@ -17,11 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ..arrays import (
-    FloatArray,
-    IntArray,
-    frozen,
-)
+from ..arrays import FloatArray, IntArray, frozen
 from .bends import Bend, cross
 from .rotation import skew
 

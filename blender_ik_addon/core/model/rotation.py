@@ -22,19 +22,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    frozen,
-)
+from ..arrays import BoolArray, FloatArray, IntArray, frozen
 from ..errors import IKError
-from .euler import (
-    ANGLES_IN,
-    PERMUTATION,
-    SIGN,
-    EulerElements,
-)
+from .euler import ANGLES_IN, PERMUTATION, SIGN, EulerElements
 
 GIMBAL_COSINE = 1e-6
 """[1] A cosine of the middle angle below this is gimbal lock. In Blender's single precision a right angle is

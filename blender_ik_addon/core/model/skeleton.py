@@ -17,16 +17,7 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import (
-    LARGEST,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    alike,
-    fault,
-    frozen,
-    usable,
-)
+from ..arrays import LARGEST, BoolArray, FloatArray, IntArray, alike, fault, frozen, usable
 from ..errors import IKError
 from .euler import order_index
 

@@ -9,40 +9,22 @@ the direction along the trunk from one pair to the other.
 - Two pairs with d across t, about as far: four legs. Only one of them across: a bird on its legs, the others
   wings.
 - Three pairs and more that hang close together: legs of a spider. Spread along the trunk: those that reach
-  the
-  ground are legs, the others wings.
+  the ground are legs, the others wings.
 - One pair: legs if they point away from the trunk or across it, otherwise arms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from ...arrays import FloatArray
-from .chains import (
-    LIMB_ROLES,
-    ROLES_OF_KIND,
-    SKIPPED,
-    Labelled,
-    Slot,
-    is_high_ankle,
-    label,
-    label_by_shape,
-    leaf_paths,
-)
+from .chains import LIMB_ROLES, ROLES_OF_KIND, SKIPPED, Slot, is_high_ankle, label, label_by_shape
 from .character import LimbKind, Role, Side
-from .structure import (
-    ON_PLANE,
-    TINY,
-    Mirror,
-    Tree,
-    mirrored_pairs,
-    unit,
-)
+from .structure import ON_PLANE, TINY, Mirror, Tree, mirrored_pairs, norm, unit
 
 LONG: Final = 0.2
 """Length of a limb in lengths of the longest one [1] below which a pair of branches is none: ears,
@@ -62,7 +44,7 @@ CLOSE: Final = 0.4
 
 _ARM: Final = frozenset({Role.UPPER_ARM, Role.LOWER_ARM, Role.HAND})
 _LEG: Final = frozenset({Role.UPPER_LEG, Role.LOWER_LEG, Role.ANKLE, Role.FOOT})
-_OTHER: Final = {Role.WING: LimbKind.WING, Role.FIN: LimbKind.FIN}
+_FANS: Final = {Role.WING: LimbKind.WING, Role.FIN: LimbKind.FIN}
 
 
 @dataclass(frozen=True)
@@ -71,32 +53,48 @@ class Found:
 
     kind: LimbKind
     side: Side
-    chain: Labelled
+    joints: tuple[int, ...]
     """Without digits."""
-    front: bool | None
+    slots: tuple[Slot, ...]
+    """Of the joints."""
+    named: tuple[float, ...] = ()
+    """Weights that names gave to the slots, at most 0: it was not the name; empty for a limb by shape."""
+    front: bool | None = None
     """Whether names say that it is a front or a hind limb."""
-    by_shape: bool
-    """Whether shape alone made it a limb of this kind."""
+
+    @property
+    def by_shape(self) -> bool:
+        """Whether shape alone made it a limb of this kind."""
+        return not self.named
 
     @property
     def roles(self) -> tuple[Role, ...]:
         """Of its joints."""
-        if self.kind in ROLES_OF_KIND:
-            table = ROLES_OF_KIND[self.kind]
-            return tuple(table[slot] for slot in self.chain.slots)
-        role = Role.WING if self.kind is LimbKind.WING else Role.FIN
-        return tuple(Role.SHOULDER if slot is Slot.GIRDLE else role for slot in self.chain.slots)
+        fan = Role.FIN if self.kind is LimbKind.FIN else Role.WING
+        table = ROLES_OF_KIND.get(self.kind, (Role.SHOULDER, *[fan] * Slot.DIGIT))
+        return tuple(table[slot] for slot in self.slots)
 
     @property
     def root(self) -> int:
         """The first joint."""
-        return self.chain.joints[0]
+        return self.joints[0]
+
+    @property
+    def upper(self) -> int:
+        """The first joint of the upper part, else of the limb."""
+        upper = self.first(Slot.UPPER)
+        return self.root if upper is None else upper
+
+    def first(self, *slots: Slot) -> int | None:
+        """The first joint of some slots, None without any."""
+        return next(
+            (joint for joint, slot in zip(self.joints, self.slots, strict=True) if slot in slots), None
+        )
 
 
 def tip_of(tree: Tree, limb: Found) -> FloatArray:
     """Where a limb ends: the farthest point of its digits, (3,) [m]."""
-    last = limb.chain.joints[-1]
-    return tree.tails[tree.main_path(last)[-1]]
+    return tree.tip(limb.joints[-1])
 
 
 # By names
@@ -111,132 +109,117 @@ def named_limbs(tree: Tree, sides: Sequence[Side]) -> tuple[list[Found], dict[in
     """
     found: list[Found] = []
     refused: dict[int, str] = {}
-    spoken = LIMB_ROLES | set(_OTHER)
-    candidates = {
-        joint
-        for joint in tree.kept
-        if sides[joint] is not Side.CENTRE
-        and tree.readings[joint].weight(*spoken) > 0.0
-        and tree.readings[joint].best in spoken
-    }
+    spoken = LIMB_ROLES | set(_FANS)
+    candidates = {j for j in tree.kept if sides[j] is not Side.CENTRE and tree.readings[j].best in spoken}
     for side in (Side.LEFT, Side.RIGHT):
         mine = {joint for joint in candidates if sides[joint] is side}
         others = candidates - mine
         for root in sorted(mine):
-            if not any(joint in mine for joint in tree.ancestors(root)[1:]):
-                top = _extended(tree, root, others)
-                limb = _named_limb(tree, top, side, mine, others)
+            if mine.isdisjoint(tree.ancestors(root)[1:]):
+                limb = _named_limb(tree, _extended(tree, root, others), side, mine, others)
                 if limb is not None:
                     found.append(limb)
-                else:
-                    for joint in tree.branch(root):
-                        if joint in mine:
-                            best = tree.readings[joint].best
-                            refused[joint] = f"named {best}, but hangs on no such limb"
+                    continue
+                for joint in mine.intersection(tree.branch(root)):
+                    refused[joint] = f"named {tree.readings[joint].best}, but hangs on no such limb"
     return found, refused
 
 
 def _extended(tree: Tree, root: int, others: set[int]) -> int:
     """The root of a limb, upwards over joints with names that say nothing and that bear nothing else."""
-    while True:
-        parent = int(tree.parents[root])
-        if parent < 0 or tree.readings[parent].roles or tree.readings[parent].words:
-            return root
-        if int(tree.parents[parent]) < 0 or len(tree.children[parent]) > 1:
-            return root
-        if any(joint in others for joint in tree.branch(parent)):
-            return root
+    while (parent := tree.parents[root]) >= 0 and tree.parents[parent] >= 0:
+        reading = tree.readings[parent]
+        if reading.roles or reading.words or tree.children[parent] != [root]:
+            break
+        if not others.isdisjoint(tree.branch(parent)):
+            break
         root = parent
+    return root
 
 
 def _named_limb(tree: Tree, root: int, side: Side, mine: set[int], others: set[int]) -> Found | None:
-    """The limb of a branch, None if there is none in it."""
-    readings = tree.readings
+    """The limb of a branch, None if there is none: the best of its chains, each to its last named joint."""
     branch = tree.branch(root)
-    for role, kind in _OTHER.items():
-        if any(readings[joint].weight(role) > 0.0 for joint in branch):
-            return _fan_limb(tree, root, side, kind, role)
-    best: tuple[tuple[float, bool, int], Labelled, bool] | None = None
-    for path in leaf_paths(tree, root, lambda joint: joint not in others):
-        named = [joint for joint in path if joint in mine]
-        if not named:
+    for role in _FANS:
+        if any(tree.weight(joint, role) > 0.0 for joint in branch):
+            return _fan_limb(tree, root, side, role)
+    best: tuple[tuple[float, bool, int], Found] | None = None
+    for tip in reversed(branch):
+        path = tree.path(root, tip)
+        named = [row for row, joint in enumerate(path) if joint in mine]
+        if not named or not others.issuperset(tree.children[tip]) or not others.isdisjoint(path):
             continue
-        path = path[: path.index(named[-1]) + 1]
-        leg = sum(readings[joint].weight(*_LEG) for joint in path) > sum(
-            readings[joint].weight(*_ARM) for joint in path
-        )
-        labelled = label(path, readings, high_ankle=is_high_ankle(tree, path), leg=leg)
-        rank = _rank(labelled)
+        path = path[: named[-1] + 1]
+        leg = sum(tree.weight(j, *_LEG) for j in path) > sum(tree.weight(j, *_ARM) for j in path)
+        slots, weights = label(path, tree.readings, high_ankle=is_high_ankle(tree, path), leg=leg)
+        rank = _rank(slots, weights)
         if best is None or rank > best[0]:
-            best = (rank, labelled, leg)
+            count = sum(slot is not Slot.DIGIT for slot in slots)
+            fronts = [front for j in path[:count] if (front := tree.readings[j].front) is not None]
+            best = (
+                rank,
+                Found(
+                    LimbKind.LEG if leg else LimbKind.ARM,
+                    side,
+                    tuple(path[:count]),
+                    slots[:count],
+                    weights[:count],
+                    fronts[0] if fronts else None,
+                ),
+            )
     if best is None:
         return None
-    labelled, leg = best[1].without_digits(), best[2]
-    long_parts = [
-        weight
-        for slot, weight in zip(labelled.slots, labelled.named, strict=True)
-        if slot in (Slot.UPPER, Slot.LOWER)
-    ]
-    if not long_parts or (max(long_parts) <= 0.0 and len(long_parts) < 2):
-        return None
-    fronts = [readings[joint].front for joint in labelled.joints if readings[joint].front is not None]
-    kind = LimbKind.LEG if leg else LimbKind.ARM
-    return Found(kind, side, labelled, fronts[0] if fronts else None, by_shape=False)
+    parts = zip(best[1].slots, best[1].named, strict=True)
+    long_parts = [weight for slot, weight in parts if slot in (Slot.UPPER, Slot.LOWER)]
+    return best[1] if len(long_parts) >= 2 or max(long_parts, default=0.0) > 0.0 else None
 
 
-def _rank(labelled: Labelled) -> tuple[float, bool, int]:
+def _rank(slots: Sequence[Slot], named: Sequence[float]) -> tuple[float, bool, int]:
     """How good a chain is among those of a branch.
 
     Digits and second bones of a hand say nothing of how good the chain above them is; but the bone that bears
     digits is the hand, not a helper beside it.
     """
-    score, ended = 0.0, False
-    for slot, weight in zip(labelled.slots, labelled.named, strict=True):
-        if slot is not Slot.DIGIT and not (slot is Slot.END and ended):
-            score += weight
-        ended = ended or slot is Slot.END
-    last = max(labelled.slots)
-    score += SKIPPED * sum(part < last and part not in labelled.slots for part in (Slot.UPPER, Slot.LOWER))
-    return round(score, 6), Slot.DIGIT in labelled.slots, len(labelled.joints)
+    hand = slots.index(Slot.END) if Slot.END in slots else len(slots)
+    score = sum(
+        weight
+        for row, (slot, weight) in enumerate(zip(slots, named, strict=True))
+        if row == hand or slot < Slot.END
+    )
+    missing = [part for part in (Slot.UPPER, Slot.LOWER) if part < slots[-1] and part not in slots]
+    return round(score + SKIPPED * len(missing), 6), Slot.DIGIT in slots, len(slots)
 
 
-def _fan_limb(tree: Tree, root: int, side: Side, kind: LimbKind, role: Role) -> Found:
+def _fan_limb(tree: Tree, root: int, side: Side, role: Role) -> Found:
     """A wing or fin: the longest chain of its bones, what is named shoulder before them."""
     path = tree.main_path(root)
-    if not any(tree.readings[joint].weight(role) > 0.0 for joint in path):
-        # The longest chain is one of feathers or the like.
-        last = [joint for joint in tree.branch(root) if tree.readings[joint].weight(role) > 0.0][-1]
+    named = [joint for joint in path if tree.weight(joint, role) > 0.0]
+    if not named:  # the longest chain is one of feathers or the like
+        last = [joint for joint in tree.branch(root) if tree.weight(joint, role) > 0.0][-1]
         path = tree.path(root, last)
-    named = [joint for joint in path if tree.readings[joint].weight(role) > 0.0]
-    path = path[: path.index(named[-1]) + 1]
-    first = path.index(named[0])
-    slots = tuple(Slot.GIRDLE if row < first else Slot.UPPER for row in range(len(path)))
-    weights = tuple(
-        tree.readings[joint].weight(Role.SHOULDER if slot is Slot.GIRDLE else role)
-        for joint, slot in zip(path, slots, strict=True)
-    )
-    return Found(kind, side, Labelled(tuple(path), slots, sum(weights), weights), None, by_shape=False)
+        named = [joint for joint in path if tree.weight(joint, role) > 0.0]
+    first, count = path.index(named[0]), path.index(named[-1]) + 1
+    slots = (Slot.GIRDLE,) * first + (Slot.UPPER,) * (count - first)
+    weights = [tree.weight(j, Role.SHOULDER if row < first else role) for row, j in enumerate(path[:count])]
+    return Found(_FANS[role], side, tuple(path[:count]), slots, tuple(weights))
 
 
 def without_duplicates(tree: Tree, limbs: Sequence[Found]) -> tuple[list[Found], dict[int, str]]:
     """The limbs without copies of others at the same place, and the copies' joints -> why."""
     kept: list[Found] = []
     copies: dict[int, str] = {}
-    for limb in sorted(limbs, key=lambda limb: (-limb.chain.score, limb.root)):
-        for other in kept:
-            if other.side is not limb.side or other.kind is not limb.kind:
-                continue
-            near = ON_PLANE * tree.size
-            here = tree.places[list(limb.chain.joints)]
-            there = tree.places[list(other.chain.joints)]
-            apart = np.linalg.norm(here[:, None] - there[None], axis=2).min(1)
-            if float(apart.max()) <= 2.0 * near:
-                name = f"{limb.side} {limb.kind}"
-                for joint in tree.branch(limb.root):
-                    copies[joint] = f"a second {name} at the place of the first: copy or mechanism"
-                break
-        else:
+    for limb in sorted(limbs, key=lambda limb: (-sum(limb.named), limb.root)):
+        here = tree.places[list(limb.joints)]
+        misses = [
+            np.linalg.norm(here[:, None] - tree.places[list(other.joints)], axis=2).min(1).max()
+            for other in kept
+            if (other.side, other.kind) == (limb.side, limb.kind)
+        ]
+        if min(misses, default=np.inf) > 2.0 * ON_PLANE * tree.size:
             kept.append(limb)
+            continue
+        reason = f"a second {limb.side} {limb.kind} at the place of the first: copy or mechanism"
+        copies |= dict.fromkeys(tree.branch(limb.root), reason)
     return sorted(kept, key=lambda limb: limb.root), copies
 
 
@@ -254,144 +237,121 @@ class _Pair:
     length: float
     """Of their longest chain [m]."""
     direction: FloatArray
-    """From the hub to the tips, in the mirror plane, (3,) [m]."""
+    """From the hub to the tips, in the mirror plane, (3,), by that length [1]."""
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What shape alone says of a figure."""
-
-    limbs: list[Found]
-    up: FloatArray | None
-    """Unit vector in the mirror plane, (3,); None where shape does not say."""
-
-
-def long_pairs(tree: Tree, mirror: Mirror, without: set[int]) -> list[_Pair]:
+def _long_pairs(tree: Tree, mirror: Mirror, without: set[int]) -> list[_Pair]:
     """Pairs of branches long enough to be limbs, none of them with joints of `without`."""
     pairs: list[_Pair] = []
     for left, right in mirrored_pairs(tree, mirror):
-        hub = int(tree.parents[left])
-        if hub < 0 or tree.counts[left] < 2 or any(j in without for j in tree.branch(left)):
-            continue
-        tips = np.array([tree.tails[tree.main_path(root)[-1]] for root in (left, right)])
-        direction = tips.mean(0) - tree.places[hub]
-        direction -= (direction @ mirror.normal) * mirror.normal
-        pairs.append(_Pair(left, right, hub, 0.5 * (tree.reach[left] + tree.reach[right]), direction))
+        hub = tree.parents[left]
+        if hub >= 0 and tree.counts[left] > 1 and without.isdisjoint(tree.branch(left)):
+            direction = 0.5 * (tree.tip(left) + tree.tip(right)) - tree.places[hub]
+            direction -= (direction @ mirror.normal) * mirror.normal
+            length = max(0.5 * (tree.reach[left] + tree.reach[right]), TINY)
+            pairs.append(_Pair(left, right, hub, length, direction / length))
     lengths = sorted((pair.length for pair in pairs), reverse=True)
     if len(lengths) < 2:
         return pairs
     return [pair for pair in pairs if pair.length >= max(LONG * lengths[0], EARS * lengths[1])]
 
 
-def limbs_by_shape(tree: Tree, mirror: Mirror) -> Shape:
-    """Limbs of a figure whose names say nothing of limbs; see the module's beginning."""
-    pairs = long_pairs(tree, mirror, set())
-    if not pairs:
-        return Shape([], None)
-    if len(pairs) >= 3:
-        return _many(tree, mirror, pairs)
+def limbs_by_shape(tree: Tree, mirror: Mirror) -> tuple[list[Found], FloatArray | None]:
+    """Limbs of a figure whose names say nothing of limbs, and up, (3,); see the module's beginning.
+
+    Up is a unit vector in the mirror plane; None where shape does not say.
+    """
+    pairs = _long_pairs(tree, mirror, set())
+    kinds, up = _kinds(tree, pairs) if pairs else ([], None)
+    rows = zip(pairs, kinds, strict=True)
+    return [limb for pair, kind in rows for limb in _both(tree, mirror, pair, kind)], up
+
+
+def _kinds(tree: Tree, pairs: Sequence[_Pair]) -> tuple[list[LimbKind], FloatArray | None]:
+    """What the pairs are, and up."""
     if len(pairs) == 1:
-        return _one(tree, mirror, pairs[0])
+        return _one(tree, pairs[0])
+    if len(pairs) > 2:
+        return _many(tree, pairs)
     a, b = pairs
     trunk = tree.places[b.hub] - tree.places[a.hub]
-    length = float(np.linalg.norm(trunk))
-    if length <= TINY:
-        # Arms and legs on one joint: the longer pair are legs.
-        legs, arms = (a, b) if a.length >= b.length else (b, a)
-        return _upright(tree, mirror, legs, arms, -unit(legs.direction))
-    along = trunk / length
-    away_a, away_b = float(-(a.direction @ along)) / a.length, float(b.direction @ along) / b.length
-    if max(away_a, away_b) > ALONG:
-        legs, arms = (a, b) if away_a >= away_b else (b, a)
-        return _upright(tree, mirror, legs, arms, -unit(legs.direction))
-    across = [np.linalg.norm(p.direction - (p.direction @ along) * along) / p.length for p in pairs]
-    front, hind = _front_first(tree, a, b)
+    along = unit(trunk)
+    away = float(-(a.direction @ along)), float(b.direction @ along)
+    if norm(trunk) <= TINY:
+        away = a.length, b.length  # arms and legs on one joint: the longer pair are legs
+    if norm(trunk) <= TINY or max(away) > ALONG:
+        first = away[0] >= away[1]
+        kinds = [LimbKind.LEG, LimbKind.ARM] if first else [LimbKind.ARM, LimbKind.LEG]
+        return kinds, -unit((a if first else b).direction)
+    across = [norm(pair.direction - (pair.direction @ along) * along) for pair in pairs]
     if min(across) > ALONG:
-        up = -unit(a.direction / a.length + b.direction / b.length)
-        limbs = _as(tree, mirror, front, LimbKind.FRONT_LEG) + _as(tree, mirror, hind, LimbKind.LEG)
-        return Shape(limbs, up)
-    legs, wings = (a, b) if across[0] >= across[1] else (b, a)
-    up = -unit(legs.direction)
-    return Shape(_as(tree, mirror, legs, LimbKind.LEG) + _as(tree, mirror, wings, LimbKind.WING), up)
+        return _front_first(tree, a, b), -unit(a.direction + b.direction)
+    first = across[0] >= across[1]
+    kinds = [LimbKind.LEG, LimbKind.WING] if first else [LimbKind.WING, LimbKind.LEG]
+    return kinds, -unit((a if first else b).direction)
 
 
-def _upright(tree: Tree, mirror: Mirror, legs: _Pair, arms: _Pair, up: FloatArray) -> Shape:
-    return Shape(_as(tree, mirror, legs, LimbKind.LEG) + _as(tree, mirror, arms, LimbKind.ARM), up)
-
-
-def _many(tree: Tree, mirror: Mirror, pairs: list[_Pair]) -> Shape:
+def _many(tree: Tree, pairs: Sequence[_Pair]) -> tuple[list[LimbKind], FloatArray | None]:
     """Three pairs or more."""
     hubs = tree.places[[pair.hub for pair in pairs]]
-    spread = float(np.linalg.norm(hubs[:, None] - hubs[None], axis=2).max())
-    total = np.sum([pair.direction / pair.length for pair in pairs], axis=0)
-    far = int(np.argmax(np.linalg.norm(hubs - hubs[0], axis=1)))
-    along = unit(hubs[far] - hubs[0])
+    spread = float(np.linalg.norm(hubs[:, None] - hubs, axis=2).max())
+    along = unit(hubs[int(np.argmax(np.linalg.norm(hubs - hubs[0], axis=1)))] - hubs[0])
+    total = np.sum([pair.direction for pair in pairs], axis=0)
     total = total - (total @ along) * along
-    up = -unit(total) if np.linalg.norm(total) > 0.1 * len(pairs) else None
-    if spread <= CLOSE * float(np.median([pair.length for pair in pairs])) or up is None:
-        return Shape([limb for pair in pairs for limb in _as(tree, mirror, pair, LimbKind.LEG)], up)
-    tips = np.array([tree.tails[tree.main_path(pair.left)[-1]] @ up for pair in pairs])
-    above = np.maximum(hubs @ up - tips.min(), TINY)
-    grounded = [row for row in range(len(pairs)) if tips[row] - tips.min() < GROUNDED * above[row]]
-    legs = [pairs[row] for row in grounded]
-    limbs = [
-        limb
-        for row, pair in enumerate(pairs)
-        if row not in grounded
-        for limb in _as(tree, mirror, pair, LimbKind.WING)
-    ]
-    if len(legs) != 2:
-        limbs += [limb for pair in legs for limb in _as(tree, mirror, pair, LimbKind.LEG)]
-        return Shape(limbs, up)
-    front, hind = _front_first(tree, *legs)
-    limbs += _as(tree, mirror, front, LimbKind.FRONT_LEG) + _as(tree, mirror, hind, LimbKind.LEG)
-    return Shape(limbs, up)
+    up = -unit(total) if norm(total) > 0.1 * len(pairs) else None
+    if up is None or spread <= CLOSE * float(np.median([pair.length for pair in pairs])):
+        return [LimbKind.LEG] * len(pairs), up
+    tips = np.array([tree.tip(pair.left) @ up for pair in pairs])
+    grounded = tips - tips.min() < GROUNDED * np.maximum(hubs @ up - tips.min(), TINY)
+    kinds = [LimbKind.LEG if stands else LimbKind.WING for stands in grounded]
+    legs = np.flatnonzero(grounded).tolist()
+    if len(legs) == 2:
+        for row, kind in zip(legs, _front_first(tree, *(pairs[row] for row in legs)), strict=True):
+            kinds[row] = kind
+    return kinds, up
 
 
-def _one(tree: Tree, mirror: Mirror, pair: _Pair) -> Shape:
+def _one(tree: Tree, pair: _Pair) -> tuple[list[LimbKind], FloatArray | None]:
     """A single pair: legs where the trunk goes the other way or across, otherwise arms."""
-    chains = [
-        tree.main_path(child) for child in tree.children[pair.hub] if child not in (pair.left, pair.right)
-    ]
-    if not chains:
-        return Shape(_as(tree, mirror, pair, LimbKind.LEG), -unit(pair.direction))
-    trunk = max((tree.tails[chain[-1]] - tree.places[pair.hub] for chain in chains), key=np.linalg.norm)
-    sideways = np.linalg.norm(pair.direction) < ALONG * pair.length
-    if sideways or pair.direction @ trunk > 0.0:
-        return Shape(_as(tree, mirror, pair, LimbKind.ARM), None)
-    return Shape(_as(tree, mirror, pair, LimbKind.LEG), -unit(pair.direction))
+    tips = [tree.tip(child) for child in tree.children[pair.hub] if child not in (pair.left, pair.right)]
+    trunks = [tip - tree.places[pair.hub] for tip in tips]
+    if trunks and (norm(pair.direction) < ALONG or pair.direction @ max(trunks, key=norm) > 0.0):
+        return [LimbKind.ARM], None
+    return [LimbKind.LEG], -unit(pair.direction)
 
 
-def _front_first(tree: Tree, a: _Pair, b: _Pair) -> tuple[_Pair, _Pair]:
-    """Two pairs of an animal, the one nearer to the head first.
+def _front_first(tree: Tree, a: _Pair, b: _Pair) -> list[LimbKind]:
+    """What two pairs of an animal's legs are: the one nearer to the head are front legs.
 
     The head is where small parts are (ears, eyes, a jaw); the hips are nearer to the root of the armature.
     """
     votes = {a.hub: 0.0, b.hub: 0.0}
-    limbs = {joint for pair in (a, b) for root in (pair.left, pair.right) for joint in tree.branch(root)}
+    limbs = {joint for root in (a.left, a.right, b.left, b.right) for joint in tree.branch(root)}
     for joint in tree.kept:
         small = [child for child in tree.children[joint] if child not in limbs]
         if joint not in limbs and len(small) >= 2 and joint not in votes:
-            near = min(votes, key=lambda hub: float(np.linalg.norm(tree.places[joint] - tree.places[hub])))
-            votes[near] += 1.0
-    depth_a, depth_b = len(tree.ancestors(a.hub)), len(tree.ancestors(b.hub))
-    if depth_a != depth_b:
-        votes[a.hub if depth_a > depth_b else b.hub] += 1.5
-    return (a, b) if votes[a.hub] >= votes[b.hub] else (b, a)
+            votes[min(votes, key=lambda hub: norm(tree.places[joint] - tree.places[hub]))] += 1.0
+    depths = len(tree.ancestors(a.hub)), len(tree.ancestors(b.hub))
+    if depths[0] != depths[1]:
+        votes[a.hub if depths[0] > depths[1] else b.hub] += 1.5
+    kinds = [LimbKind.FRONT_LEG, LimbKind.LEG]
+    return kinds if votes[a.hub] >= votes[b.hub] else kinds[::-1]
 
 
-def _as(tree: Tree, mirror: Mirror, pair: _Pair, kind: LimbKind) -> list[Found]:
+def _both(tree: Tree, mirror: Mirror, pair: _Pair, kind: LimbKind) -> Iterator[Found]:
     """Both limbs of a pair as a kind, the one on the normal's side called left for now."""
-    limbs: list[Found] = []
     for side, root in ((Side.LEFT, pair.left), (Side.RIGHT, pair.right)):
         path = tree.main_path(root)
-        if kind in ROLES_OF_KIND:
-            chain = label_by_shape(tree, path, mirror, arm=kind is LimbKind.ARM).without_digits()
-        else:
-            slots = (Slot.UPPER,) * len(path)
-            chain = Labelled(tuple(path), slots, 0.0, (0.0,) * len(path))
-        limbs.append(Found(kind, side, chain, None, by_shape=True))
-    return limbs
+        limb = Found(kind, side, tuple(path), (Slot.UPPER,) * len(path))
+        yield _relabelled(tree, mirror, limb) if kind in ROLES_OF_KIND else limb
+
+
+def _relabelled(tree: Tree, mirror: Mirror, limb: Found, points: FloatArray | None = None) -> Found:
+    """A limb with slots by its shape; `points`, (3,), is where its elbow or knee should point."""
+    path = tree.main_path(limb.root)
+    slots = label_by_shape(tree, path, mirror, arm=limb.kind is LimbKind.ARM, points=points)
+    slots = [slot for slot in slots if slot is not Slot.DIGIT]
+    return replace(limb, joints=tuple(path[: len(slots)]), slots=tuple(slots))
 
 
 def limbs_left(
@@ -410,36 +370,26 @@ def limbs_left(
     legs = [limb for limb in found if limb.kind in (LimbKind.LEG, LimbKind.FRONT_LEG)]
     ground = min((float(tip_of(tree, limb) @ up) for limb in legs), default=0.0)
     more: list[Found] = []
-    for pair in long_pairs(tree, mirror, without):
+    for pair in _long_pairs(tree, mirror, without):
         if pair.length < 0.5 * longest:
             continue
-        tip = float(tree.tails[tree.main_path(pair.left)[-1]] @ up)
-        if not legs:
-            kind = LimbKind.LEG if float(pair.direction @ up) < -ALONG * pair.length else LimbKind.ARM
-        elif tip - ground < GROUNDED * max(float(tree.places[pair.hub] @ up) - ground, TINY):
+        tip, hub = float(tree.tip(pair.left) @ up), float(tree.places[pair.hub] @ up)
+        stands = tip - ground < GROUNDED * max(hub - ground, TINY)
+        if stands if legs else float(pair.direction @ up) < -ALONG:
             kind = LimbKind.LEG
-        elif any(limb.kind is LimbKind.ARM for limb in found):
+        elif legs and any(limb.kind is LimbKind.ARM for limb in found):
             kind = LimbKind.WING
         else:
             kind = LimbKind.ARM
-        more += _as(tree, mirror, pair, kind)
+        more += _both(tree, mirror, pair, kind)
     return more
 
 
 def relabelled(tree: Tree, mirror: Mirror, limbs: Sequence[Found], forward: FloatArray) -> list[Found]:
     """The same limbs, those by shape with slots that also fit the way elbows and knees point."""
-    new: list[Found] = []
-    for limb in limbs:
-        if limb.by_shape and limb.kind in ROLES_OF_KIND:
-            points = forward if limb.kind is LimbKind.LEG else -forward
-            path = tree.main_path(limb.root)
-            arm = limb.kind is LimbKind.ARM
-            chain = label_by_shape(tree, path, mirror, arm=arm, points=points)
-            limb = replace(limb, chain=chain.without_digits())
-        new.append(limb)
-    return new
-
-
-def swapped(limbs: Sequence[Found]) -> list[Found]:
-    """The same limbs with left and right exchanged."""
-    return [replace(limb, side=limb.side.other) for limb in limbs]
+    return [
+        _relabelled(tree, mirror, limb, forward if limb.kind is LimbKind.LEG else -forward)
+        if limb.by_shape and limb.kind in ROLES_OF_KIND
+        else limb
+        for limb in limbs
+    ]

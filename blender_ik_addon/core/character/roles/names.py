@@ -28,148 +28,89 @@ _WORDS: Final[Mapping[str, str]] = {
     "lower": "lo low lwr lower",
     "fore": "fore front fr",
     "hind": "hind rear",
-    "arm": "arm arms",
+    "arm": "arm arms 腕",
     "forearm": "forearm radius ulna antebrachium",
     "humerus": "humerus",
     "leg": "leg legs",
     "hand": "hand hands fist",
     "palm": "palm",
-    "wrist": "wrist",
-    "elbow": "elbow",
-    "shoulder": "shoulder shldr shoulders",
+    "wrist": "wrist 手首",
+    "elbow": "elbow 肘 ひじ",
+    "shoulder": "shoulder shldr shoulders 肩",
     "collar": "collar clavicle clav collarbone scapula",
     "hip": "hip hips",
     "pelvis": "pelvis buttock",
-    "thigh": "thigh femur",
+    "thigh": "thigh femur 足",
     "shin": "shin calf tibia fibula",
-    "knee": "knee",
-    "ankle": "ankle hock metatarsus cannon",
+    "knee": "knee 膝 ひざ",
+    "ankle": "ankle hock metatarsus cannon 足首",
     "foot": "foot feet paw hoof",
-    "toe": "toe toes ball metatarsal metatarsals",
+    "toe": "toe toes toebase ball metatarsal metatarsals つま先 爪先 足先",
     "heel": "heel",
-    "spine": "spine abdomen abs vertebra backbone",
+    "spine": "spine abdomen abs vertebra backbone lowerback upperback",
     "back": "back",
-    "waist": "waist",
+    "waist": "waist 腰",
     "torso": "torso cog",
-    "center": "center centre centar",
+    "center": "center centre centar センター",
     "body": "body",
     "chest": "chest thorax ribcage ribs rib",
-    "neck": "neck",
-    "head": "head",
+    "neck": "neck 首",
+    "head": "head 頭",
     "jaw": "jaw mandible",
-    "eye": "eye eyes eyeball",
+    "eye": "eye eyes eyeball 目 両目",
     "face": (
         "face facial ear ears brow eyebrow lid eyelid eyelash lash lip lips mouth nose nostril tongue "
         "tooth teeth chin cheek temple beak skull horn antler muzzle snout whisker crown forehead levator "
-        "oris risorius temporalis oculi orbicularis masseter squint lacrimal headtop"
+        "oris risorius temporalis oculi orbicularis masseter squint lacrimal headtop eyebrow special"
     ),
-    "finger": "finger fingers thumb index middle mid ring pinky little metacarpal carpal",
-    "tail": "tail",
-    "wing": "wing",
+    "finger": (
+        "finger fingers thumb index middle mid ring pinky little metacarpal carpal 親指 人差し指 人差指 "
+        "人指 中指 薬指 小指"
+    ),
+    "tail": "tail 尾",
+    "wing": "wing 翼",
     "fin": "fin flipper",
-    "twist": "twist roll",
-    "root": "root origin",
+    "twist": "twist roll 捩",
+    "root": "root origin parentnode allparent 全ての親",
     "soft": (
         "breast bust boob hair bang ponytail skirt cloth cape cloak dress sleeve ribbon tie coat scarf "
         "feather mane belly stomach fur genital penis testicle muscle bicep biceps tricep triceps "
-        "pectoral pec lat glute"
+        "pectoral pec lat glute 髪 胸 スカート"
     ),
     "helper": (
         "helper corrective corr aux adj jiggle phys dummy null buffer groove cancel horselink footsteps "
-        "volume bulge offset driver tracker share"
+        "volume bulge offset driver tracker share 腰キャンセル グルーブ ダミー"
     ),
     "control": (
         "ik ctrl control controller target pole tweak parent mch vis wgt rock spin widget pivot gizmo "
-        "socket slot attach weapon prop camera handle ikfk snap properties widgets effector"
+        "socket slot attach weapon prop camera handle ikfk snap properties widgets effector 操作中心 親"
     ),
     "master": "master",
     "fk": "fk",
-    "end": "end nub leaf tip site terminator",
+    "end": "end nub leaf tip site terminator 先",
     "base": "base",
     "joint": "joint",
     "bend": "bend",
-    "left": "l left lft lf",
-    "right": "r right rgt rt",
-    "middle side": "c m ctr",
+    "left": "l left lft lf 左",
+    "right": "r right rgt rt 右",
+    "unsided": "c m ctr",
     "layer": "def org",
+    "hind leg": "backleg",
+    "upper body": "上半身",
+    "lower body": "下半身",
 }
-"""Meaning -> words that have it; a word has one meaning."""
+"""Meanings -> words that have them, with MMD's Japanese ones. Compounds of these are taken apart."""
 
-_MEANING: Final = {word: meaning for meaning, words in _WORDS.items() for word in words.split()}
-
-_COMPOUND: Final[Mapping[str, tuple[str, ...]]] = {
-    "upperarm": ("upper", "arm"),
-    "uparm": ("upper", "arm"),
-    "lowerarm": ("forearm",),
-    "loarm": ("forearm",),
-    "upperleg": ("upper", "leg"),
-    "upleg": ("upper", "leg"),
-    "lowerleg": ("lower", "leg"),
-    "loleg": ("lower", "leg"),
-    "toebase": ("toe",),
-    "lowerback": ("spine",),
-    "upperback": ("spine",),
-    "upperchest": ("chest",),
-    "upperbody": ("upper", "body"),
-    "lowerbody": ("lower", "body"),
-    "hindfoot": ("hind", "foot"),
-    "forefoot": ("fore", "foot"),
-    "foreleg": ("fore", "leg"),
-    "hindleg": ("hind", "leg"),
-    "frontleg": ("fore", "leg"),
-    "backleg": ("hind", "leg"),
-    "eyebrow": ("face",),
-    "parentnode": ("root",),
-    "allparent": ("root",),
-    "handslot": ("hand", "control"),
+_MEANINGS: Final = {
+    word: tuple(meanings.split()) for meanings, words in _WORDS.items() for word in words.split()
 }
-"""Words that are written as one."""
 
-_JAPANESE: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    ("全ての親", ("root",)),
-    ("操作中心", ("control",)),
-    ("腰キャンセル", ("helper",)),
-    ("センター", ("center",)),
-    ("グルーブ", ("helper",)),
-    ("上半身", ("upper", "body")),
-    ("下半身", ("lower", "body")),
-    ("スカート", ("soft",)),
-    ("ダミー", ("helper",)),
-    ("つま先", ("toe",)),
-    ("爪先", ("toe",)),
-    ("足先", ("toe",)),
-    ("足首", ("ankle",)),
-    ("手首", ("wrist",)),
-    ("人差し指", ("finger",)),
-    ("人差指", ("finger",)),
-    ("人指", ("finger",)),
-    ("親指", ("finger",)),
-    ("中指", ("finger",)),
-    ("薬指", ("finger",)),
-    ("小指", ("finger",)),
-    ("両目", ("eye",)),
-    ("ひざ", ("knee",)),
-    ("ひじ", ("elbow",)),
-    ("左", ("left",)),
-    ("右", ("right",)),
-    ("捩", ("twist",)),
-    ("親", ("control",)),
-    ("先", ("end",)),
-    ("膝", ("knee",)),
-    ("肘", ("elbow",)),
-    ("足", ("thigh",)),
-    ("腕", ("arm",)),
-    ("肩", ("shoulder",)),
-    ("腰", ("waist",)),
-    ("首", ("neck",)),
-    ("頭", ("head",)),
-    ("目", ("eye",)),
-    ("髪", ("soft",)),
-    ("胸", ("soft",)),
-    ("尾", ("tail",)),
-    ("翼", ("wing",)),
+_JAPANESE: Final = re.compile(
+    "|".join(sorted((word for word in _MEANINGS if not word.isascii()), key=len, reverse=True))
 )
-"""MMD's words, each before those that are part of it."""
+
+_NO_PARTS: Final = frozenset({"left", "right", "unsided", "layer"})
+"""Meanings that say nothing of the part of a body."""
 
 _PREFIXES: Final = re.compile(
     r"^(?:.*[:|])?"  # name spaces: mixamorig:Hips
@@ -179,6 +120,62 @@ _PREFIXES: Final = re.compile(
 """What conventions put before every name."""
 
 _TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\x00-\x7f]+")
+
+
+_ROLES: Final[tuple[tuple[str, dict[Role, float]], ...]] = (
+    ("wing", {Role.WING: SURE}),
+    ("fin", {Role.FIN: SURE}),
+    ("tail", {Role.TAIL: SURE}),
+    ("eye", {Role.EYE: SURE}),
+    ("jaw", {Role.JAW: SURE}),
+    ("face", {Role.HEAD_PART: SURE}),
+    ("palm", {Role.HAND: LIKELY, Role.FINGER: 2.0}),
+    ("finger !toe|foot|chest|spine", {Role.FINGER: SURE}),
+    ("toe", {Role.TOE: SURE}),
+    ("ankle", {Role.ANKLE: LIKELY, Role.FOOT: 2.0, Role.LOWER_LEG: HARDLY}),
+    ("foot", {Role.FOOT: SURE, Role.TOE: HARDLY}),
+    ("leg|thigh|shin|knee shoulder|collar", {Role.SHOULDER: SURE}),
+    ("leg|thigh|shin|knee hip|pelvis", {Role.PELVIS: SURE}),
+    ("knee", {Role.LOWER_LEG: SURE}),
+    ("thigh", {Role.UPPER_LEG: SURE}),
+    ("upper leg", {Role.UPPER_LEG: SURE}),
+    ("shin", {Role.LOWER_LEG: SURE}),
+    ("lower leg", {Role.LOWER_LEG: SURE}),
+    ("leg", {Role.UPPER_LEG: LIKELY, Role.LOWER_LEG: LIKELY}),
+    ("wrist", {Role.HAND: SURE}),
+    ("hand", {Role.HAND: SURE, Role.FINGER: HARDLY}),
+    ("elbow|forearm", {Role.LOWER_ARM: SURE}),
+    ("lower|fore arm", {Role.LOWER_ARM: SURE}),
+    ("humerus", {Role.UPPER_ARM: SURE}),
+    ("upper arm", {Role.UPPER_ARM: SURE}),
+    ("collar", {Role.SHOULDER: SURE}),
+    ("shoulder", {Role.SHOULDER: LIKELY, Role.UPPER_ARM: 2.0}),
+    ("arm", {Role.UPPER_ARM: LIKELY, Role.LOWER_ARM: HARDLY}),
+    ("sided pelvis", {Role.PELVIS: SURE}),
+    ("sided hip joint", {Role.PELVIS: SURE}),
+    ("sided hip", {Role.UPPER_LEG: LIKELY, Role.PELVIS: MAYBE}),
+    ("head", {Role.HEAD: SURE}),
+    ("neck", {Role.NECK: SURE}),
+    ("chest", {Role.CHEST: SURE}),
+    ("hip|pelvis", {Role.HIPS: SURE}),
+    ("lower body", {Role.PELVIS: LIKELY, Role.HIPS: MAYBE}),
+    ("upper body", {Role.SPINE: LIKELY}),
+    ("body", {Role.HIPS: MAYBE, Role.SPINE: MAYBE}),
+    ("center|torso", {Role.HIPS: LIKELY, Role.SPINE: MAYBE}),
+    ("waist", {Role.SPINE: LIKELY, Role.HIPS: LIKELY}),
+    ("spine", {Role.SPINE: SURE}),
+)
+"""Meanings -> roles with their weights; the first line that fits counts. A space is *and*, `|` is *or*, `!`
+is *not*, and *sided* says that the name has a side."""
+
+_LEFT_OUT: Final = (
+    ("twist !neck", "twist bone"),
+    ("control", "control bone"),
+    ("master !eye", "control bone"),
+    ("helper|heel", "helper bone"),
+    ("soft", "hair, cloth, feather or soft part"),
+)
+"""Meanings -> why a bone has no role, in the same way."""
 
 
 @dataclass(frozen=True)
@@ -199,13 +196,21 @@ class NameReading:
     """Why a bone of this name has no role; '' where it may have one."""
     front: bool | None
     """Whether it is named as one of front (True) or hind limbs (False)."""
-    end: bool
-    """Whether it is named as the end of another bone."""
+
+    @property
+    def end(self) -> bool:
+        """Whether it is named as the end of another bone."""
+        return "end" in self.words
+
+    @property
+    def root(self) -> bool:
+        """Whether the name is that of a bone which moves the whole figure."""
+        return self.words == ("root",)
 
     @property
     def best(self) -> Role | None:
         """The role with the largest weight."""
-        return max(self.roles, key=lambda role: self.roles[role]) if self.roles else None
+        return max(self.roles, key=lambda role: self.roles[role], default=None)
 
     def weight(self, *roles: Role) -> float:
         """Largest weight among some roles, 0 without any."""
@@ -215,79 +220,59 @@ class NameReading:
 @lru_cache(maxsize=4096)
 def _meanings(token: str) -> tuple[str, ...]:
     """Meanings of a run of letters; an empty tuple where it is not understood."""
-    if token in _COMPOUND:
-        return _COMPOUND[token]
-    if token in _MEANING:
-        return (_MEANING[token],)
-    if token.endswith("s") and token[:-1] in _MEANING and len(token) > 3:
-        return (_MEANING[token[:-1]],)
+    if not token.isascii():
+        return tuple(meaning for word in _JAPANESE.findall(token) for meaning in _MEANINGS[word])
+    if token in _MEANINGS:
+        return _MEANINGS[token]
+    if token.endswith("s") and token[:-1] in _MEANINGS and len(token) > 3:
+        return _MEANINGS[token[:-1]]
     for cut in range(len(token) - 3, 0, -1):  # the longest known beginning first
-        head, tail = token[:cut], token[cut:]
-        known = head in _COMPOUND or head in _MEANING
-        if known and (len(head) >= 3 or head in ("l", "r", "up", "lo")):
-            rest = _meanings(tail)
-            if rest:
-                return (*_meanings(head), *rest)
+        head, rest = token[:cut], _meanings(token[cut:])
+        if head in _MEANINGS and (len(head) >= 3 or head in ("l", "r", "up", "lo")) and rest:
+            return (*_MEANINGS[head], *rest)
     return ()
-
-
-def _japanese(token: str) -> tuple[str, ...]:
-    meanings: list[str] = []
-    rest = token
-    while rest:
-        for word, meaning in _JAPANESE:
-            if rest.startswith(word):
-                meanings += meaning
-                rest = rest[len(word) :]
-                break
-        else:
-            rest = rest[1:]
-    return tuple(meanings)
 
 
 @lru_cache(maxsize=4096)
 def read_name(name: str) -> NameReading:
     """Read the name of a bone."""
     plain = unicodedata.normalize("NFKC", name)
-    body = _PREFIXES.sub("", plain) or plain
-    tokens: list[str] = _TOKEN.findall(body)
-    meanings: list[tuple[str, ...]] = []
-    for number, token in enumerate(tokens):
-        if token.isdigit():
-            meanings.append(())
-            continue
-        found = _meanings(token.lower()) if token.isascii() else _japanese(token)
-        if found == ("back",) and number + 1 < len(tokens):
-            found = ("hind",) if _is_limb(tokens[number + 1]) else ("spine",)
-        elif found == ("back",):
-            found = ("spine",)
-        meanings.append(found)
-    side, spent = _side(tokens, meanings)
+    tokens: list[str] = _TOKEN.findall(_PREFIXES.sub("", plain) or plain)
+    meanings = [_meanings(token.lower()) for token in tokens]
+    for number, (found, after) in enumerate(zip(meanings, [*meanings[1:], ()], strict=False)):
+        if found == ("back",):
+            limb = not {"leg", "foot", "toe", "ankle", "thigh", "shin", "knee"}.isdisjoint(after)
+            meanings[number] = ("hind",) if limb else ("spine",)
+    side, skipped = _side(tokens, meanings)
+    first = tokens[0].lower() if tokens and 0 not in skipped else ""
     layer = tokens[0].upper() if tokens and tokens[0].lower() in ("def", "org", "mch") else ""
-    skipped = spent | {0} if layer else spent
-    words: list[str] = []
-    for number, found in enumerate(meanings):
-        if number not in skipped:
-            words += [word for word in found if word not in ("left", "right", "middle side", "layer")]
-    front = _front(tokens, words, spent)
-    stem = " ".join(
-        token.lower()
-        for number, token in enumerate(tokens)
-        if number not in skipped and token.lower() != "fk" and token not in ("左", "右")
-    )
-    if any(not token.isascii() for token in tokens):
-        stem = stem.replace("左", "").replace("右", "")
+    skipped |= {0} if layer else set()
+    kept = [number for number in range(len(tokens)) if number not in skipped]
+    words = [word for number in kept for word in meanings[number] if word not in _NO_PARTS]
+    front = None
+    if "fore" in words and "forearm" not in words:
+        front = True
+    elif "hind" in words:
+        front = False
+    elif first in ("f", "r") and not {"toe", "foot"}.isdisjoint(words):
+        front = first == "f"  # Rigify's front and rear toes
+    stem = " ".join(tokens[number].lower() for number in kept if tokens[number].lower() != "fk")
     if "fk" in words:
         layer = layer or "FK"
         words = [word for word in words if word != "fk"]
-    roles, left_out = _roles(words, tokens, side, plain)
-    return NameReading(tuple(words), side, stem, roles, layer, left_out, front, "end" in words)
-
-
-def _is_limb(token: str) -> bool:
-    return any(
-        word in ("leg", "foot", "toe", "ankle", "thigh", "shin", "knee") for word in _meanings(token.lower())
-    )
+    has = {*words, "sided"} if side in (Side.LEFT, Side.RIGHT) else set(words)
+    left_out = next((reason for condition, reason in _LEFT_OUT if _fits(condition, has)), "")
+    if name.startswith("__"):
+        left_out = "connects two bones and is no joint of its own"
+    elif not left_out and _is_copy(has, tokens):
+        left_out = "helper bone: MMD's copy of another"
+    roles: Mapping[Role, float] = {}
+    if not left_out:
+        roles = next((roles for condition, roles in _ROLES if _fits(condition, has)), roles)
+    if "end" in has:
+        roles = {role: weight * 0.5 for role, weight in roles.items()}
+    stem = stem.replace("左", "").replace("右", "")
+    return NameReading(tuple(words), side, stem, roles, layer, left_out, front)
 
 
 def _side(tokens: list[str], meanings: list[tuple[str, ...]]) -> tuple[Side | None, set[int]]:
@@ -296,80 +281,20 @@ def _side(tokens: list[str], meanings: list[tuple[str, ...]]) -> tuple[Side | No
     Rigify's `r_toe.L` is a rear toe of the left side: only one token is the side.
     """
     letters = [number for number, token in enumerate(tokens) if not token.isdigit()]
-    order = [*letters[-1:], *letters]
-    for number in order:
-        found = meanings[number]
-        if "left" in found or "right" in found:
-            side = Side.LEFT if "left" in found else Side.RIGHT
-            alone = len(found) == 1
-            return side, {number} if alone else set()
+    for number in [*letters[-1:], *letters]:
+        for word, side in (("left", Side.LEFT), ("right", Side.RIGHT)):
+            if word in meanings[number]:
+                return side, {number} if len(meanings[number]) == 1 else set()
     for number in letters:
-        if meanings[number] == ("middle side",):
+        if meanings[number] == ("unsided",):
             return Side.CENTRE, {number}
     return None, set()
 
 
-def _front(tokens: list[str], words: list[str], spent: set[int]) -> bool | None:
-    """Whether the name says front or hind; `f_toe`, `r_toe` are Rigify's front and rear toes."""
-    if "fore" in words and "forearm" not in words:
-        return True
-    if "hind" in words:
-        return False
-    first = tokens[0].lower() if tokens and 0 not in spent else ""
-    if first in ("f", "r") and "toe" in words + (["toe"] if "foot" in words else []):
-        return first == "f"
-    return None
-
-
-def _roles(
-    words: list[str], tokens: list[str], side: Side | None, name: str
-) -> tuple[dict[Role, float], str]:
-    """Roles with weights, and why the bone has none."""
-    has = set(words)
-    joined = "".join(token.lower() for token in tokens)
-    if name.startswith("__"):
-        return {}, "connects two bones and is no joint of its own"
-    if "twist" in has and "neck" not in has:
-        return {}, "twist bone"
-    if "control" in has or ("master" in has and "eye" not in has):
-        return {}, "control bone"
-    if "helper" in has or "heel" in has:
-        return {}, "helper bone"
-    if "soft" in has:
-        return {}, "hair, cloth, feather or soft part"
-    if _is_copy(has, tokens):
-        return {}, "helper bone: MMD's copy of another"
-    sided = side in (Side.LEFT, Side.RIGHT)
-    roles: dict[Role, float] = {}
-    if "wing" in has:
-        roles = {Role.WING: SURE}
-    elif "fin" in has:
-        roles = {Role.FIN: SURE}
-    elif "tail" in has:
-        roles = {Role.TAIL: SURE}
-    elif "eye" in has:
-        roles = {Role.EYE: SURE}
-    elif "jaw" in has:
-        roles = {Role.JAW: SURE}
-    elif "face" in has or joined.startswith("special0"):  # MakeHuman's joints inside the head
-        roles = {Role.HEAD_PART: SURE}
-    elif "palm" in has:
-        roles = {Role.HAND: LIKELY, Role.FINGER: 2.0}
-    elif "finger" in has and not has & {"toe", "foot", "chest", "spine"}:
-        roles = {Role.FINGER: SURE}
-    elif has & {"leg", "thigh", "shin", "knee", "ankle", "foot", "toe"}:
-        roles = _leg(has)
-    elif has & {"arm", "forearm", "humerus", "elbow", "wrist", "hand", "collar", "shoulder"}:
-        roles = _arm(has)
-    elif sided and has & {"hip", "pelvis"}:
-        roles = (
-            {Role.PELVIS: SURE} if has & {"joint", "pelvis"} else {Role.UPPER_LEG: LIKELY, Role.PELVIS: MAYBE}
-        )
-    else:
-        roles = _centre(has)
-    if "end" in has:
-        roles = {role: weight * 0.5 for role, weight in roles.items()}
-    return roles, ""
+def _fits(condition: str, has: set[str]) -> bool:
+    """Whether meanings fit a condition of `_ROLES`."""
+    parts = condition.split()
+    return all(has.isdisjoint(part.strip("!").split("|")) is part.startswith("!") for part in parts)
 
 
 def _is_copy(has: set[str], tokens: list[str]) -> bool:
@@ -379,68 +304,3 @@ def _is_copy(has: set[str], tokens: list[str]) -> bool:
     if last in ("P", "C"):
         return "shoulder" in has
     return last in ("D", "EX") and bool(has & {"thigh", "leg", "knee", "ankle", "toe"})
-
-
-def _leg(has: set[str]) -> dict[Role, float]:
-    if "toe" in has:
-        return {Role.TOE: SURE}
-    if "ankle" in has:
-        return {Role.ANKLE: LIKELY, Role.FOOT: 2.0, Role.LOWER_LEG: HARDLY}
-    if "foot" in has:
-        return {Role.FOOT: SURE, Role.TOE: HARDLY}
-    if has & {"shoulder", "collar"}:
-        return {Role.SHOULDER: SURE}
-    if has & {"hip", "pelvis"}:
-        return {Role.PELVIS: SURE}
-    if "knee" in has:
-        return {Role.LOWER_LEG: SURE}
-    if "thigh" in has or ("upper" in has and "leg" in has):
-        return {Role.UPPER_LEG: SURE}
-    if "shin" in has or ("lower" in has and "leg" in has):
-        return {Role.LOWER_LEG: SURE}
-    return {Role.UPPER_LEG: LIKELY, Role.LOWER_LEG: LIKELY}
-
-
-def _arm(has: set[str]) -> dict[Role, float]:
-    if "wrist" in has:
-        return {Role.HAND: SURE}
-    if "hand" in has:
-        return {Role.HAND: SURE, Role.FINGER: HARDLY}
-    if "elbow" in has or "forearm" in has or ("lower" in has and "arm" in has):
-        return {Role.LOWER_ARM: SURE}
-    if "fore" in has and "arm" in has:
-        return {Role.LOWER_ARM: SURE}
-    if "humerus" in has or ("upper" in has and "arm" in has):
-        return {Role.UPPER_ARM: SURE}
-    if "collar" in has:
-        return {Role.SHOULDER: SURE}
-    if "shoulder" in has:
-        return {Role.SHOULDER: LIKELY, Role.UPPER_ARM: 2.0}
-    return {Role.UPPER_ARM: LIKELY, Role.LOWER_ARM: HARDLY}
-
-
-def _centre(has: set[str]) -> dict[Role, float]:
-    if "head" in has:
-        return {Role.HEAD: SURE}
-    if "neck" in has:
-        return {Role.NECK: SURE}
-    if "chest" in has:
-        return {Role.CHEST: SURE}
-    if "hip" in has or "pelvis" in has:
-        return {Role.HIPS: SURE}
-    if "body" in has:
-        if "lower" in has:
-            return {Role.PELVIS: LIKELY, Role.HIPS: MAYBE}
-        return {Role.SPINE: LIKELY} if "upper" in has else {Role.HIPS: MAYBE, Role.SPINE: MAYBE}
-    if "center" in has or "torso" in has:
-        return {Role.HIPS: LIKELY, Role.SPINE: MAYBE}
-    if "waist" in has:
-        return {Role.SPINE: LIKELY, Role.HIPS: LIKELY}
-    if "spine" in has:
-        return {Role.SPINE: SURE}
-    return {}
-
-
-def is_root(reading: NameReading) -> bool:
-    """Whether the name is that of a bone which moves the whole figure."""
-    return reading.words == ("root",)

@@ -11,6 +11,7 @@ the reason says so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -19,12 +20,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...model.skeleton import Skeleton
-from .chains import (
-    NO_BEND,
-    ROLES_OF_KIND,
-    BendReading,
-    Slot,
-)
+from .chains import NO_BEND, ROLES_OF_KIND, BendReading, Slot
 from .character import (
     NO_HINTS,
     Bend,
@@ -39,32 +35,11 @@ from .character import (
     Role,
     Side,
 )
-from .frame import (
-    bend_of,
-    effector_of,
-    find_forward,
-    find_up,
-    settled_kinds,
-    sides_of,
-)
-from .joint_filter import Kept, figures_of, keep
-from .limbs import (
-    Found,
-    limbs_by_shape,
-    limbs_left,
-    named_limbs,
-    relabelled,
-    swapped,
-    tip_of,
-    without_duplicates,
-)
-from .names import SURE, is_root
-from .structure import (
-    Mirror,
-    Tree,
-    find_mirror,
-    name_pairs,
-)
+from .frame import bend_of, effector_of, find_forward, find_up, settled_kinds, sides_of
+from .joint_filter import figures_of, is_control_rig, keep
+from .limbs import Found, limbs_by_shape, limbs_left, named_limbs, relabelled, tip_of, without_duplicates
+from .names import SURE
+from .structure import Mirror, Tree, find_mirror
 from .trunk import Trunk, find_trunk
 
 BY_PLACE, BY_SHAPE, GUESS = 0.75, 0.65, 0.4
@@ -76,6 +51,10 @@ _WORD: Final = {Side.LEFT: "left", Side.RIGHT: "right", Side.CENTRE: "centre"}
 _DIGIT: Final = {LimbKind.ARM: LimbKind.FINGER, LimbKind.LEG: LimbKind.TOE, LimbKind.FRONT_LEG: LimbKind.TOE}
 
 
+Given = tuple[Role, Side, float, str]
+"""Role and side of a joint, confidence, and the reason."""
+
+
 @dataclass
 class _Draft:
     """A figure while it is recognised."""
@@ -83,9 +62,7 @@ class _Draft:
     tree: Tree
     number: int
     names: tuple[str, ...]
-    roles: dict[int, tuple[Role, Side, float, str]] = field(
-        default_factory=dict[int, tuple[Role, Side, float, str]]
-    )
+    roles: dict[int, Given] = field(default_factory=dict[int, Given])
     left_out: dict[int, str] = field(default_factory=dict[int, str])
     limbs: list[Limb] = field(default_factory=list[Limb])
     notes: list[str] = field(default_factory=list[str])
@@ -93,6 +70,23 @@ class _Draft:
     def give(self, joint: int, role: Role, side: Side, confidence: float, reason: str) -> None:
         """A role, unless the joint has one."""
         self.roles.setdefault(joint, (role, side, confidence, reason))
+
+    def add(
+        self,
+        kind: LimbKind,
+        side: Side,
+        joints: Sequence[int],
+        roles: Sequence[Role],
+        effector: int,
+        bend: BendReading = NO_BEND,
+    ) -> None:
+        """A limb, behind those of its kind and side."""
+        confidence = min(self.roles[joint][2] for joint in joints)
+        number = sum((limb.kind, limb.side) == (kind, side) for limb in self.limbs)
+        chain = tuple(joints), tuple(roles), effector, number
+        self.limbs.append(
+            Limb(kind, side, self.number, *chain, bend.state, bend.angle, bend.axis, confidence)
+        )
 
 
 def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
@@ -106,77 +100,63 @@ def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
         IKError: The hints are about another skeleton.
     """
     hints.check(skeleton)
-    kept = keep(skeleton, hints)
-    trees, outside = figures_of(kept)
-    left_out = kept.left_out | outside
+    names = skeleton.names
+    whole, left_out = keep(skeleton, hints)
+    trees, outside = figures_of(whole)
+    left_out |= outside
+    drafts = [_Draft(tree, number, names) for number, tree in enumerate(trees)]
+    figures = tuple(_recognise_figure(draft) for draft in drafts)
     notes: list[str] = []
     if not trees and len(skeleton) > 1:
         notes.append("no bone has a parent that could be posed: parent the bones to each other first")
-    drafts: list[_Draft] = []
-    figures: list[Figure] = []
-    for tree in trees:
-        draft = _Draft(tree, len(drafts), skeleton.names)
-        figures.append(_recognise_figure(draft))
-        drafts.append(draft)
-        left_out |= draft.left_out
     if len(figures) > 1:
-        tops = ", ".join(repr(skeleton.names[draft.tree.kept[0]]) for draft in drafts)
+        tops = ", ".join(repr(names[draft.tree.kept[0]]) for draft in drafts)
         notes.append(f"{len(figures)} figures in one armature, below {tops}: each has roles of its own")
-    if kept.control_rig and drafts:
+    if drafts and is_control_rig(whole.readings):
         notes.append("a control rig: roles are given to the controls that are posed directly (FK)")
-    notes += [note for draft in drafts for note in draft.notes]
-    roles = {joint: (draft.number, *row) for draft in drafts for joint, row in draft.roles.items()}
-    choices = tuple(
-        Choice(joint, skeleton.names[joint], role, side, figure, confidence, reason)
-        for joint, (figure, role, side, confidence, reason) in sorted(roles.items())
-    )
+    roles: dict[int, Given] = {}
+    choices: list[Choice] = []
+    for draft in drafts:
+        notes += draft.notes
+        left_out |= draft.left_out
+        roles |= draft.roles
+        for joint, (role, side, confidence, reason) in draft.roles.items():
+            choices.append(Choice(joint, names[joint], role, side, draft.number, confidence, reason))
     limbs = tuple(limb for draft in drafts for limb in draft.limbs)
-    notes += _driven_note(skeleton, hints, limbs)
-    movers = {above for joint, row in roles.items() if row[1] is Role.HIPS for above in kept.above(joint)}
-    rest = [joint for joint in range(len(skeleton)) if joint not in roles]
+    driven = [names[joint] for limb in limbs for joint in limb.joints if names[joint] in hints.driven]
+    if driven:
+        shown = ", ".join(map(repr, driven[:6])) + ", ..." * (len(driven) > 6)
+        notes.append(
+            f"{len(driven)} bones with a role are decided by constraints or drivers and will not move: "
+            f"{shown}"
+        )
+    for hips in [joint for joint, given in roles.items() if given[0] is Role.HIPS]:
+        for joint in whole.ancestors(hips):
+            left_out.setdefault(joint, "above the hips: moves the whole figure")
     return Character(
-        choices=choices,
+        choices=tuple(sorted(choices, key=lambda choice: choice.joint)),
         limbs=limbs,
         left_out=tuple(
-            LeftOut(joint, skeleton.names[joint], left_out.get(joint) or _why_not(kept, joint, roles, movers))
-            for joint in rest
+            LeftOut(joint, name, left_out.get(joint) or _why_not(whole, joint, roles))
+            for joint, name in enumerate(names)
+            if joint not in roles
         ),
-        figures=tuple(figures),
+        figures=figures,
         notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def _why_not(
-    kept: Kept, joint: int, roles: Mapping[int, tuple[int, Role, Side, float, str]], movers: set[int]
-) -> str:
-    """Why a joint that was kept has no role; `movers` are the joints above hips."""
-    reading = kept.readings[joint]
-    if joint in movers:
-        return "above the hips: moves the whole figure"
-    beside = roles.get(int(kept.parents[joint]))
-    if beside is not None and beside[1] in reading.roles:
-        return f"hangs beside the {beside[1]} of that name: helper or corrective bone"
-    if is_root(reading):
+def _why_not(whole: Tree, joint: int, roles: Mapping[int, Given]) -> str:
+    """Why a joint that was kept has no role."""
+    reading = whole.readings[joint]
+    beside = roles.get(whole.parents[joint])
+    if beside is not None and beside[0] in reading.roles:
+        return f"hangs beside the {beside[0]} of that name: helper or corrective bone"
+    if reading.root:
         return "root: moves the whole figure"
     if reading.best is not None:
         return f"named {reading.best}, but its place in the skeleton is not that of one"
     return "no role: its name says none and its shape is that of no part of a body"
-
-
-def _driven_note(skeleton: Skeleton, hints: Hints, limbs: Sequence[Limb]) -> list[str]:
-    """Joints of limbs that constraints decide cannot be posed."""
-    driven = [
-        skeleton.names[joint]
-        for limb in limbs
-        for joint in limb.joints
-        if skeleton.names[joint] in hints.driven
-    ]
-    if not driven:
-        return []
-    shown = ", ".join(repr(name) for name in driven[:6]) + (", ..." if len(driven) > 6 else "")
-    return [
-        f"{len(driven)} bones with a role are decided by constraints or drivers and will not move: {shown}"
-    ]
 
 
 # One figure
@@ -184,27 +164,26 @@ def _driven_note(skeleton: Skeleton, hints: Hints, limbs: Sequence[Limb]) -> lis
 
 def _recognise_figure(draft: _Draft) -> Figure:
     tree = draft.tree
-    mirror = find_mirror(tree, name_pairs(tree.readings, tree.kept))
+    mirror = find_mirror(tree)
     sides = sides_of(tree, mirror)
     limbs, refused = named_limbs(tree, sides)
     limbs, copies = without_duplicates(tree, limbs)
-    draft.left_out |= refused | copies
+    draft.left_out = refused | copies
     for reason in dict.fromkeys(copies.values()):
-        names = ", ".join(repr(draft.names[joint]) for joint, why in copies.items() if why == reason)
-        draft.notes.append(f"{reason}, left out: {names}")
+        copied = ", ".join(repr(draft.names[joint]) for joint, why in copies.items() if why == reason)
+        draft.notes.append(f"{reason}, left out: {copied}")
     up: FloatArray | None = None
-    if not limbs and mirror is not None:
-        shape = limbs_by_shape(tree, mirror)
-        limbs, up = shape.limbs, shape.up
+    named = bool(limbs)
+    if not named and mirror is not None:
+        limbs, up = limbs_by_shape(tree, mirror)
     trunk = find_trunk(tree, limbs, set(copies), sides)
     if up is None:
         up = find_up(tree, limbs, trunk, mirror)
-    if mirror is not None and any(not limb.by_shape for limb in limbs):
-        taken = {joint for limb in limbs for joint in tree.branch(limb.root)} | set(copies)
-        taken |= {joint for head in trunk.heads for joint in tree.branch(head)}
-        taken |= {j for j in tree.kept if tree.readings[j].weight(Role.HEAD_PART, Role.TAIL, Role.EYE) > 0.0}
-        more = limbs_left(tree, mirror, limbs, up, taken)
-        if more:
+    if named and mirror is not None:
+        others = [j for j in tree.kept if tree.weight(j, Role.HEAD_PART, Role.TAIL, Role.EYE) > 0.0]
+        roots = [*(limb.root for limb in limbs), *trunk.heads]
+        taken = {*copies, *others}.union(*(tree.branch(joint) for joint in roots))
+        if more := limbs_left(tree, mirror, limbs, up, taken):
             limbs = limbs + more
             trunk = find_trunk(tree, limbs, set(copies), sides)
     forward, sure, agreed = find_forward(tree, limbs, trunk, mirror, up)
@@ -215,29 +194,36 @@ def _recognise_figure(draft: _Draft) -> Figure:
         )
     left = np.cross(up, forward)
     if mirror is not None and not mirror.named and float(mirror.normal @ left) < 0.0:
-        limbs = swapped(limbs)
+        limbs = [replace(limb, side=limb.side.other) for limb in limbs]
         mirror = replace(mirror, normal=-mirror.normal)
         sides = sides_of(tree, mirror)
     limbs = settled_kinds(tree, limbs, trunk, up, forward)
-    if mirror is not None and _body(limbs, trunk) is not Body.MANY_LEGGED:
-        limbs = relabelled(tree, mirror, limbs, forward)
     body = _body(limbs, trunk)
+    if mirror is not None and body is not Body.MANY_LEGGED:
+        limbs = relabelled(tree, mirror, limbs, forward)
     if not sure and body is not Body.UNKNOWN and any(limb.by_shape for limb in limbs):
         draft.notes.append("which way the figure faces is a guess: left and right may be exchanged")
+    figure = Figure(body, up, forward, left, tree.size)
     _give_trunk(draft, trunk)
-    _give_limbs(draft, limbs, trunk, (up, forward), mirror, body)
+    _give_limbs(draft, limbs, trunk, figure, mirror)
     _give_parts(draft, trunk, sides)
-    _check_sides(draft, limbs)
+    for kind in dict.fromkeys(limb.kind for limb in limbs):
+        counts = Counter(limb.side for limb in limbs if limb.kind is kind)
+        number = f"({counts[Side.LEFT]} left, {counts[Side.RIGHT]} right)"
+        if counts[Side.LEFT] > counts[Side.RIGHT]:
+            draft.notes.append(f"left {kind} without a right one {number}")
+        if counts[Side.LEFT] < counts[Side.RIGHT]:
+            draft.notes.append(f"right {kind} without a left one {number}")
     if body is Body.UNKNOWN and len(tree.kept) > 1:
         draft.notes.append(
             f"nothing recognised for certain in the {len(tree.kept)} bones below "
             f"{draft.names[tree.kept[0]]!r}: choose the bones by hand"
         )
-    return Figure(body, up, forward, left, tree.size)
+    return figure
 
 
 def _body(limbs: Sequence[Found], trunk: Trunk) -> Body:
-    counts = {kind: sum(limb.kind is kind for limb in limbs) for kind in LimbKind}
+    counts = Counter(limb.kind for limb in limbs)
     legs = counts[LimbKind.LEG] + counts[LimbKind.FRONT_LEG]
     if legs > 4:
         return Body.MANY_LEGGED
@@ -261,183 +247,102 @@ def _confidence(weight: float) -> float:
 
 
 def _give_trunk(draft: _Draft, trunk: Trunk) -> None:
-    tree = draft.tree
-    for joint, (role, certain, reason) in trunk.roles.items():
-        weight = tree.readings[joint].weight(role)
+    for joint, (role, reason) in trunk.roles.items():
+        weight = draft.tree.weight(joint, role)
         if weight >= 1.0:
             draft.give(joint, role, Side.CENTRE, _confidence(weight), f"named {role}")
         else:
-            draft.give(joint, role, Side.CENTRE, BY_PLACE if certain else GUESS, reason)
+            draft.give(joint, role, Side.CENTRE, GUESS if joint in trunk.guessed else BY_PLACE, reason)
     draft.notes += trunk.notes
     for kind, joints in trunk.chains():
         if joints:
-            roles = tuple(trunk.roles[joint][0] for joint in joints)
-            effector = joints[0] if kind is LimbKind.TRUNK else joints[-1]
-            _add_limb(draft, kind, Side.CENTRE, joints, roles, effector, NO_BEND)
-
-
-def _add_limb(
-    draft: _Draft,
-    kind: LimbKind,
-    side: Side,
-    joints: Sequence[int],
-    roles: Sequence[Role],
-    effector: int,
-    bend: BendReading,
-    number: int = 0,
-) -> None:
-    draft.limbs.append(
-        Limb(
-            kind=kind,
-            side=side,
-            figure=draft.number,
-            joints=tuple(joints),
-            roles=tuple(roles),
-            effector=effector,
-            number=number,
-            bend=bend.state,
-            bend_angle=bend.angle,
-            bend_axis=bend.axis,
-            confidence=min((draft.roles[joint][2] for joint in joints), default=0.0),
-        )
-    )
+            roles = [trunk.roles[joint][0] for joint in joints]
+            draft.add(kind, Side.CENTRE, joints, roles, joints[0 if kind is LimbKind.TRUNK else -1])
 
 
 def _give_limbs(
-    draft: _Draft,
-    limbs: Sequence[Found],
-    trunk: Trunk,
-    frame: tuple[FloatArray, FloatArray],
-    mirror: Mirror | None,
-    body: Body,
+    draft: _Draft, limbs: Sequence[Found], trunk: Trunk, figure: Figure, mirror: Mirror | None
 ) -> None:
-    tree, (up, forward) = draft.tree, frame
-    ordered = sorted(
-        limbs, key=lambda limb: (list(LimbKind).index(limb.kind), limb.side, _back(tree, limb, forward))
-    )
-    share = 1.0 if mirror is None else mirror.share
-    numbers: dict[tuple[LimbKind, Side], int] = {}
+    """Arms, legs, wings and fins in pairs, from front to back, with their digits."""
+    tree = draft.tree
+
+    def order(limb: Found) -> tuple[int, Side, float]:
+        middle = tree.places[limb.root] + 0.5 * tip_of(tree, limb)
+        return list(LimbKind).index(limb.kind), limb.side, -float(middle @ figure.forward)
+
+    by_shape = BY_SHAPE * (1.0 if mirror is None else mirror.share)
     said: dict[tuple[LimbKind, str], list[str]] = {}
-    for limb in ordered:
-        for joint, role, weight in zip(limb.chain.joints, limb.roles, limb.chain.named, strict=True):
+    for limb in sorted(limbs, key=order):
+        for row, (joint, role) in enumerate(zip(limb.joints, limb.roles, strict=True)):
+            reading = tree.readings[joint]
+            confidence, reason = BY_PLACE, f"between the named joints of the {limb.kind}"
             if limb.by_shape:
-                draft.give(
-                    joint, role, limb.side, BY_SHAPE * share, f"by shape: {limb.kind} with a mirror image"
-                )
-            elif weight > 0.0:
-                clear = len(tree.readings[joint].roles) == 1
-                reason = (
-                    f"named {role}" if clear else f"its name allows {role}, its place in the chain decides"
-                )
-                draft.give(joint, role, limb.side, _confidence(weight), reason)
-            else:
-                read = tree.readings[joint].best
-                reason = f"between the named joints of the {limb.kind}"
-                if read is not None:
-                    reason = f"named {read}, but its place in the {limb.kind} is that of the {role}"
-                draft.give(joint, role, limb.side, BY_PLACE, reason)
-        key = (limb.kind, limb.side)
-        number = numbers.get(key, 0)
-        numbers[key] = number + 1
-        bend = bend_of(tree, limb, up, forward, body)
+                confidence, reason = by_shape, f"by shape: {limb.kind} with a mirror image"
+            elif limb.named[row] > 0.0:
+                confidence, reason = _confidence(limb.named[row]), f"named {role}"
+                if len(reading.roles) > 1:
+                    reason = f"its name allows {role}, its place in the chain decides"
+            elif reading.best is not None:
+                reason = f"named {reading.best}, but its place in the {limb.kind} is that of the {role}"
+            draft.give(joint, role, limb.side, confidence, reason)
+        bend = bend_of(tree, limb, figure.up, figure.forward, figure.body)
         effector = effector_of(tree, limb, animal=trunk.lying)
-        _add_limb(draft, limb.kind, limb.side, limb.chain.joints, limb.roles, effector, bend, number)
-        if bend.state in (Bend.STRAIGHT, Bend.INVERTED):
-            what = f"{bend.state} at rest"
-            if bend.state is Bend.STRAIGHT:
-                known = bend.axis is not None
-                what += ", taken to bend the usual way" if known else ", and nothing tells which way it bends"
-            said.setdefault((limb.kind, what), []).append(f"{_WORD[limb.side]} {np.degrees(bend.angle):.1f}°")
-        if limb.kind in ROLES_OF_KIND and limb.chain.first(Slot.END) is None:
+        draft.add(limb.kind, limb.side, limb.joints, limb.roles, effector, bend)
+        side, angle = _WORD[limb.side], f" {np.degrees(bend.angle):.1f}°"
+        if bend.state is Bend.INVERTED:
+            said.setdefault((limb.kind, "inverted at rest"), []).append(side + angle)
+        if bend.state is Bend.STRAIGHT:
+            known = "taken to bend the usual way"
+            if bend.axis is None:
+                known = "and nothing tells which way it bends"
+            said.setdefault((limb.kind, f"straight at rest, {known}"), []).append(side + angle)
+        if limb.kind in ROLES_OF_KIND and limb.first(Slot.END) is None:
             end = ROLES_OF_KIND[limb.kind][Slot.END]
-            what = f"without a {end}, the last bone takes the target"
-            said.setdefault((limb.kind, what), []).append(_WORD[limb.side])
-        _give_digits(draft, limb)
+            said.setdefault((limb.kind, f"without a {end}, the last bone takes the target"), []).append(side)
+        if limb.kind in _DIGIT:
+            _give_digits(draft, limb)
     for (kind, what), which in said.items():
         shown = ", ".join(which[:4]) + (f" and {len(which) - 4} more" if len(which) > 4 else "")
         draft.notes.append(f"{kind}: {what} ({shown})")
 
 
-def _back(tree: Tree, limb: Found, forward: FloatArray) -> float:
-    """How far back a limb is, to order limbs from front to back."""
-    return -float((tree.places[limb.root] + 0.5 * tip_of(tree, limb)) @ forward)
-
-
 def _give_digits(draft: _Draft, limb: Found) -> None:
     """Fingers and toes: what hangs on hand or foot."""
-    if limb.kind not in _DIGIT:
-        return
     tree, kind = draft.tree, _DIGIT[limb.kind]
     role = Role.FINGER if kind is LimbKind.FINGER else Role.TOE
-    chain = set(limb.chain.joints)
-    ends = [j for j, slot in zip(limb.chain.joints, limb.chain.slots, strict=True) if slot is Slot.END]
-    starts = [child for joint in ends for child in tree.children[joint] if child not in chain]
-    for start in starts:
-        branch = tree.branch(start)
-        digit = any(tree.readings[j].weight(Role.FINGER, Role.TOE) > 0.0 for j in branch)
-        if not (digit or limb.by_shape):
+    ends = [j for j, slot in zip(limb.joints, limb.slots, strict=True) if slot is Slot.END]
+    for start in [child for joint in ends for child in tree.children[joint] if child not in limb.joints]:
+        weights = {joint: tree.weight(joint, Role.FINGER, Role.TOE) for joint in tree.branch(start)}
+        if not (any(weights.values()) or limb.by_shape):
             continue
-        for joint in branch:
-            named = tree.readings[joint].weight(Role.FINGER, Role.TOE)
-            if named >= 1.0:
-                draft.give(joint, role, limb.side, _confidence(named), f"{role} by name and place")
-            else:
-                draft.give(
-                    joint,
-                    role,
-                    limb.side,
-                    BY_SHAPE if limb.by_shape else BY_PLACE,
-                    f"hangs on the {limb.kind}",
-                )
-        for path in _digit_chains(tree, start):
-            number = sum(other.kind is kind and other.side is limb.side for other in draft.limbs)
-            _add_limb(draft, kind, limb.side, path, [role] * len(path), path[-1], NO_BEND, number)
-
-
-def _digit_chains(tree: Tree, start: int) -> list[list[int]]:
-    """The chains of a branch of digits, each from where it parts from the others."""
-    chains: list[list[int]] = []
-    stack = [start]
-    while stack:
-        path = [stack.pop()]
-        while len(tree.children[path[-1]]) == 1:
-            path.append(tree.children[path[-1]][0])
-        chains.append(path)
-        stack += tree.children[path[-1]]
-    return chains
+        for joint, weight in weights.items():
+            confidence, reason = BY_SHAPE if limb.by_shape else BY_PLACE, f"hangs on the {limb.kind}"
+            if weight >= 1.0:
+                confidence, reason = _confidence(weight), f"{role} by name and place"
+            draft.give(joint, role, limb.side, confidence, reason)
+        stack = [start]
+        while stack:  # chains, each from where it parts from the others
+            path = [stack.pop()]
+            while len(tree.children[path[-1]]) == 1:
+                path += tree.children[path[-1]]
+            draft.add(kind, limb.side, path, [role] * len(path), path[-1])
+            stack += tree.children[path[-1]]
 
 
 def _give_parts(draft: _Draft, trunk: Trunk, sides: Sequence[Side]) -> None:
-    """Jaw, eyes and other parts of the head."""
+    """Fins in the middle; jaw, eyes and other parts of the head."""
     tree = draft.tree
     for joint in tree.kept:
-        if joint not in draft.roles and tree.readings[joint].weight(Role.FIN) > 0.0:
-            parent = int(tree.parents[joint])
-            path = tree.main_path(joint) if tree.readings[max(parent, 0)].weight(Role.FIN) <= 0.0 else []
+        if joint not in draft.roles and tree.weight(joint, Role.FIN) > 0.0:
             for member in tree.branch(joint):
                 draft.give(member, Role.FIN, sides[member], 1.0, "named fin")
-            if path:
-                number = sum(limb.kind is LimbKind.FIN and limb.side is sides[joint] for limb in draft.limbs)
-                roles = [Role.FIN] * len(path)
-                _add_limb(draft, LimbKind.FIN, sides[joint], path, roles, path[-1], NO_BEND, number)
+            path = tree.main_path(joint)
+            draft.add(LimbKind.FIN, sides[joint], path, [Role.FIN] * len(path), path[-1])
     below = {joint for head in trunk.heads for joint in tree.branch(head)}
     for joint in tree.kept:
-        if joint in draft.roles or joint in draft.left_out:
-            continue
-        reading = tree.readings[joint]
-        side = sides[joint]
-        for role in (Role.EYE, Role.JAW, Role.HEAD_PART):
-            if reading.weight(role) >= SURE * 0.5:
-                draft.give(joint, role, side, 1.0, f"named {role}")
-        if joint in below and joint not in draft.roles:
-            draft.give(joint, Role.HEAD_PART, side, 0.5, "hangs on the head")
-
-
-def _check_sides(draft: _Draft, limbs: Sequence[Found]) -> None:
-    """Say which limbs have no counterpart."""
-    for kind in dict.fromkeys(limb.kind for limb in limbs):
-        left = sum(limb.kind is kind and limb.side is Side.LEFT for limb in limbs)
-        right = sum(limb.kind is kind and limb.side is Side.RIGHT for limb in limbs)
-        if left != right:
-            there, missing = ("left", "right") if left > right else ("right", "left")
-            draft.notes.append(f"{there} {kind} without a {missing} one ({left} left, {right} right)")
+        if joint not in draft.left_out:
+            for role in (Role.EYE, Role.JAW, Role.HEAD_PART):
+                if tree.weight(joint, role) >= SURE * 0.5:
+                    draft.give(joint, role, sides[joint], 1.0, f"named {role}")
+            if joint in below:
+                draft.give(joint, Role.HEAD_PART, sides[joint], 0.5, "hangs on the head")

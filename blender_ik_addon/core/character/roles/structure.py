@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The joints that may have roles as a tree of their own, and its plane of symmetry.
 
-Joints that names leave out (twist bones, helpers, controls) are bridged: a joint's parent is the nearest
-ancestor that is kept. In a generated control rig a bone hangs on copies of others (Rigify's ORG and MCH
-bones); there the parent is the control of which the nearest such ancestor is a copy, found by its name.
-
 The mirror plane comes from pairs: from names that differ only in their side where there are some, otherwise
 from siblings whose branches are alike. A pair (a, b) proposes the plane through its middle, normal to a − b.
 Of the planes proposed the one that maps most joints onto joints is taken.
@@ -12,15 +8,16 @@ Of the planes proposed the one that maps most joints onto joints is taken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Final
 
 import numpy as np
 
-from ...arrays import FloatArray, IntArray
-from .character import Side
+from ...arrays import FloatArray
+from .character import Role, Side
 from .names import NameReading
 
 ON_PLANE: Final = 0.02
@@ -45,17 +42,22 @@ TINY: Final = 1e-9
 """A length [m], or a square of one, that counts as none."""
 
 
+def norm(vector: FloatArray) -> float:
+    """Length of a vector (3,)."""
+    return float(np.linalg.norm(vector))
+
+
 def unit(vector: FloatArray) -> FloatArray:
     """A vector (3,) of length 1; what has no length stays as it is, nearly."""
-    return vector / max(float(np.linalg.norm(vector)), TINY)
+    return vector / max(norm(vector), TINY)
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Kept joints of one figure, in the skeleton's order; all indices below are those of the skeleton."""
+    """Kept joints of one figure, parents first; all indices below are those of the skeleton."""
 
     kept: tuple[int, ...]
-    parents: IntArray
+    parents: Sequence[int]
     """Nearest kept ancestor of each joint of the skeleton, -1 without any, (n,)."""
     places: FloatArray
     """Of all joints of the skeleton at rest in armature space, (n, 3) [m]."""
@@ -64,14 +66,18 @@ class Tree:
     readings: Sequence[NameReading]
     """What the names say, of all joints of the skeleton."""
 
+    def part(self, joints: Iterable[int]) -> Tree:
+        """The tree of some of the joints."""
+        members = set(joints)
+        parents = [parent if parent in members else -1 for parent in self.parents]
+        return replace(self, kept=tuple(j for j in self.kept if j in members), parents=parents)
+
     @cached_property
     def children(self) -> dict[int, list[int]]:
         """Kept children of each kept joint; -1 has the roots."""
         children: dict[int, list[int]] = {joint: [] for joint in (-1, *self.kept)}
-        members = set(self.kept)
         for joint in self.kept:
-            parent = int(self.parents[joint])
-            children[parent if parent in members else -1].append(joint)
+            children[self.parents[joint]].append(joint)
         return children
 
     @cached_property
@@ -81,15 +87,17 @@ class Tree:
         return max(2.0 * float(np.linalg.norm(points - points.mean(0), axis=1).max()), TINY)
 
     @cached_property
+    def lengths(self) -> dict[int, float]:
+        """Length of the longest chain from a joint's parent through it to a tip below it [m]."""
+        return {joint: reach + norm(self.step(joint)) for joint, reach in self.reach.items()}
+
+    @cached_property
     def reach(self) -> dict[int, float]:
         """Length of the longest chain from a joint to a tip below it [m]."""
         reach: dict[int, float] = {}
         for joint in reversed(self.kept):
-            own = float(np.linalg.norm(self.tails[joint] - self.places[joint]))
-            below = [
-                reach[child] + float(np.linalg.norm(self.places[child] - self.places[joint]))
-                for child in self.children[joint]
-            ]
+            own = norm(self.tails[joint] - self.places[joint])
+            below = [reach[child] + norm(self.step(child)) for child in self.children[joint]]
             reach[joint] = max(below, default=own)
         return reach
 
@@ -101,6 +109,15 @@ class Tree:
             counts[joint] = 1 + sum(counts[child] for child in self.children[joint])
         return counts
 
+    def weight(self, joint: int, *roles: Role) -> float:
+        """What its name says of some roles, see `NameReading.weight`."""
+        return self.readings[joint].weight(*roles)
+
+    def step(self, joint: int) -> FloatArray:
+        """From a joint's parent to the joint, (3,) [m]; 0 at a root."""
+        parent = self.parents[joint]
+        return self.places[joint] - self.places[joint if parent < 0 else parent]
+
     def branch(self, joint: int) -> list[int]:
         """The joint and all below it, parents first."""
         found = [joint]
@@ -108,49 +125,37 @@ class Tree:
             found += self.children[member]
         return found
 
-    def path(self, top: int, bottom: int) -> list[int]:
-        """Joints from `top` down to `bottom`, both included; empty where `top` is not above, or is -1."""
-        if top < 0 or bottom < 0:
-            return []
-        path = [bottom]
-        while path[-1] != top:
-            parent = int(self.parents[path[-1]])
-            if parent < 0:
-                return []
-            path.append(parent)
-        return path[::-1]
-
     def ancestors(self, joint: int) -> list[int]:
-        """The joint and those above it, upwards."""
-        chain = [joint]
-        while (parent := int(self.parents[chain[-1]])) >= 0:
-            chain.append(parent)
+        """The joint and those above it, upwards; none of -1."""
+        chain: list[int] = []
+        while joint >= 0:
+            chain.append(joint)
+            joint = self.parents[joint]
         return chain
 
-    def common_ancestor(self, joints: Sequence[int]) -> int | None:
-        """The lowest joint that is above or one of all these; None where there is none."""
-        if not joints:
-            return None
-        shared = self.ancestors(joints[0])
-        for joint in joints[1:]:
-            above = set(self.ancestors(joint))
-            shared = [member for member in shared if member in above]
-        return shared[0] if shared else None
+    def path(self, top: int, bottom: int) -> list[int]:
+        """Joints from `top` down to `bottom`, both included; empty where `top` is not above."""
+        chain = self.ancestors(bottom)
+        return chain[chain.index(top) :: -1] if top in chain else []
 
     def main_path(self, joint: int) -> list[int]:
         """From a joint to the tip that is farthest along the bones."""
         path = [joint]
-        while self.children[path[-1]]:
-            here = path[-1]
-            path.append(
-                max(
-                    self.children[here],
-                    key=lambda child: (
-                        self.reach[child] + float(np.linalg.norm(self.places[child] - self.places[here]))
-                    ),
-                )
-            )
+        while below := self.children[path[-1]]:
+            path.append(max(below, key=lambda child: self.lengths[child]))
         return path
+
+    def tip(self, joint: int) -> FloatArray:
+        """The end of that path, (3,) [m]."""
+        return self.tails[self.main_path(joint)[-1]]
+
+    def alike(self, joints: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Pairs of joints whose branches may be mirror images by their lengths and numbers of joints."""
+        for a, b in combinations(joints, 2):
+            shorter, longer = sorted((self.reach[a], self.reach[b]))
+            fewer, more = sorted((self.counts[a], self.counts[b]))
+            if longer - shorter <= ALIKE * longer + TINY and more - fewer <= 0.25 * more:
+                yield a, b
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,7 @@ class Mirror:
     named: bool
     """Whether names gave it."""
     share: float
-    """Share of the joints that it maps onto joints [1]."""
+    """Share of the joints that it maps onto joints [1], nearer ones counting more."""
 
     def distances(self, points: FloatArray) -> FloatArray:
         """Signed distances of points (..., 3) from the plane [m]."""
@@ -175,133 +180,75 @@ class Mirror:
         return points - 2.0 * self.distances(points)[..., None] * self.normal
 
 
-def name_pairs(readings: Sequence[NameReading], kept: Sequence[int]) -> list[tuple[int, int]]:
-    """Joints whose names differ only in their side, (left, right)."""
-    left: dict[str, int] = {}
-    right: dict[str, int] = {}
-    for joint in kept:
-        reading = readings[joint]
-        if reading.side in (Side.LEFT, Side.RIGHT) and reading.stem:
-            (left if reading.side is Side.LEFT else right).setdefault(reading.stem, joint)
-    return [(joint, right[stem]) for stem, joint in left.items() if stem in right]
-
-
-def find_mirror(tree: Tree, pairs: Sequence[tuple[int, int]]) -> Mirror | None:
-    """The plane of symmetry; None where nothing is alike on two sides.
-
-    Args:
-        tree: The joints.
-        pairs: Left and right joints by name, see `name_pairs`.
-    """
-    differences = [tree.places[a] - tree.places[b] for a, b in pairs]
-    apart = [row for row, d in enumerate(differences) if np.linalg.norm(d) > ON_PLANE * tree.size]
-    if apart:
-        # Pairs far apart weigh more, so that pairs on the middle do not tip the plane.
-        normal = _principal(np.array([differences[row] for row in apart]))
-        middles = np.array([0.5 * (tree.places[pairs[row][0]] + tree.places[pairs[row][1]]) for row in apart])
-        point = np.median(middles, axis=0)
-        if sum(float(differences[row] @ normal) for row in apart) < 0.0:
-            normal = -normal
-        return Mirror(normal, point, True, _matched(tree, normal, point))
+def find_mirror(tree: Tree) -> Mirror | None:
+    """The plane of symmetry; None where nothing is alike on two sides."""
+    sides: dict[Side | None, dict[str, int]] = {side: {} for side in (*Side, None)}
+    for joint in tree.kept:
+        reading = tree.readings[joint]
+        if reading.stem:
+            sides[reading.side].setdefault(reading.stem, joint)
+    right = sides[Side.RIGHT]
+    pairs = [(joint, right[stem]) for stem, joint in sides[Side.LEFT].items() if stem in right]
+    ends = np.array([(tree.places[a], tree.places[b]) for a, b in pairs]).reshape(-1, 2, 3)
+    apart = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1) > ON_PLANE * tree.size
+    if apart.any():
+        middles: FloatArray = ends[apart].mean(1)
+        return _plane(tree, ends[apart], np.median(middles, axis=0), named=True)
     best: Mirror | None = None
-    for a, b in _alike(tree)[:PLANES_TRIED]:
-        matched = _matched_branches(tree, a, b)
-        ends = np.array(
-            [(tree.places[i], tree.places[j]) for i, j in matched] + [(tree.tails[a], tree.tails[b])]
-        )
-        differences_here = ends[:, 0] - ends[:, 1]
-        if np.abs(differences_here).max() < ON_PLANE * tree.size:
-            continue
-        normal = _principal(differences_here)
-        point = 0.5 * (ends[:, 0] + ends[:, 1]).mean(0)
-        share = _matched(tree, normal, point)
-        if best is None or share > best.share + LARGER:
-            best = Mirror(normal, point, False, share)
+    found = [pair for siblings in tree.children.values() for pair in tree.alike(siblings)]
+    found.sort(key=lambda pair: (-min(tree.reach[pair[0]], tree.reach[pair[1]]), *pair))
+    for a, b in found[:PLANES_TRIED]:
+        ends = np.array([(tree.tails[a], tree.tails[b]), *_matched_places(tree, a, b)])
+        if np.abs(ends[:, 0] - ends[:, 1]).max() >= ON_PLANE * tree.size:
+            mirror = _plane(tree, ends, ends.mean((0, 1)), named=False)
+            if best is None or mirror.share > best.share + LARGER:
+                best = mirror
     return best
 
 
-def _principal(vectors: FloatArray) -> FloatArray:
-    """The direction, up to its sign, that vectors (k, 3) have in common."""
-    return np.linalg.eigh(vectors.T @ vectors)[1][:, -1]
+def _plane(tree: Tree, ends: FloatArray, point: FloatArray, *, named: bool) -> Mirror:
+    """The plane through a point (3,) across what pairs of points (k, 2, 3) have between them.
+
+    Pairs far apart weigh more, so that pairs on the middle do not tip the plane.
+    """
+    apart = ends[:, 0] - ends[:, 1]
+    normal = np.linalg.eigh(apart.T @ apart)[1][:, -1]
+    to_left = not named or apart.sum(0) @ normal >= 0.0
+    mirror = Mirror(normal if to_left else -normal, point, named, 0.0)
+    places = tree.places[list(tree.kept[:: 1 + len(tree.kept) // SAMPLE])]
+    misses = np.linalg.norm(mirror.reflected(places)[:, None] - places, axis=2).min(1) / tree.size
+    return replace(mirror, share=float(np.clip(1.0 - misses / MATCH, 0.0, 1.0).mean()))
 
 
-def _matched(tree: Tree, normal: FloatArray, point: FloatArray) -> float:
-    """Share of the joints whose mirror image is near a joint [1], nearer ones counting more."""
-    kept = list(tree.kept)
-    places = tree.places[kept[:: 1 + len(kept) // SAMPLE]]
-    images = places - 2.0 * ((places - point) @ normal)[:, None] * normal
-    distances = np.linalg.norm(images[:, None] - places[None], axis=2).min(1) / tree.size
-    return float(np.clip(1.0 - distances / MATCH, 0.0, 1.0).mean())
-
-
-def _alike(tree: Tree) -> list[tuple[int, int]]:
-    """Pairs of siblings whose branches are alike, longest first."""
-    found: list[tuple[float, int, int]] = []
-    for siblings in tree.children.values():
-        for number, a in enumerate(siblings):
-            for b in siblings[number + 1 :]:
-                if alike(tree, a, b):
-                    found.append((-min(tree.reach[a], tree.reach[b]), a, b))
-    return [(a, b) for _, a, b in sorted(found)]
-
-
-def alike(tree: Tree, a: int, b: int) -> bool:
-    """Whether two branches may be mirror images by their lengths and numbers of joints."""
-    longer, shorter = max(tree.reach[a], tree.reach[b]), min(tree.reach[a], tree.reach[b])
-    if longer - shorter > ALIKE * longer + TINY:
-        return False
-    more, less = max(tree.counts[a], tree.counts[b]), min(tree.counts[a], tree.counts[b])
-    return more - less <= 0.25 * more
-
-
-def _matched_branches(tree: Tree, a: int, b: int) -> list[tuple[int, int]]:
-    """Joints of two branches that correspond, down to where they fork."""
-    matched = [(a, b)]
-    for i, j in matched:
-        below_i, below_j = tree.children[i], tree.children[j]
-        if len(below_i) == len(below_j) == 1:  # of several, fingers, it is not sure which is which
-            matched.append((below_i[0], below_j[0]))
-    return matched
+def _matched_places(tree: Tree, a: int, b: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Places of joints of two branches that correspond, down to where they fork."""
+    yield tree.places[a], tree.places[b]
+    while len(tree.children[a]) == len(tree.children[b]) == 1:
+        # Of several, fingers, it is not sure which is which.
+        (a,), (b,) = tree.children[a], tree.children[b]
+        yield tree.places[a], tree.places[b]
 
 
 def mirrored_pairs(tree: Tree, mirror: Mirror) -> list[tuple[int, int]]:
     """Siblings whose branches are mirror images, (at the normal's side, at the other), anywhere in the tree.
 
-    Each joint is in one pair at most; branches inside a paired branch are not looked at.
+    Each joint is in one pair at most, with the nearest; branches inside a paired branch are not looked at.
     """
     pairs: list[tuple[int, int]] = []
     stack = [-1]
     while stack:
-        parent = stack.pop()
-        siblings = list(tree.children[parent])
+        siblings = tree.children[stack.pop()]
+        candidates: list[tuple[float, int, int]] = []
+        for a, b in tree.alike(siblings):
+            ends_a, ends_b = (np.array([tree.places[joint], tree.tip(joint)]) for joint in (a, b))
+            side = float(mirror.distances(ends_a).sum())
+            misses = np.linalg.norm(mirror.reflected(ends_a) - ends_b, axis=1)
+            if misses.max() <= 2.0 * MATCH * tree.size and abs(side) >= ON_PLANE * tree.size:
+                candidates.append((float(misses.sum()), *((a, b) if side > 0.0 else (b, a))))
         taken: set[int] = set()
-        for a, b in _best_matches(tree, mirror, siblings):
-            pairs.append((a, b))
-            taken |= {a, b}
+        for _, a, b in sorted(candidates):
+            if taken.isdisjoint((a, b)):
+                taken |= {a, b}
+                pairs.append((a, b))
         stack += [child for child in siblings if child not in taken]
     return pairs
-
-
-def _best_matches(tree: Tree, mirror: Mirror, siblings: Sequence[int]) -> list[tuple[int, int]]:
-    """The nearest mirror images among siblings, each used once."""
-    tolerance = 2.0 * MATCH * tree.size
-    candidates: list[tuple[float, int, int]] = []
-    for number, a in enumerate(siblings):
-        for b in siblings[number + 1 :]:
-            if not alike(tree, a, b):
-                continue
-            path_a, path_b = tree.main_path(a), tree.main_path(b)
-            ends_a = np.array([tree.places[a], tree.tails[path_a[-1]]])
-            ends_b = np.array([tree.places[b], tree.tails[path_b[-1]]])
-            side = float(mirror.distances(ends_a).sum())
-            miss = np.linalg.norm(mirror.reflected(ends_a) - ends_b, axis=1)
-            if miss.max() > tolerance or abs(side) < ON_PLANE * tree.size:
-                continue
-            candidates.append((float(miss.sum()), a, b) if side > 0.0 else (float(miss.sum()), b, a))
-    taken: set[int] = set()
-    matches: list[tuple[int, int]] = []
-    for _, a, b in sorted(candidates):
-        if not {a, b} & taken:
-            taken |= {a, b}
-            matches.append((a, b))
-    return matches

@@ -15,11 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from .chains import Slot
+from ...arrays import FloatArray
 from .character import LimbKind, Role, Side
 from .limbs import Found, tip_of
-from .names import LIKELY, SURE, is_root
-from .structure import ON_PLANE, TINY, Tree
+from .names import LIKELY, SURE
+from .structure import ON_PLANE, TINY, Tree, norm, unit
 
 SNAKE: Final = 5
 """Number of joints from which on a single chain is taken for a snake's."""
@@ -56,8 +56,10 @@ class Trunk:
 
     path: list[int] = field(default_factory=list[int])
     """Joints from the hips to the head, or as far as there are any."""
-    roles: dict[int, tuple[Role, bool, str]] = field(default_factory=dict[int, tuple[Role, bool, str]])
-    """Joint -> role, whether there is good reason for it, and the reason."""
+    roles: dict[int, tuple[Role, str]] = field(default_factory=dict[int, tuple[Role, str]])
+    """Joint -> role, and the reason for it."""
+    guessed: set[int] = field(default_factory=set[int])
+    """Joints for whose roles there is little reason."""
     heads: list[int] = field(default_factory=list[int])
     tails: list[list[int]] = field(default_factory=list[list[int]])
     """Chains from the body to the tip."""
@@ -78,12 +80,7 @@ class Trunk:
             yield LimbKind.TAIL, tail
 
 
-def find_trunk(
-    tree: Tree,
-    limbs: Sequence[Found],
-    without: set[int],
-    sides: Sequence[Side],
-) -> Trunk:
+def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Sequence[Side]) -> Trunk:
     """The middle of a figure.
 
     Args:
@@ -93,7 +90,7 @@ def find_trunk(
         sides: Of all joints of the skeleton.
     """
     trunk = Trunk()
-    taken = set(without) | {joint for limb in limbs for joint in tree.branch(limb.root)}
+    taken = without.union(*(tree.branch(limb.root) for limb in limbs))
     free = [joint for joint in tree.kept if joint not in taken]
     head = _named_head(tree, free)
     legs = [limb for limb in limbs if limb.kind is LimbKind.LEG and limb.front is not True]
@@ -102,25 +99,28 @@ def find_trunk(
     if hips is None and not limbs and head is None:
         _snake(tree, trunk, free)
         return trunk
-    if hips is None:
-        hips = _top(tree, head if head is not None else limbs[0].root)
+    if hips is None:  # the highest joint that is not named root
+        start = head if head is not None else limbs[0].root
+        hips = [start, *(joint for joint in tree.ancestors(start) if not tree.readings[joint].root)][-1]
         reason = "the first joint of the trunk"
-    attach = _attach(tree, hips, upper)
-    path, end = _path(tree, hips, attach, head, taken, legs, sides)
-    trunk.path = path
-    named_hips = tree.readings[hips].weight(Role.HIPS) >= LIKELY
-    trunk.roles[hips] = (Role.HIPS, True, reason)
-    if not legs and not named_hips and not upper:
-        trunk.roles[hips] = (Role.HIPS, False, reason)
+    hubs = [tree.parents[limb.root] for limb in upper if limb.kind is not LimbKind.FIN]
+    hubs = hubs or [tree.parents[limb.root] for limb in upper]
+    below = [hub for hub in hubs if tree.path(hips, hub)]
+    attach = max(below, key=lambda hub: len(tree.ancestors(hub)), default=None)
+    trunk.path, end = _path(tree, hips, attach, head, taken, legs, sides)
+    trunk.roles[hips] = (Role.HIPS, reason)
+    trunk.guessed = set() if legs or upper else {hips}
     _label(tree, trunk, attach, end)
     trunk.heads = [joint for joint in trunk.path if trunk.roles[joint][0] is Role.HEAD]
     if head is not None and head not in trunk.path:
         trunk.notes.append("the head does not hang on the hips: it is taken as it is named")
-        trunk.roles[head] = (Role.HEAD, True, "named head")
+        trunk.roles[head] = (Role.HEAD, "named head")
         trunk.heads.append(head)
     if not trunk.heads:
         trunk.notes.append("no head was found")
-    _pelvis(tree, trunk, legs)
+    for limb in legs:
+        for joint in tree.path(hips, tree.parents[limb.root])[1:]:
+            trunk.roles.setdefault(joint, (Role.PELVIS, "between the hips and the legs"))
     _tails(tree, trunk, free)
     trunk.lying = _is_lying(tree, trunk, legs, upper, attach)
     return trunk
@@ -131,61 +131,40 @@ def _named_head(tree: Tree, free: Sequence[int]) -> int | None:
     heads = [
         joint
         for joint in free
-        if tree.readings[joint].weight(Role.HEAD) >= SURE
-        and tree.readings[joint].side not in (Side.LEFT, Side.RIGHT)
+        if tree.weight(joint, Role.HEAD) >= SURE and tree.readings[joint].side not in (Side.LEFT, Side.RIGHT)
     ]
     return max(heads, key=lambda joint: (tree.counts[joint], -len(tree.ancestors(joint))), default=None)
-
-
-def _top(tree: Tree, joint: int) -> int:
-    """The highest ancestor that is not named root."""
-    chain = [member for member in tree.ancestors(joint) if not is_root(tree.readings[member])]
-    return chain[-1] if chain else joint
 
 
 def _hips(
     tree: Tree, legs: Sequence[Found], upper: Sequence[Found], head: int | None
 ) -> tuple[int | None, str]:
     """The hips, and the reason."""
-    bears = [int(tree.parents[limb.root]) for limb in (*legs, *upper) if tree.parents[limb.root] >= 0]
+    bears = [parent for limb in (*legs, *upper) if (parent := tree.parents[limb.root]) >= 0]
     if head is not None:
         bears.append(head)
-    named = [
-        joint
-        for joint in tree.kept
-        if tree.readings[joint].weight(Role.HIPS) >= LIKELY and tree.counts[joint] > 1
-    ]
-    if not legs or len(bears) < 2:
-        if named:
-            best = max(named, key=lambda joint: (tree.counts[joint], tree.readings[joint].weight(Role.HIPS)))
-            return best, "named hips"
-        if not legs:
-            return None, ""
-    lowest = tree.common_ancestor(bears)
-    if lowest is None:
-        return (named[0], "named hips") if named else (None, "")
-    above = tree.ancestors(lowest)
-    for joint in above:
+    named = [j for j in tree.kept if tree.weight(j, Role.HIPS) >= LIKELY and tree.counts[j] > 1]
+    if named and (not legs or len(bears) < 2):
+        return max(named, key=lambda j: (tree.counts[j], tree.weight(j, Role.HIPS))), "named hips"
+    if not legs:
+        return None, ""
+    shared = set(tree.kept).intersection(*map(tree.ancestors, bears))
+    above = [joint for joint in tree.ancestors(bears[0]) if joint in shared] if bears else []
+    for joint in above or named:
         if joint in named:
             return joint, "named hips"
-    hips = lowest
+    if not above:
+        return None, ""
+    hips = above[0]
     legs_down = np.mean([tip_of(tree, limb) - tree.places[limb.root] for limb in legs], axis=0)
     square = max(float(legs_down @ legs_down), TINY)
     for joint in above[1:]:
-        away = tree.places[joint] - tree.places[lowest]
-        below = float(away @ legs_down) / square
-        if is_root(tree.readings[joint]) or np.linalg.norm(away) > NEAR * tree.size or below > BELOW:
+        away = tree.places[joint] - tree.places[above[0]]
+        far = norm(away) > NEAR * tree.size or float(away @ legs_down) / square > BELOW
+        if tree.readings[joint].root or far:
             break
         hips = joint
     return hips, "bears the legs and the trunk"
-
-
-def _attach(tree: Tree, hips: int, upper: Sequence[Found]) -> int | None:
-    """The joint of the trunk farthest from the hips that bears arms, wings or front legs."""
-    hubs = [int(tree.parents[limb.root]) for limb in upper if limb.kind is not LimbKind.FIN]
-    hubs = hubs or [int(tree.parents[limb.root]) for limb in upper]
-    below = [hub for hub in hubs if hub >= 0 and tree.path(hips, hub)]
-    return max(below, key=lambda hub: len(tree.ancestors(hub)), default=None)
 
 
 def _path(
@@ -201,53 +180,37 @@ def _path(
     if head is not None and (path := tree.path(hips, head)):
         return path, True
     path = tree.path(hips, hips if attach is None else attach)
-    leg_hubs = {int(tree.parents[limb.root]) for limb in legs}
+    leg_hubs = {tree.parents[limb.root] for limb in legs}
+    spine = (Role.SPINE, Role.CHEST, Role.NECK)
     while True:
-        here = path[-1]
+        free = [child for child in tree.children[path[-1]] if child not in taken]
         onward = [
             child
-            for child in tree.children[here]
-            if child not in taken
-            and tree.readings[child].weight(*_FACE, Role.TAIL) <= 0.0
+            for child in free
+            if tree.weight(child, *_FACE, Role.TAIL) <= 0.0
             and sides[child] is Side.CENTRE
-            and not any(hub in leg_hubs for hub in tree.branch(child))
+            and leg_hubs.isdisjoint(tree.branch(child))
         ]
         if not onward:
             break
-        lengths = {
-            child: tree.reach[child] + float(np.linalg.norm(tree.places[child] - tree.places[here]))
-            for child in tree.children[here]
-            if child not in taken
-        }
-        best = max(
-            onward, key=lambda child: (_reads_spine(tree, [child]), lengths[child], tree.counts[child])
-        )
-        rivals = [length for child, length in lengths.items() if child != best]
-        if (
-            here not in (hips, attach)
-            and not _reads_spine(tree, [best])
-            and max(rivals, default=0.0) > FAN * lengths[best]
-        ):
+        best = max(onward, key=lambda j: (tree.weight(j, *spine) > 0.0, tree.lengths[j], tree.counts[j]))
+        rival = max((tree.lengths[child] for child in free if child != best), default=0.0)
+        fanned = tree.weight(best, *spine) <= 0.0 and rival > FAN * tree.lengths[best]
+        if fanned and path[-1] not in (hips, attach):
             break
         path.append(best)
     return path, attach is None or path[-1] != attach
 
 
-def _reads_spine(tree: Tree, joints: Sequence[int]) -> bool:
-    return any(tree.readings[joint].weight(Role.SPINE, Role.CHEST, Role.NECK) > 0.0 for joint in joints)
-
-
 def _label(tree: Tree, trunk: Trunk, attach: int | None, end: bool) -> None:
     """Spine, chest, neck and head along the path."""
-    path, readings = trunk.path, tree.readings
-    necks = [row for row, joint in enumerate(path) if readings[joint].weight(Role.NECK) >= SURE]
-    chests = [row for row, joint in enumerate(path) if readings[joint].weight(Role.CHEST) >= SURE]
+    path = trunk.path
+    necks = [row for row, joint in enumerate(path) if tree.weight(joint, Role.NECK) >= SURE]
+    chests = [row for row, joint in enumerate(path) if tree.weight(joint, Role.CHEST) >= SURE]
     last = len(path) - 1
-    head = last
-    if not end or last == 0 or (readings[path[last]].weight(Role.NECK) >= SURE):
-        head = last + 1
-    elif readings[path[last]].weight(Role.CHEST, Role.SPINE) >= SURE and attach is None and not necks:
-        head = last + 1 if chests else last
+    bare = attach is None and not necks and tree.weight(path[-1], Role.CHEST, Role.SPINE) >= SURE
+    headless = not end or last == 0 or last in necks or (bare and bool(chests))
+    head = last + 1 if headless else last
     if attach in path:
         chest = path.index(attach)
     elif necks:
@@ -257,103 +220,81 @@ def _label(tree: Tree, trunk: Trunk, attach: int | None, end: bool) -> None:
     else:
         chest = max(head - 1, 0) if head <= last else last
     for row, joint in enumerate(path[1:], start=1):
-        reading = readings[joint]
         if row == head:
-            trunk.roles[joint] = (Role.HEAD, True, "the end of the trunk")
-        elif reading.weight(Role.NECK) >= SURE:
-            trunk.roles[joint] = (Role.NECK, True, "named neck")
-        elif reading.weight(Role.CHEST) >= SURE:
-            trunk.roles[joint] = (Role.CHEST, True, "named chest")
+            trunk.roles[joint] = (Role.HEAD, "the end of the trunk")
+        elif row in necks:
+            trunk.roles[joint] = (Role.NECK, "named neck")
+        elif row in chests:
+            trunk.roles[joint] = (Role.CHEST, "named chest")
         elif row < chest:
-            trunk.roles[joint] = (Role.SPINE, True, "between hips and chest")
+            trunk.roles[joint] = (Role.SPINE, "between hips and chest")
         elif row == chest:
-            trunk.roles[joint] = (Role.CHEST, True, "arms, wings, front legs or the neck hang on it")
+            trunk.roles[joint] = (Role.CHEST, "arms, wings, front legs or the neck hang on it")
         elif necks and row < necks[0]:
-            trunk.roles[joint] = (Role.CHEST, True, "between the arms and the neck")
+            trunk.roles[joint] = (Role.CHEST, "between the arms and the neck")
         else:
-            trunk.roles[joint] = (Role.NECK, True, "between the chest and the head")
-
-
-def _pelvis(tree: Tree, trunk: Trunk, legs: Sequence[Found]) -> None:
-    """What lies between hips and legs."""
-    for limb in legs:
-        for joint in tree.path(trunk.path[0], int(tree.parents[limb.root]))[1:]:
-            if joint not in trunk.roles:
-                trunk.roles[joint] = (Role.PELVIS, True, "between the hips and the legs")
+            trunk.roles[joint] = (Role.NECK, "between the chest and the head")
 
 
 def _tails(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
     """Named tails anywhere, other central chains at the hips."""
-    given = set(trunk.roles)
-    hips = trunk.path[0]
+    hips, members = trunk.path[0], set(free)
+    named = [joint for joint in free if tree.weight(joint, Role.TAIL) > 0.0]
     starts = [
         joint
-        for joint in free
-        if tree.readings[joint].weight(Role.TAIL) > 0.0
-        and not any(tree.readings[above].weight(Role.TAIL) > 0.0 for above in tree.ancestors(joint)[1:])
+        for joint in named
+        if not any(tree.weight(above, Role.TAIL) > 0.0 for above in tree.ancestors(joint)[1:])
     ]
-    if not starts:
-        plane = _middle(tree, trunk)
-        whole = float(np.linalg.norm(np.diff(tree.places[trunk.path], axis=0), axis=1).sum())
-        members = set(free)
+    if not named:
+        point, normal = _middle(tree, trunk)
+        whole = sum(norm(tree.step(joint)) for joint in trunk.path[1:])
         for joint in (hips, *(j for j, row in trunk.roles.items() if row[0] is Role.PELVIS)):
             for child in tree.children[joint]:
                 chain = tree.main_path(child)
-                apart = max(abs(float((tree.places[member] - plane[0]) @ plane[1])) for member in chain)
+                apart = float(np.abs((tree.places[chain] - point) @ normal).max())
                 if (
                     child in members
-                    and child not in given
-                    and (len(chain) > 1)
-                    and tree.reach[child] + np.linalg.norm(tree.places[child] - tree.places[joint])
-                    >= TAIL * whole
+                    and child not in trunk.roles
+                    and len(chain) > 1
+                    and tree.lengths[child] >= TAIL * whole
                     and apart <= 2.0 * ON_PLANE * tree.size
                 ):
                     starts.append(child)
     for start in starts:
-        for joint in tree.path(hips, int(tree.parents[start])):
-            if int(tree.parents[joint]) in trunk.roles and joint not in trunk.roles and joint in set(free):
-                trunk.roles[joint] = (Role.PELVIS, True, "between the hips and the tail")
-        chain = [joint for joint in tree.main_path(start) if joint in set(free)]
-        fins = [row for row, joint in enumerate(chain) if tree.readings[joint].weight(Role.FIN) > 0.0]
+        for joint in tree.path(hips, tree.parents[start]):
+            if tree.parents[joint] in trunk.roles and joint in members:
+                trunk.roles.setdefault(joint, (Role.PELVIS, "between the hips and the tail"))
+        chain = [joint for joint in tree.main_path(start) if joint in members]
+        fins = [row for row, joint in enumerate(chain) if tree.weight(joint, Role.FIN) > 0.0]
         chain = chain[: fins[0]] if fins else chain
         # A control rig's hips may be a chain from the waist down, with the tail at its end.
         while chain and tree.readings[chain[0]].layer == "FK" and tree.readings[chain[-1]].layer != "FK":
-            trunk.roles.setdefault(chain.pop(0), (Role.PELVIS, True, "between the hips and the tail"))
+            trunk.roles.setdefault(chain.pop(0), (Role.PELVIS, "between the hips and the tail"))
         for joint in chain:
-            trunk.roles.setdefault(joint, (Role.TAIL, True, "a central chain behind the hips"))
+            trunk.roles.setdefault(joint, (Role.TAIL, "a central chain behind the hips"))
         tail = [joint for joint in chain if trunk.roles[joint][0] is Role.TAIL]
         if tail:
             trunk.tails.append(tail)
 
 
-def _middle(tree: Tree, trunk: Trunk) -> tuple[np.ndarray, np.ndarray]:
+def _middle(tree: Tree, trunk: Trunk) -> tuple[FloatArray, FloatArray]:
     """A point and the normal of the plane of the trunk; a null normal where it is a line."""
     places = tree.places[trunk.path]
     centred = places - places.mean(0)
-    if len(places) < 3:
-        return places.mean(0), np.zeros(3)
     values, vectors = np.linalg.eigh(centred.T @ centred)
-    if values[1] <= IN_LINE * values[2]:
-        return places.mean(0), np.zeros(3)
-    return places.mean(0), vectors[:, 0]
+    flat = len(places) >= 3 and values[1] > IN_LINE * values[2]
+    return places.mean(0), vectors[:, 0] if flat else np.zeros(3)
 
 
 def _is_lying(
     tree: Tree, trunk: Trunk, legs: Sequence[Found], upper: Sequence[Found], attach: int | None
 ) -> bool:
     """Whether the trunk, up to where the arms hang, lies across the legs; a fish's lies."""
-    end = attach if attach is not None else trunk.path[-1]
-    along = tree.places[end] - tree.places[trunk.path[0]]
-    down = np.zeros(3)
-    for limb in legs:
-        first = limb.chain.first(Slot.UPPER)
-        down += tip_of(tree, limb) - tree.places[limb.root if first is None else first]
     if not legs:
         return not any(limb.kind is LimbKind.ARM for limb in upper)
-    lengths = float(np.linalg.norm(along)), float(np.linalg.norm(down))
-    if min(lengths) <= TINY:
-        return False
-    return float(-(along @ down)) < LEVEL * lengths[0] * lengths[1]
+    along = tree.places[trunk.path[-1] if attach is None else attach] - tree.places[trunk.path[0]]
+    down = np.sum([tip_of(tree, limb) - tree.places[limb.upper] for limb in legs], axis=0)
+    return min(norm(along), norm(down)) > TINY and float(-(unit(along) @ unit(down))) < LEVEL
 
 
 def _snake(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
@@ -361,36 +302,30 @@ def _snake(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
 
     The head is the end at which small parts branch off. Where none do, it is a guess.
     """
-    ahead: list[int] = []
+    ahead = max((tree.main_path(root) for root in tree.children[-1]), key=len)
     behind: list[int] = []
-    for root in tree.children[-1]:
-        ahead = max(ahead, tree.main_path(root), key=len)
     for joint in ahead[:3]:  # a root in the middle of the body has a second chain behind it
         others = [tree.main_path(child) for child in tree.children[joint] if child not in ahead]
         behind = max([behind, *others], key=len)
-    if len(behind) < 3:
-        behind = []
-    chain = behind[::-1] + ahead
-    if len(chain) < SNAKE or len(chain) < WHOLE * len(free):
+    chain = behind[::-1] + ahead if len(behind) >= 3 else ahead
+    if len(chain) < max(SNAKE, WHOLE * len(free)):
         return
-    members = set(chain)
     parts = [
-        sum(child not in members for joint in end for child in tree.children[joint])
+        sum(child not in chain for joint in end for child in tree.children[joint])
         for end in (chain[:3], chain[-3:])
     ]
     if parts[0] > parts[1]:
         chain.reverse()
-    certain = parts[0] != parts[1]
-    if not certain:
+    reasons = ["the end with small parts", "the other end of the chain"]
+    if parts[0] == parts[1]:
+        trunk.guessed = {chain[0], chain[-1]}
         trunk.notes.append(
             "a single chain: its last bone is taken for the head, its first for the tail; exchange them if "
             "it is the other way round"
         )
-    reason = "the end with small parts" if certain else "one end of a single chain; which is which is a guess"
+        reasons = ["one end of a single chain; which is which is a guess"] * 2
     trunk.snake = trunk.lying = True
     trunk.path = chain
-    for joint in chain[1:-1]:
-        trunk.roles[joint] = (Role.SPINE, True, "part of a single chain")
-    trunk.roles[chain[-1]] = (Role.HEAD, certain, reason)
-    trunk.roles[chain[0]] = (Role.TAIL, certain, "the other end of the chain" if certain else reason)
+    trunk.roles = dict.fromkeys(chain, (Role.SPINE, "part of a single chain"))
+    trunk.roles[chain[-1]], trunk.roles[chain[0]] = (Role.HEAD, reasons[0]), (Role.TAIL, reasons[1])
     trunk.heads, trunk.tails = [chain[-1]], [[chain[0]]]
