@@ -209,12 +209,10 @@ class Rig:
         # What no task needs in some of the frames is not there, and is not read.
         nothing = np.zeros((len(self.armature.skeleton), 4, 4))
         known = any(matrices is not None for matrices in joints)
+        names = ("world_from_armature", "world_from_target", "influences", "lengths")
         return FrameData(
+            **{name: np.stack([getattr(reading, name) for reading in readings]) for name in names},
             skeleton=self.armature.skeleton,
-            world_from_armature=np.stack([reading.world_from_armature for reading in readings]),
-            world_from_target=np.stack([reading.world_from_target for reading in readings]),
-            influences=np.stack([reading.influences for reading in readings]),
-            lengths=np.stack([reading.lengths for reading in readings]),
             channels=np.stack([pose.channels for pose in begun]),
             world_from_joint=np.stack([nothing if own is None else own for own in joints]) if known else None,
             world_from_present=np.stack(present) if present else None,
