@@ -324,9 +324,9 @@ def _counted(iterations: list[int], times: list[float]) -> Iterator[None]:
     solve, follow = Tracker.solve, Follower.follow
 
     def counted(does: Callable[..., Any]) -> Callable[..., Any]:
-        def does_and_counts(*arguments: Any) -> Any:
+        def does_and_counts(*arguments: Any, **options: Any) -> Any:
             begin = CLOCK()
-            found = does(*arguments)
+            found = does(*arguments, **options)
             times.append(1e3 * (CLOCK() - begin))
             iterations.append(found.iterations)
             return found

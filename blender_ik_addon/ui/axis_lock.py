@@ -128,11 +128,9 @@ class Numbers:
 
     def offset(self, lock: AxisLock, world_from_bone: FloatArray) -> FloatArray:
         """How far these take a point, (3,) [m]."""
-        axes = lock.axes(world_from_bone)
-        total = np.zeros(3)
-        for axis, text in zip(lock.components, self.texts, strict=False):
-            total += _value(text) * axes[:, axis]
-        return total
+        lengths = np.zeros(3)
+        lengths[list(lock.components)] = [_value(text) for text in self.texts[: len(lock.components)]]
+        return lock.axes(world_from_bone) @ lengths
 
     def text(self, lock: AxisLock) -> str:
         """What has been typed, with a mark behind what is being typed."""

@@ -162,7 +162,8 @@ class _ByMouse:
         elif event.type == 'R':
             self.drag.keep_orientation(not self.drag.keeps_orientation)
         elif event.type in {'WHEELUPMOUSE', 'WHEELDOWNMOUSE'}:
-            self.drag.set_priority(self.drag.priority + (-1 if event.type == 'WHEELUPMOUSE' else 1))
+            step = -1 if event.type == 'WHEELUPMOUSE' else 1
+            self.drag.priority = max(0, self.drag.priority + step)
         else:
             return False
         return True

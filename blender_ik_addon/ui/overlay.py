@@ -198,17 +198,8 @@ def _colour(look_now: Look, mark: Line | Point) -> Colour:
     return red, green, blue, opacity
 
 
-def _draw_lines() -> None:
-    """Draw the lines, in the world."""
-    _draw(_lines)
-
-
-def _draw_pixels() -> None:
-    """Draw points and texts, over everything."""
-    _draw(_points_and_texts)
-
-
 def _draw(draw: Callable[[Context, Marks, Look], None]) -> None:
+    """Draw the lines in the world, or points and texts over everything."""
     context = bpy.context
     try:
         if marks := _marks(context):
@@ -247,14 +238,14 @@ def _lines(context: Context, marks: Marks, look_now: Look) -> None:
 
 def _points_and_texts(context: Context, marks: Marks, look_now: Look) -> None:
     view = View.of(context.region, context.region_data)
-    _points(marks.points, view, look_now)
-    borders = _borders(context)
-    _texts(marks.texts, view, look_now, borders, _navigation(context, borders[1] + MARGIN))
+    if marks.points:
+        _points(marks.points, view, look_now)
+    if marks.texts:
+        borders = _borders(context)
+        _texts(marks.texts, view, look_now, borders, _navigation(context, borders[1] + MARGIN))
 
 
 def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
-    if not points:
-        return
     radius = 0.5 * look_now.point_size * bpy.context.preferences.system.ui_scale
     seen = view.pixels(np.array([point.place for point in points]))
     places: list[tuple[float, float, float]] = []
@@ -280,8 +271,6 @@ def _texts(
     borders: tuple[float, float],
     covered: Sequence[Box],
 ) -> None:
-    if not texts:
-        return
     shown = [
         (text, place)
         for text, place in zip(texts, view.pixels(np.array([text.place for text in texts])), strict=True)
@@ -403,8 +392,8 @@ def register() -> None:
         return
     add = SpaceView3D.draw_handler_add
     _drawing.handles = [
-        add(_draw_lines, (), 'WINDOW', 'POST_VIEW'),
-        add(_draw_pixels, (), 'WINDOW', 'POST_PIXEL'),
+        add(_draw, (_lines,), 'WINDOW', 'POST_VIEW'),
+        add(_draw, (_points_and_texts,), 'WINDOW', 'POST_PIXEL'),
     ]
     for name in CHANGES:
         getattr(bpy.app.handlers, name).append(_changed)

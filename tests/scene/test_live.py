@@ -1968,3 +1968,20 @@ def test_a_tool_that_is_cancelled_leaves_the_pose_where_bones_are_driven(gesture
         live._poll()
         update_with(bpy.context.scene)
     assert pose_record(armature) == before and solves == []
+
+
+def test_what_was_dropped_from_memory_on_the_way_waits_for_the_end_of_the_tool(
+    gesture: list[bool], solves: Counts
+):
+    armature = arm()
+    gesture.append(True)
+    target(armature).location.y = 1.5
+    update()
+    assert following.state_of(armature) is State.FOLLOWING
+    LIVE.forget()  # as undo does
+    solves.clear()
+    update_with(bpy.context.scene)
+    assert following.state_of(armature) is State.WAITING and solves == []
+    gesture.clear()
+    update_with(bpy.context.scene)
+    assert following.state_of(armature) is State.AT_REST and len(solves) == 1

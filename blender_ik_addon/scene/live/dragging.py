@@ -111,7 +111,7 @@ class Drag:
         depth = 0 if not depths or 0 in depths else max(depths)
         self._skeleton = movable_for(self._armature, bone, depth)
         self.priority = min((effector.priority for effector in self._own), default=DRAG_PRIORITY)
-        """Level of the dragged bone."""
+        """Level of the dragged bone; 0 is the highest."""
         self.keeps_orientation = False
         """Whether the dragged bone keeps its orientation."""
         self._rotation = orientations(self._matrices[skeleton.index(bone)])
@@ -267,10 +267,6 @@ class Drag:
         holds = len(others) == len(self._anchors)
         self._anchors = [*others, Anchor.of(bone, self._matrices[joint])] if holds else others
         return holds
-
-    def set_priority(self, priority: int) -> None:
-        """Give the dragged bone another level; 0 is the highest."""
-        self.priority = max(0, priority)
 
     def keep_orientation(self, keeps: bool) -> None:
         """Keep the orientation that the bone had when it was grabbed, or let it turn as it comes.

@@ -59,7 +59,7 @@ class DrivenBones:
     """Whether they did not come to rest."""
     restored: bool = False
     """Whether a pose was put back in which they were at rest: where is seen at the next update."""
-    _matrices: FloatArray | None = None
+    _matrices: FloatArray = field(default_factory=lambda: np.zeros((0, 4, 4)))
     """All bones at the last update, (n, 4, 4) [m]."""
     _history: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
     """Where they were taken to be and where they were then, of the solves in a row, (9 k,) each."""
@@ -92,8 +92,7 @@ class DrivenBones:
     def seen(self, rig: Rig, armature_object: Object, depsgraph: Depsgraph) -> FloatArray:
         """Where they are, as `taken`; angles are the nearest to those."""
         matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-        known = self._matrices is not None and self.at_rest and np.array_equal(matrices, self._matrices)
-        if self.found is None or not known:
+        if self.found is None or not np.array_equal(matrices, self._matrices):
             near = self.taken[:, 3:6]
             channels = decided_channels(rig.armature.skeleton, matrices, self.joints, near)
             self.found, self._matrices = np.concatenate(channels, axis=1), matrices

@@ -84,9 +84,15 @@ def auto_key(
     """
     if not auto_keying():
         return KeyReport(0)
-    options = key_options() | _auto_options()
-    keying_set = _active_keying_set()
-    if keying_set is not None:
+    edit: Any = bpy.context.preferences.edit
+    options = key_options() | _chosen(
+        INSERTKEY_NEEDED=edit.use_auto_keyframe_insert_needed,
+        INSERTKEY_AVAILABLE=edit.use_keyframe_insert_available,
+        INSERTKEY_REPLACE=bpy.context.scene.tool_settings.auto_keying_mode == 'REPLACE_KEYS',
+    )
+    scene = bpy.context.scene
+    keying_set = scene.keying_sets_all.active
+    if keying_set is not None and scene.tool_settings.use_keyframe_insert_keyingset:
         return KeyReport(_key_set(armature_object, keying_set, bones, options))
     report = key_bones(armature_object, armature, bones, options)
     brought = list(targets)
@@ -134,24 +140,15 @@ def key_bones(
 def key_options() -> set[str]:
     """What Blender's settings say of keys that are inserted by hand."""
     edit: Any = bpy.context.preferences.edit
-    tools = bpy.context.scene.tool_settings
-    chosen = {
-        'INSERTKEY_VISUAL': edit.use_visual_keying,
-        'INSERTKEY_NEEDED': edit.use_keyframe_insert_needed,
-        'INSERTKEY_CYCLE_AWARE': tools.use_keyframe_cycle_aware,
-    }
-    return {name for name, on in chosen.items() if on}
+    return _chosen(
+        INSERTKEY_VISUAL=edit.use_visual_keying,
+        INSERTKEY_NEEDED=edit.use_keyframe_insert_needed,
+        INSERTKEY_CYCLE_AWARE=bpy.context.scene.tool_settings.use_keyframe_cycle_aware,
+    )
 
 
-def _auto_options() -> set[str]:
-    """What Blender's settings say besides of keys that it inserts by itself."""
-    edit: Any = bpy.context.preferences.edit
-    chosen = {
-        'INSERTKEY_NEEDED': edit.use_auto_keyframe_insert_needed,
-        'INSERTKEY_AVAILABLE': edit.use_keyframe_insert_available,
-        'INSERTKEY_REPLACE': bpy.context.scene.tool_settings.auto_keying_mode == 'REPLACE_KEYS',
-    }
-    return {name for name, on in chosen.items() if on}
+def _chosen(**options: bool) -> set[str]:
+    return {name for name, on in options.items() if on}
 
 
 def _insert(owner: Any, path: str, components: Sequence[bool] | None, group: str, options: set[str]) -> None:
@@ -182,12 +179,6 @@ def _insert_path(
         raise IKError(f"{path} of {block.name!r} could not be keyed: {error}") from error
 
 
-def _active_keying_set() -> KeyingSet | None:
-    """The keying set that auto-key is limited to; None where it is not."""
-    scene = bpy.context.scene
-    return scene.keying_sets_all.active if scene.tool_settings.use_keyframe_insert_keyingset else None
-
-
 def _key_set(armature_object: Object, keying_set: KeyingSet, bones: Sequence[str], options: set[str]) -> int:
     """Key what a keying set says: its own paths, or else its channels of these bones; how many bones.
 
@@ -212,7 +203,10 @@ def _key_set(armature_object: Object, keying_set: KeyingSet, bones: Sequence[str
         for bone in found:
             kind.generate(bpy.context, SimpleNamespace(paths=SimpleNamespace(add=add)), bone)
     for owner, path, index, method, group in rows:
-        value = None if owner is None else _resolved(owner, path)
+        try:
+            value = None if owner is None else owner.path_resolve(path)
+        except ValueError:
+            value = None
         if value is None:  # not there, as the second location of a bone
             continue
         name = {'NAMED': group, 'KEYINGSET': keying_set.bl_label}.get(method, "")
@@ -220,11 +214,3 @@ def _key_set(armature_object: Object, keying_set: KeyingSet, bones: Sequence[str
         chosen = [index] if index >= 0 else list(range(width)) or [-1]
         _insert_path(owner, path, chosen, index < 0 and width > 0, name, options)
     return len(found)
-
-
-def _resolved(owner: Any, path: str) -> Any:
-    """The value of a property by its path; None if there is none."""
-    try:
-        return owner.path_resolve(path)
-    except ValueError:
-        return None

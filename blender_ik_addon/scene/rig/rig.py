@@ -209,17 +209,17 @@ class Rig:
         # What no task needs in some of the frames is not there, and is not read.
         nothing = np.zeros((len(self.armature.skeleton), 4, 4))
         known = any(matrices is not None for matrices in joints)
+        # From which row on the further targets of each effector are, as `world_from_targets` has them.
+        counts = [len(self.effectors), *(len(effector.others) for effector in self.effectors)]
+        names = ("world_from_armature", "world_from_target", "influences", "lengths")
         return FrameData(
+            **{name: np.stack([getattr(reading, name) for reading in readings]) for name in names},
             skeleton=self.armature.skeleton,
-            world_from_armature=np.stack([reading.world_from_armature for reading in readings]),
-            world_from_target=np.stack([reading.world_from_target for reading in readings]),
-            influences=np.stack([reading.influences for reading in readings]),
-            lengths=np.stack([reading.lengths for reading in readings]),
             channels=np.stack([pose.channels for pose in begun]),
             world_from_joint=np.stack([nothing if own is None else own for own in joints]) if known else None,
             world_from_present=np.stack(present) if present else None,
             body=self.body,
-            further=_further_rows(self.effectors),
+            further=tuple(np.cumsum(counts)[:-1].tolist()),
         )
 
     def runs(self, readings: Sequence[Reading]) -> list[slice]:
@@ -408,12 +408,6 @@ def _bones_of(effector: Effector) -> list[str]:
     """Return the bones that decide whether an effector is met."""
     bones = (effector.bone, effector.other_bone, effector.root_bone, effector.tip_bone)
     return [bone for bone in bones if bone]
-
-
-def _further_rows(effectors: Sequence[Effector]) -> tuple[int, ...]:
-    """Return from which row on the further targets of each effector are, as `world_from_targets` has them."""
-    counts = [len(effectors), *(len(effector.others) for effector in effectors)]
-    return tuple(np.cumsum(counts)[:-1].tolist())
 
 
 def _check_movable(armature: Armature, effector: Effector) -> None:
