@@ -93,7 +93,7 @@ def derivatives(values: Array) -> tuple[Array, Array]:
     """J (2, 3) and its derivative (2, 3, 3) of the planar arm."""
     system = assemble(Problem(ARM, (REACH,)), Pose.rest(ARM, (1,)))
     posed = system.place(values[None])
-    return system.linearize(posed)[0].jacobian[0], second_derivatives(system, posed)[0][0]
+    return system.jacobian(posed)[0], second_derivatives(system, posed)[0]
 
 
 def moore_penrose(values: Array) -> Array:

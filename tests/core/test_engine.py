@@ -19,9 +19,9 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core.engine.energy import Energy, Strengths
-from blender_ik_addon.core.engine.kernel import minimise
+from blender_ik_addon.core.engine.kernel import Descent, run
 from blender_ik_addon.core.engine.pops import pops_of
-from blender_ik_addon.core.engine.restarts import best_minimum, random_starts
+from blender_ik_addon.core.engine.restarts import random_starts, searching
 from blender_ik_addon.core.model.kinematics import forward_kinematics
 from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import humanoid, random_pose
@@ -88,13 +88,13 @@ def test_at_a_minimum_the_hessian_is_that_of_the_energy(softness: float, other: 
     pose = Pose.rest(skeleton).as_batch()
     system = assemble(Problem(skeleton, tasks), pose)
     energy = Energy(system, system.mechanism.values(pose)).with_strengths(Strengths(20.0, 5.0))
-    found = minimise(
+    found = Descent(
         energy,
         system.mechanism.values(pose),
         step_tolerance=1e-10,
         max_iterations=300,
         max_angle=0.8,
-    )
+    ).run()
     model = energy.model(energy.at(found.values))
     hessian = (model.hessian + np.diag(energy.stiffness))[0]
     step = 1e-5
@@ -109,7 +109,7 @@ def test_at_a_minimum_the_hessian_is_that_of_the_energy(softness: float, other: 
 
 def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
     energy, values = figure_energy(np.random.default_rng(8), limit=0.2)
-    found = minimise(energy, values, step_tolerance=1e-9, max_iterations=300, max_angle=0.8)
+    found = Descent(energy, values, step_tolerance=1e-9, max_iterations=300, max_angle=0.8).run()
     assert found.settled.all()
     gradient = energy.model(energy.at(found.values)).gradient
     low, high = found.values <= energy.lower, found.values >= energy.upper
@@ -130,7 +130,9 @@ def test_no_channel_ever_leaves_its_limits(seed: int, limit: float) -> None:
         seen.append(values)
         return False
 
-    found = minimise(energy, values, step_tolerance=1e-6, max_iterations=40, max_angle=0.8, callback=look)
+    found = Descent(
+        energy, values, step_tolerance=1e-6, max_iterations=40, max_angle=0.8, callback=look
+    ).run()
     for values in (*seen, found.values):
         assert (values >= energy.lower).all() and (values <= energy.upper).all()
 
@@ -138,9 +140,9 @@ def test_no_channel_ever_leaves_its_limits(seed: int, limit: float) -> None:
 def test_frames_are_found_together_as_each_alone() -> None:
     energy, values = figure_energy(np.random.default_rng(5), frames=4)
     settings = {"step_tolerance": 1e-8, "max_iterations": 200, "max_angle": 0.8}
-    together = minimise(energy, values, **settings)
+    together = Descent(energy, values, **settings).run()
     for frame in range(4):
-        alone = minimise(energy.select(np.array([frame])), values[frame][None], **settings)
+        alone = Descent(energy.select(np.array([frame])), values[frame][None], **settings).run()
         assert together.energies[frame] == pytest.approx(alone.energies[0], rel=1e-6)
 
 
@@ -151,11 +153,13 @@ def lowered(skeleton: Skeleton, tasks: tuple[Task, ...], restarts: int) -> tuple
     tolerances = np.where(system.angular, 1e-3, 1e-4)
     values = system.mechanism.values(rest)
     options = SolverOptions(restarts=restarts, max_iterations=100)
-    found = best_minimum(
-        Energy(system, values),
-        values,
-        options,
-        tolerances,
+    found = run(
+        searching(
+            Energy(system, values),
+            values,
+            options,
+            tolerances,
+        )
     )
     met = bool((system.errors(system.place(found.values)) <= tolerances).all())
     return met, system.mechanism.with_values(rest, found.values)

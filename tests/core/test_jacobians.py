@@ -33,7 +33,7 @@ from blender_ik_addon.core.methods import StackedProblem
 from blender_ik_addon.core.model.kinematics import orthogonalized
 from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.model.posed import PosedMechanism
-from blender_ik_addon.core.problem.system import Level, System, assemble
+from blender_ik_addon.core.problem.system import System, assemble
 from blender_ik_addon.core.tasks.aims import ALONG_BONE
 from blender_ik_addon.core.tasks.base import ORIGIN
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tree
@@ -288,15 +288,11 @@ def assert_rows_agree(got: Array, wanted: Array) -> None:
 
 
 def assert_jacobian(system: System, values: Array, directions: Array | None = None) -> None:
-    """Jacobians of all levels along all channels or some directions (k, nv)."""
+    """The Jacobian along all channels or some directions (k, nv)."""
     along = np.eye(system.size) if directions is None else directions
-    levels = system.linearize(placed(system, values))
-    stacked = system.stacked_jacobian(placed(system, values))
-    assert_array_equal(stacked, np.concatenate([level.jacobian for level in levels], axis=1))
-    residuals = system.residuals(placed(system, nudged(values, along)))
-    for level, residual, now in zip(levels, residuals, system.residuals(placed(system, values)), strict=True):
-        assert_allclose(level.residual, now, atol=1e-13)
-        assert_rows_agree(level.jacobian[0] @ along.T, difference(residual).T)
+    jacobian = system.jacobian(placed(system, values))
+    residual = system.residual(placed(system, nudged(values, along)))
+    assert_rows_agree(jacobian[0] @ along.T, difference(residual).T)
 
 
 def assert_hessian(curvature: Array, expected: Array, scale: float) -> None:
@@ -304,12 +300,11 @@ def assert_hessian(curvature: Array, expected: Array, scale: float) -> None:
     assert_allclose(curvature, expected, atol=RELATIVE * scale, rtol=0)
 
 
-def gradients(levels: Sequence[Level], forces: Sequence[Array] | None = None) -> Array:
-    """Σ Jᵀ r, or Σ Jᵀ μ, over all levels, (F, nv)."""
-    forces = [level.residual for level in levels] if forces is None else forces
-    parts = [np.einsum("fmv,fm->fv", level.jacobian, np.broadcast_to(force, level.jacobian.shape[:2]))
-             for level, force in zip(levels, forces, strict=True)]  # fmt: skip
-    return np.sum(parts, axis=0)
+def gradients(system: System, posed: PosedMechanism, forces: Array | None = None) -> Array:
+    """Σ Jᵀ r, or Σ Jᵀ μ, (F, nv)."""
+    jacobian = system.jacobian(posed)
+    forces = system.residual(posed) if forces is None else forces
+    return np.einsum("fmv,fm->fv", jacobian, np.broadcast_to(forces, jacobian.shape[:2]))
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -350,24 +345,18 @@ def test_jacobian_and_curvature(kind: type[Task], name: str, kind_of_tree: str) 
     object.__setattr__(second, "priority", 1)
     system, values = assembled(skeleton, pose, [first, second])
     posed = placed(system, values)
-    levels = system.linearize(posed)
-    residuals = [level.residual for level in levels]
-    ahead_and_back = system.linearize(placed(system, nudged(values, np.eye(system.size))))
-
-    for level, around, now in zip(levels, ahead_and_back, system.residuals(posed), strict=True):
-        assert_allclose(level.residual, now, atol=1e-13)
-        assert_rows_agree(level.jacobian[0], difference(around.residual).T)
-    stacked = np.concatenate([level.jacobian for level in levels], axis=1)
-    assert_allclose(system.stacked_jacobian(posed), stacked, atol=1e-13)
+    residual, jacobian = system.residual(posed), system.jacobian(posed)
+    ahead_and_back = placed(system, nudged(values, np.eye(system.size)))
+    assert_rows_agree(jacobian[0], difference(system.residual(ahead_and_back)).T)
 
     # What the Hessian of Σ ½ |r|² has beyond Gauss and Newton's.
-    hessian = difference(gradients(ahead_and_back))
-    gauss_newton = sum(level.jacobian[0].T @ level.jacobian[0] for level in levels)
+    hessian = difference(gradients(system, ahead_and_back))
+    gauss_newton = jacobian[0].T @ jacobian[0]
     scale = max(1.0, float(np.abs(hessian).max()))
-    assert_hessian(system.curvature(posed, residuals)[0], hessian - gauss_newton, scale)
+    assert_hessian(system.curvature(posed, residual)[0], hessian - gauss_newton, scale)
 
-    multipliers = [rng.normal(size=residual.shape) for residual in residuals]
-    expected = difference(gradients(ahead_and_back, multipliers))
+    multipliers = rng.normal(size=residual.shape)
+    expected = difference(gradients(system, ahead_and_back, multipliers))
     scale = max(1.0, float(np.abs(expected).max()))
     assert_hessian(system.curvature(posed, multipliers)[0], expected, scale)
 
@@ -440,16 +429,16 @@ def test_tasks_with_a_frame_axis_are_the_tasks_of_each_frame(rng: np.random.Gene
     ]
     together = assemble(Problem(skeleton, tuple(tasks)), poses)
     posed = together.place(together.mechanism.values(poses))
-    (level,), errors = together.linearize(posed), together.errors(posed)
-    curvature = together.curvature(posed, [level.residual])
+    residual, jacobian = together.residual(posed), together.jacobian(posed)
+    errors, curvature = together.errors(posed), together.curvature(posed, residual)
     for frame in range(4):
         system, values = assembled(skeleton, poses.frame(frame), [task.at_frame(frame) for task in tasks])
         alone = system.place(values)
-        (expected,) = system.linearize(alone)
-        assert_allclose(level.residual[frame], expected.residual[0], atol=1e-12)
-        assert_allclose(level.jacobian[frame], expected.jacobian[0], atol=1e-12)
+        expected = system.residual(alone)
+        assert_allclose(residual[frame], expected[0], atol=1e-12)
+        assert_allclose(jacobian[frame], system.jacobian(alone)[0], atol=1e-12)
         assert_allclose(errors[frame], system.errors(alone)[0], atol=1e-12)
-        assert_allclose(curvature[frame], system.curvature(alone, [expected.residual])[0], atol=1e-11)
+        assert_allclose(curvature[frame], system.curvature(alone, expected)[0], atol=1e-11)
 
 
 def test_a_frame_whose_target_is_nan_asks_for_nothing(rng: np.random.Generator) -> None:
@@ -477,8 +466,8 @@ def test_a_frame_whose_target_is_nan_asks_for_nothing(rng: np.random.Generator) 
     present[~given, :6] = False
     rows = present[:, some.task_of_row]
     assert_allclose(some.errors(posed), np.where(present, whole.errors(posed), 0.0))
-    assert_allclose(some.stacked_residual(posed), np.where(rows, whole.stacked_residual(posed), 0.0))
-    assert_allclose(some.stacked_jacobian(posed), rows[..., None] * whole.stacked_jacobian(posed))
+    assert_allclose(some.residual(posed), np.where(rows, whole.residual(posed), 0.0))
+    assert_allclose(some.jacobian(posed), rows[..., None] * whole.jacobian(posed))
     # Frame 0 has none before it: what is linear does not depend on what stands for its target.
     assert_array_equal(some.select(np.array([0, 2])).given, present[[0, 2]])
 
@@ -519,10 +508,10 @@ def test_curvature_of_all_kinds_together_is_how_the_pull_of_multipliers_changes(
 ) -> None:
     system, values = bent_system(rng, kind_of_tree)
     posed = system.place(values)
-    multipliers = [rng.normal(size=residual.shape) for residual in system.residuals(posed)]
+    multipliers = rng.normal(size=system.residual(posed).shape)
     directions = rng.normal(size=(5, system.size))
-    ahead_and_back = system.linearize(system.place(nudged(values, directions)))
-    expected = difference(gradients(ahead_and_back, multipliers))
+    ahead_and_back = system.place(nudged(values, directions))
+    expected = difference(gradients(system, ahead_and_back, multipliers))
     matrix = system.curvature(posed, multipliers)[0]
     assert_allclose(matrix, matrix.T, atol=1e-12 * max(1.0, float(np.abs(matrix).max())))
     got = directions @ matrix
@@ -573,21 +562,20 @@ def test_some_frames_of_a_system_are_those_of_the_whole(constants: str, rng: np.
     assert (len(whole.mechanism.pre) > 1) == (constants != "the same")
     values = whole.mechanism.values(poses)
     posed = whole.place(values)
-    residual, jacobian = whole.stacked_residual(posed), whole.stacked_jacobian(posed)
-    forces = [rng.normal(size=level.shape) for level in whole.residuals(posed)]
+    residual, jacobian = whole.residual(posed), whole.jacobian(posed)
+    forces = rng.normal(size=residual.shape)
     curvature = whole.curvature(posed, forces)
     for index in (np.array([4, 1, 2]), np.array([5]), np.arange(frames)):
         some = whole.select(index)
         alone = some.place(values[index])
         for matrices in (alone.matrices, posed.select(some.mechanism, index).matrices):
             assert_allclose(matrices, posed.matrices[index], atol=1e-14)
-        assert_allclose(some.stacked_residual(alone), residual[index], atol=1e-13)
-        assert_allclose(some.stacked_jacobian(alone), jacobian[index], atol=1e-13)
+        assert_allclose(some.residual(alone), residual[index], atol=1e-13)
+        assert_allclose(some.jacobian(alone), jacobian[index], atol=1e-13)
         assert_allclose(some.errors(alone), whole.errors(posed)[index], atol=1e-13)
-        own_forces = [level[index] for level in forces]
-        assert_allclose(some.curvature(alone, own_forces), curvature[index], atol=1e-9)
+        assert_allclose(some.curvature(alone, forces[index]), curvature[index], atol=1e-9)
     again = whole.select(np.array([4, 1, 2])).select(np.array([2]))  # frame 2
-    assert_allclose(again.stacked_residual(again.place(values[[2]])), residual[[2]], atol=1e-13)
+    assert_allclose(again.residual(again.place(values[[2]])), residual[[2]], atol=1e-13)
     own = [task.at_frame(2) for task in tasks]
     for got, expected in zip(again.tasks, own, strict=True):
         for name in ("target", "channels"):

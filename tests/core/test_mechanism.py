@@ -74,7 +74,7 @@ def test_some_of_many_placed_frames_are_as_placed_alone(seed: int, hinges: bool)
         selected, alone = together.select(moving, some), moving.place(values[some])
         others = np.zeros(FRAMES, dtype=np.bool_)
         others[some] = True
-        mixed = moving.place(values[::-1]).replaced(others, alone)
+        mixed = moving.place(values[::-1]).replaced(some, alone)
         expected = moving.place(np.where(others[:, None], values, values[::-1]))
         for found, wanted in ((selected, alone), (mixed, expected)):
             assert_allclose(found.values, wanted.values)

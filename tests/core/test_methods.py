@@ -406,8 +406,8 @@ def test_a_step_of_dls_is_that_of_the_paper(constant: bool, target: list[float])
     skeleton, start = planar(3), pose_of(planar(3), [0.1, 0.2, 0.3])
     system = assemble(Problem(skeleton, (reach(3, target),)), start.as_batch())
     posed = system.place(system.mechanism.values(start.as_batch()))
-    jacobian = system.stacked_jacobian(posed)[0] / skeleton.reach
-    error = -system.stacked_residual(posed)[0] / skeleton.reach
+    jacobian = system.jacobian(posed)[0] / skeleton.reach
+    error = -system.residual(posed)[0] / skeleton.reach
     damping = 0.4 * (1.0 if constant else min(1.0, float(np.linalg.norm(error))))
     inner = jacobian @ jacobian.T + damping**2 * np.eye(3)
     expected = jacobian.T @ np.linalg.solve(inner, error)
@@ -463,7 +463,7 @@ def test_the_jacobian_of_a_target_turns_it_about_the_joints() -> None:
     places = forward_kinematics(skeleton, pose).matrices[0, :, :3, 3]
     expected = 2.0 * np.cross([0.0, 0.0, 1.0], target - places).T  # v × (t − p), [Buss2009 §2]
     assert_allclose(jacobian[0, :3], expected, atol=1e-12)
-    assert_array_equal(jacobian[0, 3:], system.linearize(posed)[0].jacobian[0, 3:])
+    assert_array_equal(jacobian[0, 3:], system.jacobian(posed)[0, 3:])
 
 
 @pytest.mark.parametrize("stretched", [True, False])

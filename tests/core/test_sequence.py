@@ -625,7 +625,7 @@ def test_each_by_itself_knows_no_order(rng: np.random.Generator) -> None:
 
 
 def test_a_long_motion_without_preferred_pose_has_no_jump() -> None:
-    figure, frames = trees.human_tree(), 1000
+    figure, frames = trees.human_tree(), 400
     rng = np.random.default_rng(1)
     trees.track_targets(figure, 250, rng)
     targets = trees.track_targets(figure, frames, rng)
@@ -642,7 +642,7 @@ def test_a_long_motion_without_preferred_pose_has_no_jump() -> None:
 
 def test_a_fast_motion_has_no_jump() -> None:
     figure = trees.human_tree()
-    targets = trees.track_targets(figure, 900, np.random.default_rng(27))[::3]
+    targets = trees.track_targets(figure, 450, np.random.default_rng(27))[::3]
     skeleton = figure.skeleton()
     found = solve_sequence(
         Problem(skeleton, figure.tasks(targets)),

@@ -220,13 +220,10 @@ def test_the_history_is_of_levels() -> None:
 def test_the_exact_tasks_of_a_level_share_a_norm_whatever_soft_tasks_stand_between_them() -> None:
     tasks = (reach("hand.L"), reach("foot.L", 0.02), turn("head"), reach("hand.R", 0.01), turn("hips", 0.3))
     system = assemble(Problem(FIGURE, (*tasks, reach("foot.R", priority=4))), Pose.rest(FIGURE).as_batch())
-    assert [(penalty.level, penalty.rows) for penalty in system.penalties] == [
-        (0, slice(0, 6)),
-        *((0, slice(start, start + 3)) for start in (6, 9, 12)),
-        (1, slice(15, 18)),
-    ]
-    found = [penalty.softness for penalty in system.penalties]
-    assert_allclose(found, [0.0, 0.02 / FIGURE.reach, 0.01 / FIGURE.reach, 0.3, 0.0])
+    assert system.level_of_penalty.tolist() == [0, 0, 0, 0, 1]
+    penalties = [set(system.penalty_of_row[system.task_of_row == task].tolist()) for task in range(6)]
+    assert penalties == [{0}, {1}, {0}, {2}, {3}, {4}]
+    assert_allclose(system.penalty_softness, [0.0, 0.02 / FIGURE.reach, 0.01 / FIGURE.reach, 0.3, 0.0])
 
 
 def test_an_exact_level_is_no_stronger_beside_a_soft_task_than_it_needs_to_be() -> None:

@@ -383,8 +383,9 @@ def test_costs_end_with_those_of_the_pose() -> None:
     for most in (2, 3, 4, 5, 8):
         solution = solve(problem, Pose.rest(skeleton), max_iterations=most)
         system = assemble(problem, solution.pose.as_batch())
-        residuals = system.residuals(system.place(system.mechanism.values(solution.pose.as_batch())))
-        norms = [np.linalg.norm(residual) / skeleton.reach for residual in residuals]
+        residual = system.residual(system.place(system.mechanism.values(solution.pose.as_batch())))[0]
+        levels = system.level_of_task[system.task_of_row]
+        norms = [np.linalg.norm(residual[levels == level]) / skeleton.reach for level in np.unique(levels)]
         assert_allclose(np.sqrt(2.0 * solution.costs[-1]), norms, rtol=0.0, atol=1e-9)
 
 
@@ -767,7 +768,7 @@ def spring_gradient_left(problem: Problem, solution: Solution) -> Array:
     """Gradient of ½Σk(q − preferred)² that no task holds against, on the channels that are free, (nv,)."""
     system = assemble(problem, Pose(solution.pose.channels[None], solution.pose.scale[None]))
     values = system.mechanism.values(solution.pose)
-    (jacobian,) = (level.jacobian[0] for level in system.linearize(system.place(values[None])))
+    jacobian = system.jacobian(system.place(values[None]))[0]
     inside = (values > system.lower) & (values < system.upper)
     gradient = ((values - system.preferred) / (1.0 - system.stiffness))[inside]
     held = jacobian[:, inside]

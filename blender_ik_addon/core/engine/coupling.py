@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ties the frames of a motion together, and the linear systems of frames, tied together or not.
+"""Terms over time that couple the frames of a motion, and the banded linear systems of coupled frames.
 
 With d_f = u_f − p_f the terms over time are
 
@@ -84,7 +84,7 @@ class Coupling:
         return cls(shares, rates, speeds, accelerations, diagonal, first, second)
 
     def loosened(self, forth: FloatArray, back: FloatArray, most: float) -> Coupling:
-        """The same with weaker terms where they would resist by more than a force.
+        """A copy with weaker terms where they would resist by more than a given force.
 
         Args:
             forth: How far frames have to go to the next one, (F − 1, m) [1].

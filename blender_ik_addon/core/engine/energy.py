@@ -40,6 +40,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, diagonals, times
+from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.rotation import nearest_euler
 from ..problem.system import System
@@ -67,7 +68,7 @@ HAIR: Final = 1e-9
 
 @dataclass(frozen=True)
 class Strengths:
-    """How hard the levels pull."""
+    """Penalty weights σ of the priority levels."""
 
     last: float = LAST_STRENGTH
     """σ of the last level [1]."""
@@ -86,14 +87,14 @@ pose."""
 
 @dataclass(frozen=True)
 class State:
-    """Where frames are, with what the energy needs of it."""
+    """The channels of N frames, and what the energy computes from them."""
 
     values: FloatArray
     """The free channels, (N, nv) [m, rad], inside the limits."""
     posed: PosedMechanism
     """The mechanism there."""
     residual: FloatArray
-    """Of all levels, one above the other, scaled, (N, m)."""
+    """Scaled residual of all tasks, (N, m)."""
     squares: FloatArray
     """|r|² of each penalty, (N, K)."""
     away: FloatArray
@@ -101,15 +102,32 @@ class State:
     posture: FloatArray
     """Posture term, (N,) [1]."""
 
+    def select(self, mechanism: Mechanism, frames: IntArray) -> State:
+        """A copy of some frames (n,), for the mechanism of those frames."""
+        own = (array[frames] for array in (self.residual, self.squares, self.away, self.posture))
+        return State(self.values[frames], self.posed.select(mechanism, frames), *own)
+
+    def replaced(self, frames: IntArray, others: State) -> State:
+        """A copy in which some frames (n,) are replaced by others."""
+        if len(frames) == len(self.values):
+            return others
+        arrays = [array.copy() for array in (self.residual, self.squares, self.away, self.posture)]
+        for array, other in zip(
+            arrays, (others.residual, others.squares, others.away, others.posture), strict=True
+        ):
+            array[frames] = other
+        posed = self.posed.replaced(frames, others.posed)
+        return State(posed.values, posed, *arrays)
+
 
 @dataclass(frozen=True)
 class Model:
     """The energy about a state, to second order."""
 
     jacobian: FloatArray
-    """Of the residual by u, (N, m, nv)."""
+    """∂r/∂u, (N, m, nv)."""
     gradient: FloatArray
-    """Of the energy and of what stands beside it by u, (N, nv)."""
+    """∂E/∂u, further terms included, (N, nv)."""
     hessian: FloatArray
     """Without the posture's own 1, (N, nv, nv)."""
     curvature: FloatArray
@@ -137,28 +155,23 @@ class Energy:
             system.rotates, 1.0, length
         )
         """W of the free channels, (nv,) [1/m, 1]."""
-        scales = [
-            np.where(angular, 1.0, 1.0 / length) / heaviest
-            for angular, heaviest in zip(system.angular_rows, system.heaviest_weights, strict=True)
-        ]
-        self.row_scale: FloatArray = np.concatenate(scales) if scales else np.zeros(0)
-        """By what the rows of the residual are multiplied, (m,)."""
+        heaviest = system.heaviest[system.level_of_task][system.task_of_row]
+        self.row_scale: FloatArray = np.where(system.angular_rows, 1.0, 1.0 / length) / heaviest
+        """Factor of each row of the residual, (m,)."""
         self._jacobian_scale = self.row_scale[:, None] / self.weight
-        penalties = system.penalties
-        self.penalties = len(penalties)
+        self.penalty_of_row, self.level_of = system.penalty_of_row, system.level_of_penalty
+        """Penalty of each row of the residual, (m,), and level of each penalty, (K,)."""
+        self.penalties = len(self.level_of)
         """K."""
-        self._starts = np.array([penalty.rows.start for penalty in penalties], dtype=np.int64)
-        self.level_of: IntArray = np.array([penalty.level for penalty in penalties], dtype=np.int64)
-        """Level of each penalty, (K,)."""
-        softness = np.array([penalty.softness for penalty in penalties], dtype=np.float64)
+        softness = system.penalty_softness
         self.softness: FloatArray = np.where(softness < ROUNDING_OFF, 0.0, softness)
         """s of each penalty [1]; 0 for exact tasks, (K,)."""
         self.exact: BoolArray = self.softness == 0.0
         """Which penalties are those of exact tasks, (K,)."""
-        self.penalty_of_row: IntArray = np.repeat(
-            np.arange(self.penalties), [penalty.rows.stop - penalty.rows.start for penalty in penalties]
+        self._members = np.asarray(
+            self.penalty_of_row[:, None] == np.arange(self.penalties), dtype=np.float64
         )
-        """Of each row of the residual, (m,)."""
+        """Which rows are those of each penalty, (m, K)."""
         self._same_penalty = self.penalty_of_row[:, None] == self.penalty_of_row
         """Which rows are of one penalty, (m, m)."""
         self._curvature_scale = 1.0 / (self.weight[:, None] * self.weight)
@@ -169,13 +182,13 @@ class Energy:
         self.turn: FloatArray = np.where(free, 2.0 * np.pi, np.inf) * self.weight
         """A whole turn of angles without limits, which are alike for the posture; else infinite, (nv,)."""
         self._whole = np.where(free, self.turn, 0.0)
-        """The same, else 0, (nv,)."""
+        """`turn` where it is finite, else 0, (nv,)."""
         self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
-        """Of the posture term for each channel, (nv,) [1]."""
+        """Stiffness of each channel in the posture term, (nv,) [1]."""
         self.lower, self.upper = system.lower, system.upper
         """Limits of the free channels, (nv,) or (N, nv) [m, rad]."""
         self.allowed: FloatArray | float = 0.0
-        """What residuals are measured from, scaled, (N, m)."""
+        """Scaled residual at which a task counts as met, (N, m)."""
         self.strengths: FloatArray = np.tile(self._strengths_of(Strengths()), (len(values), 1))
         """σ of each penalty in each frame, (N, K)."""
 
@@ -184,7 +197,7 @@ class Energy:
         return strengths.of(len(self.system.priorities))[self.level_of]
 
     def select(self, frames: IntArray) -> Energy:
-        """The same for some of the frames."""
+        """A copy for some of the frames."""
         some = alike(self)
         some.system = self.system.select(frames)
         some.preferred, some.strengths = self.preferred[frames], self.strengths[frames]
@@ -193,42 +206,42 @@ class Energy:
         return some
 
     def with_targets_of(self, frames: IntArray) -> Energy:
-        """The same as `select`, with the alternatives that are taken here."""
+        """A copy as by `select` that keeps the alternatives taken in the present frames."""
         some = self.select(frames)
         if some.system.alternatives:
             some.system = some.system.taking(self.system.taken)
         return some
 
     def within(self, lower: FloatArray, upper: FloatArray) -> Energy:
-        """The same inside a further box, (N, nv) each."""
+        """A copy whose channels stay inside a further box, (N, nv) each."""
         some = alike(self)
         some.lower, some.upper = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
         return some
 
     def allowing(self, residual: FloatArray) -> Energy:
-        """The same with levels that are met where residuals are as given, scaled, (N, m)."""
+        """A copy in which tasks count as met at given scaled residuals (N, m)."""
         some = alike(self)
         some.allowed = residual
         return some
 
     def preferring(self, values: FloatArray) -> Energy:
-        """The same with other preferred poses, (N, nv) [m, rad]."""
+        """A copy with other preferred poses, (N, nv) [m, rad]."""
         some = alike(self)
         some.preferred = values * self.weight
         return some
 
     def with_strengths(self, strengths: Strengths) -> Energy:
-        """The same with levels that pull otherwise, none harder than here."""
+        """A copy with other penalty weights, none above the present ones."""
         some = alike(self)
         some.strengths = np.minimum(self._strengths_of(strengths), self.strengths)
         return some
 
     def softened(self) -> Energy:
-        """The same with the strengths that lead past local minima."""
+        """A copy with the penalty weights that lead past local minima."""
         return self.with_strengths(SOFT)
 
     def pulling(self, strengths: FloatArray) -> Energy:
-        """The same with given strengths of the penalties, (N, K)."""
+        """A copy with given penalty weights, (N, K)."""
         some = alike(self)
         some.strengths = strengths
         return some
@@ -237,14 +250,12 @@ class Energy:
         """Evaluate at values (N, nv), brought inside the limits and onto those that are a hair away."""
         values = np.where(values <= self.lower + HAIR, self.lower, values)
         posed = self.system.place(np.where(values >= self.upper - HAIR, self.upper, values))
-        residual = np.zeros((len(values), 0))
-        if self.penalties:
-            residual = self.system.stacked_residual(posed) * self.row_scale - self.allowed
+        residual = self.system.residual(posed) * self.row_scale - self.allowed
         away = posed.values * self.weight - self.preferred
         return State(posed.values, posed, residual, self.squares(residual), away, self.posture(away))
 
     def unwound(self, values: FloatArray) -> FloatArray:
-        """The same poses (N, nv) with the angles that are nearest to the preferred ones, inside the limits.
+        """Poses (N, nv) rewritten with the angles nearest to the preferred ones, inside the limits.
 
         A joint that turns freely has its rotation under many angles, whole turns apart and by two solutions;
         the preferred pose would draw each to another place.
@@ -267,14 +278,12 @@ class Energy:
 
     def squares(self, residual: FloatArray) -> FloatArray:
         """|r|² of each penalty for residuals (N, m), (N, K) [1]."""
-        if not self.penalties:
-            return np.zeros((len(residual), 0))
-        return np.add.reduceat(residual * residual, self._starts, axis=1)
+        return (residual * residual) @ self._members
 
     def by_level(self, squares: FloatArray) -> FloatArray:
         """|r| of each level for |r|² of each penalty (..., K), (..., levels) [1]."""
-        first = np.flatnonzero(np.diff(self.level_of, prepend=-1))
-        return np.sqrt(np.add.reduceat(squares, first, axis=-1)) if self.penalties else squares
+        levels = np.arange(len(self.system.priorities))
+        return np.sqrt(squares @ (self.level_of[:, None] == levels))
 
     def norms(self, squares: FloatArray) -> FloatArray:
         """Norm z of each penalty for |r|², (N, K) each [1]."""
@@ -305,7 +314,7 @@ class Energy:
             damping: μ of the step that the model is for, (N,).
             beside: Gradient that other terms add to it, (N, nv).
         """
-        jacobian = self.system.stacked_jacobian(state.posed) * self._jacobian_scale
+        jacobian = self.system.jacobian(state.posed) * self._jacobian_scale
         norms, r = self.norms(state.squares), state.residual
         towards = self.unturned(state.away)
         pulling = self._of_rows(self.strengths / norms) * r
@@ -327,7 +336,7 @@ class Energy:
         of_rows = -forces[:, :, None] * by_norm[:, None, :] * self._same_penalty
         diagonals(of_rows)[...] += 0.5 * row_weights
         half = jacobian.swapaxes(1, 2) @ (of_rows @ jacobian)
-        curved = self.system.curvature(state.posed, [forces * self.row_scale])
+        curved = self.system.curvature(state.posed, forces * self.row_scale)
         curved *= self._curvature_scale
         hessian = half + half.swapaxes(1, 2) + curved
         return Model(jacobian, gradient, hessian, curved, row_weights, strengths)
@@ -359,7 +368,7 @@ class Energy:
         while True:
             diagonals(gram)[...] = own + self._of_rows(given / self.strengths)
             forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
-            sizes = np.sqrt(np.add.reduceat(forces * forces, self._starts, axis=1))
+            sizes = np.sqrt(self.squares(forces))
             over = np.maximum(1.0, sizes / self.strengths)
             given = given * over
             if not (over > OVERSTRAINED).any():
@@ -369,5 +378,5 @@ class Energy:
 
 
 def least_diagonal(gram: FloatArray) -> FloatArray:
-    """What J Jᵀ (N, m, m) needs on its diagonal to be of full rank in spite of rounding, (N, 1)."""
+    """Least diagonal that keeps the rank of J Jᵀ (N, m, m) full in spite of rounding, (N, 1)."""
     return 1e-15 * diagonals(gram).max(axis=1, keepdims=True, initial=0.0) + np.finfo(float).tiny

@@ -23,10 +23,9 @@ An iteration tries one step of each group:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from functools import wraps
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -48,7 +47,7 @@ FLAT: Final = 1e-2
 CORRECTIONS: Final = 4
 """Most corrections of a step."""
 BOX_ROUNDS: Final = 8
-"""How often a step is found again because channels reached their limits."""
+"""Most solves of a step in which channels reach their limits."""
 KEPT: Final = 0.5
 """Part of the promise of an uncut step that is left after channels were stopped frame by frame [1]."""
 FINE: Final = 1e-3
@@ -65,14 +64,12 @@ PUSH: Final = 0.1
 
 @dataclass(frozen=True)
 class Minimum:
-    """What has been found, for each frame or group."""
+    """Result of a descent or of a search, for each frame or group."""
 
-    values: FloatArray
-    """(N, nv) [m, rad]."""
-    posed: PosedMechanism
-    """The mechanism there."""
+    state: State
+    """State of the N frames."""
     energies: FloatArray
-    """Of each group, terms over time included, with the full strengths, (G,)."""
+    """Energy of each group with the full penalty weights, terms over time included, (G,)."""
     iterations: IntArray
     """(G,)."""
     settled: BoolArray
@@ -82,105 +79,116 @@ class Minimum:
     history: tuple[FloatArray, ...]
     """|r| of each level before each iteration and at the end, (N, K) each [1]."""
 
+    @property
+    def values(self) -> FloatArray:
+        """(N, nv) [m, rad]."""
+        return self.state.values
 
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
-
-
-def minimising(
-    energy: Energy,
-    values: FloatArray,
-    *,
-    step_tolerance: float | FloatArray,
-    max_iterations: int | IntArray,
-    max_angle: float,
-    coupling: Coupling | None = None,
-    callback: Callable[[int, FloatArray], bool] | None = None,
-) -> Generator[None, None, Minimum]:
-    """Lower the energy from given values; pauses after each trial of a step, and returns the minimum.
-
-    Args:
-        energy: Of N = G F frames, group by group.
-        values: Where to start, (N, nv) [m, rad].
-        step_tolerance: Largest change of a channel [rad] at which a group is at rest, or of each, (G,).
-        max_iterations: Most iterations of a group, or of each, (G,).
-        max_angle: Largest change of an angle in an iteration [rad].
-        coupling: What ties the F frames of a group together; None: every frame is a group.
-        callback: Called after each iteration with its number and the first frame's channels; True stops.
-    """
-    frames = 1 if coupling is None else len(coupling.shares)
-    groups = len(values) // frames
-    run = _Run(energy, values, frames, coupling, max_angle)
-    precision = np.broadcast_to(step_tolerance, groups)
-    found, squares = run.state.values.copy(), run.state.squares
-    history = [squares]
-    iterations = np.zeros(groups, dtype=np.int64)
-    settled = np.full(groups, energy.system.size == 0 or not energy.penalties)
-    active, cancelled = np.flatnonzero(~settled), False
-    while len(active) and not cancelled:
-        rest = run.iterate(precision[active])
-        yield
-        iterations[active] += 1
-        rows = run.frames_of(active)
-        squares = squares.copy()
-        found[rows], squares[rows] = run.state.values, run.state.squares
-        history.append(squares)
-        cancelled = callback is not None and bool(callback(len(history) - 1, found[0]))
-        settled[active[rest]] = True
-        going = ~rest & (iterations < max_iterations)[active]
-        active = active[going]
-        if len(active) and not going.all():
-            run.keep(np.flatnonzero(going))
-    end = run if len(run.damping) == len(found) else _Run(energy, found, frames, coupling, max_angle)
-    lengths = tuple(energy.by_level(np.array(history)))
-    return Minimum(end.state.values, end.state.posed, end.energies(), iterations, settled, cancelled, lengths)
+    @property
+    def posed(self) -> PosedMechanism:
+        """The mechanism there."""
+        return self.state.posed
 
 
-def at_once(steps: Callable[_Given, Generator[None, None, _Result]]) -> Callable[_Given, _Result]:
-    """What a generator returns at its end, as a function."""
-
-    @wraps(steps)
-    def whole(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
-        running = steps(*args, **kwargs)
-        while True:
-            try:
-                next(running)
-            except StopIteration as end:
-                return end.value
-
-    return whole
-
-
-minimise = at_once(minimising)
-"""`minimising` at once."""
-
-
-class _Run:
-    """Groups on their way."""
+class Descent(Iterator[None]):
+    """Groups of frames on their way to minima of the energy; each `next` tries one step of each group."""
 
     def __init__(
         self,
         energy: Energy,
         values: FloatArray,
-        frames: int,
-        coupling: Coupling | None,
+        *,
+        step_tolerance: float | FloatArray,
+        max_iterations: int | IntArray,
         max_angle: float,
+        coupling: Coupling | None = None,
+        callback: Callable[[int, FloatArray], bool] | None = None,
     ) -> None:
-        self.energy, self.frames, self.coupling, self.max_angle = energy, frames, coupling, max_angle
-        self.state = energy.at(np.minimum(np.maximum(values, energy.lower), energy.upper))
+        """Prepare.
+
+        Args:
+            energy: Of N = G F frames, group by group.
+            values: Where to start, (N, nv) [m, rad].
+            step_tolerance: Largest change of a channel [rad] at which a group is at rest, or of each, (G,).
+            max_iterations: Most iterations of a group, or of each, (G,).
+            max_angle: Largest change of an angle in an iteration [rad].
+            coupling: What ties the F frames of a group together; None: every frame is a group.
+            callback: Called after each iteration with its number and the first frame's channels; True stops.
+        """
+        self.energy, self.coupling, self.max_angle = energy, coupling, max_angle
+        self.frames = 1 if coupling is None else len(coupling.shares)
+        """F."""
+        self.state: State
+        """State of the groups that are not at rest; energy, damping and held channels are of these too."""
         self.damping: FloatArray = np.full(len(values), DAMPING[0])
         self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
         """Channels that the last step has left on a limit, (N, nv)."""
+        groups = len(values) // self.frames
+        self._whole, self._callback = energy, callback
+        self._precision = np.broadcast_to(step_tolerance, groups)
+        self._most = np.broadcast_to(max_iterations, groups)
+        self._values: FloatArray = np.minimum(np.maximum(values, energy.lower), energy.upper)
+        self._history: list[FloatArray] = []
+        self._iterations = np.zeros(groups, dtype=np.int64)
+        self._settled = np.full(groups, not (values.shape[1] and energy.penalties))
+        self._active, self._cancelled = np.flatnonzero(~self._settled), False
+        self.found: Minimum
+        """Result, once the descent has ended."""
 
-    def keep(self, groups: IntArray) -> None:
-        """Go on with some of the groups."""
-        index = self.frames_of(groups)
-        self.energy = self.energy.select(index)
-        self.state = _selected(self.energy, self.state, index)
-        self.damping = self.damping[index]
-        self.held = self.held[index]
+    def __next__(self) -> None:
+        active = self._active
+        if not self._history:
+            self.state = self.energy.at(self._values)
+            self._values, self._history = self.state.values.copy(), [self.state.squares]
+        if self._cancelled or not len(active):
+            self.found = self._end()
+            raise StopIteration
+        here, coupling = self.state, self.coupling
+        beside = None
+        if coupling is not None:
+            # What the terms over time pull with, for a frame whose own energy has the weight 1.
+            by_time = coupling.times(self.by_group(here.away)) / coupling.shares[:, None]
+            beside = (by_time * self.energy.stiffness).reshape(here.away.shape)
+        outcome = _Step(self, self.energy.model(here, self.damping, beside)).attempt()
+        self.damping, precision = outcome.damping, self._precision[active]
+        # What promises less than the precision of all channels is rounding, or the work of limits.
+        least = precision**2 * here.values.shape[1] * self.frames
+        rest = np.where(outcome.taken, outcome.sizes <= precision, np.abs(outcome.promised) <= least)
+        moves = (outcome.taken & ~(rest & (outcome.sizes <= LAST))).repeat(self.frames)
+        if moves.any():
+            self.state = here.replaced(*_some(self.energy, outcome.state, moves))
+            self.held = np.where(moves[:, None], outcome.held, self.held)
+        self._iterations[active] += 1
+        rows, squares = self._frames_of(active), self._history[-1].copy()
+        self._values[rows], squares[rows] = self.state.values, self.state.squares
+        self._history.append(squares)
+        if self._callback is not None:
+            self._cancelled = bool(self._callback(len(self._history) - 1, self._values[0]))
+        self._settled[active[rest]] = True
+        going = ~rest & (self._iterations < self._most)[active]
+        self._active = active[going]
+        if going.any() and not going.all():
+            index = self._frames_of(np.flatnonzero(going))
+            self.energy = self.energy.select(index)
+            self.state = self.state.select(self.energy.system.mechanism, index)
+            self.damping, self.held = self.damping[index], self.held[index]
 
-    def frames_of(self, groups: IntArray) -> IntArray:
+    def run(self) -> Minimum:
+        """Try steps until all groups are at rest."""
+        for _ in self:
+            pass
+        return self.found
+
+    def _end(self) -> Minimum:
+        """Result for the present state."""
+        energy, state = self._whole, self.state
+        if len(state.values) < len(self._values):
+            state = energy.at(self._values)
+        energies = self.merit(state, energy.strengths).sum(1)
+        lengths = tuple(energy.by_level(np.array(self._history)))
+        return Minimum(state, energies, self._iterations, self._settled, self._cancelled, lengths)
+
+    def _frames_of(self, groups: IntArray) -> IntArray:
         """Indices of the frames of some groups, (g F,)."""
         return (groups[:, None] * self.frames + np.arange(self.frames)).ravel()
 
@@ -192,42 +200,45 @@ class _Run:
         """Largest absolute value of numbers (N, k) in each group, (G,)."""
         return np.abs(per_frame).reshape(len(per_frame) // self.frames, -1).max(axis=1, initial=0.0)
 
-    def energies(self) -> FloatArray:
-        """Of the groups, (G,)."""
-        return self.merit(self.state, self.energy.strengths).sum(1)
-
     def merit(self, state: State, strengths: FloatArray) -> FloatArray:
-        """Of each frame, with the terms over time, (G, F)."""
-        energy = self.energy
-        own = self.by_group(energy.pulls(state.squares, strengths).sum(axis=1) + state.posture)
+        """Merit of each frame, with the terms over time, (G, F)."""
+        own = self.energy.pulls(state.squares, strengths).sum(axis=1) + state.posture
+        return self.with_time(own, state.away)
+
+    def with_time(self, own: FloatArray, away: FloatArray) -> FloatArray:
+        """Energies of frames alone (N,) with the terms over time, (G, F), for u − p (N, nv)."""
+        own = self.by_group(own)
         if self.coupling is None:
             return own
-        away = self.by_group(state.away)
-        over_time = np.einsum("gfv,v,gfv->gf", away, energy.stiffness, self.coupling.times(away))
+        away = self.by_group(away)
+        over_time = np.einsum("gfv,v,gfv->gf", away, self.energy.stiffness, self.coupling.times(away))
         return self.coupling.shares * own + 0.5 * over_time
 
-    def iterate(self, precision: FloatArray) -> BoolArray:
-        """Try one step of each group; which groups are at rest, (G,).
 
-        Args:
-            precision: Largest change of a channel [rad] at which a group is at rest, (G,).
-        """
-        here = self.state
-        beside = None
-        if self.coupling is not None:
-            # What the terms over time pull with, for a frame whose own energy has the weight 1.
-            by_time = self.coupling.times(self.by_group(here.away)) / self.coupling.shares[:, None]
-            beside = (by_time * self.energy.stiffness).reshape(here.away.shape)
-        outcome = _Step(self, self.energy.model(here, self.damping, beside)).attempt()
-        self.damping = outcome.damping
-        # What promises less than the precision of all channels is rounding, or the work of limits.
-        least = precision**2 * here.values.shape[1] * self.frames
-        rest = np.where(outcome.taken, outcome.sizes <= precision, np.abs(outcome.promised) <= least)
-        moves = (outcome.taken & ~(rest & (outcome.sizes <= LAST))).repeat(self.frames)
-        if moves.any():
-            self.state = _merged(self.energy, here, moves, outcome.state)
-            self.held = np.where(moves[:, None], outcome.held, self.held)
-        return rest
+_Result = TypeVar("_Result")
+Plan = Generator[Descent, None, _Result]
+"""A search: the descents that are to be run, one after the other, and what they lead to."""
+
+
+def steps(plan: Plan[_Result]) -> Generator[None, None, _Result]:
+    """Run a search; pauses after each trial of a step."""
+    while True:
+        try:
+            descent = next(plan)
+        except StopIteration as end:
+            return end.value
+        yield from descent
+
+
+def run(plan: Plan[_Result]) -> _Result:
+    """Run a search to its end."""
+    while True:
+        try:
+            descent = next(plan)
+        except StopIteration as end:
+            return end.value
+        for _ in descent:
+            pass
 
 
 @dataclass(frozen=True)
@@ -237,13 +248,13 @@ class _Outcome:
     taken: BoolArray
     """(G,)."""
     state: State
-    """Where the steps lead."""
+    """State after the step."""
     sizes: FloatArray
     """Largest change of a channel, had there been no damping, (G,)."""
     damping: FloatArray
     """μ of the next step, (N,)."""
     promised: FloatArray
-    """By how much the model says that the merit falls, (G,)."""
+    """Decrease of the merit that the model predicts, (G,)."""
     held: BoolArray
     """Channels that stay on their limits for the next step, (N, nv)."""
 
@@ -251,12 +262,12 @@ class _Outcome:
 class _Step:
     """A step from one model."""
 
-    def __init__(self, run: _Run, model: Model) -> None:
-        self._run, self._model = run, model
-        energy, here = run.energy, run.state
+    def __init__(self, descent: Descent, model: Model) -> None:
+        self._descent, self._model = descent, model
+        energy, here = descent.energy, descent.state
         self._energy, self._here = energy, here
-        frames = run.frames
-        self._frames, self._coupling = frames, run.coupling
+        frames = descent.frames
+        self._frames, self._coupling = frames, descent.coupling
         gradient, hessian = model.gradient, model.hessian
         diagonals(hessian)[...] += energy.stiffness
         if self._coupling is not None:
@@ -265,18 +276,18 @@ class _Step:
             hessian *= shares[:, :, None]
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
-        self._pressed = (self._low >= -1e-12) & ((gradient > 0.0) | run.held)
-        self._pressed |= (self._high <= 1e-12) & ((gradient < 0.0) | run.held)
+        self._pressed = (self._low >= -1e-12) & ((gradient > 0.0) | descent.held)
+        self._pressed |= (self._high <= 1e-12) & ((gradient < 0.0) | descent.held)
         self._gradient, self._hessian = gradient, hessian
         if self._coupling is None:
             self._straighten()
-        self._merit = run.merit(here, model.strengths)
+        self._merit = descent.merit(here, model.strengths)
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
         masked = _without(self._hessian, self._pressed)
         raised = masked.copy()
-        diagonals(raised)[...] += self._run.damping[:, None] - FLAT
+        diagonals(raised)[...] += self._descent.damping[:, None] - FLAT
         for frame in _bending_down(raised):
             self._gradient[frame] += _straighten(
                 self._hessian[frame], masked[frame], self._gradient[frame], ~self._pressed[frame]
@@ -288,8 +299,8 @@ class _Step:
 
     def attempt(self) -> _Outcome:
         """Try the step of each group."""
-        run, energy, here, frames = self._run, self._energy, self._here, self._frames
-        low, high, gradient, damping = self._low, self._high, self._gradient, run.damping
+        descent, energy, here, frames = self._descent, self._energy, self._here, self._frames
+        low, high, gradient, damping = self._low, self._high, self._gradient, descent.damping
         if self._coupling is None:
             linear = self._linear(damping)
             change, uncut, held = _boxed(linear, gradient, low, high, self._pressed)
@@ -308,33 +319,33 @@ class _Step:
         slope = gradient + product
         stays = held & np.where(high < -low, slope <= 0.0, slope >= 0.0)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
-        size = run.largest(change)
-        short = run.max_angle / np.maximum(size, run.max_angle)
+        size = descent.largest(change)
+        short = descent.max_angle / np.maximum(size, descent.max_angle)
         size *= short
-        square, bent_up = (run.by_group((change * other).sum(axis=1)) for other in (change, product))
+        square, bent_up = (descent.by_group((change * other).sum(axis=1)) for other in (change, product))
         bent_up /= np.maximum(square * short[:, None], 1e-300)
         change, uncut = (step * short.repeat(frames)[:, None] for step in (change, uncut))
         jacobian, strengths = self._model.jacobian, self._model.strengths
         predicted = here.residual + times(jacobian, uncut)
         promised = self._promised(predicted, change)
         there = energy.at(here.values + change / energy.weight)
-        merit = run.merit(there, strengths)
+        merit = descent.merit(there, strengths)
         live = np.ones(len(merit), dtype=np.bool_)
         fixed = held | (change <= low) | (change >= high)
         correcting = self._correcting(fixed, damping)
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
             back = -(bent[:, None, :] @ correcting)[:, 0]
-            live &= run.largest(bent) > 1e-10
-            live &= run.largest(back) <= 0.5 * size
+            live &= descent.largest(bent) > 1e-10
+            live &= descent.largest(back) <= 0.5 * size
             if not live.any():
                 break
             corrected = np.minimum(np.maximum(change + back, low), high)
             other = energy.at(here.values + corrected / energy.weight)
-            other_merit = run.merit(other, strengths)
+            other_merit = descent.merit(other, strengths)
             live &= other_merit.sum(1) < merit.sum(1)
             mask = live.repeat(frames)
-            there = _merged(energy, there, mask, other)
+            there = there.replaced(*_some(energy, other, mask))
             merit = np.where(live[:, None], other_merit, merit)
             change = np.where(mask[:, None], corrected, change)
         # Terms over time are exact in the model; only what frames do on their own is not.
@@ -342,17 +353,17 @@ class _Step:
         gained, wanted = (self._merit - merit).sum(1), promise.sum(1)
         taken = (gained > 0.0) | ~(size > FINE)
         if not taken.all():
-            before, after = (run.merit(state, energy.strengths).sum(1) for state in (here, there))
+            before, after = (descent.merit(state, energy.strengths).sum(1) for state in (here, there))
             taken |= after < before
         scale = np.abs(promise) + np.maximum(wanted, 0.0)[:, None] / np.sqrt(frames)
         part = np.abs(merit - promised) / np.maximum(scale, 1e-300)
         factor = np.minimum(np.maximum(np.cbrt(part / TRUSTED), SHRINK), 2.0)
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
-        old = run.by_group(damping)
+        old = descent.by_group(damping)
         new = np.maximum(old * factor, DAMPING[1])
         if not taken.all():
             # A frame that hardly moves is off by what its neighbours do.
-            moves = run.by_group(np.abs(change).max(axis=1)) > FINE
+            moves = descent.by_group(np.abs(change).max(axis=1)) > FINE
             doubt = np.where(moves | ~moves.any(axis=1, keepdims=True), part, 0.0)
             uphill = (wanted <= 0.0)[:, None]
             worse = (doubt >= np.minimum(TRUSTED, doubt.max(axis=1, keepdims=True))) | uphill
@@ -360,14 +371,14 @@ class _Step:
             # Where limits have turned a step uphill its curvature says little: half way, in powers of ten.
             refused = np.where(uphill, np.sqrt(old * refused), refused)
             new = np.where(taken[:, None], new, refused)
-        moved = run.by_group(np.abs(there.away - here.away).max(axis=1))
+        moved = descent.by_group(np.abs(there.away - here.away).max(axis=1))
         # What damping has kept back is still to come.
         longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
         sizes = (moved * longer).max(axis=1)
         return _Outcome(taken, there, sizes, new.ravel(), wanted, stays)
 
     def _correcting(self, fixed: BoolArray, damping: FloatArray) -> FloatArray:
-        """What takes back bent residuals without the channels that are fixed (N, nv), (N, m, nv)."""
+        """Damped inverse (N, m, nv) of the Jacobian by the channels that are not fixed (N, nv)."""
         damped = self._energy.stiffness + damping[:, None]
         moving = self._model.jacobian * ~fixed[:, None, :]
         back = moving / damped[:, None, :]
@@ -382,12 +393,7 @@ class _Step:
         own = energy.pulls(energy.squares(predicted), model.strengths).sum(axis=1) + energy.posture(away)
         # What a correction of the bent residual changes in the posture, to second order.
         own += 0.5 * (times(model.curvature, change) * change).sum(axis=1)
-        own = own.reshape(-1, self._frames)
-        if self._coupling is None:
-            return own
-        grouped = away.reshape(-1, self._frames, away.shape[1])
-        over_time = np.einsum("gfv,v,gfv->gf", grouped, energy.stiffness, self._coupling.times(grouped))
-        return self._coupling.shares * own + 0.5 * over_time
+        return self._descent.with_time(own, away)
 
 
 class _Linear:
@@ -443,7 +449,7 @@ class _Linear:
         return self._hessian[rows]
 
     def model(self, gradient: FloatArray, change: FloatArray) -> float:
-        """What changes (N, nv) add to the energy of all frames."""
+        """Change of the modelled energy of all frames by changes (N, nv)."""
         return float(((gradient + 0.5 * self.times(change)) * change).sum())
 
     def times(self, change: FloatArray) -> FloatArray:
@@ -459,7 +465,7 @@ class _Linear:
 def _boxed(
     linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """The step inside the box and before it was cut off, (N, nv), and which channels are held."""
+    """The step inside the box and the step before clipping, (N, nv), and which channels are held."""
     held, change = held.copy(), np.zeros_like(gradient)
     uncut = change
     for _ in range(BOX_ROUNDS):
@@ -584,31 +590,7 @@ def _straighten(hessian: FloatArray, masked: FloatArray, gradient: FloatArray, f
     return np.zeros_like(gradient)
 
 
-def _selected(energy: Energy, state: State, index: IntArray) -> State:
-    """Some of the frames, with the energy of those frames."""
-    return State(
-        state.values[index],
-        state.posed.select(energy.system.mechanism, index),
-        state.residual[index],
-        state.squares[index],
-        state.away[index],
-        state.posture[index],
-    )
-
-
-def _merged(energy: Energy, state: State, mask: BoolArray, other: State) -> State:
-    """A state with some frames (mask) from another."""
-    if mask.all():
-        return other
-    rows = np.flatnonzero(mask)
-    posed = state.posed.replaced(mask, other.posed.select(energy.system.mechanism, rows))
-    residual, squares, away, posture = (
-        np.where(mask if before.ndim == 1 else mask[:, None], after, before)
-        for before, after in (
-            (state.residual, other.residual),
-            (state.squares, other.squares),
-            (state.away, other.away),
-            (state.posture, other.posture),
-        )
-    )
-    return State(posed.values, posed, residual, squares, away, posture)
+def _some(energy: Energy, state: State, mask: BoolArray) -> tuple[IntArray, State]:
+    """Which frames a mask (N,) takes, and a state of all frames (N,) at these."""
+    frames = np.flatnonzero(mask)
+    return frames, state if mask.all() else state.select(energy.system.mechanism, frames)

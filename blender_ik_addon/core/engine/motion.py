@@ -28,7 +28,7 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from .coupling import Coupling
 from .energy import LAST_STRENGTH, SOFT, Energy
-from .kernel import ROUGH, Minimum, minimising
+from .kernel import ROUGH, Descent, Minimum, Plan, steps
 from .restarts import searching
 
 SPACINGS: Final = (8, 4, 2)
@@ -59,7 +59,7 @@ class Window:
     frames: slice[int, int, None]
     """Which."""
     fixed: int
-    """How many of the first are solved already."""
+    """Number of first frames that are solved already."""
     kept: int
     """The first frame of the motion that the next window solves again; its end for the last window."""
 
@@ -109,13 +109,13 @@ class Motion:
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
         self.alone: FloatArray = values.copy()
-        """Where frames would come nearest to their targets alone, from where the motion is, (F, nv)."""
+        """Pose of each frame nearest to its targets without the others, starting from the motion, (F, nv)."""
         self.finished = 0
-        """How many of the first frames are solved."""
+        """Number of first frames that are solved."""
         self.settled: BoolArray = np.zeros(len(times), dtype=np.bool_)
         """Whether a frame's window has come to rest, (F,)."""
         self.iterations: IntArray = np.zeros(len(times), dtype=np.int64)
-        """Of a frame's window, (F,)."""
+        """Iterations of each frame's window, (F,)."""
 
     def run(self) -> Iterator[float]:
         """Lower the energy; gives the part done in (0, 1] after each trial of a step."""
@@ -132,19 +132,19 @@ class Motion:
             values = (_interpolated(known, away, wanted) + some.preferred) / weight
             starts = [values]
             if spacing == spacings[0]:
-                steps = self._followed(some, values, _ends(len(index)))
-                starts += yield from _progress(steps, done / work, (done + 1.0 / spacing) / work)
+                plan = self._followed(some, values, _ends(len(index)))
+                starts += yield from _progress(plan, done / work, (done + 1.0 / spacing) / work)
                 done += 1.0 / spacing
             for window in windows(wanted, self._options.smoothness):
                 part, first = window.frames, window.frames.start + window.fixed
-                steps = self._lowest(
+                plan = self._lowest(
                     _from(some, values, window),
                     [start[part] for start in starts],
                     Coupling.of(wanted[part], self._options.smoothness),
                     far=spacing == spacings[0],
                 )
                 begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
-                values[part] = yield from _progress(steps, float(begin), float(end))
+                values[part] = yield from _progress(plan, float(begin), float(end))
             done += 1.0 / spacing
             known, away = wanted, values * weight - some.preferred
         self.values = (_interpolated(known, away, times) + self._energy.preferred) / weight
@@ -155,7 +155,7 @@ class Motion:
             self.finished = window.kept
             yield float(end)
 
-    def _solve(self, window: Window, *, far: bool) -> Generator[None]:
+    def _solve(self, window: Window, *, far: bool) -> Plan[None]:
         """Solve the frames of a window, where they are all; `far` from where they are, perhaps."""
         part = window.frames
         energy = _from(self._energy, self.values, window)
@@ -181,7 +181,7 @@ class Motion:
 
     def _strengthened(
         self, energy: Energy, weak: Energy, values: FloatArray, coupling: Coupling
-    ) -> Generator[None, None, tuple[Minimum, FloatArray]]:
+    ) -> Plan[tuple[Minimum, FloatArray]]:
         """The minimum with levels that pull as hard as targets ask for, and where frames would be alone."""
         met, alone = yield from self._alone(energy, values)
         # Soft tasks stay as they are: they miss what is asked for.
@@ -198,7 +198,7 @@ class Motion:
 
     def _lost(
         self, energy: Energy, values: FloatArray, alone: FloatArray
-    ) -> Generator[None, None, tuple[IntArray, FloatArray]]:
+    ) -> Plan[tuple[IntArray, FloatArray]]:
         """Frames (n,) of a motion (F, nv) that miss by much what can be met, and their poses alone, (n, nv).
 
         A level can be met that the frame meets alone, or the frame beside it in the motion. Of each stretch
@@ -220,7 +220,7 @@ class Motion:
 
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
-    ) -> Generator[None, None, FloatArray]:
+    ) -> Plan[FloatArray]:
         """The lowest of the minima from given starts, (F, nv) each, which may be `far` from it."""
         alike = energy.with_strengths(replace(SOFT, ratio=1.0))
         best: Minimum | None = None
@@ -234,9 +234,7 @@ class Motion:
         assert best is not None
         return best.values
 
-    def _alone(
-        self, energy: Energy, values: FloatArray
-    ) -> Generator[None, None, tuple[BoolArray, FloatArray]]:
+    def _alone(self, energy: Energy, values: FloatArray) -> Plan[tuple[BoolArray, FloatArray]]:
         """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K), and where.
 
         Soft tasks do not keep the levels below from being met.
@@ -252,9 +250,7 @@ class Motion:
             alone[frames] = found.values
         return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met, alone
 
-    def _followed(
-        self, energy: Energy, values: FloatArray, seeds: Sequence[IntArray]
-    ) -> Generator[None, None, FloatArray]:
+    def _followed(self, energy: Energy, values: FloatArray, seeds: Sequence[IntArray]) -> Plan[FloatArray]:
         """Values of frames alone, each from the one before it on the way from the nearest of some seeds.
 
         Args:
@@ -282,9 +278,9 @@ class Motion:
         values: FloatArray,
         coupling: Coupling | None,
         tolerance: float,
-    ) -> Generator[None, None, Minimum]:
+    ) -> Plan[Minimum]:
         """The minimum from given values, of a motion or of frames alone."""
-        return minimising(
+        descent = Descent(
             energy,
             values,
             step_tolerance=tolerance,
@@ -292,16 +288,16 @@ class Motion:
             max_angle=self._options.max_angle,
             coupling=coupling,
         )
+        yield descent
+        return descent.found
 
 
-def _progress(
-    steps: Generator[None, None, _Result], begin: float, end: float
-) -> Generator[float, None, _Result]:
-    """The same work, giving how far it may be on the way from one part done to another."""
-    part = begin
+def _progress(plan: Plan[_Result], begin: float, end: float) -> Generator[float, None, _Result]:
+    """Run a search, giving how far it may be on the way from one part done to another."""
+    work, part = steps(plan), begin
     while True:
         try:
-            next(steps)
+            next(work)
         except StopIteration as stop:
             return stop.value
         part += NEARER * (end - part)

@@ -17,7 +17,7 @@ from ..model.rotation import matrix_from_euler
 from ..model.skeleton import Pose, Skeleton
 
 TIMES: Final = 3.0
-"""By how many times the median change beside it is exceeded [1]."""
+"""Change of a pop by the median change beside it, at least [1]."""
 BESIDE: Final = 12
 """Frames on either side of which that is the median."""
 
@@ -26,10 +26,10 @@ class Pop(NamedTuple):
     """A joint that turns out of proportion."""
 
     frame: int
-    """To which it turns, by position."""
+    """Position of the frame to which the joint turns."""
     joint: str
     turn: float
-    """By how much [rad]."""
+    """Angle of the turn [rad]."""
 
 
 def pops_of(skeleton: Skeleton, poses: Pose, bound: float) -> tuple[Pop, ...]:
@@ -59,7 +59,7 @@ def _turns(rotations: FloatArray) -> FloatArray:
 
 
 def _out_of_proportion(turns: FloatArray, bound: float) -> BoolArray:
-    """Where a turn jumps out of those beside it, (F - 1, J)."""
+    """Frames in which a turn is out of proportion to those beside it, (F - 1, J)."""
     found = np.zeros(turns.shape, dtype=np.bool_)
     changes = np.abs(np.diff(turns, axis=0))  # (F - 2, J)
     for frame in np.flatnonzero((changes > bound).any(axis=1)):

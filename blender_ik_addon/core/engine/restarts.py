@@ -5,17 +5,16 @@ The energy has local minima: a knee that was asked to bend backwards is stuck at
 turned half round, would reach. From where the body is there are two ways: to the minimum next to it, and
 with soft strengths first past small ones. A pose that has been solved is a minimum, so solving it again
 leaves it where it is. Where targets are missed, starts find others in which what moves them is spread over
-the limits and the rest is as it was. They go to their minima at soft strengths, roughly, and so does the pose
-found; the lowest of these is taken on to the full strengths, if it is not that of the pose found. For the
-order at soft strengths is nearly always the order at full ones, and most starts lead to one place. Where
-targets that could be met ask for a pose far from the preferred one, soft strengths would rather miss them: so
-what is still missed is tried from the same starts with the full strengths. Where that leads lower, soft
-strengths are tried from there once more.
+the limits and the rest is as it was. They descend roughly, at soft strengths and at the full ones: soft ones
+pass small minima, full ones meet targets far from the preferred pose, which soft ones would rather miss. The
+lowest of either is taken on to the minimum at full strengths if it is lower than what the pose found so far
+leads to the same way, for most starts lead to one place. Where that leads lower, soft strengths are tried
+from there once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -23,13 +22,13 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
-from .energy import MET, ROUNDING_OFF, SOFT, Energy, Strengths
-from .kernel import NEARBY, ROUGH, Minimum, at_once, minimising
+from .energy import MET, ROUNDING_OFF, Energy, State
+from .kernel import NEARBY, ROUGH, Descent, Minimum, Plan
 
 SEED: Final = 1
-"""Of the generator, the same in every solve: a solve is repeatable."""
+"""Seed of the generator, the same in every solve: a solve is repeatable."""
 RANGE: Final = (1.6, 0.3)
-"""How far from the preferred value channels without limits start at most, angles [rad] and places [reach]."""
+"""Most by which channels without limits start from the preferred value, angles [rad] and places [reach]."""
 LOWER: Final = 1e-3
 """By which part of the posture and of the misses [1], at the last level's strength, another start must lower
 the energy to be taken: less is no better pose."""
@@ -46,8 +45,8 @@ def searching(
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     far: bool = True,
-) -> Generator[None, None, Minimum]:
-    """The lowest minimum for each frame: from given values, and from others where it misses targets; pauses.
+) -> Plan[Minimum]:
+    """The lowest minimum for each frame: from given values, and from others where it misses targets.
 
     Args:
         energy: Of N frames.
@@ -63,49 +62,45 @@ def searching(
     found = yield from _near_or_far(energy, values, options, callback)
     if found.cancelled or not options.restarts:
         return found
-    for strengths in (SOFT, Strengths()):
-        missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
-        blocks = -(-len(missed) * (options.restarts + 1) // AT_ONCE)
-        for block in np.array_split(missed, blocks) if blocks else ():
-            found = yield from _restarted(energy, found, block, options, tolerance, strengths)
+    missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
+    blocks = -(-len(missed) * 2 * (options.restarts + 1) // AT_ONCE)
+    for block in np.array_split(missed, blocks) if blocks else ():
+        found = yield from _restarted(energy, found, block, options, tolerance)
     missed = (energy.system.errors(found.posed) > tolerance).any(axis=1)
     unfinished = np.flatnonzero(missed & ~found.settled)
     return (yield from _finished(energy, found, unfinished, options, options.max_iterations, None))
 
 
-best_minimum = at_once(searching)
-"""`searching` at once."""
-
-
 def _restarted(
-    energy: Energy,
-    found: Minimum,
-    block: IntArray,
-    options: SolverOptions,
-    tolerance: FloatArray,
-    strengths: Strengths,
-) -> Generator[None, None, Minimum]:
-    """The same with what random starts lead to in some of the frames (n,), at given strengths first."""
+    energy: Energy, found: Minimum, block: IntArray, options: SolverOptions, tolerance: FloatArray
+) -> Plan[Minimum]:
+    """Minima after random starts in some frames (n,), which descend at soft and at full penalty weights."""
     some, here, most = energy.select(block), found.values[block], options.max_iterations
     # What moves nothing that is missed stays as it is.
-    helps = _moving_missed(some, here, tolerance)
+    helps = _moving_missed(some, found.state.select(some.system.mechanism, block), tolerance)
     starts = [
         np.vstack([at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
         for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
     ]
-    count = options.restarts + 1
-    first = energy.select(block.repeat(count)).with_strengths(strengths)
-    rough = yield from _minimum(first, np.concatenate(starts), options, min(NEARBY, most), precision=ROUGH)
-    present = np.arange(len(block)) * count
+    n, count = len(block), options.restarts + 1
+    many = energy.select(np.tile(block.repeat(count), 2))
+    many = many.pulling(np.concatenate([many.softened().strengths[: n * count], many.strengths[n * count :]]))
+    values = np.concatenate([*starts, *starts])
+    rough = yield from _minimum(many, values, options, min(NEARBY, most), precision=ROUGH)
+    present = np.arange(2 * n) * count
     lowest = present + rough.energies.reshape(-1, count).argmin(axis=1)
-    lower = rough.energies[lowest] < rough.energies[present] - _margin(first, rough.values)[present]
-    block, lowest = block[lower], lowest[lower]
-    if not len(block):
+    lower = rough.energies[lowest] < rough.energies[present] - _margin(many, rough)[present]
+    if not lower.any():
         return found
-    other = yield from _minimum(energy.select(block), rough.values[lowest], options, most)
-    better = other.energies < (found.energies - _margin(energy, found.values))[block]
-    found = _replaced(energy, found, block[better], other, np.flatnonzero(better), other.history[-1:])
+    trials = energy.select(np.tile(block, 2)[lower])
+    other = yield from _minimum(trials, rough.values[lowest[lower]], options, most)
+    energies = np.full(2 * n, np.inf)
+    energies[lower] = other.energies
+    best = energies.reshape(2, n).argmin(axis=0) * n + np.arange(n)
+    better = energies[best] < (found.energies - _margin(energy, found))[block]
+    taken = (np.cumsum(lower) - 1)[best[better]]
     block = block[better]
+    found = _replaced(energy, found, block, other, taken, other.history[-1:])
     if not len(block):
         return found
     # From there, too, soft strengths may lead lower.
@@ -118,7 +113,7 @@ def _near_or_far(
     values: FloatArray,
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None,
-) -> Generator[None, None, Minimum]:
+) -> Plan[Minimum]:
     """The minimum next to where the body is (N, nv), or the one to which soft strengths lead from there."""
     count, most = len(values), options.max_iterations
     both = energy.select(np.tile(np.arange(count), 2))
@@ -138,7 +133,7 @@ def _near_or_far(
     left = np.maximum(most - far.iterations, 1)
     far = yield from _finished(energy, far, np.arange(count), options, left, callback)
     # Only a body that is at rest is next to a minimum.
-    margin = np.where(near.settled, _margin(energy, near.values), 0.0)
+    margin = np.where(near.settled, _margin(energy, near), 0.0)
     kept = np.flatnonzero(far.energies >= near.energies - margin)
     found = replace(_replaced(energy, far, kept, near, kept, near.history[-1:]), iterations=far.iterations)
     # What is lower before it has come to rest goes on.
@@ -154,8 +149,8 @@ def _finished(
     options: SolverOptions,
     max_iterations: int | IntArray,
     callback: Callable[[int, FloatArray], bool] | None,
-) -> Generator[None, None, Minimum]:
-    """The same after more iterations of some frames (n,)."""
+) -> Plan[Minimum]:
+    """Minima after more iterations of some frames (n,)."""
     if found.cancelled or not len(frames):
         return found
     before = len(found.history) - 1
@@ -168,9 +163,9 @@ def _finished(
     return _replaced(energy, found, frames, more, np.arange(len(frames)), more.history[1:])
 
 
-def _margin(energy: Energy, values: FloatArray) -> FloatArray:
-    """By how much another pose than values (N, nv) must be lower to be taken, (N,)."""
-    state = energy.at(values)
+def _margin(energy: Energy, found: Minimum) -> FloatArray:
+    """Energy by which another pose must be lower than the minimum found to replace it, (N,)."""
+    state = found.state
     # A level that is met pulls by how exactly it is met, which is rounding.
     met = energy.norms(state.squares) <= MET
     rounding = np.where(met, energy.pulls(state.squares, energy.strengths), 0.0)
@@ -180,15 +175,14 @@ def _margin(energy: Energy, values: FloatArray) -> FloatArray:
 
 
 def _rows(energy: Energy, found: Minimum, rows: IntArray) -> Minimum:
-    """The same of some frames (n,)."""
-    return Minimum(
-        found.values[rows],
-        found.posed.select(energy.system.mechanism, rows),
-        found.energies[rows],
-        found.iterations[rows],
-        found.settled[rows],
-        found.cancelled,
-        tuple(norms[rows] for norms in found.history),
+    """Minima of some frames (n,)."""
+    return replace(
+        found,
+        state=found.state.select(energy.system.mechanism, rows),
+        energies=found.energies[rows],
+        iterations=found.iterations[rows],
+        settled=found.settled[rows],
+        history=tuple(norms[rows] for norms in found.history),
     )
 
 
@@ -200,27 +194,20 @@ def _replaced(
     taken: IntArray,
     history: Sequence[FloatArray],
 ) -> Minimum:
-    """The same with some frames (n,) from others (n,) of another search, which made a history (M, K) each."""
+    """Minima with some frames (n,) replaced by frames `taken` of another search and its history (M, K)."""
     if not len(frames):
         return found
-    values, energies, settled = found.values.copy(), found.energies.copy(), found.settled.copy()
-    values[frames], energies[frames] = other.values[taken], other.energies[taken]
-    settled[frames] = other.settled[taken]
+    energies, settled = found.energies.copy(), found.settled.copy()
+    energies[frames], settled[frames] = other.energies[taken], other.settled[taken]
     iterations = found.iterations.copy()
     iterations[frames] += other.iterations[taken]
     steps = list(found.history)
     for norms in history:
         steps.append(steps[-1].copy())
         steps[-1][frames] = norms[taken]
-    return Minimum(
-        values,
-        energy.system.place(values),
-        energies,
-        iterations,
-        settled,
-        found.cancelled or other.cancelled,
-        tuple(steps),
-    )
+    state = found.state.replaced(frames, other.state.select(energy.system.mechanism, taken))
+    cancelled = found.cancelled or other.cancelled
+    return Minimum(state, energies, iterations, settled, cancelled, tuple(steps))
 
 
 def _minimum(
@@ -231,8 +218,8 @@ def _minimum(
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     precision: float | FloatArray | None = None,
-) -> Generator[None, None, Minimum]:
-    return minimising(
+) -> Plan[Minimum]:
+    descent = Descent(
         energy,
         values,
         step_tolerance=options.step_tolerance if precision is None else precision,
@@ -240,14 +227,15 @@ def _minimum(
         max_angle=options.max_angle,
         callback=callback,
     )
+    yield descent
+    return descent.found
 
 
-def _moving_missed(energy: Energy, values: FloatArray, tolerance: FloatArray) -> BoolArray:
-    """Which channels move a task that is missed at values (N, nv), (N, nv)."""
+def _moving_missed(energy: Energy, state: State, tolerance: FloatArray) -> BoolArray:
+    """Which channels move a task that is missed, (N, nv)."""
     system = energy.system
-    posed = system.place(values)
-    missed = (system.errors(posed) > tolerance)[:, system.task_of_row]
-    by_channel = missed[:, None].astype(np.float64) @ np.abs(system.stacked_jacobian(posed))
+    missed = (system.errors(state.posed) > tolerance)[:, system.task_of_row]
+    by_channel = missed[:, None].astype(np.float64) @ np.abs(system.jacobian(state.posed))
     return by_channel[:, 0] > 0.0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a pose and a step rule are worth: how near to singular, how exact when damped, whether they drift.
+"""Measures of a pose and of a step rule: singular values, damping error, repeatability, drift.
 
 **Singular values** s₁ ≥ … ≥ s_m of J say how fast the effectors follow the channels in their best and worst
 direction. Damped least squares (JᵀJ + c²I) dq = Jᵀe has the condition number (s₁² + c²)/c² [KiSheen, Lemma
@@ -112,17 +112,14 @@ def _values(singular: npt.ArrayLike, damping: float) -> FloatArray:
 # Repeatability
 
 
-def second_derivatives(system: System, posed: PosedMechanism) -> list[FloatArray]:
-    """∂²r/∂q∂q of the weighted residual of each level, (F, m, nv, nv) each."""
-    counts = [len(angular) for angular in system.angular_rows]
-    frames, size = len(posed.values), system.size
-    levels = [np.zeros((frames, count, size, size)) for count in counts]
-    for level, count in enumerate(counts):
-        for row in range(count):
-            multipliers = [np.zeros((frames, other)) for other in counts]
-            multipliers[level][:, row] = 1.0
-            levels[level][:, row] = system.curvature(posed, multipliers)
-    return levels
+def second_derivatives(system: System, posed: PosedMechanism) -> FloatArray:
+    """∂²r/∂q∂q of the weighted residual of all tasks, (F, m, nv, nv)."""
+    frames = len(posed.values)
+    rows = [
+        system.curvature(posed, np.broadcast_to(row, (frames, len(row))))
+        for row in np.eye(len(system.task_of_row))
+    ]
+    return np.stack(rows, axis=1) if rows else np.zeros((frames, 0, system.size, system.size))
 
 
 def weighted_inverse(
@@ -179,7 +176,7 @@ class LieBrackets:
     brackets: FloatArray
     """[P_i, P_j], (B, n)."""
     outside: FloatArray
-    """What of them is not in the span of P's columns, (B, n)."""
+    """Part of the brackets outside the span of P's columns, (B, n)."""
     determinants: FloatArray | None
     """det [P | [P_i, P_j]], the number of [ChungChoi1994], (B,), where there are just m + 1 channels."""
 
@@ -219,7 +216,7 @@ def lie_brackets(control: npt.ArrayLike, derivative: npt.ArrayLike) -> LieBracke
 
 
 def drift(sequence: Pose | npt.ArrayLike, period: int) -> FloatArray:
-    """How far channels are from where they began after each cycle of a periodic motion, (cycles, ...).
+    """Change of the channels since the start after each cycle of a periodic motion, (cycles, ...).
 
     Args:
         sequence: A pose for each frame, or channels (F, ...), the first frame that of the start.

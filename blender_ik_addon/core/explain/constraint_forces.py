@@ -32,7 +32,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..model.mechanism import ARMATURE
 from ..model.posed import PosedMechanism
-from ..problem.system import Level, System
+from ..problem.system import System
 from ..tasks import ReachPoint, Task
 
 BALANCED: Final = 2e-2
@@ -56,10 +56,17 @@ CURVED: Final = 1e-3
 
 
 class Linearized:
-    """One task by itself over all frames, without its weight, in scaled units."""
+    """Unweighted residual and derivatives of one task over all frames, in scaled units."""
 
     def __init__(
-        self, number: int, task: Task, system: System, posed: PosedMechanism, rows: Level, angular: BoolArray
+        self,
+        number: int,
+        task: Task,
+        system: System,
+        posed: PosedMechanism,
+        residual: FloatArray,
+        jacobian: FloatArray,
+        angular: BoolArray,
     ) -> None:
         """Prepare.
 
@@ -68,8 +75,9 @@ class Linearized:
             task: That one.
             system: The problem.
             posed: Its mechanism.
-            rows: Of the task, with its weight.
-            angular: Which of them are angles, (m,).
+            residual: Of the task, with its weight, (F, m).
+            jacobian: Likewise, (F, m, nv).
+            angular: Which rows are angles, (m,).
         """
         self.number, self.task, self._system, self._posed = number, task, system, posed
         self.length = system.problem.skeleton.reach
@@ -77,18 +85,17 @@ class Linearized:
         self._columns = np.where(system.rotates, 1.0, self.length)
         self.angular = angular
         scale = np.where(angular, 1.0, 1.0 / self.length) / task.weight
-        self.residual: FloatArray = rows.residual * scale  # (F, m)
-        self.jacobian: FloatArray = rows.jacobian * scale[:, None] * self._columns  # (F, m, nv)
+        self.residual: FloatArray = residual * scale  # (F, m)
+        self.jacobian: FloatArray = jacobian * scale[:, None] * self._columns  # (F, m, nv)
         self._curvature: FloatArray | None = None
 
     @classmethod
     def all_of(cls, system: System, posed: PosedMechanism) -> list[Linearized]:
         """Each of the tasks of a system."""
-        residual, jacobian = system.stacked_residual(posed), system.stacked_jacobian(posed)
-        angular = np.concatenate([np.zeros(0, dtype=np.bool_), *system.angular_rows])
+        residual, jacobian = system.residual(posed), system.jacobian(posed)
         rows = [np.flatnonzero(system.task_of_row == number) for number in range(len(system.tasks))]
         return [
-            cls(number, task, system, posed, Level(residual[:, own], jacobian[:, own]), angular[own])
+            cls(number, task, system, posed, residual[:, own], jacobian[:, own], system.angular_rows[own])
             for number, (task, own) in enumerate(zip(system.tasks, rows, strict=True))
         ]
 
@@ -105,7 +112,7 @@ class Linearized:
 
 
 class Pull:
-    """How one task pulls at the free channels in one frame."""
+    """Force of one task on the free channels in one frame."""
 
     def __init__(self, stack: Linearized, frame: int) -> None:
         self._stack, self._frame = stack, frame
@@ -119,7 +126,7 @@ class Pull:
         self.strength = self.task.weight**2 * self.missing * self.size
         """The most it can pull in its level [1]."""
         self.stiffness = (self.task.weight * self.size) ** 2
-        """How its force grows with a change of the pose [1/rad]."""
+        """Change of its force by a change of the pose [1/rad]."""
         self.force: FloatArray = -(self.task.weight**2) * (residual @ self.jacobian)  # (nv,)
 
     @property
@@ -128,7 +135,7 @@ class Pull:
         return self._stack.curvature(self._frame) / self.missing
 
     def hessian(self) -> FloatArray:
-        """Of what the task adds to the cost of its level, (nv, nv)."""
+        """Hessian of the cost that the task adds to its level, (nv, nv)."""
         return self.task.weight**2 * (self.jacobian.T @ self.jacobian + self._stack.curvature(self._frame))
 
 
@@ -138,7 +145,7 @@ missed, the directions that its curvature holds."""
 
 
 class Balance:
-    """What holds the free channels at one frame."""
+    """Limits and levels that hold the free channels in one frame."""
 
     def __init__(self, system: System, posed: PosedMechanism, frame: int) -> None:
         """Find the limits on which channels stand.
@@ -218,7 +225,7 @@ class Balance:
     # Limits
 
     def pressed(self, force: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How strongly a force (nv,) presses against each limit (k,), and what nothing balances (nv,).
+        """Multiplier of each limit (k,) under a force (nv,), and the unbalanced rest of it (nv,).
 
         Args:
             force: The force.
@@ -243,13 +250,13 @@ class Balance:
 
     @staticmethod
     def off(vectors: FloatArray, basis: FloatArray) -> FloatArray:
-        """What an orthonormal basis (nv, r) leaves of vectors, (nv,) or (nv, n)."""
+        """Part of vectors (nv,) or (nv, n) orthogonal to an orthonormal basis (nv, r)."""
         return vectors - basis @ (basis.T @ vectors)
 
     # Reach
 
     def beyond(self, number: int) -> float:
-        """How far a task's target lies beyond the longest reach of the chain [m]; 0 where there is no bound.
+        """Distance of a task's target beyond the longest reach of its chain [m]; 0 where there is no bound.
 
         Args:
             number: Of the task, among those of the system.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a pose lets its effectors do: rank, condition and lost directions of each level, in numbers and words.
+"""Freedom of a pose: rank, condition and lost directions of each level, in numbers and words.
 
 The Jacobians are those of the tasks without weights and stiffness, lengths in units of the reach, so that the
 figures are those of the body alone. A level has its own rank, and what is left of it in the null space of the
@@ -64,7 +64,7 @@ class LostDirection:
     """Along it for places, about it for directions, in armature space, length 1, (3,)."""
     angular: bool
     rate: float
-    """How fast it follows against the best direction of the same effector [1]."""
+    """Rate at which it follows, by that of the best direction of the same effector [1]."""
     joint: str | None = None
     """The joint from which the limb is stretched, where the direction is towards that."""
 
@@ -87,11 +87,11 @@ class LevelDiagnosis:
     """Labels of its tasks."""
     rows: int
     rank: int
-    """How many of its rows can be met at once, without the other levels."""
+    """Number of its rows that can be met at once, without the other levels."""
     left: int
-    """How many of them the levels above leave to it."""
+    """Number of these that the levels above leave to it."""
     singular_values: FloatArray
-    """Of what the levels above leave, the largest first, (min(rows, nv),) [1]."""
+    """Of the Jacobian that the levels above leave, the largest first, (min(rows, nv),) [1]."""
     manipulability: float
     """√det BBᵀ, the product of the singular values [Yoshikawa1985]; 0 where a direction is lost [1]."""
     lost: tuple[LostDirection, ...]
@@ -100,7 +100,7 @@ class LevelDiagnosis:
     """Effectors that can hardly be moved independently, though each can be moved; one alone where its place
     and its orientation cannot."""
     stretched: tuple[tuple[str, ...], ...] = ()
-    """Those pairs of `together` that cannot be moved further apart: what is between them is straight."""
+    """Pairs of `together` that cannot be moved further apart: the chain between them is straight."""
 
     @property
     def condition(self) -> float:
@@ -140,19 +140,19 @@ class LevelDiagnosis:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a pose lets the tasks of a problem do."""
+    """Freedom that a pose leaves to the tasks of a problem."""
 
     levels: tuple[LevelDiagnosis, ...]
     """The highest first."""
     channels: int
     """Number of free channels that the tasks involve."""
     freedom: int
-    """How many dimensions all tasks together leave free."""
+    """Dimensions that all tasks together leave free."""
     limited: tuple[tuple[str, int], ...]
     """Joint and channel of every limit on which the pose stands."""
 
     def turned(self, rotation: FloatArray) -> Diagnosis:
-        """The same with directions in other axes, from armature space to which a rotation (3, 3) leads."""
+        """A copy with directions in other axes, by a rotation (3, 3) from armature space."""
 
         def seen(lost: LostDirection) -> LostDirection:
             return replace(lost, direction=frozen(_upright(rotation @ lost.direction)))
@@ -211,7 +211,7 @@ def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
 
 @dataclass(frozen=True)
 class _Effector:
-    """How one task follows the free channels, without its weight, in scaled units."""
+    """Unweighted Jacobian of one task in scaled units, and the chain of its joint."""
 
     label: str
     joint: str
@@ -254,7 +254,7 @@ class _Effector:
 
 
 def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) -> _Effector | None:
-    """How a task follows the free channels; None where it asks for none.
+    """Jacobian and chain of a task; None where it has none.
 
     Args:
         task: It.
@@ -426,7 +426,7 @@ def _hanging(
 
 
 def _upright(direction: FloatArray) -> FloatArray:
-    """Of the two senses of a direction (3,) the one whose first large component is above 0."""
+    """A direction (3,) or its opposite, so that its first large component is above 0."""
     large = np.abs(direction) > 0.5 * np.abs(direction).max()
     return direction * np.sign(direction[int(np.argmax(large))])
 

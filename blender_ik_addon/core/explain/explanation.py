@@ -48,17 +48,17 @@ from .constraint_forces import (
 )
 
 CONVERGED: Final = 1e-5
-"""How exactly the pose is known [rad]: heavy tasks that are met but for this still pull at light ones."""
+"""Accuracy of the pose [rad]: within it, heavy tasks that are met still pull at light ones."""
 
 WHOLE: Final = 0.99
 """Part of a miss [1] from which the bound on the reach explains all of it."""
 
 NAMES_SHOWN: Final = 3
-"""How many limits or tasks a sentence lists before it says how many more there are."""
+"""Most limits or tasks that a sentence lists; the others are counted."""
 
 
 class Reason(StrEnum):
-    """What keeps a task from being met."""
+    """Cause of a miss."""
 
     OUT_OF_REACH = "OUT_OF_REACH"
     """No free channel brings it nearer, even without limits and other tasks."""
@@ -84,7 +84,7 @@ class Limit:
     channel: int
     """Translation x, y, z, then rotation x, y, z."""
     value: float
-    """Where the limit is [m] or [rad]."""
+    """Value of the limit [m] or [rad]."""
     upper: bool
     """Whether it is the upper one."""
     gain: float
@@ -104,7 +104,7 @@ class Explanation:
     """Why one task was missed."""
 
     task: str
-    """Its label."""
+    """Label of the task."""
     error: float
     """[m], or [rad] where `angular`."""
     angular: bool
@@ -119,7 +119,7 @@ class Explanation:
     shares_with: tuple[str, ...] = ()
     """Labels of the tasks of the same level that pull the other way, the strongest first."""
     level: int | None = None
-    """Its own priority; None for methods to which all levels are one."""
+    """Priority of the task; None for methods to which all levels are one."""
     beyond: float = 0.0
     """Part of the error [m] by which the target lies beyond the longest reach of the chain."""
     movable: bool = True
@@ -139,11 +139,11 @@ class Explanation:
 
     @property
     def text(self) -> str:
-        """By how much it was missed and why, in a sentence."""
+        """Amount and reason of the miss, in a sentence."""
         return self.sentence()
 
     def sentence(self, metres: float = 1.0) -> str:
-        """The same with world metres to one unit of length."""
+        """`text` with world metres to one unit of length."""
         simple = self.reason is Reason.OUT_OF_REACH and self.movable
         return f"{self._amount(self.error, metres)} {'' if simple else 'off, '}{self.why(metres)}"
 
@@ -193,7 +193,7 @@ _UNNAMED: Final = {
     Reason.SMOOTHNESS: "gives way to smoothness",
     Reason.NOT_CONVERGED: "not converged",
 }
-"""What is said where nothing is named that keeps a task from its target."""
+"""Sentence for each reason when no limit and no task is named."""
 
 
 @one_thread

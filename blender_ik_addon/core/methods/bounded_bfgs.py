@@ -47,12 +47,12 @@ ROUNDING: Final = 1e-15
 """Change of the value [1], relative to it, that is none."""
 
 IDLE: Final = 3
-"""Iterations in turn without a change of the value after which there is nothing left to gain."""
+"""Iterations in a row without a change of the value after which the descent has converged."""
 
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where a minimisation ended."""
+    """Result of a minimisation."""
 
     values: FloatArray
     """(n,), inside the bounds."""
@@ -125,14 +125,14 @@ class BoundedDescent:
             raise IKError(f"memory must be at least 1, got {memory}")
         self._function, self._tolerance = function, tolerance
         self.values: FloatArray = np.clip(np.asarray(start, dtype=np.float64), self._lower, self._upper)
-        """Where it is, (n,), inside the bounds."""
+        """Present point, (n,), inside the bounds."""
         self.value, self.gradient = function(self.values)
         """Value and gradient there."""
         if not (np.isfinite(self.value) and np.isfinite(self.gradient).all()):
             raise IKError("the function or its gradient is not finite at the start")
         self._model = _Memory(len(self.values), memory)
         self.evaluations = 1
-        """How often the function was called."""
+        """Calls of the function."""
         self._history = [self.value]
         self._idle = 0
         self.converged = self._slope <= tolerance
@@ -140,7 +140,7 @@ class BoundedDescent:
 
     @property
     def iterations(self) -> int:
-        """How many there were."""
+        """Iterations so far."""
         return len(self._history) - 1
 
     @property
@@ -150,7 +150,7 @@ class BoundedDescent:
         return float(np.abs(x - np.clip(x - self.gradient, self._lower, self._upper)).max(initial=0.0))
 
     def iterate(self) -> None:
-        """One more, if it has not converged."""
+        """Run one iteration, if it has not converged."""
         if self.converged:
             return
         x, value, model = self.values, self.value, self._model
@@ -171,7 +171,7 @@ class BoundedDescent:
         self._history.append(self.value)
 
     def minimum(self) -> Minimum:
-        """What has been found."""
+        """Result so far."""
         return Minimum(
             values=frozen(self.values),
             value=self.value,
@@ -283,7 +283,7 @@ def _cauchy_point(
 
 @dataclass(frozen=True)
 class _Found:
-    """What a search along a way has found."""
+    """Result of a line search."""
 
     step: float
     """Part of the way [1]; 0: nothing."""

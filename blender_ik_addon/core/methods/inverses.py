@@ -168,7 +168,7 @@ def prioritized_inverse(jacobians: Sequence[FloatArray]) -> tuple[FloatArray, Fl
 
 
 def _without_rounding(left: FloatArray, whole: FloatArray) -> FloatArray:
-    """What a projection has left of a Jacobian; 0 where that is only rounding.
+    """A projected Jacobian, 0 where the projection leaves only rounding.
 
     A pseudo-inverse measures against what it is given, and would answer rounding with enormous changes.
     """

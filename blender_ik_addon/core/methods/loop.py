@@ -36,20 +36,20 @@ from .step_rules import GAMMA_MAX, clamped_largest, clamped_magnitude
 MARGIN: Final = 0.1
 """Part of the tolerances [1] by which an error counts as nothing."""
 BAND: Final = 0.02
-"""How far the error [1], in scaled units, may be above the least so far while the posture residual falls."""
+"""Most by which the error [1] may exceed the least so far while the posture residual falls."""
 
 GROWTH: Final = 2.0
-"""By what the largest change grows after a step that was taken."""
+"""Growth of the largest change after a step that was taken."""
 
 SHRINKAGE: Final = 0.25
-"""To what part of it or of the step, whichever is less, it shrinks after one that was not."""
+"""Factor of the largest change or of the step, whichever is less, after a step that was refused."""
 
 GAIN_FACTORS: Final = (1.4, 0.5)
 """Change of α after a step, and after one that bent the error by more than it brought."""
 
 
 class Iteration(ABC):
-    """What a method has reached from a start, and its next iteration."""
+    """A method on its way from a start."""
 
     def __init__(self, system: System, start: FloatArray, options: SolverOptions) -> None:
         """Prepare.
@@ -73,7 +73,7 @@ class Iteration(ABC):
 
     @property
     def iterations(self) -> int:
-        """How many there were."""
+        """Iterations so far."""
         return len(self.errors) - 1
 
     @property
@@ -83,7 +83,7 @@ class Iteration(ABC):
 
     @abstractmethod
     def iterate(self) -> None:
-        """One more."""
+        """Run one iteration."""
 
     def conclude(self) -> None:  # noqa: B027 (most have nothing to do)
         """Come to an end: no more iterations follow."""
@@ -130,20 +130,20 @@ class StepRuleLoop(Iteration):
         self._least_distances = self._least_clamp_distances()
         """Dmax of each task in scaled units, (T,); None without a clamp."""
         self.clamp_distances = self._least_distances
-        """To what the error of each task is shortened in the next step, (T,); None for not at all."""
+        """Length to which the error of each task is clamped in the next step, (T,); None for no clamp."""
         if self._least_distances is not None and options.clamp_after_jump:
             self.clamp_distances = np.full(len(counts), np.inf)
 
     @property
     def most_iterations(self) -> int:
-        """As many as the options say."""
+        """Most iterations of the options."""
         return self.options.max_iterations
 
     def _least_clamp_distances(self) -> FloatArray | None:
         distance, stacked = self.options.clamp_distance, self.stacked
         if distance is None or not len(self.at.residual):
             return None
-        angular = np.concatenate(stacked.system.angular_rows)
+        angular = stacked.system.angular_rows
         # A task without rows has nothing to be clamped.
         first = np.minimum(self._starts, len(angular) - 1)
         return np.where(angular[first], np.inf, distance * stacked.row_scale[first])
@@ -156,7 +156,7 @@ class StepRuleLoop(Iteration):
         return np.concatenate([clamped_magnitude(part, distance) for part, distance in parts])
 
     def iterate(self) -> None:
-        """One step."""
+        """Run one step."""
         change = self._step()
         size = float(np.abs(change).max(initial=0.0))
         before, tolerance = self.at, self.options.step_tolerance
@@ -208,7 +208,7 @@ class StepRuleLoop(Iteration):
         )
 
     def conclude(self) -> None:
-        """Where the last steps went for the preferred pose and bent the error, take the pose before them."""
+        """Take back the last steps if they raised the error on their way to the preferred pose."""
         if self.at.error > max(self.margin, self._straight.error):
             self.at = self._straight
             self.errors[-1] = self.at.error

@@ -24,13 +24,13 @@ FIRST_GAMMA: Final = 0.3
 """γ of the first minimisation [1], at an error of the reach or more."""
 
 GAMMA_FACTOR: Final = 0.1
-"""What each further one has of it [1], down to that of the options."""
+"""Factor of γ from one minimisation to the next [1], down to that of the options."""
 
 ROUGHLY: Final = 0.05
 """Slope against γ² [1] at which a minimisation is good enough to start the next one from."""
 
 CLOSELY: Final = 1e-3
-"""The same for the smallest γ, whose minimum decides what the tasks leave free."""
+"""Slope against γ² [1] for the smallest γ, whose minimum decides the remaining freedom."""
 
 
 def penalized_error(
@@ -49,7 +49,7 @@ def penalized_error(
 
 
 class NonlinearProgram(Iteration):
-    """One bounded minimisation after the other."""
+    """Bounded minimisations, one after the other."""
 
     def __init__(self, system: System, start: FloatArray, options: SolverOptions) -> None:
         """Prepare; arguments as for every iteration."""
@@ -68,7 +68,7 @@ class NonlinearProgram(Iteration):
         return self.options.max_iterations * len(self._gammas)
 
     def iterate(self) -> None:
-        """One iteration of the present minimisation."""
+        """Run one iteration of the present minimisation."""
         stacked, descent = self.stacked, self._descent
         descent.iterate()
         change = descent.values - self.at.values * stacked.weight

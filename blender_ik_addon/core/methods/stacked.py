@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All tasks of one pose as one residual, in the units in which steps are measured.
+"""All tasks of one pose as one residual, in the units of the steps.
 
 The papers know no levels: the tasks of all levels are stacked, and weights alone compare them. The heaviest
 counts 1.
@@ -30,7 +30,7 @@ SADDLE: Final = 1e-6
 """Curvature of the error [1], in scaled units, that counts as negative."""
 
 BENDS: Final = (0.03, 0.3)
-"""By how much a pose is bent to leave a saddle [rad], one after the other until the error falls."""
+"""Changes by which a pose leaves a saddle [rad], tried in turn until the error falls."""
 
 FALLS: Final = 1e-9
 """Part [1] of the error, or of the posture residual, by which they must fall to count as falling."""
@@ -72,11 +72,9 @@ class StackedProblem:
             system.rotates, 1.0, self.length
         )
         """W, (nv,) [1/m, 1]."""
-        angular = np.concatenate([np.zeros(0, dtype=np.bool_), *system.angular_rows])
-        heaviest = max(system.heaviest_weights, default=1.0)
-        self.row_scale: FloatArray = np.where(angular, 1.0, 1.0 / self.length) / heaviest
-        """By what the rows of the tasks are multiplied, (m,)."""
-        self._level_ends = np.cumsum([len(rows) for rows in system.angular_rows])[:-1]
+        heaviest = system.heaviest.max(initial=0.0)
+        self.row_scale: FloatArray = np.where(system.angular_rows, 1.0, 1.0 / self.length) / heaviest
+        """Factor of each row of the residual, (m,)."""
         self._prefers: BoolArray = ~np.isnan(system.preferred)
         self._preferred = np.where(self._prefers, system.preferred, 0.0) * self.weight
         self._lower, self._upper = system.lower, system.upper
@@ -91,26 +89,22 @@ class StackedProblem:
     def evaluate(self, values: FloatArray) -> Evaluation:
         """Evaluate at values (nv,), brought inside the limits."""
         posed = self.system.place(np.clip(values, self._lower, self._upper)[None])
-        residual = np.zeros(0)
-        if len(self.row_scale):
-            residual = self.system.stacked_residual(posed)[0] * self.row_scale
+        residual = self.system.residual(posed)[0] * self.row_scale
         own = posed.values[0]
         return Evaluation(own, posed, residual, (own * self.weight - self._preferred) * self._prefers)
 
     def jacobian(self, at: Evaluation) -> FloatArray:
         """∂r/∂u, (m, nv)."""
-        if not len(self.row_scale):
-            return np.zeros((0, len(self.weight)))
-        return self.system.stacked_jacobian(at.posed)[0] * (self.row_scale[:, None] / self.weight)
+        return self.system.jacobian(at.posed)[0] * (self.row_scale[:, None] / self.weight)
 
     def alternate_jacobian(self, at: Evaluation) -> FloatArray:
-        """The same with targets in place of points [Buss2009 §2]."""
+        """Jacobian with targets in place of points [Buss2009 §2], (m, nv)."""
         return self.system.alternate_jacobian(at.posed)[0] * (self.row_scale[:, None] / self.weight)
 
     def curvature(self, at: Evaluation, forces: FloatArray) -> FloatArray:
         """Σ_k f_k ∂²r_k/∂u∂u for forces (m,), (nv, nv)."""
-        levels = np.split((forces * self.row_scale)[None], self._level_ends, axis=1)
-        return self.system.curvature(at.posed, levels)[0] / (self.weight[:, None] * self.weight)
+        curvature = self.system.curvature(at.posed, (forces * self.row_scale)[None])[0]
+        return curvature / (self.weight[:, None] * self.weight)
 
     def moved(self, values: FloatArray, change: FloatArray) -> FloatArray:
         """Values (nv,) after a change of u, inside the limits, and on those that are a hair away."""
@@ -119,7 +113,7 @@ class StackedProblem:
         return np.where(moved >= self._upper - self._hair[1], self._upper, moved)
 
     def room(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How far u may change down and up, (nv,) each."""
+        """Room of u below and above, (nv,) each."""
         return (self._lower - values) * self.weight, (self._upper - values) * self.weight
 
     def off_saddle(self, at: Evaluation) -> Evaluation | None:

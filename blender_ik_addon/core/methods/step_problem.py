@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each method asks of its step rule: the linear model at a pose, inside limits, with its null space.
+"""The step of each method: its rule on the linear model at a pose, inside limits, with its null space.
 
 The rules (`step_rules`) know matrices and errors. Here they get those of a stacked problem, in scaled units,
 where the springs' K is the identity and their energy is half the square of the posture residual.
@@ -84,10 +84,10 @@ class StepProblem:
     held: BoolArray
     """Active set: channels that were stopped at a limit, (nv,)."""
     fixed: FloatArray
-    """What they change, (nv,)."""
+    """Change of the held channels, (nv,)."""
 
     def holding(self, leaves: BoolArray, change: FloatArray) -> StepProblem:
-        """The same with some more channels held after a change (nv,)."""
+        """A copy with more channels held after a change (nv,)."""
         held = self.held | leaves
         return replace(self, held=held, fixed=np.where(held, np.where(leaves, change, self.fixed), 0.0))
 
@@ -98,7 +98,7 @@ class StepProblem:
 
     @property
     def error(self) -> FloatArray:
-        """What those that are held have left of the error, (m,)."""
+        """Error that the held channels leave, (m,)."""
         return self.whole_error - self.whole_jacobian @ self.fixed
 
     @property
@@ -113,7 +113,7 @@ class StepProblem:
 
     @property
     def error_share(self) -> float:
-        """By what strengths in proportion to the error are multiplied [1]."""
+        """Factor of strengths that are in proportion to the error [1]."""
         return min(self.at.error, 1.0) + FLOOR
 
     @property

@@ -164,7 +164,7 @@ class SpringInverse:
     settling: FloatArray
     """The matrix (..., nv, nv) that answers torques with a motion of the null space, −Z B⁻¹ Zᵀ."""
     regularized: BoolArray
-    """Where B was not positive enough and has been changed, (...)."""
+    """Whether B was not positive enough and has been regularised, (...)."""
 
 
 def spring_inverse(

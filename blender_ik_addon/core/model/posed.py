@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ..arrays import (
-    BoolArray,
     FloatArray,
     IntArray,
     frozen,
@@ -71,8 +70,8 @@ class PosedMechanism:
         matrices, axes = (array.take(frames, axis=-1) for array in self.across)
         return PosedMechanism.of_many(mechanism, values, matrices, axes)
 
-    def replaced(self, frames: BoolArray, others: PosedMechanism) -> PosedMechanism:
-        """The same with some frames from elsewhere."""
+    def replaced(self, frames: IntArray, others: PosedMechanism) -> PosedMechanism:
+        """The same with some frames (n,) from elsewhere."""
         values = self.values.copy()
         values[frames] = others.values
         if self.across is None:
@@ -88,37 +87,32 @@ class PosedMechanism:
         """Angular velocity ω and velocity v of the armature's origin by each free channel, (F, 6, nv)."""
         mechanism = self.mechanism
         frames = len(self.values)
-        twists = self._turning_twists() if self.across is None else self._many_turning_twists(*self.across)
+        if self.across is None:
+            m = self.axes.shape[1]
+            turning = self.matrices[:, 1:, :3, :3] @ self.axes  # (F, m, 3, 3), in columns
+            omega = turning.reshape(frames, 9 * m).take(mechanism.omega_in, axis=1).reshape(frames, 9, -1)
+            places = self.matrices.reshape(frames, 16 * (m + 1)).take(mechanism.place_in, axis=1)
+            products = places.reshape(frames, 6, -1) * omega[:, 3:]
+            np.subtract(products[:, :3], products[:, 3:], out=omega[:, 3:6])
+            twists = omega[:, :6]  # the same array, of which nobody needs the rest
+        else:
+            # Of many frames few long operations on numbers that lie next to each other.
+            matrices, axes = self.across
+            turning = np.einsum("iknf,kjnf->ijnf", matrices[:3, :3, 1:], axes).reshape(3, -1, frames)
+            across = np.empty((6, mechanism.size, frames))
+            turning.take(mechanism.axis_in, axis=1, out=across[:3])
+            places = matrices[:3, 3].take(mechanism.kept_of + 1, axis=1)
+            for k, (left, right) in enumerate(((1, 2), (2, 0), (0, 1))):
+                np.multiply(places[left], across[right], out=across[3 + k])
+                across[3 + k] -= places[right] * across[left]
+            twists = np.ascontiguousarray(across.reshape(6 * mechanism.size, frames).T)
+            twists = twists.reshape(frames, 6, -1)
         if mechanism.slides.shape[1]:
             carriers = self.matrices.take(mechanism.carriers, axis=1)[..., :3, :3]
             sliding = (carriers @ mechanism.slides).swapaxes(1, 2).reshape(frames, 3, -1)
             twists[:, :3, mechanism.slide_channels] = 0.0
             twists[:, 3:, mechanism.slide_channels] = sliding[..., mechanism.slide_in]
         return twists
-
-    def _turning_twists(self) -> FloatArray:
-        """Those of the channels that are angles; of the others something."""
-        mechanism = self.mechanism
-        frames, m = self.axes.shape[:2]
-        turning = self.matrices[:, 1:, :3, :3] @ self.axes  # (F, m, 3, 3), in columns
-        omega = turning.reshape(frames, 9 * m).take(mechanism.omega_in, axis=1).reshape(frames, 9, -1)
-        places = self.matrices.reshape(frames, 16 * (m + 1)).take(mechanism.place_in, axis=1)
-        products = places.reshape(frames, 6, -1) * omega[:, 3:]
-        np.subtract(products[:, :3], products[:, 3:], out=omega[:, 3:6])
-        return omega[:, :6]  # the same array, of which nobody needs the rest
-
-    def _many_turning_twists(self, matrices: FloatArray, axes: FloatArray) -> FloatArray:
-        """The same of many frames: few long operations on numbers that lie next to each other."""
-        mechanism = self.mechanism
-        m, frames = axes.shape[2:]
-        turning = np.einsum("iknf,kjnf->ijnf", matrices[:3, :3, 1:], axes).reshape(3, 3 * m, frames)
-        twists = np.empty((6, mechanism.size, frames))
-        turning.take(mechanism.axis_in, axis=1, out=twists[:3])
-        places = matrices[:3, 3].take(mechanism.kept_of + 1, axis=1)
-        for k, (left, right) in enumerate(((1, 2), (2, 0), (0, 1))):
-            np.multiply(places[left], twists[right], out=twists[3 + k])
-            twists[3 + k] -= places[right] * twists[left]
-        return np.ascontiguousarray(twists.reshape(6 * mechanism.size, frames).T).reshape(frames, 6, -1)
 
     @property
     def omega(self) -> FloatArray:

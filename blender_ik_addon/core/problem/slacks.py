@@ -33,7 +33,7 @@ class ClearedSkeleton(Skeleton):
     """A skeleton with joints for clearances after its own."""
 
     own_joints: int = 0
-    """How many joints are its own."""
+    """Number of joints without those of clearances."""
 
     @property
     def posed_joints(self) -> int:

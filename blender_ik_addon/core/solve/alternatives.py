@@ -11,12 +11,13 @@ so that which of two alternatives is met is for them to decide; how far one is m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
+from ..engine.kernel import Plan
 from ..problem.system import System
 from .solution import Solution
 
@@ -25,10 +26,10 @@ def solved_choice(
     system: System,
     start: FloatArray,
     slack: float,
-    solve: Callable[[System], Generator[None, None, Solution]],
+    solve: Callable[[System], Plan[Solution]],
     cancelled: Callable[[Solution], bool],
     kept: IntArray | None = None,
-) -> Generator[None, None, Solution]:
+) -> Plan[Solution]:
     """Solve with one alternative of each choice after the other, until everything is reached.
 
     Args:

@@ -27,7 +27,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..engine.energy import Energy, Strengths
-from ..engine.kernel import Minimum, minimise
+from ..engine.kernel import Descent, Minimum, steps
 from ..errors import IKError
 from ..explain.explanation import explain
 from ..model.skeleton import Pose
@@ -182,7 +182,7 @@ class Follower:
         if self._destination is not None:
             return self._settle(self._destination)
         if self._search is None:
-            self._search = solving(self._system, self._pose, self._options, kept=self._taken)
+            self._search = steps(solving(self._system, self._pose, self._options, kept=self._taken))
         try:
             for _ in range(RESTING_STEPS):
                 next(self._search)
@@ -301,13 +301,14 @@ class Follower:
 
     def _lowered(self, energy: Energy, values: FloatArray) -> Minimum:
         options = self._options
-        return minimise(
+        descent = Descent(
             energy,
             values,
             step_tolerance=max(STILL, options.step_tolerance),
             max_iterations=min(STEPS, options.max_iterations),
             max_angle=options.max_angle,
         )
+        return descent.run()
 
     def _met(self, values: FloatArray) -> bool:
         """Whether the free channels (1, nv) meet all targets."""

@@ -19,9 +19,10 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..engine.energy import Energy
+from ..engine.kernel import run
 from ..engine.motion import OVERLAP, Motion
 from ..engine.pops import Pop, pops_of
-from ..engine.restarts import AT_ONCE, best_minimum
+from ..engine.restarts import AT_ONCE, searching
 from ..errors import IKError
 from ..explain.explanation import Explanation, Reason, explain
 from ..model.skeleton import Pose
@@ -36,7 +37,7 @@ from .solution import (
     reached_message,
     result_message,
 )
-from .solver import solve_system
+from .solver import solving
 
 FRAME_RATE: Final = 24.0
 """Frames in a second [1/s] where no times are given."""
@@ -209,7 +210,7 @@ class SequenceJob:
             system = self._system.select(np.array([frame]))
             start = self._values[frame - 1] if self._motion and frame else self._start[frame]
             pose = system.mechanism.with_values(self._pose_of(frame), start)
-            solution = solve_system(system, pose, self._options)
+            solution = run(solving(system, pose, self._options))
             self._values[frame] = system.mechanism.values(solution.pose)
             self._iterations[frame], self._settled[frame] = (
                 solution.iterations,
@@ -228,7 +229,7 @@ class SequenceJob:
         for frame in range(len(self._values)):
             system = self._system.select(np.array([frame]))
             pose = system.mechanism.with_values(self._pose_of(frame), values)
-            solution = solve_system(system, pose, self._options, far=frame == 0, kept=kept)
+            solution = run(solving(system, pose, self._options, far=frame == 0, kept=kept))
             values = system.mechanism.values(solution.pose)
             kept = system.nearest(system.place(values[None]))
             taken.append(kept)
@@ -297,7 +298,7 @@ class SequenceJob:
             return False
         # Fixed channels and scales may differ too: seen in where the joints and the points of tasks are.
         posed = system.place(self._start[ends[[0, 0]]])
-        placed = [posed.matrices, system.stacked_residual(posed)] if system.labels else [posed.matrices]
+        placed = [posed.matrices, system.residual(posed)] if system.labels else [posed.matrices]
         pairs = [*placed, *zip(*(self._aims(int(frame)) for frame in ends), strict=True)]
         return all(np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in pairs)
 
@@ -314,12 +315,7 @@ class SequenceJob:
         system = self._system.select(frames)
         start = self._start[frames]
         energy = Energy(system, start, posture=options.preferred_pose)
-        found = best_minimum(
-            energy,
-            energy.unwound(start),
-            options,
-            tolerances(system, options),
-        )
+        found = run(searching(energy, energy.unwound(start), options, tolerances(system, options)))
         self._values[frames], self._settled[frames] = found.values, found.settled
         self._iterations[frames] = found.iterations
         self._finished = int(frames[-1]) + 1

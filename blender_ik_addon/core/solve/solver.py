@@ -10,14 +10,14 @@ The methods of the papers follow their own rules from the pose they are given (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..engine.energy import Energy
-from ..engine.kernel import at_once
+from ..engine.kernel import Plan, run
 from ..engine.restarts import searching
 from ..errors import IKError
 from ..explain.explanation import Explanation, explain
@@ -62,7 +62,8 @@ def solve(
     options = with_overrides(options, overrides)
     if pose.frames:
         raise IKError(f"solve takes one pose, got leading axes {pose.frames}; use solve_sequence for frames")
-    return solve_system(assemble(problem, pose.as_batch()), pose, options, callback)
+    with one_thread:
+        return run(solving(assemble(problem, pose.as_batch()), pose, options, callback))
 
 
 def solving(
@@ -73,8 +74,8 @@ def solving(
     *,
     far: bool = True,
     kept: IntArray | None = None,
-) -> Generator[None, None, Solution]:
-    """`solve` for a problem that is assembled already, with pauses.
+) -> Plan[Solution]:
+    """`solve` for a problem that is assembled already, as a search.
 
     Args:
         system: The problem on `pose`.
@@ -85,26 +86,19 @@ def solving(
         kept: Alternatives that were taken before, (1, C).
     """
     start = system.mechanism.values(pose.as_batch())
-
-    def solved(system: System) -> Generator[None, None, Solution]:
-        if options.differential:
-            return _by_rule(system, pose, start, options, callback)
-        return (yield from _by_energy(system, pose, start, options, callback, far=far))
-
     if not system.alternatives:
-        return (yield from solved(system))
-    margin = tolerance_margin(system, options)
-    choice = solved_choice(
-        system, start, margin, solved, lambda found: found.status is Status.CANCELLED, kept
+        return _solved(system, pose, start, options, callback, far=far)
+    return solved_choice(
+        system,
+        start,
+        tolerance_margin(system, options),
+        lambda taken: _solved(taken, pose, start, options, callback, far=far),
+        lambda found: found.status is Status.CANCELLED,
+        kept,
     )
-    return (yield from choice)
 
 
-solve_system = one_thread(at_once(solving))
-"""`solving` at once."""
-
-
-def _by_energy(
+def _solved(
     system: System,
     pose: Pose,
     start: FloatArray,
@@ -112,27 +106,16 @@ def _by_energy(
     callback: Callable[[int, FloatArray], bool] | None,
     *,
     far: bool,
-) -> Generator[None, None, Solution]:
-    """The pose with the lowest energy that is found from a start (1, nv) and from others."""
+) -> Plan[Solution]:
+    """The pose with the lowest energy that is found from a start (1, nv), or where a paper's rule leads."""
+    if options.differential:
+        return _by_rule(system, pose, start, options, callback)
     energy = Energy(system, start, posture=options.preferred_pose)
-    found = yield from searching(
-        energy,
-        energy.unwound(start),
-        options if far else replace(options, restarts=0),
-        tolerances(system, options),
-        callback,
-        far=far,
-    )
-    return _solution(
-        system,
-        pose,
-        found.values,
-        bool(found.settled[0]),
-        found.cancelled,
-        int(found.iterations[0]),
-        found.history,
-        options,
-    )
+    searched = options if far else replace(options, restarts=0)
+    tolerance = tolerances(system, options)
+    found = yield from searching(energy, energy.unwound(start), searched, tolerance, callback, far=far)
+    settled, iterations = bool(found.settled[0]), int(found.iterations[0])
+    return _solution(system, pose, found.values, settled, found.cancelled, iterations, found.history, options)
 
 
 def _by_rule(

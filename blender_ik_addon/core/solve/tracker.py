@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..arrays import FloatArray, IntArray
+from ..engine.kernel import run
 from ..errors import IKError
 from ..model.skeleton import Pose
 from ..problem.options import SolverOptions, with_overrides
 from ..problem.problem import Problem
 from ..problem.system import assemble
+from ..threads import one_thread
 from .solution import Solution
-from .solver import solve_system
+from .solver import solving
 
 
 class Tracker:
@@ -79,7 +81,8 @@ class Tracker:
         """
         far = not self._follows if far is None else far
         system = self._system.aimed(targets)
-        solution = solve_system(system, self._pose, self._options, callback, far=far, kept=self._taken)
+        with one_thread:
+            solution = run(solving(system, self._pose, self._options, callback, far=far, kept=self._taken))
         self._system, self._pose, self._follows = system, solution.pose, True
         if system.alternatives:
             # Those taken before are kept within their margins.

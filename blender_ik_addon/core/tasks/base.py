@@ -171,11 +171,12 @@ class Rows(ABC):
 
     def select(self, frames: IntArray) -> Self:
         """The same rows for some of the frames."""
+        arrays = {name: getattr(self, name) for name in self.by_frame}
+        chosen = {name: array[frames] for name, array in arrays.items() if len(array) > 1}
+        if not chosen:
+            return self
         some = alike(self)
-        for name in self.by_frame:
-            array = getattr(self, name)
-            if len(array) > 1:
-                setattr(some, name, array[frames])
+        vars(some).update(chosen)
         return some
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:

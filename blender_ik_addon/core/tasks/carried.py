@@ -69,18 +69,21 @@ class CarriedRows(PointRows):
         """Where the carriers' points are, (F, E, 3) [m]."""
         return posed.points(self._carriers, self._carrier_local)
 
-    def _away(self, posed: PosedMechanism) -> FloatArray:
-        """From the targets, where they are carried now, to the points, (F, E, 3) [m]."""
-        if self._missed is None or self._missed[0] is not posed:
-            targets = self._target + self._carried(posed) - self._carrier_from
-            self._missed = posed, self._points(posed) - targets
-        return self._missed[1]
+    def _placed(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Points, and the way to them from their targets where these are carried now, (F, E, 3) each [m]."""
+        if self._known is None or self._known[0] is not posed:
+            points, targets = (
+                super()._placed(posed)[0],
+                self._target + self._carried(posed) - self._carrier_from,
+            )
+            self._known = posed, points, points - targets
+        return self._known[1:]
 
     def _motion(self, posed: PosedMechanism) -> FloatArray:
         """The derivative of the points less that of the carriers' points, (F, E, 3, nv)."""
         if self._moving is None or self._moving[0] is not posed:
             carried = posed.point_jacobian(self._carriers, self._carried(posed))
-            self._moving = posed, posed.point_jacobian(self._anchors, self._points(posed)) - carried
+            self._moving = posed, posed.point_jacobian(self._anchors, self._placed(posed)[0]) - carried
         return self._moving[1]
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:

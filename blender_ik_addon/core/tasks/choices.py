@@ -147,8 +147,7 @@ class ChoiceRows(Rows):
 
     def select(self, frames: IntArray) -> ChoiceRows:
         """The same rows for some of the frames."""
-        some = super().select(frames)
-        assert isinstance(some, ChoiceRows)
+        some = alike(super().select(frames))
         some._parts = [[rows.select(frames) for rows in parts] for parts in self._parts]
         return some
 

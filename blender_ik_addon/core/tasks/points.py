@@ -82,40 +82,33 @@ class PointRows(AxisRows):
             for task in tasks
         )
         """Whether W is the identity."""
-        self._known: tuple[PosedMechanism, FloatArray] | None = None
-        """The pose that was asked for last, and where the points are there."""
-        self._missed: tuple[PosedMechanism, FloatArray] | None = None
-        """Likewise, and how far they are from their targets."""
+        self._known: tuple[PosedMechanism, FloatArray, FloatArray] | None = None
+        """The pose that was asked for last, where the points are there and how far from their targets."""
         self._moving: tuple[PosedMechanism, FloatArray] | None = None
         """Likewise, and how they move."""
 
-    def _points(self, posed: PosedMechanism) -> FloatArray:
-        """Where the points are, (F, E, 3) [m], which residual, Jacobian and errors of one pose all need."""
+    def _placed(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """Points, and the way to them from their targets, (F, E, 3) each [m]; all of a pose need them."""
         if self._known is None or self._known[0] is not posed:
-            self._known = posed, posed.points(self._anchors, self._local)
-        return self._known[1]
-
-    def _away(self, posed: PosedMechanism) -> FloatArray:
-        """From the targets to the points, (F, E, 3) [m]."""
-        if self._missed is None or self._missed[0] is not posed:
-            self._missed = posed, self._points(posed) - self._target
-        return self._missed[1]
+            points = posed.points(self._anchors, self._local)
+            self._known = posed, points, points - self._target
+        return self._known[1:]
 
     def _motion(self, posed: PosedMechanism) -> FloatArray:
         """The derivative of the points, (F, E, 3, nv), which Jacobian and curvatures of one pose all need."""
         if self._moving is None or self._moving[0] is not posed:
-            self._moving = posed, posed.point_jacobian(self._anchors, self._points(posed))
+            self._moving = posed, posed.point_jacobian(self._anchors, self._placed(posed)[0])
         return self._moving[1]
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other places, (3,) each."""
         some = super().aimed(targets)
-        some._missed = None
+        some._known = None
         return some
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted distance along each axis, (F, m)."""
-        away = self._away(posed)
+        away = self._placed(posed)[1]
         return self._rows(away if self._plain else (self._weights @ away[..., None])[..., 0])
 
     def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
@@ -139,11 +132,11 @@ class PointRows(AxisRows):
 
     def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Points and targets, (F, E, 3) each [m]."""
-        points = self._points(posed)
+        points = self._placed(posed)[0]
         return points, np.broadcast_to(self._target, points.shape)
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances along the chosen axes, (F, tasks) [m]."""
-        away = self._away(posed)
+        away = self._placed(posed)[1]
         masked = away if self._used is None else (self._axes @ away[..., None])[..., 0]
         return lengths(masked)
