@@ -187,7 +187,7 @@ class Copy:
         except subprocess.TimeoutExpired:
             return frozenset(), False
         if done.returncode not in (0, 1, 2):
-            raise RuntimeError(done.stdout)
+            raise RuntimeError(done.stdout + done.stderr)
         found = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
         return frozenset(found), True
 
