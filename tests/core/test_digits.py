@@ -14,7 +14,7 @@ from blender_ik_addon.core.character.roles import Role, recognise
 from blender_ik_addon.core.model.euler import EULER_ORDERS
 from blender_ik_addon.core.model.rotation import matrix_from_euler, matrix_from_rotvec
 
-from .test_human import PLACES, SIDED
+from .test_human import PLACES, built, with_limbs
 
 WRIST = np.array([0.7, 0.0, 1.41])
 """Of the left hand, whose palm is down and whose fingers point to the left, +x; the thumb is ahead, at -y."""
@@ -34,40 +34,30 @@ def hands(
         roll: Turn of every finger bone about itself [rad]; None for the axes of space.
         thumb: What the thumbs are called.
     """
-    table: dict[str, tuple[str | None, FloatArray]] = {
-        name: (parent, np.array(place)) for name, (parent, place) in PLACES.items()
-    }
+    table = with_limbs(PLACES, {})
     along: dict[str, FloatArray] = {}
-    mirror = np.diag([-1.0, 1.0, 1.0])
-    for side, flip in (("L", np.eye(3)), ("R", mirror)):
-        for name, (parent, place) in SIDED.items():
-            below = parent if parent in PLACES else f"{parent}.{side}"
-            table[f"{name}.{side}"] = (below, flip @ place)
-        turn = np.eye(3) if held is None else held
-        for finger, y in FINGERS.items():
-            at, way, above = np.array([0.09, y, 0.0]), np.array([1.0, 0.0, 0.0]), f"hand.{side}"
+    turn = np.eye(3) if held is None else held
+    digits = {finger: np.array([0.09, y, 0.0]) for finger, y in FINGERS.items()}
+    for side, flip in (("L", np.eye(3)), ("R", np.diag([-1.0, 1.0, 1.0]))):
+        for name, at in {**digits, thumb: np.array([0.03, -0.03, -0.01])}.items():
+            way, bent = np.array([1.0, 0.0, 0.0]), curl
+            if name == thumb:
+                way, bent = np.array([0.6, -0.8, 0.0]), 0.0
+            above = f"hand.{side}"
             for number in (1, 2, 3):
-                bone = f"{finger}.{number}.{side}"
-                way = matrix_from_rotvec(np.array([0.0, curl, 0.0])) @ way  # +x goes down, to the palm
-                table[bone], along[bone] = (above, flip @ (WRIST + turn @ at)), flip @ turn @ way
+                bone = f"{name}.{number}.{side}"
+                way = matrix_from_rotvec(np.array([0.0, bent, 0.0])) @ way  # +x goes down, to the palm
+                x, y, z = flip @ (WRIST + turn @ at)
+                table[bone], along[bone] = (above, (x, y, z)), flip @ turn @ way
                 at, above = at + PHALANX * way, bone
-        at, way, above = np.array([0.03, -0.03, -0.01]), np.array([0.6, -0.8, 0.0]), f"hand.{side}"
-        for number in (1, 2, 3):
-            bone = f"{thumb}.{number}.{side}"
-            table[bone], along[bone] = (above, flip @ (WRIST + turn @ at)), flip @ turn @ way
-            at, above = at + PHALANX * way, bone
-    names = tuple(table)
-    frames = np.tile(np.eye(4), (len(names), 1, 1))
-    for row, (name, (_, place)) in enumerate(table.items()):
-        frames[row, :3, 3] = place
+    turns = np.tile(np.eye(3), (len(table), 1, 1))
+    for row, name in enumerate(table):
         if name in along and roll is not None:
             x = np.cross(along[name], [0.123, 0.456, 0.789])
             x /= np.linalg.norm(x)
             axes = np.stack([x, along[name], np.cross(x, along[name])], axis=1)
-            frames[row, :3, :3] = axes @ matrix_from_rotvec(np.array([0.0, roll, 0.0]))
-    parents = [parent for parent, _ in table.values()]
-    above_all = np.array([np.eye(4) if p is None else frames[names.index(p)] for p in parents])
-    return Skeleton.build(names, parents, rest=np.linalg.inv(above_all) @ frames)
+            turns[row] = axes @ matrix_from_rotvec(np.array([0.0, roll, 0.0]))
+    return built(table, turns)
 
 
 def defaults_of(skeleton: Skeleton) -> dict[str, JointDefaults]:

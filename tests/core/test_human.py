@@ -29,28 +29,24 @@ from blender_ik_addon.core.character.human import (
     JointDefaults,
     joint_defaults,
 )
-from blender_ik_addon.core.character.limit_boxes import (
-    GAIN,
-    SLACK,
-    Movement,
-    best_box,
-    middle_of,
-    path_angles,
-)
+from blender_ik_addon.core.character.limit_boxes import SLACK, Movement, path_angles
 from blender_ik_addon.core.character.role_edits import RoleRow, revised, rows_of
 from blender_ik_addon.core.character.roles import Bend, Body, Character, LimbKind, Role, Side, recognise
 from blender_ik_addon.core.model.euler import EULER_ORDERS, order_index
 from blender_ik_addon.core.model.rotation import matrix_from_euler, matrix_from_rotvec
 from tests.core.in_turn import in_turn
 
-PLACES = {
+Table = dict[str, tuple[str | None, tuple[float, float, float]]]
+"""Joint -> parent and place [m]."""
+
+PLACES: Table = {
     "hips": (None, (0.0, 0.0, 1.0)),
     "spine": ("hips", (0.0, 0.0, 1.12)),
     "chest": ("spine", (0.0, 0.0, 1.28)),
     "neck": ("chest", (0.0, 0.02, 1.5)),
     "head": ("neck", (0.0, 0.0, 1.58)),
 }
-SIDED = {
+SIDED: dict[str, tuple[str, tuple[float, float, float]]] = {
     "shoulder": ("chest", (0.03, 0.0, 1.45)),
     "upper_arm": ("shoulder", (0.17, 0.01, 1.44)),
     "forearm": ("upper_arm", (0.45, 0.03, 1.42)),
@@ -63,26 +59,36 @@ SIDED = {
 """Joints of a figure that looks along -y, its left at +x."""
 
 
-def figure(
-    turns: FloatArray | None = None, order: str = "XYZ", moved: dict[str, FloatArray] | None = None
-) -> Skeleton:
-    """The figure, its joints' axes those of space, or turned by (n, 3, 3)."""
-    table = dict(PLACES)
+def with_limbs(middle: Table, hubs: dict[str, str]) -> Table:
+    """Joints of a trunk, and both sides of the limbs on it; `hubs` are other names of what these hang on."""
+    table = dict(middle)
     for side, sign in (("L", 1.0), ("R", -1.0)):
         for name, (parent, (x, y, z)) in SIDED.items():
-            below = parent if parent in PLACES else f"{parent}.{side}"
+            below = hubs.get(parent, parent) if parent in PLACES else f"{parent}.{side}"
             table[f"{name}.{side}"] = (below, (sign * x, y, z))
+    return table
+
+
+def built(table: Table, turns: FloatArray | None = None, order: str = "XYZ") -> Skeleton:
+    """Joints at some places, their axes those of space, or turned by (n, 3, 3)."""
     names = tuple(table)
-    places = np.array([place for _, place in table.values()])
-    for name, place in (moved or {}).items():
-        places[names.index(name)] = place
     parents = [parent for parent, _ in table.values()]
     frames = np.tile(np.eye(4), (len(names), 1, 1))
-    frames[:, :3, 3] = places
+    frames[:, :3, 3] = [place for _, place in table.values()]
     if turns is not None:
         frames[:, :3, :3] = turns
     above = np.array([np.eye(4) if p is None else frames[names.index(p)] for p in parents])
     return Skeleton.build(names, parents, rest=np.linalg.inv(above) @ frames, orders=order)
+
+
+def figure(
+    turns: FloatArray | None = None, order: str = "XYZ", moved: dict[str, FloatArray] | None = None
+) -> Skeleton:
+    """The figure, some of its joints moved."""
+    table = with_limbs(PLACES, {})
+    for name, place in (moved or {}).items():
+        table[name] = (table[name][0], (float(place[0]), float(place[1]), float(place[2])))
+    return built(table, turns, order)
 
 
 def defaults_of(skeleton: Skeleton, *, any_order: bool = False) -> dict[str, JointDefaults]:
@@ -203,24 +209,13 @@ def test_feet_go_up_and_down_rather_than_aside():
 
 def spine_of(heights: list[float]) -> list[JointDefaults]:
     """Defaults of a spine with joints at some heights between hips and neck."""
-    table: dict[str, tuple[str | None, tuple[float, float, float]]] = {"hips": PLACES["hips"]}
+    middle: Table = {"hips": PLACES["hips"]}
     above = "hips"
     for number, height in enumerate(heights):
-        table[f"spine_{number}"] = (above, (0.0, 0.0, height))
+        middle[f"spine_{number}"] = (above, (0.0, 0.0, height))
         above = f"spine_{number}"
-    table["neck"], table["head"] = (above, PLACES["neck"][1]), PLACES["head"]
-    for side, sign in (("L", 1.0), ("R", -1.0)):
-        for name, (parent, (x, y, z)) in SIDED.items():
-            below = {"chest": above, "hips": "hips"}.get(parent, f"{parent}.{side}")
-            table[f"{name}.{side}"] = (below, (sign * x, y, z))
-    names = tuple(table)
-    places = np.array([place for _, place in table.values()])
-    parents = [parent for parent, _ in table.values()]
-    frames = np.tile(np.eye(4), (len(names), 1, 1))
-    frames[:, :3, 3] = places
-    over = np.array([np.eye(4) if p is None else frames[names.index(p)] for p in parents])
-    skeleton = Skeleton.build(names, parents, rest=np.linalg.inv(over) @ frames)
-    made = defaults_of(skeleton)
+    middle["neck"], middle["head"] = (above, PLACES["neck"][1]), PLACES["head"]
+    made = defaults_of(built(with_limbs(middle, {"chest": above})))
     return [made[f"spine_{number}"] for number in range(len(heights))]
 
 
@@ -235,43 +230,6 @@ def test_a_spine_of_many_bones_gives_way_as_much_as_one_of_few():
 def test_the_lowest_joint_of_a_spine_resists_most():
     stiffness = [float(joint.stiffness[0]) for joint in spine_of([1.05, 1.15, 1.25, 1.35])]
     assert stiffness == sorted(stiffness, reverse=True) and stiffness[0] > stiffness[-1] + 0.01
-
-
-def test_paths_are_those_of_their_rotations_and_go_on_without_jumps():
-    axis = np.array([0.6, 0.0, 0.8])
-    for order in range(6):
-        angles = path_angles(Movement(axis, -0.5, 2.0), [order])[:, 0]
-        turns = matrix_from_euler(angles[[0, -1]], order)
-        wanted = matrix_from_rotvec(np.array([-0.5, 2.0])[:, None] * axis)
-        # A path that comes near gimbal lock ends before it.
-        np.testing.assert_allclose(turns[0], wanted[0], atol=1e-12)
-        assert np.abs(np.diff(angles, axis=0)).max() < 0.6
-
-
-@in_turn("axis", range(3))
-def test_the_order_is_that_of_the_smallest_box_and_of_equals_the_one_liked_best(axis: int):
-    turn = Movement(np.eye(3)[axis], -0.2, 2.2)
-    locking = [order for order in range(6) if middle_of(order) == axis]
-    open_ones = [order for order in range(6) if middle_of(order) != axis]
-    for liked in (open_ones, open_ones[::-1]):
-        order, lower, upper = best_box([*locking, *liked], [turn], None)
-        assert order == liked[0]  # not at gimbal lock where the movement goes far
-        others = np.arange(3) != axis
-        np.testing.assert_allclose([lower[axis], upper[axis]], [-0.2, 2.2], atol=1e-12)
-        np.testing.assert_allclose([lower[others], upper[others]], [[-SLACK] * 2, [SLACK] * 2], atol=1e-12)
-
-
-def test_an_order_that_is_liked_less_must_gain_something():
-    tilt = 0.36
-    turn = Movement(np.array([np.cos(tilt), 0.6 * np.sin(tilt), 0.8 * np.sin(tilt)]), -0.1, 0.4)
-    smallest = EULER_ORDERS.index("YXZ")
-    sizes = [
-        float(np.sum(upper - lower)) for _, lower, upper in (best_box([o], [turn], None) for o in range(6))
-    ]
-    nearly, clearly = EULER_ORDERS.index("XZY"), EULER_ORDERS.index("XYZ")
-    assert 0.015 < sizes[nearly] - sizes[smallest] < GAIN < sizes[clearly] - sizes[smallest] < 0.03
-    assert best_box([nearly, smallest], [turn], None)[0] == nearly
-    assert best_box([clearly, smallest], [turn], None)[0] == smallest
 
 
 def test_animals_get_hinges_and_no_ranges_of_people():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Roles: every naming convention, figures without names, laws of invariance, broken rigs."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -116,13 +117,6 @@ CONVENTIONS: Final[dict[str, tuple[str, str, str]]] = {
         "f_ring.01.* f_ring.02.* thigh.* shin.* foot.* toe.*",
         "L R",
     ),
-    "Rigify deform": (
-        "DEF-spine DEF-spine.001 DEF-spine.003 DEF-spine.004 DEF-spine.006",
-        "DEF-shoulder.* DEF-upper_arm.* DEF-forearm.* DEF-hand.* DEF-thumb.01.* DEF-thumb.02.* "
-        "DEF-f_index.01.* DEF-f_index.02.* DEF-f_ring.01.* DEF-f_ring.02.* DEF-thigh.* DEF-shin.* "
-        "DEF-foot.* DEF-toe.*",
-        "L R",
-    ),
     "Mixamo": (
         "mixamorig:Hips mixamorig:Spine mixamorig:Spine2 mixamorig:Neck mixamorig:Head",
         "mixamorig:*Shoulder mixamorig:*Arm mixamorig:*ForeArm mixamorig:*Hand mixamorig:*HandThumb1 "
@@ -158,12 +152,6 @@ CONVENTIONS: Final[dict[str, tuple[str, str, str]]] = {
         "shoulder_* arm_* elbow_* wrist_* thumb1_* thumb2_* index1_* index2_* ring1_* ring2_* leg_* "
         "knee_* ankle_* toe_*",
         "L R",
-    ),
-    "MPFB game engine": (
-        "Root spine_01 spine_03 neck_01 head",
-        "clavicle_* upperarm_* lowerarm_* hand_* thumb_01_* thumb_02_* index_01_* index_02_* ring_01_* "
-        "ring_02_* thigh_* calf_* foot_* ball_*",
-        "l r",
     ),
     "Reallusion": (
         "CC_Base_Hip CC_Base_Waist CC_Base_Spine02 CC_Base_NeckTwist01 CC_Base_Head",
@@ -228,6 +216,14 @@ CONVENTIONS: Final[dict[str, tuple[str, str, str]]] = {
         "left right",
     ),
 }
+
+_RIGIFY, _UNREAL = CONVENTIONS["Rigify metarig"], CONVENTIONS["Unreal"]
+CONVENTIONS["Rigify deform"] = (
+    re.sub(r"(\S+)", r"DEF-\1", _RIGIFY[0]),
+    re.sub(r"(\S+)", r"DEF-\1", _RIGIFY[1]),
+    "L R",
+)
+CONVENTIONS["MPFB game engine"] = (_UNREAL[0].replace("pelvis", "Root"), *_UNREAL[1:])
 
 
 def convention(name: str) -> dict[str, str]:
@@ -749,29 +745,15 @@ class TestClearAnswers:
         with pytest.raises(IKError, match="deform"):
             recognise(build(HUMAN), Hints(deform=np.ones(2, dtype=bool)))
 
-    def test_bones_that_move_no_mesh_are_left_out(self) -> None:
-        joints: list[Joint] = [
-            *HUMAN,
-            ("gizmo7", "hips", (0.0, 0.6, 0.9)),
-            ("gizmo8", "gizmo7", (0.0, 1.2, 0.8)),
-        ]
-        skeleton = nameless(joints)
+    def test_bones_that_move_no_mesh_and_control_bones_by_their_collection(self) -> None:
+        gizmos: list[Joint] = [("gizmo7", "hips", (0.0, 0.6, 0.9)), ("gizmo8", "gizmo7", (0.0, 1.2, 0.8))]
+        skeleton = nameless([*HUMAN, *gizmos])
         assert recognise(skeleton).role_of(len(HUMAN)) is Role.TAIL
-        deform = np.array([not part.startswith("gizmo") for part, _, _ in joints])
-        character = recognise(skeleton, Hints(deform=deform))
-        assert character.role_of(len(HUMAN)) is None
-        assert parts_of(character, HUMAN) == {}
-
-    def test_control_bones_by_their_collection(self) -> None:
-        joints: list[Joint] = [
-            *HUMAN,
-            ("gizmo7", "hips", (0.0, 0.6, 0.9)),
-            ("gizmo8", "gizmo7", (0.0, 1.2, 0.8)),
-        ]
-        names = [f"bone_{row:03d}" for row in range(len(joints))]
-        hints = Hints(collections=dict.fromkeys(names[len(HUMAN) :], ("Leg IK",)))
-        character = recognise(nameless(joints), hints)
-        assert character.role_of(len(HUMAN)) is None
+        collections = dict.fromkeys(skeleton.names[len(HUMAN) :], ("Leg IK",))
+        for hints in (Hints(deform=np.arange(len(skeleton)) < len(HUMAN)), Hints(collections=collections)):
+            character = recognise(skeleton, hints)
+            assert character.role_of(len(HUMAN)) is None
+            assert parts_of(character, HUMAN) == {}
 
     def test_driven_bones_are_said(self) -> None:
         character = recognise(build(HUMAN, convention("Unreal")), Hints(driven=frozenset({"hand_l"})))

@@ -97,7 +97,7 @@ def body_masses(
         names: Of the joints, (n,).
         lengths: Of their bones, (n,) [m or any].
         counted: Which of them carry a mesh, (n,); all where none does.
-        rows: The table of roles, see `revision.rows_of`; without it volumes count.
+        rows: The table of roles, see `role_edits.rows_of`; without it volumes count.
 
     Raises:
         IKError: Lengths or `counted` have another shape, or lengths are negative or not finite.

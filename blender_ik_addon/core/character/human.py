@@ -45,7 +45,7 @@ from .limit_boxes import (
     Movement,
     best_box,
     middle_of,
-    movements,
+    moves_about,
     path_angles,
     snapped,
 )
@@ -272,14 +272,14 @@ class _Maker:
                 out = 1.0 if limb.side is Side.LEFT else -1.0
                 if limb.kind is LimbKind.ARM:  # up and down, ahead and back, its roll
                     axes = made.own(-out * figure.forward), made.own(-out * figure.up), made.twist_axis()
-                    moves = movements(axes, COLLAR_RANGES)
+                    moves = moves_about(axes, COLLAR_RANGES)
             elif role is Role.PELVIS:
                 stiffness = np.full(3, 0.99)
                 moves = [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)]
             elif role is Role.HAND:  # where the palm faces is not known: it bends as far one way as the other
                 stiffness = np.full(3, 0.5)
                 most = [WRIST_RANGES[axis == made.nearest(made.along)] for axis in range(3)]
-                moves = movements(np.eye(3), [(-angle, angle) for angle in most])
+                moves = moves_about(np.eye(3), [(-angle, angle) for angle in most])
             elif role in (Role.FOOT, Role.ANKLE, Role.TOE):
                 stiffness[made.nearest(figure.left)] = 0.5
                 moves = self._turns(made, TOE_RANGES if role is Role.TOE else FOOT_RANGES)
@@ -339,7 +339,7 @@ class _Maker:
         stiffness = np.full(3, ACROSS)
         stiffness[np.abs(axes[0]) > np.sin(SNAP)] = 0.0
         role = self._character.role_of(digit.joint) or Role.FINGER
-        return self._defaults(made, role, movements(axes, digit.ranges), stiffness, hinge=axes[0])
+        return self._defaults(made, role, moves_about(axes, digit.ranges), stiffness, hinge=axes[0])
 
     # What they share
 
@@ -358,7 +358,7 @@ class _Maker:
         """Turns about the left, up and forward axes of people; positive is forward and down, left, right."""
         figure = self._figure
         axes = [made.own(axis) for axis in (figure.left, figure.up, figure.forward)]
-        return movements(axes, ranges, share) if self._human else []
+        return moves_about(axes, ranges, share) if self._human else []
 
     def _defaults(
         self,

@@ -94,7 +94,7 @@ def snapped(axis: FloatArray) -> FloatArray:
     return axis
 
 
-def movements(
+def moves_about(
     axes: Sequence[FloatArray] | FloatArray, ranges: Sequence[tuple[float, float]], share: float = 1.0
 ) -> list[Movement]:
     """Turns about some axes by a share of their ranges [deg]."""

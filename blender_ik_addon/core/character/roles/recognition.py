@@ -51,10 +51,6 @@ _WORD: Final = {Side.LEFT: "left", Side.RIGHT: "right", Side.CENTRE: "centre"}
 _DIGIT: Final = {LimbKind.ARM: LimbKind.FINGER, LimbKind.LEG: LimbKind.TOE, LimbKind.FRONT_LEG: LimbKind.TOE}
 
 
-Given = tuple[Role, Side, float, str]
-"""Role and side of a joint, confidence, and the reason."""
-
-
 @dataclass
 class _Draft:
     """A figure while it is recognised."""
@@ -62,14 +58,15 @@ class _Draft:
     tree: Tree
     number: int
     names: tuple[str, ...]
-    roles: dict[int, Given] = field(default_factory=dict[int, Given])
+    roles: dict[int, Choice] = field(default_factory=dict[int, Choice])
     left_out: dict[int, str] = field(default_factory=dict[int, str])
     limbs: list[Limb] = field(default_factory=list[Limb])
     notes: list[str] = field(default_factory=list[str])
 
     def give(self, joint: int, role: Role, side: Side, confidence: float, reason: str) -> None:
         """A role, unless the joint has one."""
-        self.roles.setdefault(joint, (role, side, confidence, reason))
+        choice = Choice(joint, self.names[joint], role, side, self.number, confidence, reason)
+        self.roles.setdefault(joint, choice)
 
     def add(
         self,
@@ -81,7 +78,7 @@ class _Draft:
         bend: BendReading = NO_BEND,
     ) -> None:
         """A limb, behind those of its kind and side."""
-        confidence = min(self.roles[joint][2] for joint in joints)
+        confidence = min(self.roles[joint].confidence for joint in joints)
         number = sum((limb.kind, limb.side) == (kind, side) for limb in self.limbs)
         chain = tuple(joints), tuple(roles), effector, number
         self.limbs.append(
@@ -114,14 +111,11 @@ def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
         notes.append(f"{len(figures)} figures in one armature, below {tops}: each has roles of its own")
     if drafts and is_control_rig(whole.readings):
         notes.append("a control rig: roles are given to the controls that are posed directly (FK)")
-    roles: dict[int, Given] = {}
-    choices: list[Choice] = []
+    roles: dict[int, Choice] = {}
     for draft in drafts:
         notes += draft.notes
         left_out |= draft.left_out
         roles |= draft.roles
-        for joint, (role, side, confidence, reason) in draft.roles.items():
-            choices.append(Choice(joint, names[joint], role, side, draft.number, confidence, reason))
     limbs = tuple(limb for draft in drafts for limb in draft.limbs)
     driven = [names[joint] for limb in limbs for joint in limb.joints if names[joint] in hints.driven]
     if driven:
@@ -130,11 +124,11 @@ def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
             f"{len(driven)} bones with a role are decided by constraints or drivers and will not move: "
             f"{shown}"
         )
-    for hips in [joint for joint, given in roles.items() if given[0] is Role.HIPS]:
-        for joint in whole.ancestors(hips):
+    for choice in roles.values():
+        for joint in whole.ancestors(choice.joint) if choice.role is Role.HIPS else ():
             left_out.setdefault(joint, "above the hips: moves the whole figure")
     return Character(
-        choices=tuple(sorted(choices, key=lambda choice: choice.joint)),
+        choices=tuple(roles[joint] for joint in sorted(roles)),
         limbs=limbs,
         left_out=tuple(
             LeftOut(joint, name, left_out.get(joint) or _why_not(whole, joint, roles))
@@ -146,12 +140,12 @@ def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
     )
 
 
-def _why_not(whole: Tree, joint: int, roles: Mapping[int, Given]) -> str:
+def _why_not(whole: Tree, joint: int, roles: Mapping[int, Choice]) -> str:
     """Why a joint that was kept has no role."""
     reading = whole.readings[joint]
     beside = roles.get(whole.parents[joint])
-    if beside is not None and beside[0] in reading.roles:
-        return f"hangs beside the {beside[0]} of that name: helper or corrective bone"
+    if beside is not None and beside.role in reading.roles:
+        return f"hangs beside the {beside.role} of that name: helper or corrective bone"
     if reading.root:
         return "root: moves the whole figure"
     if reading.best is not None:
