@@ -285,7 +285,13 @@ def track_rows(tree: Tree, targets: Targets) -> Iterator[Row]:
     figure = tree.name in FIGURES
     plain_time = 0.0
     for title, preferred in (("", True), (FREE_TITLE, False)):
-        tally = follow(tree, targets, warm=True, tolerance=trees.TOLERANCE, preferred_pose=preferred)
+        tally = follow(
+            tree,
+            targets,
+            warm=True,
+            tolerance=trees.TOLERANCE,
+            redundancy="preferred" if preferred else "start",
+        )
         plain_time = plain_time or tally.plain_time
         ratio = RATIO_TRACK if figure and preferred else None
         yield timed_row(f"{tree.name} track, frame by frame{title}", tally, targets, ratio=ratio)
@@ -293,7 +299,11 @@ def track_rows(tree: Tree, targets: Targets) -> Iterator[Row]:
         poses = Pose.rest(tree.skeleton(), (len(targets.positions),))
         yield batch_row(
             f"{tree.name} track, as a sequence{title}",
-            partial(solve_sequence, tolerance_position=trees.TOLERANCE, preferred_pose=preferred),
+            partial(
+                solve_sequence,
+                tolerance_position=trees.TOLERANCE,
+                redundancy="preferred" if preferred else "start",
+            ),
             tree,
             targets,
             poses,
@@ -352,7 +362,7 @@ def pose_rows(tree: Tree, targets: Targets) -> Iterator[Row]:
     for title, limit, rate in (("free", None, 1.0), ("±60°", LIMIT, 0.995)):
         skeleton = tree.skeleton(limit)
         for free_title, preferred in (("", True), (FREE_TITLE, False)):
-            options = {"preferred_pose": preferred}
+            options: dict[str, Any] = {"redundancy": "preferred" if preferred else "start"}
             tally = follow(tree, targets, warm=False, tolerance=POSE_TOLERANCE, limit=limit, **options)
             what = f"{tree.name} pose from rest, {title}"
             yield timed_row(
@@ -367,7 +377,11 @@ def pose_rows(tree: Tree, targets: Targets) -> Iterator[Row]:
                 yield timed_row(f"{what}, each stated anew", stated, targets)
             yield batch_row(
                 f"{what}, all at once{free_title}",
-                partial(solve_each, tolerance_position=POSE_TOLERANCE, preferred_pose=preferred),
+                partial(
+                    solve_each,
+                    tolerance_position=POSE_TOLERANCE,
+                    redundancy="preferred" if preferred else "start",
+                ),
                 tree,
                 targets,
                 Pose.rest(skeleton, (len(targets.positions),)),

@@ -185,8 +185,8 @@ def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
         raise IKError(
             f"a diagnosis is of one pose, got poses {pose.frames} and targets of {problem.frames} frames"
         )
-    system = assemble(problem, pose.as_batch())
-    posed = system.place(system.mechanism.values(pose.as_batch()))
+    system = assemble(problem, pose[None])
+    posed = system.place(system.mechanism.values(pose[None]))
     system = system.taking(system.nearest(posed))
     mechanism, skeleton = system.mechanism, system.problem.skeleton
     joints, channels = np.divmod(mechanism.channels, CHANNELS)

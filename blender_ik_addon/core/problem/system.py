@@ -343,9 +343,9 @@ class System:
             rows = task.rows([task], self._whole).select(self._frames)
         return rows.taking(self._taken_of(number)) if isinstance(rows, ChoiceRows) else rows
 
-    def taken_label(self, number: int) -> str:
+    def taken_label(self, number: int, frame: int = 0) -> str:
         """Label of what one of `tasks` has taken of its alternatives; empty where it has none."""
-        return self.chosen(number).label if isinstance(self._tasks[number], OneOf) else ""
+        return self.chosen(number, frame).label if isinstance(self._tasks[number], OneOf) else ""
 
     @property
     def own(self) -> BoolArray:

@@ -4,27 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from math import factorial
 from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, frozen
+from ..arrays import BoolArray, FloatArray, frozen, lengths
 from ..model.bends import Bend, cross
 from ..model.kinematics import COLLAPSED
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.rotation import skew
-from ..model.skeleton import Skeleton
-from .base import (
-    ORIGIN,
-    Rows,
-    Task,
-    checked_vector,
-    lengths,
-    stack_frames,
-)
+from .base import JointTask, Rows, Task, stack_frames
+from .fields import DirectionField, PlaceField, PointField
 
 ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
 """Direction of a bone in the axes of its joint."""
@@ -32,7 +25,6 @@ ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
 NEAREST: Final = 1e-9
 """Distance of a target in units of the reach [1] within which it is where the ray begins: there is nothing to
 aim at, and the task counts as met."""
-
 
 OPPOSITE: Final = 1e-4
 """Angle [rad] from the opposite direction within which slopes are those at this angle: they grow without
@@ -42,44 +34,19 @@ SERIES: Final = 0.05
 """1 − cos θ [1] below which θ/sin θ is taken from its series."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AimAt(Task):
+@dataclass(frozen=True, repr=False, eq=False)
+class AimAt(JointTask):
     """Turn a joint so that a ray from it passes through a point, ahead and not behind [KiSheen §2]."""
 
-    joint: str | int
-    """Name or index of the joint."""
-    target: FloatArray
+    target: PlaceField = PlaceField()
     """Where the ray should pass, in armature space, (3,) or (F, 3) [m]."""
-    axis: FloatArray = field(default_factory=lambda: ALONG_BONE)
+    _: KW_ONLY
+    axis: DirectionField = DirectionField(default=ALONG_BONE)
     """Direction of the ray in the joint's own axes, of any length, (3,) [1]."""
-    point: FloatArray = field(default_factory=lambda: ORIGIN)
+    point: PointField = PointField()
     """Where the ray begins, in the joint's own axes, (3,) [m]."""
     angular: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, by_frame, direction in (
-            ("target", True, False),
-            ("axis", False, True),
-            ("point", False, False),
-        ):
-            given = getattr(self, name)
-            if given is not ORIGIN and given is not ALONG_BONE:
-                array = checked_vector(self.label, name, given, by_frame=by_frame, direction=direction)
-                object.__setattr__(self, name, array)
-
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or f"aim of {self.joint}"
-
-    def check(self, skeleton: Skeleton) -> None:
-        """Raise `IKError` when the joint does not exist."""
-        skeleton.index(self.joint)
-
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """The joint."""
-        return [skeleton.index(self.joint)]
+    noun: ClassVar[str] = "aim"
 
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
@@ -118,7 +85,7 @@ class AimRows(Rows):
         self._nothing: BoolArray = lengths(rays) <= COLLAPSED
         """Whether the joints are scaled to nothing along their rays, (F or 1, E)."""
         self._weight = np.where(self._nothing, 0.0, self._weight)  # (F or 1, E)
-        self._frame = _with_across(np.where(self._nothing[..., None], ALONG_BONE, rays))
+        self._frame = axes_along(np.where(self._nothing[..., None], ALONG_BONE, rays))
         """b_1, b_2 and the ray in columns, in the anchors' frames, (F or 1, E, 3, 3)."""
         self._target = stack_frames([task.target for task in tasks], 1)
 
@@ -281,7 +248,7 @@ def _polynomial(x: FloatArray, coefficients: FloatArray) -> FloatArray:
 _SERIES: Final = _series(12)
 
 
-def _with_across(directions: FloatArray) -> FloatArray:
+def axes_along(directions: FloatArray) -> FloatArray:
     """Right-handed orthonormal axes (..., 3, 3) of which the third is along directions (..., 3)."""
     third = directions / np.maximum(lengths(directions), np.finfo(np.float64).tiny)[..., None]
     least = np.argmin(np.abs(third), axis=-1)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,26 +14,22 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import ORIGIN, Rows, Task, checked_vector
+from .base import Rows, Task
+from .fields import PlaceField, PointField
 from .points import PointRows, ReachPoint
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class ReachCarried(ReachPoint):
     """Bring a point of a joint to a place that goes with a point of another joint, and does not turn."""
 
+    _: KW_ONLY
     carrier: str | int
     """Name or index of the joint that carries the place."""
-    carrier_point: FloatArray = field(default_factory=lambda: ORIGIN)
+    carrier_point: PointField = PointField()
     """The point in its own axes whose way the place goes, (3,) [m]."""
-    carrier_from: FloatArray
+    carrier_from: PlaceField = PlaceField(by_frame=False)
     """Where that point is when the place is at `target`, in armature space, (3,) [m]."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("carrier_point", "carrier_from"):
-            if getattr(self, name) is not ORIGIN:
-                object.__setattr__(self, name, checked_vector(self.label, name, getattr(self, name)))
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when a joint does not exist, or carries a place for itself."""

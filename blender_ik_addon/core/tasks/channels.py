@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,28 +14,31 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import CHANNELS, Skeleton
-from .base import Rows, Task, checked_array, filled, stack_targets
+from .base import Rows, Task, filled
+from .fields import ArrayField
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class StayNear(Task):
-    """Keep free channels near given values: a stored pose, the present one, rest."""
+    """Keep free channels near given values: a stored pose, the present one, rest.
 
-    channels: FloatArray
-    """Wanted channels of every joint of the skeleton, (n, 6) or (F, n, 6) [m, rad]."""
+    It says what is preferred: a solve has reached its targets whether or not this is met.
+    """
+
+    channels: ArrayField = ArrayField(None, CHANNELS, by_frame=True)
+    """Wanted channels of every joint of the skeleton, `Pose.channels`, (n, 6) or (F, n, 6) [m, rad]."""
+    _: KW_ONLY
     over: tuple[str | int, ...] | None = None
     """Which joints; None for all whose channels are free and which other tasks involve."""
     axes: tuple[bool, ...] = (True,) * CHANNELS
     """Which of the six channels."""
     angular: ClassVar[bool] = True
-    varying: ClassVar[Mapping[str, int]] = {"channels": 2}
+    preference: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        channels = checked_array(self.label, "channels", self.channels, (None, CHANNELS), by_frame=True)
         if len(self.axes) != CHANNELS:
             raise IKError(f"{self.label}: axes must be {CHANNELS} switches, got {len(self.axes)}")
-        object.__setattr__(self, "channels", channels)
 
     @property
     def label(self) -> str:
@@ -96,8 +99,7 @@ class ChannelRows(Rows):
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other channels, (n, 6) each."""
-        stacked = stack_targets(targets, (self._mechanism.skeleton.posed_joints, CHANNELS))[0]
-        wanted = self._mechanism.of_channels(stacked)
+        wanted = self._mechanism.of_channels(np.array(targets))
         some = alike(self)
         some._wanted = np.concatenate([row[own] for row, own in zip(wanted, self._columns_of, strict=True)])[
             None

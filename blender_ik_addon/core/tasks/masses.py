@@ -3,61 +3,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, frozen
 from ..errors import IKError
 from ..model.bends import Bend
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import PLAIN_AXES, Rows, Task, checked_array, checked_vector, stack_frames
+from .aims import axes_along
+from .base import Rows, Task, check_axes, stack_frames
+from .fields import PLAIN_AXES, ArrayField, OrientationField, PlaceField
 
-GROUND: tuple[bool, bool, bool] = (True, True, False)
-"""The axes along which a body falls over."""
+GROUND: Final = (True, True, False)
+"""The axes along which a body falls over, the third of which is up."""
+
+NO_CENTRES: Final = frozen(np.zeros((0, 3)))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Balance(Task):
-    """Bring the centre of mass over a place, by default along the ground (x and y) alone.
+    """Bring the centre of mass over a place, by default along the ground alone.
 
     The centre of mass is Σ m_j c_j / Σ m_j over joints with masses m_j, c_j the centre of what hangs on each.
     """
 
-    masses: FloatArray
+    masses: ArrayField = ArrayField(None)
     """Mass of what each joint of the skeleton carries itself, at least 0 [kg or any], (n,)."""
-    target: FloatArray
+    target: PlaceField = PlaceField()
     """Where the centre of mass should be, in armature space, (3,) or (F, 3) [m]."""
-    centres: FloatArray | None = None
-    """Centre of each mass in its joint's own axes, (n, 3) [m]; the joints themselves when None."""
-    axes: tuple[bool, bool, bool] = GROUND
-    """Along which axes it matters."""
-    armature_from_axes: FloatArray = field(default_factory=lambda: PLAIN_AXES)
+    _: KW_ONLY
+    centres: ArrayField = ArrayField(None, 3, default=NO_CENTRES)
+    """Centre of each mass in its joint's own axes, (n, 3) [m]; by default the joints themselves."""
+    axes: tuple[bool, bool, bool] | None = None
+    """Along which axes it matters; None: along the ground, across the skeleton's `up`."""
+    armature_from_axes: OrientationField = OrientationField(default=PLAIN_AXES)
     """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
     angular: ClassVar[bool] = False
-    varying: ClassVar[Mapping[str, int]] = {"target": 1, "armature_from_axes": 2}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        masses = checked_array(self.label, "masses", self.masses, (None,))
-        if (masses < 0.0).any():
+        if (self.masses < 0.0).any():
             raise IKError(f"{self.label}: masses must be at least 0, one for each joint")
-        if not masses.sum() > 0.0:
+        if not self.masses.sum() > 0.0:
             raise IKError(f"{self.label}: there is no mass: at least one joint must have some")
-        target = checked_vector(self.label, "target", self.target, by_frame=True)
-        axes = checked_array(self.label, "armature_from_axes", self.armature_from_axes, (3, 3), by_frame=True)
-        if len(self.axes) != 3 or not any(self.axes):
-            raise IKError(f"{self.label}: at least one of three axes must be on, got {self.axes}")
-        if self.centres is not None:
-            centres = checked_array(self.label, "centres", self.centres, (len(masses), 3))
-            object.__setattr__(self, "centres", centres)
-        for name, array in (("masses", masses), ("target", target), ("armature_from_axes", axes)):
-            object.__setattr__(self, name, array)
-        self._check_frames()
+        if self.axes is not None:
+            check_axes(self.label, self.axes)
+        if len(self.centres) not in (0, len(self.masses)):
+            raise IKError(
+                f"{self.label}: centres has shape {self.centres.shape}, wanted ({len(self.masses)}, 3)"
+            )
 
     @property
     def label(self) -> str:
@@ -97,7 +96,7 @@ class BalanceRows(Rows):
         task_of: list[int] = []
         places: list[FloatArray] = []
         for number, task in enumerate(tasks):
-            centres = np.zeros((len(task.masses), 3)) if task.centres is None else task.centres
+            centres = task.centres if len(task.centres) else np.zeros((len(task.masses), 3))
             carried: dict[int, list[int]] = {}
             for joint in task.joints(mechanism.skeleton):
                 carried.setdefault(mechanism.anchor(joint), []).append(joint)
@@ -116,10 +115,16 @@ class BalanceRows(Rows):
         self._sum = (self._task_of == np.arange(len(tasks))[:, None]) * self._shares  # (E, P)
         self._weight = np.array([task.weight for task in tasks], dtype=np.float64)
         self._target = stack_frames([task.target for task in tasks], 1)
-        axes_from_armature = np.swapaxes(stack_frames([task.armature_from_axes for task in tasks], 2), -1, -2)
-        self._axes = axes_from_armature * np.array([task.axes for task in tasks], dtype=np.float64)[..., None]
-        self._used = np.array([task.axes for task in tasks]).ravel()
-        self.row_counts = tuple(sum(task.axes) for task in tasks)
+        up = mechanism.skeleton.up
+        ground = PLAIN_AXES if (up == PLAIN_AXES[2]).all() else axes_along(up)
+        turned = [
+            ground if task.axes is None and task.armature_from_axes is PLAIN_AXES else task.armature_from_axes
+            for task in tasks
+        ]
+        chosen = np.array([task.axes or GROUND for task in tasks])
+        self._axes = np.swapaxes(stack_frames(turned, 2), -1, -2) * chosen[..., None]
+        self._used = chosen.ravel()
+        self.row_counts = tuple(chosen.sum(axis=1).tolist())
         self.angular = np.zeros(sum(self.row_counts), dtype=np.bool_)
 
     def centres(self, posed: PosedMechanism) -> FloatArray:

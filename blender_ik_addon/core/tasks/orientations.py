@@ -3,47 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Final, Self
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, alike, lengths, times
-from ..errors import IKError
+from ..arrays import BoolArray, FloatArray, lengths, times
 from ..model.bends import Bend
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.rotation import left_jacobian_inverse, log_bend, rotvec_from_matrix
-from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, gaps, shaped_array, stack_frames, stack_targets
-
-ROTATION_TOLERANCE: Final = 1e-4
-"""Largest deviation of a target orientation from orthonormal [1]."""
+from .base import ALL_AXES, AxisRows, AxisTask, Rows, Task, stack_frames
+from .fields import OrientationField
 
 
-@dataclass(frozen=True, kw_only=True)
-class MatchOrientation(JointTask):
+@dataclass(frozen=True, repr=False, eq=False)
+class MatchOrientation(AxisTask):
     """Turn a joint to an orientation."""
 
-    target: FloatArray
+    target: OrientationField = OrientationField()
     """armature_from_target rotation, (3, 3) or (F, 3, 3); NaN in frames that have none."""
+    _: KW_ONLY
     axes: tuple[bool, bool, bool] = ALL_AXES
     """About which of the target's axes the rest of the turn matters."""
     angular: ClassVar[bool] = True
-    varying: ClassVar[Mapping[str, int]] = {"target": 2}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        target = shaped_array(self.label, "target", self.target, (3, 3), by_frame=True)
-        known = target if target.ndim == 2 else target[~gaps(target)]
-        if not len(known) or not _are_rotations(known):
-            raise IKError(f"{self.label}: target is not a rotation matrix")
-        object.__setattr__(self, "target", target)
-
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or f"orientation of {self.joint}"
+    noun: ClassVar[str] = "orientation"
 
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
@@ -76,11 +61,8 @@ class OrientationRows(AxisRows):
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other orientations, (3, 3) each."""
-        stacked = stack_targets(targets, (3, 3))
-        if not _are_rotations(stacked):
-            raise IKError("a target orientation is not a rotation matrix")
-        some = alike(self)
-        some._target, some._turned = stacked, None
+        some = super().aimed(targets)
+        some._turned = None
         return some
 
     def _turn(self, posed: PosedMechanism) -> FloatArray:
@@ -119,9 +101,3 @@ class OrientationRows(AxisRows):
         """Angles about the chosen axes, (F, tasks) [rad]; infinite where a joint has no orientation."""
         angles = lengths(self._turn(posed) * self._axes)
         return np.where(self._nothing, np.inf, angles)
-
-
-def _are_rotations(matrices: FloatArray) -> bool:
-    """Whether all of (..., 3, 3) are."""
-    off = np.abs(np.swapaxes(matrices, -1, -2) @ matrices - np.eye(3)).max()
-    return bool(off <= ROTATION_TOLERANCE) and not (np.linalg.det(matrices) < 0).any()

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import LARGEST, FloatArray, IntArray, alike, is_number
+from ..arrays import FloatArray, IntArray, alike, check_number
 from ..errors import IKError
 from ..model.bends import Bend
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import CHANNELS, Skeleton
-from .base import ORIGIN, Rows, Task, checked_vector, stack_frames, stack_targets
+from .base import JointTask, Rows, Task, stack_frames
+from .fields import DirectionField, PlaceField, PointField
 
 CLEARANCE_UNIT: Final = 30.0
 """σ, height for a unit of clearance [1]. A point above its plane should move as if there were none, but steps
@@ -36,69 +37,53 @@ class Side(StrEnum):
     """On the plane or on the side to which its normal points."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnPlane(Task):
+@dataclass(frozen=True, repr=False, eq=False)
+class OnPlane(JointTask):
     """Bring a point of a joint onto a plane, or keep it from passing through it [KiSheen §2]."""
 
-    joint: str | int
-    """Name or index of the joint."""
-    origin: FloatArray
+    origin: PlaceField = PlaceField()
     """A point of the plane, in armature space, (3,) or (F, 3) [m]."""
-    normal: FloatArray
+    normal: DirectionField = DirectionField(by_frame=True)
     """Which way the plane faces, in armature space, of any length, (3,) or (F, 3) [1]."""
-    point: FloatArray = field(default_factory=lambda: ORIGIN)
+    _: KW_ONLY
+    point: PointField = PointField()
     """The point in the joint's own axes, (3,) [m]."""
     offset: float = 0.0
     """Height above the plane at which the point is on it: the thickness of a sole [m]."""
     side: Side | str = Side.ON
     """Where the point may be."""
-    clearance: int | None = None
-    """Joint whose translation x is the height above the plane; `Problem.assemble` adds it where the task is
-    one-sided, callers leave it out."""
     angular: ClassVar[bool] = False
-    varying: ClassVar[Mapping[str, int]] = {"origin": 1, "normal": 1}
+    noun: ClassVar[str] = "plane"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, by_frame in (("origin", True), ("normal", True), ("point", False)):
-            if getattr(self, name) is not ORIGIN:
-                array = checked_vector(
-                    self.label, name, getattr(self, name), by_frame=by_frame, direction=name == "normal"
-                )
-                object.__setattr__(self, name, array)
-        if not is_number(self.offset):
-            raise IKError(
-                f"{self.label}: offset must be finite, got {self.offset!r}; the largest that is solved is "
-                f"{LARGEST:.0e}"
-            )
+        check_number(f"{self.label}: offset", self.offset)
         if self.side not in tuple(Side):
             raise IKError(f"{self.label}: side must be one of {', '.join(Side)}, got {self.side!r}")
         object.__setattr__(self, "side", Side(self.side))
-        self._check_frames()
-
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or f"plane of {self.joint}"
 
     @property
     def one_sided(self) -> bool:
         """Whether the point is free on the side to which the normal points."""
         return self.side == Side.ABOVE
 
-    def check(self, skeleton: Skeleton) -> None:
-        """Raise `IKError` when the joint does not exist."""
-        skeleton.index(self.joint)
-
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """The joint, and that of the clearance where there is one."""
-        joint = skeleton.index(self.joint)
-        return [joint] if self.clearance is None else [joint, self.clearance]
-
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
         """Stack tasks of this kind."""
         return PlaneRows([task for task in tasks if isinstance(task, OnPlane)], mechanism)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ClearedPlane(OnPlane):
+    """A one-sided plane that knows the channel of its clearance, as `problem.slacks` makes it."""
+
+    _: KW_ONLY
+    clearance: int
+    """Joint whose translation x is the height above the plane."""
+
+    def joints(self, skeleton: Skeleton) -> list[int]:
+        """The joint, and that of the clearance."""
+        return [*super().joints(skeleton), self.clearance]
 
 
 class PlaneRows(Rows):
@@ -128,7 +113,7 @@ class PlaneRows(Rows):
         self._offset = np.array([task.offset for task in tasks], dtype=np.float64)
         self._one_sided = np.array([task.one_sided for task in tasks])
         columns = {int(channel): column for column, channel in enumerate(mechanism.channels)}
-        cleared = [(e, task.clearance) for e, task in enumerate(tasks) if task.clearance is not None]
+        cleared = [(e, task.clearance) for e, task in enumerate(tasks) if isinstance(task, ClearedPlane)]
         self._cleared: IntArray = np.array([e for e, _ in cleared], dtype=np.int64)
         """Tasks with a clearance, (k,)."""
         self._columns: IntArray = np.array(
@@ -140,7 +125,7 @@ class PlaneRows(Rows):
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other points of the planes, (3,) [m] each."""
         some = alike(self)
-        some._origin = stack_targets(targets, (3,))
+        some._origin = np.array(targets)[None]
         return some
 
     def _heights(self, posed: PosedMechanism) -> FloatArray:

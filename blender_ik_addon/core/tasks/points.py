@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,48 +13,25 @@ from ..arrays import FloatArray, lengths
 from ..model.bends import Bend
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
-from .base import (
-    ALL_AXES,
-    ORIGIN,
-    PLAIN_AXES,
-    AxisRows,
-    JointTask,
-    Rows,
-    Task,
-    checked_array,
-    stack_frames,
-)
+from .base import ALL_AXES, AxisRows, AxisTask, Rows, Task, stack_frames
+from .fields import PLAIN_AXES, OrientationField, PlaceField, PointField
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReachPoint(JointTask):
+@dataclass(frozen=True, repr=False, eq=False)
+class ReachPoint(AxisTask):
     """Bring a point of a joint to a place."""
 
-    target: FloatArray
+    target: PlaceField = PlaceField()
     """Where the point should be, in armature space, (3,) or (F, 3) [m]; NaN in frames that have no target."""
-    point: FloatArray = field(default_factory=lambda: ORIGIN)
+    _: KW_ONLY
+    point: PointField = PointField()
     """The point in the joint's own axes, (3,) [m]."""
     axes: tuple[bool, bool, bool] = ALL_AXES
     """Along which axes the place matters."""
-    armature_from_axes: FloatArray = field(default_factory=lambda: PLAIN_AXES)
+    armature_from_axes: OrientationField = OrientationField(default=PLAIN_AXES)
     """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
     angular: ClassVar[bool] = False
-    varying: ClassVar[Mapping[str, int]] = {"target": 1, "armature_from_axes": 2}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for key, tail in (("target", (3,)), ("point", (3,)), ("armature_from_axes", (3, 3))):
-            given = getattr(self, key)
-            if given is ORIGIN or given is PLAIN_AXES:
-                continue
-            array = checked_array(self.label, key, given, tail, by_frame=key != "point")
-            object.__setattr__(self, key, array)
-        self._check_frames()
-
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or f"position of {self.joint}"
+    noun: ClassVar[str] = "position"
 
     @staticmethod
     def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:

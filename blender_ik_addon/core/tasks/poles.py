@@ -15,7 +15,8 @@ from ..model.bends import cross
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import PLAIN_AXES, Rows, Task, checked_vector, stack_frames
+from .base import Rows, Task, stack_frames
+from .fields import PLAIN_AXES, PlaceField
 from .functions import PointFunctionRows
 
 STRAIGHT: Final = 0.05
@@ -26,7 +27,7 @@ NOWHERE: Final = 1e-9
 """Distance from the axis in the same units [1] at which a target has no direction from it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class PointPole(Task):
     """Bend a limb towards a point: its middle joint lies on the side of its axis where the point is."""
 
@@ -36,13 +37,9 @@ class PointPole(Task):
     """Of its middle joint: forearm, shin."""
     tip: str | int
     """Of the joint where it ends: hand, foot."""
-    target: FloatArray
+    target: PlaceField = PlaceField()
     """Where it should bend to, in armature space, (3,) or (F, 3) [m]."""
     angular: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "target", checked_vector(self.label, "target", self.target, by_frame=True))
 
     @property
     def label(self) -> str:
