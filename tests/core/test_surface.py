@@ -99,7 +99,7 @@ def test_a_place_is_the_origin_of_a_matrix() -> None:
             r"position of hand: target has shape \(4, 4\), wanted",
         ),
         (lambda: ReachPoint("hand", None), "position of hand: target has shape"),  # type: ignore[arg-type]
-        (lambda: MatchOrientation("hand", [1, 1, 0, 0]), r"orientation of hand: target has shape \(4,\)"),
+        (lambda: MatchOrientation("hand", [1, 1, 0, 0]), "orientation of hand: target is not a rot"),
         (lambda: MatchOrientation("hand", matrix(2 * np.eye(3))), "orientation of hand: target is not a rot"),
         (lambda: ReachFrame("hand", matrix(2 * np.eye(3))), "frame of hand: target is not a rotation matrix"),
         (lambda: ReachFrame("hand", np.eye(4)[::-1]), "frame of hand: target"),
@@ -132,6 +132,16 @@ def test_a_frame_is_a_place_and_an_orientation() -> None:
     ]
     named = solve(Problem(ARM, ReachFrame("hand", target, name="left", weight=0.0)), REST)
     assert named.errors == () and named.pose == REST
+
+
+def test_a_frame_is_given_by_a_matrix_or_a_place_and_a_quaternion(rng: np.random.Generator) -> None:
+    turns, places = random_rotations(rng, 7), rng.normal(size=(7, 3))
+    rows = np.concatenate([places, quat_from_matrix(turns)], axis=1)
+    frames = np.stack([matrix(*each) for each in zip(turns, places, strict=True)])
+    assert_allclose(ReachFrame("hand", rows).target, frames, atol=1e-12)
+    assert_allclose(ReachFrame("hand", rows[2]).target, frames[2], atol=1e-12)
+    with pytest.raises(IKError, match="frame of hand: target is not a rotation matrix"):
+        ReachFrame("hand", 2.0 * rows[2])
 
 
 def test_a_frame_is_solved_as_its_two_parts(rng: np.random.Generator) -> None:

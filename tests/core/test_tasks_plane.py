@@ -245,25 +245,6 @@ def test_a_motion_leaves_stored_channels_that_it_starts_with_for_a_floor_that_ha
     assert_allclose(heights(skeleton, solution.pose), 0.2, atol=1e-4)
 
 
-def test_places_are_the_nearest_on_the_planes_that_are_missed() -> None:
-    skeleton = humanoid()
-    channels = np.array(Pose.rest(skeleton).channels)
-    channels[0, 3:] = 0.0, 0.2, 0.0  # about y: one foot sinks, the other rises
-    pose = Pose.from_channels(channels[None])
-    soles = heights(skeleton, pose)[0]
-    assert soles.min() < 0.0 < soles.max()
-    system = assemble(Problem(skeleton, (*floor(), *floor("ON", height=0.5))), pose)
-    points, targets = system.places(system.place(system.mechanism.values(pose)))
-    sunk = int(soles.argmin())
-    placed = forward_kinematics(skeleton, pose[0])
-    feet = np.stack([placed.point(FEET[sunk]), *(placed.point(foot) for foot in FEET)])
-    assert_allclose(points, feet, atol=1e-12)
-    assert_allclose(
-        targets,
-        np.stack([[*foot[:2], height] for foot, height in zip(feet, (SOLE, 0.58, 0.58), strict=True)]),
-    )
-
-
 def test_what_is_no_plane_is_refused() -> None:
     with pytest.raises(IKError, match=r"plane of foot.L: normal is zero, it must have a direction"):
         OnPlane(joint="foot.L", origin=np.zeros(3), normal=np.zeros(3))

@@ -269,7 +269,7 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
     if not isinstance(goal, (ReachPoint, MatchOrientation, AimAt, OnPlane)):
         rows = goal.rows([replace(goal, weight=1.0)], mechanism)
         scale = np.where(rows.angular, 1.0, 1.0 / length)[:, None] * np.where(mechanism.rotates, 1.0, length)
-        jacobian = (rows.linearize(posed)[1][0] * scale)[:, real]
+        jacobian = (rows.jacobian(posed)[0] * scale)[:, real]
         return _Effector(task.label, "", task.priority, goal.angular, jacobian, None, ())
     joint = skeleton.index(goal.joint)
     name = skeleton.names[joint]

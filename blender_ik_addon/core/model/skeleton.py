@@ -209,6 +209,8 @@ class Skeleton:
         elif offsets is not None and rest is None:
             matrices = np.tile(np.eye(4), (n, 1, 1))
             matrices[:, :3, 3] = _broadcast("offsets", offsets, (n, 3), np.float64)
+            if np.ndim(offsets) < 2:  # pyright: ignore[reportUnknownMemberType]
+                raise IKError(f"offsets are one for each joint, ({n}, 3), got {offsets!r}")
         else:
             raise IKError("give either offsets (n, 3) or rest matrices (n, 4, 4)")
         order_names = [orders] * n if isinstance(orders, str) else list(orders)
@@ -235,12 +237,12 @@ class Skeleton:
         if free is None:
             may_move[:, 3:] = True
         limits = {"lower": channels("lower", lower, -np.inf), "upper": channels("upper", upper, np.inf)}
-        for field, limit in limits.items():
+        for name, limit in limits.items():
             wound = (np.abs(limit[:, 3:]) > WINDING) & (np.abs(limit[:, 3:]) <= LARGEST)
             if wound.any():
                 worst = float(limit[:, 3:][wound][0])
                 raise IKError(
-                    f"{field} of {names[int(np.argmax(wound.any(axis=1)))]!r} is {worst:g}, more than two "
+                    f"{name} of {names[int(np.argmax(wound.any(axis=1)))]!r} is {worst:g}, more than two "
                     "turns: angles are radians, and inf stands for no limit"
                 )
         axis = "XYZ".find(up) if isinstance(up, str) else -1

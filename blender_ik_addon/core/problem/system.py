@@ -388,8 +388,7 @@ class System:
         """Residual and Jacobian of each level."""
         if not self._kinds:
             return []
-        residuals, jacobians = zip(*(rows.linearize(posed) for rows in self._kinds), strict=True)
-        residual, jacobian = self._by_level(residuals), self._by_level(jacobians)
+        residual, jacobian = self.stacked_residual(posed), self.stacked_jacobian(posed)
         return [Level(residual[:, rows], jacobian[:, rows]) for rows in self.level_rows]
 
     def curvature(self, posed: PosedMechanism, forces: Sequence[FloatArray]) -> FloatArray:
@@ -411,18 +410,6 @@ class System:
         errors = _joined([rows.errors(posed) for rows in self._kinds])
         errors = errors if self._taken_errors is None else errors.take(self._taken_errors, axis=1)
         return errors if self.given is None else np.where(self.given, errors, 0.0)
-
-    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Points and their targets in the first frame, (E, 3) each [m]."""
-        pairs = [rows.places(posed) for rows in self._kinds]
-        points, targets = (np.concatenate([pair[side][0] for pair in pairs]) for side in (0, 1))
-        return points, targets
-
-    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Orientations and their targets in the first frame, (E, 3, 3) each."""
-        pairs = [rows.turns(posed) for rows in self._kinds]
-        current, targets = (np.concatenate([pair[side][0] for pair in pairs]) for side in (0, 1))
-        return current, targets
 
 
 def tolerance_margin(system: System, options: SolverOptions) -> float:

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from math import factorial
 from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, frozen, lengths
+from ..arrays import BoolArray, FloatArray, frozen, lengths, times
 from ..model.bends import Bend, cross
 from ..model.kinematics import COLLAPSED
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.rotation import skew
-from .base import JointTask, Rows, Task, stack_frames
+from .base import JointTask, Rows, anchored, of_pose, stack_frames
 from .fields import DirectionField, PlaceField, PointField
 
 ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
@@ -48,13 +49,8 @@ class AimAt(JointTask):
     angular: ClassVar[bool] = True
     noun: ClassVar[str] = "aim"
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return AimRows([task for task in tasks if isinstance(task, AimAt)], mechanism)
 
-
-class AimRows(Rows):
+class AimRows(Rows, of=AimAt):
     """Aims: r_i = −w F (b_i·u), b_1 and b_2 across the ray a, u = d/|d| towards the target, d = target − p.
 
     With c = a·u = cos θ and F(c) = θ/sin θ it is |r| = w θ: the turn by which the ray is off, as seen from
@@ -73,15 +69,15 @@ class AimRows(Rows):
 
     def __init__(self, tasks: Sequence[AimAt], mechanism: Mechanism) -> None:
         joints = [mechanism.skeleton.index(task.joint) for task in tasks]
-        self._anchors = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
+        self._anchors, self._local = anchored(
+            [(joint, task.point) for joint, task in zip(joints, tasks, strict=True)], mechanism
+        )
         self._weight = np.array([task.weight for task in tasks], dtype=np.float64)
         self._nearest = NEAREST * mechanism.skeleton.reach
         self.row_counts = (2,) * len(tasks)
         self.angular = np.ones(2 * len(tasks), dtype=np.bool_)
         matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
-        points, axes = (np.array([getattr(task, key) for task in tasks]) for key in ("point", "axis"))
-        self._local = (matrices[..., :3, :3] @ points[..., None])[..., 0] + matrices[..., :3, 3]  # (F, E, 3)
-        rays = (matrices[..., :3, :3] @ axes[..., None])[..., 0]
+        rays = times(matrices[..., :3, :3], np.array([task.axis for task in tasks]))
         self._nothing: BoolArray = lengths(rays) <= COLLAPSED
         """Whether the joints are scaled to nothing along their rays, (F or 1, E)."""
         self._weight = np.where(self._nothing, 0.0, self._weight)  # (F or 1, E)
@@ -89,6 +85,7 @@ class AimRows(Rows):
         """b_1, b_2 and the ray in columns, in the anchors' frames, (F or 1, E, 3, 3)."""
         self._target = stack_frames([task.target for task in tasks], 1)
 
+    @of_pose
     def _aim(self, posed: PosedMechanism) -> _Aim:
         """Where the rays are."""
         points = posed.points(self._anchors, self._local)
@@ -119,18 +116,19 @@ class AimRows(Rows):
         factor, _, _ = aim.factors
         return self._flat(-aim.off * (factor * self._weight)[..., None])
 
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Residual and Jacobian."""
+    def jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """How the turns change, weighted, (F, m, nv)."""
         aim = self._aim(posed)
         factor, slope, _ = aim.factors
-        slopes = self._slopes(posed, aim)  # of b_1·u, b_2·u and c
+        slopes = self._slopes(posed)
         rows = factor[..., None, None] * slopes[..., :2, :]
         rows = rows + (slope[..., None] * aim.off)[..., None] * slopes[..., 2:, :]
-        residual = -aim.off * (factor * self._weight)[..., None]
-        return self._flat(residual), self._flat(-rows * self._weight[..., None, None])
+        return self._flat(-rows * self._weight[..., None, None])
 
-    def _slopes(self, posed: PosedMechanism, aim: _Aim) -> FloatArray:
+    @of_pose
+    def _slopes(self, posed: PosedMechanism) -> FloatArray:
         """Derivatives of b_1·u, b_2·u and a·u, (F, E, 3, nv)."""
+        aim = self._aim(posed)
         turning = cross(np.swapaxes(aim.frame, -1, -2), aim.towards[..., None, :])  # b × u, (F, E, 3, 3)
         turning = turning * aim.there[..., None, None]
         moving = -np.swapaxes(aim.frame, -1, -2) @ aim.across
@@ -151,7 +149,7 @@ class AimRows(Rows):
         parts = np.concatenate([-factor[..., None] * forces, -(slope * total)[..., None]], axis=-1)
         vector = (aim.frame @ parts[..., None])[..., 0]
 
-        slopes = self._slopes(posed, aim)
+        slopes = self._slopes(posed)
         of_total = (forces[..., None, :] @ slopes[..., :2, :])[..., 0, :]
         of_cosine = slopes[..., 2, :]
         outer = -slope[..., None] * of_total - 0.5 * (bend * total)[..., None] * of_cosine
@@ -171,13 +169,6 @@ class AimRows(Rows):
         shape = (len(left), left.shape[1] * left.shape[2], left.shape[3])
         turned = posed.bend(aim.towards, turning, ((left.reshape(shape), right.reshape(shape)),))
         return turned + posed.bend(-(aim.across @ vector[..., None])[..., 0], moving)
-
-    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Rays and where they should point, each as the first column of a matrix, (F, E, 3, 3)."""
-        aim = self._aim(posed)
-        current, target = np.zeros((2, *aim.towards.shape, 3))
-        current[..., 0], target[..., 0] = aim.frame[..., 2], aim.towards
-        return current, target
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles between ray and target, (F, tasks) [rad]; infinite where a joint has no such axis."""
@@ -211,7 +202,7 @@ class _Aim:
         direct = self.towards[..., :, None] * self.towards[..., None, :]
         return (np.eye(3) - direct) * self.nearness[..., None, None]
 
-    @property
+    @cached_property
     def factors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """F(c) = θ/sin θ and its first two derivatives, (F, E) each.
 

@@ -4,21 +4,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
-from functools import cached_property
-from typing import ClassVar, Final, Self
+from functools import cached_property, wraps
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, IntArray, alike, check_number, check_whole
+from ..arrays import BoolArray, FloatArray, IntArray, alike, check_number, check_whole, times
 from ..errors import IKError
 from ..model.bends import Bend
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
 from .fields import ArrayField, gaps
+
+_Found = TypeVar("_Found")
 
 ALL_AXES: Final = (True, True, True)
 LISTED: Final = 16
@@ -48,6 +50,8 @@ class Task(ABC):
     """Whether it only says what is preferred: that it is missed does not count."""
     arrays: ClassVar[Mapping[str, ArrayField]] = {}
     """Fields that hold arrays."""
+    rows: ClassVar[Callable[[Sequence[Any], Mechanism], Rows]]
+    """Stacks tasks of this kind: the class that says `of` it."""
     varying: ClassVar[Mapping[str, int]] = {}
     """Fields that may differ by frame, the target first, and how many axes each has without that."""
 
@@ -151,11 +155,6 @@ class Task(ABC):
             raise IKError(f"{self.label}: {next(iter(self.varying))} has {moved.frames} frames, wanted one")
         return moved
 
-    @staticmethod
-    @abstractmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-
 
 class Rows(ABC):
     """Stacked tasks of one kind on one mechanism."""
@@ -169,7 +168,13 @@ class Rows(ABC):
     by_frame: ClassVar[tuple[str, ...]]
     """Attributes whose first axis is that of frames, or 1 long when they are the same in all."""
     _target: FloatArray
-    """Where most kinds have their targets, (F or 1, tasks, 3) [m]."""
+    """Where most kinds have their targets, (F or 1, tasks, ...)."""
+    _last: tuple[PosedMechanism, dict[str, Any]] | None = None
+    """What is known of the pose that was asked for last, see `of_pose`."""
+
+    def __init_subclass__(cls, of: type[Task] | None = None) -> None:
+        if of is not None:
+            of.rows = cls
 
     def select(self, frames: IntArray) -> Self:
         """The same rows for some of the frames."""
@@ -183,7 +188,7 @@ class Rows(ABC):
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other targets, one for each task, each the `aim` of one."""
         some = alike(self)
-        some._target = np.array(targets)[None]
+        some._target, some._last = np.array(targets)[None], None
         return some
 
     def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
@@ -195,16 +200,12 @@ class Rows(ABC):
         """Weighted residual, (F, m)."""
 
     @abstractmethod
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Weighted residual (F, m) and Jacobian (F, m, nv)."""
-
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """The Jacobian alone, (F, m, nv)."""
-        return self.linearize(posed)[1]
+        """The derivative of the residual, (F, m, nv)."""
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The Jacobian (F, m, nv) with targets in place of points [Buss2009 §2], where there are any."""
-        return self.linearize(posed)[1]
+        return self.jacobian(posed)
 
     @abstractmethod
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
@@ -214,15 +215,28 @@ class Rows(ABC):
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each task, (F, tasks) [m] or [rad]."""
 
-    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Points and where they should be, (F, E, 3) each [m]; none where the tasks are not about places."""
-        nothing = np.zeros((len(posed.values), 0, 3))
-        return nothing, nothing
 
-    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Orientations and what they should be, (F, E, 3, 3) each; none where tasks are not about them."""
-        nothing = np.zeros((len(posed.values), 0, 3, 3))
-        return nothing, nothing
+def of_pose(find: Callable[[Any, PosedMechanism], _Found]) -> Callable[[Any, PosedMechanism], _Found]:
+    """Keep what a method of rows finds for the last pose: residual, Jacobian and errors all need it."""
+
+    @wraps(find)
+    def known(rows: Any, posed: PosedMechanism) -> _Found:
+        kept: tuple[PosedMechanism, dict[str, _Found]] | None = rows._last
+        if kept is None or kept[0] is not posed:
+            rows._last = kept = (posed, dict[str, _Found]())
+        if find.__name__ not in kept[1]:
+            kept[1][find.__name__] = find(rows, posed)
+        return kept[1][find.__name__]
+
+    return known
+
+
+def anchored(points: Iterable[tuple[int, FloatArray]], mechanism: Mechanism) -> tuple[IntArray, FloatArray]:
+    """Slots (P,) that carry points of joints, and where these are in their frames, (F or 1, P, 4), 1 last."""
+    joints, places = zip(*points, strict=True)
+    matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
+    anchors = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
+    return anchors, times(matrices, np.array([[*place, 1.0] for place in places]))
 
 
 def of_frame(target: FloatArray, dimensions: int, frame: int) -> FloatArray:
@@ -247,15 +261,6 @@ def stack_frames(arrays: Sequence[FloatArray], dimensions: int) -> FloatArray:
     with_axis = [filled(array) if array.ndim > dimensions else array[None] for array in arrays]
     frames = max(len(array) for array in with_axis)
     return np.stack([np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis], axis=1)
-
-
-def unused_as_zero(rows: FloatArray, used: BoolArray | None, tasks: int) -> FloatArray:
-    """(F, m) -> (F, tasks, 3), with 0 for the rows that are switched off."""
-    if used is not None:
-        full = np.zeros((len(rows), len(used)))
-        full[:, used] = rows
-        rows = full
-    return rows.reshape(len(rows), tasks, 3)
 
 
 def check_axes(label: str, axes: Sequence[bool]) -> None:
@@ -297,16 +302,16 @@ class AxisTask(JointTask):
 
 
 class AxisRows(Rows):
-    """Stacked tasks about joints: three rows each, without those of the axes that are switched off."""
+    """Three rows for each task, without those of the axes that are switched off."""
 
-    def __init__(self, tasks: Sequence[AxisTask], mechanism: Mechanism) -> None:
-        self._joints = [mechanism.skeleton.index(task.joint) for task in tasks]
-        self._anchors = np.array([mechanism.anchor(joint) for joint in self._joints], dtype=np.int64)
-        self._weight = np.array([task.weight for task in tasks], dtype=np.float64)
-        plain = all(task.axes == ALL_AXES for task in tasks)
-        self._used: BoolArray | None = None if plain else np.array([t.axes for t in tasks]).ravel()
-        self.row_counts = tuple(sum(task.axes) for task in tasks)
-        self.angular = np.full(sum(self.row_counts), type(tasks[0]).angular)
+    def __init__(
+        self, weights: Sequence[float], axes: Sequence[tuple[bool, bool, bool]], *, angular: bool
+    ) -> None:
+        self._weight: FloatArray = np.array(weights, dtype=np.float64)
+        chosen = np.array(axes, dtype=np.bool_)
+        self._used: BoolArray | None = None if chosen.all() else chosen.ravel()
+        self.row_counts = tuple(chosen.sum(axis=1).tolist())
+        self.angular = np.full(sum(self.row_counts), angular)
 
     def _rows(self, weighted: FloatArray) -> FloatArray:
         """(F, E, 3, ...) -> (F, m, ...) without the rows that are switched off."""
@@ -315,4 +320,8 @@ class AxisRows(Rows):
 
     def _forces(self, multipliers: FloatArray) -> FloatArray:
         """(F, m) -> (F, E, 3), with 0 for the rows that are switched off."""
-        return unused_as_zero(multipliers, self._used, len(self._anchors))
+        forces = multipliers
+        if self._used is not None:
+            forces = np.zeros((len(multipliers), len(self._used)))
+            forces[:, self._used] = multipliers
+        return forces.reshape(len(forces), len(self.row_counts), 3)

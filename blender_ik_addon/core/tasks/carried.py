@@ -14,7 +14,7 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import Rows, Task
+from .base import anchored, of_pose
 from .fields import PlaceField, PointField
 from .points import PointRows, ReachPoint
 
@@ -41,44 +41,33 @@ class ReachCarried(ReachPoint):
         """The joint, and that which carries its target."""
         return [skeleton.index(self.joint), skeleton.index(self.carrier)]
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return CarriedRows([task for task in tasks if isinstance(task, ReachCarried)], mechanism)
 
-
-class CarriedRows(PointRows):
+class CarriedRows(PointRows, of=ReachCarried):
     """Places that are carried: r = W (p − target − (c − c₀)), J = W (∂p/∂q − ∂c/∂q), c the carrier."""
 
     by_frame: ClassVar[tuple[str, ...]] = (*PointRows.by_frame, "_carrier_local")
 
     def __init__(self, tasks: Sequence[ReachCarried], mechanism: Mechanism) -> None:
         super().__init__(tasks, mechanism)
-        joints = [mechanism.skeleton.index(task.carrier) for task in tasks]
-        self._carriers = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
-        matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
-        points = np.array([[*task.carrier_point, 1.0] for task in tasks])
-        self._carrier_local: FloatArray = (matrices @ points[..., None])[..., 0]  # (F, E, 4), a 1 at the end
+        carriers = [(mechanism.skeleton.index(task.carrier), task.carrier_point) for task in tasks]
+        self._carriers, self._carrier_local = anchored(carriers, mechanism)
         self._carrier_from = np.array([task.carrier_from for task in tasks])
 
     def _carried(self, posed: PosedMechanism) -> FloatArray:
         """Where the carriers' points are, (F, E, 3) [m]."""
         return posed.points(self._carriers, self._carrier_local)
 
+    @of_pose
     def _away(self, posed: PosedMechanism) -> FloatArray:
         """From the targets, where they are carried now, to the points, (F, E, 3) [m]."""
-        if self._missed is None or self._missed[0] is not posed:
-            targets = self._target + self._carried(posed) - self._carrier_from
-            self._missed = posed, self._points(posed) - targets
-        return self._missed[1]
+        return self._points(posed) - (self._target + self._carried(posed) - self._carrier_from)
 
+    @of_pose
     def _motion(self, posed: PosedMechanism) -> FloatArray:
         """The derivative of the points less that of the carriers' points, (F, E, 3, nv)."""
-        if self._moving is None or self._moving[0] is not posed:
-            carried = posed.point_jacobian(self._carriers, self._carried(posed))
-            self._moving = posed, posed.point_jacobian(self._anchors, self._points(posed)) - carried
-        return self._moving[1]
+        carried = posed.point_jacobian(self._carriers, self._carried(posed))
+        return posed.point_jacobian(self._anchors, self._points(posed)) - carried
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """That of the points: targets that move have no other."""
-        return self.linearize(posed)[1]
+        return self.jacobian(posed)

@@ -58,13 +58,8 @@ class StayNear(Task):
         """The joints named; none when the task is for all that others involve."""
         return [skeleton.index(joint) for joint in self.over or ()]
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return ChannelRows([task for task in tasks if isinstance(task, StayNear)], mechanism)
 
-
-class ChannelRows(Rows):
+class ChannelRows(Rows, of=StayNear):
     """Values of channels: r = w (q − wanted), J rows of the identity.
 
     A task none of whose channels is free has one row, which is always 0: every task has rows of its own.
@@ -119,10 +114,9 @@ class ChannelRows(Rows):
         """Weighted deviation of each channel, (F, m)."""
         return self._away(posed) * self._weights
 
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Residual and Jacobian."""
-        residual = self.residual(posed)
-        return residual, np.broadcast_to(self._jacobian, (len(residual), *self._jacobian.shape))
+    def jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """Rows of the identity, weighted, (F, m, nv)."""
+        return np.broadcast_to(self._jacobian, (len(posed.values), *self._jacobian.shape))
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> None:
         """Nothing: the residual is linear."""

@@ -118,13 +118,8 @@ class OneOf(Task):
             )
         return list(target)
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return ChoiceRows([task for task in tasks if isinstance(task, OneOf)], mechanism)
 
-
-class ChoiceRows(Rows):
+class ChoiceRows(Rows, of=OneOf):
     """The rows of all alternatives, 0 but for the one that is taken.
 
     The taken one may differ by frame, and the number of rows may not: those of the others ask for nothing.
@@ -226,12 +221,10 @@ class ChoiceRows(Rows):
         whole = np.concatenate([rows.residual(posed) for parts in self._parts for rows in parts], axis=1)
         return whole * self._mask()
 
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Residual and Jacobian."""
-        pairs = [rows.linearize(posed) for parts in self._parts for rows in parts]
-        mask = self._mask()
-        residual = np.concatenate([pair[0] for pair in pairs], axis=1) * mask
-        return residual, np.concatenate([pair[1] for pair in pairs], axis=1) * mask[..., None]
+    def jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """Its derivative, (F, m, nv)."""
+        whole = np.concatenate([rows.jacobian(posed) for parts in self._parts for rows in parts], axis=1)
+        return whole * self._mask()[..., None]
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
         """As those of the alternatives."""
@@ -248,22 +241,3 @@ class ChoiceRows(Rows):
         every = self.every_error(posed)
         columns = [np.take_along_axis(errors, taken[:, [number]], 1) for number, errors in enumerate(every)]
         return np.concatenate(columns, axis=1)
-
-    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Those of what is taken in the first frame."""
-        pairs = [rows.places(posed) for rows in self._first()]
-        return _joined([pair[0] for pair in pairs]), _joined([pair[1] for pair in pairs])
-
-    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Those of what is taken in the first frame."""
-        pairs = [rows.turns(posed) for rows in self._first()]
-        return _joined([pair[0] for pair in pairs]), _joined([pair[1] for pair in pairs])
-
-    def _first(self) -> list[Rows]:
-        """What is taken in the first frame."""
-        return [parts[int(own)] for parts, own in zip(self._parts, self._taken[0], strict=True)]
-
-
-def _joined(arrays: Sequence[FloatArray]) -> FloatArray:
-    """(F, E, ...) each, as one."""
-    return np.concatenate(arrays, axis=1)

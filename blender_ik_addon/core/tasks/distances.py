@@ -14,7 +14,7 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import JointTask, Rows, Task, stack_frames
+from .base import JointTask, stack_frames
 from .fields import ORIGIN, ArrayField, PlaceField, PointField
 from .functions import PointFunctionRows
 
@@ -59,13 +59,8 @@ class KeepDistance(JointTask):
         joints = [self.joint] if self.other is None else [self.joint, self.other]
         return [skeleton.index(joint) for joint in joints]
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return DistanceRows([task for task in tasks if isinstance(task, KeepDistance)], mechanism)
 
-
-class DistanceRows(PointFunctionRows):
+class DistanceRows(PointFunctionRows, of=KeepDistance):
     """Distances: r = w (|p − o| − d); where p = o the way apart is along the armature's x."""
 
     by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_distance")

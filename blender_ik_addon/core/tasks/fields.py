@@ -153,9 +153,7 @@ class OrientationField(ArrayField):
         if _are_matrices(array):
             return frozen(array[..., :3, :3])
         if array.ndim in (1, 2) and array.shape[-1] == 4:
-            off = np.abs(lengths(array) - 1.0)
-            if (off[~np.isnan(off)] <= ROTATION_TOLERANCE).all():
-                return frozen(matrix_from_quat(array))
+            return frozen(_from_quats(array))
         return array
 
     def normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
@@ -167,8 +165,19 @@ class OrientationField(ArrayField):
 class FrameField(ArrayField):
     """A matrix (4, 4) of a rotation and an offset [m]."""
 
+    takes = ", or places and quaternions (7,)"
+
     def __init__(self) -> None:
         super().__init__(4, 4, by_frame=True)
+
+    def converted(self, array: FloatArray) -> FloatArray:
+        """Matrices of places and quaternions."""
+        if array.ndim not in (1, 2) or array.shape[-1] != 7:
+            return array
+        matrices = np.tile(np.eye(4), (*array.shape[:-1], 1, 1))
+        matrices[..., :3, :3] = _from_quats(array[..., 3:])
+        matrices[..., :3, 3] = array[..., :3]
+        return frozen(matrices)
 
     def normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
         """As it is, if it is one."""
@@ -176,6 +185,12 @@ class FrameField(ArrayField):
         if (np.abs(known[..., 3, :] - BOTTOM) > ROTATION_TOLERANCE).any():
             raise IKError(f"{where}: the last row of a matrix must be 0, 0, 0, 1")
         return array
+
+
+def _from_quats(quats: FloatArray) -> FloatArray:
+    """Rotation matrices, (..., 3, 3), of quaternions (..., 4) of length 1; of others what is no rotation."""
+    off = np.abs(lengths(quats) - 1.0) > ROTATION_TOLERANCE  # not where there is none, NaN
+    return matrix_from_quat(quats) * np.where(off, 0.0, 1.0)[..., None, None]
 
 
 def _check_rotations(where: str, known: FloatArray) -> None:

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Never
+from typing import ClassVar
 
-from ..model.mechanism import Mechanism
 from .base import JointTask, Task
 from .fields import FrameField, PointField
 from .orientations import MatchOrientation
@@ -23,7 +21,8 @@ class ReachFrame(JointTask):
     """
 
     target: FrameField = FrameField()
-    """armature_from_target, rotation and place, (4, 4) or (F, 4, 4) [m]; NaN in frames that have none."""
+    """armature_from_target, (4, 4) or (F, 4, 4) [m], or a place and a quaternion in a row, (7,) or (F, 7);
+    NaN in frames that have none."""
     _: KW_ONLY
     point: PointField = PointField()
     """What point of the joint goes to the place, in its own axes, (3,) [m]."""
@@ -39,8 +38,3 @@ class ReachFrame(JointTask):
             ReachPoint(self.joint, place, point=self.point, **shared),
             MatchOrientation(self.joint, orientation, **shared),
         )
-
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Never:
-        """Nothing: its parts have rows."""
-        raise TypeError("the parts of a ReachFrame are stacked, not itself")

@@ -15,7 +15,7 @@ from ..model.bends import cross
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import Rows, Task, stack_frames
+from .base import Task, stack_frames
 from .fields import PLAIN_AXES, PlaceField
 from .functions import PointFunctionRows
 
@@ -62,13 +62,8 @@ class PointPole(Task):
         """Root, middle joint and tip."""
         return [skeleton.index(joint) for joint in (self.root, self.joint, self.tip)]
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return PoleRows([task for task in tasks if isinstance(task, PointPole)], mechanism)
 
-
-class PoleRows(PointFunctionRows):
+class PoleRows(PointFunctionRows, of=PointPole):
     """Poles: r = w |g| φ, φ the angle about the axis of the limb by which it would have to swing.
 
     With a, b, c the places of root, middle joint and tip, n the direction from a to c, and X what is across
