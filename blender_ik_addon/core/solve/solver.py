@@ -63,9 +63,16 @@ def solve(
         IKError: The problem, pose and options do not fit together.
     """
     options = with_overrides(options, overrides)
+    return solve_system(on_one_pose("solve", problem, pose), pose, options, callback)
+
+
+def on_one_pose(who: str, problem: Problem, pose: Pose) -> System:
+    """A problem of one frame on one pose; `IKError` names who asks where there are more."""
     if pose.frames:
-        raise IKError(f"solve takes one pose, got leading axes {pose.frames}; use solve_sequence for frames")
-    return solve_system(assemble(problem, pose[None]), pose, options, callback)
+        raise IKError(f"{who} starts from one pose, got leading axes {pose.frames}: see solve_sequence")
+    if problem.frames not in (None, 1):
+        raise IKError(f"{who} takes one frame at a time; the targets have {problem.frames}")
+    return assemble(problem, pose[None])
 
 
 def solving(

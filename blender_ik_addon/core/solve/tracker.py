@@ -19,7 +19,7 @@ from ..problem.options import Overrides, SolverOptions, with_overrides
 from ..problem.problem import Problem
 from ..problem.system import System, assemble
 from .solution import Solution
-from .solver import solve_system
+from .solver import on_one_pose, solve_system
 
 
 class Tracker:
@@ -48,13 +48,9 @@ class Tracker:
         Raises:
             IKError: The problem, pose and options do not fit together.
         """
-        if pose.frames:
-            raise IKError(f"a tracker starts from one pose, got leading axes {pose.frames}")
-        if problem.frames not in (None, 1):
-            raise IKError(f"a tracker takes one frame at a time; the targets have {problem.frames}")
         self._options = with_overrides(options, overrides)
         self._home, self._problem = pose, problem
-        self._system = assemble(problem, pose[None])
+        self._system = on_one_pose("a tracker", problem, pose)
         self.restart()
 
     @property

@@ -9,7 +9,7 @@ which it asks for nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast, overload
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,26 +33,22 @@ BOTTOM: Final = frozen([0.0, 0.0, 0.0, 1.0])
 class ArrayField:
     """A field with an array of numbers that can be solved."""
 
+    tail: tuple[int | None, ...] = ()
+    """Its shape; None stands for any length."""
     takes = ""
     """What else it takes, for messages."""
+    by_frame = False
+    """Whether it may have a frame axis before that."""
+    default: FloatArray | None = None
+    """What it is where it is not given; None: it has to be."""
 
-    def __init__(self, *tail: int | None, by_frame: bool = False, default: FloatArray | None = None) -> None:
-        """Describe the field.
-
-        Args:
-            tail: Its shape; None stands for any length.
-            by_frame: Whether it may have a frame axis before that.
-            default: What it is where it is not given; None: it has to be.
-        """
-        self.tail, self.by_frame, self.default = tail, by_frame, default
+    def __init__(self, *tail: int | None, **given: Any) -> None:
+        """Describe the field where it differs: `tail` in positions, `by_frame` and `default` by name."""
+        vars(self).update(given, tail=tail or self.tail)
 
     def __set_name__(self, _owner: type, name: str) -> None:
         self._name = name
 
-    @overload
-    def __get__(self, task: None, _owner: type) -> FloatArray: ...
-    @overload
-    def __get__(self, task: Task, _owner: type) -> FloatArray: ...
     def __get__(self, task: Task | None, _owner: type) -> FloatArray:
         if task is not None:
             return task.__dict__[self._name]
@@ -81,7 +77,7 @@ class ArrayField:
             array = frozen(given)
         except IKError as error:
             raise IKError(f"{where}: {error}") from None
-        array = self.converted(array)
+        array = self._converted(array)
         own = array.shape[max(0, array.ndim - len(self.tail)) :]
         fits = len(own) == len(self.tail) and all(
             size in (None, got) for size, got in zip(self.tail, own, strict=True)
@@ -96,13 +92,13 @@ class ArrayField:
             known = array[~gaps(array)] if array.ndim > len(self.tail) else array
             if not known.size or not usable(known):
                 raise IKError(f"{where} {fault(array)}")
-        return self.normal(where, array, known)
+        return self._normal(where, array, known)
 
-    def converted(self, array: FloatArray) -> FloatArray:
+    def _converted(self, array: FloatArray) -> FloatArray:
         """In the shape in which it is kept."""
         return array
 
-    def normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
+    def _normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
         """In its normal form; `known` are the frames that are no gaps."""
         return array
 
@@ -110,31 +106,27 @@ class ArrayField:
 class PlaceField(ArrayField):
     """A point of space, (3,) [m]."""
 
+    tail = (3,)
     takes = ", or matrices (4, 4)"
+    by_frame = True
 
-    def __init__(self, *, by_frame: bool = True, default: FloatArray | None = None) -> None:
-        super().__init__(3, by_frame=by_frame, default=default)
-
-    def converted(self, array: FloatArray) -> FloatArray:
-        """Of matrices the origins."""
+    def _converted(self, array: FloatArray) -> FloatArray:
         return frozen(array[..., :3, 3]) if _are_matrices(array) else array
 
 
 class PointField(ArrayField):
     """A point in a joint's own axes, (3,) [m]; by default its origin."""
 
-    def __init__(self) -> None:
-        super().__init__(3, default=ORIGIN)
+    tail = (3,)
+    default = ORIGIN
 
 
 class DirectionField(ArrayField):
     """A direction of any length, (3,) [1]; kept with length 1."""
 
-    def __init__(self, *, by_frame: bool = False, default: FloatArray | None = None) -> None:
-        super().__init__(3, by_frame=by_frame, default=default)
+    tail = (3,)
 
-    def normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
-        """With length 1."""
+    def _normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
         if (lengths(known) == 0.0).any():
             raise IKError(f"{where} is zero, it must have a direction")
         return frozen(array / lengths(array)[..., None])
@@ -143,21 +135,18 @@ class DirectionField(ArrayField):
 class OrientationField(ArrayField):
     """A rotation matrix (3, 3)."""
 
+    tail = (3, 3)
     takes = ", quaternions (4,), w first, or matrices (4, 4)"
+    by_frame = True
 
-    def __init__(self, *, default: FloatArray | None = None) -> None:
-        super().__init__(3, 3, by_frame=True, default=default)
-
-    def converted(self, array: FloatArray) -> FloatArray:
-        """Rotations of matrices, and of quaternions of length 1."""
+    def _converted(self, array: FloatArray) -> FloatArray:
         if _are_matrices(array):
             return frozen(array[..., :3, :3])
         if array.ndim in (1, 2) and array.shape[-1] == 4:
             return frozen(_from_quats(array))
         return array
 
-    def normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
-        """As it is, if it is a rotation."""
+    def _normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
         _check_rotations(where, known)
         return array
 
@@ -165,13 +154,11 @@ class OrientationField(ArrayField):
 class FrameField(ArrayField):
     """A matrix (4, 4) of a rotation and an offset [m]."""
 
+    tail = (4, 4)
     takes = ", or places and quaternions (7,)"
+    by_frame = True
 
-    def __init__(self) -> None:
-        super().__init__(4, 4, by_frame=True)
-
-    def converted(self, array: FloatArray) -> FloatArray:
-        """Matrices of places and quaternions."""
+    def _converted(self, array: FloatArray) -> FloatArray:
         if array.ndim not in (1, 2) or array.shape[-1] != 7:
             return array
         matrices = np.tile(np.eye(4), (*array.shape[:-1], 1, 1))
@@ -179,8 +166,7 @@ class FrameField(ArrayField):
         matrices[..., :3, 3] = array[..., :3]
         return frozen(matrices)
 
-    def normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
-        """As it is, if it is one."""
+    def _normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
         _check_rotations(where, known[..., :3, :3])
         if (np.abs(known[..., 3, :] - BOTTOM) > ROTATION_TOLERANCE).any():
             raise IKError(f"{where}: the last row of a matrix must be 0, 0, 0, 1")
