@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -244,8 +245,9 @@ def test_limits_in_degrees_and_of_no_joint_are_refused() -> None:
         build(upper={"a": [1.0, 2.0]})
     with pytest.raises(IKError, match="up must be X, Y, Z or a direction"):
         build(up="north")
-    with pytest.raises(IKError, match="up must be a direction of length 1"):
-        build(up=[0, 0, 0])
+    for up in ([0, 0, 0], 5):
+        with pytest.raises(IKError, match="up"):
+            build(up=up)
 
 
 @pytest.mark.parametrize(("up", "turn"), [("Z", np.eye(3)), ("Y", np.eye(3)[[0, 2, 1]] * [[1], [1], [-1]])])
@@ -277,6 +279,29 @@ def test_poses_are_indexed_counted_and_compared(rng: np.random.Generator) -> Non
             beyond()
     with pytest.raises(IKError, match="one pose alone has no frames"):
         list(poses[0])
+    for frames in (2.5, -1):
+        with pytest.raises(IKError, match="number of frames must be a whole number from 0"):
+            Pose.rest(ARM, frames)  # type: ignore[arg-type]
+
+
+def test_what_is_no_problem_is_refused() -> None:
+    task = ReachPoint("hand", NEAR)
+    with pytest.raises(IKError, match=r"solve takes a Problem and a Pose, got ReachPoint\("):
+        solve(task, REST)  # type: ignore[arg-type]
+    with pytest.raises(IKError, match="a tracker takes a Problem and a Pose, got None"):
+        Tracker(Problem(ARM, task), None)  # type: ignore[arg-type]
+    with pytest.raises(IKError, match="a problem is about a Skeleton, got None"):
+        Problem(None, task)  # type: ignore[arg-type]
+    with pytest.raises(IKError, match="a int is no task"):
+        Problem(ARM, 5)  # type: ignore[arg-type]
+
+
+def test_a_pose_may_be_stayed_near_and_tasks_be_copied(rng: np.random.Generator) -> None:
+    pose = Pose.from_channels(rng.normal(size=(4, 6)))
+    assert StayNear(pose) == StayNear(pose.channels)
+    for task in (ReachPoint("hand", NEAR), Balance(np.ones(4), NEAR), StayNear(pose)):
+        other = copy.deepcopy(task)
+        assert other == task and repr(other) == repr(task)
 
 
 # What is printed

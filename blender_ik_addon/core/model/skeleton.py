@@ -23,6 +23,7 @@ from ..arrays import (
     FloatArray,
     IntArray,
     alike,
+    check_whole,
     fault,
     frozen,
     usable,
@@ -248,7 +249,7 @@ class Skeleton:
         axis = "XYZ".find(up) if isinstance(up, str) else -1
         if isinstance(up, str) and (axis < 0 or len(up) != 1):
             raise IKError(f"up must be X, Y, Z or a direction (3,), got {up!r}")
-        direction = np.eye(3)[axis] if isinstance(up, str) else _broadcast("up", up, (3,), np.float64)
+        direction = np.eye(3)[axis] if isinstance(up, str) else frozen(up)
         return cls(
             names=tuple(names),
             parents=np.array(parent_indices, dtype=np.int64),
@@ -410,12 +411,18 @@ class Pose:
     @classmethod
     def rest(cls, skeleton: Skeleton, frames: int | tuple[int, ...] = ()) -> Pose:
         """The rest pose: every channel 0, every scale 1; once, or for a number of frames or leading axes."""
-        frames = (frames,) if isinstance(frames, int) else frames
+        frames = frames if isinstance(frames, tuple) else (frames,)
+        for count in frames:
+            check_whole("the number of frames", count, 0)
         return cls.from_channels(np.zeros((*frames, len(skeleton), CHANNELS)))
 
     def __repr__(self) -> str:
         frames = "".join(f"{_counted(count, 'frame')}, " for count in self.frames)
         return f"Pose({frames}{_counted(self.channels.shape[-2], 'joint')})"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        """The channels, so that `StayNear(pose)` may be said."""
+        return np.array(self.channels, dtype, copy=copy or None)
 
     def __len__(self) -> int:
         if not self.frames:

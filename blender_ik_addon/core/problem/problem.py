@@ -29,7 +29,9 @@ class Problem:
         Raises:
             IKError: Something is no task, does not fit the skeleton, or targets have different frames.
         """
-        tasks = (tasks,) if isinstance(tasks, Task) else tuple(tasks)
+        if not isinstance(skeleton, Skeleton):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise IKError(f"a problem is about a Skeleton, got {skeleton!r:.60}")
+        tasks = tuple(tasks) if isinstance(tasks, Iterable) else (tasks,)
         object.__setattr__(self, "skeleton", skeleton)
         object.__setattr__(self, "tasks", tasks)
         for task in tasks:

@@ -67,11 +67,16 @@ def solve(
 
 
 def on_one_pose(who: str, problem: Problem, pose: Pose) -> System:
-    """A problem of one frame on one pose; `IKError` names who asks where there are more."""
+    """A problem of one frame on one pose; `IKError` names who asks where it is something else."""
+    for given, kind in ((problem, Problem), (pose, Pose)):
+        if not isinstance(given, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise IKError(f"{who} takes a Problem and a Pose, got {given!r:.60}")
     if pose.frames:
         raise IKError(f"{who} starts from one pose, got leading axes {pose.frames}: see solve_sequence")
     if problem.frames not in (None, 1):
-        raise IKError(f"{who} takes one frame at a time; the targets have {problem.frames}")
+        raise IKError(
+            f"the targets have {problem.frames} frames, the pose 1; {who} takes one frame at a time"
+        )
     return assemble(problem, pose[None])
 
 

@@ -77,7 +77,8 @@ class Task(ABC):
             value, usual = getattr(self, field.name), field.default
             if field.name in self.arrays:
                 array: FloatArray = value
-                if array is not self.arrays[field.name].default:
+                default = self.arrays[field.name].default
+                if default is None or not np.array_equal(array, default):
                     shown = np.round(array, 6).tolist() if array.size <= LISTED else f"<{array.shape}>"
                     texts.append(f"{field.name}={shown}")
             elif usual is MISSING or value != usual:

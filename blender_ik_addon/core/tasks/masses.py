@@ -109,7 +109,7 @@ class BalanceRows(PlaceRows, of=Balance):
             [task.target for task in tasks],
             [
                 ground
-                if task.axes is None and task.armature_from_axes is PLAIN_AXES
+                if task.axes is None and np.array_equal(task.armature_from_axes, PLAIN_AXES)
                 else task.armature_from_axes
                 for task in tasks
             ],
