@@ -218,7 +218,7 @@ class Case:
 def both(make: Callable[..., Row], *wanted: Any, **options: Any) -> Iterator[Row]:
     """A row as a user gets it, and one for the targets alone, of which nothing is wanted."""
     yield make(*wanted, **options)
-    free = make(*(None if isinstance(each, float) else each for each in wanted), preferred_pose=False)
+    free = make(*(None if isinstance(each, float) else each for each in wanted), redundancy="start")
     yield free._replace(what=f"{free.what}, without preferred pose")
 
 

@@ -67,7 +67,7 @@ from .model.kinematics import PosedSkeleton, forward_kinematics
 from .model.skeleton import Pose, Skeleton
 from .problem.options import METHODS, SolverOptions
 from .problem.problem import Problem
-from .solve.paths import PathSolution, solve_along, target_path
+from .solve.paths import target_path
 from .solve.sequence import SequenceSolution, solve_each, solve_sequence
 from .solve.solution import Solution, Status, TaskError
 from .solve.solver import solve
@@ -80,7 +80,7 @@ from .tasks import (
     OneOf,
     OnPlane,
     PointPole,
-    ReachCarried,
+    ReachFrame,
     ReachPoint,
     Side,
     StayNear,
@@ -101,12 +101,11 @@ __all__ = [
     "MatchOrientation",
     "OnPlane",
     "OneOf",
-    "PathSolution",
     "PointPole",
     "Pose",
     "PosedSkeleton",
     "Problem",
-    "ReachCarried",
+    "ReachFrame",
     "ReachPoint",
     "Reason",
     "SequenceSolution",
@@ -122,7 +121,6 @@ __all__ = [
     "diagnose",
     "forward_kinematics",
     "solve",
-    "solve_along",
     "solve_each",
     "solve_sequence",
     "target_path",

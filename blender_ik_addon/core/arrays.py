@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Array types of the core, frozen copies that dataclasses hold, lengths and products of stacked arrays."""
 
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Final, TypeVar, cast, overload
 
 import numpy as np
@@ -66,20 +66,27 @@ def fault(array: FloatArray) -> str:
     return f"has the number {np.abs(array).max():.3g}, at most {LARGEST:.0e} can be solved: make it smaller"
 
 
-def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number, of whatever type."""
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Raise `IKError` unless a value is a whole number, of whatever type, and not below the least."""
     try:
-        return isfinite(value) and bool(int(value) == value)
+        whole = isfinite(value) and int(value) == value and value >= least
     except (TypeError, ValueError, OverflowError):
-        return False
+        whole = False
+    if not whole:
+        raise IKError(f"{name} must be a whole number from {least}, got {value!r}")
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a number, finite and at most `LARGEST`, of whatever type."""
+def check_number(name: str, value: Any, least: float = -LARGEST, *, above: bool = False) -> None:
+    """Raise `IKError` unless a value is a number, of whatever type, from or above the least to `LARGEST`."""
     try:
-        return bool(-LARGEST <= value <= LARGEST)
+        fits = least <= value <= LARGEST and not (above and value == least)
     except (TypeError, ValueError, OverflowError):
-        return False
+        fits = False
+    if not fits:
+        wanted = "finite" if least < 0.0 else "above 0" if above else "finite and not negative"
+        if isinstance(value, int | float) and LARGEST < abs(value) < inf:
+            wanted = f"at most {LARGEST:.0e}"
+        raise IKError(f"{name} must be {wanted}, got {value!r}")
 
 
 def alike(thing: _Thing) -> _Thing:

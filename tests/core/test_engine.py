@@ -85,7 +85,7 @@ def test_at_a_minimum_the_hessian_is_that_of_the_energy(softness: float, other: 
         ReachPoint(joint="hand.R", target=np.array([-4.0, 1.0, -2.0]), priority=1, softness=softness),
         ReachPoint(joint="head", target=np.array([1.0, 5.0, 1.0]), priority=1, softness=other),
     )
-    pose = Pose.rest(skeleton).as_batch()
+    pose = Pose.rest(skeleton)[None]
     system = assemble(Problem(skeleton, tasks), pose)
     energy = Energy(system, system.mechanism.values(pose)).with_strengths(Strengths(20.0, 5.0))
     found = Descent(
@@ -148,7 +148,7 @@ def test_frames_are_found_together_as_each_alone() -> None:
 
 def lowered(skeleton: Skeleton, tasks: tuple[Task, ...], restarts: int) -> tuple[bool, Pose]:
     """Whether all tasks are met from the rest pose to 0.1 mm and 1 mrad, and the pose."""
-    rest = Pose.rest(skeleton).as_batch()
+    rest = Pose.rest(skeleton)[None]
     system = assemble(Problem(skeleton, tasks), rest)
     tolerances = np.where(system.angular, 1e-3, 1e-4)
     values = system.mechanism.values(rest)

@@ -216,7 +216,7 @@ def test_what_it_cannot_follow_is_told():
     with pytest.raises(IKError, match="needs the method PRIORITY, got DLS"):
         Follower(problem, start, SolverOptions(method="DLS"))
     with pytest.raises(IKError, match="starts from one pose"):
-        Follower(problem, start.as_batch(), options())
+        Follower(problem, start[None], options())
     follower = Follower(problem, start, options())
     with pytest.raises(IKError):
         follower.follow([np.zeros(2), *targets(problem, np.zeros(3))[1:]])

@@ -35,7 +35,7 @@ from tests.core.in_turn import in_turn
 
 DIFFERENTIAL = [method for method in METHODS if SolverOptions(method=method).differential]
 RULES = [method for method in DIFFERENTIAL if method != "NONLINEAR"]
-PREFERRED = [method for method in METHODS if SolverOptions(method=method).uses("preferred_pose")]
+PREFERRED = [method for method in METHODS if SolverOptions(method=method).uses("redundancy")]
 
 each_method = pytest.mark.parametrize("method", METHODS)
 each_differential = pytest.mark.parametrize("method", DIFFERENTIAL)
@@ -107,7 +107,7 @@ def test_what_is_left_free_goes_to_the_preferred_pose(method: str) -> None:
     assert solution.reached
     # γ² of the wish is left in the errors of NONLINEAR, and the other way round.
     assert_allclose(solution.pose.channels, best, atol=2e-3 if method == "NONLINEAR" else 1e-4)
-    free = solve(problem, pose, method=method, preferred_pose=False)
+    free = solve(problem, pose, method=method, redundancy="start")
     assert free.reached
     assert np.abs(free.pose.channels - best).max() > 1e-2
 
@@ -130,7 +130,7 @@ def test_limits_hold_in_every_step_and_others_take_over(method: str) -> None:
         callback=note,
         max_iterations=ENOUGH.get(method, 100),
         tolerance_position=1e-3,
-        preferred_pose=False,
+        redundancy="start",
     )
     assert solution.reached, solution.message
     assert seen
@@ -155,7 +155,7 @@ def test_what_a_limit_takes_from_a_step_the_others_make_up_for_in_the_same_step(
 
     def stepped(skeleton: Skeleton) -> tuple[Array, float]:
         problem = Problem(skeleton, (reach(4, target),))
-        solution = solve(problem, start, method=method, max_iterations=1, preferred_pose=False)
+        solution = solve(problem, start, method=method, max_iterations=1, redundancy="start")
         return solution.pose.channels[:, 5] - angles, solution.errors[0].error
 
     change, _ = stepped(free)
@@ -236,7 +236,7 @@ def test_nothing_to_do_changes_nothing(method: str, rng: np.random.Generator) ->
     pose = random_pose(rng, skeleton, angle=0.4, only_free=True)
     none = solve(Problem(skeleton, ()), pose, method=method)
     assert_array_equal(none.pose.channels, pose.channels)
-    met = solve(Problem(skeleton, hands(skeleton, pose)), pose, method=method, preferred_pose=False)
+    met = solve(Problem(skeleton, hands(skeleton, pose)), pose, method=method, redundancy="start")
     assert_array_equal(met.pose.channels, pose.channels)
     assert met.reached
     fixed = chain(3, free=False)
@@ -296,11 +296,11 @@ def test_a_motion_is_followed_frame_by_frame(method: str) -> None:
     assert together.reached, together.messages
     assert told[-1] == 1.0
     assert told == sorted(told)
-    before = poses.frame(0)
+    before = poses[0]
     for frame in (0, 1, 2):
         task = problem.tasks[0].at_frame(frame)
         before = solve(Problem(skeleton, (task,)), before, options).pose
-        assert_allclose(together.pose.frame(frame).channels, before.channels, atol=1e-12)
+        assert_allclose(together.pose[frame].channels, before.channels, atol=1e-12)
     assert np.abs(np.diff(together.pose.channels, axis=0)).max() < 0.6
     stopped = solve_sequence(problem, poses, options, progress=lambda part: part > 0.4)
     assert stopped.cancelled
@@ -317,7 +317,7 @@ def test_with_springs_closed_paths_lead_back_to_the_same_pose_and_without_they_d
         return float(np.abs(channels[24] - channels[12]).max())
 
     assert drift("SPRINGS") < 1e-5
-    assert drift("PSEUDO_INVERSE", preferred_pose=False) > 1e-2
+    assert drift("PSEUDO_INVERSE", redundancy="start") > 1e-2
 
 
 @each_differential
@@ -330,9 +330,9 @@ def test_each_by_itself_and_a_tracker_give_the_same(method: str) -> None:
     each = solve_each(problem, poses, method=method)
     for frame in range(2):
         alone = solve(Problem(skeleton, (reach(3, targets[frame]),)), start, method=method)
-        assert_allclose(each.pose.frame(frame).channels, alone.pose.channels, atol=1e-12)
+        assert_allclose(each.pose[frame].channels, alone.pose.channels, atol=1e-12)
     tracker = Tracker(Problem(skeleton, (reach(3, targets[1]),)), start, method=method)
-    assert_allclose(tracker.solve([targets[0]]).pose.channels, each.pose.frame(0).channels, atol=1e-12)
+    assert_allclose(tracker.solve([targets[0]]).pose.channels, each.pose[0].channels, atol=1e-12)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ def first_step(method: str, target: list[float], **options: Any) -> Array:
     solution = solve(
         Problem(skeleton, (reach(3, target),)),
         start,
-        SolverOptions(method=method, preferred_pose=False, max_iterations=1, **options),
+        SolverOptions(method=method, redundancy="start", max_iterations=1, **options),
     )
     return solution.pose.channels[:, 5] - start.channels[:, 5]
 
@@ -374,10 +374,10 @@ def test_targets_are_clamped_but_not_in_the_first_step_after_a_jump(method: str)
 def test_after_a_jump_what_came_nearer_is_added_to_the_clamp_distance() -> None:
     skeleton = planar(3)
     options = SolverOptions(
-        method="TRANSPOSE", clamp_distance=0.1, clamp_after_jump=True, max_angle=0.3, preferred_pose=False
+        method="TRANSPOSE", clamp_distance=0.1, clamp_after_jump=True, max_angle=0.3, redundancy="start"
     )
     problem = Problem(skeleton, (reach(3, [-2.0, 1.5, 0.0]),))
-    start = pose_of(skeleton, [0.1, 0.2, 0.3]).as_batch()
+    start = pose_of(skeleton, [0.1, 0.2, 0.3])[None]
     system = assemble(problem, start)
     loop = StepRuleLoop(system, system.mechanism.values(start)[0], options)
     for number in range(3):
@@ -404,8 +404,8 @@ def test_more_damping_makes_smaller_steps(method: str, constant: bool) -> None:
 def test_a_step_of_dls_is_that_of_the_paper(constant: bool, target: list[float]) -> None:
     """Jᵀ(JJᵀ + λ²I)⁻¹e with lengths by the reach [Buss2009 eq. 11]; λ constant, or times |e|."""
     skeleton, start = planar(3), pose_of(planar(3), [0.1, 0.2, 0.3])
-    system = assemble(Problem(skeleton, (reach(3, target),)), start.as_batch())
-    posed = system.place(system.mechanism.values(start.as_batch()))
+    system = assemble(Problem(skeleton, (reach(3, target),)), start[None])
+    posed = system.place(system.mechanism.values(start[None]))
     jacobian = system.jacobian(posed)[0] / skeleton.reach
     error = -system.residual(posed)[0] / skeleton.reach
     damping = 0.4 * (1.0 if constant else min(1.0, float(np.linalg.norm(error))))
@@ -423,7 +423,7 @@ def test_dls_of_one_update_a_step_follows_targets_as_the_loop_of_the_paper_does(
         problem,
         pose_of(skeleton, angles.tolist()),
         SolverOptions(
-            method="DLS", damping=damping, constant_damping=True, preferred_pose=False, max_iterations=1
+            method="DLS", damping=damping, constant_damping=True, redundancy="start", max_iterations=1
         ),
     )
     for step in range(60):
@@ -455,7 +455,7 @@ def test_the_alternate_jacobian_is_that_of_the_target(method: str) -> None:
 
 def test_the_jacobian_of_a_target_turns_it_about_the_joints() -> None:
     skeleton, target = planar(3), np.array([1.5, 1.0, 0.0])
-    pose = pose_of(skeleton, [0.3, -0.4, 0.5]).as_batch()
+    pose = pose_of(skeleton, [0.3, -0.4, 0.5])[None]
     turn = MatchOrientation(joint=2, target=np.eye(3))
     system = assemble(Problem(skeleton, (reach(3, target, weight=2.0), turn)), pose)
     posed = system.place(system.mechanism.values(pose))
@@ -470,7 +470,7 @@ def test_the_jacobian_of_a_target_turns_it_about_the_joints() -> None:
 def test_basic_elements_in_space_determine_every_channel(stretched: bool, rng: np.random.Generator) -> None:
     for skeleton in (chain(4), upper_body(), planar(3)):
         rest = Pose.rest(skeleton, (1,))
-        pose = rest if stretched else random_pose(rng, skeleton, angle=0.7, only_free=True).as_batch()
+        pose = rest if stretched else random_pose(rng, skeleton, angle=0.7, only_free=True)[None]
         mechanism = Mechanism(skeleton, rest, range(len(skeleton)))
         rows = basic_elements(mechanism.place(mechanism.values(pose)))
         assert rows.shape == (1, 6 * len(mechanism.joints), mechanism.size)
@@ -481,7 +481,7 @@ def test_basic_elements_in_space_contain_those_of_the_plane() -> None:
     """The end of the second segment moves as printed, turned by the angles before the element."""
     angles = np.array([0.4, -0.3, 0.7, 0.2])
     skeleton = planar(4)
-    pose = pose_of(skeleton, angles.tolist()).as_batch()
+    pose = pose_of(skeleton, angles.tolist())[None]
     mechanism = Mechanism(skeleton, Pose.rest(skeleton, (1,)), range(4))
     rows = basic_elements(mechanism.place(mechanism.values(pose)))[0].reshape(4, 6, 4)
     printed = planar_elements(np.ones(4), angles).reshape(2, 3, 4)

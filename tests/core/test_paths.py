@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Target paths: equal angles on the segment and the arc, degenerate cases, and solving along them."""
-
-from dataclasses import replace
+"""Target paths: equal angles on the segment and the arc, degenerate cases, and a chain that follows one."""
 
 import numpy as np
 import pytest
@@ -11,19 +9,14 @@ from numpy.testing import assert_allclose
 
 from blender_ik_addon.core import (
     IKError,
-    MatchOrientation,
     Pose,
     Problem,
     ReachPoint,
-    Solution,
-    SolverOptions,
+    Tracker,
     forward_kinematics,
-    solve,
+    target_path,
 )
-from blender_ik_addon.core.model.rotation import rotation_angle
-from blender_ik_addon.core.solve import paths
-from blender_ik_addon.core.solve.paths import chain_origin, solve_along, target_path
-from tests.core.builders import Array, chain, humanoid, planar, random_pose, random_rotations, tip
+from tests.core.builders import Array, planar, tip
 from tests.core.in_turn import in_turn
 from tests.core.strategies import rotation_about, vectors
 
@@ -113,65 +106,17 @@ def test_many_paths_at_once_are_each_for_itself(arc: bool, rng: np.random.Genera
             assert_allclose(found[i, j], target_path(starts[i, 0], targets[j], 3, arc=arc), atol=1e-15)
 
 
-def test_a_chain_is_led_round_its_origin() -> None:
+def test_a_tracker_leads_a_chain_round_its_origin() -> None:
     skeleton = planar(3)
     pose = Pose.from_channels(np.concatenate([np.zeros((3, 5)), np.array([[0.2], [0.7], [0.4]])], axis=1))
     start = forward_kinematics(skeleton, pose).point("joint.2", tip())
-    goal = ReachPoint(joint="joint.2", point=tip(), target=np.array([1.5, -1.5, 0.0]))
-    turned = MatchOrientation(
-        joint="joint.2", target=rotation_about(np.array([0.0, 0.0, 1.0]), -2.0), priority=1
-    )
-    found = solve_along(Problem(skeleton, (goal, turned)), pose, points=6, arc=True, preferred_pose=False)
-    assert found.solutions[-1].reached and len(found.solutions) == 7
-    ends = forward_kinematics(skeleton, found.poses).point("joint.2", tip())
-    assert_allclose(ends[0], start)
-    assert_allclose(ends[1:], found.targets[0], atol=1e-3)
-    assert_allclose(found.targets[0][:-1], target_path(start, goal.target, 6, arc=True), atol=1e-12)
-    # The orientation goes there evenly as well, the shorter way round.
-    angles = found.poses.channels[:, :, 5].sum(axis=1)
-    assert_allclose(np.diff(angles), np.full(7, (2.0 * np.pi - 2.0 - 1.3) / 7.0), atol=1e-3)
-    straight = solve(Problem(skeleton, (goal, turned)), pose, preferred_pose=False)
-    without = solve_along(Problem(skeleton, (goal, turned)), pose, points=0, preferred_pose=False)
-    assert_allclose(without.solutions[-1].pose.channels, straight.pose.channels, atol=1e-12)
-
-
-def test_orientations_go_by_the_shortest_turn(rng: np.random.Generator) -> None:
-    skeleton = chain(1)
-    pose = random_pose(rng, skeleton)
-    target = random_rotations(rng, 1)[0]
-    task = MatchOrientation(joint=0, target=target)
-    found = solve_along(Problem(skeleton, (task,)), pose, points=3)
-    turns = forward_kinematics(skeleton, found.poses).matrices[:, 0, :3, :3]
-    steps = rotation_angle(np.swapaxes(turns[:-1], -1, -2) @ turns[1:])
-    assert_allclose(steps, 0.25 * rotation_angle(turns[0].T @ target), atol=1e-3)
-
-
-def test_each_point_is_solved_from_the_answer_to_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[Pose, int]] = []
-
-    def watched(problem: Problem, pose: Pose, options: SolverOptions) -> Solution:
-        calls.append((pose, options.restarts))
-        return solve(problem, pose, options)
-
-    monkeypatch.setattr(paths, "solve", watched)
-    skeleton = planar(2)
-    goal = ReachPoint(joint="joint.1", point=tip(), target=np.array([1.0, 0.5, 0.0]))
-    found = solve_along(Problem(skeleton, (goal,)), Pose.rest(skeleton), points=2, restarts=5)
-    assert [restarts for _, restarts in calls] == [0, 0, 5]
-    for (pose, _), expected in zip(calls, found.poses.channels[:-1], strict=True):
-        assert_allclose(pose.channels, expected)
-
-
-def test_a_chain_begins_where_something_can_turn() -> None:
-    skeleton = humanoid()
-    free = np.array(skeleton.free)
-    free[[skeleton.index(name) for name in ("hips", "spine")], 3:] = False
-    held = replace(skeleton, free=free)
-    rest = Pose.rest(skeleton)
-    placed = forward_kinematics(skeleton, rest)
-    assert_allclose(chain_origin(skeleton, rest, "hand.L"), placed.point("hips"))
-    assert_allclose(chain_origin(held, rest, "hand.L"), placed.point("chest"))
-    assert_allclose(chain_origin(held, rest, "hips"), placed.point("hips"))
+    target = np.array([1.5, -1.5, 0.0])
+    tracker = Tracker(Problem(skeleton, ReachPoint("joint.2", start, point=tip())), pose, redundancy="start")
+    way = [*target_path(start, target, 6, arc=True), target]
+    for place in way:
+        solution = tracker.solve([place], far=False)
+        assert solution.reached
+        assert_allclose(forward_kinematics(skeleton, solution.pose).point("joint.2", tip()), place, atol=1e-3)
 
 
 def test_what_is_no_path_is_refused() -> None:
@@ -183,7 +128,3 @@ def test_what_is_no_path_is_refused() -> None:
         target_path(Y * np.nan, X, 1)
     with pytest.raises(IKError, match=r"leading axes of a path do not go together"):
         target_path(np.ones((2, 3)), np.ones((5, 3)), 1)
-    skeleton = planar(2)
-    moving = ReachPoint(joint="joint.1", target=np.zeros((4, 3)))
-    with pytest.raises(IKError, match=r"a path leads to targets of one frame, these have 4"):
-        solve_along(Problem(skeleton, (moving,)), Pose.rest(skeleton), points=2)

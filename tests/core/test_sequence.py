@@ -73,7 +73,7 @@ def test_a_frame_whose_target_is_nan_pulls_nothing_and_is_told(options: dict[str
     for frame, message in enumerate(solution.messages):
         assert ("no target here for hand" in message) == (frame in (0, 5, 6))
     if options == {"smoothness": 0.0}:
-        alone = solve(Problem(skeleton, (replace(middle, target=middle.target[5]),)), poses.frame(5))
+        alone = solve(Problem(skeleton, (replace(middle, target=middle.target[5]),)), poses[5])
         assert_allclose(solution.pose.channels[5], alone.pose.channels, atol=1e-6)
     path[:] = np.nan
     with pytest.raises(IKError, match="hand: target is not finite"):
@@ -121,7 +121,7 @@ def test_without_smoothness_it_equals_solving_each_frame_alone(method: str) -> N
     together = solve_sequence(problem, poses, options)
     for frame in range(12):
         tasks = tuple(task.at_frame(frame) for task in problem.tasks)
-        alone = solve(Problem(problem.skeleton, tasks), poses.frame(frame), options)
+        alone = solve(Problem(problem.skeleton, tasks), poses[frame], options)
         assert_frame_is(together, frame, alone)
 
 
@@ -130,11 +130,11 @@ def test_a_method_with_a_rule_of_its_own_goes_from_the_solution_of_the_frame_bef
     problem, poses = two_tasks(6)
     options = SolverOptions(method=method, max_angle=0.5)
     together = solve_sequence(problem, poses, options)
-    before = poses.frame(0)
+    before = poses[0]
     for frame in range(6):
         free = np.where(problem.skeleton.free, before.channels, poses.channels[frame])
         tasks = tuple(task.at_frame(frame) for task in problem.tasks)
-        start = poses.frame(frame).with_channels(free)
+        start = poses[frame].with_channels(free)
         alone = solve(Problem(problem.skeleton, tasks), start, options)
         assert_frame_is(together, frame, alone)
         before = alone.pose
@@ -160,7 +160,7 @@ def test_without_preferred_pose_channels_stay_near_those_of_each_frame() -> None
     there = Pose.from_channels(channels)
     targets = forward_kinematics(skeleton, there).point(END, tip())
     problem = Problem(skeleton, (follow(targets),))
-    kept = solve_sequence(problem, there, preferred_pose=False)
+    kept = solve_sequence(problem, there, redundancy="start")
     assert kept.reached
     assert_allclose(kept.pose.channels, channels, atol=1e-6)
 
@@ -600,7 +600,7 @@ def test_each_by_itself_is_each_solved_from_its_own_pose(method: str) -> None:
     assert together.pose.frames == (frames,) and not together.cancelled and not together.reached
     for frame in range(frames):
         task = problem.tasks[0].at_frame(frame)
-        alone = solve(Problem(skeleton, (task,)), poses.frame(frame), method=method)
+        alone = solve(Problem(skeleton, (task,)), poses[frame], method=method)
         assert together.statuses[frame] is alone.status
         assert together.messages[frame] == alone.message
         assert_allclose(together.errors[frame], [error.error for error in alone.errors], atol=1e-6)
@@ -634,7 +634,7 @@ def test_a_long_motion_without_preferred_pose_has_no_jump() -> None:
         Problem(skeleton, figure.tasks(targets)),
         Pose.rest(skeleton, (frames,)),
         tolerance_position=1e-3,
-        preferred_pose=False,
+        redundancy="start",
     )
     assert found.reached and found.branches == ()
     assert np.abs(np.diff(found.pose.channels, axis=0)).max() < 0.1
@@ -648,7 +648,7 @@ def test_a_fast_motion_has_no_jump() -> None:
         Problem(skeleton, figure.tasks(targets)),
         Pose.rest(skeleton, (len(targets),)),
         tolerance_position=1e-3,
-        preferred_pose=False,
+        redundancy="start",
     )
     assert found.reached and found.branches == ()
     assert np.abs(np.diff(found.pose.channels, axis=0)).max() < 0.3
@@ -662,7 +662,7 @@ def test_without_preferred_pose_what_is_held_fixed_may_differ_by_frame() -> None
     channels[:, 0, :3] = np.linspace(0.0, 0.8, frames)[:, None]
     task = ReachPoint(joint=3, point=tip(), target=np.array([1.2, 1.5, 0.3]))
     poses = Pose.from_channels(channels)
-    found = solve_sequence(Problem(skeleton, (task,)), poses, preferred_pose=False)
+    found = solve_sequence(Problem(skeleton, (task,)), poses, redundancy="start")
     assert found.reached
     assert_array_equal(found.pose.channels[:, 0], channels[:, 0])
     places = forward_kinematics(skeleton, found.pose).point("joint.3", tip())

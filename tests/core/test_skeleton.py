@@ -219,7 +219,7 @@ def test_the_rest_pose_has_zero_channels_and_unit_scale() -> None:
 def test_channels_are_translation_then_rotation(rng: np.random.Generator) -> None:
     pose = random_pose(rng, chain(3), frames=(5,))
     assert_array_equal(np.concatenate([pose.translation, pose.rotation], axis=-1), pose.channels)
-    assert_array_equal(pose.frame(2).channels, pose.channels[2])
+    assert_array_equal(pose[2].channels, pose.channels[2])
 
 
 def test_with_channels_keeps_the_scale(rng: np.random.Generator) -> None:

@@ -62,7 +62,7 @@ def errors(*tasks: Task) -> Array:
 
 def forces(skeleton: Skeleton, solution: Solution) -> Array:
     """With how much the posture resists at the end, in scaled channels (nv,)."""
-    pose = solution.pose.as_batch()
+    pose = solution.pose[None]
     system = assemble(Problem(skeleton, (ReachPoint(joint=len(skeleton) - 1, target=np.zeros(3)),)), pose)
     values = system.mechanism.values(pose)
     energy = Energy(system, values)
@@ -115,8 +115,8 @@ def test_the_miss_is_softness_times_force(kind: Any) -> None:
     small = np.array([solved(kind("hand.L", s)).errors[0].error for s in (1e-4, 1e-3, 2e-3)])
     assert_allclose(small[1:] / small[0], [10.0, 20.0], rtol=0.02)
     exact = solved(kind("hand.L"))
-    system = assemble(Problem(FIGURE, (kind("hand.L"),)), exact.pose.as_batch())
-    values = system.mechanism.values(exact.pose.as_batch())
+    system = assemble(Problem(FIGURE, (kind("hand.L"),)), exact.pose[None])
+    values = system.mechanism.values(exact.pose[None])
     energy = Energy(system, values)
     jacobian = energy.model(energy.at(values)).jacobian[0]
     away = (values * energy.weight - energy.preferred)[0]
@@ -163,7 +163,7 @@ def test_an_exact_task_is_met_whatever_soft_tasks_above_it_ask_for() -> None:
 @pytest.mark.parametrize("softness", [1e-3, 0.05])
 def test_a_soft_task_pulls_like_a_spring_and_never_harder_than_its_level(softness: float) -> None:
     task = ReachPoint(joint="hand.L", target=np.zeros(3), softness=softness)
-    pose = Pose.rest(FIGURE).as_batch()
+    pose = Pose.rest(FIGURE)[None]
     system = assemble(Problem(FIGURE, (task,)), pose)
     energy = Energy(system, system.mechanism.values(pose))
     for strength in (30.0, 1e4, 1e8):
@@ -219,7 +219,7 @@ def test_the_history_is_of_levels() -> None:
 
 def test_the_exact_tasks_of_a_level_share_a_norm_whatever_soft_tasks_stand_between_them() -> None:
     tasks = (reach("hand.L"), reach("foot.L", 0.02), turn("head"), reach("hand.R", 0.01), turn("hips", 0.3))
-    system = assemble(Problem(FIGURE, (*tasks, reach("foot.R", priority=4))), Pose.rest(FIGURE).as_batch())
+    system = assemble(Problem(FIGURE, (*tasks, reach("foot.R", priority=4))), Pose.rest(FIGURE)[None])
     assert system.level_of_penalty.tolist() == [0, 0, 0, 0, 1]
     penalties = [set(system.penalty_of_row[system.task_of_row == task].tolist()) for task in range(6)]
     assert penalties == [{0}, {1}, {0}, {2}, {3}, {4}]
@@ -229,7 +229,7 @@ def test_the_exact_tasks_of_a_level_share_a_norm_whatever_soft_tasks_stand_betwe
 def test_an_exact_level_is_no_stronger_beside_a_soft_task_than_it_needs_to_be() -> None:
     """With all of its strength, rounding would decide what it leaves free."""
     tasks = (reach("hand.L"), reach("foot.L", 0.02))
-    pose = solved(*tasks).pose.as_batch()
+    pose = solved(*tasks).pose[None]
     system = assemble(Problem(FIGURE, tasks), pose)
     energy = Energy(system, system.mechanism.values(pose))
     model = energy.model(energy.at(system.mechanism.values(pose)))

@@ -68,7 +68,7 @@ def test_the_elbow_bends_towards_its_pole_and_the_hand_stays(angle: float, wish:
     wanted = np.cos(angle) * start + np.sin(angle) * across
     target = 0.3 * HELD + 2.0 * wanted
     problem = Problem(ARM, (ReachPoint(joint="hand", target=HELD), pole(target)))
-    solution = solve(problem, bent(), preferred_pose=wish, max_iterations=200)
+    solution = solve(problem, bent(), redundancy="preferred" if wish else "start", max_iterations=200)
     assert solution.reached
     bend = elbow(solution.pose)
     assert np.linalg.norm(bend) > 0.3  # the hand is too near for a straight arm
@@ -88,7 +88,7 @@ def test_hands_keep_their_distance_wherever_one_of_them_goes() -> None:
     place = forward_kinematics(FIGURE, rest).point("hand_l")
     hold = KeepDistance(joint="hand_l", other="hand_r", distance=0.3, target=np.array([0.0, 0.05, 0.0]))
     reach = ReachPoint(joint="hand_l", target=place + np.array([0.4, -0.4, 0.1]))
-    solution = solve(Problem(FIGURE, (reach, hold)), rest, preferred_pose=False)
+    solution = solve(Problem(FIGURE, (reach, hold)), rest, redundancy="start")
     posed = forward_kinematics(FIGURE, solution.pose)
     apart = posed.point("hand_l") - posed.point("hand_r", np.array([0.0, 0.05, 0.0]))
     assert solution.reached
@@ -100,7 +100,7 @@ def test_a_distance_from_a_place_may_differ_by_frame() -> None:
     problem = Problem(ARM, (hold,))
     assert problem.frames == 2
     for frame, wanted in enumerate((1.0, 1.5)):
-        solution = solve(Problem(ARM, (hold.at_frame(frame),)), bent(), preferred_pose=False)
+        solution = solve(Problem(ARM, (hold.at_frame(frame),)), bent(), redundancy="start")
         hand = forward_kinematics(ARM, solution.pose).point("hand")
         assert_allclose(np.linalg.norm(hand), wanted, atol=1e-4)
 
@@ -112,9 +112,9 @@ def test_a_body_that_reaches_far_leans_back_to_keep_its_balance() -> None:
     over = posed.matrices[:, :3, 3].mean(axis=0)
     tasks: list[Task] = [ReachPoint(joint=foot, target=posed.point(foot)) for foot in ("foot_l", "foot_r")]
     tasks.append(ReachPoint(joint="hand_l", target=posed.point("hand_l") + REACH))
-    alone = solve(Problem(FIGURE, tuple(tasks)), rest, preferred_pose=False)
+    alone = solve(Problem(FIGURE, tuple(tasks)), rest, redundancy="start")
     tasks.append(Balance(masses=masses, target=over))
-    balanced = solve(Problem(FIGURE, tuple(tasks)), rest, preferred_pose=False)
+    balanced = solve(Problem(FIGURE, tuple(tasks)), rest, redundancy="start")
 
     def off(pose: Pose) -> float:
         centre = forward_kinematics(FIGURE, pose).matrices[:, :3, 3].mean(axis=0)

@@ -21,6 +21,7 @@ from blender_ik_addon.core import (
     solve,
     solve_sequence,
 )
+from blender_ik_addon.core.problem.options import Redundancy
 from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, planar, tip
 
@@ -186,15 +187,19 @@ def test_smoothness_spreads_a_change_of_goals_over_the_frames_beside_it() -> Non
     assert not smooth.reached
 
 
-@pytest.mark.parametrize(("margin", "preferred"), [(0.0, True), (0.1, True), (0.3, True), (0.1, False)])
-def test_a_motion_changes_over_at_the_frame_at_which_a_tracker_does(margin: float, preferred: bool) -> None:
+@pytest.mark.parametrize(
+    ("margin", "redundancy"), [(0.0, "preferred"), (0.1, "preferred"), (0.3, "preferred"), (0.1, "start")]
+)
+def test_a_motion_changes_over_at_the_frame_at_which_a_tracker_does(
+    margin: float, redundancy: Redundancy
+) -> None:
     """From coarse to fine it was a frame far ahead that chose, and those before it followed."""
     first, second = crossing(40)
     choice = OneOf(alternatives=(first, second), margin=margin)
     poses = Pose.from_channels(np.stack([BENT.channels] * 40))
-    motion = solve_sequence(Problem(CHAIN, (choice,)), poses, preferred_pose=preferred, smoothness=0.0)
+    motion = solve_sequence(Problem(CHAIN, (choice,)), poses, redundancy=redundancy, smoothness=0.0)
     assert motion.reached
-    tracker = Tracker(Problem(CHAIN, (choice.at_frame(0),)), BENT, preferred_pose=preferred)
+    tracker = Tracker(Problem(CHAIN, (choice.at_frame(0),)), BENT, redundancy=redundancy)
     for frame, place_now in enumerate(end(motion.pose)):
         solution = tracker.solve([np.stack([first.target[frame], second.target[frame]])])
         assert_allclose(place_now, end(solution.pose), atol=1e-3, err_msg=f"frame {frame}")

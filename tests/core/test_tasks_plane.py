@@ -19,6 +19,7 @@ from blender_ik_addon.core import (
     solve,
     solve_sequence,
 )
+from blender_ik_addon.core.problem.options import Redundancy
 from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.core.tasks.planes import CLEARANCE_UNIT
 from tests.core.builders import Array, chain, humanoid, planar, random_pose, tip, tree
@@ -115,8 +116,8 @@ def test_held_feet_are_put_back_and_not_blamed_where_only_descents_help() -> Non
     assert_allclose(heights(skeleton, above.pose), 0.0, atol=1e-5)
 
 
-@pytest.mark.parametrize("preferred_pose", [True, False])
-def test_sunk_feet_come_up_and_no_frame_sinks(preferred_pose: bool) -> None:
+@pytest.mark.parametrize("redundancy", ["preferred", "start"])
+def test_sunk_feet_come_up_and_no_frame_sinks(redundancy: Redundancy) -> None:
     skeleton = humanoid()
     sunk = Pose.rest(skeleton)
     channels = np.array(sunk.channels)
@@ -125,7 +126,7 @@ def test_sunk_feet_come_up_and_no_frame_sinks(preferred_pose: bool) -> None:
     target = np.stack([np.full(24, 0.4), np.full(24, -0.3), down_and_up], axis=1)
     problem = Problem(skeleton, (*floor(), ReachPoint(joint="hand.L", target=target, priority=1)))
     poses = Pose.from_channels(np.broadcast_to(channels, (24, *channels.shape)))
-    solution = solve_sequence(problem, poses, preferred_pose=preferred_pose)
+    solution = solve_sequence(problem, poses, redundancy=redundancy)
     assert solution.reached
     # The hand stands still from frame 11 to 12: both frames beside turn by no more than the others do.
     turns = np.abs(np.diff(solution.pose.channels[..., 3:], axis=0)).max((1, 2))
@@ -241,25 +242,6 @@ def test_a_motion_leaves_stored_channels_that_it_starts_with_for_a_floor_that_ha
     solution = solve_sequence(Problem(skeleton, tasks), rest)
     assert_allclose(solution.errors[:, :2], 0.0, atol=1e-4)
     assert_allclose(heights(skeleton, solution.pose), 0.2, atol=1e-4)
-
-
-def test_places_are_the_nearest_on_the_planes_that_are_missed() -> None:
-    skeleton = humanoid()
-    channels = np.array(Pose.rest(skeleton).channels)
-    channels[0, 3:] = 0.0, 0.2, 0.0  # about y: one foot sinks, the other rises
-    pose = Pose.from_channels(channels[None])
-    soles = heights(skeleton, pose)[0]
-    assert soles.min() < 0.0 < soles.max()
-    system = assemble(Problem(skeleton, (*floor(), *floor("ON", height=0.5))), pose)
-    points, targets = system.places(system.place(system.mechanism.values(pose)))
-    sunk = int(soles.argmin())
-    placed = forward_kinematics(skeleton, pose.frame(0))
-    feet = np.stack([placed.point(FEET[sunk]), *(placed.point(foot) for foot in FEET)])
-    assert_allclose(points, feet, atol=1e-12)
-    assert_allclose(
-        targets,
-        np.stack([[*foot[:2], height] for foot, height in zip(feet, (SOLE, 0.58, 0.58), strict=True)]),
-    )
 
 
 def test_what_is_no_plane_is_refused() -> None:

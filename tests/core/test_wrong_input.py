@@ -31,6 +31,7 @@ from blender_ik_addon.core import (
     solve_each,
     solve_sequence,
 )
+from blender_ik_addon.core.problem.options import REDUNDANCY
 
 from .in_turn import in_turn
 
@@ -96,7 +97,6 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: OneOf(alternatives=(reach(), reach()), margin="wide"),  # pyright: ignore[reportArgumentType]
         "margin.*'wide'",
     ),
-    "one task alone": (lambda: Problem(ARM, reach()), "tuple.*position of c"),  # pyright: ignore[reportArgumentType]
     "a name as task": (lambda: Problem(ARM, ("c",)), "str is no task"),  # pyright: ignore[reportArgumentType]
     "no joint": (lambda: Problem(ARM, (reach(joint=None),)), "name or its index, got None"),
     "half a joint": (lambda: Problem(ARM, (reach(joint=1.5),)), "name or its index, got 1.5"),
@@ -193,13 +193,18 @@ def test_a_pose_to_stay_near_over_a_locked_joint_asks_for_nothing(method: str) -
             (far, locked),
         )
     ):
-        for preferred in (True, False):
-            if preferred and not SolverOptions(method=method).uses("preferred_pose"):
+        for redundancy in REDUNDANCY:
+            if redundancy == "preferred" and not SolverOptions(method=method).uses("redundancy"):
                 continue
             skeleton = limb(free=free)
             problem = Problem(skeleton, tasks)
-            one = solve(problem, rest(skeleton), method=method, preferred_pose=preferred)
-            many = solve_sequence(problem, Pose.rest(skeleton, (2,)), method=method, preferred_pose=preferred)
+            one = solve(problem, rest(skeleton), method=method, redundancy=redundancy)
+            many = solve_sequence(
+                problem,
+                Pose.rest(skeleton, (2,)),
+                method=method,
+                redundancy=redundancy,
+            )
             stays = [error for error in one.errors if error.name == "stay near"]
             assert [error.error for error in stays] == [0.0], number
             assert many.errors[0, [task is not turn and "stay" in task.label for task in tasks]] == 0.0

@@ -185,8 +185,8 @@ def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
         raise IKError(
             f"a diagnosis is of one pose, got poses {pose.frames} and targets of {problem.frames} frames"
         )
-    system = assemble(problem, pose.as_batch())
-    posed = system.place(system.mechanism.values(pose.as_batch()))
+    system = assemble(problem, pose[None])
+    posed = system.place(system.mechanism.values(pose[None]))
     system = system.taking(system.nearest(posed))
     mechanism, skeleton = system.mechanism, system.problem.skeleton
     joints, channels = np.divmod(mechanism.channels, CHANNELS)
@@ -269,7 +269,7 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
     if not isinstance(goal, (ReachPoint, MatchOrientation, AimAt, OnPlane)):
         rows = goal.rows([replace(goal, weight=1.0)], mechanism)
         scale = np.where(rows.angular, 1.0, 1.0 / length)[:, None] * np.where(mechanism.rotates, 1.0, length)
-        jacobian = (rows.linearize(posed)[1][0] * scale)[:, real]
+        jacobian = (rows.jacobian(posed)[0] * scale)[:, real]
         return _Effector(task.label, "", task.priority, goal.angular, jacobian, None, ())
     joint = skeleton.index(goal.joint)
     name = skeleton.names[joint]

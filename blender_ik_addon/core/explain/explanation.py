@@ -33,7 +33,7 @@ from ..arrays import BoolArray, FloatArray
 from ..model.posed import PosedMechanism
 from ..model.skeleton import CHANNELS
 from ..problem.system import System
-from ..tasks import JointTask, Task
+from ..tasks import AxisTask, Task
 from ..threads import one_thread
 from .constraint_forces import (
     BALANCED,
@@ -435,7 +435,7 @@ def _names(tasks: Sequence[Task], asking: Task) -> tuple[str, ...]:
     """Labels of tasks, each once; of the same effector what it is about."""
 
     def name(task: Task) -> str:
-        if isinstance(task, JointTask) and task.label == asking.label:
+        if isinstance(task, AxisTask) and task.label == asking.label:
             return "its own orientation" if task.angular else "its own position"
         return task.label
 

@@ -68,7 +68,7 @@ class Iteration(ABC):
         """|r| at the start and after each iteration [1]."""
         self.settled = not (system.size and len(self.at.residual))
         """Whether there is no more to be done."""
-        self.prefers = options.preferred_pose and self.stacked.prefers and options.uses("preferred_pose")
+        self.prefers = options.preferred_pose and self.stacked.prefers and options.uses("redundancy")
         """Whether what the tasks leave free goes to the preferred pose."""
 
     @property

@@ -43,6 +43,9 @@ class PosedSkeleton:
     matrices: FloatArray
     """armature_from_joint, (..., n, 4, 4) [m], scale and shear included."""
 
+    def __repr__(self) -> str:
+        return f"PosedSkeleton({self.skeleton!r}, {self.pose!r})"
+
     def point(self, joint: str | int, point_joint: FloatArray | None = None) -> FloatArray:
         """A point of a joint (its origin when none is given) in armature space, (..., 3) [m]."""
         matrix = self.matrices[..., self.skeleton.index(joint), :, :]

@@ -188,10 +188,11 @@ class Mechanism:
             IKError: As for a new one.
         """
         key = frozenset(joints)
-        last = skeleton.mechanisms.get(key)
+        known: dict[frozenset[int], Mechanism] = vars(skeleton).setdefault("_mechanisms", {})
+        last = known.get(key)
         if isinstance(last, cls) and last._fits(pose):
             return last
-        new = skeleton.mechanisms[key] = cls(skeleton, pose, key)
+        new = known[key] = cls(skeleton, pose, key)
         return new
 
     def _fits(self, pose: Pose) -> bool:

@@ -8,20 +8,32 @@ those channels, so what is limited is what is keyed. Scale is part of a pose but
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import index
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import LARGEST, BoolArray, FloatArray, IntArray, alike, fault, frozen, usable
+from ..arrays import (
+    LARGEST,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    alike,
+    check_whole,
+    fault,
+    frozen,
+    usable,
+)
 from ..errors import IKError
 from .euler import order_index
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
+PerChannel = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+"""Values of channels, see `Skeleton.build`."""
 
 CHANNELS: Final = 6
 """Channels of a joint: translation x, y, z [m], then rotation x, y, z [rad]."""
@@ -32,8 +44,14 @@ INHERIT_SCALE: Final = ("FULL", "FIX_SHEAR", "ALIGNED", "AVERAGE", "NONE", "NONE
 ORTHONORMAL_TOLERANCE: Final = 1e-4
 """Largest deviation of a rest rotation from orthonormal [1]; Blender stores them in single precision."""
 
+UP: Final = frozen([0.0, 0.0, 1.0])
+"""Which way is up in Blender."""
 
-@dataclass(frozen=True)
+WINDING: Final = 4.0 * np.pi
+"""Largest limit of an angle [rad] that `Skeleton.build` takes, two turns: larger ones are degrees."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Skeleton:
     """A tree (or forest) of joints. Build it with `Skeleton.build`, which fills in what is not given."""
 
@@ -61,12 +79,15 @@ class Skeleton:
     """How it takes its parent's scale, an index into `INHERIT_SCALE`, (n,)."""
     local_location: BoolArray
     """Whether translation is along the joint's own rest axes, (n,); otherwise along its parent's."""
+    up: FloatArray = field(default_factory=lambda: UP)
+    """Which way is up, in armature space, of length 1, (3,)."""
 
     def __post_init__(self) -> None:
         n = len(self.names)
         set_field = object.__setattr__
         set_field(self, "names", tuple(self.names))
-        for field, shape, dtype in (
+        for name, shape, dtype in (
+            ("up", (3,), np.float64),
             ("parents", (n,), np.int64),
             ("rest", (n, 4, 4), np.float64),
             ("orders", (n,), np.int64),
@@ -80,12 +101,12 @@ class Skeleton:
             ("local_location", (n,), np.bool_),
         ):
             try:
-                array = frozen(getattr(self, field), dtype)
+                array = frozen(getattr(self, name), dtype)
             except IKError as error:
-                raise IKError(f"Skeleton.{field}: {error}") from None
+                raise IKError(f"Skeleton.{name}: {error}") from None
             if array.shape != shape:
-                raise IKError(f"Skeleton.{field} has shape {array.shape}; {n} joints need {shape}")
-            set_field(self, field, array)
+                raise IKError(f"Skeleton.{name} has shape {array.shape}; {n} joints need {shape}")
+            set_field(self, name, array)
         self._check()
 
     def _check(self) -> None:
@@ -115,6 +136,8 @@ class Skeleton:
         off = np.abs(np.swapaxes(rotation, -1, -2) @ rotation - np.eye(3)).max((1, 2), initial=0.0)
         refuse(off > ORTHONORMAL_TOLERANCE, "rest matrix is not a rotation and an offset (scale or shear)")
         refuse(np.linalg.det(rotation) < 0, "rest matrix mirrors")
+        if not usable(self.up) or abs(float(self.up @ self.up) - 1.0) > ORTHONORMAL_TOLERANCE:
+            raise IKError(f"Skeleton.up must be a direction of length 1, got {self.up.tolist()}")
         refuse((self.orders < 0) | (self.orders >= 6), "unknown rotation order")
         refuse((self.inherit_scale < 0) | (self.inherit_scale >= len(INHERIT_SCALE)), "unknown scale mode")
         refuse(np.isnan(self.lower).any(1) | np.isnan(self.upper).any(1), "a limit is not a number")
@@ -134,16 +157,21 @@ class Skeleton:
         offsets: npt.ArrayLike | None = None,
         rest: npt.ArrayLike | None = None,
         orders: str | Sequence[str] = "XYZ",
-        free: npt.ArrayLike | None = None,
-        lower: npt.ArrayLike | None = None,
-        upper: npt.ArrayLike | None = None,
-        stiffness: npt.ArrayLike | None = None,
-        preferred: npt.ArrayLike | None = None,
+        free: PerChannel | None = None,
+        lower: PerChannel | None = None,
+        upper: PerChannel | None = None,
+        stiffness: PerChannel | None = None,
+        preferred: PerChannel | None = None,
         inherit_rotation: npt.ArrayLike | None = None,
         inherit_scale: Sequence[str] | None = None,
         local_location: npt.ArrayLike | None = None,
+        up: str | npt.ArrayLike = "Z",
     ) -> Skeleton:
         """A skeleton from what is known of it; the rest takes the usual value.
+
+        Values of channels are broadcast to (n, 6), or are given for some joints by name, `{"hips": True}`. A
+        row has six numbers, translations first, or three for the rotations alone: then translations have
+        the usual value.
 
         Args:
             names: Unique joint names.
@@ -151,14 +179,16 @@ class Skeleton:
             offsets: Place of each joint in its parent's frame, (n, 3) [m]; unrotated. Or give `rest`.
             rest: parent_from_joint_rest, (n, 4, 4).
             orders: One rotation order for all joints or one each.
-            free: Free channels, broadcastable to (n, 6); by default the three rotations.
-            lower: Lower limits, broadcastable to (n, 6); by default none.
-            upper: Upper limits, broadcastable to (n, 6); by default none.
-            stiffness: Broadcastable to (n, 6); by default 0.
-            preferred: Preferred channels, broadcastable to (n, 6); by default 0.
+            free: Channels that a solve may change; by default the three rotations.
+            lower: Lower limits [m, rad]; by default none.
+            upper: Upper limits [m, rad]; by default none.
+            stiffness: How unwilling channels are to leave their preferred values, from 0 to below 1; by
+                default 0.
+            preferred: Preferred values [m, rad]; by default 0.
             inherit_rotation: Broadcastable to (n,); by default True.
             inherit_scale: One of `INHERIT_SCALE` each; by default FULL.
             local_location: Broadcastable to (n,); by default True.
+            up: Which way is up in armature space: X, Y, Z, or a direction (3,).
 
         Raises:
             IKError: When something is missing, of the wrong shape, or names a joint that is not there.
@@ -180,6 +210,8 @@ class Skeleton:
         elif offsets is not None and rest is None:
             matrices = np.tile(np.eye(4), (n, 1, 1))
             matrices[:, :3, 3] = _broadcast("offsets", offsets, (n, 3), np.float64)
+            if np.ndim(offsets) < 2:  # pyright: ignore[reportUnknownMemberType]
+                raise IKError(f"offsets are one for each joint, ({n}, 3), got {offsets!r}")
         else:
             raise IKError("give either offsets (n, 3) or rest matrices (n, 4, 4)")
         order_names = [orders] * n if isinstance(orders, str) else list(orders)
@@ -188,28 +220,53 @@ class Skeleton:
         if unknown:
             raise IKError(f"unknown scale mode {unknown[0]!r}; known are {', '.join(INHERIT_SCALE)}")
 
-        def channels(field: str, value: npt.ArrayLike | None, default: float) -> FloatArray:
-            return _broadcast(field, default if value is None else value, (n, CHANNELS), np.float64)
+        def channels(field: str, given: PerChannel | None, usual: float) -> FloatArray:
+            whole = np.full((n, CHANNELS), usual)
+            if isinstance(given, Mapping):
+                for name, row in given.items():
+                    if name not in index:
+                        raise IKError(f"{field} is given for {name!r}, which is not among the joints")
+                    _fill(f"{field} of {name!r}", whole[index[name]], row)
+            elif given is not None:
+                _fill(field, whole, given)
+            return whole
 
         def joints(field: str, value: npt.ArrayLike | None) -> BoolArray:
             return _broadcast(field, True if value is None else value, (n,), np.bool_)
 
-        usual = [False] * 3 + [True] * 3
-
+        may_move = channels("free", free, 0.0) != 0.0
+        if free is None:
+            may_move[:, 3:] = True
+        limits = {"lower": channels("lower", lower, -np.inf), "upper": channels("upper", upper, np.inf)}
+        for name, limit in limits.items():
+            wound = (np.abs(limit[:, 3:]) > WINDING) & (np.abs(limit[:, 3:]) <= LARGEST)
+            if wound.any():
+                worst = float(limit[:, 3:][wound][0])
+                raise IKError(
+                    f"{name} of {names[int(np.argmax(wound.any(axis=1)))]!r} is {worst:g}, more than two "
+                    "turns: angles are radians, and inf stands for no limit"
+                )
+        axis = "XYZ".find(up) if isinstance(up, str) else -1
+        if isinstance(up, str) and (axis < 0 or len(up) != 1):
+            raise IKError(f"up must be X, Y, Z or a direction (3,), got {up!r}")
+        direction = np.eye(3)[axis] if isinstance(up, str) else frozen(up)
         return cls(
             names=tuple(names),
             parents=np.array(parent_indices, dtype=np.int64),
             rest=matrices,
             orders=np.array([order_index(order) for order in order_names], dtype=np.int64),
-            free=_broadcast("free", usual if free is None else free, (n, CHANNELS), np.bool_),
-            lower=channels("lower", lower, -np.inf),
-            upper=channels("upper", upper, np.inf),
+            free=may_move,
+            **limits,
             stiffness=channels("stiffness", stiffness, 0.0),
             preferred=channels("preferred", preferred, 0.0),
             inherit_rotation=joints("inherit_rotation", inherit_rotation),
             inherit_scale=np.array([INHERIT_SCALE.index(mode) for mode in scale_modes], dtype=np.int64),
             local_location=joints("local_location", local_location),
+            up=direction / (np.linalg.norm(direction) or 1.0),
         )
+
+    def __repr__(self) -> str:
+        return f"Skeleton({_counted(len(self), 'joint')}: {_listed(self.names)})"
 
     def __len__(self) -> int:
         return len(self.names)
@@ -223,8 +280,7 @@ class Skeleton:
         if isinstance(joint, str):
             if joint in self._index_of_name:
                 return self._index_of_name[joint]
-            known = ", ".join(self.names[:20]) + (", ..." if len(self) > 20 else "")
-            raise IKError(f"there is no joint {joint!r}; there are: {known}")
+            raise IKError(f"there is no joint {joint!r}; there are: {_listed(self.names, 20)}")
         try:
             number = index(joint)
         except TypeError:
@@ -270,21 +326,6 @@ class Skeleton:
         """Number of joints that poses have."""
         return len(self)
 
-    @cached_property
-    def cleared(self) -> dict[tuple[int, ...], Skeleton]:
-        """The same with clearances over one-sided planes, by the joints they belong to (`problem.slacks`)."""
-        return {}
-
-    @cached_property
-    def mechanisms(self) -> dict[frozenset[int], object]:
-        """What was last folded for solving, by the joints that tasks are about; see `Mechanism.of`."""
-        return {}
-
-    @cached_property
-    def prepared(self) -> list[object]:
-        """What the last solve of one pose has prepared, if there was one; see `preparing`."""
-        return []
-
     def ancestors(self, joint: int) -> list[int]:
         """The joint and its ancestors, from the joint to its root."""
         chain = [joint]
@@ -305,6 +346,22 @@ def _broadcast(
         return np.broadcast_to(array, shape)
     except ValueError:
         raise IKError(f"{field} has shape {array.shape}; {shape[0]} joints need {shape}") from None
+
+
+def _fill(field: str, whole: FloatArray, given: npt.ArrayLike) -> None:
+    """Write what is given for channels into an array (..., 6); rows of three are rotations."""
+    if np.ndim(given) and np.shape(given)[-1] == 3:  # pyright: ignore[reportUnknownMemberType]
+        whole = whole[..., 3:]
+    whole[...] = _broadcast(field, given, whole.shape, np.float64)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    """The first few names."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,9 +409,34 @@ class Pose:
         return cls(array, np.ones((*array.shape[:-1], 3)))
 
     @classmethod
-    def rest(cls, skeleton: Skeleton, frames: tuple[int, ...] = ()) -> Pose:
-        """The rest pose: every channel 0, every scale 1, with leading axes `frames`."""
+    def rest(cls, skeleton: Skeleton, frames: int | tuple[int, ...] = ()) -> Pose:
+        """The rest pose: every channel 0, every scale 1; once, or for a number of frames or leading axes."""
+        frames = frames if isinstance(frames, tuple) else (frames,)
+        for count in frames:
+            check_whole("the number of frames", count, 0)
         return cls.from_channels(np.zeros((*frames, len(skeleton), CHANNELS)))
+
+    def __repr__(self) -> str:
+        frames = "".join(f"{_counted(count, 'frame')}, " for count in self.frames)
+        return f"Pose({frames}{_counted(self.channels.shape[-2], 'joint')})"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        """The channels, so that `StayNear(pose)` may be said."""
+        return np.array(self.channels, dtype, copy=copy or None)
+
+    def __len__(self) -> int:
+        if not self.frames:
+            raise IKError("one pose alone has no frames to count")
+        return self.frames[0]
+
+    def __getitem__(self, index: Any) -> Pose:
+        """Some of the frames, as numpy indexes arrays: `poses[3]`, `poses[10:20]`, `pose[None]`."""
+        picked = np.arange(int(np.prod(self.frames))).reshape(self.frames)[index]
+        channels, scale = (a.reshape(-1, *a.shape[-2:])[picked] for a in (self.channels, self.scale))
+        return Pose(channels, scale)
+
+    def __iter__(self) -> Iterator[Pose]:
+        return (self[frame] for frame in range(len(self)))
 
     @property
     def translation(self) -> FloatArray:
@@ -370,14 +452,6 @@ class Pose:
     def frames(self) -> tuple[int, ...]:
         """The leading axes."""
         return self.channels.shape[:-2]
-
-    def as_batch(self) -> Pose:
-        """One pose as a batch of one frame."""
-        return Pose(self.channels[None], self.scale[None])
-
-    def frame(self, index: int) -> Pose:
-        """One frame of a batch."""
-        return Pose(self.channels[index], self.scale[index])
 
     def with_channels(self, channels: FloatArray) -> Pose:
         """The same scale with other channels."""

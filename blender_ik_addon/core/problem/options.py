@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, radians
-from typing import Any, Final
+from typing import Final, Literal, TypedDict
 
-from ..arrays import LARGEST, is_number, is_whole
+from ..arrays import check_number, check_whole
 from ..errors import IKError
 
 METHODS: Final[dict[str, str]] = {
@@ -33,11 +33,27 @@ USED_BY: Final[dict[str, frozenset[str]]] = {
     "null_space_gain": frozenset({"DLS", "PSEUDO_INVERSE", "SPRINGS", "EXTENDED_JACOBIAN", "BOUNDED"}),
     "element_weight": frozenset({"EXTENDED_JACOBIAN"}),
     "gamma": frozenset({"NONLINEAR"}),
-    "preferred_pose": frozenset(METHODS) - {"SDLS", "TRANSPOSE"},
+    "redundancy": frozenset(METHODS) - {"SDLS", "TRANSPOSE"},
     "restarts": frozenset({"PRIORITY"}),
     "smoothness": frozenset({"PRIORITY"}),
 }
 """The methods that have a use for a setting; every method has for those that are not listed."""
+
+
+ABOVE_ZERO: Final = (
+    "tolerance_position",
+    "tolerance_rotation",
+    "step_tolerance",
+    "max_angle",
+    "damping",
+    "null_space_gain",
+    "element_weight",
+    "pop_angle",
+)
+"""Settings that must be above 0."""
+
+Redundancy = Literal["preferred", "start"]
+REDUNDANCY: Final[tuple[Redundancy, ...]] = ("preferred", "start")
 
 
 @dataclass(frozen=True)
@@ -46,6 +62,9 @@ class SolverOptions:
 
     method: str = "PRIORITY"
     """One of `METHODS`."""
+    redundancy: Redundancy = "preferred"
+    """Where what the tasks leave free goes: to the skeleton's "preferred" values, or it stays as near as it
+    can to the "start"."""
     max_iterations: int = 100
     """Most iterations of one descent, at least 1; targets that cannot all be met take several descents."""
     tolerance_position: float = 1e-4
@@ -68,8 +87,6 @@ class SolverOptions:
     """λ at a residual of the reach [1], above 0; smaller residuals are damped less [Sugihara2011]."""
     constant_damping: bool = False
     """Whether λ is the same for every residual [Buss2009 §5]: steadier, and slower."""
-    preferred_pose: bool = True
-    """Whether what the tasks leave free goes to the preferred pose."""
     null_space_gain: float = 1.0
     """Part of the way to the preferred pose [1] that one step goes where the tasks leave it free, above 0;
     less where that overshoots."""
@@ -91,30 +108,16 @@ class SolverOptions:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise IKError(f"unknown method {self.method!r}; there are {', '.join(METHODS)}")
+        if self.redundancy not in REDUNDANCY:
+            raise IKError(f"redundancy must be one of {', '.join(REDUNDANCY)}, got {self.redundancy!r}")
         for key, least in (("max_iterations", 1), ("restarts", 0)):
-            value = getattr(self, key)
-            if not (is_whole(value) and value >= least):
-                raise IKError(f"{key} must be a whole number from {least}, got {value!r}")
-        for key in (
-            "tolerance_position",
-            "tolerance_rotation",
-            "step_tolerance",
-            "max_angle",
-            "damping",
-            "null_space_gain",
-            "element_weight",
-            "pop_angle",
-        ):
-            value = getattr(self, key)
-            if not (is_number(value) and value > 0.0):
-                raise IKError(f"{key} must be above 0 and at most {LARGEST:.0e}, got {value!r}")
-        if not (is_number(self.gamma) and self.gamma >= 0.0):
-            raise IKError(f"gamma must be finite and not negative, got {self.gamma!r}")
-        if not (is_number(self.smoothness) and self.smoothness >= 0.0):
-            raise IKError(f"smoothness must be finite and not negative, got {self.smoothness!r}")
-        clamp = self.clamp_distance
-        if clamp is not None and clamp != inf and not (is_number(clamp) and clamp > 0.0):
-            raise IKError(f"clamp_distance must be above 0 or None, got {clamp!r}")
+            check_whole(key, getattr(self, key), least)
+        for key in ABOVE_ZERO:
+            check_number(key, getattr(self, key), 0.0, above=True)
+        for key in ("gamma", "smoothness"):
+            check_number(key, getattr(self, key), 0.0)
+        if self.clamp_distance is not None and self.clamp_distance != inf:
+            check_number("clamp_distance", self.clamp_distance, 0.0, above=True)
         if self.alternate_jacobian and not self.uses("alternate_jacobian"):
             known = ", ".join(name for name in METHODS if name in USED_BY["alternate_jacobian"])
             raise IKError(f"{self.method} has no use for the alternate Jacobian; these have: {known}")
@@ -122,6 +125,11 @@ class SolverOptions:
     def uses(self, setting: str) -> bool:
         """Whether the method has a use for one of these fields."""
         return setting not in USED_BY or self.method in USED_BY[setting]
+
+    @property
+    def preferred_pose(self) -> bool:
+        """Whether what the tasks leave free goes to the preferred pose."""
+        return self.redundancy == "preferred"
 
     @property
     def differential(self) -> bool:
@@ -132,7 +140,30 @@ class SolverOptions:
         return self.method != "PRIORITY"
 
 
-def with_overrides(options: SolverOptions | None, overrides: dict[str, Any]) -> SolverOptions:
+class Overrides(TypedDict, total=False):
+    """Fields of `SolverOptions`, by name."""
+
+    method: str
+    redundancy: Redundancy
+    max_iterations: int
+    tolerance_position: float
+    tolerance_rotation: float
+    step_tolerance: float
+    max_angle: float
+    clamp_distance: float | None
+    clamp_after_jump: bool
+    alternate_jacobian: bool
+    damping: float
+    constant_damping: bool
+    null_space_gain: float
+    element_weight: float
+    gamma: float
+    restarts: int
+    smoothness: float
+    pop_angle: float
+
+
+def with_overrides(options: SolverOptions | None, overrides: Overrides) -> SolverOptions:
     """Options with some fields replaced by name.
 
     Raises:
@@ -142,4 +173,4 @@ def with_overrides(options: SolverOptions | None, overrides: dict[str, Any]) -> 
     unknown = sorted(overrides.keys() - known.keys())
     if unknown:
         raise IKError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
-    return SolverOptions(**overrides) if options is None else replace(options, **overrides)
+    return replace(options or SolverOptions(), **overrides)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,31 +11,42 @@ from ..errors import IKError
 from ..model.skeleton import Skeleton
 from ..tasks import Task
 
-Forms = tuple[tuple[object, ...], ...]
-"""What tasks are but for their targets, see `Task.form`."""
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False)
 class Problem:
     """A skeleton and its tasks."""
 
     skeleton: Skeleton
     tasks: tuple[Task, ...]
 
-    def __post_init__(self) -> None:
-        if isinstance(self.tasks, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise IKError(f"tasks must be a tuple, got one task: write ({self.tasks.label},) in brackets")
-        object.__setattr__(self, "tasks", tuple(self.tasks))
-        for task in self.tasks:
+    def __init__(self, skeleton: Skeleton, tasks: Task | Iterable[Task]) -> None:
+        """State what is to be solved.
+
+        Args:
+            skeleton: The joints.
+            tasks: One task, or any number.
+
+        Raises:
+            IKError: Something is no task, does not fit the skeleton, or targets have different frames.
+        """
+        if not isinstance(skeleton, Skeleton):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise IKError(f"a problem is about a Skeleton, got {skeleton!r:.60}")
+        tasks = tuple(tasks) if isinstance(tasks, Iterable) else (tasks,)
+        object.__setattr__(self, "skeleton", skeleton)
+        object.__setattr__(self, "tasks", tasks)
+        for task in tasks:
             if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise IKError(
                     f"a {type(task).__name__} is no task; there are ReachPoint, MatchOrientation, ..."
                 )
-            task.check(self.skeleton)
-        moving = [task for task in self.tasks if task.frames is not None]
+            task.check(skeleton)
+        moving = [task for task in tasks if task.frames is not None]
         if len({task.frames for task in moving} - {1}) > 1:
             listed = ", ".join(f"{task.label}: {task.frames}" for task in moving)
             raise IKError(f"targets have different numbers of frames ({listed})")
+
+    def __repr__(self) -> str:
+        return f"Problem({self.skeleton!r}, {list(self.tasks)!r})"
 
     @cached_property
     def frames(self) -> int | None:
@@ -42,10 +54,10 @@ class Problem:
         counts = [task.frames for task in self.tasks if task.frames is not None]
         return max(counts, default=None)
 
-    @property
+    @cached_property
     def weighty_tasks(self) -> tuple[Task, ...]:
-        """The tasks that take part: one without weight changes nothing."""
-        return tuple(task for task in self.tasks if task.weight > 0.0)
+        """The tasks that take part, by their parts: one without weight changes nothing."""
+        return tuple(part for task in self.tasks if task.weight > 0.0 for part in task.parts)
 
     @property
     def moving_joints(self) -> list[int]:
@@ -55,10 +67,3 @@ class Problem:
             for joint in task.joints(self.skeleton):
                 involved.update(self.skeleton.ancestors(joint))
         return [joint for joint in sorted(involved) if self.skeleton.free[joint].any()]
-
-    @property
-    def forms(self) -> Forms | None:
-        """All that the tasks that take part are but for their targets; None where that is not told."""
-        forms = [task.form for task in self.weighty_tasks]
-        known = tuple(form for form in forms if form is not None)
-        return known if len(known) == len(forms) else None

@@ -10,8 +10,8 @@ a channel that stands on its limit, and is let go of like one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Final, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from ..arrays import FloatArray
 from ..model.mechanism import Mechanism
 from ..model.skeleton import CHANNELS, Pose, Skeleton
 from ..tasks import OneOf, OnPlane, Task
+from ..tasks.planes import ClearedPlane
 
 LIFTED: Final = 1e-6
 """Clearance of points of which it is not known whether they are above their planes [1]: next to nothing, so
@@ -28,7 +29,7 @@ that poses are not called different for it."""
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class ClearedSkeleton(Skeleton):
     """A skeleton with joints for clearances after its own."""
 
@@ -41,12 +42,11 @@ class ClearedSkeleton(Skeleton):
         return self.own_joints
 
     @classmethod
-    def of(cls, skeleton: Skeleton, joints: tuple[int, ...]) -> ClearedSkeleton:
+    def of(cls, skeleton: Skeleton, joints: tuple[int, ...]) -> Self:
         """A skeleton with a clearance for each of some of its joints, (k,)."""
-        if joints in skeleton.cleared:
-            known = skeleton.cleared[joints]
-            assert isinstance(known, cls)
-            return known
+        known: dict[tuple[int, ...], Self] = vars(skeleton).setdefault("_cleared", {})
+        if joints in known:
+            return known[joints]
         count, nowhere = len(joints), (len(joints), CHANNELS)
         free, lower = np.zeros(nowhere, dtype=np.bool_), np.full(nowhere, -np.inf)
         free[:, 0], lower[:, 0] = True, 0.0
@@ -70,9 +70,10 @@ class ClearedSkeleton(Skeleton):
             inherit_rotation=more(skeleton.inherit_rotation, True),
             inherit_scale=more(skeleton.inherit_scale, 0),
             local_location=more(skeleton.local_location, True),
+            up=skeleton.up,
             own_joints=len(skeleton),
         )
-        skeleton.cleared[joints] = new
+        known[joints] = new
         return new
 
 
@@ -111,7 +112,8 @@ def with_clearances(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton
             return replace(task, alternatives=tuple(cleared(other) for other in task.alternatives))
         if isinstance(task, OnPlane) and task.one_sided and task.weight > 0.0:
             joints.append(skeleton.index(task.joint))
-            return replace(task, clearance=len(skeleton) + len(joints) - 1)
+            given = {field.name: getattr(task, field.name) for field in fields(task)}
+            return ClearedPlane(**given, clearance=len(skeleton) + len(joints) - 1)
         return task
 
     new = tuple(cleared(task) for task in tasks)

@@ -274,9 +274,9 @@ class System:
             rows = task.rows([task], self._whole).select(self._frames)
         return rows.taking(self._taken_of(number)) if isinstance(rows, ChoiceRows) else rows
 
-    def taken_label(self, number: int) -> str:
+    def taken_label(self, number: int, frame: int = 0) -> str:
         """Label of what one of `tasks` has taken of its alternatives; empty where it has none."""
-        return self.chosen(number).label if isinstance(self._tasks[number], OneOf) else ""
+        return self.chosen(number, frame).label if isinstance(self._tasks[number], OneOf) else ""
 
     @property
     def own(self) -> BoolArray:
@@ -331,18 +331,6 @@ class System:
             return np.zeros((len(posed.values), 0))
         errors = np.concatenate([rows.errors(posed) for rows in self._kinds], axis=1)[:, self._in_order]
         return errors if self.given is None else np.where(self.given, errors, 0.0)
-
-    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Points and their targets in the first frame, (E, 3) each [m]."""
-        pairs = [rows.places(posed) for rows in self._kinds]
-        points, targets = (np.concatenate([pair[side][0] for pair in pairs]) for side in (0, 1))
-        return points, targets
-
-    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Orientations and their targets in the first frame, (E, 3, 3) each."""
-        pairs = [rows.turns(posed) for rows in self._kinds]
-        current, targets = (np.concatenate([pair[side][0] for pair in pairs]) for side in (0, 1))
-        return current, targets
 
 
 def tolerance_margin(system: System, options: SolverOptions) -> float:

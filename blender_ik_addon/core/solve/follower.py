@@ -36,7 +36,7 @@ from ..problem.problem import Problem
 from ..problem.system import System, assemble, tolerances
 from ..threads import one_thread
 from .solution import Solution, Status, TaskError
-from .solver import solving
+from .solver import on_one_pose, solving, task_errors
 
 MOVING: Final = Strengths(7.0, 3.0)
 """Strengths of the levels while targets move: firmer ones snap limbs straight where a target goes out of
@@ -87,20 +87,16 @@ class Follower:
         Raises:
             IKError: The problem, pose and options do not fit together.
         """
-        if pose.frames:
-            raise IKError(f"a follower starts from one pose, got leading axes {pose.frames}")
-        if problem.frames not in (None, 1):
-            raise IKError(f"a follower takes one frame at a time; the targets have {problem.frames}")
         if options.differential:
             raise IKError(f"a follower needs the method PRIORITY, got {options.method}")
         self._options, self._problem = options, problem
-        self._system = assemble(problem, pose.as_batch())
+        self._system = on_one_pose("a follower", problem, pose)
         self._apart: BoolArray = np.zeros(len(self._system.labels), dtype=np.bool_)
         """Which tasks have targets that are being moved, (T,)."""
         self._moving = self._system
         """The problem in which these have levels of their own."""
         self._tolerance = tolerances(self._system, options)
-        self._pose, self._values = pose, self._system.mechanism.values(pose.as_batch())
+        self._pose, self._values = pose, self._system.mechanism.values(pose[None])
         self._goal = self._values
         """The pose that the targets ask for, (1, nv)."""
         self._on_targets = True
@@ -141,7 +137,7 @@ class Follower:
             new._goal = self._goal
             if self._destination is not None and not np.array_equal(self._values, self._goal):
                 # On its way the body would else wait for a solve at every step.
-                end = self._system.mechanism.values(self._destination.as_batch())
+                end = self._system.mechanism.values(self._destination[None])
                 new._destination = new._system.mechanism.with_values(pose, end[0])
         return new
 
@@ -210,7 +206,7 @@ class Follower:
     def _settle(self, destination: Pose, *, known: bool = False) -> Followed:
         """One update of the way to a pose, in which angles end as they are given where it is known."""
         energy = self._energy()
-        end = self._system.mechanism.values(destination.as_batch())
+        end = self._system.mechanism.values(destination[None])
         # A solve may have wound angles another way; the body does not turn round for that.
         self._goal = energy.preferring(self._values).unwound(end)
         moved, self._moved = self._moved, False
@@ -261,6 +257,10 @@ class Follower:
 
     def _aim(self, targets: Sequence[FloatArray]) -> None:
         """Take other targets, and of alternatives the nearest."""
+        tasks = self._problem.weighty_tasks
+        if len(targets) != len(tasks):
+            raise IKError(f"{len(targets)} targets for {len(tasks)} tasks")
+        targets = [task.moved(target).aim for task, target in zip(tasks, targets, strict=True)]
         system = self._system.aimed(targets)
         if self._targets:
             moved = [not np.array_equal(*pair) for pair in zip(targets, self._targets, strict=True)]
@@ -279,12 +279,11 @@ class Follower:
         if np.array_equal(apart, self._apart):
             return
         self._apart = apart
-        weighty = iter(apart.tolist())
-        tasks = tuple(
-            replace(task, priority=2 * task.priority + (task.weight > 0.0 and next(weighty)))
-            for task in self._problem.tasks
-        )
-        self._moving = assemble(Problem(self._problem.skeleton, tasks), self._pose.as_batch())
+        tasks = [
+            replace(task, priority=2 * task.priority + own)
+            for task, own in zip(self._problem.weighty_tasks, apart.tolist(), strict=True)
+        ]
+        self._moving = assemble(Problem(self._problem.skeleton, tasks), self._pose[None])
 
     def _rests(self, targets: Sequence[FloatArray]) -> bool:
         """Whether targets are where they were the last time."""
@@ -328,11 +327,10 @@ class Follower:
         self._on_targets = bool(reached.all())
         # Why something is missed is a matter of where the body comes to rest.
         why = explain(system, posed, reached[None])[0] if final else [None] * len(errors)
-        taken = [system.taken_label(number) for number in range(len(errors))]
-        tasks = map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), why, taken)
+        tasks = task_errors(system, errors, reached, why)
         rests = Status.REACHED if self._on_targets else Status.SETTLED
         status = Status.MAX_ITERATIONS if moving else rests
-        return Followed(self._pose, tuple(tasks), iterations, status, final)
+        return Followed(self._pose, tasks, iterations, status, final)
 
 
 def follows(options: SolverOptions) -> bool:

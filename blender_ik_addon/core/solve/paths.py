@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Paths to far targets: points between the start Y of an effector and its target X, solved one after another.
+"""Paths to far targets: points from the start Y of an effector to its target X, for a `Tracker` to follow.
 
 [KiSheen §3], seen from the origin of the chain, with θ the angle between Y and X and φ_i = iθ/(M+1):
 
@@ -18,32 +18,19 @@ the caller may choose; with X or Y in the origin it keeps the direction of the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, frozen
+from ..arrays import BoolArray, FloatArray
 from ..errors import IKError
 from ..model.bends import cross
-from ..model.kinematics import forward_kinematics
-from ..model.rotation import matrix_from_rotvec, rotvec_from_matrix
-from ..model.skeleton import Pose, Skeleton
-from ..problem.options import SolverOptions, with_overrides
-from ..problem.problem import Problem
-from ..problem.system import assemble
-from ..tasks import MatchOrientation, ReachPoint, Task
-from .solution import Solution
-from .solver import solve
+from ..model.skeleton import UP
 
 OPPOSITE: Final = 1e-7
 """Sine of the angle between start and target [1] below which they lie in opposite directions exactly: the
 plane of the two is then rounding."""
-
-UP: Final = frozen([0.0, 0.0, 1.0])
-"""Axis of the half turn between opposite directions: level, round a standing figure."""
 
 
 def target_path(
@@ -122,102 +109,3 @@ def _across(direction: FloatArray, about: FloatArray) -> FloatArray:
     least = np.argmin(np.abs(direction), axis=-1)
     other = cross(np.eye(3)[least], direction)
     return np.where(_length(across) > OPPOSITE * _length(about), across, other)
-
-
-@dataclass(frozen=True)
-class PathSolution:
-    """What `solve_along` has found."""
-
-    solutions: tuple[Solution, ...]
-    """For each inner point of the path, then for the targets themselves, (points + 1,)."""
-    targets: Mapping[int, FloatArray]
-    """For each task of a place, by its number in the problem, the inner points and the target itself,
-    (points + 1, 3) [m]."""
-    start: Pose
-    """The pose from which the first was solved."""
-
-    @property
-    def poses(self) -> Pose:
-        """The start and the pose of each solution, (points + 2, n, 6)."""
-        poses = [self.start, *(solution.pose for solution in self.solutions)]
-        return Pose(np.stack([pose.channels for pose in poses]), np.stack([pose.scale for pose in poses]))
-
-
-def solve_along(
-    problem: Problem,
-    pose: Pose,
-    options: SolverOptions | None = None,
-    *,
-    points: int,
-    arc: bool = False,
-    origin: npt.ArrayLike | None = None,
-    about: npt.ArrayLike = UP,
-    **overrides: Any,
-) -> PathSolution:
-    """`solve`, with the targets led there from where the effectors are, each point from the answer before.
-
-    Places go along a `target_path` seen from where their chain begins, orientations by the shortest turn,
-    evenly; other tasks stay as they are. Restarts from other poses are for the last point only: before it
-    they would leave the way.
-
-    Args:
-        problem: Skeleton and tasks, with targets of one frame.
-        pose: Where to start, without leading axes.
-        options: Settings; the defaults when None.
-        points: How many points between start and targets, 0 or more.
-        arc: As for `target_path`.
-        origin: Where all chains begin, (3,) [m]; by default where the first joint above each effector that
-            can turn is at the start.
-        about: As for `target_path`.
-        overrides: Fields of `SolverOptions` by name.
-
-    Raises:
-        IKError: The targets have frames, or something does not fit.
-    """
-    options = with_overrides(options, overrides)
-    if problem.frames not in (None, 1):
-        raise IKError(f"a path leads to targets of one frame, these have {problem.frames}")
-    if pose.frames:
-        raise IKError(f"a path starts from one pose, got leading axes {pose.frames}")
-    tasks = [task if task.frames is None else task.at_frame(0) for task in problem.tasks]
-    ways: list[list[Task]] = []
-    targets: dict[int, FloatArray] = {}
-    posed = forward_kinematics(problem.skeleton, pose)
-    for number, task in enumerate(tasks):
-        if isinstance(task, ReachPoint):
-            begins = chain_origin(problem.skeleton, pose, task.joint) if origin is None else origin
-            here = posed.point(task.joint, task.point)
-            inner = target_path(here, task.target, points, origin=begins, arc=arc, about=about)
-            targets[number] = np.concatenate([inner, task.target[None]])
-            ways.append([replace(task, target=place) for place in inner])
-        elif isinstance(task, MatchOrientation):
-            ways.append([replace(task, target=turn) for turn in _turns(problem, pose, task, points)])
-        else:
-            ways.append([task] * points)
-    solutions: list[Solution] = []
-    now, inner_options = pose, replace(options, restarts=0)
-    for number in range(points):
-        step = Problem(problem.skeleton, tuple(way[number] for way in ways))
-        solutions.append(solve(step, now, inner_options))
-        now = solutions[-1].pose
-    solutions.append(solve(Problem(problem.skeleton, tuple(tasks)), now, options))
-    return PathSolution(tuple(solutions), targets, pose)
-
-
-def chain_origin(skeleton: Skeleton, pose: Pose, joint: str | int) -> FloatArray:
-    """Where the chain to a joint begins, (..., 3) [m]: the joint nearest to the root that can turn.
-
-    It is the joint itself where none can.
-    """
-    ancestors = skeleton.ancestors(skeleton.index(joint))
-    turning = [above for above in ancestors if skeleton.free[above, 3:].any()]
-    return forward_kinematics(skeleton, pose).point(turning[-1] if turning else ancestors[0])
-
-
-def _turns(problem: Problem, pose: Pose, task: MatchOrientation, points: int) -> FloatArray:
-    """Orientations between the present one and that of a task, evenly, (points, 3, 3)."""
-    system = assemble(Problem(problem.skeleton, (replace(task, weight=1.0),)), pose.as_batch())
-    current, target = system.turns(system.place(system.mechanism.values(pose.as_batch())))
-    turn = rotvec_from_matrix(current[0].T @ target[0])
-    part = (np.arange(1, points + 1) / (points + 1.0))[:, None]
-    return current[0] @ matrix_from_rotvec(part * turn)

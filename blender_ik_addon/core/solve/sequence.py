@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import ceil
-from typing import Final
+from functools import cached_property
+from math import ceil, isnan
+from typing import Final, Unpack
 
 import numpy as np
 
@@ -26,18 +27,19 @@ from ..engine.restarts import AT_ONCE, searching
 from ..errors import IKError
 from ..explain.explanation import Explanation, Reason, explain
 from ..model.skeleton import Pose
-from ..problem.options import SolverOptions, with_overrides
+from ..problem.options import Overrides, SolverOptions, with_overrides
 from ..problem.problem import Problem
 from ..problem.system import assemble, tolerances
 from ..tasks import OneOf, Task
 from ..threads import one_thread
 from .solution import (
+    Solution,
     Status,
     TaskError,
-    reached_message,
+    ended,
     result_message,
 )
-from .solver import solving
+from .solver import limits_at, solving
 
 FRAME_RATE: Final = 24.0
 """Frames in a second [1/s] where no times are given."""
@@ -45,37 +47,73 @@ SAME: Final = 1e-5
 """Largest difference of channels or targets [rad, m] that are the same."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SequenceSolution:
     """The poses of a sequence, and how good they are."""
 
     pose: Pose
     """Leading axis: the frames that were solved, fewer than asked for only when cancelled."""
+    tasks: tuple[Task, ...]
+    """Those that take part, a `ReachFrame` as its two parts, (tasks,)."""
     statuses: tuple[Status, ...]
-    messages: tuple[str, ...]
     iterations: IntArray
     """Of the whole that each frame was solved with, (F,)."""
     errors: FloatArray
-    """Unweighted error of each task that has a weight, (F, tasks) [m] or [rad]; NaN where it has no
-    target."""
+    """Unweighted error of each task, (F, tasks) [m] or [rad]; NaN where it has no target."""
     reached: bool
-    """Whether every task is within its tolerance in every frame asked for in which it has a target."""
+    """Whether every target is within its tolerance in every frame asked for in which there is one."""
     cancelled: bool
-    angular: tuple[bool, ...]
-    """Whether the error of each task is an angle, (tasks,)."""
     smoothing: FloatArray
     """By how much smoothness makes each task miss more than its frame would if it were solved alone, from the
     pose that the motion has there, (F, tasks) [m] or [rad]; 0 where the task is within its tolerance."""
     whys: tuple[tuple[Explanation | None, ...], ...]
     """Why each task is missed, for each frame, None where it is not: what keeps the frame alone from it, or
     smoothness where nothing would."""
+    taken: tuple[tuple[str, ...], ...]
+    """Label of what each task has taken of its alternatives, for each frame; empty where it has none."""
+    limited: tuple[tuple[tuple[str, int], ...], ...]
+    """Joint and channel of every limit on which the pose stands, for each frame."""
     pops: tuple[Pop, ...] = ()
     """Frames at which a joint turns out of proportion."""
+
+    def __repr__(self) -> str:
+        missed = sum(status is not Status.REACHED for status in self.statuses)
+        return f"SequenceSolution({len(self)} frames, {missed} with missed targets)"
+
+    def __len__(self) -> int:
+        return len(self.statuses)
+
+    @property
+    def angular(self) -> tuple[bool, ...]:
+        """Whether the error of each task is an angle, (tasks,)."""
+        return tuple(task.angular for task in self.tasks)
 
     @property
     def branches(self) -> tuple[int, ...]:
         """Frames, by position, at which the pose flips."""
         return tuple(sorted({pop.frame for pop in self.pops}))
+
+    @cached_property
+    def messages(self) -> tuple[str, ...]:
+        """How each frame ended, in a sentence or two for people."""
+        return tuple(self.frame(frame).message for frame in range(len(self)))
+
+    def frame(self, frame: int) -> Solution:
+        """One frame by its position, as `solve` would report it."""
+        columns = zip(
+            self.tasks, self.errors[frame].tolist(), self.whys[frame], self.taken[frame], strict=True
+        )
+        found, without = list[TaskError](), list[str]()
+        for task, error, why, taken in columns:
+            if isnan(error):
+                without.append(task.label)
+                continue
+            found.append(TaskError(task.label, error, task.angular, why is None, why, taken, task.preference))
+        status, iterations = self.statuses[frame], int(self.iterations[frame])
+        message = result_message(status, tuple(found), iterations)
+        if without:
+            message += f"; no target here for {', '.join(without)}"
+        return Solution(self.pose[frame], status, message, iterations, tuple(found), self.limited[frame])
 
 
 def solve_sequence(
@@ -86,7 +124,7 @@ def solve_sequence(
     times: FloatArray | None = None,
     cyclic: bool | None = None,
     progress: Callable[[float], bool | None] | None = None,
-    **overrides: object,
+    **overrides: Unpack[Overrides],
 ) -> SequenceSolution:
     """Solve every frame of a motion.
 
@@ -116,7 +154,7 @@ def solve_each(
     options: SolverOptions | None = None,
     *,
     progress: Callable[[float], bool | None] | None = None,
-    **overrides: object,
+    **overrides: Unpack[Overrides],
 ) -> SequenceSolution:
     """Solve frames that have nothing to do with each other, each from its own pose; else as a sequence."""
     return _run(SequenceJob(problem, poses, with_overrides(options, overrides), motion=False), progress)
@@ -209,7 +247,7 @@ class SequenceJob:
         for frame in frames:
             system = self._system.select(np.array([frame]))
             start = self._values[frame - 1] if self._motion and frame else self._start[frame]
-            pose = system.mechanism.with_values(self._pose_of(frame), start)
+            pose = system.mechanism.with_values(self._poses[frame], start)
             solution = run(solving(system, pose, self._options))
             self._values[frame] = system.mechanism.values(solution.pose)
             self._iterations[frame], self._settled[frame] = (
@@ -219,16 +257,13 @@ class SequenceJob:
             self._finished = frame + 1
             yield self._finished / len(self._values)
 
-    def _pose_of(self, frame: int) -> Pose:
-        return Pose(self._poses.channels[frame], self._poses.scale[frame])
-
     def _choose(self) -> Iterator[float]:
         """Fix the alternatives that a pose takes which follows the targets frame by frame."""
         taken: list[IntArray] = []
         values, kept = self._start[0], None
         for frame in range(len(self._values)):
             system = self._system.select(np.array([frame]))
-            pose = system.mechanism.with_values(self._pose_of(frame), values)
+            pose = system.mechanism.with_values(self._poses[frame], values)
             solution = run(solving(system, pose, self._options, far=frame == 0, kept=kept))
             values = system.mechanism.values(solution.pose)
             kept = system.nearest(system.place(values[None]))
@@ -329,8 +364,6 @@ class SequenceJob:
         posed = system.place(self._values[:count])
         errors = system.errors(posed)
         reached = errors <= tolerances(system, options)
-        statuses = [Status.REACHED] * count
-        messages = [reached_message(len(system.labels))] * count
         whys: list[tuple[Explanation | None, ...]] = [(None,) * len(system.labels)] * count
         missed = np.flatnonzero(~reached.all(axis=1))
         smoothing = np.zeros_like(errors)
@@ -353,30 +386,29 @@ class SequenceJob:
                         reasons[row], system.tasks, amounts, added, met, strict=True
                     )
                 )
-                statuses[frame] = Status.SETTLED if self._settled[frame] else Status.MAX_ITERATIONS
-                tasks = tuple(map(TaskError, system.labels, amounts, system.angular, met, whys[frame]))
-                messages[frame] = result_message(statuses[frame], tasks, int(self._iterations[frame]))
         if system.given is not None:
             errors = np.where(system.given, errors, np.nan)
-            for frame in np.flatnonzero(~system.given.all(axis=1)).tolist():
-                given = system.given[frame].tolist()
-                without = [label for label, known in zip(system.labels, given, strict=True) if not known]
-                if statuses[frame] is Status.REACHED:
-                    messages[frame] = reached_message(sum(given))
-                messages[frame] += f"; no target here for {', '.join(without)}"
-        poses = Pose(self._poses.channels[:count], self._poses.scale[:count])
-        poses = system.mechanism.with_values(poses, self._values[:count])
+        goals = np.array([not task.preference for task in system.tasks], dtype=np.bool_)
+        hits = np.logical_and.reduce(reached | ~goals, axis=1)
+        ends = np.stack([reached.all(axis=1), hits, self._settled[:count]], axis=1)
+        poses = system.mechanism.with_values(self._poses[:count], self._values[:count])
         return SequenceSolution(
             pose=poses,
-            statuses=tuple(statuses),
-            messages=tuple(messages),
+            tasks=system.tasks,
+            statuses=tuple(ended(*map(bool, each)) for each in ends),
             iterations=self._iterations[:count],
             errors=errors,
-            reached=count == frames and not len(missed),
+            reached=count == frames and bool(hits.all()),
             cancelled=count < frames,
-            angular=system.angular,
             smoothing=smoothing,
             whys=tuple(whys),
+            taken=tuple(
+                tuple(system.taken_label(number, frame) for number in range(len(system.labels)))
+                for frame in range(count)
+            )
+            if system.alternatives
+            else (("",) * len(system.labels),) * count,
+            limited=limits_at(system, self._values[:count]),
             pops=pops_of(self._skeleton, poses, options.pop_angle) if self._motion else (),
         )
 

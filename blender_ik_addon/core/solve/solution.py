@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -19,7 +20,7 @@ class Status(StrEnum):
     """How a solve ended."""
 
     REACHED = "REACHED"
-    """Every task is within its tolerance."""
+    """Every target is within its tolerance."""
     SETTLED = "SETTLED"
     """The pose stands still at the best found; some task is out of reach, limited or outranked."""
     MAX_ITERATIONS = "MAX_ITERATIONS"
@@ -40,6 +41,8 @@ class TaskError(NamedTuple):
     """What keeps it from its target; None where it is reached."""
     taken: str = ""
     """Of a task with alternatives the label of the one that was taken."""
+    preference: bool = False
+    """Whether it only says what is preferred, `StayNear`: that it is missed does not count."""
 
     @property
     def note(self) -> str:
@@ -56,11 +59,15 @@ class Solution:
     message: str
     iterations: int
     errors: tuple[TaskError, ...]
-    """One for each task that has a weight, in the problem's order."""
+    """One for each task that has a weight and a target, in the problem's order; two of a `ReachFrame`."""
     limited: tuple[tuple[str, int], ...]
     """Joint and channel of every limit on which the pose stands."""
-    history: tuple[FloatArray, ...] = field(repr=False, compare=False)
-    """|r| of each level at the start and after each iteration, (1, levels) each, in scaled units."""
+    history: tuple[FloatArray, ...] = field(default=(), repr=False, compare=False)
+    """|r| of each level at the start and after each iteration, (1, levels) each, in scaled units; empty for a
+    frame of a motion."""
+
+    def __repr__(self) -> str:
+        return f"Solution({self.status}: {self.message})"
 
     @cached_property
     def costs(self) -> FloatArray:
@@ -70,20 +77,35 @@ class Solution:
 
     @property
     def reached(self) -> bool:
-        """Whether every task is within its tolerance."""
-        return all(error.reached for error in self.errors)
+        """Whether every target is within its tolerance."""
+        return not missed_targets(self.errors)
 
 
-def reached_message(tasks: int) -> str:
-    """What is said where every one of some tasks is reached."""
-    return f"all {tasks} targets reached" if tasks else "nothing to solve"
+def ended(met: bool, reached: bool, settled: bool) -> Status:
+    """How a solve ended.
+
+    Args:
+        met: Whether all tasks are within their tolerances.
+        reached: Whether all targets are, without those that only say what is preferred.
+        settled: Whether the pose stands still.
+    """
+    if met or (reached and settled):
+        return Status.REACHED
+    return Status.SETTLED if settled else Status.MAX_ITERATIONS
+
+
+def missed_targets(tasks: Iterable[TaskError]) -> list[TaskError]:
+    """The tasks that are missed, but not those that only say what is preferred."""
+    return [task for task in tasks if not (task.reached or task.preference)]
 
 
 def result_message(status: Status, tasks: tuple[TaskError, ...], iterations: int) -> str:
     """What came of a solve, in a sentence or two for people."""
-    missed = [task for task in tasks if not task.reached]
+    missed = missed_targets(tasks)
+    targets = sum(not task.preference for task in tasks)
     if not missed:
-        text = reached_message(len(tasks))
+        every = "target" if targets == 1 else f"all {targets} targets"
+        text = f"{every} reached" if targets else "nothing to reach" if tasks else "nothing to solve"
     else:
         worst = sorted(missed, key=lambda task: -task.error)[:3]
         amounts = ", ".join(
@@ -92,7 +114,7 @@ def result_message(status: Status, tasks: tuple[TaskError, ...], iterations: int
             + (f" ({task.why.why()})" if task.why is not None else "")
             for task in worst
         )
-        text = f"{len(missed)} of {len(tasks)} targets missed: {amounts}"
+        text = f"{len(missed)} of {targets} targets missed: {amounts}"
     if status is Status.MAX_ITERATIONS:
         text += f"; stopped after {iterations} iterations while still moving"
     if status is Status.CANCELLED:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray
 from ..engine.energy import Energy
 from ..engine.kernel import Plan, run
 from ..engine.restarts import searching
@@ -23,7 +24,7 @@ from ..errors import IKError
 from ..explain.explanation import Explanation, explain
 from ..methods import NonlinearProgram, StepRuleLoop
 from ..model.skeleton import CHANNELS, Pose
-from ..problem.options import SolverOptions, with_overrides
+from ..problem.options import Overrides, SolverOptions, with_overrides
 from ..problem.problem import Problem
 from ..problem.system import System, assemble, tolerance_margin, tolerances
 from ..threads import one_thread
@@ -32,6 +33,8 @@ from .solution import (
     Solution,
     Status,
     TaskError,
+    ended,
+    missed_targets,
     result_message,
 )
 
@@ -42,7 +45,7 @@ def solve(
     options: SolverOptions | None = None,
     *,
     callback: Callable[[int, FloatArray], bool] | None = None,
-    **overrides: object,
+    **overrides: Unpack[Overrides],
 ) -> Solution:
     """Find the pose that meets the tasks, starting from a given one.
 
@@ -60,10 +63,23 @@ def solve(
         IKError: The problem, pose and options do not fit together.
     """
     options = with_overrides(options, overrides)
-    if pose.frames:
-        raise IKError(f"solve takes one pose, got leading axes {pose.frames}; use solve_sequence for frames")
+    system = on_one_pose("solve", problem, pose)
     with one_thread:
-        return run(solving(assemble(problem, pose.as_batch()), pose, options, callback))
+        return run(solving(system, pose, options, callback))
+
+
+def on_one_pose(who: str, problem: Problem, pose: Pose) -> System:
+    """A problem of one frame on one pose; `IKError` names who asks where it is something else."""
+    for given, kind in ((problem, Problem), (pose, Pose)):
+        if not isinstance(given, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise IKError(f"{who} takes a Problem and a Pose, got {given!r:.60}")
+    if pose.frames:
+        raise IKError(f"{who} starts from one pose, got leading axes {pose.frames}: see solve_sequence")
+    if problem.frames not in (None, 1):
+        raise IKError(
+            f"the targets have {problem.frames} frames, the pose 1; {who} takes one frame at a time"
+        )
+    return assemble(problem, pose[None])
 
 
 def solving(
@@ -85,7 +101,7 @@ def solving(
         far: Whether the solution may be far away. A pose that follows its targets looks for no other.
         kept: Alternatives that were taken before, (1, C).
     """
-    start = system.mechanism.values(pose.as_batch())
+    start = system.mechanism.values(pose[None])
     if not system.alternatives:
         return _solved(system, pose, start, options, callback, far=far)
     return solved_choice(
@@ -152,30 +168,42 @@ def _solution(
     explanations: Sequence[Explanation | None] = [None] * len(errors)
     if not reached.all():
         explanations = explain(system, posed, reached[None], merged=options.differential)[0]
-    taken = [system.taken_label(number) for number in range(len(errors))]
-    tasks = tuple(
-        map(TaskError, system.labels, errors.tolist(), system.angular, reached.tolist(), explanations, taken)
-    )
+    tasks = task_errors(system, errors, reached, explanations)
+    status = ended(bool(reached.all()), not missed_targets(tasks), settled)
     if cancelled:
         status = Status.CANCELLED
-    elif reached.all():
-        status = Status.REACHED
-    else:
-        status = Status.SETTLED if settled else Status.MAX_ITERATIONS
     return Solution(
         pose=system.mechanism.with_values(pose, values[0]),
         status=status,
         message=result_message(status, tasks, iterations),
         iterations=iterations,
         errors=tasks,
-        limited=_limited(system, values[0]),
+        limited=limits_at(system, values)[0],
         history=tuple(history),
     )
 
 
-def _limited(system: System, values: FloatArray) -> tuple[tuple[str, int], ...]:
-    """Joint and channel of every limit on which the free channels (nv,) stand."""
+def task_errors(
+    system: System,
+    errors: FloatArray,
+    reached: BoolArray,
+    whys: Sequence[Explanation | None],
+) -> tuple[TaskError, ...]:
+    """How well each task of one frame is met, given the errors (T,) and which count as reached, (T,)."""
+    taken = [system.taken_label(number) for number in range(len(errors))]
+    preferences = [task.preference for task in system.tasks]
+    return tuple(
+        map(
+            TaskError,
+            *(system.labels, errors.tolist(), system.angular, reached.tolist(), whys, taken, preferences),
+        )
+    )
+
+
+def limits_at(system: System, values: FloatArray) -> tuple[tuple[tuple[str, int], ...], ...]:
+    """Joint and channel of every limit on which the free channels (F, nv) stand, for each frame."""
     stands = ((values <= system.lower) | (values >= system.upper)) & system.own
-    joints, channels = np.divmod(system.mechanism.channels[stands], CHANNELS)
     names = system.problem.skeleton.names
-    return tuple((names[int(joint)], int(channel)) for joint, channel in zip(joints, channels, strict=True))
+    channels: list[int] = system.mechanism.channels.tolist()
+    known = [(names[channel // CHANNELS], channel % CHANNELS) for channel in channels]
+    return tuple(tuple(known[column] for column in np.flatnonzero(row).tolist()) for row in stands)

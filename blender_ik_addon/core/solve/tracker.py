@@ -6,18 +6,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Unpack
+
+import numpy.typing as npt
 
 from ..arrays import FloatArray, IntArray
 from ..engine.kernel import run
 from ..errors import IKError
 from ..model.skeleton import Pose
-from ..problem.options import SolverOptions, with_overrides
+from ..problem.options import Overrides, SolverOptions, with_overrides
 from ..problem.problem import Problem
-from ..problem.system import assemble
+from ..problem.system import System, assemble
 from ..threads import one_thread
 from .solution import Solution
-from .solver import solving
+from .solver import on_one_pose, solving
 
 
 class Tracker:
@@ -29,7 +33,11 @@ class Tracker:
     """
 
     def __init__(
-        self, problem: Problem, pose: Pose, options: SolverOptions | None = None, **overrides: object
+        self,
+        problem: Problem,
+        pose: Pose,
+        options: SolverOptions | None = None,
+        **overrides: Unpack[Overrides],
     ) -> None:
         """Prepare.
 
@@ -42,13 +50,9 @@ class Tracker:
         Raises:
             IKError: The problem, pose and options do not fit together.
         """
-        if pose.frames:
-            raise IKError(f"a tracker starts from one pose, got leading axes {pose.frames}")
-        if problem.frames not in (None, 1):
-            raise IKError(f"a tracker takes one frame at a time; the targets have {problem.frames}")
         self._options = with_overrides(options, overrides)
-        self._home = pose
-        self._system = assemble(problem, pose.as_batch())
+        self._home, self._problem = pose, problem
+        self._system = on_one_pose("a tracker", problem, pose)
         self.restart()
 
     @property
@@ -64,27 +68,66 @@ class Tracker:
 
     def solve(
         self,
-        targets: Sequence[FloatArray],
+        targets: Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike] = (),
         callback: Callable[[int, FloatArray], bool] | None = None,
         *,
+        weights: Mapping[str, float] | None = None,
         far: bool | None = None,
     ) -> Solution:
         """Follow the targets.
 
         Args:
-            targets: One for each task that has a weight, in the problem's order: what its `moved` takes.
+            targets: Those that have moved, by the names of their tasks; a task without a name is called
+                by its label, "position of hand". Or one for each task that has a weight, in the problem's
+                order. Targets are what the tasks themselves take; one of `OneOf` is a list with one for each
+                alternative.
             callback: As for `solve`.
+            weights: Those that change, by the same names. A task with weight 0 takes no part.
             far: Whether to look for other poses, as `solve` does; None: the first time alone.
 
         Raises:
-            IKError: A target is not one of its task's kind; the pose stays as it is.
+            IKError: A name is unknown or that of several tasks, or a target is not one of its task's kind;
+                the pose stays as it is.
         """
+        problem, system = self._changed(targets, weights or {})
         far = not self._follows if far is None else far
-        system = self._system.aimed(targets)
         with one_thread:
             solution = run(solving(system, self._pose, self._options, callback, far=far, kept=self._taken))
-        self._system, self._pose, self._follows = system, solution.pose, True
+        self._problem, self._system = problem, system
+        self._pose, self._follows = solution.pose, True
         if system.alternatives:
             # Those taken before are kept within their margins.
             self._taken = system.nearest(system.place(system.mechanism.values(self._pose)[None]))
         return solution
+
+    def _changed(
+        self, targets: Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike], weights: Mapping[str, float]
+    ) -> tuple[Problem, System]:
+        """The problem with other targets and weights, prepared anew only where a weight has changed."""
+        tasks = list(self._problem.tasks)
+        for name, weight in weights.items():
+            number = self._number(name)
+            tasks[number] = replace(tasks[number], weight=weight)
+        if isinstance(targets, Mapping):
+            moved = {self._number(name): target for name, target in targets.items()}
+        else:
+            weighty = [number for number, task in enumerate(tasks) if task.weight > 0.0]
+            if len(targets) not in (0, len(weighty)):
+                labels = ", ".join(tasks[number].label for number in weighty)
+                raise IKError(f"{len(targets)} targets for {len(weighty)} tasks ({labels})")
+            moved = dict(zip(weighty, targets, strict=False))
+        for number, target in moved.items():
+            tasks[number] = tasks[number].moved(target)
+        problem = Problem(self._problem.skeleton, tasks)
+        if weights:
+            self._taken = None
+            return problem, assemble(problem, self._pose[None])
+        return problem, self._system.aimed([task.aim for task in problem.weighty_tasks])
+
+    def _number(self, name: str) -> int:
+        """Position of the task with a name."""
+        labels = [task.label for task in self._problem.tasks]
+        if labels.count(name) != 1:
+            what = "several tasks are" if name in labels else "no task is"
+            raise IKError(f"{what} called {name!r}; there are {', '.join(labels)}")
+        return labels.index(name)

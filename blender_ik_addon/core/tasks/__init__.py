@@ -10,11 +10,11 @@ mechanism, the residual r (F, m), its Jacobian J (F, m, nv) with r(q + dq) ≈ r
 """
 
 from .aims import AimAt
-from .base import JointTask, Rows, Task
-from .carried import ReachCarried
+from .base import AxisTask, JointTask, Rows, Task
 from .channels import StayNear
 from .choices import ChoiceRows, OneOf
 from .distances import KeepDistance
+from .frames import ReachFrame
 from .masses import Balance
 from .orientations import MatchOrientation
 from .planes import OnPlane, Side
@@ -23,6 +23,7 @@ from .poles import PointPole
 
 __all__ = [
     "AimAt",
+    "AxisTask",
     "Balance",
     "ChoiceRows",
     "JointTask",
@@ -31,7 +32,7 @@ __all__ = [
     "OnPlane",
     "OneOf",
     "PointPole",
-    "ReachCarried",
+    "ReachFrame",
     "ReachPoint",
     "Rows",
     "Side",

@@ -4,27 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from math import factorial
 from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, frozen
+from ..arrays import BoolArray, FloatArray, frozen, lengths, times
 from ..model.bends import Bend, cross
 from ..model.kinematics import COLLAPSED
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.rotation import skew
-from ..model.skeleton import Skeleton
-from .base import (
-    ORIGIN,
-    Rows,
-    Task,
-    checked_vector,
-    lengths,
-    stack_frames,
-)
+from .base import JointTask, Rows, anchored, of_pose, stack_frames
+from .fields import DirectionField, PlaceField, PointField
 
 ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
 """Direction of a bone in the axes of its joint."""
@@ -32,7 +26,6 @@ ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
 NEAREST: Final = 1e-9
 """Distance of a target in units of the reach [1] within which it is where the ray begins: there is nothing to
 aim at, and the task counts as met."""
-
 
 OPPOSITE: Final = 1e-4
 """Angle [rad] from the opposite direction within which slopes are those at this angle: they grow without
@@ -42,52 +35,22 @@ SERIES: Final = 0.05
 """1 − cos θ [1] below which θ/sin θ is taken from its series."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AimAt(Task):
+@dataclass(frozen=True, repr=False, eq=False)
+class AimAt(JointTask):
     """Turn a joint so that a ray from it passes through a point, ahead and not behind [KiSheen §2]."""
 
-    joint: str | int
-    """Name or index of the joint."""
-    target: FloatArray
+    target: PlaceField = PlaceField()
     """Where the ray should pass, in armature space, (3,) or (F, 3) [m]."""
-    axis: FloatArray = field(default_factory=lambda: ALONG_BONE)
+    _: KW_ONLY
+    axis: DirectionField = DirectionField(default=ALONG_BONE)
     """Direction of the ray in the joint's own axes, of any length, (3,) [1]."""
-    point: FloatArray = field(default_factory=lambda: ORIGIN)
+    point: PointField = PointField()
     """Where the ray begins, in the joint's own axes, (3,) [m]."""
     angular: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, by_frame, direction in (
-            ("target", True, False),
-            ("axis", False, True),
-            ("point", False, False),
-        ):
-            given = getattr(self, name)
-            if given is not ORIGIN and given is not ALONG_BONE:
-                array = checked_vector(self.label, name, given, by_frame=by_frame, direction=direction)
-                object.__setattr__(self, name, array)
-
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or f"aim of {self.joint}"
-
-    def check(self, skeleton: Skeleton) -> None:
-        """Raise `IKError` when the joint does not exist."""
-        skeleton.index(self.joint)
-
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """The joint."""
-        return [skeleton.index(self.joint)]
-
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return AimRows([task for task in tasks if isinstance(task, AimAt)], mechanism)
+    noun: ClassVar[str] = "aim"
 
 
-class AimRows(Rows):
+class AimRows(Rows, of=AimAt):
     """Aims: r_i = −w F (b_i·u), b_1 and b_2 across the ray a, u = d/|d| towards the target, d = target − p.
 
     With c = a·u = cos θ and F(c) = θ/sin θ it is |r| = w θ: the turn by which the ray is off, as seen from
@@ -106,22 +69,23 @@ class AimRows(Rows):
 
     def __init__(self, tasks: Sequence[AimAt], mechanism: Mechanism) -> None:
         joints = [mechanism.skeleton.index(task.joint) for task in tasks]
-        self._anchors = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
+        self._anchors, self._local = anchored(
+            [(joint, task.point) for joint, task in zip(joints, tasks, strict=True)], mechanism
+        )
         self._weight = np.array([task.weight for task in tasks], dtype=np.float64)
         self._nearest = NEAREST * mechanism.skeleton.reach
         self.row_counts = (2,) * len(tasks)
         self.angular = np.ones(2 * len(tasks), dtype=np.bool_)
         matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
-        points, axes = (np.array([getattr(task, key) for task in tasks]) for key in ("point", "axis"))
-        self._local = (matrices[..., :3, :3] @ points[..., None])[..., 0] + matrices[..., :3, 3]  # (F, E, 3)
-        rays = (matrices[..., :3, :3] @ axes[..., None])[..., 0]
+        rays = times(matrices[..., :3, :3], np.array([task.axis for task in tasks]))
         self._nothing: BoolArray = lengths(rays) <= COLLAPSED
         """Whether the joints are scaled to nothing along their rays, (F or 1, E)."""
         self._weight = np.where(self._nothing, 0.0, self._weight)  # (F or 1, E)
-        self._frame = _with_across(np.where(self._nothing[..., None], ALONG_BONE, rays))
+        self._frame = axes_along(np.where(self._nothing[..., None], ALONG_BONE, rays))
         """b_1, b_2 and the ray in columns, in the anchors' frames, (F or 1, E, 3, 3)."""
         self._target = stack_frames([task.target for task in tasks], 1)
 
+    @of_pose
     def _aim(self, posed: PosedMechanism) -> _Aim:
         """Where the rays are."""
         points = posed.points(self._anchors, self._local)
@@ -152,18 +116,19 @@ class AimRows(Rows):
         factor, _, _ = aim.factors
         return self._flat(-aim.off * (factor * self._weight)[..., None])
 
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Residual and Jacobian."""
+    def jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """How the turns change, weighted, (F, m, nv)."""
         aim = self._aim(posed)
         factor, slope, _ = aim.factors
-        slopes = self._slopes(posed, aim)  # of b_1·u, b_2·u and c
+        slopes = self._slopes(posed)
         rows = factor[..., None, None] * slopes[..., :2, :]
         rows = rows + (slope[..., None] * aim.off)[..., None] * slopes[..., 2:, :]
-        residual = -aim.off * (factor * self._weight)[..., None]
-        return self._flat(residual), self._flat(-rows * self._weight[..., None, None])
+        return self._flat(-rows * self._weight[..., None, None])
 
-    def _slopes(self, posed: PosedMechanism, aim: _Aim) -> FloatArray:
+    @of_pose
+    def _slopes(self, posed: PosedMechanism) -> FloatArray:
         """Derivatives of b_1·u, b_2·u and a·u, (F, E, 3, nv)."""
+        aim = self._aim(posed)
         turning = cross(np.swapaxes(aim.frame, -1, -2), aim.towards[..., None, :])  # b × u, (F, E, 3, 3)
         turning = turning * aim.there[..., None, None]
         moving = -np.swapaxes(aim.frame, -1, -2) @ aim.across
@@ -184,7 +149,7 @@ class AimRows(Rows):
         parts = np.concatenate([-factor[..., None] * forces, -(slope * total)[..., None]], axis=-1)
         vector = (aim.frame @ parts[..., None])[..., 0]
 
-        slopes = self._slopes(posed, aim)
+        slopes = self._slopes(posed)
         of_total = (forces[..., None, :] @ slopes[..., :2, :])[..., 0, :]
         of_cosine = slopes[..., 2, :]
         outer = -slope[..., None] * of_total - 0.5 * (bend * total)[..., None] * of_cosine
@@ -204,13 +169,6 @@ class AimRows(Rows):
         shape = (len(left), left.shape[1] * left.shape[2], left.shape[3])
         turned = posed.bend(aim.towards, turning, ((left.reshape(shape), right.reshape(shape)),))
         return turned + posed.bend(-(aim.across @ vector[..., None])[..., 0], moving)
-
-    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Rays and where they should point, each as the first column of a matrix, (F, E, 3, 3)."""
-        aim = self._aim(posed)
-        current, target = np.zeros((2, *aim.towards.shape, 3))
-        current[..., 0], target[..., 0] = aim.frame[..., 2], aim.towards
-        return current, target
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles between ray and target, (F, tasks) [rad]; infinite where a joint has no such axis."""
@@ -244,7 +202,7 @@ class _Aim:
         direct = self.towards[..., :, None] * self.towards[..., None, :]
         return (np.eye(3) - direct) * self.nearness[..., None, None]
 
-    @property
+    @cached_property
     def factors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """F(c) = θ/sin θ and its first two derivatives, (F, E) each.
 
@@ -281,7 +239,7 @@ def _polynomial(x: FloatArray, coefficients: FloatArray) -> FloatArray:
 _SERIES: Final = _series(12)
 
 
-def _with_across(directions: FloatArray) -> FloatArray:
+def axes_along(directions: FloatArray) -> FloatArray:
     """Right-handed orthonormal axes (..., 3, 3) of which the third is along directions (..., 3)."""
     third = directions / np.maximum(lengths(directions), np.finfo(np.float64).tiny)[..., None]
     least = np.argmin(np.abs(third), axis=-1)

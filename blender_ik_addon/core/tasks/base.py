@@ -4,43 +4,34 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar, Final, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
+from functools import cached_property, wraps
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import (
-    LARGEST,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    alike,
-    fault,
-    frozen,
-    is_number,
-    is_whole,
-    lengths,
-    usable,
-)
+from ..arrays import BoolArray, FloatArray, IntArray, alike, check_number, check_whole, times
 from ..errors import IKError
 from ..model.bends import Bend
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
+from .fields import ArrayField, gaps
+
+_Found = TypeVar("_Found")
 
 ALL_AXES: Final = (True, True, True)
+LISTED: Final = 16
+"""Numbers [1] of an array up to which a short text lists them."""
 
-ORIGIN: Final = frozen(np.zeros(3))
-PLAIN_AXES: Final = frozen(np.eye(3))
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Task(ABC):
     """What all tasks have in common."""
 
+    _: KW_ONLY
     priority: int = 0
     """Level; 0 is highest. A lower level never costs a higher one anything."""
     weight: float = 1.0
@@ -51,35 +42,75 @@ class Task(ABC):
     is met exactly. The task counts as reached within its softness. The methods of the papers go to the target
     itself."""
     name: str = ""
-    """What messages call it; by default its kind and joint."""
+    """What messages and `Tracker.solve` call it; by default its kind and joint."""
 
     angular: ClassVar[bool]
     """Whether errors of this kind are angles [rad] rather than lengths [m]."""
-    varying: ClassVar[Mapping[str, int]] = {"target": 1}
+    preference: ClassVar[bool] = False
+    """Whether it only says what is preferred: that it is missed does not count."""
+    arrays: ClassVar[Mapping[str, ArrayField]] = {}
+    """Fields that hold arrays."""
+    rows: ClassVar[Callable[[Sequence[Any], Mechanism], Rows]]
+    """Stacks tasks of this kind: the class that says `of` it."""
+    varying: ClassVar[Mapping[str, int]] = {}
     """Fields that may differ by frame, the target first, and how many axes each has without that."""
 
+    def __init_subclass__(cls) -> None:
+        own = {name: field for name, field in vars(cls).items() if isinstance(field, ArrayField)}
+        cls.arrays = {**cls.arrays, **own}
+        cls.varying = {**cls.varying, **{name: len(each.tail) for name, each in own.items() if each.by_frame}}
+
     def __post_init__(self) -> None:
-        if not (is_whole(self.priority) and self.priority >= 0):
-            raise IKError(f"{self.label}: priority must be a whole number from 0, got {self.priority!r}")
-        if not (is_number(self.weight) and self.weight >= 0):
-            raise IKError(
-                f"{self.label}: weight must be finite, not negative and at most {LARGEST:.0e}, got "
-                f"{self.weight!r}"
-            )
-        if not (is_number(self.softness) and self.softness >= 0):
-            raise IKError(
-                f"{self.label}: softness must be finite, not negative and at most {LARGEST:.0e}, got "
-                f"{self.softness!r}"
-            )
+        check_whole(f"{self.label}: priority", self.priority, 0)
+        check_number(f"{self.label}: weight", self.weight, 0.0)
+        check_number(f"{self.label}: softness", self.softness, 0.0)
+        counts = [(name, count) for name, count in self._frame_counts().items() if count != 1]
+        for name, count in counts[1:]:
+            if count != counts[0][1]:
+                raise IKError(
+                    f"{self.label}: {counts[0][0]} has {counts[0][1]} frames, but {name} has {count}"
+                )
+
+    def __repr__(self) -> str:
+        texts: list[str] = []
+        for field in sorted(fields(self), key=lambda field: bool(field.kw_only)):
+            value, usual = getattr(self, field.name), field.default
+            if field.name in self.arrays:
+                array: FloatArray = value
+                default = self.arrays[field.name].default
+                if default is None or not np.array_equal(array, default):
+                    shown = np.round(array, 6).tolist() if array.size <= LISTED else f"<{array.shape}>"
+                    texts.append(f"{field.name}={shown}")
+            elif usual is MISSING or value != usual:
+                texts.append(f"{field.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True)
+            if name in self.arrays
+            else getattr(self, name) == getattr(other, name)
+            for name in self.__dataclass_fields__
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.label))
 
     @property
     def label(self) -> str:
         """Name for messages."""
         return self.name or type(self).__name__
 
-    @abstractmethod
+    @property
+    def parts(self) -> tuple[Task, ...]:
+        """The tasks that are solved: itself, but of a task with a place and an orientation one for each."""
+        return (self,)
+
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when the task does not fit the skeleton."""
+        self.joints(skeleton)
 
     @abstractmethod
     def joints(self, skeleton: Skeleton) -> list[int]:
@@ -87,39 +118,20 @@ class Task(ABC):
 
     def _frame_counts(self) -> dict[str, int]:
         """Lengths of the frame axes that there are, by the names of the fields."""
-        counts: dict[str, int] = {}
-        for name, axes in self.varying.items():
-            field = np.asarray(getattr(self, name))
-            if field.ndim > axes:
-                counts[name] = len(field)
-        return counts
-
-    def _check_frames(self) -> None:
-        """Raise `IKError` when fields are for different numbers of frames."""
-        given = self._frame_counts()
-        if len(given) < 2:
-            return
-        counts = [(name, count) for name, count in given.items() if count != 1]
-        for name, count in counts[1:]:
-            if count != counts[0][1]:
-                raise IKError(
-                    f"{self.label}: {counts[0][0]} has {counts[0][1]} frames, but {name} has {count}"
-                )
+        arrays = {name: getattr(self, name) for name in self.varying}
+        return {name: len(array) for name, array in arrays.items() if array.ndim > self.varying[name]}
 
     @cached_property
     def frames(self) -> int | None:
         """Number of frames of a target that differs by frame, else None."""
-        counts = self._frame_counts()
-        return max(counts.values()) if counts else None
+        return max(self._frame_counts().values(), default=None)
 
     @cached_property
     def given(self) -> BoolArray | None:
         """Frames in which it has a target, (F,): elsewhere it is NaN, and asks for nothing. None: in all."""
         given = np.ones(self.frames or 1, dtype=np.bool_)
-        for name, axes in self.varying.items():
-            field = np.asarray(getattr(self, name))
-            if field.ndim > axes:
-                given &= ~gaps(field)
+        for name in self._frame_counts():
+            given &= ~gaps(getattr(self, name))
         return None if given.all() else given
 
     @property
@@ -127,32 +139,22 @@ class Task(ABC):
         """Its target: what `moved` replaces."""
         return getattr(self, next(iter(self.varying)))
 
-    @property
-    def form(self) -> tuple[object, ...] | None:
-        """All that it is but for its target, of one frame; None where kinds do not tell, or of more frames.
-
-        Tasks of one form differ in what `Rows.aimed` replaces, and in nothing else.
-        """
-        return None
-
     def at_frame(self, frame: int) -> Self:
         """The task with the target of one frame."""
         return replace(
             self, **{name: of_frame(getattr(self, name), axes, frame) for name, axes in self.varying.items()}
         )
 
-    def moved(self, target: FloatArray) -> Self:
+    def moved(self, target: npt.ArrayLike) -> Self:
         """The same task with another target, without frames.
 
         Raises:
             IKError: The target is not one for this kind of task.
         """
-        return replace(self, **{next(iter(self.varying)): target})
-
-    @staticmethod
-    @abstractmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
+        moved = replace(self, **{next(iter(self.varying)): target})
+        if moved.frames is not None and self.frames is None:
+            raise IKError(f"{self.label}: {next(iter(self.varying))} has {moved.frames} frames, wanted one")
+        return moved
 
 
 class Rows(ABC):
@@ -167,7 +169,15 @@ class Rows(ABC):
     by_frame: ClassVar[tuple[str, ...]]
     """Attributes whose first axis is that of frames, or 1 long when they are the same in all."""
     _target: FloatArray
-    """Where most kinds have their targets, (F or 1, tasks, 3) [m]."""
+    """Where most kinds have their targets, (F or 1, tasks, ...)."""
+    _last: tuple[PosedMechanism, dict[str, Any]] | None = None
+    """The pose that was asked for last, and the values at it, see `of_pose`."""
+    _known: tuple[Any, ...] | None = None
+    """Likewise, of points and orientations, for which each call counts."""
+
+    def __init_subclass__(cls, of: type[Task] | None = None) -> None:
+        if of is not None:
+            of.rows = cls
 
     def select(self, frames: IntArray) -> Self:
         """The same rows for some of the frames."""
@@ -180,13 +190,9 @@ class Rows(ABC):
         return some
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
-        """The same rows of one frame with other targets, one for each task, as for `Task.moved`.
-
-        Raises:
-            IKError: Shape or value of a target is wrong.
-        """
+        """The same rows of one frame with other targets, one for each task, each the `aim` of one."""
         some = alike(self)
-        some._target = stack_targets(targets, (3,))
+        some._target, some._last, some._known = np.array(targets)[None], None, None
         return some
 
     def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
@@ -198,16 +204,12 @@ class Rows(ABC):
         """Weighted residual, (F, m)."""
 
     @abstractmethod
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Weighted residual (F, m) and Jacobian (F, m, nv)."""
-
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """The Jacobian alone, (F, m, nv)."""
-        return self.linearize(posed)[1]
+        """The derivative of the residual, (F, m, nv)."""
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The Jacobian (F, m, nv) with targets in place of points [Buss2009 §2], where there are any."""
-        return self.linearize(posed)[1]
+        return self.jacobian(posed)
 
     @abstractmethod
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
@@ -217,25 +219,33 @@ class Rows(ABC):
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each task, (F, tasks) [m] or [rad]."""
 
-    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Points and where they should be, (F, E, 3) each [m]; none where the tasks are not about places."""
-        nothing = np.zeros((len(posed.values), 0, 3))
-        return nothing, nothing
 
-    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Orientations and what they should be, (F, E, 3, 3) each; none where tasks are not about them."""
-        nothing = np.zeros((len(posed.values), 0, 3, 3))
-        return nothing, nothing
+def of_pose(find: Callable[[Any, PosedMechanism], _Found]) -> Callable[[Any, PosedMechanism], _Found]:
+    """Keep what a method of rows finds for the last pose: residual, Jacobian and errors all need it."""
+
+    @wraps(find)
+    def known(rows: Any, posed: PosedMechanism) -> _Found:
+        kept: tuple[PosedMechanism, dict[str, _Found]] | None = rows._last
+        if kept is None or kept[0] is not posed:
+            rows._last = kept = (posed, dict[str, _Found]())
+        if find.__name__ not in kept[1]:
+            kept[1][find.__name__] = find(rows, posed)
+        return kept[1][find.__name__]
+
+    return known
+
+
+def anchored(points: Iterable[tuple[int, FloatArray]], mechanism: Mechanism) -> tuple[IntArray, FloatArray]:
+    """Slots (P,) that carry points of joints, and where these are in their frames, (F or 1, P, 4), 1 last."""
+    joints, places = zip(*points, strict=True)
+    matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
+    anchors = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
+    return anchors, times(matrices, np.array([[*place, 1.0] for place in places]))
 
 
 def of_frame(target: FloatArray, dimensions: int, frame: int) -> FloatArray:
     """The target of one frame, of targets with or without a frame axis."""
     return filled(target)[frame if len(target) > 1 else 0] if target.ndim > dimensions else target
-
-
-def gaps(by_frame: FloatArray) -> BoolArray:
-    """Frames in which a field (F, ...) has a number that is NaN, (F,)."""
-    return np.asarray(np.isnan(by_frame).reshape(len(by_frame), -1).any(axis=1), dtype=np.bool_)
 
 
 def filled(by_frame: FloatArray) -> FloatArray:
@@ -248,61 +258,6 @@ def filled(by_frame: FloatArray) -> FloatArray:
     return by_frame[known[np.maximum(before, 0)]]
 
 
-def shaped_array(
-    label: str, name: str, given: npt.ArrayLike, tail: tuple[int | None, ...], *, by_frame: bool = False
-) -> FloatArray:
-    """A field of a shape as a read-only array, with a frame axis before it where it may differ by frame.
-
-    Raises:
-        IKError: It is no array of numbers, or of another shape; None in a shape stands for any length.
-    """
-    try:
-        array = frozen(given)
-    except IKError as error:
-        raise IKError(f"{label}: {name}: {error}") from None
-    own = array.shape[max(0, array.ndim - len(tail)) :]
-    fits = len(own) == len(tail) and all(size in (None, got) for size, got in zip(tail, own, strict=True))
-    if not fits or array.ndim > len(tail) + by_frame:
-        sizes = ["n" if size is None else str(size) for size in tail]
-        shapes = [sizes, ["F", *sizes]] if by_frame else [sizes]
-        wanted = " or ".join(f"({', '.join(each)}{',' * (len(each) == 1)})" for each in shapes)
-        raise IKError(f"{label}: {name} has shape {array.shape}, wanted {wanted}")
-    return array
-
-
-def checked_array(
-    label: str, name: str, given: npt.ArrayLike, tail: tuple[int | None, ...], *, by_frame: bool = False
-) -> FloatArray:
-    """The same, of numbers that can be solved; frames may be NaN where others are not.
-
-    Raises:
-        IKError: As for `shaped_array`, or a number is not finite or too large.
-    """
-    array = shaped_array(label, name, given, tail, by_frame=by_frame)
-    if not usable(array):
-        known = array[~gaps(array)] if array.ndim > len(tail) else array
-        if not known.size or not usable(known):
-            raise IKError(f"{label}: {name} {fault(array)}")
-    return array
-
-
-def checked_vector(
-    label: str, name: str, given: FloatArray, *, by_frame: bool = False, direction: bool = False
-) -> FloatArray:
-    """A field (3,), or (F, 3) where it may differ by frame, as a read-only array; directions of length 1.
-
-    Raises:
-        IKError: The shape is wrong, it is not finite or too large, or a direction has no length.
-    """
-    array = checked_array(label, name, given, (3,), by_frame=by_frame)
-    if not direction:
-        return array
-    length = lengths(array)
-    if (length == 0.0).any():
-        raise IKError(f"{label}: {name} is zero, it must have a direction")
-    return frozen(array / length[..., None])
-
-
 def stack_frames(arrays: Sequence[FloatArray], dimensions: int) -> FloatArray:
     """Targets with or without a frame axis, stacked to (F or 1, tasks, ...)."""
     if all(array.ndim == dimensions for array in arrays):
@@ -312,80 +267,55 @@ def stack_frames(arrays: Sequence[FloatArray], dimensions: int) -> FloatArray:
     return np.stack([np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis], axis=1)
 
 
-def stack_targets(targets: Sequence[FloatArray], tail: tuple[int, ...]) -> FloatArray:
-    """Targets of one frame, (1, tasks, *tail).
-
-    Raises:
-        IKError: One has another shape, or is not finite or too large.
-    """
-    try:
-        stacked = np.array(targets, dtype=np.float64)
-    except (TypeError, ValueError):
-        stacked = np.zeros(0)
-    if stacked.shape[1:] != tail:
-        shapes = ", ".join(str(np.shape(target)) for target in targets)
-        raise IKError(f"targets have the shapes {shapes}, wanted {tail} each")
-    if not usable(stacked):
-        raise IKError(f"a target {fault(stacked)}")
-    return stacked[None]
+def check_axes(label: str, axes: Sequence[bool]) -> None:
+    """Raise `IKError` unless at least one of three axes is on."""
+    if len(axes) != 3 or not any(axes):
+        raise IKError(f"{label}: at least one of three axes must be on, got {axes}")
 
 
-def unused_as_zero(rows: FloatArray, used: BoolArray | None, tasks: int) -> FloatArray:
-    """(F, m) -> (F, tasks, 3), with 0 for the rows that are switched off."""
-    if used is not None:
-        full = np.zeros((len(rows), len(used)))
-        full[:, used] = rows
-        rows = full
-    return rows.reshape(len(rows), tasks, 3)
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class JointTask(Task):
-    """A task about one joint, along or about some of three axes."""
+    """A task about one joint."""
 
     joint: str | int
     """Name or index of the joint."""
-    axes: tuple[bool, bool, bool] = ALL_AXES
-    """Which of the three axes matter."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if len(self.axes) != 3 or not any(self.axes):
-            raise IKError(f"{self.label}: at least one of three axes must be on, got {self.axes}")
-
-    def check(self, skeleton: Skeleton) -> None:
-        """Raise `IKError` when the joint does not exist."""
-        skeleton.index(self.joint)
+    noun: ClassVar[str]
+    """What it is about, for its label."""
 
     @property
-    def form(self) -> tuple[object, ...] | None:
-        """All that it is but for its target; None of a task with more frames."""
-        if self.frames is not None:
-            return None
-        target = next(iter(self.varying))
-        fields = [
-            field.tobytes() if type(field) is np.ndarray else field
-            for name, field in vars(self).items()
-            if name != target
-        ]
-        return (type(self), *fields)
+    def label(self) -> str:
+        """Name for messages."""
+        return self.name or f"{self.noun} of {self.joint}"
 
     def joints(self, skeleton: Skeleton) -> list[int]:
         """The joint."""
         return [skeleton.index(self.joint)]
 
 
-class AxisRows(Rows):
-    """Stacked tasks about joints: three rows each, without those of the axes that are switched off."""
+@dataclass(frozen=True, repr=False, eq=False)
+class AxisTask(JointTask):
+    """A task about one joint, along or about some of three axes."""
 
-    def __init__(self, tasks: Sequence[JointTask], mechanism: Mechanism) -> None:
-        self._joints = [mechanism.skeleton.index(task.joint) for task in tasks]
-        self._anchors = np.array([mechanism.anchor(joint) for joint in self._joints], dtype=np.int64)
-        self._weight = np.array([task.weight for task in tasks], dtype=np.float64)
-        plain = all(task.axes == ALL_AXES for task in tasks)
-        self._used: BoolArray | None = None if plain else np.array([t.axes for t in tasks]).ravel()
-        self.row_counts = tuple(sum(task.axes) for task in tasks)
-        self.angular = np.full(sum(self.row_counts), type(tasks[0]).angular)
+    _: KW_ONLY
+    axes: tuple[bool, bool, bool] = ALL_AXES
+    """Which of the three axes matter."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_axes(self.label, self.axes)
+
+
+class AxisRows(Rows):
+    """Three rows for each task, without those of the axes that are switched off."""
+
+    def __init__(
+        self, weights: Sequence[float], axes: Sequence[tuple[bool, bool, bool]], *, angular: bool
+    ) -> None:
+        self._weight: FloatArray = np.array(weights, dtype=np.float64)
+        chosen = np.array(axes, dtype=np.bool_)
+        self._used: BoolArray | None = None if chosen.all() else chosen.ravel()
+        self.row_counts = tuple(chosen.sum(axis=1).tolist())
+        self.angular = np.full(sum(self.row_counts), angular)
 
     def _rows(self, weighted: FloatArray) -> FloatArray:
         """(F, E, 3, ...) -> (F, m, ...) without the rows that are switched off."""
@@ -394,4 +324,8 @@ class AxisRows(Rows):
 
     def _forces(self, multipliers: FloatArray) -> FloatArray:
         """(F, m) -> (F, E, 3), with 0 for the rows that are switched off."""
-        return unused_as_zero(multipliers, self._used, len(self._anchors))
+        forces = multipliers
+        if self._used is not None:
+            forces = np.zeros((len(multipliers), len(self._used)))
+            forces[:, self._used] = multipliers
+        return forces.reshape(len(forces), len(self.row_counts), 3)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,26 +14,22 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import ORIGIN, Rows, Task, checked_vector
+from .base import anchored
+from .fields import PlaceField, PointField
 from .points import PointRows, ReachPoint
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class ReachCarried(ReachPoint):
     """Bring a point of a joint to a place that goes with a point of another joint, and does not turn."""
 
+    _: KW_ONLY
     carrier: str | int
     """Name or index of the joint that carries the place."""
-    carrier_point: FloatArray = field(default_factory=lambda: ORIGIN)
+    carrier_point: PointField = PointField()
     """The point in its own axes whose way the place goes, (3,) [m]."""
-    carrier_from: FloatArray
+    carrier_from: PlaceField = PlaceField(by_frame=False)
     """Where that point is when the place is at `target`, in armature space, (3,) [m]."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("carrier_point", "carrier_from"):
-            if getattr(self, name) is not ORIGIN:
-                object.__setattr__(self, name, checked_vector(self.label, name, getattr(self, name)))
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when a joint does not exist, or carries a place for itself."""
@@ -45,24 +41,16 @@ class ReachCarried(ReachPoint):
         """The joint, and that which carries its target."""
         return [skeleton.index(self.joint), skeleton.index(self.carrier)]
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return CarriedRows([task for task in tasks if isinstance(task, ReachCarried)], mechanism)
 
-
-class CarriedRows(PointRows):
+class CarriedRows(PointRows, of=ReachCarried):
     """Places that are carried: r = W (p − target − (c − c₀)), J = W (∂p/∂q − ∂c/∂q), c the carrier."""
 
     by_frame: ClassVar[tuple[str, ...]] = (*PointRows.by_frame, "_carrier_local")
 
     def __init__(self, tasks: Sequence[ReachCarried], mechanism: Mechanism) -> None:
         super().__init__(tasks, mechanism)
-        joints = [mechanism.skeleton.index(task.carrier) for task in tasks]
-        self._carriers = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
-        matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
-        points = np.array([[*task.carrier_point, 1.0] for task in tasks])
-        self._carrier_local: FloatArray = (matrices @ points[..., None])[..., 0]  # (F, E, 4), a 1 at the end
+        carriers = [(mechanism.skeleton.index(task.carrier), task.carrier_point) for task in tasks]
+        self._carriers, self._carrier_local = anchored(carriers, mechanism)
         self._carrier_from = np.array([task.carrier_from for task in tasks])
 
     def _carried(self, posed: PosedMechanism) -> FloatArray:
@@ -72,11 +60,8 @@ class CarriedRows(PointRows):
     def _placed(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Points, and the way to them from their targets where these are carried now, (F, E, 3) each [m]."""
         if self._known is None or self._known[0] is not posed:
-            points, targets = (
-                super()._placed(posed)[0],
-                self._target + self._carried(posed) - self._carrier_from,
-            )
-            self._known = posed, points, points - targets
+            points = super()._placed(posed)[0]
+            self._known = posed, points, points - self._target - self._carried(posed) + self._carrier_from
         return self._known[1:]
 
     def _motion(self, posed: PosedMechanism) -> FloatArray:
@@ -88,4 +73,4 @@ class CarriedRows(PointRows):
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """That of the points: targets that move have no other."""
-        return self.linearize(posed)[1]
+        return self.jacobian(posed)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,28 +14,31 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import CHANNELS, Skeleton
-from .base import Rows, Task, checked_array, filled, stack_targets
+from .base import Rows, Task, filled
+from .fields import ArrayField
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class StayNear(Task):
-    """Keep free channels near given values: a stored pose, the present one, rest."""
+    """Keep free channels near given values: a stored pose, the present one, rest.
 
-    channels: FloatArray
-    """Wanted channels of every joint of the skeleton, (n, 6) or (F, n, 6) [m, rad]."""
+    It says what is preferred: a solve has reached its targets whether or not this is met.
+    """
+
+    channels: ArrayField = ArrayField(None, CHANNELS, by_frame=True)
+    """Wanted channels of every joint of the skeleton, `Pose.channels`, (n, 6) or (F, n, 6) [m, rad]."""
+    _: KW_ONLY
     over: tuple[str | int, ...] | None = None
     """Which joints; None for all whose channels are free and which other tasks involve."""
     axes: tuple[bool, ...] = (True,) * CHANNELS
     """Which of the six channels."""
     angular: ClassVar[bool] = True
-    varying: ClassVar[Mapping[str, int]] = {"channels": 2}
+    preference: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        channels = checked_array(self.label, "channels", self.channels, (None, CHANNELS), by_frame=True)
         if len(self.axes) != CHANNELS:
             raise IKError(f"{self.label}: axes must be {CHANNELS} switches, got {len(self.axes)}")
-        object.__setattr__(self, "channels", channels)
 
     @property
     def label(self) -> str:
@@ -55,13 +58,8 @@ class StayNear(Task):
         """The joints named; none when the task is for all that others involve."""
         return [skeleton.index(joint) for joint in self.over or ()]
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return ChannelRows([task for task in tasks if isinstance(task, StayNear)], mechanism)
 
-
-class ChannelRows(Rows):
+class ChannelRows(Rows, of=StayNear):
     """Values of channels: r = w (q − wanted), J rows of the identity.
 
     A task none of whose channels is free has one row, which is always 0: every task has rows of its own.
@@ -96,8 +94,7 @@ class ChannelRows(Rows):
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other channels, (n, 6) each."""
-        stacked = stack_targets(targets, (self._mechanism.skeleton.posed_joints, CHANNELS))[0]
-        wanted = self._mechanism.of_channels(stacked)
+        wanted = self._mechanism.of_channels(np.array(targets))
         some = alike(self)
         some._wanted = np.concatenate([row[own] for row, own in zip(wanted, self._columns_of, strict=True)])[
             None
@@ -117,10 +114,9 @@ class ChannelRows(Rows):
         """Weighted deviation of each channel, (F, m)."""
         return self._away(posed) * self._weights
 
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Residual and Jacobian."""
-        residual = self.residual(posed)
-        return residual, np.broadcast_to(self._jacobian, (len(residual), *self._jacobian.shape))
+    def jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """Rows of the identity, weighted, (F, m, nv)."""
+        return np.broadcast_to(self._jacobian, (len(posed.values), *self._jacobian.shape))
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> None:
         """Nothing: the residual is linear."""

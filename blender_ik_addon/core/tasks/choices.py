@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from ..arrays import FloatArray, IntArray, alike, is_number
+from ..arrays import FloatArray, IntArray, alike, check_number
 from ..errors import IKError
 from ..model.bends import Bend, summed
 from ..model.mechanism import Mechanism
@@ -20,7 +21,7 @@ from ..model.skeleton import Skeleton
 from .base import Rows, Task
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class OneOf(Task):
     """Meet one of several tasks; which one is up to the solver.
 
@@ -33,6 +34,7 @@ class OneOf(Task):
     alternatives: tuple[Task, ...]
     """At least two tasks, all about places or all about directions. Their own priorities, weights and
     softness do not count, those of this task do."""
+    _: KW_ONLY
     margin: float = 0.1
     """How much nearer than the one taken another must be to take its place: [rad] for directions, for places
     in units of the skeleton's reach [1]."""
@@ -43,19 +45,18 @@ class OneOf(Task):
         if len(self.alternatives) < 2:
             raise IKError(f"{self.label}: wanted at least two alternatives, got {len(self.alternatives)}")
         for other in self.alternatives:
-            if not isinstance(other, Task) or isinstance(other, OneOf):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not isinstance(other, Task) or other.parts != (other,) or isinstance(other, OneOf):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise IKError(f"{self.label}: {type(other).__name__} cannot be an alternative")
             if other.angular != self.alternatives[0].angular:
                 raise IKError(
                     f"{self.label}: {self.alternatives[0].label} and {other.label} cannot be compared: "
                     "one is an angle, the other a length"
                 )
-        if not (is_number(self.margin) and self.margin >= 0.0):
-            raise IKError(f"{self.label}: margin must be finite and not negative, got {self.margin!r}")
             if other.given is not None:
                 raise IKError(
                     f"{self.label}: {other.label} has frames without a target, alternatives need one"
                 )
+        check_number(f"{self.label}: margin", self.margin, 0.0)
         counts = [other.frames for other in self.alternatives if other.frames not in (None, 1)]
         if len(set(counts)) > 1:
             raise IKError(f"{self.label}: alternatives have {counts[0]} and {counts[1]} frames")
@@ -98,13 +99,18 @@ class OneOf(Task):
             ),
         )
 
-    def moved(self, target: FloatArray) -> Self:
+    @property
+    def aim(self) -> list[FloatArray]:  # type: ignore[override]
+        """Those of its alternatives."""
+        return [other.aim for other in self.alternatives]
+
+    def moved(self, target: Sequence[npt.ArrayLike] | FloatArray) -> Self:  # type: ignore[override]
         """The same task with other targets, one for each alternative along the first axis."""
         targets = self.split(target)
         moved = [other.moved(own) for other, own in zip(self.alternatives, targets, strict=True)]
         return replace(self, alternatives=tuple(moved))
 
-    def split(self, target: FloatArray) -> list[FloatArray]:
+    def split(self, target: Sequence[npt.ArrayLike] | FloatArray) -> list[npt.ArrayLike]:
         """Targets of the alternatives, one for each."""
         if len(target) != len(self.alternatives):
             raise IKError(
@@ -112,13 +118,8 @@ class OneOf(Task):
             )
         return list(target)
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return ChoiceRows([task for task in tasks if isinstance(task, OneOf)], mechanism)
 
-
-class ChoiceRows(Rows):
+class ChoiceRows(Rows, of=OneOf):
     """The rows of all alternatives, 0 but for the one that is taken.
 
     The taken one may differ by frame, and the number of rows may not: those of the others ask for nothing.
@@ -155,8 +156,8 @@ class ChoiceRows(Rows):
         """The same rows of one frame with other targets, as for `OneOf.moved`."""
         some = alike(self)
         some._parts = [
-            [rows.aimed([own]) for rows, own in zip(parts, task.split(target), strict=True)]
-            for task, parts, target in zip(self._tasks, self._parts, targets, strict=True)
+            [rows.aimed([own]) for rows, own in zip(parts, target, strict=True)]
+            for parts, target in zip(self._parts, targets, strict=True)
         ]
         return some
 
@@ -219,12 +220,10 @@ class ChoiceRows(Rows):
         whole = np.concatenate([rows.residual(posed) for parts in self._parts for rows in parts], axis=1)
         return whole * self._mask()
 
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Residual and Jacobian."""
-        pairs = [rows.linearize(posed) for parts in self._parts for rows in parts]
-        mask = self._mask()
-        residual = np.concatenate([pair[0] for pair in pairs], axis=1) * mask
-        return residual, np.concatenate([pair[1] for pair in pairs], axis=1) * mask[..., None]
+    def jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """Its derivative, (F, m, nv)."""
+        whole = np.concatenate([rows.jacobian(posed) for parts in self._parts for rows in parts], axis=1)
+        return whole * self._mask()[..., None]
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
         """As those of the alternatives."""
@@ -241,22 +240,3 @@ class ChoiceRows(Rows):
         every = self.every_error(posed)
         columns = [np.take_along_axis(errors, taken[:, [number]], 1) for number, errors in enumerate(every)]
         return np.concatenate(columns, axis=1)
-
-    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Those of what is taken in the first frame."""
-        pairs = [rows.places(posed) for rows in self._first()]
-        return _joined([pair[0] for pair in pairs]), _joined([pair[1] for pair in pairs])
-
-    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Those of what is taken in the first frame."""
-        pairs = [rows.turns(posed) for rows in self._first()]
-        return _joined([pair[0] for pair in pairs]), _joined([pair[1] for pair in pairs])
-
-    def _first(self) -> list[Rows]:
-        """What is taken in the first frame."""
-        return [parts[int(own)] for parts, own in zip(self._parts, self._taken[0], strict=True)]
-
-
-def _joined(arrays: Sequence[FloatArray]) -> FloatArray:
-    """(F, E, ...) each, as one."""
-    return np.concatenate(arrays, axis=1)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,39 +14,33 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import ORIGIN, Rows, Task, checked_array, checked_vector, stack_frames
+from .base import JointTask, stack_frames
+from .fields import ORIGIN, ArrayField, PlaceField, PointField
 from .functions import PointFunctionRows
 
 
-@dataclass(frozen=True, kw_only=True)
-class KeepDistance(Task):
+@dataclass(frozen=True, repr=False, eq=False)
+class KeepDistance(JointTask):
     """Keep a point of a joint at a distance from a point of another joint, or from a place."""
 
-    joint: str | int
-    """Name or index of the joint."""
-    distance: float | FloatArray
+    distance: ArrayField = ArrayField(by_frame=True)
     """How far, at least 0, one for all frames or (F,) [m]."""
-    point: FloatArray = field(default_factory=lambda: ORIGIN)
+    _: KW_ONLY
+    point: PointField = PointField()
     """The point in the joint's own axes, (3,) [m]."""
     other: str | int | None = None
     """Name or index of the other joint; None for a place."""
-    target: FloatArray = field(default_factory=lambda: ORIGIN)
+    target: PlaceField = PlaceField(default=ORIGIN)
     """The point in the other joint's own axes, (3,), or the place in armature space, (3,) or (F, 3) [m]."""
     angular: ClassVar[bool] = False
-    varying: ClassVar[Mapping[str, int]] = {"target": 1, "distance": 0}
+    varying: ClassVar[Mapping[str, int]] = {"target": 1}  # before the distance
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("point", "target"):
-            if getattr(self, name) is not ORIGIN:
-                by_frame = name == "target" and self.other is None
-                array = checked_vector(self.label, name, getattr(self, name), by_frame=by_frame)
-                object.__setattr__(self, name, array)
-        distance = checked_array(self.label, "distance", self.distance, (), by_frame=True)
-        if (distance < 0.0).any():
+        if self.other is not None and self.target.ndim > 1:
+            raise IKError(f"{self.label}: target has shape {self.target.shape}, wanted (3,)")
+        if (self.distance < 0.0).any():
             raise IKError(f"{self.label}: distance must be at least 0, one or one for each frame")
-        object.__setattr__(self, "distance", distance)
-        self._check_frames()
 
     @property
     def label(self) -> str:
@@ -65,13 +59,8 @@ class KeepDistance(Task):
         joints = [self.joint] if self.other is None else [self.joint, self.other]
         return [skeleton.index(joint) for joint in joints]
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return DistanceRows([task for task in tasks if isinstance(task, KeepDistance)], mechanism)
 
-
-class DistanceRows(PointFunctionRows):
+class DistanceRows(PointFunctionRows, of=KeepDistance):
     """Distances: r = w (|p − o| − d); where p = o the way apart is along the armature's x."""
 
     by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_distance")
@@ -89,7 +78,7 @@ class DistanceRows(PointFunctionRows):
         self._target = stack_frames(
             [task.target if task.other is None else ORIGIN for task in tasks], 1
         )  # (F or 1, E, 3)
-        self._distance = stack_frames([np.asarray(task.distance) for task in tasks], 0)
+        self._distance = stack_frames([task.distance for task in tasks], 0)
         self.row_counts = (1,) * len(tasks)
         self.angular = np.zeros(len(tasks), dtype=np.bool_)
 

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Final, Self
+from itertools import chain
+from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, times
+from ..arrays import FloatArray, IntArray
 from ..model.bends import Bend
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
-from .base import Rows
+from .base import Rows, anchored, of_pose
 
 DIFFERENCE: Final = 1e-5
 """Step of the differences in units of the reach [1]: truncation about its square, rounding 1e-16 by it."""
@@ -47,20 +48,12 @@ class PointFunctionRows(Rows):
             mechanism: Which carries the joints.
         """
         self._count = len(points[0])
-        flat = [point for task in points for point in task]
-        self._anchors: IntArray = np.array([mechanism.anchor(joint) for joint, _ in flat], dtype=np.int64)
-        matrices = np.stack([mechanism.anchor_from_joint(joint) for joint, _ in flat], axis=1)
-        places = np.array([[*place, 1.0] for _, place in flat])
-        self._local: FloatArray = times(matrices, places)  # (F, E K, 4), a 1 at the end
+        self._anchors, self._local = anchored(chain.from_iterable(points), mechanism)
         self._weights: FloatArray = np.array(weights, dtype=np.float64)
         self._step = DIFFERENCE * mechanism.skeleton.reach
         steps = self._step * np.eye(3 * self._count)
         self._nudges: FloatArray = np.concatenate([steps, -steps]).reshape(-1, 1, 1, self._count, 3)
         """Of the differences: each coordinate of the points forward, then each back, (6 K, 1, 1, K, 3)."""
-        self._known: tuple[PosedMechanism, FloatArray] | None = None
-        """The pose that was asked for last, and where the points are there."""
-        self._linear: tuple[PosedMechanism, FloatArray, FloatArray] | None = None
-        """Likewise, and how rows and points change there."""
 
     @abstractmethod
     def value(self, points: FloatArray) -> FloatArray:
@@ -70,38 +63,26 @@ class PointFunctionRows(Rows):
     def slope(self, points: FloatArray) -> FloatArray:
         """F' at points (F, E, K, 3): (F, E, R, K, 3)."""
 
+    @of_pose
     def _points(self, posed: PosedMechanism) -> FloatArray:
         """Where the points are, (F, E, K, 3) [m]."""
-        if self._known is None or self._known[0] is not posed:
-            points = posed.points(self._anchors, self._local)
-            self._known = posed, points.reshape(len(points), len(self._weights), self._count, 3)
-        return self._known[1]
+        points = posed.points(self._anchors, self._local)
+        return points.reshape(len(points), len(self._weights), self._count, 3)
 
+    @of_pose
     def _slopes(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
         """Weighted F', (F, E, R, 3 K), and ∂points/∂q, (F, E, 3 K, nv), which Jacobian and curvature need."""
-        if self._linear is None or self._linear[0] is not posed:
-            points = self._points(posed)
-            frames, tasks, count, _ = points.shape
-            slope = self.slope(points) * self._weights[:, None, None, None]
-            moving = posed.point_jacobian(self._anchors, points.reshape(frames, tasks * count, 3))
-            slope = slope.reshape(frames, tasks, slope.shape[2], count * 3)
-            self._linear = posed, slope, moving.reshape(frames, tasks, count * 3, moving.shape[3])
-        return self._linear[1:]
-
-    def aimed(self, targets: Sequence[FloatArray]) -> Self:
-        """The same rows of one frame with other targets."""
-        some = super().aimed(targets)
-        some._linear = None
-        return some
+        points = self._points(posed)
+        frames, tasks, count, _ = points.shape
+        slope = self.slope(points) * self._weights[:, None, None, None]
+        moving = posed.point_jacobian(self._anchors, points.reshape(frames, tasks * count, 3))
+        slope = slope.reshape(frames, tasks, slope.shape[2], count * 3)
+        return slope, moving.reshape(frames, tasks, count * 3, moving.shape[3])
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted F, (F, m)."""
         rows = self.value(self._points(posed)) * self._weights[:, None]
         return rows.reshape(len(rows), rows.shape[1] * rows.shape[2])
-
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Residual and Jacobian."""
-        return self.residual(posed), self.jacobian(posed)
 
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The Jacobian alone."""

@@ -3,61 +3,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, frozen, times
 from ..errors import IKError
 from ..model.bends import Bend
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import PLAIN_AXES, Rows, Task, checked_array, checked_vector, stack_frames
+from .aims import axes_along
+from .base import Task, anchored, check_axes, of_pose
+from .fields import PLAIN_AXES, ArrayField, OrientationField, PlaceField
+from .points import PlaceRows
 
-GROUND: tuple[bool, bool, bool] = (True, True, False)
-"""The axes along which a body falls over."""
+GROUND: Final = (True, True, False)
+"""The axes along which a body falls over, the third of which is up."""
+
+NO_CENTRES: Final = frozen(np.zeros((0, 3)))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Balance(Task):
-    """Bring the centre of mass over a place, by default along the ground (x and y) alone.
+    """Bring the centre of mass over a place, by default along the ground alone.
 
     The centre of mass is Σ m_j c_j / Σ m_j over joints with masses m_j, c_j the centre of what hangs on each.
     """
 
-    masses: FloatArray
+    masses: ArrayField = ArrayField(None)
     """Mass of what each joint of the skeleton carries itself, at least 0 [kg or any], (n,)."""
-    target: FloatArray
+    target: PlaceField = PlaceField()
     """Where the centre of mass should be, in armature space, (3,) or (F, 3) [m]."""
-    centres: FloatArray | None = None
-    """Centre of each mass in its joint's own axes, (n, 3) [m]; the joints themselves when None."""
-    axes: tuple[bool, bool, bool] = GROUND
-    """Along which axes it matters."""
-    armature_from_axes: FloatArray = field(default_factory=lambda: PLAIN_AXES)
+    _: KW_ONLY
+    centres: ArrayField = ArrayField(None, 3, default=NO_CENTRES)
+    """Centre of each mass in its joint's own axes, (n, 3) [m]; by default the joints themselves."""
+    axes: tuple[bool, bool, bool] | None = None
+    """Along which axes it matters; None: along the ground, across the skeleton's `up`."""
+    armature_from_axes: OrientationField = OrientationField(default=PLAIN_AXES)
     """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
     angular: ClassVar[bool] = False
-    varying: ClassVar[Mapping[str, int]] = {"target": 1, "armature_from_axes": 2}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        masses = checked_array(self.label, "masses", self.masses, (None,))
-        if (masses < 0.0).any():
+        if (self.masses < 0.0).any():
             raise IKError(f"{self.label}: masses must be at least 0, one for each joint")
-        if not masses.sum() > 0.0:
+        if not self.masses.sum() > 0.0:
             raise IKError(f"{self.label}: there is no mass: at least one joint must have some")
-        target = checked_vector(self.label, "target", self.target, by_frame=True)
-        axes = checked_array(self.label, "armature_from_axes", self.armature_from_axes, (3, 3), by_frame=True)
-        if len(self.axes) != 3 or not any(self.axes):
-            raise IKError(f"{self.label}: at least one of three axes must be on, got {self.axes}")
-        if self.centres is not None:
-            centres = checked_array(self.label, "centres", self.centres, (len(masses), 3))
-            object.__setattr__(self, "centres", centres)
-        for name, array in (("masses", masses), ("target", target), ("armature_from_axes", axes)):
-            object.__setattr__(self, name, array)
-        self._check_frames()
+        if self.axes is not None:
+            check_axes(self.label, self.axes)
+        if len(self.centres) not in (0, len(self.masses)):
+            raise IKError(
+                f"{self.label}: centres has shape {self.centres.shape}, wanted ({len(self.masses)}, 3)"
+            )
 
     @property
     def label(self) -> str:
@@ -75,84 +75,67 @@ class Balance(Task):
         """Those with a mass."""
         return [int(joint) for joint in np.flatnonzero(self.masses)]
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return BalanceRows([task for task in tasks if isinstance(task, Balance)], mechanism)
 
-
-class BalanceRows(Rows):
+class BalanceRows(PlaceRows, of=Balance):
     """Centres of mass: r = W (Σ s_j c_j − target), s_j the share of each mass, W the weight along the axes.
 
     Masses that one slot of the mechanism carries are one mass at their common centre: what costs is the
     number of moving joints, not that of bones.
     """
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_axes")
-
     def __init__(self, tasks: Sequence[Balance], mechanism: Mechanism) -> None:
-        self._task_of: IntArray
         anchors: list[int] = []
         shares: list[float] = []
         task_of: list[int] = []
         places: list[FloatArray] = []
         for number, task in enumerate(tasks):
-            centres = np.zeros((len(task.masses), 3)) if task.centres is None else task.centres
-            carried: dict[int, list[int]] = {}
-            for joint in task.joints(mechanism.skeleton):
-                carried.setdefault(mechanism.anchor(joint), []).append(joint)
-            for anchor, joints in carried.items():
-                mass = task.masses[joints]
-                matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
-                local = (matrices[..., :3, :3] @ centres[joints][..., None])[..., 0] + matrices[..., :3, 3]
+            centres = task.centres if len(task.centres) else np.zeros((len(task.masses), 3))
+            joints = task.joints(mechanism.skeleton)
+            slots, local = anchored([(joint, centres[joint]) for joint in joints], mechanism)
+            for slot in dict.fromkeys(slots.tolist()):
+                mass = task.masses[joints] * (slots == slot)
                 places.append(np.einsum("j,fjx->fx", mass / mass.sum(), local))
-                anchors.append(anchor)
+                anchors.append(slot)
                 shares.append(float(mass.sum() / task.masses.sum()))
                 task_of.append(number)
-        self._anchors: IntArray = np.array(anchors, dtype=np.int64)
-        self._local: FloatArray = np.stack(places, axis=1)  # (F or 1, P, 3)
+        self._task_of: IntArray = np.array(task_of, dtype=np.int64)
         self._shares = np.array(shares)
-        self._task_of = np.array(task_of, dtype=np.int64)
         self._sum = (self._task_of == np.arange(len(tasks))[:, None]) * self._shares  # (E, P)
-        self._weight = np.array([task.weight for task in tasks], dtype=np.float64)
-        self._target = stack_frames([task.target for task in tasks], 1)
-        axes_from_armature = np.swapaxes(stack_frames([task.armature_from_axes for task in tasks], 2), -1, -2)
-        self._axes = axes_from_armature * np.array([task.axes for task in tasks], dtype=np.float64)[..., None]
-        self._used = np.array([task.axes for task in tasks]).ravel()
-        self.row_counts = tuple(sum(task.axes) for task in tasks)
-        self.angular = np.zeros(sum(self.row_counts), dtype=np.bool_)
+        up = mechanism.skeleton.up
+        ground = PLAIN_AXES if (up == PLAIN_AXES[2]).all() else axes_along(up)
+        super().__init__(
+            [task.weight for task in tasks],
+            (np.array(anchors, dtype=np.int64), np.stack(places, axis=1)),
+            [task.target for task in tasks],
+            [
+                ground
+                if task.axes is None and np.array_equal(task.armature_from_axes, PLAIN_AXES)
+                else task.armature_from_axes
+                for task in tasks
+            ],
+            [task.axes or GROUND for task in tasks],
+        )
 
-    def centres(self, posed: PosedMechanism) -> FloatArray:
-        """The centres of mass, (F, tasks, 3) [m]."""
-        return np.einsum("ep,fpx->fex", self._sum, posed.points(self._anchors, self._local))
+    @of_pose
+    def _masses(self, posed: PosedMechanism) -> FloatArray:
+        """Where the masses are, (F, P, 3) [m]."""
+        return posed.points(self._anchors, self._local)
 
-    def _missed(self, posed: PosedMechanism) -> FloatArray:
-        """Distances along the chosen axes, (F, E, 3)."""
-        return (self._axes @ (self.centres(posed) - self._target)[..., None])[..., 0]
+    def _placed(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
+        """The centres of mass, and the way to them from their targets, (F, E, 3) each [m]."""
+        centres = np.einsum("ep,fpx->fex", self._sum, self._masses(posed))
+        return centres, centres - self._target
 
-    def residual(self, posed: PosedMechanism) -> FloatArray:
-        """Weighted distances along each axis, (F, m)."""
-        rows = self._missed(posed) * self._weight[:, None]
-        return rows.reshape(len(rows), -1)[:, self._used]
+    @of_pose
+    def _masses_moving(self, posed: PosedMechanism) -> FloatArray:
+        """The derivative of the masses' places, (F, P, 3, nv)."""
+        return posed.point_jacobian(self._anchors, self._masses(posed))
 
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Residual and Jacobian."""
-        points = posed.points(self._anchors, self._local)
-        moving = np.einsum("ep,fpxv->fexv", self._sum, posed.point_jacobian(self._anchors, points))
-        jacobian = (self._axes * self._weight[:, None, None]) @ moving
-        return self.residual(posed), jacobian.reshape(len(points), len(self._used), -1)[:, self._used]
+    def _motion(self, posed: PosedMechanism) -> FloatArray:
+        """The derivative of the centres, (F, E, 3, nv)."""
+        return np.einsum("ep,fpxv->fexv", self._sum, self._masses_moving(posed))
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact, from the second derivatives of the points."""
-        points = posed.points(self._anchors, self._local)
-        forces = np.zeros((len(points), len(self._used)))
-        forces[:, self._used] = multipliers
-        forces = forces.reshape(len(points), len(self._weight), 3) * self._weight[:, None]
-        pulls = (np.swapaxes(self._axes, -1, -2) @ forces[..., None])[..., 0]
-        pulls = pulls[:, self._task_of] * self._shares[:, None]
-        return posed.bend(pulls, posed.point_jacobian(self._anchors, points))
-
-    def errors(self, posed: PosedMechanism) -> FloatArray:
-        """Distances of the centre of mass along the chosen axes, (F, tasks) [m]."""
-        missed = self._missed(posed)
-        return np.sqrt(np.einsum("fex,fex->fe", missed, missed))
+        forces = times(np.swapaxes(self._weights, -1, -2), self._forces(multipliers))
+        return posed.bend(forces[:, self._task_of] * self._shares[:, None], self._masses_moving(posed))

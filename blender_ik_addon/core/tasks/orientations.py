@@ -3,55 +3,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Final, Self
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, alike, lengths, times
-from ..errors import IKError
+from ..arrays import BoolArray, FloatArray, IntArray, lengths, times
 from ..model.bends import Bend
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.rotation import left_jacobian_inverse, log_bend, rotvec_from_matrix
-from .base import ALL_AXES, AxisRows, JointTask, Rows, Task, gaps, shaped_array, stack_frames, stack_targets
-
-ROTATION_TOLERANCE: Final = 1e-4
-"""Largest deviation of a target orientation from orthonormal [1]."""
+from .base import ALL_AXES, AxisRows, AxisTask, stack_frames
+from .fields import OrientationField
 
 
-@dataclass(frozen=True, kw_only=True)
-class MatchOrientation(JointTask):
+@dataclass(frozen=True, repr=False, eq=False)
+class MatchOrientation(AxisTask):
     """Turn a joint to an orientation."""
 
-    target: FloatArray
+    target: OrientationField = OrientationField()
     """armature_from_target rotation, (3, 3) or (F, 3, 3); NaN in frames that have none."""
+    _: KW_ONLY
     axes: tuple[bool, bool, bool] = ALL_AXES
     """About which of the target's axes the rest of the turn matters."""
     angular: ClassVar[bool] = True
-    varying: ClassVar[Mapping[str, int]] = {"target": 2}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        target = shaped_array(self.label, "target", self.target, (3, 3), by_frame=True)
-        known = target if target.ndim == 2 else target[~gaps(target)]
-        if not len(known) or not _are_rotations(known):
-            raise IKError(f"{self.label}: target is not a rotation matrix")
-        object.__setattr__(self, "target", target)
-
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or f"orientation of {self.joint}"
-
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return OrientationRows([task for task in tasks if isinstance(task, MatchOrientation)], mechanism)
+    noun: ClassVar[str] = "orientation"
 
 
-class OrientationRows(AxisRows):
+class OrientationRows(AxisRows, of=MatchOrientation):
     """Orientations: r = w log(Tᵀ R), the rest of the turn as a rotation vector in the target's axes.
 
     With R turned to exp(ω) R, log(Tᵀ exp(ω) R) = log(exp(Tᵀω) TᵀR), so J = w Jl⁻¹(log TᵀR) Tᵀ ω
@@ -63,43 +43,32 @@ class OrientationRows(AxisRows):
     by_frame: ClassVar[tuple[str, ...]] = ("_rotation", "_target", "_weight", "_nothing")
 
     def __init__(self, tasks: Sequence[MatchOrientation], mechanism: Mechanism) -> None:
-        super().__init__(tasks, mechanism)
-        rotation = stack_frames([mechanism.anchor_from_rotation(joint) for joint in self._joints], 2)
+        super().__init__([task.weight for task in tasks], [task.axes for task in tasks], angular=True)
+        joints = [mechanism.skeleton.index(task.joint) for task in tasks]
+        self._anchors: IntArray = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
+        rotation = stack_frames([mechanism.anchor_from_rotation(joint) for joint in joints], 2)
         self._nothing: BoolArray = np.abs(rotation).max(axis=(2, 3)) == 0.0
         """Whether the joints are scaled to nothing, (F or 1, E)."""
         self._rotation = np.where(self._nothing[..., None, None], np.eye(3), rotation)
         self._weight = np.where(self._nothing, 0.0, self._weight)  # (F or 1, E)
         self._target = stack_frames([task.target for task in tasks], 2)
         self._axes = np.array([task.axes for task in tasks], dtype=np.float64)  # (E, 3)
-        self._turned: tuple[PosedMechanism, FloatArray] | None = None
-        """The pose that was asked for last, and its answer."""
-
-    def aimed(self, targets: Sequence[FloatArray]) -> Self:
-        """The same rows of one frame with other orientations, (3, 3) each."""
-        stacked = stack_targets(targets, (3, 3))
-        if not _are_rotations(stacked):
-            raise IKError("a target orientation is not a rotation matrix")
-        some = alike(self)
-        some._target, some._turned = stacked, None
-        return some
 
     def _turn(self, posed: PosedMechanism) -> FloatArray:
-        """log(TᵀR), (F, E, 3) [rad], which residual, Jacobian and errors of one pose all need."""
-        if self._turned is None or self._turned[0] is not posed:
+        """log(TᵀR), (F, E, 3) [rad]."""
+        if self._known is None or self._known[0] is not posed:
             current = posed.matrices.take(self._anchors, axis=1)[..., :3, :3] @ self._rotation
-            self._turned = posed, rotvec_from_matrix(np.swapaxes(self._target, -1, -2) @ current)
-        return self._turned[1]
+            self._known = posed, rotvec_from_matrix(np.swapaxes(self._target, -1, -2) @ current)
+        return self._known[1]
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted rotation vectors, (F, m)."""
         return self._rows(self._turn(posed) * self._weight[..., None])
 
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Residual and Jacobian."""
-        turn = self._turn(posed)
-        from_omega = left_jacobian_inverse(turn) @ np.swapaxes(self._target, -1, -2)
-        jacobian = from_omega * self._weight[..., None, None] @ posed.angular_jacobian(self._anchors)
-        return self._rows(turn * self._weight[..., None]), self._rows(jacobian)
+    def jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """How they turn, weighted, (F, m, nv)."""
+        from_omega = left_jacobian_inverse(self._turn(posed)) @ np.swapaxes(self._target, -1, -2)
+        return self._rows(from_omega * self._weight[..., None, None] @ posed.angular_jacobian(self._anchors))
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact: what `log_bend` knows of one turn, and ½ torque · (ω_i × ω_j) of successive ones."""
@@ -110,18 +79,7 @@ class OrientationRows(AxisRows):
         products = (omega.reshape(shape), (0.5 * form @ omega).reshape(shape))
         return posed.bend(0.5 * torques, omega, (products,))
 
-    def turns(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Orientations and targets, (F, E, 3, 3) each."""
-        current = posed.matrices[:, self._anchors, :3, :3] @ self._rotation
-        return current, np.broadcast_to(self._target, current.shape)
-
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles about the chosen axes, (F, tasks) [rad]; infinite where a joint has no orientation."""
         angles = lengths(self._turn(posed) * self._axes)
         return np.where(self._nothing, np.inf, angles)
-
-
-def _are_rotations(matrices: FloatArray) -> bool:
-    """Whether all of (..., 3, 3) are."""
-    off = np.abs(np.swapaxes(matrices, -1, -2) @ matrices - np.eye(3)).max()
-    return bool(off <= ROTATION_TOLERANCE) and not (np.linalg.det(matrices) < 0).any()

@@ -3,140 +3,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, lengths
+from ..arrays import FloatArray, IntArray, lengths, times
 from ..model.bends import Bend
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
-from .base import (
-    ALL_AXES,
-    ORIGIN,
-    PLAIN_AXES,
-    AxisRows,
-    JointTask,
-    Rows,
-    Task,
-    checked_array,
-    stack_frames,
-)
+from .base import ALL_AXES, AxisRows, AxisTask, anchored, stack_frames
+from .fields import PLAIN_AXES, OrientationField, PlaceField, PointField
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReachPoint(JointTask):
+@dataclass(frozen=True, repr=False, eq=False)
+class ReachPoint(AxisTask):
     """Bring a point of a joint to a place."""
 
-    target: FloatArray
+    target: PlaceField = PlaceField()
     """Where the point should be, in armature space, (3,) or (F, 3) [m]; NaN in frames that have no target."""
-    point: FloatArray = field(default_factory=lambda: ORIGIN)
+    _: KW_ONLY
+    point: PointField = PointField()
     """The point in the joint's own axes, (3,) [m]."""
     axes: tuple[bool, bool, bool] = ALL_AXES
     """Along which axes the place matters."""
-    armature_from_axes: FloatArray = field(default_factory=lambda: PLAIN_AXES)
+    armature_from_axes: OrientationField = OrientationField(default=PLAIN_AXES)
     """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
     angular: ClassVar[bool] = False
-    varying: ClassVar[Mapping[str, int]] = {"target": 1, "armature_from_axes": 2}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for key, tail in (("target", (3,)), ("point", (3,)), ("armature_from_axes", (3, 3))):
-            given = getattr(self, key)
-            if given is ORIGIN or given is PLAIN_AXES:
-                continue
-            array = checked_array(self.label, key, given, tail, by_frame=key != "point")
-            object.__setattr__(self, key, array)
-        self._check_frames()
-
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or f"position of {self.joint}"
-
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return PointRows([task for task in tasks if isinstance(task, ReachPoint)], mechanism)
+    noun: ClassVar[str] = "position"
 
 
-class PointRows(AxisRows):
+class PlaceRows(AxisRows):
     """Places of points: r = W (p − target), J = W ∂p/∂q, W the weight along the chosen axes."""
 
     by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_axes", "_weights")
 
-    def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
-        super().__init__(tasks, mechanism)
-        matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in self._joints], axis=1)
-        points = np.array([[*task.point, 1.0] for task in tasks])
-        self._local = (matrices @ points[..., None])[..., 0]  # (F, E, 4), a 1 at the end
-        self._target = stack_frames([task.target for task in tasks], 1)
-        axes_from_armature = np.swapaxes(stack_frames([task.armature_from_axes for task in tasks], 2), -1, -2)
-        chosen = np.array([task.axes for task in tasks], dtype=np.float64)
-        self._axes = axes_from_armature * chosen[..., None]  # (F, E, 3, 3), rows of switched-off axes are 0
+    def __init__(
+        self,
+        weights: Sequence[float],
+        anchored: tuple[IntArray, FloatArray],
+        targets: Sequence[FloatArray],
+        armature_from_axes: Sequence[FloatArray],
+        axes: Sequence[tuple[bool, bool, bool]],
+    ) -> None:
+        """Stack them.
+
+        Args:
+            weights: Of the tasks, (E,).
+            anchored: Slots that carry the points, and where these are in their frames.
+            targets: Of the tasks, (E,).
+            armature_from_axes: Likewise, (E,).
+            axes: Likewise, (E,).
+        """
+        super().__init__(weights, axes, angular=False)
+        self._anchors, self._local = anchored
+        self._target = stack_frames(targets, 1)
+        axes_from_armature = np.swapaxes(stack_frames(armature_from_axes, 2), -1, -2)
+        # (F, E, 3, 3), rows of axes that are switched off are 0
+        self._axes = axes_from_armature * np.array(axes, dtype=np.float64)[..., None]
         self._weights = self._axes * self._weight[:, None, None]
-        self._plain = all(
-            task.armature_from_axes is PLAIN_AXES and task.axes == ALL_AXES and task.weight == 1.0
-            for task in tasks
-        )
+        self._plain = bool((self._weights == PLAIN_AXES).all())
         """Whether W is the identity."""
-        self._known: tuple[PosedMechanism, FloatArray, FloatArray] | None = None
-        """The pose that was asked for last, where the points are there and how far from their targets."""
+
         self._moving: tuple[PosedMechanism, FloatArray] | None = None
-        """Likewise, and how they move."""
+        """The pose that was asked for last, and how the points move there."""
 
     def _placed(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Points, and the way to them from their targets, (F, E, 3) each [m]; all of a pose need them."""
+        """Points, and the way to them from their targets, (F, E, 3) each [m]."""
         if self._known is None or self._known[0] is not posed:
             points = posed.points(self._anchors, self._local)
             self._known = posed, points, points - self._target
         return self._known[1:]
 
     def _motion(self, posed: PosedMechanism) -> FloatArray:
-        """The derivative of the points, (F, E, 3, nv), which Jacobian and curvatures of one pose all need."""
+        """The derivative of the points, (F, E, 3, nv)."""
         if self._moving is None or self._moving[0] is not posed:
             self._moving = posed, posed.point_jacobian(self._anchors, self._placed(posed)[0])
         return self._moving[1]
 
-    def aimed(self, targets: Sequence[FloatArray]) -> Self:
-        """The same rows of one frame with other places, (3,) each."""
-        some = super().aimed(targets)
-        some._known = None
-        return some
-
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted distance along each axis, (F, m)."""
         away = self._placed(posed)[1]
-        return self._rows(away if self._plain else (self._weights @ away[..., None])[..., 0])
-
-    def linearize(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Residual and Jacobian."""
-        return self.residual(posed), self.jacobian(posed)
+        return self._rows(away if self._plain else times(self._weights, away))
 
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
         """How the points move along each axis, weighted, (F, m, nv)."""
         jacobian = self._motion(posed)
         return self._rows(jacobian if self._plain else self._weights @ jacobian)
 
-    def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """Of the targets, as though they were carried by the joints."""
-        targets = np.broadcast_to(self._target, (len(posed.values), *self._target.shape[1:]))
-        return self._rows(self._weights @ posed.point_jacobian(self._anchors, targets))
-
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact, from the second derivatives of the points."""
-        forces = (np.swapaxes(self._weights, -1, -2) @ self._forces(multipliers)[..., None])[..., 0]
+        forces = times(np.swapaxes(self._weights, -1, -2), self._forces(multipliers))
         return posed.bend(forces, self._motion(posed))
-
-    def places(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Points and targets, (F, E, 3) each [m]."""
-        points = self._placed(posed)[0]
-        return points, np.broadcast_to(self._target, points.shape)
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances along the chosen axes, (F, tasks) [m]."""
         away = self._placed(posed)[1]
-        masked = away if self._used is None else (self._axes @ away[..., None])[..., 0]
-        return lengths(masked)
+        return lengths(away if self._used is None else times(self._axes, away))
+
+
+class PointRows(PlaceRows, of=ReachPoint):
+    """Points of joints."""
+
+    def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
+        skeleton = mechanism.skeleton
+        super().__init__(
+            [task.weight for task in tasks],
+            anchored([(skeleton.index(task.joint), task.point) for task in tasks], mechanism),
+            [task.target for task in tasks],
+            [task.armature_from_axes for task in tasks],
+            [task.axes for task in tasks],
+        )
+
+    def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
+        """Of the targets, as though they were carried by the joints."""
+        targets = np.broadcast_to(self._target, (len(posed.values), *self._target.shape[1:]))
+        return self._rows(self._weights @ posed.point_jacobian(self._anchors, targets))

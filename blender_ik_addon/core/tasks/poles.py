@@ -15,7 +15,8 @@ from ..model.bends import cross
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import PLAIN_AXES, Rows, Task, checked_vector, stack_frames
+from .base import Task, stack_frames
+from .fields import PLAIN_AXES, PlaceField
 from .functions import PointFunctionRows
 
 STRAIGHT: Final = 0.05
@@ -26,7 +27,7 @@ NOWHERE: Final = 1e-9
 """Distance from the axis in the same units [1] at which a target has no direction from it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class PointPole(Task):
     """Bend a limb towards a point: its middle joint lies on the side of its axis where the point is."""
 
@@ -36,13 +37,9 @@ class PointPole(Task):
     """Of its middle joint: forearm, shin."""
     tip: str | int
     """Of the joint where it ends: hand, foot."""
-    target: FloatArray
+    target: PlaceField = PlaceField()
     """Where it should bend to, in armature space, (3,) or (F, 3) [m]."""
     angular: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "target", checked_vector(self.label, "target", self.target, by_frame=True))
 
     @property
     def label(self) -> str:
@@ -65,13 +62,8 @@ class PointPole(Task):
         """Root, middle joint and tip."""
         return [skeleton.index(joint) for joint in (self.root, self.joint, self.tip)]
 
-    @staticmethod
-    def rows(tasks: Sequence[Task], mechanism: Mechanism) -> Rows:
-        """Stack tasks of this kind."""
-        return PoleRows([task for task in tasks if isinstance(task, PointPole)], mechanism)
 
-
-class PoleRows(PointFunctionRows):
+class PoleRows(PointFunctionRows, of=PointPole):
     """Poles: r = w |g| φ, φ the angle about the axis of the limb by which it would have to swing.
 
     With a, b, c the places of root, middle joint and tip, n the direction from a to c, and X what is across

@@ -155,7 +155,7 @@ class Rig:
         notes = notes_on_bones(armature_object, armature, chains)
         balances = any(effector.kind == 'BALANCE' for effector in effectors)
         body = body_of(armature_object, armature.skeleton) if balances else None
-        prefers = settings_of(armature_object).method in USED_BY["preferred_pose"]
+        prefers = settings_of(armature_object).method in USED_BY["redundancy"]
         carried = carried_by(
             armature_object, [bone for effector in effectors for bone in _bones_of(effector)]
         )
