@@ -73,9 +73,6 @@ class BoneLimits:
         return np.isfinite(self.lower) | np.isfinite(self.upper)
 
 
-# What holds
-
-
 def joint_entries(armature_object: "Object") -> dict[str, POISE_PG_joint]:
     """Return Poise's entries by bone; of two for one bone the first."""
     entries: dict[str, POISE_PG_joint] = {}
@@ -172,9 +169,6 @@ def turned_limits(limits: BoneLimits, target_from_source: FloatArray) -> BoneLim
     if order is not None:
         order = order_index("".join("XYZ"[rows["XYZ".index(letter)]] for letter in EULER_ORDERS[order]))
     return BoneLimits(lower, upper, stiffness, preferred, order, limits.is_held, limits.may_move)
-
-
-# What the rig says
 
 
 @dataclass(frozen=True)
@@ -284,9 +278,6 @@ def keeps_inside(bone: "PoseBone", constraint: "Constraint", entry: POISE_PG_joi
     return bool((own.lower >= lower - SAME).all() and (own.upper <= upper + SAME).all())
 
 
-# Entries
-
-
 def entry_for(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
     """Return the entry of a bone, a new one where there is none."""
     entries: Any = settings_of(armature_object).joints
@@ -343,9 +334,6 @@ def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None)
     rows = [row for row, entry in enumerate(entries) if wanted is None or entry.name in wanted]
     remove_entries(armature_object, "joints", rows, "limits", "switch its limits off")
     return len(rows)
-
-
-# Poses outside
 
 
 def broken_limits(

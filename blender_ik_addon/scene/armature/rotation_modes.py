@@ -42,9 +42,6 @@ SIDE: Final = (1.0, 2.0, 4.0)
 """On this side axes start [1]; askew, so that no bend about one or two of a bone's axes lies on its edge."""
 
 
-# Reading
-
-
 def matrix_from_bone_quat(quat: FloatArray) -> FloatArray:
     """Return rotations (..., 3, 3) of quaternions of any length; zero is pi about x, as in Blender."""
     nowhere = ~quat.any(-1, keepdims=True)
@@ -102,9 +99,6 @@ class RotationLocks:
             return cls(free, np.concatenate([[free.any()], free]))
         nothing = np.zeros(4, dtype=np.bool_)
         return cls(nothing[1:], nothing, unsolvable=not locked.all())
-
-
-# Writing
 
 
 def bone_rotations(

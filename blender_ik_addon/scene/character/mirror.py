@@ -98,9 +98,6 @@ def mirror(
     return MirrorReport(changed, moved, limited, posed, tuple(dict.fromkeys(notes)))
 
 
-# Effectors
-
-
 def _counterparts(armature_object: Object, body: Symmetry) -> dict[int, int | None]:
     """Return the effector on the other side of each; itself in the middle, None where there is none."""
     entries = settings_of(armature_object).effectors
@@ -230,9 +227,6 @@ def _mirror_targets(armature_object: Object, body: Symmetry, notes: list[str]) -
     return tuple(target.name for target in images)
 
 
-# Limits
-
-
 def _mirror_limits(armature_object: Object, body: Symmetry, notes: list[str]) -> tuple[str, ...]:
     pose: Any = armature_object.pose
     entries = joint_entries(armature_object)
@@ -252,9 +246,6 @@ def _mirror_limits(armature_object: Object, body: Symmetry, notes: list[str]) ->
         store_limits(entry, limits, source)
         entry.is_held, entry.may_move = limits.is_held, limits.may_move
     return tuple(wanted)
-
-
-# Poses
 
 
 def _mirror_pose(armature_object: Object, body: Symmetry) -> tuple[str, ...]:

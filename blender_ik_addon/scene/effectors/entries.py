@@ -238,18 +238,11 @@ def _fill_targets(armature_object: Object, entry: POISE_PG_effector, name: str) 
 
 
 def entry_at(armature_object: Object, index: int) -> POISE_PG_effector:
-    """Return an entry of the list.
-
-    Raises:
-        IKError: There is no such effector.
-    """
+    """Return an entry of the list (IKError: there is no such effector)."""
     effectors = settings_of(armature_object).effectors
     if not 0 <= index < len(effectors):
         raise IKError(f"{armature_object.name!r} has {len(effectors)} effectors, there is none at {index}")
     return effectors[index]
-
-
-# Pins and stored poses
 
 
 def pin(armature_object: Object, index: int) -> None:
@@ -321,15 +314,8 @@ def store_pose(armature_object: Object, index: int) -> int:
     return len(joints)
 
 
-# New targets
-
-
 def _posed_bone(armature_object: Object, label: str, bone_name: str) -> FloatArray:
-    """Return where a bone is in the space of the armature, (4, 4) [m].
-
-    Raises:
-        IKError: It is missing or nowhere.
-    """
+    """Return where a bone is in the space of the armature, (4, 4) [m] (IKError: it is missing or nowhere)."""
     depsgraph = bpy.context.evaluated_depsgraph_get()
     check_evaluated(armature_object, (), depsgraph)
     posed: Any = armature_object.evaluated_get(depsgraph)

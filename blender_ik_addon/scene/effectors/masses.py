@@ -85,7 +85,11 @@ def measure_meshes(armature_object: Object) -> MeshReport:
         ) from error
     notes = list(bound.notes)
     if made.unweighted:
-        notes.append(f"{counted(made.unweighted, 'vertex', 'vertices')} without weights, not measured")
+        notes.append(
+            "1 vertex goes with no bone and weighs nothing"
+            if made.unweighted == 1
+            else f"{made.unweighted} vertices go with no bone and weigh nothing"
+        )
     if made.holes:
         notes.append(f"there are holes ({counted(made.holes, 'edge')} with one face): measured as if closed")
     scale = world_from_armature(armature_object)[1]
@@ -115,11 +119,7 @@ def _measured(armature_object: Object, skeleton: Skeleton) -> tuple[FloatArray, 
 
 
 def body_of(armature_object: Object, skeleton: Skeleton) -> Body:
-    """Return what the bones of a skeleton weigh, and where.
-
-    Raises:
-        IKError: No bone has any mass.
-    """
+    """Return what the bones of a skeleton weigh, and where (IKError: no bone has any mass)."""
     body = _body(armature_object, skeleton)
     if not (np.isfinite(body.masses).all() and body.masses.sum() > 0.0):
         raise IKError(
