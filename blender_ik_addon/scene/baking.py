@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A bake that can be taken step by step, and put back at any of them."""
+"""A bake in small steps, which can be cancelled at any of them."""
 
 import math
 from collections.abc import Generator, Iterable, Sequence
@@ -29,10 +29,8 @@ from .reports import BakeReport, Smoothed, Tolerances, measured_status, notes_on
 from .rig.outcome import UNSETTLED, reasons_seen, show
 from .rig.rig import Measured, Reading, Rig
 
-LIVE_SHOWS: Final = (
-    "while Live is on the body is solved for each frame that is shown: switch it off to see the keys"
-)
-"""What is said of a bake where live mode is on."""
+LIVE_SHOWS: Final = "while Live is on each frame that is shown is solved again: switch it off to see the keys"
+"""Remark on a bake while live mode is on."""
 
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
@@ -71,7 +69,7 @@ class BakeJob:
         return self._progress
 
     def step(self) -> bool:
-        """Do the next bit; whether there is more to do.
+        """Do the next step; returns whether there is more to do.
 
         Raises:
             IKError: Something went missing meanwhile; everything is as before then.
@@ -94,7 +92,7 @@ class BakeJob:
         self._undo.close()
 
     def finish(self) -> BakeReport:
-        """Do what is left to do and return the report (IKError: the bake was cancelled, or as `step`)."""
+        """Do all remaining steps and return the report (IKError: the bake was cancelled, or as `step`)."""
         while self.step():
             pass
         if self._report is None:

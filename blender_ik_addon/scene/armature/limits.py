@@ -173,7 +173,7 @@ def turned_limits(limits: BoneLimits, target_from_source: FloatArray) -> BoneLim
 
 @dataclass(frozen=True)
 class RigLimits:
-    """What was read of a rig."""
+    """Report of limits that were read from a rig."""
 
     bones: tuple[str, ...]
     """Those that have limits or stiffness of their own, for which there is an entry now."""
@@ -181,7 +181,7 @@ class RigLimits:
     """What could not be read, one sentence each."""
 
     def summary(self) -> str:
-        """Return how many there are, for the status bar."""
+        """Return how many bones were read, for the status bar."""
         read = f"read the limits of {counted(len(self.bones), 'bone')}"
         return sentences(read if self.bones else "no bone of the rig has limits of its own", *self.notes)
 
@@ -304,7 +304,7 @@ def store_limits(entry: POISE_PG_joint, limits: BoneLimits, source: str) -> None
 
 
 def own_limits(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
-    """Make an entry for a bone from what holds for it now, to be edited; the entry, if there is one already.
+    """Return the entry of a bone, for editing; a new one copies its present limits.
 
     Raises:
         IKError: There is no such bone.
@@ -320,7 +320,7 @@ def own_limits(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
 
 
 def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> int:
-    """Remove entries, so that the bones' own limits count again; how many there were.
+    """Remove entries, so that the bones' own limits are used again; returns how many there were.
 
     Args:
         armature_object: The armature object.

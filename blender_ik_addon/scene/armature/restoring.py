@@ -101,7 +101,7 @@ class _CurveState:
 class ActionSnapshot:
     """The object's action, slot and F-curves, kept as plain data so that a bake can be undone exactly.
 
-    Pose channels are not in it: after `restore`, whoever changed the pose puts that back too.
+    Pose channels are not in it: a caller that changes the pose restores it after `restore`.
     """
 
     object_name: str

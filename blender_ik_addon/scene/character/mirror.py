@@ -44,7 +44,7 @@ ANIMATED: Final = tuple(name for name in SIDELESS if name not in {"kind", "choic
 
 @dataclass(frozen=True)
 class MirrorReport:
-    """What was mirrored."""
+    """Report of mirroring."""
 
     effectors: tuple[str, ...]
     """Names of effectors with other settings than before."""

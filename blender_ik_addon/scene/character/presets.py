@@ -11,7 +11,7 @@ A preset is JSON in the user's folder of the extension:
      "masses": [{"bone": {...}, "mass": 5.6}]}
 
 A bone is found by its role and side and by which of several such bones it is; without a role by its name.
-What is not there is told and left out. Limits are about the axes of their bone, so the file has these axes
+Missing bones are reported and left out. Limits are about the axes of their bone, so the file has these axes
 along the limb ("axes": bend, bone, and across to both, as columns of the bone's own frame): on a bone whose
 axes lie otherwise limits are exchanged and turned round; where they lie askew the bone keeps what it has.
 Elbows and knees count from straight ("bend" at rest). A stored pose ("stored" of an effector) is turned in
@@ -60,7 +60,7 @@ PARALLEL: Final = 1e-6
 
 @dataclass(frozen=True)
 class PresetReport:
-    """What became of a preset."""
+    """Report of saving or loading a preset."""
 
     path: str
     effectors: tuple[str, ...]
@@ -70,7 +70,7 @@ class PresetReport:
     missing: tuple[str, ...]
     """Bones of the preset that are not here, by role or name."""
     notes: tuple[str, ...]
-    """What else the user should know, one sentence each."""
+    """Remarks, one sentence each."""
 
     def summary(self) -> str:
         """Return what was done, for the status bar."""
