@@ -2,8 +2,8 @@
 """Masses of bones: as parts of a body, or as set by hand in `Object.poise.masses`.
 
 A bone with an entry has the mass of the entry [kg]. Other bones have a share of the body's mass: by their
-role if the table of roles is that of a human, by their length, or by the volume of the meshes that they carry,
-as last measured. A solve does not go through all vertices of a body.
+role if the table of roles is that of a human, by their length, or by the volume of the meshes that they
+carry, as last measured. A solve does not go through all vertices of a body.
 Setting the mass of one bone changes that of no other.
 """
 
@@ -165,11 +165,7 @@ def own_masses(armature_object: Object, bones: Iterable[str]) -> MassReport:
     body = _body(armature_object, skeleton)
     wanted = {name: float(body.masses[skeleton.index(name)]) for name in bones}
     set_bone_masses(armature_object, wanted)
-    return _report(armature_object, skeleton, wanted)
-
-
-def _report(armature_object: Object, skeleton: Skeleton, bones: Iterable[str]) -> MassReport:
-    return MassReport(tuple(bones), float(_body(armature_object, skeleton).masses.sum()))
+    return MassReport(tuple(wanted), float(_body(armature_object, skeleton).masses.sum()))
 
 
 def remove_masses(armature_object: Object, bones: Iterable[str] | None = None) -> int:
