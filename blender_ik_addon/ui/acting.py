@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The stubs hold that a context may lack anything; poll and Blender see to it that it does not.
 # pyright: reportOptionalMemberAccess=false
-"""Base of the operators: which armature they act on, what prevents it, and how they report."""
+"""Which armature an operator acts on, what keeps it from that, and how it reports."""
 
 from typing import Any, ClassVar
 
@@ -15,8 +15,8 @@ from ..scene.properties.settings import settings_of
 def context_armature(context: Context) -> Object | None:
     """Give the armature object that panel and operators act on.
 
-    It is the active object, or the armature that follows the active object: after moving an empty one can
-    press Solve Pose without selecting the armature.
+    It is the active object, or the armature that follows the active object, so that Solve Pose can be pressed
+    after an empty was moved.
     """
     active = context.active_object
     if active is None or active.type == 'ARMATURE':
