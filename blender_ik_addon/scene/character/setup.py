@@ -168,7 +168,7 @@ def body_parts(skeleton: Skeleton, character: Character, *, poles: bool) -> tupl
     for limb in character.limbs:
         parts += _parts_of(skeleton, character, limb, poles)
     order = {part.joint: row for row, part in reversed(list(enumerate(parts)))}
-    # Two parts that hold the same bone would be the same wish twice.
+    # Two parts that hold the same bone would ask for the same twice.
     unique = [p for row, p in enumerate(parts) if p.kind == 'POLE' or order[p.joint] == row]
     return tuple(sorted(unique, key=lambda part: (part.figure, part.priority)))
 
