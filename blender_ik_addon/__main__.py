@@ -5,7 +5,7 @@ import sys
 
 
 def main() -> int:
-    """Enable the add-on in this process and do what the command line asks for; its exit code."""
+    """Enable the add-on in this process and run the command line; returns its exit code."""
     try:
         import bpy
     except ImportError:
@@ -27,7 +27,7 @@ def main() -> int:
 
 
 def main_or_interrupted() -> int:
-    """Do the same, and end in one sentence where it is interrupted before or after its work."""
+    """Run `main`, and end with one sentence if it is interrupted before or after its work."""
     try:
         return main()
     except KeyboardInterrupt:

@@ -57,7 +57,7 @@ _registered: list[Any] = []
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Do what a command line asks for; its exit code.
+    """Run a command line; returns its exit code.
 
     Args:
         arguments: What follows `--command poise` or `-m blender_ik_addon`.
@@ -208,28 +208,28 @@ def _parser() -> argparse.ArgumentParser:
     for task in (bake, solve):
         task.add_argument("file", nargs="?", type=Path, help="blend file; without it, the one that is open")
         task.add_argument("--armature", help="name of the armature object; needed if several have effectors")
-        task.add_argument("--method", choices=tuple(METHODS), help="how poses are found; as saved by default")
-        task.add_argument("--iterations", type=whole, help="most iterations of one descent")
-        task.add_argument("--tolerance", type=amount, metavar="MM", help="for places [mm]")
-        task.add_argument("--tolerance-angle", type=amount, metavar="DEGREES", help="for orientations")
-        task.add_argument("--output", type=Path, help="where to save the result; it is not saved otherwise")
-        task.add_argument("--report", type=Path, help="where to write what came of it, as JSON")
-        task.add_argument("--allow-misses", action="store_true", help="end with 0 also when effectors miss")
+        task.add_argument("--method", choices=tuple(METHODS), help="method; by default that of the file")
+        task.add_argument("--iterations", type=whole, help="largest number of iterations of one descent")
+        task.add_argument("--tolerance", type=amount, metavar="MM", help="position tolerance [mm]")
+        task.add_argument("--tolerance-angle", type=amount, metavar="DEGREES", help="the same for angles")
+        task.add_argument("--output", type=Path, help="where to save the blend file; not saved otherwise")
+        task.add_argument("--report", type=Path, help="where to write the report, as JSON")
+        task.add_argument("--allow-misses", action="store_true", help="exit code 0 even if effectors miss")
     bake.add_argument("--start", type=int, help="first frame; with --end, or as in the file's settings")
     bake.add_argument("--end", type=int, help="last frame")
     bake.add_argument(
         "--smoothness",
         type=_number_from(0),
         metavar="SECONDS",
-        help="time over which the motion is smooth; from 0",
+        help="time over which the motion is smooth, 0 or more",
     )
     bake.add_argument(
         "--pop-angle",
         type=amount,
         metavar="DEGREES",
-        help="change of a bone's turn from which it is reported that the pose flips",
+        help="change of a bone's turn that is reported as a flip of the pose",
     )
-    bake.add_argument("--quiet", action="store_true", help="do not tell how far it is")
+    bake.add_argument("--quiet", action="store_true", help="print no progress")
     return parser
 
 

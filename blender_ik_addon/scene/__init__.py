@@ -5,6 +5,6 @@ A use case reads all that it needs, solves without a call into Blender, then wri
 which imports only those before it: `properties` (what is stored in the file), `animation` (F-curves and
 keys), `armature` (bones as a skeleton and a pose), `effectors` (targets as tasks), `rig` (a whole
 character as a problem), `live` (live mode and Drag), `character` (set-up, presets, mirror). Above them
-`baking` (a range of frames) and `posing`, the door; below them `reports` (what came of it, in words) and
+`baking` (a range of frames) and `posing`, the door; below them `reports` (results in words) and
 `compat` (what versions of Blender do differently).
 """

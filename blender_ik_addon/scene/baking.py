@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A bake that can be taken step by step, and put back at any of them."""
+"""A bake in small steps, which can be cancelled at any of them."""
 
 import math
 from collections.abc import Generator, Iterable, Sequence
@@ -29,10 +29,8 @@ from .reports import BakeReport, Smoothed, Tolerances, measured_status, notes_on
 from .rig.outcome import UNSETTLED, reasons_seen, show
 from .rig.rig import Measured, Reading, Rig
 
-LIVE_SHOWS: Final = (
-    "while Live is on the body is solved for each frame that is shown: switch it off to see the keys"
-)
-"""What is said of a bake where live mode is on."""
+LIVE_SHOWS: Final = "while Live is on each frame that is shown is solved again: switch it off to see the keys"
+"""Remark on a bake while live mode is on."""
 
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
@@ -51,11 +49,7 @@ class BakeJob:
     """The frames to bake."""
 
     def __init__(self, armature_object: Object, frames: Iterable[int] | None = None) -> None:
-        """Check all that can be checked before anything is changed.
-
-        Raises:
-            IKError: As `bake`.
-        """
+        """Check all that can be checked before anything is changed (IKError: as `bake`)."""
         depsgraph = bpy.context.evaluated_depsgraph_get()
         self._rig = Rig.read(armature_object, depsgraph)
         check_keyable(armature_object)
@@ -75,7 +69,7 @@ class BakeJob:
         return self._progress
 
     def step(self) -> bool:
-        """Do the next bit; whether there is more to do.
+        """Do the next step; returns whether there is more to do.
 
         Raises:
             IKError: Something went missing meanwhile; everything is as before then.
@@ -98,11 +92,7 @@ class BakeJob:
         self._undo.close()
 
     def finish(self) -> BakeReport:
-        """Do what is left to do and return the report.
-
-        Raises:
-            IKError: The bake was cancelled, or as `step`.
-        """
+        """Do all remaining steps and return the report (IKError: the bake was cancelled, or as `step`)."""
         while self.step():
             pass
         if self._report is None:
@@ -181,7 +171,7 @@ class BakeJob:
             solution = job.solution()
             solved.append(solution, problem, keyed=asked.start < asked.stop)
             smoothed.append(_by_effector(rig, readings[run], solution))
-        solved, readings = solved.part(own), readings[own]
+        readings = readings[own]
 
         armature_object = self._armature_object()
         if not solved.joints:
@@ -189,7 +179,7 @@ class BakeJob:
                 f"no effector of {self._name!r} takes part in any of these frames: give one a weight and an "
                 "influence above 0"
             )
-        keys = channel_values(rig.armature, solved.pose.channels, sorted(solved.joints), present=present)
+        keys = channel_values(rig.armature, solved.channels(own), sorted(solved.joints), present=present)
         undo_keys = self._undo.enter_context(ExitStack())
         undo_keys.callback(self._restore_action, ActionSnapshot.take(armature_object))
         written = write_keys(armature_object, np.array(self.frames, dtype=np.float64), keys)
@@ -210,12 +200,12 @@ class BakeJob:
         missed = within.missed(distances, angles)
         worst = within.excess(distances, angles).argmax(axis=0)
         any_missed = np.logical_or.reduce(missed, axis=0)
-        known = _reasons(rig, readings, solved, worst, any_missed)
+        known = _reasons(rig, readings, solved.whys(own), worst, any_missed)
         whys = tuple(
             reasons_seen(self._armature_object(), rig, played[worst[number]], known)[number] if miss else ""
             for number, miss in enumerate(any_missed.tolist())
         )
-        pops = [pop._replace(frame=self.frames[pop.frame]) for pop in solved.pops]
+        pops = solved.pops(frames, own)
         traded = _largest(np.concatenate(smoothed, axis=1)[:, own], rig, self.frames, within)
         undo_keys.pop_all()
         self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
@@ -229,9 +219,9 @@ class BakeJob:
             tolerances=within,
             statuses=tuple(
                 measured_status(status, not miss)
-                for status, miss in zip(solved.statuses, np.any(missed, axis=1), strict=True)
+                for status, miss in zip(solved.statuses(own), np.any(missed, axis=1), strict=True)
             ),
-            iterations=solved.iterations,
+            iterations=solved.iterations(own),
             branches=tuple(sorted({pop.frame for pop in pops})),
             reasons=whys,
             notes=(
@@ -272,63 +262,57 @@ class _Solved:
     """The runs of frames that are solved so far, one after the other."""
 
     def __init__(self) -> None:
-        self._poses: list[Pose] = []
-        self._iterations: list[IntArray] = []
+        self._runs: list[SequenceSolution] = []
         self._last: list[int] = []
         """Joints that moved in the last run."""
-        self._frames = 0
-        self.statuses: list[Status] = []
-        self.whys: list[tuple[Explanation | None, ...]] = []
-        """Why each task is missed, for each frame."""
-        self.pops: list[Pop] = []
-        """Joints that turn out of proportion, with frames by position."""
         self.joints: set[int] = set()
         """Joints that moved in any run that is keyed."""
 
     def going_on(self, poses: Pose, problem: Problem) -> Pose:
         """Poses of the next run, (F, n, 6), of which the first goes on from the last solved one."""
-        if not self._poses:
+        if not self._runs:
             return poses
         channels = poses.channels.copy()
         joints = [joint for joint in problem.moving_joints if joint in self._last]
-        channels[0, joints] = self._poses[-1].channels[-1, joints]
+        channels[0, joints] = self._runs[-1].pose.channels[-1, joints]
         return Pose(channels, poses.scale)
 
     def append(self, solution: SequenceSolution, problem: Problem, *, keyed: bool) -> None:
         """Take the next run, of which some frames are keyed or none."""
+        self._runs.append(solution)
         self._last = problem.moving_joints
         if keyed:
             self.joints.update(self._last)
-        self.pops += [pop._replace(frame=self._frames + pop.frame) for pop in solution.pops]
-        self.statuses += solution.statuses
-        self.whys += solution.whys
-        self._poses.append(solution.pose)
-        self._iterations.append(solution.iterations)
-        self._frames += len(solution.statuses)
 
-    @property
-    def pose(self) -> Pose:
-        """All of it, (F, n, 6)."""
-        return Pose(
-            np.concatenate([pose.channels for pose in self._poses]),
-            np.concatenate([pose.scale for pose in self._poses]),
-        )
+    def channels(self, rows: slice) -> FloatArray:
+        """Poses of some frames, (F, n, 6)."""
+        return np.concatenate([run.pose.channels for run in self._runs])[rows]
 
-    @property
-    def iterations(self) -> IntArray:
-        """Of each frame, (F,)."""
-        return np.concatenate(self._iterations)
+    def iterations(self, rows: slice) -> IntArray:
+        """Of some frames, (F,)."""
+        return np.concatenate([run.iterations for run in self._runs])[rows]
 
-    def part(self, rows: slice) -> "_Solved":
-        """Some of the frames, with the joints that moved in any."""
-        some = _Solved()
-        some.joints, some.statuses, some.whys = self.joints, self.statuses[rows], self.whys[rows]
-        some._poses = [Pose(self.pose.channels[rows], self.pose.scale[rows])]
-        some._iterations = [self.iterations[rows]]
-        # The frame before the first one is not keyed: nothing turns from there.
-        known = range(len(self.statuses))[rows][1:]
-        some.pops = [pop._replace(frame=pop.frame - rows.start) for pop in self.pops if pop.frame in known]
-        return some
+    def statuses(self, rows: slice) -> list[Status]:
+        """How some frames ended, (F,)."""
+        return [status for run in self._runs for status in run.statuses][rows]
+
+    def whys(self, rows: slice) -> list[tuple[Explanation | None, ...]]:
+        """Why each task is missed, for some frames, (F,)."""
+        return [whys for run in self._runs for whys in run.whys][rows]
+
+    def pops(self, frames: Sequence[int], rows: slice) -> list[Pop]:
+        """Joints that turn out of proportion in some of the frames, with the numbers of these.
+
+        The frame before the first one is not keyed: nothing turns from there.
+        """
+        starts = np.cumsum([0, *(len(run.statuses) for run in self._runs)]).tolist()
+        found = [
+            (start + pop.frame, pop)
+            for start, run in zip(starts, self._runs, strict=False)
+            for pop in run.pops
+        ]
+        known = range(len(frames))[rows][1:]
+        return [pop._replace(frame=frames[row]) for row, pop in found if row in known]
 
 
 def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tuple[int, ...]:
@@ -366,14 +350,18 @@ def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tu
 
 
 def _reasons(
-    rig: Rig, readings: Sequence[Reading], solved: _Solved, worst: IntArray, missed: BoolArray
+    rig: Rig,
+    readings: Sequence[Reading],
+    explanations: Sequence[tuple[Explanation | None, ...]],
+    worst: IntArray,
+    missed: BoolArray,
 ) -> tuple[str, ...]:
     """Say why effectors missed.
 
     Args:
         rig: With E effectors.
         readings: What each frame was solved from, (F,).
-        solved: What came of it.
+        explanations: Why each task is missed, for each frame, (F,).
         worst: In which frame, counted from 0, each effector is to be explained, (E,).
         missed: Which effectors are, (E,).
     """
@@ -381,7 +369,7 @@ def _reasons(
     answering = bool(rig.armature.driven.intersection(rig.chains))
     for row in np.unique(worst[missed]).tolist():
         reading, counts = readings[row], rig.plan([readings[row]]).counts
-        texts = reasons(rig.effectors, reading.influences, counts, solved.whys[row], reading.scale)
+        texts = reasons(rig.effectors, reading.influences, counts, explanations[row], reading.scale)
         for effector in np.flatnonzero(missed & (worst == row)).tolist():
             told[effector] = texts[effector] or (UNSETTLED if answering else "")
     return tuple(told)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The use cases: read, solve, write. The only door for operators, command line and scripts.
+"""The use cases of operators, command line and scripts; nothing else is called from outside.
 
 A solve reads all that it needs, solves without a call into Blender, then writes. A bake reads the targets and
 the fixed channels of all frames, solves the sequence, writes the keys in bulk, and then plays them back to
@@ -167,11 +167,11 @@ def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Repor
 
 
 def switch_live(armature_object: Object, on: bool) -> Report | None:
-    """Switch live mode; on, the body goes to its targets at once.
+    """Switch live mode on or off; if on, the body is solved at once.
 
     Raises:
-        IKError: The armature is linked: then nothing is changed. Or something is missing or cannot be posed:
-            then live mode is on all the same, and begins when that is mended.
+        IKError: The armature is linked, and nothing is changed. Or something is missing or cannot be posed:
+            live mode is on then, and begins when that is corrected.
     """
     check_editable(armature_object)
     settings_of(armature_object).live = on
@@ -179,7 +179,7 @@ def switch_live(armature_object: Object, on: bool) -> Report | None:
 
 
 def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Diagnosis:
-    """Say what the present pose allows its effectors: rank, condition, directions that are lost.
+    """Diagnose the present pose: rank, condition and lost directions of its effectors.
 
     Args:
         armature_object: The armature object with effectors.
@@ -213,7 +213,7 @@ def bake(
     Args:
         armature_object: The armature object with effectors.
         frames: Increasing whole frames; by default the range in the settings. Older keys of the solved
-            channels from the first of them to the last make way.
+            channels from the first of them to the last are replaced.
         progress: Called with the part done in [0, 1]; what it raises stops the bake.
 
     Raises:

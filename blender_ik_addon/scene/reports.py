@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a solve or a bake says of itself: numbers for scripts, and sentences in mm and degrees for people."""
+"""Reports of a solve or a bake: numbers for scripts, and sentences in mm and degrees for people."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ MISSED_WHAT: Final = MappingProxyType(
         'BALANCE': " off balance",
     }
 )
-"""What follows an amount, for kinds of effectors of which it does not go without saying."""
+"""What is written after the amount of a miss, by the kind of the effector."""
 
 FAR: Final = 10.0
 """Length [m] from which lengths are told in metres: nobody counts the digits of 27960 mm."""
@@ -101,7 +101,7 @@ def notes_on_branches(pops: Iterable[Pop]) -> tuple[str, ...]:
 
 
 class Smoothed(NamedTuple):
-    """How far smoothness takes an effector from a target that its frame alone comes nearer to."""
+    """How much smoothness adds to the miss of an effector."""
 
     name: str
     frame: int
@@ -112,7 +112,7 @@ class Smoothed(NamedTuple):
 
 
 def notes_on_smoothing(smoothed: Iterable[Smoothed]) -> tuple[str, ...]:
-    """Write how much of the misses is because a motion is smooth."""
+    """Write how much smoothness adds to the misses."""
     texts = [
         f"{(angle_text if own.angular else length_text)(own.amount)} ({own.name}, frame {own.frame})"
         for own in smoothed
@@ -126,7 +126,7 @@ def sentences(*texts: str) -> str:
 
 
 SETTLING: Final = "Settling"
-"""What is said while a body goes to what a solve gives, and not what it misses meanwhile."""
+"""The message while live mode moves the body to the solution; misses are not reported meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class EffectorError:
     target, for POLE that by which the limb would have to swing, for STAY the largest turn of a bone."""
     reached: bool
     why: str = ""
-    """What keeps it from its target, in words, where that is known; empty where it is reached."""
+    """Why the target is missed, in words, if that is known; empty if it is reached."""
     kind: str = ""
     """Its kind, a name of `properties.KIND_ITEMS`."""
     tolerance_position: float = np.inf
@@ -219,7 +219,7 @@ class EffectorError:
     tolerance_rotation: float = np.inf
     """[rad]"""
     taken: str = ""
-    """Of several targets that which the bone took; empty where there is one."""
+    """The target that the bone took, of several; empty if it has one."""
 
 
 def measured_status(solver_status: Status, reached: bool) -> str:
@@ -231,17 +231,17 @@ def measured_status(solver_status: Status, reached: bool) -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """What a solve did."""
+    """Report of a solve."""
 
     status: str
     """How it ended, a name of `core.Status`; 'REACHED' if all effectors are, measured in Blender."""
     message: str
-    """What came of it, in words."""
+    """The result in words."""
     iterations: int
     effectors: tuple[EffectorError, ...]
     """The enabled ones, in the order of the list."""
     notes: tuple[str, ...]
-    """What else the user should know, one sentence each."""
+    """Further remarks, one sentence each."""
 
     @property
     def reached(self) -> bool:
@@ -257,7 +257,7 @@ class Report:
 
     @property
     def whys(self) -> tuple[str, ...]:
-        """What keeps each effector from its target, for the panel, (E,)."""
+        """Why each effector misses its target, for the panel, (E,)."""
         return tuple(effector.why for effector in self.effectors)
 
     @property
@@ -273,7 +273,7 @@ class Report:
 
 @dataclass(frozen=True)
 class BakeReport:
-    """What a bake did."""
+    """Report of a bake."""
 
     frames: tuple[int, ...]
     """The frames that were keyed, (F,)."""
@@ -292,15 +292,15 @@ class BakeReport:
     branches: tuple[int, ...]
     """Frames at which the pose flips; a note names the bone that turns most."""
     reasons: tuple[str, ...]
-    """What kept each effector from its target in its worst frame, in words, (E,); empty where nothing did."""
+    """Why each effector misses its target in its worst frame, in words, (E,); empty if it does not."""
     notes: tuple[str, ...]
-    """What else the user should know, one sentence each."""
+    """Further remarks, one sentence each."""
     action: str
     """Name of the action with the keys."""
     keys: int
     """How many were written."""
     keys_replaced: int
-    """How many older keys of the same channels, from the first to the last frame, made way for them."""
+    """How many older keys of the same channels, from the first to the last frame, were replaced."""
     smoothing: tuple[Smoothed, ...] = ()
     """The largest distance and the largest angle that smoothness adds to misses, where it adds any."""
     kinds: tuple[str, ...] = ()
@@ -340,7 +340,7 @@ class BakeReport:
 
     @property
     def whys(self) -> tuple[str, ...]:
-        """What kept each effector from its target, with the frame, for the panel, (E,)."""
+        """Why each effector misses its target, with the frame, for the panel, (E,)."""
         told = zip(self.reasons, self.worst_frames, strict=True)
         return tuple(why and f"in frame {frame}: {why}" for why, frame in told)
 

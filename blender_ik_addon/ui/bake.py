@@ -2,7 +2,7 @@
 # A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
 # context may lack anything; poll and Blender see to it that it does not.
 # pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
-"""The bake: a portion at a time, so that Escape gets through."""
+"""The bake operator: it works in portions, so that Escape is noticed."""
 
 import logging
 import time
@@ -26,7 +26,7 @@ TIMER_SECONDS = 0.01
 
 
 class POISE_OT_bake(EffectorOperator):
-    """Solve every frame and key the bones of the solved chains; Escape cancels and restores"""
+    """Solve every frame and key the solved bones; Escape cancels and restores everything"""
 
     bl_idname = "poise.bake"
     bl_label = "Bake"
@@ -85,7 +85,7 @@ class POISE_OT_bake(EffectorOperator):
     def modal(self, context: Context, event: Event) -> set[str]:
         if event.type == 'ESC':
             self.cancel(context)
-            self.report({'INFO'}, "Bake cancelled, everything is as before")
+            self.report({'INFO'}, "Bake cancelled, everything is restored")
             return {'CANCELLED'}
         if event.type != 'TIMER':
             return {'RUNNING_MODAL'}  # keep other input away: the scene must not change under the bake

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where labels go beside what they tell of, so that none lies on another; mathematics alone.
+"""Places of labels so that none overlaps another; mathematics alone.
 
 Labels are placed one after the other, the important ones first. Each is kept between the left and the right
 border and to the left of what is covered, and goes to the free height that is nearest to where it would like
@@ -17,12 +17,12 @@ Box = tuple[float, float, float, float]
 
 
 def arrange(
-    wishes: FloatArray, sizes: FloatArray, borders: tuple[float, float], covered: Sequence[Box] = ()
+    corners: FloatArray, sizes: FloatArray, borders: tuple[float, float], covered: Sequence[Box] = ()
 ) -> FloatArray:
     """Return the lower left corners of labels, (k, 2) [pixels].
 
     Args:
-        wishes: Where the lower left corners would best be, (k, 2) [pixels].
+        corners: Where the lower left corners would best be, (k, 2) [pixels].
         sizes: Widths and heights, (k, 2) [pixels].
         borders: Where labels may begin and must end, from left to right [pixels].
         covered: Boxes in which nothing could be read, at the right.
@@ -30,7 +30,7 @@ def arrange(
     left, right = borders
     boxes = np.array(covered, dtype=np.float64).reshape(-1, 4)
     taken, sizes_taken = boxes[:, :2], boxes[:, 2:]
-    placed = np.array(wishes, dtype=np.float64)
+    placed = np.array(corners, dtype=np.float64)
     for label, size in enumerate(sizes):
         low = placed[label, 1]
         beside = (low < boxes[:, 1] + boxes[:, 3]) & (boxes[:, 1] < low + size[1])

@@ -3,7 +3,6 @@
 # pyright: reportOptionalMemberAccess=false
 """What is at the mouse: a pie menu, and a pin for the bones that are selected."""
 
-from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +23,6 @@ def chosen_bones(context: Context, armature: Object) -> list[str]:
         return [bone.name for bone in context.selected_pose_bones_from_active_object or ()]
     selected = set(context.selected_objects)
     return [entry.bone for entry in settings_of(armature).effectors if entry.target in selected]
-
-
-def pinnable_entries(armature: Object, bone: str) -> Iterator[int]:
-    """Give the effectors of a bone that can hold it, by index."""
-    for index, entry in enumerate(settings_of(armature).effectors):
-        if entry.bone == bone and entry.kind in PINNABLE:
-            yield index
 
 
 def let_go(armature: Object, index: int) -> None:
@@ -59,7 +51,10 @@ class POISE_OT_pin_bones(ArmatureOperator):
 
     def act(self, context: Context, armature: Object) -> None:
         effectors = settings_of(armature).effectors
-        entries = {bone: list(pinnable_entries(armature, bone)) for bone in chosen_bones(context, armature)}
+        able = [(row, entry.bone) for row, entry in enumerate(effectors) if entry.kind in PINNABLE]
+        entries = {
+            bone: [row for row, own in able if own == bone] for bone in chosen_bones(context, armature)
+        }
         held = all(own and all(effectors[index].pinned for index in own) for own in entries.values())
         for bone, own in () if held else entries.items():
             if not own:

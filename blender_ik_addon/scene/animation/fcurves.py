@@ -112,9 +112,6 @@ def bone_keys(
     )
 
 
-# Finding F-curves
-
-
 def own_strip(action: bpy.types.Action) -> Any:
     """Return the action's keyframe strip; None where there is none yet."""
     strips = action.layers[0].strips if action.layers else ()
@@ -213,9 +210,6 @@ def is_locked(curve: bpy.types.FCurve) -> bool:
     return curve.lock or (curve.group is not None and curve.group.lock)
 
 
-# Keys as arrays
-
-
 def read_keys(curve: bpy.types.FCurve) -> KeyArrays:
     """Return every attribute of every key."""
     points = curve.keyframe_points
@@ -268,9 +262,6 @@ def new_keys(frames: FloatArray, values: FloatArray, interpolation: str) -> KeyA
     filled = {name: np.full(count, value, _KEY_TYPES[name][1]) for name, value in constants.items()}
     # The handles start on the key; fcurve.update() gives them their places.
     return {"co": co, "handle_left": co, "handle_right": co} | filled
-
-
-# Making room for keys
 
 
 def check_keyable(obj: bpy.types.Object) -> None:

@@ -58,11 +58,7 @@ class Armature:
 
 
 def check_editable(armature_object: "Object | None") -> None:
-    """Refuse what can hold no settings that last.
-
-    Raises:
-        IKError: No object, not an armature, or linked.
-    """
+    """Refuse what can hold no settings that last (IKError: no object, not an armature, or linked)."""
     if armature_object is None:
         raise IKError("no armature object is given: select an armature")
     name = armature_object.name
@@ -226,11 +222,7 @@ def _rest_matrices(bones: Any, names: Sequence[str], parents: Sequence[int]) -> 
 
 
 def pose_bones_named(armature_object: "Object", names: Iterable[str]) -> "list[PoseBone]":
-    """Return pose bones by name. For use within one call only.
-
-    Raises:
-        IKError: A bone is not there.
-    """
+    """Return pose bones by name. For use within one call only (IKError: a bone is not there)."""
     pose = armature_object.pose
     found = {} if pose is None else {bone.name: bone for bone in pose.bones}
     try:

@@ -73,9 +73,6 @@ class BoneLimits:
         return np.isfinite(self.lower) | np.isfinite(self.upper)
 
 
-# What holds
-
-
 def joint_entries(armature_object: "Object") -> dict[str, POISE_PG_joint]:
     """Return Poise's entries by bone; of two for one bone the first."""
     entries: dict[str, POISE_PG_joint] = {}
@@ -174,12 +171,9 @@ def turned_limits(limits: BoneLimits, target_from_source: FloatArray) -> BoneLim
     return BoneLimits(lower, upper, stiffness, preferred, order, limits.is_held, limits.may_move)
 
 
-# What the rig says
-
-
 @dataclass(frozen=True)
 class RigLimits:
-    """What was read of a rig."""
+    """Report of limits that were read from a rig."""
 
     bones: tuple[str, ...]
     """Those that have limits or stiffness of their own, for which there is an entry now."""
@@ -187,7 +181,7 @@ class RigLimits:
     """What could not be read, one sentence each."""
 
     def summary(self) -> str:
-        """Return how many there are, for the status bar."""
+        """Return how many bones were read, for the status bar."""
         read = f"read the limits of {counted(len(self.bones), 'bone')}"
         return sentences(read if self.bones else "no bone of the rig has limits of its own", *self.notes)
 
@@ -284,9 +278,6 @@ def keeps_inside(bone: "PoseBone", constraint: "Constraint", entry: POISE_PG_joi
     return bool((own.lower >= lower - SAME).all() and (own.upper <= upper + SAME).all())
 
 
-# Entries
-
-
 def entry_for(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
     """Return the entry of a bone, a new one where there is none."""
     entries: Any = settings_of(armature_object).joints
@@ -313,7 +304,7 @@ def store_limits(entry: POISE_PG_joint, limits: BoneLimits, source: str) -> None
 
 
 def own_limits(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
-    """Make an entry for a bone from what holds for it now, to be edited; the entry, if there is one already.
+    """Return the entry of a bone, for editing; a new one copies its present limits.
 
     Raises:
         IKError: There is no such bone.
@@ -329,7 +320,7 @@ def own_limits(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
 
 
 def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> int:
-    """Remove entries, so that the bones' own limits count again; how many there were.
+    """Remove entries, so that the bones' own limits are used again; returns how many there were.
 
     Args:
         armature_object: The armature object.
@@ -343,9 +334,6 @@ def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None)
     rows = [row for row, entry in enumerate(entries) if wanted is None or entry.name in wanted]
     remove_entries(armature_object, "joints", rows, "limits", "switch its limits off")
     return len(rows)
-
-
-# Poses outside
 
 
 def broken_limits(

@@ -101,7 +101,7 @@ class _CurveState:
 class ActionSnapshot:
     """The object's action, slot and F-curves, kept as plain data so that a bake can be undone exactly.
 
-    Pose channels are not in it: after `restore`, whoever changed the pose puts that back too.
+    Pose channels are not in it: a caller that changes the pose restores it after `restore`.
     """
 
     object_name: str
@@ -272,15 +272,25 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
+def made_removed_on_error(*kinds: str) -> Iterator[None]:
+    """Remove what was made inside of some kinds of data, such as "objects", when anything raises there."""
+    known = {kind: {block.session_uid for block in getattr(bpy.data, kind)} for kind in kinds}
+    try:
+        yield
+    except BaseException:
+        for kind, uids in known.items():
+            for block in [block for block in getattr(bpy.data, kind) if block.session_uid not in uids]:
+                getattr(bpy.data, kind).remove(block)
+        raise
+
+
+@contextmanager
 def set_up_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None]:
     """Put back what sets a character up when anything raises inside.
 
     Settings, names and custom properties of bones, F-curves and pose; objects and collections that were made
     are removed.
     """
-    uids = {
-        kind: {block.session_uid for block in getattr(bpy.data, kind)} for kind in ("objects", "collections")
-    }
     bones: Any = () if armature_object.pose is None else armature_object.pose.bones
     names = {bone.name: bone.poise_name for bone in bones}
     custom = {
@@ -290,6 +300,7 @@ def set_up_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None
     settings = _Group(settings_of(armature_object))
     with ExitStack() as undo:
         undo.enter_context(animation_restored_on_error(armature_object))
+        undo.enter_context(made_removed_on_error("objects", "collections"))
         try:
             yield
         except BaseException:
@@ -300,9 +311,6 @@ def set_up_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None
                     if bone[key] != value:
                         bone[key] = value
             settings.restore(settings_of(armature_object))
-            for kind, known in uids.items():
-                for block in [block for block in getattr(bpy.data, kind) if block.session_uid not in known]:
-                    getattr(bpy.data, kind).remove(block)
             armature_object.update_tag()
             raise
 

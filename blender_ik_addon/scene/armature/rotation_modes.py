@@ -42,9 +42,6 @@ SIDE: Final = (1.0, 2.0, 4.0)
 """On this side axes start [1]; askew, so that no bend about one or two of a bone's axes lies on its edge."""
 
 
-# Reading
-
-
 def matrix_from_bone_quat(quat: FloatArray) -> FloatArray:
     """Return rotations (..., 3, 3) of quaternions of any length; zero is pi about x, as in Blender."""
     nowhere = ~quat.any(-1, keepdims=True)
@@ -104,9 +101,6 @@ class RotationLocks:
         return cls(nothing[1:], nothing, unsolvable=not locked.all())
 
 
-# Writing
-
-
 def bone_rotations(
     modes: Sequence[str],
     orders: IntArray,
@@ -130,36 +124,25 @@ def bone_rotations(
     Returns:
         For each bone (F, 3) Euler angles, (F, 4) quaternions, or (F, 4) angles and axes.
     """
-    rows: dict[str, list[int]] = {'EULER': [], 'QUATERNION': [], 'AXIS_ANGLE': []}
-    for row, mode in enumerate(modes):
-        rows['EULER' if mode in EULER_ORDERS else mode].append(row)
+    kinds = np.array(['EULER' if mode in EULER_ORDERS else mode for mode in modes])
     rotations: dict[int, FloatArray] = {}
-
-    def collect(mode: str, values: FloatArray) -> None:
-        rotations.update({row: values[:, column] for column, row in enumerate(rows[mode])})
-
-    def start(mode: str) -> FloatArray | None:
-        return None if present is None else np.array([present[row] for row in rows[mode]])
-
-    if chosen := rows['EULER']:
-        collect(
-            'EULER',
-            _continuous_angles(orders[chosen], angles[:, chosen], movable[chosen], start('EULER')),
-        )
-    if chosen := rows['QUATERNION']:
-        quats = quat_from_matrix(matrix_from_euler(angles[:, chosen], orders[chosen]))
-        first = start('QUATERNION')
-        collect('QUATERNION', continuous_quats(quats, [1.0, 0.0, 0.0, 0.0] if first is None else first))
-    if chosen := rows['AXIS_ANGLE']:
-        quats = quat_from_matrix(matrix_from_euler(angles[:, chosen], orders[chosen]))
-        first = start('AXIS_ANGLE')
-        if first is None:
-            first = _first_axes(quats)
-        collect('AXIS_ANGLE', _continuous_axis_angles(quats, first))
-        for row, was in zip(chosen, first, strict=True):
-            if written[row, 1:].sum() == 1:
-                axis = int(np.flatnonzero(written[row, 1:])[0])
-                rotations[row] = _about_own_axis(axis, angles[:, row, axis], was)
+    for kind in np.unique(kinds).tolist():
+        rows = np.flatnonzero(kinds == kind).tolist()
+        first = None if present is None else np.array([present[row] for row in rows])
+        if kind == 'EULER':
+            values = _continuous_angles(orders[rows], angles[:, rows], movable[rows], first)
+        else:
+            quats = quat_from_matrix(matrix_from_euler(angles[:, rows], orders[rows]))
+            if kind == 'QUATERNION':
+                values = continuous_quats(quats, [1.0, 0.0, 0.0, 0.0] if first is None else first)
+            else:
+                first = _first_axes(quats) if first is None else first
+                values = _continuous_axis_angles(quats, first)
+                for column, row in enumerate(rows):
+                    if written[row, 1:].sum() == 1:
+                        axis = int(np.flatnonzero(written[row, 1:])[0])
+                        values[:, column] = _about_own_axis(axis, angles[:, row, axis], first[column])
+        rotations |= {row: values[:, column] for column, row in enumerate(rows)}
     return [rotations[row] for row in range(len(modes))]
 
 

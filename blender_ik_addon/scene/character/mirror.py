@@ -44,7 +44,7 @@ ANIMATED: Final = tuple(name for name in SIDELESS if name not in {"kind", "choic
 
 @dataclass(frozen=True)
 class MirrorReport:
-    """What was mirrored."""
+    """Report of mirroring."""
 
     effectors: tuple[str, ...]
     """Names of effectors with other settings than before."""
@@ -96,9 +96,6 @@ def mirror(
     limited = _mirror_limits(armature_object, body, notes) if limits else ()
     posed = _mirror_pose(armature_object, body) if pose else ()
     return MirrorReport(changed, moved, limited, posed, tuple(dict.fromkeys(notes)))
-
-
-# Effectors
 
 
 def _counterparts(armature_object: Object, body: Symmetry) -> dict[int, int | None]:
@@ -230,9 +227,6 @@ def _mirror_targets(armature_object: Object, body: Symmetry, notes: list[str]) -
     return tuple(target.name for target in images)
 
 
-# Limits
-
-
 def _mirror_limits(armature_object: Object, body: Symmetry, notes: list[str]) -> tuple[str, ...]:
     pose: Any = armature_object.pose
     entries = joint_entries(armature_object)
@@ -252,9 +246,6 @@ def _mirror_limits(armature_object: Object, body: Symmetry, notes: list[str]) ->
         store_limits(entry, limits, source)
         entry.is_held, entry.may_move = limits.is_held, limits.may_move
     return tuple(wanted)
-
-
-# Poses
 
 
 def _mirror_pose(armature_object: Object, body: Symmetry) -> tuple[str, ...]:

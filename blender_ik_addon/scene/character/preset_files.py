@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.errors import IKError
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, POISE_PG_stored_bone
-from ..properties.joint_properties import ORDER_ITEMS, STIFFEST, POISE_PG_mass
+from ..properties.joint_properties import STIFFEST, POISE_PG_joint, POISE_PG_mass
 from ..properties.settings import EXTENSION, METHOD_SETTINGS, POISE_PG_armature
 
 FORMAT: Final = "poise preset"
@@ -75,11 +75,7 @@ RESERVED: Final = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹
 
 
 def preset_folder(*, create: bool = False) -> Path:
-    """Return the folder of presets in the user's folder for this extension.
-
-    Raises:
-        IKError: It cannot be made.
-    """
+    """Return the folder of presets in the user's folder for this extension (IKError: it cannot be made)."""
     try:
         found = bpy.utils.extension_path_user(EXTENSION, path="presets", create=create)
     except ValueError:  # run from a checkout, not installed as an extension
@@ -151,11 +147,7 @@ def read_preset(path: Path) -> dict[str, Any]:
 
 
 def write_preset(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a preset, so that the file is either whole or as it was.
-
-    Raises:
-        IKError: It cannot be written.
-    """
+    """Write a preset, so that the file is either whole or as it was (IKError: it cannot be written)."""
     for what in LISTS:
         _check_count(what, data[what], f"preset {path.name!r} is not written")
     beside = path.with_name(f"{path.name}.part")
@@ -215,19 +207,13 @@ def _check_record(record: Any, where: str, what: str) -> None:
     if not all(0.0 <= value <= STIFFEST + ROUNDING for value in record["stiffness"]):
         raise IKError(f"{where}.stiffness is not between 0 and {STIFFEST}")
     _check_axes(record.setdefault("axes", np.eye(3).tolist()), f"{where}.axes")
-    for name, default, types in (
-        ("bend", 0.0, (int, float)),
-        ("is_held", False, (bool,)),
-        ("may_move", False, (bool,)),
-        ("source", "", (str,)),
-        ("order", 'AUTO', (str,)),
-    ):
-        if not isinstance(record.setdefault(name, default), types):
-            raise IKError(f"{where}.{name} is {record[name]!r}")
-    if isinstance(record["bend"], bool) or not abs(record["bend"]) < LARGEST:
-        raise IKError(f"{where}.bend is {record['bend']!r}")
-    if record["order"] not in {item[0] for item in ORDER_ITEMS}:
-        raise IKError(f"{where}.order is {record['order']!r}")
+    bend = record.setdefault("bend", 0.0)
+    if isinstance(bend, bool) or not isinstance(bend, (int, float)) or not abs(bend) < LARGEST:
+        raise IKError(f"{where}.bend is {bend!r}")
+    own = {"is_held": False, "may_move": False, "source": "", "order": 'AUTO'}
+    for name, default in own.items():
+        record.setdefault(name, default)
+    _check_fields(POISE_PG_joint, record, tuple(own), where)
 
 
 def _check_stored(records: Any, where: str) -> None:

@@ -11,7 +11,7 @@ A preset is JSON in the user's folder of the extension:
      "masses": [{"bone": {...}, "mass": 5.6}]}
 
 A bone is found by its role and side and by which of several such bones it is; without a role by its name.
-What is not there is told and left out. Limits are about the axes of their bone, so the file has these axes
+Missing bones are reported and left out. Limits are about the axes of their bone, so the file has these axes
 along the limb ("axes": bend, bone, and across to both, as columns of the bone's own frame): on a bone whose
 axes lie otherwise limits are exchanged and turned round; where they lie askew the bone keeps what it has.
 Elbows and knees count from straight ("bend" at rest). A stored pose ("stored" of an effector) is turned in
@@ -60,7 +60,7 @@ PARALLEL: Final = 1e-6
 
 @dataclass(frozen=True)
 class PresetReport:
-    """What became of a preset."""
+    """Report of saving or loading a preset."""
 
     path: str
     effectors: tuple[str, ...]
@@ -70,7 +70,7 @@ class PresetReport:
     missing: tuple[str, ...]
     """Bones of the preset that are not here, by role or name."""
     notes: tuple[str, ...]
-    """What else the user should know, one sentence each."""
+    """Remarks, one sentence each."""
 
     def summary(self) -> str:
         """Return what was done, for the status bar."""
@@ -136,19 +136,16 @@ def load_preset(armature_object: Object, path: Path) -> PresetReport:
     limited: list[str] = []
     askew: list[str] = []
     for record in data["joints"]:
-        bone = bones.find(record["bone"])
+        bone = bones.find(record["bone"], missing)
         if bone is None:
-            missing.append(_told(record["bone"]))
-        elif _load_joint(armature_object, bones, bone, record):
+            continue
+        if _load_joint(armature_object, bones, bone, record):
             limited.append(bone)
         else:
             askew.append(bone)
     masses: dict[str, float] = {}
     for record in data["masses"]:
-        bone = bones.find(record["bone"])
-        if bone is None:
-            missing.append(_told(record["bone"]))
-        else:
+        if (bone := bones.find(record["bone"], missing)) is not None:
             masses[bone] = record["mass"]
     set_bone_masses(armature_object, masses)
     if askew:
@@ -197,8 +194,8 @@ class _Bones:
             "number": same.index(choice.joint),
         }
 
-    def find(self, record: Mapping[str, Any]) -> str | None:
-        """The bone that a file means: by role, else by name; None if it is not here."""
+    def find(self, record: Mapping[str, Any], missing: list[str]) -> str | None:
+        """The bone that a file means: by role, else by name; None, and told as missing, if it is not here."""
         role, name = str(record.get("role", "")), str(record.get("name", ""))
         if role in Role.__members__ and record.get("side") in SIDE_NAMES.values():
             side = next(s for s, called in SIDE_NAMES.items() if called == record["side"])
@@ -207,7 +204,10 @@ class _Bones:
             if isinstance(number, int) and 0 <= number < len(joints):
                 return self.skeleton.names[joints[number]]
         known = self.character.choice_of(name) if name in self.skeleton.names else None
-        return name if name in self.skeleton.names and (known is None or not role) else None
+        if name in self.skeleton.names and (known is None or not role):
+            return name
+        missing.append(_told(record))
+        return None
 
     def frame(self, bone: str) -> tuple[FloatArray, float, FloatArray | None]:
         """The limb's frame in that of the bone, (3, 3), its bend at rest [rad], and the axis of that."""
@@ -279,16 +279,14 @@ def _load_effector(
     armature_object: Object, bones: _Bones, record: Mapping[str, Any], missing: list[str], notes: list[str]
 ) -> str | None:
     """Make or set one effector; its name, None if its bone is not here, or it is none for it."""
-    bone = bones.find(record["bone"])
+    bone = bones.find(record["bone"], missing)
     if bone is None:
-        missing.append(_told(record["bone"]))
         return None
     further: dict[str, str] = {}
     for name in FURTHER_BONES:
         if name in record:
-            found = bones.find(record[name])
+            found = bones.find(record[name], missing)
             if found is None:
-                missing.append(_told(record[name]))
                 return None
             further[name] = found
     entries = settings_of(armature_object).effectors
@@ -334,8 +332,7 @@ def _load_stored(
     notes: list[str],
 ) -> None:
     """Give an effector the stored pose of a file; one without any would let nothing be solved."""
-    found = [(bones.find(record["bone"]), record) for record in records]
-    missing += [_told(record["bone"]) for bone, record in found if bone is None]
+    found = [(bones.find(record["bone"], missing), record) for record in records]
     here = {bone: record for bone, record in found if bone is not None}
     stored = refilled(entry.stored, len(here)) if here else []
     for (name, record), bone in zip(here.items(), stored, strict=True):

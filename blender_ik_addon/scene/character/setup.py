@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A character in one go: roles, limits, targets and effectors from an armature as it is.
+"""Set Up Character: roles, limits, targets and effectors of an armature.
 
-What was recognised is kept as a table in `Object.poise.roles`, where every row can be changed; another run
-goes by the table. Effectors that were made here carry the part of the body for which they are, so that
-another run finds them again: it adds what is missing, points to the bones of the table, and leaves the rest
-alone.
+Roles are kept as a table in `Object.poise.roles`, where every row can be changed; another run uses the table.
+Effectors that are made here have the name of their part of the body, by which another run finds them: it adds
+what is missing, takes the bones of the table, and changes nothing else.
 """
 
 from collections import Counter
@@ -61,7 +60,7 @@ ASKEW: Final = np.radians(20.0)
 
 @dataclass(frozen=True)
 class SetupReport:
-    """What a set-up did."""
+    """Report of a set-up."""
 
     bodies: tuple[str, ...]
     """Kind of each figure, see `Body`."""
@@ -72,21 +71,21 @@ class SetupReport:
     added: tuple[str, ...]
     """Effectors that are new."""
     kept: tuple[str, ...]
-    """Effectors that were there already."""
+    """Effectors that were kept."""
     removed: tuple[str, ...]
-    """Effectors of parts that the table has not any more."""
+    """Effectors of parts that are no longer in the table."""
     limits_read: tuple[str, ...]
     """Bones whose limits come from the rig."""
     limits_assumed: tuple[str, ...]
-    """Bones whose limits are our own for such a role."""
+    """Bones whose limits are the usual ones for their role."""
     held: tuple[str, ...]
     """Bones between others that are not solved: twist bones and the like."""
     notes: tuple[str, ...]
-    """What the user should know, one sentence each."""
+    """Remarks, one sentence each."""
 
     @property
     def ready(self) -> bool:
-        """Whether there is something to pose by."""
+        """Whether there is any effector."""
         return bool(self.added or self.kept)
 
     def summary(self) -> str:
@@ -169,7 +168,7 @@ def body_parts(skeleton: Skeleton, character: Character, *, poles: bool) -> tupl
     for limb in character.limbs:
         parts += _parts_of(skeleton, character, limb, poles)
     order = {part.joint: row for row, part in reversed(list(enumerate(parts)))}
-    # Two parts that hold the same bone would be the same wish twice.
+    # Two parts that hold the same bone would ask for the same twice.
     unique = [p for row, p in enumerate(parts) if p.kind == 'POLE' or order[p.joint] == row]
     return tuple(sorted(unique, key=lambda part: (part.figure, part.priority)))
 
@@ -227,10 +226,10 @@ def setup_character(
 
     Args:
         armature_object: The original armature object.
-        use_table: Go by the table of roles if there is one; otherwise recognise anew.
-        poles: Make targets also for elbows and knees.
-        limits: Read limits from the rig, and assume those of a body where it has none.
-        controls: Let a control rig follow the controls that get targets.
+        use_table: Use the table of roles if there is one; recognise roles again otherwise.
+        poles: Also create targets for elbows and knees.
+        limits: Read limits from the rig; bones without any get the usual ones for their role.
+        controls: Switch a control rig to the controls that get targets.
 
     Raises:
         IKError: The armature cannot be posed, or the table of roles cannot be; nothing is changed then.

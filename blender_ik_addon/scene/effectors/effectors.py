@@ -27,6 +27,9 @@ AXES: Final = MappingProxyType(
 )
 """Axes of a bone by their names in the panel."""
 
+COPIED: Final = ("bone", "kind", "priority", "weight", "chain_depth", "is_support", "stay", "choice")
+"""Fields of an entry that an effector takes as they are."""
+
 Vector3 = tuple[float, float, float]
 
 
@@ -104,9 +107,6 @@ class Effector:
     def orientation(self) -> bool:
         """Whether the bone takes its target's orientation."""
         return self.kind in {'ORIENTATION', 'BOTH'}
-
-
-# Reading entries
 
 
 def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[Effector, ...]:
@@ -207,28 +207,21 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
     return Effector(
         index=index,
         name=label,
-        bone=entry.bone,
-        kind=entry.kind,
+        **{name: getattr(entry, name) for name in COPIED},
         target="" if target is None else target_label(entry) if entry.kind == 'ONE_OF' else target.name,
         target_bone=entry.target_bone if target is not None and target.type == 'ARMATURE' else "",
-        priority=entry.priority,
-        weight=entry.weight,
         softness_position=entry.softness_position if what_of(entry) in PLACED else 0.0,
         softness_rotation=entry.softness_rotation if what_of(entry) in TURNED else 0.0,
         point=_three(entry.point),
         position_axes=(entry.position_axes[0], entry.position_axes[1], entry.position_axes[2]),
         orientation_axes=(entry.orientation_axes[0], entry.orientation_axes[1], entry.orientation_axes[2]),
         axis=_three(AXES[entry.axis]),
-        chain_depth=entry.chain_depth,
         other_bone=entry.other_bone if entry.kind == 'DISTANCE' else "",
         other_point=_three(entry.other_point),
         root_bone=root,
         tip_bone=tip,
-        is_support=entry.is_support,
-        stay=entry.stay,
         whole_body=entry.stay_scope == 'BODY',
         stored=_stored(entry) if entry.kind == 'STAY' and entry.stay == 'STORED' else (),
-        choice=entry.choice,
         others=_checked_others(armature_object, label, entry) if entry.kind == 'ONE_OF' else (),
         pin=tuple(entry.pin_matrix) if entry.pinned and entry.kind in PINNABLE else None,
     )

@@ -20,6 +20,7 @@ from ..animation.dependence import check_independence
 from ..animation.fcurves import renumber_channels
 from ..armature.armature import check_armature, read_armature
 from ..armature.poses import evaluated_matrices, read_pose
+from ..armature.restoring import made_removed_on_error
 from ..properties.effector_properties import KIND_ITEMS, PINNABLE, POISE_PG_effector
 from ..properties.naming import follow_names, note_name
 from ..properties.overrides import only_own, prepare_override, refilled
@@ -167,17 +168,20 @@ def make_target(armature_object: Object, index: int) -> Object:
     if target_use(entry) == 'NONE':
         raise IKError(f"effector {label_of(entry, index)!r} follows no target: it needs none")
     name = entry.name or entry.bone
-    if entry.kind == 'ONE_OF' and target_of(entry) is not None and len(entry.others):
-        lacking = next((other for other in entry.others if target_of(other) is None), None)
-        other: Any = entry.others.add() if lacking is None else lacking
-        other.target = _new_target(armature_object, entry, name, number=len(entry.others))
-        return other.target
-    before = entry.target, entry.target_bone
-    entry.target, entry.target_bone = None, ""
+    before, rows = (entry.target, entry.target_bone), len(entry.others)
     try:
+        if entry.kind == 'ONE_OF' and target_of(entry) is not None and rows:
+            lacking = next((other for other in entry.others if target_of(other) is None), None)
+            other: Any = entry.others.add() if lacking is None else lacking
+            with made_removed_on_error("objects"):
+                other.target = _new_target(armature_object, entry, name, number=len(entry.others))
+            return other.target
+        entry.target, entry.target_bone = None, ""
         _fill_targets(armature_object, entry, name)
     except BaseException:
         entry.target, entry.target_bone = before
+        while len(entry.others) > rows:
+            entry.others.remove(len(entry.others) - 1)
         raise
     assert entry.target is not None
     return entry.target
@@ -230,26 +234,20 @@ def _labelled(entry: POISE_PG_effector, index: int) -> str:
 
 def _fill_targets(armature_object: Object, entry: POISE_PG_effector, name: str) -> None:
     """Make the targets that an effector lacks; two, where it takes one of several."""
-    if entry.target is None:
-        entry.target = _new_target(armature_object, entry, name)
-    if entry.kind == 'ONE_OF' and not len(entry.others):
-        further = _new_target(armature_object, entry, name, number=1)
-        entry.others.add().target = further
+    with made_removed_on_error("objects"):
+        if entry.target is None:
+            entry.target = _new_target(armature_object, entry, name)
+        if entry.kind == 'ONE_OF' and not len(entry.others):
+            further = _new_target(armature_object, entry, name, number=1)
+            entry.others.add().target = further
 
 
 def entry_at(armature_object: Object, index: int) -> POISE_PG_effector:
-    """Return an entry of the list.
-
-    Raises:
-        IKError: There is no such effector.
-    """
+    """Return an entry of the list (IKError: there is no such effector)."""
     effectors = settings_of(armature_object).effectors
     if not 0 <= index < len(effectors):
         raise IKError(f"{armature_object.name!r} has {len(effectors)} effectors, there is none at {index}")
     return effectors[index]
-
-
-# Pins and stored poses
 
 
 def pin(armature_object: Object, index: int) -> None:
@@ -321,15 +319,8 @@ def store_pose(armature_object: Object, index: int) -> int:
     return len(joints)
 
 
-# New targets
-
-
 def _posed_bone(armature_object: Object, label: str, bone_name: str) -> FloatArray:
-    """Return where a bone is in the space of the armature, (4, 4) [m].
-
-    Raises:
-        IKError: It is missing or nowhere.
-    """
+    """Return where a bone is in the space of the armature, (4, 4) [m] (IKError: it is missing or nowhere)."""
     depsgraph = bpy.context.evaluated_depsgraph_get()
     check_evaluated(armature_object, (), depsgraph)
     posed: Any = armature_object.evaluated_get(depsgraph)
@@ -347,8 +338,7 @@ def _posed_bone(armature_object: Object, label: str, bone_name: str) -> FloatArr
 def _new_target(armature_object: Object, entry: POISE_PG_effector, name: str, *, number: int = 0) -> Object:
     """Make an empty where an effector asks for nothing, and show it beside the armature.
 
-    Of several targets the first lies there, the others are beside it, each a bone further. All that can fail
-    is done before the empty is made.
+    Of several targets the first lies there, the others are beside it, each a bone further.
     """
     label, kind = entry.name or entry.bone, what_of(entry)
     armature_from_bone = _posed_bone(armature_object, label, entry.bone)

@@ -165,9 +165,6 @@ class Posed:
         return self.world_from_joint[:, self.skeleton.index(name)]
 
 
-# Geometry
-
-
 def points_of(matrices: FloatArray, points: Sequence[float] | FloatArray) -> FloatArray:
     """Points (..., 3) of bones with matrices (..., 4, 4) in the space of these."""
     local = np.asarray(points, dtype=np.float64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Effectors, one by one of their kinds, -> goals, tasks and errors of all of them."""
+"""Goals, tasks and errors of all effectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +20,7 @@ SAME_POSE: Final = 1e-7
 """Difference of a channel [m, rad] up to which a pose is the same: Blender has single precision."""
 
 STAY_FIRMNESS: Final = 9.0
-"""How much more a bone that stays near a pose weighs than others [1] at a weight of 1: of what all else asks
-for it takes about a tenth of what it would."""
+"""How much stiffer a bone is that stays near a pose, at a weight of 1 [1]: it turns a tenth as much."""
 
 
 def make_goals(effectors: Sequence[Effector], frame_data: FrameData) -> tuple[Goal, ...]:
@@ -106,10 +105,10 @@ def make_plan(
     """
     space, goals = Space.of(frame_data), make_goals(effectors, frame_data)
     active = np.logical_and.reduce(frame_data.influences > 0.0, axis=0)
-    wishes = wishing(effectors, active, prefers)
+    preferred_by = preferred_poses(effectors, active, prefers)
     tasks: list[list[Task]] = [[] for _ in effectors]
     for number, (effector, goal) in enumerate(zip(effectors, goals, strict=True)):
-        if active[number] and number not in wishes:
+        if active[number] and number not in preferred_by:
             tasks[number] += KINDS[effector.kind].tasks(effector, goal, space, frame_data)
     skeleton = frame_data.skeleton
     weighty = [task for own in tasks for task in own if task.weight > 0.0]
@@ -120,7 +119,7 @@ def make_plan(
             reached.update(KINDS[effector.kind].chain(effector, skeleton))
     preferred, stiffness = skeleton.preferred.copy(), skeleton.stiffness.copy()
     decided = np.zeros(preferred.shape, dtype=np.bool_)
-    for number in wishes:
+    for number in preferred_by:
         effector, wanted = effectors[number], goals[number].channels
         assert wanted is not None
         inside = np.clip(wanted, skeleton.lower, skeleton.upper)
@@ -140,8 +139,8 @@ def make_plan(
     )
 
 
-def wishing(effectors: Sequence[Effector], active: BoolArray, prefers: bool) -> list[int]:
-    """Which effectors of the kind STAY are below all others, the most important first."""
+def preferred_poses(effectors: Sequence[Effector], active: BoolArray, prefers: bool) -> list[int]:
+    """Return the STAY effectors below all other levels, highest priority first: preferred poses."""
     taking_part = [n for n, effector in enumerate(effectors) if active[n] and effector.weight > 0.0]
     lowest = max((effectors[n].priority for n in taking_part if effectors[n].kind != 'STAY'), default=-1)
     stays = [n for n in taking_part if effectors[n].kind == 'STAY' and effectors[n].priority > lowest]
@@ -149,9 +148,9 @@ def wishing(effectors: Sequence[Effector], active: BoolArray, prefers: bool) -> 
 
 
 def wanders(effectors: Sequence[Effector], frame_data: FrameData, *, prefers: bool) -> bool:
-    """Whether a pose near which bones stay differs by frame, so that each frame is a problem of its own."""
+    """Whether the pose that bones stay near differs by frame, so that each frame is a problem of its own."""
     active = np.logical_or.reduce(frame_data.influences > 0.0, axis=0)
-    for number in wishing(effectors, active, prefers):
+    for number in preferred_poses(effectors, active, prefers):
         wanted = KINDS['STAY'].goal(effectors[number], number, frame_data).channels
         assert wanted is not None
         chain, masks = (

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What bones weigh: as parts of a body, or as somebody has set it in `Object.poise.masses`.
+"""Masses of bones: as parts of a body, or as set by hand in `Object.poise.masses`.
 
-A bone with an entry weighs what that says, in kilograms. One without weighs its share of the body's mass, by
-its role among people where the table of roles says so, else by its length; or by the volume of the meshes
-that go with it, as they were when somebody had them measured: a solve must not go through all vertices of a
-body.
+A bone with an entry has the mass of the entry [kg]. Other bones have a share of the body's mass: by their
+role if the table of roles is that of a human, by their length, or by the volume of the meshes that they
+carry, as last measured. A solve does not go through all vertices of a body.
 Setting the mass of one bone changes that of no other.
 """
 
@@ -33,7 +32,7 @@ from .skins import read_skin
 
 @dataclass(frozen=True)
 class MassReport:
-    """What bones weigh."""
+    """Report of masses that were set."""
 
     bones: tuple[str, ...]
     """Bones whose mass was set."""
@@ -47,16 +46,16 @@ class MassReport:
 
 @dataclass(frozen=True)
 class MeshReport:
-    """What was measured of meshes."""
+    """Report of measured meshes."""
 
     bones: int
-    """Bones that something goes with."""
+    """How many bones carry a part of a mesh."""
     meshes: tuple[str, ...]
     """Names of the objects."""
     volume: float
     """[m³]"""
     notes: tuple[str, ...]
-    """What was left out or is uncertain, for people."""
+    """What was left out or is uncertain, one sentence each."""
 
     def summary(self) -> str:
         """Return what was measured, for the status bar."""
@@ -85,7 +84,11 @@ def measure_meshes(armature_object: Object) -> MeshReport:
         ) from error
     notes = list(bound.notes)
     if made.unweighted:
-        notes.append(f"{counted(made.unweighted, 'vertex', 'vertices')} without weights, not measured")
+        notes.append(
+            "1 vertex goes with no bone and weighs nothing"
+            if made.unweighted == 1
+            else f"{made.unweighted} vertices go with no bone and weigh nothing"
+        )
     if made.holes:
         notes.append(f"there are holes ({counted(made.holes, 'edge')} with one face): measured as if closed")
     scale = world_from_armature(armature_object)[1]
@@ -115,11 +118,7 @@ def _measured(armature_object: Object, skeleton: Skeleton) -> tuple[FloatArray, 
 
 
 def body_of(armature_object: Object, skeleton: Skeleton) -> Body:
-    """Return what the bones of a skeleton weigh, and where.
-
-    Raises:
-        IKError: No bone has any mass.
-    """
+    """Return what the bones of a skeleton weigh, and where (IKError: no bone has any mass)."""
     body = _body(armature_object, skeleton)
     if not (np.isfinite(body.masses).all() and body.masses.sum() > 0.0):
         raise IKError(
@@ -156,7 +155,7 @@ def mass_entries(armature_object: Object) -> dict[str, POISE_PG_mass]:
 
 
 def own_masses(armature_object: Object, bones: Iterable[str]) -> MassReport:
-    """Give bones entries of their own with what they weigh by now, to be edited.
+    """Make entries for bones with their present masses, for editing.
 
     Raises:
         IKError: The armature cannot be posed, or has no such bone.
@@ -166,15 +165,11 @@ def own_masses(armature_object: Object, bones: Iterable[str]) -> MassReport:
     body = _body(armature_object, skeleton)
     wanted = {name: float(body.masses[skeleton.index(name)]) for name in bones}
     set_bone_masses(armature_object, wanted)
-    return _report(armature_object, skeleton, wanted)
-
-
-def _report(armature_object: Object, skeleton: Skeleton, bones: Iterable[str]) -> MassReport:
-    return MassReport(tuple(bones), float(_body(armature_object, skeleton).masses.sum()))
+    return MassReport(tuple(wanted), float(_body(armature_object, skeleton).masses.sum()))
 
 
 def remove_masses(armature_object: Object, bones: Iterable[str] | None = None) -> int:
-    """Take the entries of bones away, or all; how many there were.
+    """Remove the entries of bones, or all; returns how many there were.
 
     Raises:
         IKError: The armature cannot be posed, or an entry of a library override belongs to the library;

@@ -15,7 +15,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import Skeleton
-from ...core.arrays import FloatArray, IntArray
+from ...core.arrays import FloatArray
 from ...core.character.volumes import Skin
 from ...core.errors import IKError
 
@@ -39,23 +39,8 @@ class BoundSkin:
     """What is worth knowing, for people."""
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """One mesh."""
-
-    vertices: FloatArray
-    triangles: IntArray
-    vertex: IntArray
-    joint: IntArray
-    weight: FloatArray
-
-
 def read_skin(armature_object: Object, skeleton: Skeleton) -> BoundSkin:
-    """Read all meshes of the scene that go with the armature and are rendered.
-
-    Raises:
-        IKError: There is none.
-    """
+    """Read all meshes of the scene that go with the armature and are rendered (IKError: there is none)."""
     objects = _bound(armature_object)
     if not objects:
         hidden = _bound(armature_object, rendered=False)
@@ -80,7 +65,7 @@ def read_skin(armature_object: Object, skeleton: Skeleton) -> BoundSkin:
     shown = np.array([posed.pose.bones[name].matrix for name in skeleton.names])
     frames = shown if making else rest
     deforming = {name: joint for joint, name in enumerate(skeleton.names) if data.bones[name].use_deform}
-    pieces: list[_Piece] = []
+    pieces: list[Skin] = []
     for thing in objects:
         evaluated: Any = thing.evaluated_get(depsgraph)
         armature_from_mesh = np.linalg.inv(np.array(posed.matrix_world)) @ np.array(evaluated.matrix_world)
@@ -126,7 +111,8 @@ def _carried(thing: Any, armature_object: Object, skeleton: Skeleton) -> bool:
 
 def _piece(
     thing: Any, mesh: Any, armature_from_mesh: FloatArray, deforming: dict[str, int], carrier: int | None
-) -> _Piece:
+) -> Skin:
+    """Read one mesh in armature space."""
     count = len(mesh.vertices)
     places = np.empty(3 * count, dtype=np.float32)
     mesh.vertices.foreach_get("co", places)
@@ -151,10 +137,11 @@ def _piece(
         ]
         table = np.array(entries, dtype=np.float64).reshape(-1, 3)
         vertex, joint, weight = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2]
-    return _Piece(vertices, triangles.reshape(-1, 3).astype(np.int64), vertex, joint, weight)
+    return Skin(vertices, triangles.reshape(-1, 3).astype(np.int64), vertex, joint, weight)
 
 
-def _joined(pieces: Sequence[_Piece]) -> Skin:
+def _joined(pieces: Sequence[Skin]) -> Skin:
+    """Return several meshes as one."""
     starts = np.cumsum([0, *(len(piece.vertices) for piece in pieces)])
     pairs = list(zip(pieces, starts[:-1], strict=True))
     return Skin(

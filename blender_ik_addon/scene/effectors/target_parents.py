@@ -25,15 +25,15 @@ WORLDLY: Final = frozenset({'PLANE', 'FLOOR', 'BALANCE', 'DISTANCE'})
 
 @dataclass(frozen=True)
 class AttachReport:
-    """Which targets now go along with their armature object."""
+    """Report of attaching targets to their armature object."""
 
     attached: tuple[str, ...]
     """Names of the targets."""
     notes: tuple[str, ...]
-    """Which others stay behind, and why."""
+    """Which others stay as they are, and why."""
 
     def summary(self) -> str:
-        """Say it for the status bar."""
+        """Return how many targets were attached, for the status bar."""
         count = len(self.attached)
         done = f"{counted(count, 'target')} attached" if count else "nothing was attached"
         return sentences(done, *self.notes)
@@ -64,7 +64,7 @@ def staying_behind(armature_object: Object) -> tuple[Object, ...]:
 
 
 def attach_targets(armature_object: Object) -> AttachReport:
-    """Let the targets that stay behind go where the armature object goes; they stay where they are by now.
+    """Parent free targets to the armature object; they stay where they are now.
 
     Raises:
         IKError: The armature object cannot be posed.

@@ -148,10 +148,8 @@ def read_amounts(
     for row, effector in enumerate(effectors):
         entry = _same_entry(armature_object, entries, effector)
         influences[row] = np.clip(entry.influence, 0.0, 1.0)
-        if effector.kind == 'DISTANCE':
-            lengths[row] = entry.distance
-        elif effector.kind in {'PLANE', 'FLOOR'}:
-            lengths[row] = entry.height
+        if effector.kind in _LENGTHS:
+            lengths[row] = getattr(entry, _LENGTHS[effector.kind])
     bad = ~np.isfinite(influences) | ~np.isfinite(lengths)
     if bad.any():
         row = int(np.argmax(bad))

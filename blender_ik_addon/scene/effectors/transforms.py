@@ -85,9 +85,6 @@ def put(target: Any, place: FloatArray, turn: FloatArray) -> None:
     set_rotation(target, linear.T @ turn, None)
 
 
-# Rotations of objects and bones in their own modes
-
-
 def rotations_of(values: FloatArray, mode: str) -> FloatArray:
     """Return the rotations that channels of some rotation mode mean, (F, k) -> (F, 3, 3)."""
     if mode in EULER_ORDERS:
