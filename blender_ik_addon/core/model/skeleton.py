@@ -383,8 +383,9 @@ class Pose:
                 f"Pose.scale has shape {self.scale.shape}; channels of shape {self.channels.shape} "
                 f"need {(*self.channels.shape[:-1], 3)}"
             )
-        self._check_finite(self.channels)
-        self._check_finite(self.scale)
+        for array in (self.channels, self.scale):
+            if not usable(array):
+                raise _unusable(array)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pose):
@@ -393,14 +394,6 @@ class Pose:
 
     def __hash__(self) -> int:
         return hash(self.channels.shape)
-
-    @staticmethod
-    def _check_finite(array: FloatArray) -> None:
-        if usable(array):
-            return
-        if not np.isfinite(array).all():
-            raise IKError("a pose has a value that is not finite")
-        raise IKError(f"a pose {fault(array)}")
 
     @classmethod
     def from_channels(cls, channels: npt.ArrayLike) -> Pose:
@@ -458,6 +451,13 @@ class Pose:
         if channels.shape == self.channels.shape:
             other = alike(self)  # its scale has been checked
             object.__setattr__(other, "channels", frozen(channels))
-            other._check_finite(other.channels)
+            if not usable(other.channels):
+                raise _unusable(other.channels)
             return other
         return Pose(channels, np.broadcast_to(self.scale, (*channels.shape[:-1], 3)))
+
+
+def _unusable(array: FloatArray) -> IKError:
+    """The error of a pose with such channels or scales."""
+    finite = bool(np.isfinite(array).all())
+    return IKError(f"a pose {fault(array)}" if finite else "a pose has a value that is not finite")

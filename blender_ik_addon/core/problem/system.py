@@ -71,6 +71,8 @@ class System:
         """Names of the tasks in messages, (T,)."""
         self.angular = tuple(task.angular for task in self._tasks)
         """Whether their errors are angles, (T,)."""
+        self.preferences: BoolArray = np.array([task.preference for task in self._tasks], dtype=np.bool_)
+        """Whether they are preferences, of which a miss counts for nothing, (T,)."""
         self.softness: FloatArray = np.array([task.softness for task in self._tasks], dtype=np.float64)
         """Softness of each task, (T,) [m] or [rad]."""
         self._targets: Sequence[FloatArray] | None = None

@@ -36,7 +36,7 @@ from ..problem.problem import Problem
 from ..problem.system import System, assemble, tolerances
 from ..threads import one_thread
 from .solution import Solution, Status, TaskError
-from .solver import on_one_pose, solving, task_errors
+from .solver import check_one_pose, solving, task_errors
 
 MOVING: Final = Strengths(7.0, 3.0)
 """Strengths of the levels while targets move: firmer ones snap limbs straight where a target goes out of
@@ -90,7 +90,8 @@ class Follower:
         if options.differential:
             raise IKError(f"a follower needs the method PRIORITY, got {options.method}")
         self._options, self._problem = options, problem
-        self._system = on_one_pose("a follower", problem, pose)
+        check_one_pose("a follower", problem, pose)
+        self._system = assemble(problem, pose[None])
         self._apart: BoolArray = np.zeros(len(self._system.labels), dtype=np.bool_)
         """Which tasks have targets that are being moved, (T,)."""
         self._moving = self._system

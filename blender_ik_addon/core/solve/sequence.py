@@ -388,7 +388,7 @@ class SequenceJob:
                 )
         if system.given is not None:
             errors = np.where(system.given, errors, np.nan)
-        goals = np.array([not task.preference for task in system.tasks], dtype=np.bool_)
+        goals = ~system.preferences
         hits = np.logical_and.reduce(reached | ~goals, axis=1)
         ends = np.stack([reached.all(axis=1), hits, self._settled[:count]], axis=1)
         poses = system.mechanism.with_values(self._poses[:count], self._values[:count])

@@ -63,13 +63,14 @@ def solve(
         IKError: The problem, pose and options do not fit together.
     """
     options = with_overrides(options, overrides)
-    system = on_one_pose("solve", problem, pose)
+    check_one_pose("solve", problem, pose)
+    system = assemble(problem, pose[None])
     with one_thread:
         return run(solving(system, pose, options, callback))
 
 
-def on_one_pose(who: str, problem: Problem, pose: Pose) -> System:
-    """A problem of one frame on one pose; `IKError` names who asks where it is something else."""
+def check_one_pose(who: str, problem: Problem, pose: Pose) -> None:
+    """Raise `IKError`, which names who asks, where problem or pose are not of one frame."""
     for given, kind in ((problem, Problem), (pose, Pose)):
         if not isinstance(given, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise IKError(f"{who} takes a Problem and a Pose, got {given!r:.60}")
@@ -79,7 +80,6 @@ def on_one_pose(who: str, problem: Problem, pose: Pose) -> System:
         raise IKError(
             f"the targets have {problem.frames} frames, the pose 1; {who} takes one frame at a time"
         )
-    return assemble(problem, pose[None])
 
 
 def solving(
@@ -191,7 +191,7 @@ def task_errors(
 ) -> tuple[TaskError, ...]:
     """How well each task of one frame is met, given the errors (T,) and which count as reached, (T,)."""
     taken = [system.taken_label(number) for number in range(len(errors))]
-    preferences = [task.preference for task in system.tasks]
+    preferences = system.preferences.tolist()
     return tuple(
         map(
             TaskError,

@@ -21,7 +21,7 @@ from ..problem.problem import Problem
 from ..problem.system import System, assemble
 from ..threads import one_thread
 from .solution import Solution
-from .solver import on_one_pose, solving
+from .solver import check_one_pose, solving
 
 
 class Tracker:
@@ -52,7 +52,8 @@ class Tracker:
         """
         self._options = with_overrides(options, overrides)
         self._home, self._problem = pose, problem
-        self._system = on_one_pose("a tracker", problem, pose)
+        check_one_pose("a tracker", problem, pose)
+        self._system = assemble(problem, pose[None])
         self.restart()
 
     @property
