@@ -379,6 +379,38 @@ def test_jacobian_and_curvature(kind: type[Task], name: str, kind_of_tree: str) 
     assert_hessian(system.curvature(posed, multipliers)[0], expected, scale)
 
 
+AIMED = [(kind, name) for kind, name in EACH_CASE if kind is not OneOf]
+"""Those with a target of their own."""
+
+
+@pytest.mark.parametrize(("kind", "name"), AIMED, ids=[f"{k.__name__}-{n}" for k, n in AIMED])
+def test_frames_are_each_by_themselves_and_a_moved_target_is_as_given(kind: type[Task], name: str) -> None:
+    rng = np.random.default_rng(20240229)
+    skeleton, pose, joint = posed_tree(rng, "two roots, all settings")
+    first, second = (CASES[kind][name](rng, skeleton, pose, joint) for _ in range(2))
+    # Constants of the mechanism differ by frame too.
+    channels = np.stack([pose.channels, random_pose(rng, skeleton).channels])
+    poses = Pose(channels, np.stack([pose.scale, np.ones_like(pose.scale)]))
+    anchor = point(rng, joint)  # for what is about the joints of other tasks
+    for task, other in zip(first.parts, second.parts, strict=True):
+        moved = task.moved(other.aim)
+        field = next(name for name in task.varying if getattr(task, name) is task.aim)
+        both = replace(task, **{field: np.stack([task.aim, moved.aim])})
+        together = assemble(Problem(skeleton, (both, anchor)), poses)
+        posed = together.place(together.mechanism.values(poses))
+        for frame, alone in enumerate((task, moved)):
+            given, values = assembled(skeleton, poses[frame], [alone, anchor])
+            aimed = assembled(skeleton, poses[frame], [task, anchor])[0].aimed([alone.aim, anchor.aim])
+            for system in (given, aimed):
+                there = system.place(values)
+                for found, wanted in (
+                    (together.residual(posed), system.residual(there)),
+                    (together.jacobian(posed), system.jacobian(there)),
+                    (together.errors(posed), system.errors(there)),
+                ):
+                    assert_allclose(found[frame], wanted[0], atol=1e-11)
+
+
 # ----------------------------------------------------------------------------------------------------------
 # Jacobians of several tasks
 

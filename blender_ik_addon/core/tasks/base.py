@@ -137,7 +137,14 @@ class Task(ABC):
     @property
     def aim(self) -> FloatArray:
         """Its target: what `moved` replaces."""
-        return getattr(self, next(iter(self.varying)))
+        return getattr(self, self.target_field)
+
+    @property
+    def target_field(self) -> str:
+        """Name of the field that `moved` replaces: the first that may differ by frame."""
+        for name in self.varying:
+            return name
+        raise TypeError(f"{type(self).__name__} has no target: one of its fields must be by_frame")
 
     def at_frame(self, frame: int) -> Self:
         """The task with the target of one frame."""
@@ -151,9 +158,9 @@ class Task(ABC):
         Raises:
             IKError: The target is not one for this kind of task.
         """
-        moved = replace(self, **{next(iter(self.varying)): target})
+        moved = replace(self, **{self.target_field: target})
         if moved.frames is not None and self.frames is None:
-            raise IKError(f"{self.label}: {next(iter(self.varying))} has {moved.frames} frames, wanted one")
+            raise IKError(f"{self.label}: {self.target_field} has {moved.frames} frames, wanted one")
         return moved
 
 
@@ -166,8 +173,9 @@ class Rows(ABC):
     """Which rows are angles [rad] rather than lengths [m], (m,)."""
     clears: bool = False
     """Whether there are clearances of one-sided planes among its channels."""
-    by_frame: ClassVar[tuple[str, ...]]
-    """Attributes whose first axis is that of frames, or 1 long when they are the same in all."""
+    by_frame: ClassVar[tuple[str, ...]] = ()
+    """Attributes whose first axis is that of frames, or 1 long when they are the same in all, and those of
+    the base classes."""
     _target: FloatArray
     """Where most kinds have their targets, (F or 1, tasks, ...)."""
     _last: tuple[PosedMechanism, dict[str, Any]] | None = None
@@ -176,6 +184,9 @@ class Rows(ABC):
     """Likewise, of points and orientations, for which each call counts."""
 
     def __init_subclass__(cls, of: type[Task] | None = None) -> None:
+        super().__init_subclass__()
+        names = [name for each in cls.__mro__ for name in vars(each).get("by_frame", ())]
+        cls.by_frame = tuple(dict.fromkeys(names))
         if of is not None:
             of.rows = cls
 

@@ -45,7 +45,7 @@ class ReachCarried(ReachPoint):
 class CarriedRows(PointRows, of=ReachCarried):
     """Places that are carried: r = W (p − target − (c − c₀)), J = W (∂p/∂q − ∂c/∂q), c the carrier."""
 
-    by_frame: ClassVar[tuple[str, ...]] = (*PointRows.by_frame, "_carrier_local")
+    by_frame: ClassVar[tuple[str, ...]] = ("_carrier_local",)
 
     def __init__(self, tasks: Sequence[ReachCarried], mechanism: Mechanism) -> None:
         super().__init__(tasks, mechanism)

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, alike
 from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
@@ -33,7 +33,6 @@ class KeepDistance(JointTask):
     target: PlaceField = PlaceField(default=ORIGIN)
     """The point in the other joint's own axes, (3,), or the place in armature space, (3,) or (F, 3) [m]."""
     angular: ClassVar[bool] = False
-    varying: ClassVar[Mapping[str, int]] = {"target": 1}  # before the distance
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,6 +40,11 @@ class KeepDistance(JointTask):
             raise IKError(f"{self.label}: target has shape {self.target.shape}, wanted (3,)")
         if (self.distance < 0.0).any():
             raise IKError(f"{self.label}: distance must be at least 0, one or one for each frame")
+
+    @property
+    def target_field(self) -> str:
+        """The place, or the distance where both points are of the body."""
+        return "target" if self.other is None else "distance"
 
     @property
     def label(self) -> str:
@@ -63,7 +67,7 @@ class KeepDistance(JointTask):
 class DistanceRows(PointFunctionRows, of=KeepDistance):
     """Distances: r = w (|p − o| − d); where p = o the way apart is along the armature's x."""
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_distance")
+    by_frame: ClassVar[tuple[str, ...]] = ("_target", "_distance")
 
     def __init__(self, tasks: Sequence[KeepDistance], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
@@ -81,6 +85,15 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
         self._distance = stack_frames([task.distance for task in tasks], 0)
         self.row_counts = (1,) * len(tasks)
         self.angular = np.zeros(len(tasks), dtype=np.bool_)
+
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
+        """The same rows of one frame with other places (3,) or distances (), as for `KeepDistance.moved`."""
+        some = alike(self)
+        some._last = None
+        some._target, some._distance = self._target.copy(), self._distance.copy()
+        for task, target in enumerate(targets):
+            (some._target if self._to_place[task] else some._distance)[:, task] = target
+        return some
 
     def _away(self, points: FloatArray) -> FloatArray:
         """P − o, (F, E, 3)."""

@@ -72,7 +72,7 @@ class PoleRows(PointFunctionRows, of=PointPole):
     too; and it fades where the limb is straight.
     """
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target")
+    by_frame: ClassVar[tuple[str, ...]] = ("_target",)
 
     def __init__(self, tasks: Sequence[PointPole], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton

@@ -119,7 +119,7 @@ def same_but_for_aim(one: Task, other: Task) -> bool:
     """Whether two tasks differ in nothing but what `Task.moved` changes."""
     if type(one) is not type(other):
         return False
-    aim = next(iter(one.varying))
+    aim = one.target_field
     if isinstance(one, OneOf) and isinstance(other, OneOf):
         aim = "alternatives"
         if len(one.alternatives) != len(other.alternatives):
