@@ -4,18 +4,18 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from tests.core.builders import Array
-from tests.core.in_turn import in_turn
 
 ROUNDING = 1e-10
 
-each_seed = in_turn("seed", range(5))
+each_seed = pytest.mark.parametrize("seed", range(5))
 
 CONFLICTS = ["none", "shared row", "rank deficient", "repeated", "more rows than channels"]
 
-each_conflict = in_turn("conflict", CONFLICTS)
+each_conflict = pytest.mark.parametrize("conflict", CONFLICTS)
 
 
 def integers_of_any_rank() -> st.SearchStrategy[Array]:

@@ -33,7 +33,6 @@ from blender_ik_addon.core.explain.analysis import (
 from blender_ik_addon.core.explain.diagnosis import diagnose
 from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, chain, humanoid, planar, tip
-from tests.core.in_turn import in_turn
 
 TABLE_1 = [
     (0.1, 12.3701, 0.1495, 1.5303e4, 6.5347e-5, 0.3091),
@@ -44,7 +43,7 @@ TABLE_1 = [
 """[KiSheen, Table 1]: c, s₁, s₄, condition number, bounds of the residual."""
 
 
-@in_turn(("c", "first", "last", "condition", "lower", "upper"), TABLE_1)
+@pytest.mark.parametrize(("c", "first", "last", "condition", "lower", "upper"), TABLE_1)
 def test_table_of_ki_and_sheen_to_the_printed_digits(
     c: float, first: float, last: float, condition: float, lower: float, upper: float
 ) -> None:
@@ -108,7 +107,7 @@ def springs(values: Array) -> Array:
     return np.asarray(bent @ np.linalg.inv(jacobian @ bent), np.float64)
 
 
-@in_turn(("start", "expected"), STARTS)
+@pytest.mark.parametrize(("start", "expected"), STARTS)
 def test_lie_brackets_of_chung_and_choi(start: list[float], expected: float) -> None:
     values = np.radians(start) - FROM_X
     plain = lie_brackets(*weighted_inverse(*derivatives(values)))

@@ -8,7 +8,6 @@ from blender_ik_addon.core import IKError, Skeleton
 from blender_ik_addon.core.character.anthropometry import MIDDLE, SIDED, BodyMasses, body_masses
 from blender_ik_addon.core.character.role_edits import RoleRow, rows_of
 from blender_ik_addon.core.character.roles import Role, Side, recognise
-from tests.core.in_turn import in_turn
 
 from .test_human import figure
 
@@ -49,7 +48,7 @@ def test_both_sides_weigh_alike_and_centres_are_where_the_table_has_them():
     assert made.centres[skeleton.index("upper_arm.R")] == pytest.approx(0.576)
 
 
-@in_turn("gone", [Role.HAND, Role.FOOT, Role.HEAD, Role.HIPS, Role.LOWER_ARM])
+@pytest.mark.parametrize("gone", [Role.HAND, Role.FOOT, Role.HEAD, Role.HIPS, Role.LOWER_ARM])
 def test_what_has_no_bone_leaves_its_mass_to_its_neighbour(gone: Role):
     skeleton, rows = table()
     before = masses_of(skeleton, rows)
@@ -116,7 +115,7 @@ TRANSCRIBED = {
 }
 
 
-@in_turn("name", ["upper arm", "forearm", "thigh", "shank", "foot"])
+@pytest.mark.parametrize("name", ["upper arm", "forearm", "thigh", "shank", "foot"])
 def test_limbs_are_those_of_another_transcription(name: str):
     women, centre_of_women, men, centre_of_men = TRANSCRIBED[name]
     assert SIDED[name].mass == pytest.approx((women + men) / 2.0)

@@ -30,9 +30,8 @@ from blender_ik_addon.core.explain.constraint_forces import Balance
 from blender_ik_addon.core.explain.explanation import explain
 from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso
-from tests.core.in_turn import in_turn
 
-each_method = in_turn("method", ["PRIORITY", "DLS"])
+each_method = pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
 
 ENOUGH: dict[str, dict[str, Any]] = {
     "PRIORITY": {},
@@ -276,7 +275,7 @@ def test_a_method_without_levels_knows_no_precedence():
 
 
 @each_method
-@in_turn("weight", [1.0, 0.1, 0.01])
+@pytest.mark.parametrize("weight", [1.0, 0.1, 0.01])
 def test_tasks_of_one_level_share_it(method: str, weight: float):
     solution = solved(planar(3), *conflict(weight=weight), method=method)
     answer = why(solution, 1)

@@ -34,7 +34,6 @@ from blender_ik_addon.core.character.role_edits import RoleRow, revised, rows_of
 from blender_ik_addon.core.character.roles import Bend, Body, Character, LimbKind, Role, Side, recognise
 from blender_ik_addon.core.model.euler import EULER_ORDERS, order_index
 from blender_ik_addon.core.model.rotation import matrix_from_euler, matrix_from_rotvec
-from tests.core.in_turn import in_turn
 
 Table = dict[str, tuple[str | None, tuple[float, float, float]]]
 """Joint -> parent and place [m]."""
@@ -119,7 +118,7 @@ def quarter_turns(number: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("order", EULER_ORDERS)
-@in_turn("number", [0, 2])
+@pytest.mark.parametrize("number", [0, 2])
 def test_hinges_bend_far_one_way_and_never_the_other_and_rest_is_inside_of_all(number: int, order: str):
     skeleton = figure(quarter_turns(number), order)
     defaults = defaults_of(skeleton)
@@ -354,7 +353,7 @@ PUBLISHED = {
 }
 
 
-@in_turn("movement", list(PUBLISHED))
+@pytest.mark.parametrize("movement", list(PUBLISHED))
 def test_ranges_lie_among_those_that_are_published(movement: str):
     ours, published = PUBLISHED[movement]
     assert min(published) - 1e-9 <= ours <= max(published) + ROUND + 1e-9

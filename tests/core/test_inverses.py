@@ -21,7 +21,6 @@ from blender_ik_addon.core.methods import (
     weighted_inverse,
 )
 from tests.core.builders import Array
-from tests.core.in_turn import in_turn
 from tests.core.matrices import (
     ROUNDING,
     best_after,
@@ -75,7 +74,7 @@ def test_ringlayers_example() -> None:
     )
 
 
-@in_turn("shape", [(2, 3), (3, 2)])
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2)])
 def test_the_inverse_of_nothing_is_nothing(shape: tuple[int, int]) -> None:
     assert_array_equal(pseudo_inverse(np.zeros(shape)), np.zeros(shape[::-1]))
 
@@ -125,7 +124,7 @@ def test_whitneys_inverse_with_equal_stiffness_is_moore_penrose_also_where_rows_
     assert_allclose(weighted_inverse(jacobian, np.full(6, 4.0)), pseudo_inverse(jacobian), atol=ROUNDING)
 
 
-@in_turn("stiffness", [[1.0, 0.0], [1.0, -1.0], [1.0, math.nan], [1.0, math.inf], [1.0]])
+@pytest.mark.parametrize("stiffness", [[1.0, 0.0], [1.0, -1.0], [1.0, math.nan], [1.0, math.inf], [1.0]])
 def test_whitneys_inverse_refuses_springs_that_are_none(stiffness: list[float]) -> None:
     with pytest.raises(IKError, match="stiffness"):
         weighted_inverse(np.ones((1, 2)), np.array(stiffness))
@@ -145,7 +144,7 @@ def test_the_null_space_projection_is_one(seed: int) -> None:
 
 
 @each_seed
-@in_turn("rows", [(3, 3), (2, 3, 1), (3,), (1, 1, 1, 1, 1)])
+@pytest.mark.parametrize("rows", [(3, 3), (2, 3, 1), (3,), (1, 1, 1, 1, 1)])
 def test_recursion_is_moore_penrose_of_the_stack_when_rows_do_not_conflict(
     rows: tuple[int, ...], seed: int
 ) -> None:

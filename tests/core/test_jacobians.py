@@ -38,7 +38,6 @@ from blender_ik_addon.core.tasks.carried import ReachCarried
 from blender_ik_addon.core.tasks.fields import ORIGIN
 from blender_ik_addon.core.tasks.planes import ClearedPlane
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tree
-from tests.core.in_turn import in_turn
 from tests.core.strategies import ORDER_NAMES, rotation_about
 
 STEP = 1e-5
@@ -354,7 +353,7 @@ def test_every_task_of_the_core_is_in_the_list() -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), EACH_CASE, ids=[f"{k.__name__}-{n}" for k, n in EACH_CASE])
-@in_turn("kind_of_tree", TREES)
+@pytest.mark.parametrize("kind_of_tree", TREES)
 def test_jacobian_and_curvature(kind: type[Task], name: str, kind_of_tree: str) -> None:
     """Of one task above another of its kind: one look a step ahead and back tells of both derivatives."""
     rng = np.random.default_rng(20240229)

@@ -13,7 +13,6 @@ from blender_ik_addon.core.model.kinematics import orthogonalized
 from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.model.skeleton import INHERIT_SCALE
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tip, tree
-from tests.core.in_turn import in_turn
 from tests.core.strategies import ORDER_NAMES, rotation_about
 
 ROUNDING = 1e-12
@@ -50,7 +49,7 @@ def product_of_locals(skeleton: Skeleton, pose: Pose, joint: int) -> Array:
 # Laws
 
 
-@in_turn("seed", range(3))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_joint_is_its_parent_times_rest_translation_rotation_scale(seed: int) -> None:
     rng = np.random.default_rng(seed)
     skeleton = tree(rng, 15, roots=2)
@@ -66,7 +65,7 @@ def test_the_rest_pose_is_the_rest(rng: np.random.Generator) -> None:
     assert_allclose(matrices, skeleton.armature_from_joint_rest, atol=ROUNDING)
 
 
-@in_turn("seed", SETTINGS)
+@pytest.mark.parametrize("seed", SETTINGS)
 def test_moving_the_roots_rigidly_moves_everything_rigidly(seed: int) -> None:
     rng = np.random.default_rng(seed)
     # A root that translates along the armature's axes does not follow, so all translate along their own.
@@ -80,7 +79,7 @@ def test_moving_the_roots_rigidly_moves_everything_rigidly(seed: int) -> None:
     assert_allclose(place(moved, pose), motion @ place(skeleton, pose), atol=ROUNDING)
 
 
-@in_turn("seed", SETTINGS)
+@pytest.mark.parametrize("seed", SETTINGS)
 def test_without_translation_and_scale_bones_keep_their_length_and_axes_stay_a_rotation(seed: int) -> None:
     rng = np.random.default_rng(seed)
     skeleton = tree(rng, 15, settings=True)
@@ -192,8 +191,8 @@ def test_a_joint_that_does_not_inherit_rotation_keeps_its_axes_and_follows_its_p
     assert_allclose(matrices[:, 2, :3, 3], above, atol=ROUNDING)
 
 
-@in_turn("inherit_rotation", [True, False])
-@in_turn(
+@pytest.mark.parametrize("inherit_rotation", [True, False])
+@pytest.mark.parametrize(
     ("mode", "size"),
     [
         ("FULL", 2.0), ("FIX_SHEAR", 2.0), ("ALIGNED", 2.0), ("AVERAGE", 2.0),
@@ -205,7 +204,7 @@ def test_an_even_scale_is_inherited_or_not(mode: str, size: float, inherit_rotat
     assert_allclose(even, size * scaled_parent(mode, (1.0, 1.0, 1.0), inherit_rotation), atol=ROUNDING)
 
 
-@in_turn(
+@pytest.mark.parametrize(
     ("mode", "lengths"),
     [
         ("FULL", (0.5, 2.0, 8.0)), ("FIX_SHEAR", (0.5, 2.0, 8.0)), ("ALIGNED", (0.5, 2.0, 8.0)),
@@ -232,8 +231,8 @@ def test_translation_is_along_the_joints_rest_axes_or_its_parents() -> None:
         assert_allclose(places, expected, atol=ROUNDING)
 
 
-@in_turn("mode", INHERIT_SCALE)
-@in_turn("scale", [(0.0, 0.0, 0.0), (1.0, 0.0, 1.0), (0.0, 1.0, 1.0)])
+@pytest.mark.parametrize("mode", INHERIT_SCALE)
+@pytest.mark.parametrize("scale", [(0.0, 0.0, 0.0), (1.0, 0.0, 1.0), (0.0, 1.0, 1.0)])
 def test_a_collapsed_joint_places_its_children_somewhere(
     mode: str, scale: tuple[float, float, float]
 ) -> None:
@@ -261,8 +260,8 @@ def assert_places_as_forward_kinematics(skeleton: Skeleton, pose: Pose) -> None:
         assert_allclose(matrix, expected[:, joint], atol=1e-11, err_msg=skeleton.names[joint])
 
 
-@in_turn("frames", [1, 3])
-@in_turn("seed", SETTINGS)
+@pytest.mark.parametrize("frames", [1, 3])
+@pytest.mark.parametrize("seed", SETTINGS)
 def test_mechanism_places_every_joint_with_even_scales(seed: int, frames: int) -> None:
     rng = np.random.default_rng(seed)
     skeleton = tree(rng, 25, roots=3, settings=True)
@@ -271,7 +270,7 @@ def test_mechanism_places_every_joint_with_even_scales(seed: int, frames: int) -
     assert_places_as_forward_kinematics(skeleton, pose)
 
 
-@in_turn("seed", SETTINGS)
+@pytest.mark.parametrize("seed", SETTINGS)
 def test_mechanism_places_every_joint_with_uneven_scales_that_do_not_shear(seed: int) -> None:
     rng = np.random.default_rng(seed)
     modes = [("ALIGNED", "AVERAGE", "NONE")[i] for i in rng.integers(0, 3, 25)]
@@ -281,7 +280,7 @@ def test_mechanism_places_every_joint_with_uneven_scales_that_do_not_shear(seed:
     assert_places_as_forward_kinematics(skeleton, pose)
 
 
-@in_turn("seed", SETTINGS)
+@pytest.mark.parametrize("seed", SETTINGS)
 def test_mechanism_places_sheared_joints_that_do_not_turn(seed: int) -> None:
     rng = np.random.default_rng(seed)
     skeleton = tree(rng, 25, settings=True)
@@ -325,7 +324,7 @@ def test_values_and_back(rng: np.random.Generator) -> None:
     assert skeleton.free.ravel()[mechanism.channels].all()
 
 
-@in_turn("seed", range(4))
+@pytest.mark.parametrize("seed", range(4))
 def test_without_shear_y_keeps_its_direction_and_x_and_z_share_what_is_taken_off(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sheared = rng.normal(size=(20, 3, 3)) * rng.uniform(0.5, 2.0, (20, 1, 3))
@@ -362,14 +361,14 @@ def stretched(mode: str = "FULL", **build: Any) -> tuple[Skeleton, Pose]:
     return skeleton, Pose(np.zeros((1, 3, 6)), scale)
 
 
-@in_turn("mode", ["FULL", "FIX_SHEAR"])
+@pytest.mark.parametrize("mode", ["FULL", "FIX_SHEAR"])
 def test_a_joint_that_would_be_sheared_when_it_turns_is_refused_by_name(mode: str) -> None:
     skeleton, pose = stretched(mode)
     with pytest.raises(IKError, match=r"'joint\.2' cannot turn.*'joint\.1'"):
         Mechanism(skeleton, pose, [2])
 
 
-@in_turn("mode", ["ALIGNED", "AVERAGE", "NONE", "NONE_LEGACY"])
+@pytest.mark.parametrize("mode", ["ALIGNED", "AVERAGE", "NONE", "NONE_LEGACY"])
 def test_a_joint_that_does_not_take_the_uneven_scale_is_not_refused(mode: str) -> None:
     skeleton, pose = stretched(mode)
     assert_places_as_forward_kinematics(skeleton, pose)

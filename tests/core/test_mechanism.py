@@ -2,13 +2,13 @@
 """The moving part of a skeleton: the same places and twists whichever way they are computed."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 from blender_ik_addon.core import Pose, forward_kinematics
 from blender_ik_addon.core.model.bends import cross
 from blender_ik_addon.core.model.mechanism import FEW, Mechanism
 from tests.core.builders import random_pose, tree
-from tests.core.in_turn import in_turn
 
 FRAMES = 4 * FEW
 
@@ -25,9 +25,9 @@ def mechanism(seed: int, *, same: bool, hinges: bool) -> tuple[Mechanism, Pose]:
     return Mechanism(skeleton, pose, range(len(skeleton))), pose
 
 
-@in_turn("hinges", [False, True])
-@in_turn("same", [True, False])
-@in_turn("seed", range(3))
+@pytest.mark.parametrize("hinges", [False, True])
+@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize("seed", range(3))
 def test_frames_are_placed_alike_alone_and_together(seed: int, same: bool, hinges: bool) -> None:
     moving, pose = mechanism(seed, same=same, hinges=hinges)
     values = moving.values(pose)
@@ -42,7 +42,7 @@ def test_frames_are_placed_alike_alone_and_together(seed: int, same: bool, hinge
         assert_allclose(alone.twists[0], together.twists[frame], atol=1e-13)
 
 
-@in_turn("seed", range(3))
+@pytest.mark.parametrize("seed", range(3))
 def test_twists_are_how_the_frames_move(seed: int) -> None:
     moving, pose = mechanism(seed, same=True, hinges=False)
     values, step = moving.values(pose)[:1], 1e-6
@@ -63,8 +63,8 @@ def test_cross_products_are_those_of_numpy() -> None:
     assert_allclose(cross(a[:, :1], b), np.cross(a[:, :1], b), atol=1e-15)
 
 
-@in_turn("hinges", [False, True])
-@in_turn("seed", range(3))
+@pytest.mark.parametrize("hinges", [False, True])
+@pytest.mark.parametrize("seed", range(3))
 def test_some_of_many_placed_frames_are_as_placed_alone(seed: int, hinges: bool) -> None:
     """Many or few of them; and the rest replaced by others."""
     moving, pose = mechanism(seed, same=True, hinges=hinges)

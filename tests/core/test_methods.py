@@ -31,7 +31,6 @@ from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.problem.options import USED_BY
 from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, chain, planar, random_pose, tip, torso, tree, upper_body
-from tests.core.in_turn import in_turn
 
 DIFFERENTIAL = [method for method in METHODS if SolverOptions(method=method).differential]
 RULES = [method for method in DIFFERENTIAL if method != "NONLINEAR"]
@@ -492,7 +491,7 @@ def test_basic_elements_in_space_contain_those_of_the_plane() -> None:
         assert_allclose(rows[element + 1, :2], to_armature @ printed[:, element], atol=1e-12)
 
 
-@in_turn(
+@pytest.mark.parametrize(
     ("field", "value"),
     [("gamma", -1.0), ("element_weight", 0.0), ("null_space_gain", float("nan")), ("damping", 0.0)],
 )

@@ -14,7 +14,6 @@ from scipy.optimize import minimize, rosen, rosen_der
 from blender_ik_addon.core import IKError
 from blender_ik_addon.core.methods import Minimum, minimize_bounded, penalized_error
 from tests.core.builders import Array
-from tests.core.in_turn import in_turn
 
 Function = Callable[[Array], tuple[float, Array]]
 
@@ -83,7 +82,7 @@ def test_on_a_quadratic_in_a_box_it_ends_where_scipys_does(seed: int, n: int) ->
     assert minimum.value <= value + 1e-10 * (1.0 + abs(value))
 
 
-@in_turn("seed", range(4))
+@pytest.mark.parametrize("seed", range(4))
 def test_in_a_curved_valley_with_bounds_it_ends_where_scipys_does(seed: int) -> None:
     rng = np.random.default_rng(seed)
     lower = rng.uniform(-2.0, 0.5, 10)
@@ -104,9 +103,9 @@ def test_in_a_curved_valley_without_bounds_it_comes_to_its_end() -> None:
     assert_allclose(minimum.values, 1.0, atol=1e-6)
 
 
-@in_turn("gamma", [0.0, 0.1, 1.0])
-@in_turn("limit", [0.3, math.inf])
-@in_turn("target", [(1.0, 2.0), (5.0, 3.0)])
+@pytest.mark.parametrize("gamma", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("limit", [0.3, math.inf])
+@pytest.mark.parametrize("target", [(1.0, 2.0), (5.0, 3.0)])
 def test_an_arm_reaches_as_scipys_does(gamma: float, limit: float, target: tuple[float, float]) -> None:
     function, start = arm(gamma, target), np.array([0.1, 0.2, 0.1, 0.2])
     bound = np.full(4, limit)
@@ -119,7 +118,7 @@ def test_an_arm_reaches_as_scipys_does(gamma: float, limit: float, target: tuple
         assert_allclose(minimum.values, x, atol=1e-5)
 
 
-@in_turn("gamma", [0.0, 0.3])
+@pytest.mark.parametrize("gamma", [0.0, 0.3])
 def test_the_gradient_is_that_of_the_function(gamma: float, rng: np.random.Generator) -> None:
     """[KiSheen] print 2γq for the gradient of γ²|q|²."""
     function, q = arm(gamma, (1.0, 2.0)), rng.normal(size=4)

@@ -17,7 +17,6 @@ from blender_ik_addon.core import (
     target_path,
 )
 from tests.core.builders import Array, planar, tip
-from tests.core.in_turn import in_turn
 from tests.core.strategies import rotation_about, vectors
 
 Y, X = np.array([2.0, 0.0, 0.0]), np.array([0.5, 1.5, 0.7])
@@ -55,8 +54,8 @@ def test_points_are_on_the_segment_at_equal_angles(y: Array, x: Array, origin: A
     )
 
 
-@in_turn("arc", [False, True])
-@in_turn("small", [0.0, 1e-12, 1e-7, 1e-4])
+@pytest.mark.parametrize("arc", [False, True])
+@pytest.mark.parametrize("small", [0.0, 1e-12, 1e-7, 1e-4])
 def test_the_same_direction_is_the_limit_of_small_angles(arc: bool, small: float) -> None:
     x = 0.5 * rotation_about(np.array([0.0, 0.0, 1.0]), small) @ Y
     path = target_path(Y, x, 3, arc=arc)
@@ -85,7 +84,7 @@ def test_the_opposite_direction_goes_through_the_origin_or_round_it() -> None:
     assert_allclose(angle_between(other[1], Y), 0.5 * np.pi)
 
 
-@in_turn("arc", [False, True])
+@pytest.mark.parametrize("arc", [False, True])
 def test_no_way_and_no_direction(arc: bool) -> None:
     assert_allclose(target_path(Y, Y, 4, arc=arc), np.tile(Y, (4, 1)), atol=1e-15)
     half = 0.5 * Y[None]
@@ -95,7 +94,7 @@ def test_no_way_and_no_direction(arc: bool) -> None:
     assert target_path(Y, X, 0, arc=arc).shape == (0, 3)
 
 
-@in_turn("arc", [False, True])
+@pytest.mark.parametrize("arc", [False, True])
 def test_many_paths_at_once_are_each_for_itself(arc: bool, rng: np.random.Generator) -> None:
     starts, targets = rng.normal(size=(4, 1, 3)), rng.normal(size=(5, 3))
     starts[1, 0], targets[2] = 0.0, -2.0 * starts[3, 0]

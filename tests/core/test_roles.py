@@ -23,7 +23,6 @@ from blender_ik_addon.core.character.roles import (
     Side,
     recognise,
 )
-from tests.core.in_turn import in_turn
 from tests.core.strategies import rotations
 
 Array = npt.NDArray[np.float64]
@@ -236,7 +235,7 @@ def convention(name: str) -> dict[str, str]:
     return names
 
 
-@in_turn("name", CONVENTIONS)
+@pytest.mark.parametrize("name", CONVENTIONS)
 def test_naming_conventions(name: str) -> None:
     character = recognise(build(HUMAN, convention(name)))
     assert parts_of(character, HUMAN) == {}
@@ -598,7 +597,7 @@ class TestLaws:
         for new, row in enumerate(order):
             assert part_of(shuffled, new) == part_of(plain, row), joints[row][0]
 
-    @in_turn("shape", SHAPES)
+    @pytest.mark.parametrize("shape", SHAPES)
     def test_a_mirrored_figure_has_its_sides_exchanged(self, shape: str) -> None:
         joints = SHAPES[shape]
         there = recognise(nameless([(part, parent, (-x, y, z)) for part, parent, (x, y, z) in joints]))
@@ -629,7 +628,7 @@ class TestBends:
         joints = [(p, q, place if p == moved_part else here) for p, q, here in HUMAN]
         return recognise(build(joints, convention("Mixamo")))
 
-    @in_turn(
+    @pytest.mark.parametrize(
         ("limb", "shift", "state"),
         [
             (LimbKind.ARM, (0.0, 0.05, 0.0), Bend.BENT),
@@ -647,8 +646,8 @@ class TestBends:
         note = f"{limb}: straight at rest, taken to bend the usual way (left "
         assert any(said.startswith(note) for said in character.notes) == (state is Bend.STRAIGHT)
 
-    @in_turn("shift", [-0.05, 0.0, 0.05])
-    @in_turn("limb", [LimbKind.ARM, LimbKind.LEG])
+    @pytest.mark.parametrize("shift", [-0.05, 0.0, 0.05])
+    @pytest.mark.parametrize("limb", [LimbKind.ARM, LimbKind.LEG])
     def test_turning_about_the_axis_bends_the_right_way(self, limb: LimbKind, shift: float) -> None:
         """A quarter turn about the axis brings the hand forward, the foot backward."""
         (found,) = self.bent(limb, (0.0, shift, 0.0)).limbs_of(limb, Side.LEFT)
@@ -663,7 +662,7 @@ class TestBends:
 
 
 class TestClearAnswers:
-    @in_turn("below_a_root", [False, True])
+    @pytest.mark.parametrize("below_a_root", [False, True])
     def test_two_humans_in_one_armature(self, below_a_root: bool) -> None:
         second = [
             (f"2 {part}", f"2 {parent}" if parent else None, (x + 2.0, y, z))

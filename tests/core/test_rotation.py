@@ -21,7 +21,6 @@ from blender_ik_addon.core.model.euler import (
     EulerElements,
     order_index,
 )
-from tests.core.in_turn import in_turn
 from tests.core.strategies import (
     ORDER_NAMES,
     Array,
@@ -44,7 +43,7 @@ STEP = 1e-6
 LOCKED = 1e-6
 """[1] Up to this cosine of the middle angle the split may be chosen anew; costs at most twice this [rad]."""
 
-each_order = in_turn("order", range(6))
+each_order = pytest.mark.parametrize("order", range(6))
 
 
 def middle_axis(order: int) -> int:
@@ -79,7 +78,7 @@ def test_unknown_order_names_the_six() -> None:
         order_index("XYX")
 
 
-@in_turn("index", [-1, 6])
+@pytest.mark.parametrize("index", [-1, 6])
 def test_order_out_of_range_is_refused(index: int) -> None:
     with pytest.raises(IKError, match="0 to 5"):
         rotation.matrix_from_euler(np.zeros((2, 3)), np.array([0, index]))
@@ -188,7 +187,7 @@ def test_joints_of_different_orders_are_as_each_alone(rng: np.random.Generator) 
         )
 
 
-@in_turn(
+@pytest.mark.parametrize(
     ("batch", "order_shape"),
     [
         ((), ()), ((0,), ()), ((0,), (0,)), ((4,), ()), ((4,), (1,)), ((4,), (4,)),
@@ -291,7 +290,7 @@ def test_angles_that_break_limits_by_noise_keep_their_solution() -> None:
 
 
 @each_order
-@in_turn("side", [1.0, -1.0])
+@pytest.mark.parametrize("side", [1.0, -1.0])
 def test_angles_stay_continuous_through_gimbal_lock(order: int, side: float) -> None:
     first, middle, last = ("XYZ".index(letter) for letter in ORDER_NAMES[order])
     time = np.linspace(-1.0, 1.0, 41)  # lock is met exactly, at time 0
@@ -310,7 +309,7 @@ def test_angles_stay_continuous_through_gimbal_lock(order: int, side: float) -> 
 
 
 @each_order
-@in_turn("side", [1.0, -1.0])
+@pytest.mark.parametrize("side", [1.0, -1.0])
 def test_noise_at_gimbal_lock_stays_noise(order: int, side: float, rng: np.random.Generator) -> None:
     """Matrices read from Blender are float32: at lock their split is noise, and must not shake the curves."""
     angles = np.array([0.7, -0.4, 1.1])
@@ -340,7 +339,7 @@ def test_continuous_euler_works_by_joint_and_keeps_the_first_frame(rng: np.rando
     assert rotation.continuous_euler(np.empty((0, 3, 3)), mixed).shape == (0, 3, 3)
 
 
-@in_turn("frame", range(1, 20))
+@pytest.mark.parametrize("frame", range(1, 20))
 def test_a_frame_that_alone_is_a_turn_away_is_brought_back_wherever_it_is(frame: int) -> None:
     """Frames are looked at in blocks: none may fall between two of them."""
     angles = np.zeros((20, 2, 3))
@@ -499,7 +498,7 @@ def test_identity_is_exact() -> None:
         assert_array_equal(rotation.matrix_and_axes_from_euler(np.zeros(3), order)[1], np.eye(3))
 
 
-@in_turn("size", [1e-7, 1e-30, 1e-160, 1e-300])
+@pytest.mark.parametrize("size", [1e-7, 1e-30, 1e-160, 1e-300])
 def test_smallest_rotvecs_keep_their_digits(size: float) -> None:
     rotvec = size * np.array([0.6, -0.48, 0.64])
     assert_allclose(rotation.rotvec_from_quat(rotation.quat_from_rotvec(rotvec)), rotvec, rtol=1e-12)
@@ -554,7 +553,7 @@ def test_bend_of_the_log_against_differences(axis: Array, angle: float, along: A
     assert_allclose(towards @ form @ towards, second, atol=1e-7)
 
 
-@in_turn("angle", [0.0, 1e-300, 1e-160, 1e-7, 0.00999, 0.01001])
+@pytest.mark.parametrize("angle", [0.0, 1e-300, 1e-160, 1e-7, 0.00999, 0.01001])
 def test_bend_of_the_log_keeps_its_digits_near_no_turn(angle: float) -> None:
     axis, along = np.array([0.6, -0.48, 0.64]), np.array([0.3, 0.5, -0.2])
     pull, form = rotation.log_bend(angle * axis, along)
@@ -584,7 +583,7 @@ UNARY: list[tuple[Callable[[Array], Array | tuple[Array, ...]], tuple[int, ...]]
 
 
 @pytest.mark.parametrize(("function", "core"), UNARY, ids=lambda value: getattr(value, "__name__", ""))
-@in_turn("batch", [(), (1,), (0,), (5, 0), (2, 3)])
+@pytest.mark.parametrize("batch", [(), (1,), (0,), (5, 0), (2, 3)])
 def test_batches_are_as_each_alone(
     function: Callable[[Array], Array | tuple[Array, ...]],
     core: tuple[int, ...],

@@ -29,7 +29,6 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.core.solve.sequence import SequenceJob
 from tests.core.builders import Array, chain, planar, random_pose, tip, upper_body
-from tests.core.in_turn import in_turn
 from tests.core.strategies import rotation_about
 
 JOINTS = 4
@@ -507,7 +506,7 @@ def test_other_numbers_of_frames_are_refused() -> None:
         solve_sequence(problem, Pose.rest(skeleton, (5,)))
 
 
-@in_turn("frames", [(), (2, 3)])
+@pytest.mark.parametrize("frames", [(), (2, 3)])
 def test_poses_have_one_frame_axis(frames: tuple[int, ...]) -> None:
     skeleton = planar(JOINTS)
     with pytest.raises(IKError, match="one frame axis"):

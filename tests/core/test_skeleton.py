@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from blender_ik_addon.core import IKError, Pose, Skeleton
 from blender_ik_addon.core.model.skeleton import CHANNELS, INHERIT_SCALE
 from tests.core.builders import chain, humanoid, random_pose, random_rotations, tree
-from tests.core.in_turn import in_turn
 
 ARM = ("shoulder", "elbow", "wrist")
 
@@ -93,13 +92,13 @@ def test_a_skeleton_may_be_empty() -> None:
 # What is refused
 
 
-@in_turn("joint", ["elbow.L", "", "Shoulder"])
+@pytest.mark.parametrize("joint", ["elbow.L", "", "Shoulder"])
 def test_an_unknown_name_lists_the_names_there_are(joint: str) -> None:
     with pytest.raises(IKError, match=f"{joint!r}.*shoulder, elbow, wrist"):
         arm().index(joint)
 
 
-@in_turn("joint", [-1, 3])
+@pytest.mark.parametrize("joint", [-1, 3])
 def test_an_index_out_of_range_is_refused(joint: int) -> None:
     with pytest.raises(IKError, match=f"{joint}.*3 joints"):
         arm().index(joint)
@@ -113,7 +112,7 @@ UNFINISHED = np.tile(np.eye(4), (3, 1, 1))
 UNFINISHED[1, 0, 3] = np.nan
 
 
-@in_turn(
+@pytest.mark.parametrize(
     ("build", "message"),
     [
         ({"offsets": [[0, 0, 0], [0, np.nan, 0], [0, 0, 0]]}, "not finite"),
@@ -134,7 +133,7 @@ def test_wrong_values_are_refused_by_the_name_of_the_joint(build: dict[str, Any]
         arm(**build)
 
 
-@in_turn(
+@pytest.mark.parametrize(
     ("build", "message"),
     [
         ({"orders": "XYX"}, "'XYX'"),
@@ -168,7 +167,7 @@ def test_an_unknown_parent_is_named_with_its_child() -> None:
         Skeleton.build(["shoulder", "wrist"], [None, "elbow"], offsets=np.zeros((2, 3)))
 
 
-@in_turn("parent", [1, 2, -2, 7])
+@pytest.mark.parametrize("parent", [1, 2, -2, 7])
 def test_a_parent_comes_before_its_children(parent: int) -> None:
     with pytest.raises(IKError, match="before its children: 'elbow'"):
         Skeleton.build(ARM, [-1, parent, 1], offsets=np.zeros((3, 3)))
@@ -229,7 +228,7 @@ def test_with_channels_keeps_the_scale(rng: np.random.Generator) -> None:
     assert_array_equal(many.scale, np.broadcast_to(one.scale, (7, 3, 3)))
 
 
-@in_turn(
+@pytest.mark.parametrize(
     ("channels", "scale", "message"),
     [
         (np.zeros(6), np.ones(3), re.escape("(6,)")),

@@ -44,10 +44,9 @@ from tests.core.builders import (
     tree,
     upper_body,
 )
-from tests.core.in_turn import in_turn
 from tests.core.strategies import rotation_about
 
-each_method = in_turn("method", ["PRIORITY", "DLS"])
+each_method = pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
 
 ENOUGH: dict[str, dict[str, Any]] = {
     "PRIORITY": {},
@@ -202,7 +201,7 @@ def test_nothing_free_changes_nothing(method: str) -> None:
 
 
 @each_method
-@in_turn("redundancy", ["preferred", "start"])
+@pytest.mark.parametrize("redundancy", ["preferred", "start"])
 def test_a_task_without_weight_changes_nothing(
     method: str, redundancy: Redundancy, rng: np.random.Generator
 ) -> None:
@@ -854,7 +853,7 @@ def test_options_are_overridden_by_keyword() -> None:
     assert_array_equal(overridden.pose.channels, expected.pose.channels)
 
 
-@in_turn(
+@pytest.mark.parametrize(
     ("field", "value"),
     [
         ("max_iterations", 0),
@@ -880,7 +879,7 @@ def test_an_unknown_method_lists_the_methods_there_are() -> None:
 NOT_FINITE = [np.nan, np.inf]
 
 
-@in_turn("value", NOT_FINITE)
+@pytest.mark.parametrize("value", NOT_FINITE)
 def test_targets_that_are_not_finite_are_refused_by_name(value: float) -> None:
     with pytest.raises(IKError, match=r"position of hand\.L: target.*finite"):
         reach("hand.L", [0, value, 0])
@@ -892,7 +891,7 @@ def test_targets_that_are_not_finite_are_refused_by_name(value: float) -> None:
         StayNear(channels=np.full((4, 6), value))
 
 
-@in_turn(
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: reach("a", [0, 0]), r"position of a: target.*\(2,\)"),
@@ -934,7 +933,7 @@ def test_a_task_for_a_joint_that_is_not_there_lists_those_that_are() -> None:
         Problem(skeleton, (StayNear(channels=np.zeros((3, 6))),))
 
 
-@in_turn("name", ["", "same"])
+@pytest.mark.parametrize("name", ["", "same"])
 def test_different_numbers_of_frames_are_refused(name: str) -> None:
     tasks = [reach("joint.1", np.zeros((frames, 3)), name=name) for frames in (3, 4)]
     with pytest.raises(IKError, match=r"3.*4"):

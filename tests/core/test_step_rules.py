@@ -35,7 +35,6 @@ from blender_ik_addon.core.methods import (
 from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.model.posed import PosedMechanism
 from tests.core.builders import Array, planar, random_pose, tip, tree
-from tests.core.in_turn import in_turn
 from tests.core.matrices import ROUNDING, each_seed, random_level
 from tests.core.strategies import floats
 
@@ -84,7 +83,7 @@ def test_liegeois_gradient_lowers_what_it_is_the_gradient_of(seed: int) -> None:
 
 
 @each_seed
-@in_turn(("m", "nv"), [(3, 7), (6, 4)])
+@pytest.mark.parametrize(("m", "nv"), [(3, 7), (6, 4)])
 def test_damped_step_is_its_definition_and_minimises_error_and_change(m: int, nv: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     damping = 10.0 ** rng.uniform(-2, 1)
@@ -147,7 +146,7 @@ def selectively_damped_as_printed(
 
 
 @each_seed
-@in_turn("size", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
 def test_the_selectively_damped_step_is_its_definition(size: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     jacobian, e = random_level(rng, 6, 9, rank=5 if seed % 2 else 6)

@@ -36,7 +36,6 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.model.rotation import matrix_from_quat, quat_from_matrix
 from blender_ik_addon.core.problem.options import Overrides
 from tests.core.builders import Array, random_rotations
-from tests.core.in_turn import in_turn
 
 NAMES = ["hips", "upper", "fore", "hand"]
 OFFSETS = [[0, 0, 1.0], [0, 0, 0.2], [0.3, 0, 0], [0.3, 0, 0]]
@@ -92,7 +91,7 @@ def test_a_place_is_the_origin_of_a_matrix() -> None:
     assert_array_equal(OnPlane("hand", matrix(place=NEAR), [0, 0, 2]).normal, [0, 0, 1])
 
 
-@in_turn(
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (

@@ -27,7 +27,6 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core.arrays import FloatArray
-from tests.core.in_turn import in_turn
 
 FIGURE = trees.human_tree(floating=True).skeleton()
 ARM = Skeleton.build(
@@ -59,8 +58,8 @@ def pole(target: FloatArray, **fields: object) -> PointPole:
     return PointPole(root="upper", joint="fore", tip="hand", target=target, **fields)  # type: ignore[arg-type]
 
 
-@in_turn("wish", [True, False])
-@in_turn("angle", [0.3, 1.5, 3.0, -2.8, np.pi])
+@pytest.mark.parametrize("wish", [True, False])
+@pytest.mark.parametrize("angle", [0.3, 1.5, 3.0, -2.8, np.pi])
 def test_the_elbow_bends_towards_its_pole_and_the_hand_stays(angle: float, wish: bool) -> None:
     axis = HELD / np.linalg.norm(HELD)
     start = elbow(bent())
@@ -145,7 +144,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
 }
 
 
-@in_turn("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_makes_no_sense_is_refused(case: str) -> None:
     make, message = REFUSED[case]
     with pytest.raises(IKError, match=message):

@@ -33,8 +33,6 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.problem.options import REDUNDANCY
 
-from .in_turn import in_turn
-
 NAMES, PARENTS = ["a", "b", "c"], [None, "a", "b"]
 OFFSETS = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.1, 1.0]])
 
@@ -138,14 +136,14 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
 }
 
 
-@in_turn("case", REFUSED)
+@pytest.mark.parametrize("case", REFUSED)
 def test_wrong_input_is_refused_in_words(case: str) -> None:
     make, message = REFUSED[case]
     with pytest.raises(IKError, match=message):
         make()
 
 
-@in_turn("method", METHODS)
+@pytest.mark.parametrize("method", METHODS)
 def test_targets_at_the_largest_distance_are_solved(method: str) -> None:
     for name, task in every_kind((1e15, 0.0, 0.0), 1e15).items():
         skeleton = limb()
@@ -159,7 +157,7 @@ def test_targets_at_the_largest_distance_are_solved(method: str) -> None:
 # What is degenerate, and solved
 
 
-@in_turn("method", METHODS)
+@pytest.mark.parametrize("method", METHODS)
 def test_where_nothing_is_free_targets_are_missed_and_the_pose_stays(method: str) -> None:
     for name, task in every_kind().items():
         skeleton = limb(free=False)
@@ -173,7 +171,7 @@ def test_where_nothing_is_free_targets_are_missed_and_the_pose_stays(method: str
         assert solve_each(problem, frames, method=method).pose == frames, name
 
 
-@in_turn("method", METHODS)
+@pytest.mark.parametrize("method", METHODS)
 def test_a_pose_to_stay_near_over_a_locked_joint_asks_for_nothing(method: str) -> None:
     free = np.zeros((3, 6), dtype=np.bool_)
     free[0, 3:] = True
@@ -210,7 +208,7 @@ def test_a_pose_to_stay_near_over_a_locked_joint_asks_for_nothing(method: str) -
             assert many.errors[0, [task is not turn and "stay" in task.label for task in tasks]] == 0.0
 
 
-@in_turn("method", METHODS)
+@pytest.mark.parametrize("method", METHODS)
 def test_two_effectors_on_one_bone_with_the_same_target_are_solved(method: str) -> None:
     names = list("abcd")
     skeleton = Skeleton.build(names, [None, *names[:3]], offsets=[[0, 0, 0], *[[0, 0, 1]] * 3])
@@ -233,7 +231,7 @@ def test_poses_are_equal_when_their_numbers_are() -> None:
 # Joints that are scaled to nothing
 
 
-@in_turn(
+@pytest.mark.parametrize(
     ("modes", "flat", "free"),
     [
         (("NONE_LEGACY", "FIX_SHEAR", "FULL", "NONE"), ("b", [0.0, 0.0, 1.0]), ()),
@@ -264,7 +262,7 @@ def test_errors_are_those_of_forward_kinematics_below_flat_joints(
         assert_allclose(solution.errors[0].error, np.linalg.norm(place - target), atol=1e-9)
 
 
-@in_turn("method", METHODS)
+@pytest.mark.parametrize("method", METHODS)
 def test_a_joint_that_is_scaled_to_nothing_has_no_orientation_that_could_be_met(method: str) -> None:
     scale = np.ones((3, 3))
     scale[2] = [1.0, 0.0, 1.0]
