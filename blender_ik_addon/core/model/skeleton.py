@@ -415,7 +415,7 @@ class Pose:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         """The channels, so that `StayNear(pose)` may be said."""
-        return np.array(self.channels, dtype, copy=copy or None)
+        return np.array(self.channels, dtype) if copy else np.asarray(self.channels, dtype)
 
     def __len__(self) -> int:
         if not self.frames:
