@@ -34,17 +34,6 @@ Vector3 = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class StoredBone:
-    """Where one bone is in a stored pose, against its rest pose."""
-
-    bone: str
-    location: Vector3
-    """[m] along its own axes."""
-    rotation: tuple[float, float, float, float]
-    """Quaternion."""
-
-
-@dataclass(frozen=True)
 class Effector:
     """One enabled effector, as plain data. What may change by frame is not in it: see `read_amounts`."""
 
@@ -89,8 +78,8 @@ class Effector:
     """STAY: near which pose, one of `properties.STAY_ITEMS`."""
     whole_body: bool = False
     """STAY: whether this is about all bones, or only its own and what hangs on it."""
-    stored: tuple[StoredBone, ...] = ()
-    """STAY: the stored pose."""
+    stored: tuple[tuple[str, Vector3, tuple[float, ...]], ...] = ()
+    """STAY: the stored pose: bones, their locations along their own axes [m] and their quaternions."""
     choice: str = 'POSITION'
     """ONE_OF: what is asked for of the target that is taken, one of `effector_properties.CHOICE_ITEMS`."""
     others: tuple[str, ...] = ()
@@ -221,7 +210,10 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
         root_bone=root,
         tip_bone=tip,
         whole_body=entry.stay_scope == 'BODY',
-        stored=_stored(entry) if entry.kind == 'STAY' and entry.stay == 'STORED' else (),
+        stored=tuple(
+            (bone.name, _three(bone.location), tuple(bone.rotation))
+            for bone in (entry.stored if entry.kind == 'STAY' and entry.stay == 'STORED' else ())
+        ),
         others=_checked_others(armature_object, label, entry) if entry.kind == 'ONE_OF' else (),
         pin=tuple(entry.pin_matrix) if entry.pinned and entry.kind in PINNABLE else None,
     )
@@ -320,14 +312,6 @@ def _check_other_bone(armature_object: Object, label: str, entry: POISE_PG_effec
             f"effector {label!r} is to keep its distance from its own bone {entry.bone!r}, which never "
             "changes. Choose another bone"
         )
-
-
-def _stored(entry: POISE_PG_effector) -> tuple[StoredBone, ...]:
-    """Return the stored pose; bones that are not there any more do not matter."""
-    return tuple(
-        StoredBone(bone.name, _three(bone.location), (*bone.rotation,))  # pyright: ignore[reportArgumentType]
-        for bone in entry.stored
-    )
 
 
 def _checked_others(armature_object: Object, label: str, entry: POISE_PG_effector) -> tuple[str, ...]:
