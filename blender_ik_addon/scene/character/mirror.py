@@ -31,7 +31,7 @@ from ..effectors.transforms import rotation_of, set_rotation
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
-from .mirrored_targets import Image, image_of, mirror_images
+from .mirrored_targets import Image, mirror_images
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
 
@@ -222,7 +222,7 @@ def _mirror_targets(armature_object: Object, body: Symmetry, notes: list[str]) -
             if to is None or own.target_bone or other.target_bone or not to.is_editable:
                 notes.append(f"the target of {label_of(entry, index)!r} is no object that can be moved alone")
                 continue
-            images[to] = image_of(armature_object, body, of_own, to, entry.bone)
+            images[to] = Image.of(armature_object, body, of_own, to, entry.bone)
     mirror_images(armature_object, tuple(images.values()), notes)
     return tuple(target.name for target in images)
 
