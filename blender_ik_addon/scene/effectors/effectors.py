@@ -88,6 +88,11 @@ class Effector:
     """armature_from_bone of where the bone is held, row by row, (16,) [m]; None where it is not pinned."""
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of all targets, for messages; an empty one where none is followed."""
+        return (self.target, *self.others)
+
+    @property
     def position(self) -> bool:
         """Whether the bone's point goes to its target's place."""
         return self.kind in {'POSITION', 'BOTH'}

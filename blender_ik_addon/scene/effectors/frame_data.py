@@ -47,7 +47,7 @@ class FrameData:
     world_from_armature: FloatArray
     """(F, 4, 4): rotation, even scale."""
     world_from_target: FloatArray
-    """(F, E + further, 4, 4) [m], in the order of `targets.world_from_targets`."""
+    """(F, T, 4, 4) [m], as `targets.world_from_targets` has them."""
     influences: FloatArray
     """(F, E) [1]."""
     lengths: FloatArray

@@ -30,19 +30,11 @@ def make_goals(effectors: Sequence[Effector], frames: FrameData) -> list[Goal]:
         IKError: A target has no orientation or plane where one is asked for, or a body stands on nothing.
     """
     goals: list[Goal] = []
-    further = len(effectors)
+    row = 0
     for number, effector in enumerate(effectors):
-        rows = [number, *range(further, further + len(effector.others))]
-        further += len(effector.others)
-        goals.append(
-            KINDS[effector.kind](
-                effector,
-                frames,
-                frames.world_from_target[:, rows],
-                frames.influences[:, number, None],
-                frames.lengths[:, number],
-            )
-        )
+        targets = frames.world_from_target[:, row : (row := row + len(effector.targets))]
+        part, length = frames.influences[:, number, None], frames.lengths[:, number]
+        goals.append(KINDS[effector.kind](effector, frames, targets, part, length))
     for goal in goals:
         if isinstance(goal, OverSupport) and not goal.effector.target:
             places = [_support(goals[number]) for number in supports(goal.effector, effectors)]

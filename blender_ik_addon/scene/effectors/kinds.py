@@ -540,7 +540,7 @@ class Choice(Goal):
                 self.part,
                 self.length,
             )
-            for row, name in enumerate((effector.target, *effector.others))
+            for row, name in enumerate(effector.targets)
         )
 
     def tasks(self) -> tuple[Task, ...]:

@@ -64,34 +64,29 @@ def check_present(armature_object: Object) -> None:
 def world_from_targets(
     armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
 ) -> FloatArray:
-    """Read the matrices of the targets at the depsgraph's frame, (E + further, 4, 4) [m].
+    """Read the matrices of the targets at the depsgraph's frame, (T, 4, 4) [m].
 
-    Of a pinned effector it is that of its bone where it was pinned, with the origin at its point; that of
-    one without a target is the identity. The further targets of effectors that have several come last, in the
-    order of the effectors.
+    An effector has as many as `Effector.targets` has names, in the order of the effectors. That of a pinned
+    effector is the matrix of its bone where it was pinned, with the origin at its point. That of an effector
+    without a target is the identity.
 
     Raises:
         IKError: A target or its bone is gone, or nowhere.
     """
     entries = settings_of(armature_object).effectors
-    further = sum(len(effector.others) for effector in effectors)
-    matrices = np.tile(np.eye(4), (len(effectors) + further, 1, 1))
-    free = len(effectors)
-    for row, effector in enumerate(effectors):
+    matrices: list[FloatArray] = []
+    for effector in effectors:
         entry = _same_entry(armature_object, entries, effector)
         if effector.pin is not None:
-            world_from_armature = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
-            matrices[row] = world_from_armature @ np.array(effector.pin).reshape(4, 4)
-            matrices[row, :3, 3] += matrices[row, :3, :3] @ np.array(effector.point)
-            continue
-        if not effector.target:
-            continue
-        first, *others = _followed(effector, entry)
-        matrices[row] = _world_from(effector, first, depsgraph)
-        for other in others:
-            matrices[free] = _world_from(effector, other, depsgraph)
-            free += 1
-    return matrices
+            pinned = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
+            pinned = pinned @ np.array(effector.pin).reshape(4, 4)
+            pinned[:3, 3] += pinned[:3, :3] @ np.array(effector.point)
+            matrices.append(pinned)
+        elif effector.target:
+            matrices += [_world_from(effector, each, depsgraph) for each in _followed(effector, entry)]
+        else:
+            matrices.append(np.eye(4))
+    return np.array(matrices).reshape(-1, 4, 4)
 
 
 def _followed(effector: Effector, entry: POISE_PG_effector) -> list[POISE_PG_effector | POISE_PG_target]:
@@ -99,8 +94,7 @@ def _followed(effector: Effector, entry: POISE_PG_effector) -> list[POISE_PG_eff
 
     From the entry, not by name: a target may have been renamed, and names differ only within a file.
     """
-    own: list[POISE_PG_effector | POISE_PG_target] = [entry] if effector.target else []
-    return [*own, *entry.others] if effector.others else own
+    return [entry, *entry.others][: len(effector.targets)] if effector.target else []
 
 
 def _world_from(

@@ -58,7 +58,7 @@ class Reading:
 
     pose: Pose
     world_from_target: FloatArray
-    """(E, 4, 4) [m]."""
+    """(T, 4, 4) [m], as `targets.world_from_targets` has them."""
     world_from_armature: FloatArray
     """(4, 4) [m]."""
     scale: float
