@@ -2,8 +2,8 @@
 """Switches of control rigs: which of two sets of controls the bones follow that carry the mesh.
 
 In a generated rig a limb has controls that are posed directly (FK) and others that Blender's IK follows. A
-bone copies the one and then the other, and how much of which is an influence that a custom property drives
-(Rigify: `IK_FK`). A body whose limbs stand on the other side is solved, and nothing of it is seen.
+bone copies both, and a custom property drives the influence that decides between them (Rigify: `IK_FK`).
+Where it stands on the other side the controls are solved, and the mesh does not move.
 
 Nothing here goes by names: a switch is a custom property of a bone that alone drives an influence by which a
 bone follows a control or something else.

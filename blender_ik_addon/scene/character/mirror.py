@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""To the other side: settings of effectors, places of their targets, limits, and the pose.
+"""Mirrors settings of effectors, their targets, limits and the pose to the other side.
 
 Pairs of bones are found by Blender's own exchange of names (.L and .R, left and right), and where that finds
 none by their roles. With S the reflection in the body's plane of symmetry, R the rest rotation of a bone and
@@ -38,8 +38,8 @@ DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
 SYMMETRIC: Final = 1e-4
 """Cosine [1] between axes up to which they are square: rest matrices are stored in single precision."""
 
-ANIMATED: Final = tuple(name for name in SIDELESS if name not in {"kind", "choice", "stay", "stay_scope"})
-"""Settings that are the same on both sides whose keys are mirrored too."""
+ANIMATED: Final = {"point", *SIDELESS} - {"kind", "choice", "stay", "stay_scope"}
+"""Settings whose keys are mirrored too: `point` is turned, the others are the same on both sides."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _read_setting_keys(armature_object: Object, index: int) -> dict[str, Tracks]
     entry: Any = settings_of(armature_object).effectors[index]
     return {
         name: read_tracks(armature_object, prefix + name, _components(entry, name))
-        for name in names & {*ANIMATED, "point"}
+        for name in names & ANIMATED
     }
 
 
@@ -176,7 +176,7 @@ def _write_setting_keys(
     for index, tracks in keys.items():
         prefix = f"{EFFECTORS_PATH}[{index}]."
         own = {path.removeprefix(prefix) for path, _ in animated_channels(armature_object) if prefix in path}
-        for name in sorted((own | set(tracks)) & {*ANIMATED, "point"}):
+        for name in sorted((own | set(tracks)) & ANIMATED):
             path = prefix + name
             count = _components(entries[index], name)
             paths = {path: count, f"{EFFECTORS_PATH}[{origins[index]}].{name}": count}

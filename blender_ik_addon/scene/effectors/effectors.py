@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Effector entries, read into plain data and checked once. What becomes of them is told in `kinds`."""
+"""Entries of effectors as plain data, read and checked once. `kinds` makes tasks of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,19 +35,19 @@ Vector3 = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Effector:
-    """One enabled effector, as plain data. What may change by frame is not in it: see `read_amounts`."""
+    """One enabled effector, as plain data. What can be animated is read apart, by `targets.read_amounts`."""
 
     index: int
     """Place in the list of the armature object."""
     name: str
-    """Name for messages: its own, or that of its bone."""
+    """Its name in messages: its own, or that of its bone."""
     bone: str
     kind: str
     """One of `properties.KIND_ITEMS`."""
     target: str
     """Name of the target object, for messages; empty where none is followed."""
     target_bone: str
-    """Name of the bone of the target object that is followed; empty for the object."""
+    """The bone of the target object that is followed; empty for the object itself."""
     priority: int
     weight: float
     point: Vector3
@@ -77,11 +77,11 @@ class Effector:
     stay: str = 'REST'
     """STAY: near which pose, one of `properties.STAY_ITEMS`."""
     whole_body: bool = False
-    """STAY: whether this is about all bones, or only its own and what hangs on it."""
+    """STAY: whether all bones stay, or only its own and those below."""
     stored: tuple[tuple[str, Vector3, tuple[float, ...]], ...] = ()
     """STAY: the stored pose: bones, their locations along their own axes [m] and their quaternions."""
     choice: str = 'POSITION'
-    """ONE_OF: what is asked for of the target that is taken, one of `effector_properties.CHOICE_ITEMS`."""
+    """ONE_OF: the kind of goal that each target gives, one of `effector_properties.CHOICE_ITEMS`."""
     others: tuple[str, ...] = ()
     """ONE_OF: names of the further targets, for messages, in their order."""
     pin: tuple[float, ...] | None = None
@@ -108,7 +108,7 @@ def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[E
 
     Args:
         armature_object: The armature object.
-        drawing: Whether those of which something is missing are left out.
+        drawing: Whether incomplete ones are left out instead of refused.
 
     Raises:
         IKError: There is none, a bone or target is missing, or a target depends on the armature.
@@ -130,12 +130,12 @@ def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[E
 
 
 def label_of(entry: POISE_PG_effector, index: int) -> str:
-    """What messages call an entry."""
+    """Return the name of an entry for messages."""
     return entry.name or entry.bone or f"number {index + 1}"
 
 
 def target_use(entry: POISE_PG_effector) -> str:
-    """Whether an entry follows its target: 'NEEDED', 'OPTIONAL', or 'NONE' where it does without."""
+    """Return whether an entry needs a target: 'NEEDED', 'OPTIONAL' or 'NONE'."""
     if entry.kind == 'STAY' or (entry.pinned and entry.kind in PINNABLE):
         return 'NONE'
     if entry.kind == 'DISTANCE' and entry.other_bone:
@@ -144,7 +144,7 @@ def target_use(entry: POISE_PG_effector) -> str:
 
 
 def what_of(entry: POISE_PG_effector) -> str:
-    """The kind of what is asked for: where there are several targets, of the one that is taken."""
+    """Return the kind of an entry; for ONE_OF the kind of goal that each of its targets gives."""
     return entry.choice if entry.kind == 'ONE_OF' else entry.kind
 
 
@@ -158,8 +158,8 @@ def lacks_target(entry: POISE_PG_effector) -> bool:
 def target_of(entry: "POISE_PG_effector | POISE_PG_target") -> Object | None:
     """The target of an entry; None where there is none, or it was deleted.
 
-    What is deleted in the viewport goes out of the scene, but stays in the file as long as an entry points to
-    it: nobody can see it or move it, and nothing evaluates it.
+    An object that is deleted in the viewport leaves the scene, but stays in the file while an entry points to
+    it. Then nobody can see or move it, and nothing evaluates it.
     """
     target = entry.target
     if target is None or target.is_missing:  # what is missing from its library can be relinked
@@ -229,7 +229,7 @@ def _three(values: Sequence[float]) -> Vector3:
 
 
 def _check_numbers(label: str, entry: POISE_PG_effector) -> None:
-    """Refuse fields that are not numbers; scripts and drivers can put such into them."""
+    """Refuse fields that are not numbers; scripts and drivers can write such values."""
     for field in ("weight", "softness_position", "softness_rotation", "point", "other_point", "pin_matrix"):
         if not np.isfinite(getattr(entry, field)).all():
             name = entry.bl_rna.properties[field].name
@@ -335,7 +335,7 @@ def _checked_others(armature_object: Object, label: str, entry: POISE_PG_effecto
 
 
 def target_label(entry: "POISE_PG_effector | POISE_PG_target") -> str:
-    """What messages call a target."""
+    """Return the name of a target for messages."""
     if entry.target is None:
         return ""
     bone = entry.target_bone if entry.target.type == 'ARMATURE' else ""
@@ -354,7 +354,7 @@ def present_target(label: str, entry: "POISE_PG_effector | POISE_PG_target") -> 
 
 
 def checked_target(label: str, entry: "POISE_PG_effector | POISE_PG_target") -> Object:
-    """Return the target of an entry, if it is there; quickly, for each frame."""
+    """Return the target of an entry, if it is there; fast enough for each frame."""
     target = entry.target
     if target is None:
         raise IKError(f"effector {label!r} has no target (deleted?): choose one, make one, or disable it")

@@ -70,12 +70,12 @@ class Plan:
     """What is to be solved over frames in each of which the same effectors take part, in armature space."""
 
     skeleton: Skeleton
-    """With what no chain reaches held, and the poses near which bones stay as preferred ones."""
+    """Joints that no chain reaches are held; poses near which bones stay are preferred values."""
     tasks: tuple[Task, ...]
-    """Of each effector that takes part: for the kind BOTH that for its place, then that for its orientation;
-    for STAY none where the preferred pose says it all."""
+    """Of the effectors that take part, in their order. BOTH has two, first the place; STAY has none where the
+    preferred pose says it all."""
     counts: tuple[int, ...]
-    """How many of those that have a weight are of each effector, (E,)."""
+    """How many tasks with a weight each effector has, (E,)."""
 
 
 def make_plan(
@@ -86,13 +86,13 @@ def make_plan(
     Weights stay as they are: the solver measures lengths against the reach of the figure, so that a scale of
     the armature object changes nothing.
 
-    There is one solve for all effectors, and a channel is free in it or not: a bone that one chain reaches
+    All effectors share one solve, in which a channel is free or not: a bone in the chain of one effector
     moves for the others too, if they hang on it.
 
-    A pose near which bones stay is what the solver calls a preferred one, where nothing else has a lower
-    level: bones go there as far as all else leaves them free, and not meeting it does not count. That they do
-    so rather than other bones is their stiffness. Bones that nothing else moves are there. Between other
-    levels it is a task, which the bones of both share, and that takes long.
+    Where no other effector has a lower level, a pose near which bones stay becomes the solver's preferred
+    pose: bones go there as far as all else leaves them free, and not meeting it is no miss. Their stiffness
+    makes them turn less than other bones. Bones that nothing else moves get a task and are exactly there.
+    Between other levels the pose is a task for all its bones, which takes longer.
 
     Args:
         effectors: The effectors, (E,).
@@ -146,7 +146,7 @@ def preferred_poses(active: Sequence[Goal], prefers: bool) -> list[Stay]:
 
 
 def wanders(effectors: Sequence[Effector], frames: FrameData, *, prefers: bool) -> bool:
-    """Whether the pose that bones stay near differs by frame, so that each frame is a problem of its own."""
+    """Whether the pose near which bones stay differs by frame, so that each frame is its own problem."""
     if not any(effector.kind == 'STAY' for effector in effectors):
         return False
     active = [goal for goal in make_goals(effectors, frames) if (goal.part > 0.0).any()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each kind of effector asks for: its goal in the world, its tasks in armature space, its errors.
+"""The kinds of effectors: for each the goal in the world, the tasks in armature space, and the errors.
 
 A goal is where the targets of an effector lead in world space, over some frames. Where the influence is
 below 1 it lies on the way there from where the bone is in the pose that was read: places and lengths by lerp,

@@ -3,8 +3,7 @@
 
 A bone with an entry has the mass of the entry [kg]. Other bones have a share of the body's mass: by their
 role if the table of roles is that of a human, by their length, or by the volume of the meshes that they
-carry, as last measured. A solve does not go through all vertices of a body.
-Setting the mass of one bone changes that of no other.
+carry, as last measured; a solve does not read the vertices. Setting the mass of one bone changes no other.
 """
 
 from collections.abc import Iterable, Mapping
