@@ -408,7 +408,7 @@ def _pole_place(
     for bend in (
         _bend(now),
         world_from_bone[:3, :3] @ own_rest.T @ _bend(rest),
-        across(world_from_bone[None, :3, 2], (now[2] - now[0])[None])[0],
+        across(world_from_bone[:3, 2], now[2] - now[0]),
     ):
         if size(bend) > BENT * length:
             break
@@ -417,7 +417,7 @@ def _pole_place(
 
 def _bend(heads: FloatArray) -> FloatArray:
     """Return the way of the middle one of three places (3, 3) from the line between the others, (3,)."""
-    return across((heads[1] - heads[0])[None], (heads[2] - heads[0])[None])[0]
+    return across(heads[1] - heads[0], heads[2] - heads[0])
 
 
 def collection_of(armature_object: Object, view_layer: ViewLayer) -> Collection:

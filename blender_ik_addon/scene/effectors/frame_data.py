@@ -144,10 +144,10 @@ def angle_between(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def across(vectors: FloatArray, along: FloatArray) -> FloatArray:
-    """What of vectors (F, 3) is across others."""
-    length = size(along)[:, None]
+    """The parts of vectors (..., 3) that are across others."""
+    length = size(along)[..., None]
     axis = along / np.where(length > NOWHERE, length, 1.0)
-    return vectors - np.einsum("fx,fx->f", vectors, axis)[:, None] * axis
+    return vectors - np.einsum("...x,...x->...", vectors, axis)[..., None] * axis
 
 
 def normals(matrices: FloatArray) -> FloatArray:

@@ -281,9 +281,9 @@ def _runs(joints: Collection[int], now: FrameData, lengths: FloatArray) -> list[
 def _arc(matrix: FloatArray, axis: FloatArray, back: float, size: float) -> Iterator[Line]:
     """Lines about the head of a bone, (4, 4) in the world, from where it stands to where it came from."""
     along, head = matrix[:3, 1], matrix[:3, 3]
-    radius = across(along[None], axis[None])[0]
+    radius = across(along, axis)
     if np.linalg.norm(radius) < TWIST * np.linalg.norm(along):  # beside the bone
-        radius = across(matrix[None, :3, 0], axis[None])[0]
+        radius = across(matrix[:3, 0], axis)
     radius = radius * size
     turns = np.linspace(0.0, back * ARC_SPAN, ARC_STEPS + 1)[:, None]
     places = head + np.cos(turns) * radius + np.sin(turns) * np.cross(axis, radius)
