@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ...core import IKError, Skeleton, Task
-from ...core.arrays import FloatArray, IntArray
+from ...core.arrays import FloatArray
 from .effectors import Effector
 from .frame_data import FrameData, points_of
 from .kinds import KINDS, Goal, OverSupport, Place, Stay
@@ -199,9 +199,3 @@ def needs_origin(effectors: Sequence[Effector], influences: FloatArray) -> bool:
     """Whether goals depend on the pose in which influences begin, for influences (E,)."""
     partly = ((influences > 0.0) & (influences < 1.0)).any()
     return bool(partly) or any(e.kind == 'STAY' and e.stay == 'PRESENT' for e in effectors)
-
-
-def joints_of(effector: Effector, skeleton: Skeleton) -> IntArray:
-    """Joints that may move for an effector and are free to, (k,)."""
-    chain = np.array(KINDS[effector.kind].chain(effector, skeleton), dtype=np.int64)
-    return chain[skeleton.free[chain].any(1)]

@@ -22,7 +22,6 @@ from ..effectors.effectors import Effector, read_effectors
 from ..effectors.frame_data import Body, FrameData
 from ..effectors.goals import (
     Plan,
-    joints_of,
     make_goals,
     make_plan,
     measure,
@@ -404,7 +403,7 @@ def _bones_of(effector: Effector) -> list[str]:
 def _check_movable(armature: Armature, effector: Effector) -> None:
     """Refuse an effector that no bone can bring nearer to its target."""
     skeleton = armature.skeleton
-    if len(joints_of(effector, skeleton)):
+    if skeleton.free[KINDS[effector.kind].chain(effector, skeleton)].any():
         return
     chain = _chains(armature, [effector])
     raise IKError(
