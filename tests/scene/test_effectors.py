@@ -2,6 +2,7 @@
 """Effectors and their targets: what is read, what is refused, and that core sees what Blender shows."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import bpy
@@ -16,7 +17,7 @@ from blender_ik_addon.scene.animation.dependence import dependence
 from blender_ik_addon.scene.armature.armature import read_armature, world_from_armature
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.effectors.effectors import Effector, orientations, read_effectors
-from blender_ik_addon.scene.effectors.frame_data import FrameData, Posed
+from blender_ik_addon.scene.effectors.frame_data import FrameData
 from blender_ik_addon.scene.effectors.goals import make_goals, make_plan, measure
 from blender_ik_addon.scene.effectors.targets import check_evaluated, world_from_targets
 
@@ -512,8 +513,8 @@ def test_the_errors_of_core_are_those_that_blender_shows(
         for task, error in zip(problem.tasks, errors[0], strict=True)
     }
 
-    now = Posed(description.skeleton, joints[None], of_stage.scale, present.channels[None])
-    distances, angles = (errors[0] for errors in measure(effectors, goals, of_stage.influences, now))
+    now = replace(of_stage, world_from_joint=joints[None])
+    distances, angles = (errors[0] for errors in measure(goals, now))
 
     for effector, entry, distance, angle in zip(
         effectors, armature.poise.effectors, distances, angles, strict=True
@@ -560,6 +561,5 @@ def errors_at(armature: Any, bone: np.ndarray, target: np.ndarray) -> tuple[floa
     present = read_pose(armature, description)
     of_stage = frame_data(description.skeleton, effectors, target[None], np.eye(4), present)
     joints = np.tile(bone, (1, len(description.skeleton), 1, 1))
-    now = Posed(description.skeleton, joints, of_stage.scale, present.channels[None])
-    found = measure(effectors, make_goals(effectors, of_stage), of_stage.influences, now)
+    found = measure(make_goals(effectors, of_stage), replace(of_stage, world_from_joint=joints))
     return float(found[0][0, 0]), float(found[1][0, 0])

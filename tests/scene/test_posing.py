@@ -18,7 +18,6 @@ from blender_ik_addon.core.solve.follower import Followed
 from blender_ik_addon.scene import baking, posing
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
-from blender_ik_addon.scene.effectors.frame_data import Posed
 from blender_ik_addon.scene.effectors.goals import make_goals, measure
 from blender_ik_addon.scene.live import drag_reports
 from blender_ik_addon.scene.reports import length_text
@@ -82,12 +81,8 @@ def test_an_error_that_is_not_a_number_is_missed(kind: str):
     depsgraph = bpy.context.evaluated_depsgraph_get()
     rig = Rig.read(armature, depsgraph)
     frame_data = rig.frame_data([rig.read_frame(armature, depsgraph)])
-    posed = Posed(
-        rig.armature.skeleton, np.full((1, 20, 4, 4), np.nan), frame_data.scale, frame_data.channels
-    )
-    errors = np.array(
-        measure(rig.effectors, make_goals(rig.effectors, frame_data), frame_data.influences, posed)
-    )
+    posed = replace(frame_data, world_from_joint=np.full((1, 20, 4, 4), np.nan))
+    errors = np.array(measure(make_goals(rig.effectors, frame_data), posed))
     within = rig.tolerances(armature)
     assert within.missed(*errors).all() and np.isinf(np.fmax.reduce(errors[:, 0])).all()
 

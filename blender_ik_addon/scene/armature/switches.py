@@ -2,8 +2,8 @@
 """Switches of control rigs: which of two sets of controls the bones follow that carry the mesh.
 
 In a generated rig a limb has controls that are posed directly (FK) and others that Blender's IK follows. A
-bone copies the one and then the other, and how much of which is an influence that a custom property drives
-(Rigify: `IK_FK`). A body whose limbs stand on the other side is solved, and nothing of it is seen.
+bone copies both, and a custom property drives the influence that decides between them (Rigify: `IK_FK`).
+Where it stands on the other side the controls are solved, and the mesh does not move.
 
 Nothing here goes by names: a switch is a custom property of a bone that alone drives an influence by which a
 bone follows a control or something else.
@@ -63,34 +63,14 @@ class Switch:
 
 
 @dataclass(frozen=True)
-class _Follower:
-    """A bone that copies a control and then, or before, another one."""
-
-    bone: str
-    control: str
-    choosing: tuple[str, ...]
-    """Names of the constraints by which it does."""
-
-    def part(self, armature_object: Object) -> float:
-        """How much of it the control decides at present [1]."""
-        bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-        part = 0.0
-        for constraint in bones[self.bone].constraints:
-            if constraint.name in self.choosing and not constraint.mute:
-                own = constraint.influence
-                part = part * (1.0 - own) + own * (constraint.subtarget == self.control)
-        return part
-
-
-@dataclass(frozen=True)
 class Carried:
-    """A control, and the bones that carry the mesh and are meant to follow it."""
+    """A control, and bones that are meant to follow it."""
 
     control: str
     bones: tuple[str, ...]
-    """Those that carry the mesh, at least one."""
+    """At least one; where it is about the mesh, those that carry it."""
     together: frozenset[str]
-    """All bones that begin where it does."""
+    """Bones by which they may hang on the control."""
 
     def follows(self, posed: Object) -> bool:
         """Whether the control alone leads one of the bones at present.
@@ -187,36 +167,22 @@ def _leaders(bone: Any, constraint: Any) -> dict[str, float]:
 
 def switch_hint(armature_object: Object, carried: Carried) -> str:
     """Say which switch decides whether bones follow a control; nothing where none is found."""
-    switches = _switches(armature_object)
-    followers = _followers(armature_object, {carried.control})
-    choosing = {(own.bone, name) for own in followers for name in own.choosing}
-    deciding = sorted({switches[key] for key in choosing & switches.keys()})
+    deciding = _deciding(armature_object, [carried.control])
     return f"switch {_named(deciding)} over" if deciding else ""
-
-
-def unfollowed(armature_object: Object, controls: Iterable[str]) -> dict[Switch, list[str]]:
-    """Return the switches that stand on the other side -> the controls that are not followed for that."""
-    found: dict[Switch, list[str]] = {}
-    lost = [own for own in _followers(armature_object, set(controls)) if own.part(armature_object) < WHOLE]
-    if lost:
-        switches = _switches(armature_object)
-        for own in lost:
-            for switch in {switches[key] for name in own.choosing if (key := (own.bone, name)) in switches}:
-                found.setdefault(switch, []).append(own.control)
-    return dict(sorted(found.items()))
 
 
 def notes_on_switches(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
     """Say which switches stand on the other side."""
-    found = unfollowed(armature_object, controls)
+    found = _unfollowed(armature_object, controls)
     if not found:
         return ()
-    lost = list(dict.fromkeys(control for own in found.values() for control in own))
+    choosing = (each for own in found.values() for each in own)
+    lost = list(dict.fromkeys(each.control for each in choosing if not each.follows(armature_object)))
     return (f"the rig follows other controls (IK) than {listed(lost)}: switch {_named(found)} over",)
 
 
 def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
-    """Turn the switches that stand on the other side and may be set; what there is to say.
+    """Turn the switches that stand on the other side and may be set; return notes on what was done.
 
     The scene is updated in between: see `following.held`.
 
@@ -224,17 +190,10 @@ def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, 
         armature_object: The original object.
         controls: Bones that are to be followed.
     """
-    found = unfollowed(armature_object, controls)
-    if not found:
-        return ()
+    found = _unfollowed(armature_object, controls)
     keyed = {path for path, _ in animated_channels(armature_object) | driven_channels(armature_object)}
     may_turn = [own for own in found if own.path not in keyed and _may_set(armature_object, own)]
-    followers = _followers(armature_object, {control for own in found.values() for control in own})
-    done: list[Switch] = []
-    for switch in may_turn:
-        own = [follower for follower in followers if follower.control in found[switch]]
-        if _turn(armature_object, switch, own):
-            done.append(switch)
+    done = [switch for switch in may_turn if _turn(armature_object, switch, found[switch])]
     left = [switch for switch in found if switch not in done]
     notes = [f"switched over to these controls (FK): {_named(done)}"] if done else []
     if left:
@@ -251,7 +210,7 @@ def _may_set(armature_object: Object, switch: Switch) -> bool:
     return pose.bones[switch.bone].is_property_overridable_library(f'["{name}"]')
 
 
-def _turn(armature_object: Object, switch: Switch, followers: Iterable[_Follower]) -> bool:
+def _turn(armature_object: Object, switch: Switch, choosing: Iterable[Carried]) -> bool:
     """Set a switch to the end of its range at which bones follow their controls, if there is one."""
     pose: Any = armature_object.pose
     bone = pose.bones[switch.bone]
@@ -262,7 +221,7 @@ def _turn(armature_object: Object, switch: Switch, followers: Iterable[_Follower
         bone[switch.name] = type(before)(end)
         armature_object.update_tag()
         bpy.context.view_layer.update()
-        if all(follower.part(armature_object) >= WHOLE for follower in followers):
+        if all(each.follows(armature_object) for each in choosing):
             return True
     bone[switch.name] = before
     armature_object.update_tag()
@@ -270,40 +229,50 @@ def _turn(armature_object: Object, switch: Switch, followers: Iterable[_Follower
     return False
 
 
-def _followers(armature_object: Object, controls: set[str]) -> list[_Follower]:
-    """Return the bones that choose between one of the controls and something else."""
-    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-    found: list[_Follower] = []
-    for bone in bones:
-        if len(bone.constraints) < 2:
-            continue
-        copies = {
-            constraint.name: constraint.subtarget
-            for constraint in bone.constraints
-            if constraint.type == 'COPY_TRANSFORMS' and constraint.target == armature_object
-        }
-        others = set(copies.values())
-        found += [_Follower(bone.name, own, tuple(copies)) for own in others & controls if len(others) > 1]
-    return found
+def _unfollowed(armature_object: Object, controls: Iterable[str]) -> dict[Switch, list[Carried]]:
+    """Return those switches of `_deciding` that stand on the other side."""
+    return {
+        switch: choosing
+        for switch, choosing in _deciding(armature_object, controls).items()
+        if not all(each.follows(armature_object) for each in choosing)
+    }
 
 
-def _switches(armature_object: Object) -> dict[tuple[str, str], Switch]:
-    """Return bone and constraint -> the custom property that alone drives its influence."""
-    found: dict[tuple[str, str], Switch] = {}
+def _deciding(armature_object: Object, controls: Iterable[str]) -> dict[Switch, list[Carried]]:
+    """Return the switches that decide whether controls are followed -> controls with the bones that choose.
+
+    A bone chooses that copies one of the controls and another bone, where a custom property alone drives the
+    influence of such a copy.
+    """
+    wanted = set(controls)
     bones: Any = {} if armature_object.pose is None else armature_object.pose.bones
     animation = armature_object.animation_data
+    found: dict[Switch, dict[Carried, None]] = {}
     for curve in () if animation is None else animation.drivers:
         variables: Any = () if curve.driver is None else curve.driver.variables
         if not curve.data_path.endswith(".influence") or len(variables) != 1:
             continue
         target = variables[0].targets[0]
         driven, switch = _INFLUENCE.match(curve.data_path), _SWITCH.match(target.data_path)
-        if driven is not None and switch is not None and target.id == armature_object:
-            names = [bpy.utils.unescape_identifier(text) for text in (*driven.groups(), *switch.groups())]
-            bone = bones.get(names[2])
-            if bone is not None and isinstance(bone.get(names[3]), int | float):  # it is there still
-                found[names[0], names[1]] = Switch(names[2], names[3])
-    return found
+        if driven is None or switch is None or target.id != armature_object:
+            continue
+        name, constraint, holder, prop = map(
+            bpy.utils.unescape_identifier, (*driven.groups(), *switch.groups())
+        )
+        if name not in bones or holder not in bones or not isinstance(bones[holder].get(prop), int | float):
+            continue  # the driver of something that is gone
+        copies = {
+            own.name: own.subtarget
+            for own in bones[name].constraints
+            if own.type == 'COPY_TRANSFORMS' and own.target == armature_object
+        }
+        copied = dict.fromkeys(copies.values())
+        if constraint in copies and len(copied) > 1:
+            for control in copied:
+                if control in wanted:
+                    own = Carried(control, (name,), frozenset({name}))
+                    found.setdefault(Switch(holder, prop), {})[own] = None
+    return {switch: list(found[switch]) for switch in sorted(found)}
 
 
 def _named(switches: Iterable[Switch]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""To the other side: settings of effectors, places of their targets, limits, and the pose.
+"""Mirrors settings of effectors, their targets, limits and the pose to the other side.
 
 Pairs of bones are found by Blender's own exchange of names (.L and .R, left and right), and where that finds
 none by their roles. With S the reflection in the body's plane of symmetry, R the rest rotation of a bone and
@@ -31,15 +31,15 @@ from ..effectors.transforms import rotation_of, set_rotation
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
-from .mirrored_targets import Image, image_of, mirror_images
+from .mirrored_targets import Image, mirror_images
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
 
 SYMMETRIC: Final = 1e-4
 """Cosine [1] between axes up to which they are square: rest matrices are stored in single precision."""
 
-ANIMATED: Final = tuple(name for name in SIDELESS if name not in {"kind", "choice", "stay", "stay_scope"})
-"""Settings that are the same on both sides whose keys are mirrored too."""
+ANIMATED: Final = {"point", *SIDELESS} - {"kind", "choice", "stay", "stay_scope"}
+"""Settings whose keys are mirrored too: `point` is turned, the others are the same on both sides."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def _read_setting_keys(armature_object: Object, index: int) -> dict[str, Tracks]
     entry: Any = settings_of(armature_object).effectors[index]
     return {
         name: read_tracks(armature_object, prefix + name, _components(entry, name))
-        for name in names & {*ANIMATED, "point"}
+        for name in names & ANIMATED
     }
 
 
@@ -176,7 +176,7 @@ def _write_setting_keys(
     for index, tracks in keys.items():
         prefix = f"{EFFECTORS_PATH}[{index}]."
         own = {path.removeprefix(prefix) for path, _ in animated_channels(armature_object) if prefix in path}
-        for name in sorted((own | set(tracks)) & {*ANIMATED, "point"}):
+        for name in sorted((own | set(tracks)) & ANIMATED):
             path = prefix + name
             count = _components(entries[index], name)
             paths = {path: count, f"{EFFECTORS_PATH}[{origins[index]}].{name}": count}
@@ -222,7 +222,7 @@ def _mirror_targets(armature_object: Object, body: Symmetry, notes: list[str]) -
             if to is None or own.target_bone or other.target_bone or not to.is_editable:
                 notes.append(f"the target of {label_of(entry, index)!r} is no object that can be moved alone")
                 continue
-            images[to] = image_of(armature_object, body, of_own, to, entry.bone)
+            images[to] = Image.of(armature_object, body, of_own, to, entry.bone)
     mirror_images(armature_object, tuple(images.values()), notes)
     return tuple(target.name for target in images)
 

@@ -15,7 +15,7 @@ from bpy.types import Object
 
 from ...core.arrays import FloatArray
 from ...core.model.euler import EULER_ORDERS, order_index
-from ...core.model.rotation import euler_from_matrix, quat_from_matrix
+from ...core.model.rotation import euler_from_matrix, quat_from_matrix, skew
 from ..animation.fcurves import ROTATION_CHANNELS, animated_channels
 from ..animation.mapped_keys import (
     Track,
@@ -29,7 +29,7 @@ from ..animation.mapped_keys import (
 )
 from ..armature.rotation_modes import bone_rotations
 from ..armature.symmetry import Symmetry, rotation_in
-from ..effectors.transforms import depth, is_moved, put, rides, rotations_of, world_from_basis, world_of
+from ..effectors.transforms import depth, is_moved, put, rides, rotations_of, world_from_basis, world_matrix
 
 CHANNELS: Final = dict(ROTATION_CHANNELS.values()) | {"location": 3}
 """Properties whose keys are mirrored -> number of their components."""
@@ -40,51 +40,46 @@ SIGNED: Final = 1e-6
 
 @dataclass(frozen=True)
 class Image:
-    """Which target takes after which, and how."""
+    """Which target takes after which, and how: all that is read before anything is mirrored."""
 
     source: Object
     target: Object
-    linear: FloatArray
-    """Places in the world: P, (3, 3)."""
-    offset: FloatArray
-    """Added to P times a place, (3,) [m]."""
+    mirror: FloatArray
+    """Takes places in the world to their images, (4, 4) [m]; its linear part is P."""
     after: FloatArray
-    """Rotations in the world: Q in P T Q, (3, 3); P with its scale taken out."""
+    """Q, (3, 3): a source that is turned by T in the world has an image that is turned by P T Q."""
     above: FloatArray
-    """world_from_basis of the source, before anything is mirrored, (4, 4)."""
-    place: FloatArray
-    """Where the target goes at present, (3,) [m]."""
-    turn: FloatArray
-    """How it is turned then, (3, 3)."""
+    """world_from_basis of the source, (4, 4) [m]."""
+    world: FloatArray
+    """world_from_source, (4, 4) [m]."""
+    keys: Mapping[str, Tracks]
+    """Of the source, by the names of `CHANNELS`."""
 
+    @classmethod
+    def of(
+        cls, armature_object: Object, body: Symmetry, source: Object, target: Object, bone: str
+    ) -> "Image":
+        """Read what becomes of a target in the mirror, for the target of the counterpart of a bone.
 
-def image_of(armature_object: Object, body: Symmetry, source: Object, target: Object, bone: str) -> Image:
-    """Return what becomes of a target in the mirror, for the target of the counterpart of a bone.
-
-    S T Rᵀ S R': the target of the counterpart is turned as the counterpart would be.
-    """
-    world = np.array(armature_object.matrix_world)
-    turned = rotation_in(world)
-    matrix = world[:3, :3] @ body.reflection @ np.linalg.inv(world[:3, :3])
-    middle = world[:3, :3] @ body.origin + world[:3, 3]
-    before = turned @ body.reflection @ turned.T
-    after = body.rest(bone).T @ body.reflection @ body.rest(body.other[bone])
-    place, turn = world_of(source)
-    return Image(
-        source=source,
-        target=target,
-        linear=matrix,
-        offset=middle - matrix @ middle,
-        after=after,
-        above=world_from_basis(source),
-        place=matrix @ (place - middle) + middle,
-        turn=before @ turn @ after,
-    )
+        S T Rᵀ S R': the target of the counterpart is turned as the counterpart would be.
+        """
+        world = np.array(armature_object.matrix_world)
+        reflection = np.eye(4)
+        reflection[:3, :3] = body.reflection
+        reflection[:3, 3] = body.origin - body.reflection @ body.origin
+        return cls(
+            source=source,
+            target=target,
+            mirror=world @ reflection @ np.linalg.inv(world),
+            after=body.rest(bone).T @ body.reflection @ body.rest(body.other[bone]),
+            above=world_from_basis(source),
+            world=world_matrix(source),
+            keys={path: read_tracks(source, path, count) for path, count in CHANNELS.items()},
+        )
 
 
 def mirror_images(armature_object: Object, images: Sequence[Image], notes: list[str]) -> None:
     """Move targets to where their images are, keys and all, parents first."""
-    keys = {image.target: _read(image) for image in images}
     moving = is_moved(armature_object)
     riding = {obj for image in images for obj in (image.source, image.target) if rides(obj, armature_object)}
     mirrored = {image.target for image in images}
@@ -92,30 +87,22 @@ def mirror_images(armature_object: Object, images: Sequence[Image], notes: list[
         target = image.target
         # What rides on the armature keeps its place in it, wherever that goes.
         carrier = armature_object if {image.source, target} <= riding else None
-        still = not moving or carrier is not None
-        why = _obstacle(image, mirrored, keys[target], carrier, "" if still else "the armature is animated")
+        why = _obstacle(image, mirrored, carrier, moving)
         if why:
             notes.append(f"the keys of target {target.name!r} stay as they are: {why}")
-        put(target, image.place, image.turn)
-        if not why and _write(image, keys[target]):
+        there = image.mirror @ image.world
+        put(target, there[:3, 3], rotation_in(image.mirror) @ rotation_in(image.world) @ image.after)
+        if not why and _write(image):
             notes.append(
                 f"keys of target {target.name!r} were put on common frames: between these it may differ"
             )
 
 
-def _read(image: Image) -> Mapping[str, Tracks]:
-    """Read the keys of what an image is taken of, before anything is changed."""
-    return {path: read_tracks(image.source, path, count) for path, count in CHANNELS.items()}
-
-
-def _obstacle(
-    image: Image, mirrored: set[Object], keys: Mapping[str, Tracks], carrier: Object | None, moving: str
-) -> str:
+def _obstacle(image: Image, mirrored: set[Object], carrier: Object | None, moving: bool) -> str:
     """Say in words why the keys of an image cannot be mirrored; empty if they can, or if there are none."""
     source, target = image.source, image.target
-    animated = any(track.animated for track in keys.values())
-    animated = animated or any(path in CHANNELS for path, _ in animated_channels(target))
-    if not animated:
+    own = any(path in CHANNELS for path, _ in animated_channels(target))
+    if not own and not any(track.animated for track in image.keys.values()):
         return ""
     for obj in (source, target):
         if why := obstacle_to_keys(obj, CHANNELS):
@@ -127,49 +114,45 @@ def _obstacle(
         parent = obj.parent
         if parent is not None and parent not in {carrier, *mirrored} and is_moved(parent, carrier):
             return f"{parent.name!r}, its parent, is animated and is not mirrored"
-    return moving
+    return "the armature is animated" if moving and carrier is None else ""
 
 
-def _write(image: Image, keys: Mapping[str, Tracks]) -> bool:
+def _write(image: Image) -> bool:
     """Write the keys of an image; whether any had to be sampled."""
     target: Any = image.target
     inverse: FloatArray = np.asarray(np.linalg.inv(world_from_basis(target)), dtype=np.float64)
-    matrix = inverse[:3, :3] @ image.linear @ image.above[:3, :3]
-    offset = inverse[:3, :3] @ (image.linear @ image.above[:3, 3] + image.offset) + inverse[:3, 3]
-    tracks, mixed = linear(keys["location"], _snapped(matrix), offset)
+    steps = (inverse, image.mirror, image.above)
+    change = np.linalg.multi_dot(steps)
+    tracks, mixed = linear(image.keys["location"], _snapped(change[:3, :3]), change[:3, 3])
     write_tracks(target, "location", tracks)
-    before = rotation_in(inverse) @ rotation_in(image.linear) @ rotation_in(image.above)
-    path, turned, resampled = _turned(image, keys, before)
-    for other in dict(ROTATION_CHANNELS.values()):
-        own = turned if other == path else (None,) * CHANNELS[other]
-        write_tracks(target, other, own)
+    # One by one: scales of parents that are uneven turn nothing.
+    before = np.linalg.multi_dot([rotation_in(step) for step in steps])
+    turned, resampled = _turned(image, _snapped(before), _snapped(image.after))
+    for path, count in ROTATION_CHANNELS.values():
+        own = turned if path == ROTATION_CHANNELS[target.rotation_mode][0] else (None,) * count
+        write_tracks(target, path, own)
     return mixed or resampled
 
 
-def _turned(
-    image: Image, keys: Mapping[str, Tracks], before: FloatArray
-) -> tuple[str, tuple[Track | None, ...], bool]:
-    """Return the property in which a target is turned, its keys, and whether they had to be sampled.
+def _turned(image: Image, before: FloatArray, after: FloatArray) -> tuple[tuple[Track | None, ...], bool]:
+    """Return the keys of the rotation of a target, and whether they had to be sampled.
 
     Args:
         image: Of what.
-        keys: Of the source.
-        before: Rotation or reflection P in P T Q, from the channels of the source to those of the target.
+        before: P in P T Q, from the channels of the source to those of the target, (3, 3).
+        after: Q, (3, 3).
     """
     source: Any = image.source
     target: Any = image.target
     path, count = ROTATION_CHANNELS[target.rotation_mode]
-    own = keys[ROTATION_CHANNELS[source.rotation_mode][0]]
-    before, after = _snapped(before), _snapped(image.after)
+    own = image.keys[ROTATION_CHANNELS[source.rotation_mode][0]]
     if source.rotation_mode == target.rotation_mode == 'QUATERNION':
-        tracks, resampled = linear(own, _snapped(_quaternion_map(before, after)), np.zeros(4))
-        return path, tracks, resampled
+        return linear(own, _snapped(_quaternion_map(before, after)), np.zeros(4))
     if source.rotation_mode == target.rotation_mode and source.rotation_mode in EULER_ORDERS:
         signs = np.diag(before)
         if np.array_equal(before, np.diag(signs)) and np.array_equal(after, before):
             # A turn about an axis is one about its mirror image, the other way round.
-            tracks, resampled = linear(own, np.diag(np.linalg.det(before) * signs), np.zeros(3))
-            return path, tracks, resampled
+            return linear(own, np.diag(np.linalg.det(before) * signs), np.zeros(3))
 
     def change(samples: FloatArray) -> FloatArray:
         matrices = before @ rotations_of(samples, source.rotation_mode) @ after
@@ -184,24 +167,23 @@ def _turned(
             present=[np.array(getattr(target, path))] if euler else None,
         )[0]
 
-    return path, sampled(own, change, count), own.animated
+    return sampled(own, change, count), own.animated
 
 
 def _quaternion_map(before: FloatArray, after: FloatArray) -> FloatArray:
     """Return the matrix that takes the quaternion of T to that of P T Q, (4, 4)."""
     signs = np.linalg.det(before)  # both are reflections, or neither is
-    left, right = quat_from_matrix(signs * before), quat_from_matrix(signs * after)
-    columns = [_product(_product(left, unit), right) for unit in np.eye(4)]
-    matrix = np.stack(columns, axis=1)
+    matrix = _product(signs * before, 1.0) @ _product(signs * after, -1.0)
     # Of the two signs that one which the way back has too: it is the transpose, with the same diagonal.
     diagonal = np.diag(matrix)[np.argmax(np.abs(np.diag(matrix)) > SIGNED)]
     return -matrix if diagonal < 0.0 else matrix
 
 
-def _product(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Product of quaternions, (4,)."""
-    vector = one[0] * other[1:] + other[0] * one[1:] + np.cross(one[1:], other[1:])
-    return np.array([one[0] * other[0] - one[1:] @ other[1:], *vector])
+def _product(rotation: FloatArray, side: float) -> FloatArray:
+    """The matrix (4, 4) that multiplies quaternions by a rotation's, from the left (1) or the right (-1)."""
+    scalar, *vector = quat_from_matrix(rotation).tolist()
+    column = np.array([vector]).T
+    return np.block([[scalar, -column.T], [column, scalar * np.eye(3) + side * skew(vector)]])
 
 
 def _snapped(matrix: FloatArray) -> FloatArray:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Effector entries, read into plain data and checked once. What becomes of them is told in `kinds`."""
+"""Entries of effectors as plain data, read and checked once. `kinds` makes tasks of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,31 +34,20 @@ Vector3 = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class StoredBone:
-    """Where one bone is in a stored pose, against its rest pose."""
-
-    bone: str
-    location: Vector3
-    """[m] along its own axes."""
-    rotation: tuple[float, float, float, float]
-    """Quaternion."""
-
-
-@dataclass(frozen=True)
 class Effector:
-    """One enabled effector, as plain data. What may change by frame is not in it: see `read_amounts`."""
+    """One enabled effector, as plain data. What can be animated is read apart, by `targets.read_amounts`."""
 
     index: int
     """Place in the list of the armature object."""
     name: str
-    """Name for messages: its own, or that of its bone."""
+    """Its name in messages: its own, or that of its bone."""
     bone: str
     kind: str
     """One of `properties.KIND_ITEMS`."""
     target: str
     """Name of the target object, for messages; empty where none is followed."""
     target_bone: str
-    """Name of the bone of the target object that is followed; empty for the object."""
+    """The bone of the target object that is followed; empty for the object itself."""
     priority: int
     weight: float
     point: Vector3
@@ -88,15 +77,20 @@ class Effector:
     stay: str = 'REST'
     """STAY: near which pose, one of `properties.STAY_ITEMS`."""
     whole_body: bool = False
-    """STAY: whether this is about all bones, or only its own and what hangs on it."""
-    stored: tuple[StoredBone, ...] = ()
-    """STAY: the stored pose."""
+    """STAY: whether all bones stay, or only its own and those below."""
+    stored: tuple[tuple[str, Vector3, tuple[float, ...]], ...] = ()
+    """STAY: the stored pose: bones, their locations along their own axes [m] and their quaternions."""
     choice: str = 'POSITION'
-    """ONE_OF: what is asked for of the target that is taken, one of `effector_properties.CHOICE_ITEMS`."""
+    """ONE_OF: the kind of goal that each target gives, one of `effector_properties.CHOICE_ITEMS`."""
     others: tuple[str, ...] = ()
     """ONE_OF: names of the further targets, for messages, in their order."""
     pin: tuple[float, ...] | None = None
     """armature_from_bone of where the bone is held, row by row, (16,) [m]; None where it is not pinned."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of all targets, for messages; an empty one where none is followed."""
+        return (self.target, *self.others)
 
     @property
     def position(self) -> bool:
@@ -114,7 +108,7 @@ def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[E
 
     Args:
         armature_object: The armature object.
-        drawing: Whether those of which something is missing are left out.
+        drawing: Whether incomplete ones are left out instead of refused.
 
     Raises:
         IKError: There is none, a bone or target is missing, or a target depends on the armature.
@@ -136,12 +130,12 @@ def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[E
 
 
 def label_of(entry: POISE_PG_effector, index: int) -> str:
-    """What messages call an entry."""
+    """Return the name of an entry for messages."""
     return entry.name or entry.bone or f"number {index + 1}"
 
 
 def target_use(entry: POISE_PG_effector) -> str:
-    """Whether an entry follows its target: 'NEEDED', 'OPTIONAL', or 'NONE' where it does without."""
+    """Return whether an entry needs a target: 'NEEDED', 'OPTIONAL' or 'NONE'."""
     if entry.kind == 'STAY' or (entry.pinned and entry.kind in PINNABLE):
         return 'NONE'
     if entry.kind == 'DISTANCE' and entry.other_bone:
@@ -150,7 +144,7 @@ def target_use(entry: POISE_PG_effector) -> str:
 
 
 def what_of(entry: POISE_PG_effector) -> str:
-    """The kind of what is asked for: where there are several targets, of the one that is taken."""
+    """Return the kind of an entry; for ONE_OF the kind of goal that each of its targets gives."""
     return entry.choice if entry.kind == 'ONE_OF' else entry.kind
 
 
@@ -164,8 +158,8 @@ def lacks_target(entry: POISE_PG_effector) -> bool:
 def target_of(entry: "POISE_PG_effector | POISE_PG_target") -> Object | None:
     """The target of an entry; None where there is none, or it was deleted.
 
-    What is deleted in the viewport goes out of the scene, but stays in the file as long as an entry points to
-    it: nobody can see it or move it, and nothing evaluates it.
+    An object that is deleted in the viewport leaves the scene, but stays in the file while an entry points to
+    it. Then nobody can see or move it, and nothing evaluates it.
     """
     target = entry.target
     if target is None or target.is_missing:  # what is missing from its library can be relinked
@@ -221,7 +215,10 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
         root_bone=root,
         tip_bone=tip,
         whole_body=entry.stay_scope == 'BODY',
-        stored=_stored(entry) if entry.kind == 'STAY' and entry.stay == 'STORED' else (),
+        stored=tuple(
+            (bone.name, _three(bone.location), tuple(bone.rotation))
+            for bone in (entry.stored if entry.kind == 'STAY' and entry.stay == 'STORED' else ())
+        ),
         others=_checked_others(armature_object, label, entry) if entry.kind == 'ONE_OF' else (),
         pin=tuple(entry.pin_matrix) if entry.pinned and entry.kind in PINNABLE else None,
     )
@@ -232,7 +229,7 @@ def _three(values: Sequence[float]) -> Vector3:
 
 
 def _check_numbers(label: str, entry: POISE_PG_effector) -> None:
-    """Refuse fields that are not numbers; scripts and drivers can put such into them."""
+    """Refuse fields that are not numbers; scripts and drivers can write such values."""
     for field in ("weight", "softness_position", "softness_rotation", "point", "other_point", "pin_matrix"):
         if not np.isfinite(getattr(entry, field)).all():
             name = entry.bl_rna.properties[field].name
@@ -322,14 +319,6 @@ def _check_other_bone(armature_object: Object, label: str, entry: POISE_PG_effec
         )
 
 
-def _stored(entry: POISE_PG_effector) -> tuple[StoredBone, ...]:
-    """Return the stored pose; bones that are not there any more do not matter."""
-    return tuple(
-        StoredBone(bone.name, _three(bone.location), (*bone.rotation,))  # pyright: ignore[reportArgumentType]
-        for bone in entry.stored
-    )
-
-
 def _checked_others(armature_object: Object, label: str, entry: POISE_PG_effector) -> tuple[str, ...]:
     """Return the names of the targets besides the first one, if all are there.
 
@@ -346,7 +335,7 @@ def _checked_others(armature_object: Object, label: str, entry: POISE_PG_effecto
 
 
 def target_label(entry: "POISE_PG_effector | POISE_PG_target") -> str:
-    """What messages call a target."""
+    """Return the name of a target for messages."""
     if entry.target is None:
         return ""
     bone = entry.target_bone if entry.target.type == 'ARMATURE' else ""
@@ -365,7 +354,7 @@ def present_target(label: str, entry: "POISE_PG_effector | POISE_PG_target") -> 
 
 
 def checked_target(label: str, entry: "POISE_PG_effector | POISE_PG_target") -> Object:
-    """Return the target of an entry, if it is there; quickly, for each frame."""
+    """Return the target of an entry, if it is there; fast enough for each frame."""
     target = entry.target
     if target is None:
         raise IKError(f"effector {label!r} has no target (deleted?): choose one, make one, or disable it")

@@ -65,7 +65,7 @@ def add_effector(
     target: Object | None = None,
     make_target: bool = True,
 ) -> int:
-    """Add an effector for a bone; its index in the list.
+    """Add an effector for a bone; return its index in the list.
 
     Args:
         armature_object: The armature object.
@@ -209,7 +209,7 @@ def add_choice(armature_object: Object, index: int, target: Object | None = None
 
 
 def remove_choice(armature_object: Object, index: int, number: int) -> None:
-    """Take one of several targets from an effector, 0 the first; the object stays in the scene.
+    """Remove one of several targets from an effector, 0 is the first; the object stays in the scene.
 
     Raises:
         IKError: There is no such effector, or no such target.
@@ -276,7 +276,7 @@ def pin(armature_object: Object, index: int) -> None:
 
 
 def unpin(armature_object: Object, index: int) -> None:
-    """Let a pinned bone go; an effector that lacks a target gets one, or nothing could be solved.
+    """Unpin the bone of an effector; without a target it gets one, or nothing could be solved.
 
     Raises:
         IKError: There is no such effector, or its bone is missing or nowhere and so can have no target.
@@ -293,7 +293,7 @@ def unpin(armature_object: Object, index: int) -> None:
 
 
 def store_pose(armature_object: Object, index: int) -> int:
-    """Store the present pose as that near which the bones of an effector stay; how many bones these are.
+    """Store the present pose as that near which the bones of an effector stay; return how many there are.
 
     Raises:
         IKError: There is no such effector, it is of another kind, or its bone is missing.
@@ -408,7 +408,7 @@ def _pole_place(
     for bend in (
         _bend(now),
         world_from_bone[:3, :3] @ own_rest.T @ _bend(rest),
-        across(world_from_bone[None, :3, 2], (now[2] - now[0])[None])[0],
+        across(world_from_bone[:3, 2], now[2] - now[0]),
     ):
         if size(bend) > BENT * length:
             break
@@ -417,7 +417,7 @@ def _pole_place(
 
 def _bend(heads: FloatArray) -> FloatArray:
     """Return the way of the middle one of three places (3, 3) from the line between the others, (3,)."""
-    return across((heads[1] - heads[0])[None], (heads[2] - heads[0])[None])[0]
+    return across(heads[1] - heads[0], heads[2] - heads[0])
 
 
 def collection_of(armature_object: Object, view_layer: ViewLayer) -> Collection:

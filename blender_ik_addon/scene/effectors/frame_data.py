@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bones, targets and goals over some frames, in the world and in armature space, and the way between these.
+"""Bones and targets over some frames, in the world, and the way into armature space.
 
 World to armature space is done here, in one place: core knows armature space only, and its lengths are world
-metres by the scale of the armature object.
+metres divided by the scale of the armature object.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -40,52 +41,38 @@ class Body:
 
 @dataclass(frozen=True)
 class FrameData:
-    """Bones and targets over some frames: from where, and where to."""
+    """Bones and targets over some frames."""
 
     skeleton: Skeleton
     world_from_armature: FloatArray
     """(F, 4, 4): rotation, even scale."""
     world_from_target: FloatArray
-    """(F, E, 4, 4) [m], and further rows for effectors with several targets."""
+    """(F, T, 4, 4) [m], as `targets.world_from_targets` has them."""
     influences: FloatArray
     """(F, E) [1]."""
     lengths: FloatArray
     """Distances of DISTANCE and heights of PLANE and FLOOR, (F, E) [m]."""
     channels: FloatArray
-    """Of the pose that was read, where influences below 1 begin, (F, n, 6)."""
-    world_from_joint: FloatArray | None = None
-    """Bones of that pose, (F, n, 4, 4) [m]; None where nobody asks, see `needs_joints`."""
+    """Of the pose where influences below 1 begin, (F, n, 6)."""
+    world_from_joint: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 4, 4)))
+    """Bones of that pose, (F, n, 4, 4) [m]; empty where no goal needs them, see `needs_joints`."""
     world_from_present: FloatArray | None = None
     """Bones as they are at present, (F, n, 4, 4) [m]; None where that pose is the present one."""
     body: Body | None = None
-    """None where nobody asks."""
-    further: tuple[int, ...] = ()
-    """Of each effector the row of `world_from_target` from which on its further targets are, (E,)."""
+    """What bones weigh; None where no effector asks."""
 
-    @property
+    @cached_property
     def scale(self) -> FloatArray:
         """World metres to one armature unit, (F,)."""
         return np.cbrt(np.linalg.det(self.world_from_armature[:, :3, :3]))
 
-    def with_target(self, number: int, row: int) -> "FrameData":
-        """The same with what is in one row of `world_from_target` for an effector's target."""
-        if row == number:
-            return self
-        matrices = self.world_from_target.copy()
-        matrices[:, number] = matrices[:, row]
-        return replace(self, world_from_target=matrices)
-
-    def part(self, number: int) -> FloatArray:
-        """How far an effector takes part, as a column, (F, 1)."""
-        return self.influences[:, number, None]
-
-    def whole(self, number: int) -> bool:
-        """Whether an effector takes part fully in all frames."""
-        return bool((self.influences[:, number] == 1.0).all())
+    @cached_property
+    def armature_from_axes(self) -> FloatArray:
+        """The world's axes in armature space, (F, 3, 3)."""
+        return np.swapaxes(orientations(self.world_from_armature), -1, -2)
 
     def bone(self, name: str) -> FloatArray:
-        """Matrices of a bone in the pose that was read, (F, 4, 4)."""
-        assert self.world_from_joint is not None
+        """Matrices of a bone, (F, 4, 4)."""
         return self.world_from_joint[:, self.skeleton.index(name)]
 
     def present_bone(self, name: str) -> FloatArray:
@@ -94,75 +81,18 @@ class FrameData:
             return self.bone(name)
         return self.world_from_present[:, self.skeleton.index(name)]
 
+    @cached_property
+    def armature_from_world(self) -> FloatArray:
+        """(F, 4, 4)."""
+        return np.asarray(np.linalg.inv(self.world_from_armature), dtype=np.float64)
 
-@dataclass(frozen=True)
-class Goal:
-    """What one effector asks for, in world space; only what its kind has is filled in."""
+    def to_armature(self, places: FloatArray) -> FloatArray:
+        """Places (F, 3) [m] of the world in armature space."""
+        return points_of(self.armature_from_world, places)
 
-    place: FloatArray | None = None
-    """Where a point should be, what a ray points at, what a limb bends to, a point of a plane, (F, 3) [m]."""
-    rotation: FloatArray | None = None
-    """(F, 3, 3)."""
-    normal: FloatArray | None = None
-    """Of a plane, (F, 3) [1]."""
-    length: FloatArray | None = None
-    """Distance, (F,) [m]."""
-    channels: FloatArray | None = None
-    """Of a pose, (F, n, 6) [m, rad]."""
-    choices: "tuple[Goal, ...]" = ()
-    """Goals of which one is enough."""
-
-
-@dataclass(frozen=True)
-class Space:
-    """The way from the world into armature space over some frames."""
-
-    armature_from_world: FloatArray
-    """(F, 4, 4)."""
-    armature_from_axes: FloatArray
-    """The world's axes in armature space, (F, 3, 3)."""
-    scale: FloatArray
-    """World metres to one armature unit, (F,)."""
-
-    @classmethod
-    def of(cls, frame_data: FrameData) -> "Space":
-        """The space of an armature object."""
-        matrices = frame_data.world_from_armature
-        inverse = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
-        return cls(inverse, np.swapaxes(orientations(matrices), -1, -2), frame_data.scale)
-
-    def place(self, world: FloatArray | None) -> FloatArray:
-        """Places (F, 3) [m] in armature space."""
-        assert world is not None
-        ones = np.ones((len(world), 1))
-        return (self.armature_from_world @ np.concatenate([world, ones], axis=1)[..., None])[:, :3, 0]
-
-    def length(self, world: float) -> float:
+    def armature_length(self, length: float) -> float:
         """A length [m] in armature units, of the frame in which the object is largest."""
-        return world / float(self.scale.max())
-
-    def direction(self, world: FloatArray | None) -> FloatArray:
-        """Directions (F, 3) in armature space."""
-        assert world is not None
-        return (self.armature_from_axes @ world[..., None])[..., 0]
-
-
-@dataclass(frozen=True)
-class Posed:
-    """Bones after a solve, over some frames."""
-
-    skeleton: Skeleton
-    world_from_joint: FloatArray
-    """(F, n, 4, 4) [m]."""
-    scale: FloatArray
-    """World metres to one armature unit, (F,)."""
-    channels: FloatArray
-    """As Blender holds them, (F, n, 6); not used without an effector of the kind STAY."""
-    body: Body | None = None
-
-    def bone(self, name: str) -> FloatArray:
-        """Matrices of a bone, (F, 4, 4)."""
-        return self.world_from_joint[:, self.skeleton.index(name)]
+        return length / float(self.scale.max())
 
 
 def points_of(matrices: FloatArray, points: Sequence[float] | FloatArray) -> FloatArray:
@@ -214,10 +144,10 @@ def angle_between(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def across(vectors: FloatArray, along: FloatArray) -> FloatArray:
-    """What of vectors (F, 3) is across others."""
-    length = size(along)[:, None]
+    """The parts of vectors (..., 3) that are across others."""
+    length = size(along)[..., None]
     axis = along / np.where(length > NOWHERE, length, 1.0)
-    return vectors - np.einsum("fx,fx->f", vectors, axis)[:, None] * axis
+    return vectors - np.einsum("...x,...x->...", vectors, axis)[..., None] * axis
 
 
 def normals(matrices: FloatArray) -> FloatArray:

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from ...core import IKError, Skeleton, Task
-from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.arrays import FloatArray
 from .effectors import Effector
-from .frame_data import FrameData, Goal, Posed, Space, points_of
-from .kinds import KINDS, OverSupport, masks_of, own_bones
+from .frame_data import FrameData, points_of
+from .kinds import KINDS, Goal, OverSupport, Place, Stay
 
 FEET: Final = ("foot", "feet", "ankle", "toe")
 """Parts of the names of bones on which bodies stand."""
@@ -23,20 +23,23 @@ STAY_FIRMNESS: Final = 9.0
 """How much stiffer a bone is that stays near a pose, at a weight of 1 [1]: it turns a tenth as much."""
 
 
-def make_goals(effectors: Sequence[Effector], frame_data: FrameData) -> tuple[Goal, ...]:
-    """Return what each effector asks for, those that take no part included.
+def make_goals(effectors: Sequence[Effector], frames: FrameData) -> list[Goal]:
+    """Return what each effector asks for, those that take no part included, (E,).
 
     Raises:
         IKError: A target has no orientation or plane where one is asked for, or a body stands on nothing.
     """
-    goals = [
-        KINDS[effector.kind].goal(effector, number, frame_data) for number, effector in enumerate(effectors)
-    ]
+    goals: list[Goal] = []
+    row = 0
     for number, effector in enumerate(effectors):
-        if effector.kind == 'BALANCE' and not effector.target:
-            places = [_support(effectors[s], s, goals[s], frame_data) for s in supports(effector, effectors)]
-            goals[number] = OverSupport().over(places, number, frame_data)
-    return tuple(goals)
+        targets = frames.world_from_target[:, row : (row := row + len(effector.targets))]
+        part, length = frames.influences[:, number, None], frames.lengths[:, number]
+        goals.append(KINDS[effector.kind](effector, frames, targets, part, length))
+    for goal in goals:
+        if isinstance(goal, OverSupport) and not goal.effector.target:
+            places = [_support(goals[number]) for number in supports(goal.effector, effectors)]
+            goal.over(np.mean(places, axis=0))
+    return goals
 
 
 def supports(balance: Effector, effectors: Sequence[Effector]) -> list[int]:
@@ -56,12 +59,10 @@ def supports(balance: Effector, effectors: Sequence[Effector]) -> list[int]:
     return found
 
 
-def _support(effector: Effector, number: int, goal: Goal, frame_data: FrameData) -> FloatArray:
-    """Where a support should be, or is where that is left open, (F, 3)."""
-    present = points_of(frame_data.present_bone(effector.bone), effector.point)
-    if effector.kind == 'FLOOR' or goal.place is None:
-        return present
-    return np.where(frame_data.part(number) > 0.0, goal.place, present)
+def _support(goal: Goal) -> FloatArray:
+    """Where a support should be, or is where that is left open, (F, 3) [m]."""
+    present = points_of(goal.frames.present_bone(goal.effector.bone), goal.effector.point)
+    return np.where(goal.part > 0.0, goal.place, present) if isinstance(goal, Place) else present
 
 
 @dataclass(frozen=True)
@@ -69,33 +70,33 @@ class Plan:
     """What is to be solved over frames in each of which the same effectors take part, in armature space."""
 
     skeleton: Skeleton
-    """With what no chain reaches held, and the poses near which bones stay as preferred ones."""
+    """Joints that no chain reaches are held; poses near which bones stay are preferred values."""
     tasks: tuple[Task, ...]
-    """Of each effector that takes part: for the kind BOTH that for its place, then that for its orientation;
-    for STAY none where the preferred pose says it all."""
+    """Of the effectors that take part, in their order. BOTH has two, first the place; STAY has none where the
+    preferred pose says it all."""
     counts: tuple[int, ...]
-    """How many of those that have a weight are of each effector, (E,)."""
+    """How many tasks with a weight each effector has, (E,)."""
 
 
 def make_plan(
-    effectors: Sequence[Effector], frame_data: FrameData, *, prefers: bool, known: Skeleton | None = None
+    effectors: Sequence[Effector], frames: FrameData, *, prefers: bool, known: Skeleton | None = None
 ) -> Plan:
     """Translate effectors for the solver.
 
     Weights stay as they are: the solver measures lengths against the reach of the figure, so that a scale of
     the armature object changes nothing.
 
-    There is one solve for all effectors, and a channel is free in it or not: a bone that one chain reaches
+    All effectors share one solve, in which a channel is free or not: a bone in the chain of one effector
     moves for the others too, if they hang on it.
 
-    A pose near which bones stay is what the solver calls a preferred one, where nothing else has a lower
-    level: bones go there as far as all else leaves them free, and not meeting it does not count. That they do
-    so rather than other bones is their stiffness. Bones that nothing else moves are there. Between other
-    levels it is a task, which the bones of both share, and that takes long.
+    Where no other effector has a lower level, a pose near which bones stay becomes the solver's preferred
+    pose: bones go there as far as all else leaves them free, and not meeting it is no miss. Their stiffness
+    makes them turn less than other bones. Bones that nothing else moves get a task and are exactly there.
+    Between other levels the pose is a task for all its bones, which takes longer.
 
     Args:
         effectors: The effectors, (E,).
-        frame_data: Frames in each of which the same effectors take part.
+        frames: Frames in each of which the same effectors take part.
         prefers: Whether the method knows a preferred pose.
         known: A skeleton of an earlier plan for the same effectors: taken again if it has not changed, since
             solvers keep with it what they have prepared.
@@ -103,61 +104,54 @@ def make_plan(
     Raises:
         IKError: As `make_goals`.
     """
-    space, goals = Space.of(frame_data), make_goals(effectors, frame_data)
-    active = np.logical_and.reduce(frame_data.influences > 0.0, axis=0)
-    preferred_by = preferred_poses(effectors, active, prefers)
-    tasks: list[list[Task]] = [[] for _ in effectors]
-    for number, (effector, goal) in enumerate(zip(effectors, goals, strict=True)):
-        if active[number] and number not in preferred_by:
-            tasks[number] += KINDS[effector.kind].tasks(effector, goal, space, frame_data)
-    skeleton = frame_data.skeleton
-    weighty = [task for own in tasks for task in own if task.weight > 0.0]
+    goals = make_goals(effectors, frames)
+    active = [goal for goal in goals if (goal.part > 0.0).all()]
+    stays = preferred_poses(active, prefers)
+    tasks = {goal: goal.tasks() if goal in active and goal not in stays else () for goal in goals}
+    skeleton = frames.skeleton
+    weighty = [task for own in tasks.values() for task in own if task.weight > 0.0]
     involved = {above for task in weighty for j in task.joints(skeleton) for above in skeleton.ancestors(j)}
-    reached: set[int] = set()
-    for number, effector in enumerate(effectors):
-        if active[number] and effector.weight > 0.0:
-            reached.update(KINDS[effector.kind].chain(effector, skeleton))
+    reached = {
+        joint
+        for goal in active
+        if goal.effector.weight > 0.0
+        for joint in goal.chain(goal.effector, skeleton)
+    }
     preferred, stiffness = skeleton.preferred.copy(), skeleton.stiffness.copy()
     decided = np.zeros(preferred.shape, dtype=np.bool_)
-    for number in preferred_by:
-        effector, wanted = effectors[number], goals[number].channels
-        assert wanted is not None
-        inside = np.clip(wanted, skeleton.lower, skeleton.upper)
+    for stay in stays:
+        inside = np.clip(stay.channels, skeleton.lower, skeleton.upper)
         counted = np.zeros(preferred.shape, dtype=np.bool_)
-        counted[KINDS['STAY'].chain(effector, skeleton)] = masks_of(effector)
+        counted[stay.chain(stay.effector, skeleton)] = stay.mask
         counted &= ~decided
         decided |= counted
         joints = np.flatnonzero(counted.any(1)).tolist()
-        tasks[number] += own_bones(effector, inside, skeleton, [j for j in joints if j not in involved])
+        tasks[stay] = stay.near(inside, [joint for joint in joints if joint not in involved])
         preferred = np.where(counted, inside[0], preferred)
-        firm = 1.0 - (1.0 - skeleton.stiffness) / (1.0 + STAY_FIRMNESS * effector.weight)
+        firm = 1.0 - (1.0 - skeleton.stiffness) / (1.0 + STAY_FIRMNESS * stay.effector.weight)
         stiffness = np.where(counted, firm, stiffness)
     return Plan(
         skeleton=_changed(skeleton, known, involved - reached, preferred, stiffness),
-        tasks=tuple(task for own in tasks for task in own),
-        counts=tuple(sum(task.weight > 0.0 for task in own) for own in tasks),
+        tasks=tuple(task for own in tasks.values() for task in own),
+        counts=tuple(sum(task.weight > 0.0 for task in own) for own in tasks.values()),
     )
 
 
-def preferred_poses(effectors: Sequence[Effector], active: BoolArray, prefers: bool) -> list[int]:
-    """Return the STAY effectors below all other levels, highest priority first: preferred poses."""
-    taking_part = [n for n, effector in enumerate(effectors) if active[n] and effector.weight > 0.0]
-    lowest = max((effectors[n].priority for n in taking_part if effectors[n].kind != 'STAY'), default=-1)
-    stays = [n for n in taking_part if effectors[n].kind == 'STAY' and effectors[n].priority > lowest]
-    return sorted(stays, key=lambda n: effectors[n].priority) if prefers else []
+def preferred_poses(active: Sequence[Goal], prefers: bool) -> list[Stay]:
+    """Return the goals of STAY below all other levels, highest priority first: preferred poses."""
+    weighty = [goal for goal in active if goal.effector.weight > 0.0]
+    lowest = max((goal.effector.priority for goal in weighty if not isinstance(goal, Stay)), default=-1)
+    stays = [goal for goal in weighty if isinstance(goal, Stay) and goal.effector.priority > lowest]
+    return sorted(stays, key=lambda goal: goal.effector.priority) if prefers else []
 
 
-def wanders(effectors: Sequence[Effector], frame_data: FrameData, *, prefers: bool) -> bool:
-    """Whether the pose that bones stay near differs by frame, so that each frame is a problem of its own."""
-    active = np.logical_or.reduce(frame_data.influences > 0.0, axis=0)
-    for number in preferred_poses(effectors, active, prefers):
-        wanted = KINDS['STAY'].goal(effectors[number], number, frame_data).channels
-        assert wanted is not None
-        chain, masks = (
-            KINDS['STAY'].chain(effectors[number], frame_data.skeleton),
-            masks_of(effectors[number]),
-        )
-        own = wanted[:, chain][..., np.array(masks)]
+def wanders(effectors: Sequence[Effector], frames: FrameData, *, prefers: bool) -> bool:
+    """Whether the pose near which bones stay differs by frame, so that each frame is its own problem."""
+    if not any(effector.kind == 'STAY' for effector in effectors):
+        return False
+    active = [goal for goal in make_goals(effectors, frames) if (goal.part > 0.0).any()]
+    for stay in preferred_poses(active, prefers):
+        own = stay.channels[:, stay.chain(stay.effector, frames.skeleton)][..., np.array(stay.mask)]
         if (np.abs(own - own[:1]) > SAME_POSE).any():
             return True
     return False
@@ -180,28 +174,19 @@ def _changed(
     return replace(skeleton, free=free, preferred=preferred, stiffness=stiffness)
 
 
-def measure(
-    effectors: Sequence[Effector], goals: Sequence[Goal], influences: FloatArray, posed: Posed
-) -> tuple[FloatArray, FloatArray]:
-    """Return how far bones are from what their effectors ask for.
-
-    Args:
-        effectors: The effectors, (E,).
-        goals: What they ask for, (E,).
-        influences: How far each takes part, (F, E) [1].
-        posed: Where the bones are.
+def measure(goals: Sequence[Goal], now: FrameData) -> tuple[FloatArray, FloatArray]:
+    """Return how far bones that are where `now` says are from what effectors ask for.
 
     Returns:
         Distances [m] and angles [rad], (F, E); nan where an effector asks for no such thing or takes no part,
         inf where a bone is scaled to nothing and has no orientation, or is nowhere.
     """
-    distances, angles = np.full((2, *influences.shape), np.nan)
-    for number, (effector, goal) in enumerate(zip(effectors, goals, strict=True)):
-        found = KINDS[effector.kind].errors(effector, goal, posed)
-        for errors, of_kind in zip((distances, angles), found, strict=True):
+    distances, angles = np.full((2, *now.influences.shape), np.nan)
+    for number, goal in enumerate(goals):
+        for errors, of_kind in zip((distances, angles), goal.errors(now), strict=True):
             if of_kind is not None:
                 known = np.where(np.isnan(of_kind), np.inf, of_kind)  # what is not a number is not met
-                errors[:, number] = np.where(influences[:, number] > 0.0, known, np.nan)
+                errors[:, number] = np.where(goal.part[:, 0] > 0.0, known, np.nan)
     return distances, angles
 
 
@@ -214,9 +199,3 @@ def needs_origin(effectors: Sequence[Effector], influences: FloatArray) -> bool:
     """Whether goals depend on the pose in which influences begin, for influences (E,)."""
     partly = ((influences > 0.0) & (influences < 1.0)).any()
     return bool(partly) or any(e.kind == 'STAY' and e.stay == 'PRESENT' for e in effectors)
-
-
-def joints_of(effector: Effector, skeleton: Skeleton) -> IntArray:
-    """Joints that may move for an effector and are free to, (k,)."""
-    chain = np.array(KINDS[effector.kind].chain(effector, skeleton), dtype=np.int64)
-    return chain[skeleton.free[chain].any(1)]

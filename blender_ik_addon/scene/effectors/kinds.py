@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each kind of effector asks for: its goal in the world, its tasks in armature space, its errors.
+"""The kinds of effectors: for each the goal in the world, the tasks in armature space, and the errors.
 
-A goal is where the target leads in world space, over some frames. Where the influence s is below 1 it lies on
-the way there from where the bone is in the pose that was read: places and lengths by lerp, orientations and
-directions by slerp. Errors are measured against the same goals in the matrices that Blender shows.
+A goal is where the targets of an effector lead in world space, over some frames. Where the influence is
+below 1 it lies on the way there from where the bone is in the pose that was read: places and lengths by lerp,
+orientations and directions by slerp. Errors are measured against the same goals, in Blender's matrices.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -29,7 +29,7 @@ from ...core import (
     StayNear,
     Task,
 )
-from ...core.arrays import FloatArray, IntArray
+from ...core.arrays import FloatArray
 from ...core.model.rotation import (
     continuous_euler,
     euler_from_matrix_near,
@@ -43,9 +43,6 @@ from ..armature.armature import NO_SCALE
 from .effectors import Effector, orientations
 from .frame_data import (
     FrameData,
-    Goal,
-    Posed,
-    Space,
     across,
     angle_between,
     mixed,
@@ -60,225 +57,281 @@ Errors = tuple[FloatArray | None, FloatArray | None]
 """Distances (F,) [m] and angles (F,) [rad], or None where a kind has no such error."""
 
 
-class Kind(ABC):
-    """What effectors of one kind ask for."""
+@dataclass(eq=False)
+class Goal(ABC):
+    """What one effector asks for over some frames; a class for each kind."""
+
+    effector: Effector
+    frames: FrameData
+    """What it is found from."""
+    targets: FloatArray
+    """world_from_target, (F, k, 4, 4) [m]; k is 1 but for ONE_OF."""
+    part: FloatArray
+    """Influence, (F, 1) [1]."""
+    length: FloatArray
+    """Distance or height, (F,) [m]."""
 
     @abstractmethod
-    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
-        """Where an effector leads, the `number`th of those of the frame data."""
+    def __post_init__(self) -> None:
+        """Find where the effector leads in the world."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the effector takes part fully in all frames."""
+        return bool((self.part == 1.0).all())
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """Fields that the tasks of all kinds have from their effector."""
+        effector = self.effector
+        return {"priority": effector.priority, "weight": effector.weight, "name": effector.name}
 
     @abstractmethod
-    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
-        """The same for the solver."""
+    def tasks(self) -> tuple[Task, ...]:
+        """Tasks for the solver, in armature space."""
 
     @abstractmethod
-    def errors(self, effector: Effector, goal: Goal, posed: Posed) -> Errors:
-        """How far off it is."""
+    def errors(self, now: FrameData) -> Errors:
+        """How far bones are off that are where `now` says."""
 
-    def chain(self, effector: Effector, skeleton: Skeleton) -> list[int]:
+    def point(self, frames: FrameData) -> FloatArray:
+        """The point of the bone, (F, 3) [m]."""
+        return points_of(frames.bone(self.effector.bone), self.effector.point)
+
+    def leads_to(self, here: FloatArray) -> FloatArray | None:
+        """Where in the first frame the effector leads a point from a place (3,) [m]; None for nowhere."""
+        del here
+        return None
+
+    def met(self, now: FrameData) -> "Goal":
+        """Return itself; of several goals of which one is enough, the one met best in the first frame."""
+        del now
+        return self
+
+    @staticmethod
+    def chain(effector: Effector, skeleton: Skeleton) -> list[int]:
         """Joints that may move for an effector: its bone, and as many above it as its chain is deep."""
-        return chain_of(skeleton, effector.bone, effector.chain_depth)
+        return _chain_of(skeleton, effector.bone, effector.chain_depth)
 
 
-def chain_of(skeleton: Skeleton, bone: str, depth: int) -> list[int]:
+def _chain_of(skeleton: Skeleton, bone: str, depth: int) -> list[int]:
     """A bone and those above it: `depth` in all, or up to the root for 0."""
     ancestors = skeleton.ancestors(skeleton.index(bone))
     return ancestors[:depth] if depth else ancestors
 
 
-def _common(effector: Effector) -> dict[str, Any]:
-    """Fields that the tasks of all kinds have from their effector."""
-    return {"priority": effector.priority, "weight": effector.weight, "name": effector.name}
+class Place(Goal):
+    """The point of the bone is at the place of the target, the bone is turned as the target is, or both."""
 
+    place: FloatArray
+    """Where the point should be, (F, 3) [m]."""
+    rotation: FloatArray
+    """How the bone should be turned, (F, 3, 3); only where the effector asks for it."""
 
-class Place(Kind):
-    """The point of the bone is at the place of the target, the bone turned as the target is, or both."""
-
-    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
-        """Place and orientation of the target."""
-        matrices = frame_data.world_from_target[:, number]
-        place = matrices[:, :3, 3] if effector.position else None
-        rotation = orientations(matrices) if effector.orientation else None
-        if rotation is not None and np.isnan(rotation).any():
-            if effector.pin is not None:
+    def __post_init__(self) -> None:
+        effector, target = self.effector, self.targets[:, 0]
+        self.place = target[:, :3, 3]
+        if effector.orientation:
+            self.rotation = orientations(target)
+            if np.isnan(self.rotation).any():
                 raise IKError(
                     f"effector {effector.name!r}: pinned, its bone had no orientation. Pin it again"
+                    if effector.pin is not None
+                    else f"effector {effector.name!r}: its target {effector.target!r} is scaled to nothing, "
+                    "so it has no orientation. Reset its scale (Alt S), or use the kind Position"
                 )
-            raise IKError(
-                f"effector {effector.name!r}: its target {effector.target!r} is scaled to nothing, so it "
-                "has no orientation. Reset its scale (Alt S), or use the kind Position"
-            )
-        if frame_data.whole(number):
-            return Goal(place=place, rotation=rotation)
-        start, part = frame_data.bone(effector.bone), frame_data.part(number)
-        if place is not None:
-            place = mixed(points_of(start, effector.point), place, part)
-        if rotation is not None:
-            rotation = turned(orientations(start), rotation, part)
-        return Goal(place=place, rotation=rotation)
+        if not self.whole:
+            self.place = mixed(self.point(self.frames), self.place, self.part)
+            if effector.orientation:
+                start = orientations(self.frames.bone(effector.bone))
+                self.rotation = turned(start, self.rotation, self.part)
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[Task, ...]:
         """That for the place, then that for the orientation."""
+        effector, frames = self.effector, self.frames
         tasks: list[Task] = []
-        if goal.place is not None:
+        if effector.position:
             tasks.append(
                 ReachPoint(
                     joint=effector.bone,
-                    target=space.place(goal.place),
+                    target=frames.to_armature(self.place),
                     point=np.array(effector.point),
                     axes=effector.position_axes,
-                    armature_from_axes=space.armature_from_axes,
-                    softness=space.length(effector.softness_position),
-                    **_common(effector),
+                    armature_from_axes=frames.armature_from_axes,
+                    softness=frames.armature_length(effector.softness_position),
+                    **self.common,
                 )
             )
-        if goal.rotation is not None:
+        if effector.orientation:
             tasks.append(
                 MatchOrientation(
                     joint=effector.bone,
-                    target=space.armature_from_axes @ goal.rotation,
+                    target=frames.armature_from_axes @ self.rotation,
                     axes=effector.orientation_axes,
                     softness=effector.softness_rotation,
-                    **_common(effector),
+                    **self.common,
                 )
             )
         return tuple(tasks)
 
-    def errors(self, effector: Effector, goal: Goal, posed: Posed) -> Errors:
+    def errors(self, now: FrameData) -> Errors:
         """Distance along the axes that matter, angle about those; inf where the bone has no orientation."""
-        bones = posed.bone(effector.bone)
+        effector = self.effector
         distances = angles = None
-        if goal.place is not None:
-            away = (points_of(bones, effector.point) - goal.place) * effector.position_axes
-            distances = size(away)
-        if goal.rotation is not None:
-            turns = np.swapaxes(goal.rotation, -1, -2) @ orientations(bones)
+        if effector.position:
+            distances = size((self.point(now) - self.place) * effector.position_axes)
+        if effector.orientation:
+            turns = np.swapaxes(self.rotation, -1, -2) @ orientations(now.bone(effector.bone))
             known = np.logical_and.reduce(np.isfinite(turns), axis=(-2, -1))
             vectors = rotvec_from_matrix(np.where(known[..., None, None], turns, np.eye(3)))
             angles = np.where(known, size(vectors * effector.orientation_axes), np.inf)
         return distances, angles
 
+    def leads_to(self, here: FloatArray) -> FloatArray | None:
+        """To the place along the axes that matter."""
+        return np.where(self.effector.position_axes, self.place[0], here) if self.effector.position else None
 
-class Aim(Kind):
+
+class Aim(Goal):
     """A ray from the point of the bone along one of its axes passes through the target."""
 
-    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
-        """The place at which to point."""
-        place = frame_data.world_from_target[:, number, :3, 3]
-        if frame_data.whole(number):
-            return Goal(place=place)
-        start = frame_data.bone(effector.bone)
-        origin = points_of(start, effector.point)
-        return Goal(
-            place=origin + swung(start[:, :3, :3] @ effector.axis, place - origin, frame_data.part(number))
-        )
+    place: FloatArray
+    """At which to point, (F, 3) [m]."""
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
+    def __post_init__(self) -> None:
+        self.place = self.targets[:, 0, :3, 3]
+        if not self.whole:
+            origin, rays = self.point(self.frames), self._rays(self.frames)
+            self.place = origin + swung(rays, self.place - origin, self.part)
+
+    def _rays(self, frames: FrameData) -> FloatArray:
+        """Directions of the ray, (F, 3), with the scale of the bone."""
+        return frames.bone(self.effector.bone)[:, :3, :3] @ self.effector.axis
+
+    def tasks(self) -> tuple[Task, ...]:
         """One `AimAt`."""
+        effector = self.effector
         return (
             AimAt(
                 joint=effector.bone,
-                target=space.place(goal.place),
+                target=self.frames.to_armature(self.place),
                 axis=np.array(effector.axis),
                 point=np.array(effector.point),
                 softness=effector.softness_rotation,
-                **_common(effector),
+                **self.common,
             ),
         )
 
-    def errors(self, effector: Effector, goal: Goal, posed: Posed) -> Errors:
+    def errors(self, now: FrameData) -> Errors:
         """Angle between ray and target; inf where the bone has no such axis."""
-        assert goal.place is not None
-        bones = posed.bone(effector.bone)
-        rays = bones[:, :3, :3] @ effector.axis
-        angles = angle_between(rays, goal.place - points_of(bones, effector.point))
+        rays = self._rays(now)
+        angles = angle_between(rays, self.place - self.point(now))
         return None, np.where(size(rays) > NO_SCALE, angles, np.inf)
 
+    def leads_to(self, here: FloatArray) -> FloatArray | None:
+        """To the place at which to point."""
+        return self.place[0]
 
-class Pole(Kind):
+
+class Pole(Goal):
     """The middle joint of a limb is on that side of its axis where the target is."""
 
-    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
-        """The place to bend to."""
-        place = frame_data.world_from_target[:, number, :3, 3]
-        if frame_data.whole(number):
-            return Goal(place=place)
-        root, middle, tip = (frame_data.bone(name)[:, :3, 3] for name in _limb_of(effector))
-        bend, towards = across(middle - root, tip - root), across(place - root, tip - root)
-        return Goal(place=place - towards + swung(bend, towards, frame_data.part(number)))
+    place: FloatArray
+    """To which to bend, (F, 3) [m]."""
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
+    def __post_init__(self) -> None:
+        self.place = self.targets[:, 0, :3, 3]
+        if not self.whole:
+            bend, towards = self._sides(self.frames)
+            self.place = self.place - towards + swung(bend, towards, self.part)
+
+    def _sides(self, frames: FrameData) -> tuple[FloatArray, FloatArray]:
+        """The ways from the axis of the limb to its middle and to the place, across the axis, (F, 3) [m]."""
+        effector = self.effector
+        names = effector.root_bone, effector.bone, effector.tip_bone
+        root, middle, tip = (frames.bone(name)[:, :3, 3] for name in names)
+        return across(middle - root, tip - root), across(self.place - root, tip - root)
+
+    def tasks(self) -> tuple[Task, ...]:
         """One `PointPole`."""
+        effector = self.effector
         return (
             PointPole(
                 root=effector.root_bone,
                 joint=effector.bone,
                 tip=effector.tip_bone,
-                target=space.place(goal.place),
+                target=self.frames.to_armature(self.place),
                 softness=effector.softness_rotation,
-                **_common(effector),
+                **self.common,
             ),
         )
 
-    def errors(self, effector: Effector, goal: Goal, posed: Posed) -> Errors:
+    def errors(self, now: FrameData) -> Errors:
         """Angle by which the limb would have to swing, less where it is nearly straight, as for the task."""
-        assert goal.place is not None
-        root, middle, tip = (posed.bone(name)[:, :3, 3] for name in _limb_of(effector))
-        bend, towards = across(middle - root, tip - root), across(goal.place - root, tip - root)
-        rest = posed.skeleton.armature_from_joint_rest[:, :3, 3]
-        joints = [posed.skeleton.index(name) for name in _limb_of(effector)[:2]]
-        length = np.linalg.norm(np.subtract(*rest[joints])) * posed.scale
+        bend, towards = self._sides(now)
+        rest = now.skeleton.armature_from_joint_rest[:, :3, 3]
+        joints = [now.skeleton.index(name) for name in (self.effector.root_bone, self.effector.bone)]
+        length = np.linalg.norm(np.subtract(*rest[joints])) * now.scale
         bent = size(bend) / np.sqrt(size(bend) ** 2 + (STRAIGHT * length) ** 2)
         return None, 2.0 * np.arcsin(bent * np.sin(0.5 * angle_between(bend, towards)))
 
+    def leads_to(self, here: FloatArray) -> FloatArray | None:
+        """To the place to which to bend."""
+        return self.place[0]
 
-def _limb_of(effector: Effector) -> tuple[str, str, str]:
-    return effector.root_bone, effector.bone, effector.tip_bone
 
-
-class Plane(Kind):
+class Plane(Goal):
     """The point of the bone is on the XY plane of the target, or never below it."""
 
     side: ClassVar[Side] = Side.ON
+    place: FloatArray
+    """A point of the plane, at the height that is wanted, (F, 3) [m]."""
+    normal: FloatArray
+    """(F, 3) [1]."""
 
-    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
-        """A point of the plane, at the height that is wanted, and its normal."""
-        matrices = frame_data.world_from_target[:, number]
-        normal = normals(matrices)
-        if np.isnan(normal).any():
+    def __post_init__(self) -> None:
+        target = self.targets[:, 0]
+        self.normal = normals(target)
+        if np.isnan(self.normal).any():
             raise IKError(
-                f"effector {effector.name!r}: its target {effector.target!r} is scaled to nothing along X or "
-                "Y, so it has no plane. Reset its scale (Alt S), or choose another target"
+                f"effector {self.effector.name!r}: its target {self.effector.target!r} is scaled to nothing "
+                "along X or Y, so it has no plane. Reset its scale (Alt S), or choose another target"
             )
-        place = matrices[:, :3, 3] + frame_data.lengths[:, number, None] * normal
-        if not frame_data.whole(number):
-            point = points_of(frame_data.bone(effector.bone), effector.point)
-            height = np.einsum("fx,fx->f", normal, point - place)
+        self.place = target[:, :3, 3] + self.length[:, None] * self.normal
+        if not self.whole:
+            height = self._heights(self.frames)
             if self.side is Side.ABOVE:
                 height = np.minimum(height, 0.0)
-            place = place + (1.0 - frame_data.part(number)) * height[:, None] * normal
-        return Goal(place=place, normal=normal)
+            self.place = self.place + (1.0 - self.part) * height[:, None] * self.normal
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
+    def _heights(self, frames: FrameData) -> FloatArray:
+        """How far above the plane the point is, (F,) [m]."""
+        return np.einsum("fx,fx->f", self.normal, self.point(frames) - self.place)
+
+    def tasks(self) -> tuple[Task, ...]:
         """One `OnPlane`."""
+        effector, frames = self.effector, self.frames
         return (
             OnPlane(
                 joint=effector.bone,
-                origin=space.place(goal.place),
-                normal=space.direction(goal.normal),
+                origin=frames.to_armature(self.place),
+                normal=(frames.armature_from_axes @ self.normal[..., None])[..., 0],
                 point=np.array(effector.point),
                 side=self.side,
-                softness=space.length(effector.softness_position),
-                **_common(effector),
+                softness=frames.armature_length(effector.softness_position),
+                **self.common,
             ),
         )
 
-    def errors(self, effector: Effector, goal: Goal, posed: Posed) -> Errors:
+    def errors(self, now: FrameData) -> Errors:
         """Distance from the plane, or how far below it."""
-        assert goal.place is not None and goal.normal is not None
-        away = points_of(posed.bone(effector.bone), effector.point) - goal.place
-        height = np.einsum("fx,fx->f", goal.normal, away)
+        height = self._heights(now)
         return np.maximum(-height, 0.0) if self.side is Side.ABOVE else np.abs(height), None
+
+    def leads_to(self, here: FloatArray) -> FloatArray | None:
+        """To the plane; nowhere where the point is above it and may be."""
+        height = float(self.normal[0] @ (here - self.place[0]))
+        return None if self.side is Side.ABOVE and height >= 0.0 else here - height * self.normal[0]
 
 
 class Floor(Plane):
@@ -287,144 +340,162 @@ class Floor(Plane):
     side: ClassVar[Side] = Side.ABOVE
 
 
-class Distance(Kind):
+class Distance(Goal):
     """The point of the bone is so far from the target, or from a point of another bone."""
 
-    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
-        """The distance, and from where."""
-        place = None if effector.other_bone else frame_data.world_from_target[:, number, :3, 3]
-        length = frame_data.lengths[:, number]
-        if not frame_data.whole(number):
-            point = points_of(frame_data.bone(effector.bone), effector.point)
-            if effector.other_bone:
-                start = size(point - points_of(frame_data.bone(effector.other_bone), effector.other_point))
-            else:
-                start = size(point - frame_data.world_from_target[:, number, :3, 3])
-            length = mixed(start, length, frame_data.influences[:, number])
-        return Goal(place=place, length=length)
+    def __post_init__(self) -> None:
+        if not self.whole:
+            start = size(self.point(self.frames) - self._from(self.frames))
+            self.length = mixed(start, self.length, self.part[:, 0])
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
+    def _from(self, frames: FrameData) -> FloatArray:
+        """From where the distance is measured, (F, 3) [m]."""
+        if self.effector.other_bone:
+            return points_of(frames.bone(self.effector.other_bone), self.effector.other_point)
+        return self.targets[:, 0, :3, 3]
+
+    def tasks(self) -> tuple[Task, ...]:
         """One `KeepDistance`."""
-        assert goal.length is not None
+        effector, frames = self.effector, self.frames
+        if effector.other_bone:
+            target = np.array(effector.other_point)
+        else:
+            target = frames.to_armature(self.targets[:, 0, :3, 3])
         return (
             KeepDistance(
                 joint=effector.bone,
-                distance=goal.length / space.scale,
+                distance=self.length / frames.scale,
                 point=np.array(effector.point),
                 other=effector.other_bone or None,
-                target=np.array(effector.other_point) if effector.other_bone else space.place(goal.place),
-                softness=space.length(effector.softness_position),
-                **_common(effector),
+                target=target,
+                softness=frames.armature_length(effector.softness_position),
+                **self.common,
             ),
         )
 
-    def errors(self, effector: Effector, goal: Goal, posed: Posed) -> Errors:
+    def errors(self, now: FrameData) -> Errors:
         """How much too far or too near."""
-        point, other = points_of(posed.bone(effector.bone), effector.point), goal.place
-        if effector.other_bone:
-            other = points_of(posed.bone(effector.other_bone), effector.other_point)
-        assert other is not None and goal.length is not None
-        return np.abs(size(point - other) - goal.length), None
+        return np.abs(size(self.point(now) - self._from(now)) - self.length), None
 
-    def chain(self, effector: Effector, skeleton: Skeleton) -> list[int]:
+    def leads_to(self, here: FloatArray) -> FloatArray | None:
+        """To the distance from the target, straight away from it or towards it; along X where it is there."""
+        if self.effector.other_bone:
+            return None
+        place = self.targets[0, 0, :3, 3]
+        far = float(size(here - place))
+        away = (here - place) / far if far > 0.0 else np.array([1.0, 0.0, 0.0])
+        return place + away * float(self.length[0])
+
+    @staticmethod
+    def chain(effector: Effector, skeleton: Skeleton) -> list[int]:
         """Those above both bones."""
-        joints = set(super().chain(effector, skeleton))
-        if effector.other_bone:
-            joints.update(chain_of(skeleton, effector.other_bone, effector.chain_depth))
-        return sorted(joints)
+        bones = [bone for bone in (effector.bone, effector.other_bone) if bone]
+        return sorted({j for bone in bones for j in _chain_of(skeleton, bone, effector.chain_depth)})
 
 
-class OverSupport(Kind):
+class OverSupport(Goal):
     """The centre of mass is over the target along the ground, or over the middle of what the body stands on.
 
     All bones count for the centre of mass; those move for it that other effectors reach, and its own chain.
     """
 
-    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
-        """Where the centre of mass should be; its height does not matter."""
-        place = frame_data.world_from_target[:, number, :3, 3]
-        return Goal(place=self.blended(place, number, frame_data)) if effector.target else Goal()
+    place: FloatArray
+    """Over which it should be, (F, 3) [m]; its height does not matter."""
 
-    def over(self, places: Sequence[FloatArray], number: int, frame_data: FrameData) -> Goal:
-        """The same over supports (F, 3) each."""
-        return Goal(place=self.blended(np.mean(places, axis=0), number, frame_data))
+    def __post_init__(self) -> None:
+        if self.effector.target:
+            self.over(self.targets[:, 0, :3, 3])
 
-    def blended(self, place: FloatArray, number: int, frame_data: FrameData) -> FloatArray:
-        """Places (F, 3) on the way there from the present centre of mass."""
-        if frame_data.whole(number):
-            return place
-        assert frame_data.body is not None and frame_data.world_from_joint is not None
-        return mixed(frame_data.body.centre(frame_data.world_from_joint), place, frame_data.part(number))
+    def over(self, place: FloatArray) -> None:
+        """Ask for the centre of mass over places, (F, 3) [m]."""
+        self.place = place if self.whole else mixed(_centre(self.frames), place, self.part)
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
+    @property
+    def _axes(self) -> tuple[bool, bool, bool]:
+        """World axes that matter, of those along the ground."""
+        return (*self.effector.position_axes[:2], False)
+
+    def tasks(self) -> tuple[Task, ...]:
         """One `Balance`."""
-        assert frame_data.body is not None
+        frames = self.frames
+        assert frames.body is not None
         return (
             Balance(
-                masses=frame_data.body.masses,
-                centres=frame_data.body.centres,
-                target=space.place(goal.place),
-                axes=_ground(effector),
-                armature_from_axes=space.armature_from_axes,
-                softness=space.length(effector.softness_position),
-                **_common(effector),
+                masses=frames.body.masses,
+                centres=frames.body.centres,
+                target=frames.to_armature(self.place),
+                axes=self._axes,
+                armature_from_axes=frames.armature_from_axes,
+                softness=frames.armature_length(self.effector.softness_position),
+                **self.common,
             ),
         )
 
-    def errors(self, effector: Effector, goal: Goal, posed: Posed) -> Errors:
+    def errors(self, now: FrameData) -> Errors:
         """Distance of the centre of mass along the ground."""
-        assert posed.body is not None and goal.place is not None
-        away = posed.body.centre(posed.world_from_joint) - goal.place
-        return size(away * _ground(effector)), None
+        return size((_centre(now) - self.place) * self._axes), None
 
 
-def _ground(effector: Effector) -> tuple[bool, bool, bool]:
-    return effector.position_axes[0], effector.position_axes[1], False
+def _centre(frames: FrameData) -> FloatArray:
+    """Centre of mass, (F, 3) [m]."""
+    assert frames.body is not None
+    return frames.body.centre(frames.world_from_joint)
 
 
-class Stay(Kind):
+class Stay(Goal):
     """Bones stay near a pose, as far as what matters more allows. How far off they are is never a miss."""
 
-    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
-        """Channels of the pose; its angles are named as in the pose that was read, and go on from there."""
-        present = frame_data.channels
-        if effector.stay == 'PRESENT':
-            return Goal(channels=_continuous(present, frame_data.skeleton))
+    channels: FloatArray
+    """Of the pose, (F, n, 6) [m, rad]; its angles go on from those of the pose that was read."""
+
+    def __post_init__(self) -> None:
+        present, skeleton, part = self.frames.channels, self.frames.skeleton, self.part[..., None]
+        if self.effector.stay == 'PRESENT':
+            self.channels = _continuous(present, skeleton)
+            return
         wanted = np.zeros(present.shape[1:])
         rotation = np.tile(np.eye(3), (len(wanted), 1, 1))
-        for stored in effector.stored:
-            if stored.bone in frame_data.skeleton.names:
-                joint = frame_data.skeleton.index(stored.bone)
-                wanted[joint, :3] = stored.location
-                rotation[joint] = matrix_from_quat(stored.rotation)
-        wanted[:, 3:] = euler_from_matrix_near(rotation, frame_data.skeleton.orders, present[0, :, 3:])
-        part = frame_data.part(number)[..., None]
-        if frame_data.whole(number):
-            return Goal(channels=np.broadcast_to(wanted, present.shape))
-        own = matrix_from_euler(present[..., 3:], frame_data.skeleton.orders)
-        mixture = np.concatenate([mixed(present[..., :3], wanted[:, :3], part), present[..., 3:]], axis=-1)
+        for bone, location, quaternion in self.effector.stored:
+            if bone in skeleton.names:
+                joint = skeleton.index(bone)
+                wanted[joint, :3], rotation[joint] = location, matrix_from_quat(quaternion)
+        if self.whole:
+            wanted[:, 3:] = euler_from_matrix_near(rotation, skeleton.orders, present[0, :, 3:])
+            self.channels = np.broadcast_to(wanted, present.shape)
+            return
+        own = matrix_from_euler(present[..., 3:], skeleton.orders)
         turns = turned(own, np.broadcast_to(rotation, own.shape), part)
-        mixture[..., 3:] = euler_from_matrix_near(turns, frame_data.skeleton.orders, present[..., 3:])
-        return Goal(channels=_continuous(mixture, frame_data.skeleton))
+        angles = euler_from_matrix_near(turns, skeleton.orders, present[..., 3:])
+        places = mixed(present[..., :3], wanted[:, :3], part)
+        self.channels = _continuous(np.concatenate([places, angles], axis=-1), skeleton)
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
+    @property
+    def mask(self) -> tuple[bool, ...]:
+        """Which of the six channels count."""
+        return (*self.effector.position_axes, *self.effector.orientation_axes)
+
+    def tasks(self) -> tuple[Task, ...]:
         """One `StayNear`."""
-        assert goal.channels is not None
-        return own_bones(
-            effector, goal.channels, frame_data.skeleton, self.chain(effector, frame_data.skeleton)
-        )
+        return self.near(self.channels, self.chain(self.effector, self.frames.skeleton))
 
-    def errors(self, effector: Effector, goal: Goal, posed: Posed) -> Errors:
+    def near(self, channels: FloatArray, joints: Sequence[int]) -> tuple[Task, ...]:
+        """The task of joints to stay near channels (F, n, 6), none where none of them can move."""
+        free = self.frames.skeleton.free
+        able = tuple(joint for joint in joints if (free[joint] & self.mask).any())
+        return (StayNear(channels=channels, over=able, axes=self.mask, **self.common),) if able else ()
+
+    def errors(self, now: FrameData) -> Errors:
         """Of the bone that is furthest off: its offset, where any is located freely, and its turn."""
-        assert goal.channels is not None
-        joints = self.chain(effector, posed.skeleton)
-        counted = posed.skeleton.free[joints] & np.array(masks_of(effector))
+        joints = self.chain(self.effector, now.skeleton)
+        counted = now.skeleton.free[joints] & np.array(self.mask)
         located, turning = counted[:, :3], counted[:, 3:]
-        away = np.where(located, (posed.channels - goal.channels)[:, joints, :3], 0.0)
-        distances = size(away).max(axis=1, initial=0.0) * posed.scale
-        orders = posed.skeleton.orders[joints]
-        now, then = posed.channels[:, joints, 3:], goal.channels[:, joints, 3:]
-        rotation, wanted = matrix_from_euler(now, orders), matrix_from_euler(then, orders)
+        away = np.where(located, (now.channels - self.channels)[:, joints, :3], 0.0)
+        distances = size(away).max(axis=1, initial=0.0) * now.scale
+        orders, then = now.skeleton.orders[joints], self.channels[:, joints, 3:]
+        rotation, wanted = (
+            matrix_from_euler(now.channels[:, joints, 3:], orders),
+            matrix_from_euler(then, orders),
+        )
         # A bone that turns freely is off by an angle; one with an axis that does not count, by those that do.
         turns = rotation_angle(np.swapaxes(wanted, -1, -2) @ rotation)
         off = np.abs(euler_from_matrix_near(rotation, orders, then) - then)
@@ -435,7 +506,8 @@ class Stay(Kind):
             angles.max(axis=1, initial=0.0) if turning.any() else None,
         )
 
-    def chain(self, effector: Effector, skeleton: Skeleton) -> list[int]:
+    @staticmethod
+    def chain(effector: Effector, skeleton: Skeleton) -> list[int]:
         """The bones that stay."""
         return staying_joints(skeleton, effector.bone, effector.whole_body)
 
@@ -446,114 +518,65 @@ def staying_joints(skeleton: Skeleton, bone: str, whole_body: bool) -> list[int]
     return [joint for joint in range(len(skeleton)) if whole_body or own in skeleton.ancestors(joint)]
 
 
-def own_bones(
-    effector: Effector, channels: FloatArray, skeleton: Skeleton, joints: Sequence[int]
-) -> tuple[Task, ...]:
-    """Return the task of joints to stay near channels (F, n, 6), none where none of them can move."""
-    able = tuple(joint for joint in joints if (skeleton.free[joint] & masks_of(effector)).any())
-    if not able:
-        return ()
-    return (
-        StayNear(
-            channels=channels,
-            over=able,
-            axes=masks_of(effector),
-            **_common(effector),
-        ),
-    )
-
-
-def masks_of(effector: Effector) -> tuple[bool, ...]:
-    """Which of the six channels count."""
-    return (*effector.position_axes, *effector.orientation_axes)
-
-
 def _continuous(channels: FloatArray, skeleton: Skeleton) -> FloatArray:
     """The same poses (F, n, 6) with angles that go on from frame to frame."""
     angles = continuous_euler(channels[..., 3:], skeleton.orders)
     return np.concatenate([channels[..., :3], angles], axis=-1)
 
 
-class Choice(Kind):
+class Choice(Goal):
     """What another kind asks for, of one of several targets; how well is measured at the one met best."""
 
-    def __init__(self, kinds: Mapping[str, Kind]) -> None:
-        """Choose between targets for some kinds, by their names."""
-        self._kinds = kinds
+    goals: tuple[Goal, ...]
+    """Of the other kind, one for each target."""
 
-    def goal(self, effector: Effector, number: int, frame_data: FrameData) -> Goal:
-        """The goals of all its targets."""
-        inner, first = _inner(effector), frame_data.further[number]
-        rows = (number, *range(first, first + len(effector.others)))
-        kind = self._kinds[effector.choice]
-        return Goal(
-            choices=tuple(kind.goal(inner, number, frame_data.with_target(number, row)) for row in rows)
+    def __post_init__(self) -> None:
+        effector = self.effector
+        self.goals = tuple(
+            KINDS[effector.choice](
+                replace(effector, kind=effector.choice, target=name, others=()),
+                self.frames,
+                self.targets[:, [row]],
+                self.part,
+                self.length,
+            )
+            for row, name in enumerate(effector.targets)
         )
 
-    def tasks(self, effector: Effector, goal: Goal, space: Space, frame_data: FrameData) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[Task, ...]:
         """One, of which the alternatives are called as their targets are."""
-        inner, kind = _inner(effector), self._kinds[effector.choice]
-        alternatives = tuple(
-            kind.tasks(replace(inner, name=name), own, space, frame_data)[0]
-            for name, own in zip((effector.target, *effector.others), goal.choices, strict=True)
-        )
-        return (
-            OneOf(
-                alternatives=alternatives,
-                softness=alternatives[0].softness,
-                **_common(effector),
-            ),
-        )
+        alternatives = tuple(replace(goal.tasks()[0], name=goal.effector.target) for goal in self.goals)
+        return (OneOf(alternatives=alternatives, softness=alternatives[0].softness, **self.common),)
 
-    def errors(self, effector: Effector, goal: Goal, posed: Posed) -> Errors:
+    def errors(self, now: FrameData) -> Errors:
         """Those of the target met best."""
-        inner, kind = _inner(effector), self._kinds[effector.choice]
-        distances, angles = zip(*(kind.errors(inner, own, posed) for own in goal.choices), strict=True)
+        distances, angles = zip(*(goal.errors(now) for goal in self.goals), strict=True)
         return (
             None if distances[0] is None else np.min(distances, axis=0),
             None if angles[0] is None else np.min(angles, axis=0),
         )
 
-    def taken(self, effector: Effector, goal: Goal, posed: Posed) -> tuple[str, ...]:
-        """Which target is met best in each frame, by its name, (F,)."""
-        names = (effector.target, *effector.others)
-        return tuple(names[row] for row in self._best(effector, goal, posed).tolist())
-
-    def met(self, effector: Effector, goal: Goal, posed: Posed) -> tuple[Effector, Goal]:
-        """The effector and goal of another kind that are met best in the first frame; others as they are."""
-        if effector.kind != 'ONE_OF':
-            return effector, goal
-        return _inner(effector), goal.choices[int(self._best(effector, goal, posed)[0])]
-
-    def _best(self, effector: Effector, goal: Goal, posed: Posed) -> IntArray:
-        inner, kind = _inner(effector), self._kinds[effector.choice]
-        pairs = [kind.errors(inner, own, posed) for own in goal.choices]
+    def met(self, now: FrameData) -> Goal:
+        """Return the goal whose target is met best in the first frame."""
+        pairs = [goal.errors(now) for goal in self.goals]
         errors = [distance if angle is None else angle for distance, angle in pairs]
-        return np.array(errors).argmin(axis=0)
+        return self.goals[int(np.array(errors)[:, 0].argmin())]
 
-
-def _inner(effector: Effector) -> Effector:
-    """The same effector, as one of the kind that it takes its target by."""
-    return replace(effector, kind=effector.choice, others=())
-
-
-CHOICES: Final = Choice({'POSITION': Place(), 'ORIENTATION': Place(), 'AIM': Aim(), 'PLANE': Plane()})
-"""The kind of those that have several targets."""
 
 # Its type is not written out: `typing` would keep these classes, and through them Blender's, until Blender
 # has gone, on which the bpy module of 4.5 hangs.
 KINDS: Final = MappingProxyType(
     {
-        'POSITION': Place(),
-        'ORIENTATION': Place(),
-        'BOTH': Place(),
-        'AIM': Aim(),
-        'POLE': Pole(),
-        'PLANE': Plane(),
-        'FLOOR': Floor(),
-        'DISTANCE': Distance(),
-        'BALANCE': OverSupport(),
-        'STAY': Stay(),
-        'ONE_OF': CHOICES,
+        'POSITION': Place,
+        'ORIENTATION': Place,
+        'BOTH': Place,
+        'AIM': Aim,
+        'POLE': Pole,
+        'PLANE': Plane,
+        'FLOOR': Floor,
+        'DISTANCE': Distance,
+        'BALANCE': OverSupport,
+        'STAY': Stay,
+        'ONE_OF': Choice,
     }
 )

@@ -3,8 +3,7 @@
 
 A bone with an entry has the mass of the entry [kg]. Other bones have a share of the body's mass: by their
 role if the table of roles is that of a human, by their length, or by the volume of the meshes that they
-carry, as last measured. A solve does not go through all vertices of a body.
-Setting the mass of one bone changes that of no other.
+carry, as last measured; a solve does not read the vertices. Setting the mass of one bone changes no other.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 from bpy.types import Object
 
-from ...core.arrays import FloatArray
 from ...core.character.anthropometry import body_masses
 from ...core.character.volumes import bone_volumes
 from ...core.errors import IKError
@@ -104,19 +102,6 @@ def measure_meshes(armature_object: Object) -> MeshReport:
     return MeshReport(int((made.shares > 0.0).sum()), bound.meshes, settings.mesh_volume, tuple(notes))
 
 
-def _measured(armature_object: Object, skeleton: Skeleton) -> tuple[FloatArray, FloatArray] | None:
-    """Shares (n,) [1] and centres (n, 3) of the bones as they were measured; None where nothing was."""
-    settings = settings_of(armature_object)
-    shares, centres = np.zeros(len(skeleton)), np.zeros((len(skeleton), 3))
-    rows = {name: joint for joint, name in enumerate(skeleton.names)}
-    for entry in settings.mesh_masses if settings.mass_source == 'MESHES' else ():
-        if entry.name in rows:
-            shares[rows[entry.name]] = entry.share
-            centres[rows[entry.name]] = entry.centre
-    total = float(shares.sum())
-    return (shares / total, centres) if total > 0.0 else None
-
-
 def body_of(armature_object: Object, skeleton: Skeleton) -> Body:
     """Return what the bones of a skeleton weigh, and where (IKError: no bone has any mass)."""
     body = _body(armature_object, skeleton)
@@ -138,10 +123,15 @@ def _body(armature_object: Object, skeleton: Skeleton) -> Body:
     masses = settings.body_mass * found.shares
     centres = np.zeros((len(lengths), 3))
     centres[:, 1] = found.centres * lengths
-    measured = _measured(armature_object, skeleton)
-    if measured is not None:
-        masses = settings.body_mass * measured[0]
-        centres = np.where(measured[0][:, None] > 0.0, measured[1], centres)
+    if settings.mass_source == 'MESHES':
+        shares, measured = np.zeros(len(lengths)), np.zeros((len(lengths), 3))
+        joints = {name: joint for joint, name in enumerate(skeleton.names)}
+        for entry in settings.mesh_masses:
+            if (joint := joints.get(entry.name)) is not None:
+                shares[joint], measured[joint] = entry.share, entry.centre
+        if shares.any():  # none of them may be there any more
+            masses = settings.body_mass * shares / shares.sum()
+            centres = np.where(shares[:, None] > 0.0, measured, centres)
     entries = mass_entries(armature_object)
     for joint, name in enumerate(skeleton.names):
         if name in entries:

@@ -23,7 +23,7 @@ from ..properties.effector_properties import PINNABLE
 from ..properties.settings import settings_of
 from .effectors import Effector, orientations
 from .frame_data import points_of
-from .transforms import world_from_basis
+from .transforms import depth, world_from_basis
 
 
 def coming_along(
@@ -46,7 +46,7 @@ def coming_along(
         and effector.bone in {dragged, *hips}
         and (target := movable_target(armature_object, effector)) is not None
     }
-    return tuple(sorted(found, key=lambda e: sum(above in found.values() for above in _above(found[e]))))
+    return tuple(sorted(found, key=lambda effector: depth(found[effector])))
 
 
 def carriers(
@@ -59,16 +59,14 @@ def carriers(
     entries = settings_of(armature_object).effectors
     moved = {entries[effector.index].target: effector for effector in coming}
     found: dict[int, Effector] = {}
-    depths: dict[int, int] = {}
     for effector in effectors:
         target = entries[effector.index].target
         if effector in coming or effector.pin is not None or target is None:
             continue
-        above = [moved[parent] for parent in _above(target) if parent in moved]
-        if above:
-            found[effector.index] = above[0]
-            depths[effector.index] = len([*_above(target)])
-    return dict(sorted(found.items(), key=lambda pair: depths[pair[0]]))
+        above = next((moved[parent] for parent in _above(target) if parent in moved), None)
+        if above is not None:
+            found[effector.index] = above
+    return dict(sorted(found.items(), key=lambda pair: depth(entries[pair[0]].target)))
 
 
 def _above(target: Object) -> Iterator[Object]:
@@ -105,30 +103,23 @@ def movable_target(armature_object: Object, effector: Effector) -> Object | None
 def bring_target(
     armature_object: Object, effector: Effector, world_from_bone: FloatArray
 ) -> Iterator[tuple[Object, bool, bool]]:
-    """Move the target of an effector to where its bone is (4, 4) [m], in what the effector takes of it.
+    """Move the target of an effector to where its bone is (4, 4) [m]; its own scale stays.
 
-    Gives what has moved, and whether it was moved and whether it was turned.
+    Only what the effector follows changes: place, orientation or both. Gives the target, and whether it was
+    moved and whether it was turned.
     """
     target = movable_target(armature_object, effector)
     if target is None:
         return
     if target.parent not in {None, armature_object}:
         bpy.context.view_layer.update()  # its parent may have come along just now
-    place = points_of(world_from_bone, effector.point)
-    _place(armature_object, target, place, world_from_bone, effector)
-    yield target, effector.position, effector.orientation
-
-
-def _place(
-    armature_object: Object, target: Object, place: FloatArray, matrix: FloatArray, effector: Effector
-) -> None:
-    """Bring an object where a bone is; its own scale stays."""
     now = np.array(target.matrix_world)
     wanted = now.copy()
     if effector.position:
-        wanted[:3, 3] = place
-    if effector.orientation and np.isfinite(orientations(matrix)).all():
-        wanted[:3, :3] = orientations(matrix) @ orientations(now).T @ now[:3, :3]
+        wanted[:3, 3] = points_of(world_from_bone, effector.point)
+    turn = orientations(world_from_bone) @ orientations(now).T
+    if effector.orientation and np.isfinite(turn).all():
+        wanted[:3, :3] = turn @ now[:3, :3]
     local: Any = target
     plain = target.parent is None or (target.parent == armature_object and target.parent_type == 'OBJECT')
     if plain and target.rotation_mode in EULER_ORDERS:
@@ -144,5 +135,6 @@ def _place(
             own = matrix_from_euler(np.array(target.rotation_euler), order)
             angles = euler_from_matrix_near(turn @ own, order, np.array(target.rotation_euler))
             local.rotation_euler = angles.tolist()
-        return
-    local.matrix_world = wanted.T.tolist()
+    else:
+        local.matrix_world = wanted.T.tolist()
+    yield target, effector.position, effector.orientation

@@ -27,9 +27,9 @@ _LENGTHS: Final = MappingProxyType({'DISTANCE': "distance", 'PLANE': "height", '
 def check_evaluated(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> None:
     """Refuse an armature or targets that the depsgraph does not keep up to date.
 
-    `is_evaluated` does not tell: a target that is not shown is in the depsgraph all the same, because the
-    effector points to it, but holds what was true when it was last shown. It goes through all that is in the
-    depsgraph (1 ms for 1000 objects), so ask once, not at each frame.
+    `is_evaluated` does not help: a target that is not shown is still in the depsgraph, because the effector
+    points to it, with the values of when it was last shown. The check reads the whole depsgraph (1 ms for
+    1000 objects), so call it once, not for each frame.
 
     Raises:
         IKError: One is disabled, or was deleted from the scene.
@@ -50,7 +50,7 @@ def check_evaluated(armature_object: Object, effectors: Sequence[Effector], deps
 
 
 def check_present(armature_object: Object) -> None:
-    """Refuse an armature that cannot be posed, or has no place in the world where targets could be put.
+    """Refuse an armature that cannot be posed, or whose matrix cannot place targets in the world.
 
     Raises:
         IKError: It cannot be posed, is not evaluated, or its scale is uneven or none.
@@ -64,43 +64,37 @@ def check_present(armature_object: Object) -> None:
 def world_from_targets(
     armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
 ) -> FloatArray:
-    """Read the matrices of the targets at the depsgraph's frame, (E + further, 4, 4) [m].
+    """Read the matrices of the targets at the depsgraph's frame, (T, 4, 4) [m].
 
-    Of a pinned effector it is that of its bone where it was pinned, with the origin at its point; that of
-    one without a target is the identity. The further targets of effectors that have several come last, in the
-    order of the effectors.
+    An effector has as many as `Effector.targets` has names, in the order of the effectors. That of a pinned
+    effector is the matrix of its bone where it was pinned, with the origin at its point. That of an effector
+    without a target is the identity.
 
     Raises:
         IKError: A target or its bone is gone, or nowhere.
     """
     entries = settings_of(armature_object).effectors
-    further = sum(len(effector.others) for effector in effectors)
-    matrices = np.tile(np.eye(4), (len(effectors) + further, 1, 1))
-    free = len(effectors)
-    for row, effector in enumerate(effectors):
+    matrices: list[FloatArray] = []
+    for effector in effectors:
         entry = _same_entry(armature_object, entries, effector)
         if effector.pin is not None:
-            world_from_armature = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
-            matrices[row] = world_from_armature @ np.array(effector.pin).reshape(4, 4)
-            matrices[row, :3, 3] += matrices[row, :3, :3] @ np.array(effector.point)
-            continue
-        if not effector.target:
-            continue
-        first, *others = _followed(effector, entry)
-        matrices[row] = _world_from(effector, first, depsgraph)
-        for other in others:
-            matrices[free] = _world_from(effector, other, depsgraph)
-            free += 1
-    return matrices
+            pinned = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
+            pinned = pinned @ np.array(effector.pin).reshape(4, 4)
+            pinned[:3, 3] += pinned[:3, :3] @ np.array(effector.point)
+            matrices.append(pinned)
+        elif effector.target:
+            matrices += [_world_from(effector, each, depsgraph) for each in _followed(effector, entry)]
+        else:
+            matrices.append(np.eye(4))
+    return np.array(matrices).reshape(-1, 4, 4)
 
 
 def _followed(effector: Effector, entry: POISE_PG_effector) -> list[POISE_PG_effector | POISE_PG_target]:
-    """Return what holds the targets of an effector: its entry, and those of its further targets.
+    """Return the entries that hold the targets of an effector.
 
     From the entry, not by name: a target may have been renamed, and names differ only within a file.
     """
-    own: list[POISE_PG_effector | POISE_PG_target] = [entry] if effector.target else []
-    return [*own, *entry.others] if effector.others else own
+    return [entry, *entry.others][: len(effector.targets)] if effector.target else []
 
 
 def _world_from(
@@ -138,25 +132,25 @@ def read_amounts(
     when a script changes a property of an add-on.
 
     Returns:
-        Influences [1] and lengths [m], distances of DISTANCE and heights of PLANE and FLOOR, (E,) each.
+        Influences, (E,), clamped to 0 to 1, and lengths [m], (E,): distances of DISTANCE, at least 0, and
+        heights of PLANE and FLOOR.
 
     Raises:
-        IKError: One is not a number, or a distance is negative.
+        IKError: One is not a number.
     """
     entries = settings_of(armature_object).effectors
     influences, lengths = np.ones(len(effectors)), np.zeros(len(effectors))
     for row, effector in enumerate(effectors):
         entry = _same_entry(armature_object, entries, effector)
-        influences[row] = np.clip(entry.influence, 0.0, 1.0)
-        if effector.kind in _LENGTHS:
-            lengths[row] = getattr(entry, _LENGTHS[effector.kind])
-    bad = ~np.isfinite(influences) | ~np.isfinite(lengths)
-    if bad.any():
-        row = int(np.argmax(bad))
-        what = "influence" if not np.isfinite(influences[row]) else _LENGTHS[effectors[row].kind]
-        scene: Any = depsgraph.scene
-        raise IKError(
-            f"effector {effectors[row].name!r}: its {what} is not a number in frame {scene.frame_current}. "
-            "Look at its keys and drivers"
-        )
-    return influences, np.where([e.kind == 'DISTANCE' for e in effectors], np.maximum(lengths, 0.0), lengths)
+        for amounts, name in ((influences, "influence"), (lengths, _LENGTHS.get(effector.kind))):
+            if name is not None:
+                amounts[row] = getattr(entry, name)
+                if not np.isfinite(amounts[row]):
+                    scene: Any = depsgraph.scene
+                    raise IKError(
+                        f"effector {effector.name!r}: its {name} is not a number in frame "
+                        f"{scene.frame_current}. Look at its keys and drivers"
+                    )
+        if effector.kind == 'DISTANCE':
+            lengths[row] = max(lengths[row], 0.0)
+    return np.clip(influences, 0.0, 1.0), lengths

@@ -51,12 +51,6 @@ def world_matrix(target: Any) -> FloatArray:
     return world_from_basis(target) @ basis
 
 
-def world_of(target: Any) -> tuple[FloatArray, FloatArray]:
-    """Return place (3,) and rotation (3, 3) of an object."""
-    matrix = world_matrix(target)
-    return matrix[:3, 3], rotation_in(matrix)
-
-
 def depth(target: Any) -> int:
     """Return how many parents an object has."""
     return 0 if target.parent is None else 1 + depth(target.parent)

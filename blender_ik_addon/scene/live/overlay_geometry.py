@@ -20,11 +20,10 @@ from ...core.explain.explanation import limit_angle
 from ...core.model.rotation import matrix_and_axes_from_euler
 from ..armature.poses import evaluated_matrices
 from ..effectors.effectors import Effector
-from ..effectors.frame_data import Goal, Posed, across, points_of
+from ..effectors.frame_data import FrameData, across, points_of
 from ..effectors.goals import make_goals, supports
-from ..effectors.kinds import CHOICES
+from ..effectors.kinds import Goal
 from ..effectors.masses import body_of
-from ..properties.effector_properties import PINNABLE
 from ..properties.settings import settings_of
 from ..reports import angle_text, length_text
 from ..rig.live_state import Origin
@@ -163,22 +162,19 @@ def _marks(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted) -> Ite
     data: Any = armature_object.data
     lengths = np.array([data.bones[name].length for name in rig.armature.skeleton.names])
     matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-    now = Posed(
-        skeleton=rig.armature.skeleton,
+    now = replace(
+        frame_data,
         world_from_joint=(reading.world_from_armature @ matrices)[None],
-        scale=frame_data.scale,
-        channels=frame_data.channels,
         body=body_of(armature_object, rig.armature.skeleton) if rig.body is None else rig.body,
     )
     missed = measured.distances, measured.angles
     excess = rig.tolerances(armature_object).excess(*missed)
     heats = np.clip(np.log(np.maximum(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0).tolist()
-    rows = zip(rig.effectors, make_goals(rig.effectors, frame_data), *missed, heats, strict=True)
-    for row, (effector, goal, distance, angle, heat) in enumerate(rows):
-        if reading.influences[row] > 0.0:
-            effector, goal = CHOICES.met(effector, goal, now)
-            why = settings.effectors[effector.index].why
-            for mark in _effector_marks(effector, goal, now, heat, (distance, angle), why):
+    rows = zip(make_goals(rig.effectors, frame_data), *missed, heats, strict=True)
+    for goal, distance, angle, heat in rows:
+        if goal.part[0, 0] > 0.0:
+            why = settings.effectors[goal.effector.index].why
+            for mark in _effector_marks(goal.met(now), now, heat, (distance, angle), why):
                 priority = isinstance(mark, Text) and mark.role == 'PRIORITY'
                 if wanted.priorities if priority else wanted.targets:
                     yield mark
@@ -192,32 +188,20 @@ def _marks(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted) -> Ite
 
 
 def _effector_marks(
-    effector: Effector, goal: Goal, now: Posed, heat: float, missed: tuple[float, float], why: str
+    goal: Goal, now: FrameData, heat: float, missed: tuple[float, float], why: str
 ) -> Iterator[Mark]:
     """A line from the bone to where it should be, a point, its level, and by how much it misses."""
+    effector = goal.effector
     if effector.kind == 'BALANCE':
         return
-    here = points_of(now.bone(effector.bone), effector.point)[0]
-    there = _led_to(effector, goal, here)
+    here = goal.point(now)[0]
+    there = goal.leads_to(here)
     if there is not None:
         yield Line(_place(here), _place(there), 'ERROR', heat)
     yield Point(_place(here), 'EFFECTOR' if effector.pin is None else 'PIN', heat)
     yield Text(_place(here), str(effector.priority), 'PRIORITY')
     if heat > 0.0 and effector.kind != 'STAY':
         yield _miss_text(here, effector.name, missed, why)
-
-
-def _led_to(effector: Effector, goal: Goal, here: FloatArray) -> FloatArray | None:
-    """Where an effector leads from a place (3,); None where it leads nowhere."""
-    if effector.kind == 'ORIENTATION' or goal.place is None:
-        return None
-    place = goal.place[0]
-    if goal.normal is not None:
-        height = float(goal.normal[0] @ (here - place))
-        return None if effector.kind == 'FLOOR' and height >= 0.0 else here - height * goal.normal[0]
-    if goal.length is not None:
-        return place + _direction(here - place) * float(goal.length[0])
-    return np.where(effector.position_axes, place, here) if effector.kind in PINNABLE else place
 
 
 def _direction(way: FloatArray) -> FloatArray:
@@ -236,7 +220,9 @@ def _miss_text(place: FloatArray, name: str, missed: tuple[float, float], why: s
 # Limits
 
 
-def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray, active: str) -> Iterator[Mark]:
+def _limit_marks(
+    rig: Rig, reading: Reading, now: FrameData, lengths: FloatArray, active: str
+) -> Iterator[Mark]:
     """An arc at each joint that stands on a limit, up to where it stops, and its name.
 
     Limbs and spines come to their limits joint by joint. A text for each joint would be too much to read, so
@@ -273,7 +259,7 @@ def _limit_marks(rig: Rig, reading: Reading, now: Posed, lengths: FloatArray, ac
         yield Text(_place(now.world_from_joint[0, run[len(run) // 2], :3, 3]), text, 'LIMIT')
 
 
-def _runs(joints: Collection[int], now: Posed, lengths: FloatArray) -> list[list[int]]:
+def _runs(joints: Collection[int], now: FrameData, lengths: FloatArray) -> list[list[int]]:
     """Joints in runs of those that follow one another: where a chain forks it goes straight on."""
     parents = now.skeleton.parents.tolist()
     heads, along = now.world_from_joint[0, :, :3, 3], now.world_from_joint[0, :, :3, 1]
@@ -295,9 +281,9 @@ def _runs(joints: Collection[int], now: Posed, lengths: FloatArray) -> list[list
 def _arc(matrix: FloatArray, axis: FloatArray, back: float, size: float) -> Iterator[Line]:
     """Lines about the head of a bone, (4, 4) in the world, from where it stands to where it came from."""
     along, head = matrix[:3, 1], matrix[:3, 3]
-    radius = across(along[None], axis[None])[0]
+    radius = across(along, axis)
     if np.linalg.norm(radius) < TWIST * np.linalg.norm(along):  # beside the bone
-        radius = across(matrix[None, :3, 0], axis[None])[0]
+        radius = across(matrix[:3, 0], axis)
     radius = radius * size
     turns = np.linspace(0.0, back * ARC_SPAN, ARC_STEPS + 1)[:, None]
     places = head + np.cos(turns) * radius + np.sin(turns) * np.cross(axis, radius)
@@ -311,7 +297,7 @@ def _polyline(places: Sequence[FloatArray], role: str, heat: float = 0.0) -> Ite
 # Balance
 
 
-def _balance_marks(effectors: Sequence[Effector], now: Posed, lengths: FloatArray) -> Iterator[Mark]:
+def _balance_marks(effectors: Sequence[Effector], now: FrameData, lengths: FloatArray) -> Iterator[Mark]:
     """The centre of mass, its place on the ground, and what the body stands on."""
     assert now.body is not None
     centre = now.body.centre(now.world_from_joint)[0]
@@ -329,7 +315,7 @@ def _balance_marks(effectors: Sequence[Effector], now: Posed, lengths: FloatArra
         yield Point(_place(foot), 'BALANCE', heat)
 
 
-def _ground(effectors: Sequence[Effector], now: Posed, lengths: FloatArray) -> FloatArray:
+def _ground(effectors: Sequence[Effector], now: FrameData, lengths: FloatArray) -> FloatArray:
     """Where the body stands: heads and tails of its supports and of the bones on these, (k, 3) [m]."""
     asking = next((effector for effector in effectors if effector.kind == 'BALANCE'), effectors[0])
     try:

@@ -19,10 +19,9 @@ from ..armature.poses import evaluated_matrices, read_pose, sheared_bones
 from ..armature.rotation_modes import RotationLocks
 from ..armature.switches import Carried, carried_by, notes_on_switches, switch_hint
 from ..effectors.effectors import Effector, read_effectors
-from ..effectors.frame_data import Body, FrameData, Posed
+from ..effectors.frame_data import Body, FrameData
 from ..effectors.goals import (
     Plan,
-    joints_of,
     make_goals,
     make_plan,
     measure,
@@ -30,7 +29,7 @@ from ..effectors.goals import (
     needs_origin,
     wanders,
 )
-from ..effectors.kinds import CHOICES, KINDS
+from ..effectors.kinds import KINDS
 from ..effectors.masses import body_of
 from ..effectors.targets import check_evaluated, read_amounts, world_from_targets
 from ..properties.naming import follow_names
@@ -58,7 +57,7 @@ class Reading:
 
     pose: Pose
     world_from_target: FloatArray
-    """(E, 4, 4) [m]."""
+    """(T, 4, 4) [m], as `targets.world_from_targets` has them."""
     world_from_armature: FloatArray
     """(4, 4) [m]."""
     scale: float
@@ -207,19 +206,16 @@ class Rig:
         present = [own for reading in readings if (own := reading.world_from_present) is not None]
         begun = [reading.pose if reading.origin is None else reading.origin for reading in readings]
         # What no task needs in some of the frames is not there, and is not read.
-        nothing = np.zeros((len(self.armature.skeleton), 4, 4))
         known = any(matrices is not None for matrices in joints)
-        # From which row on the further targets of each effector are, as `world_from_targets` has them.
-        counts = [len(self.effectors), *(len(effector.others) for effector in self.effectors)]
+        nothing = np.zeros((len(self.armature.skeleton) if known else 0, 4, 4))
         names = ("world_from_armature", "world_from_target", "influences", "lengths")
         return FrameData(
             **{name: np.stack([getattr(reading, name) for reading in readings]) for name in names},
             skeleton=self.armature.skeleton,
             channels=np.stack([pose.channels for pose in begun]),
-            world_from_joint=np.stack([nothing if own is None else own for own in joints]) if known else None,
+            world_from_joint=np.stack([nothing if own is None else own for own in joints]),
             world_from_present=np.stack(present) if present else None,
             body=self.body,
-            further=tuple(np.cumsum(counts)[:-1].tolist()),
         )
 
     def runs(self, readings: Sequence[Reading]) -> list[slice]:
@@ -279,16 +275,10 @@ class Rig:
         stays = any(effector.kind == 'STAY' for effector in self.effectors)
         pose = read_pose(armature_object, self.armature, depsgraph=depsgraph) if stays else before.pose
         bones = evaluated_matrices(posed, self.armature)
-        now = Posed(
-            skeleton=self.armature.skeleton,
-            world_from_joint=(matrix @ bones)[None],
-            scale=frame_data.scale,
-            channels=pose.channels[None],
-            body=self.body,
-        )
+        now = replace(frame_data, world_from_joint=(matrix @ bones)[None], channels=pose.channels[None])
         lost: tuple[Lost | None, ...] = (None,) * len(self.effectors)
         if astray := self._astray(posed, bones):
-            distances, angles = measure(self.effectors, goals, frame_data.influences, now)
+            distances, angles = measure(goals, now)
             missed = self.tolerances(armature_object).missed(distances[0], angles[0])
             lost = tuple(
                 next(
@@ -298,10 +288,10 @@ class Rig:
                 for effector, miss in zip(self.effectors, missed.tolist(), strict=True)
             )
             now = replace(now, world_from_joint=(matrix @ bones)[None])
-        distances, angles = measure(self.effectors, goals, frame_data.influences, now)
+        distances, angles = measure(goals, now)
         taken = tuple(
-            CHOICES.taken(effector, goal, now)[0] if effector.others and influence > 0.0 else ""
-            for effector, goal, influence in zip(self.effectors, goals, before.influences, strict=True)
+            goal.met(now).effector.target if goal.effector.others and influence > 0.0 else ""
+            for goal, influence in zip(goals, before.influences, strict=True)
         )
         return Measured(distances[0], angles[0], taken, lost)
 
@@ -413,7 +403,7 @@ def _bones_of(effector: Effector) -> list[str]:
 def _check_movable(armature: Armature, effector: Effector) -> None:
     """Refuse an effector that no bone can bring nearer to its target."""
     skeleton = armature.skeleton
-    if len(joints_of(effector, skeleton)):
+    if skeleton.free[KINDS[effector.kind].chain(effector, skeleton)].any():
         return
     chain = _chains(armature, [effector])
     raise IKError(
