@@ -5,8 +5,8 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from blender_ik_addon.core import Pose, forward_kinematics
-from blender_ik_addon.core.model.bends import cross
 from blender_ik_addon.core.model.mechanism import FEW, Mechanism
+from blender_ik_addon.core.model.posed import cross
 from tests.core.builders import random_pose, tree
 from tests.core.in_turn import in_turn
 

@@ -29,10 +29,9 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, fault, frozen, usable
 from ..errors import IKError
-from .bends import LEFT, RIGHT
 from .euler import EULER_ORDERS, FEW, EulerElements
 from .kinematics import orthogonalized, parent_transform
-from .posed import PosedMechanism
+from .posed import LEFT, RIGHT, PosedMechanism
 from .rotation import matrix_from_euler
 from .skeleton import CHANNELS, Pose, Skeleton
 

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.polynomial import Polynomial
 
 from ..arrays import BoolArray, FloatArray, frozen, lengths, times
-from ..model.bends import Bend, cross
 from ..model.kinematics import COLLAPSED
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.posed import Bend, PosedMechanism, cross
 from ..model.rotation import skew
 from .base import JointTask, Rows, anchored, of_pose, stack_frames
 from .fields import PLAIN_AXES, DirectionField, PlaceField, PointField

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray, IntArray, alike, check_number
 from ..errors import IKError
-from ..model.bends import Bend, summed
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.posed import Bend, PosedMechanism, summed
 from ..model.skeleton import Skeleton
 from .base import Rows, Task
 

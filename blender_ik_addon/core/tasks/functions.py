@@ -20,9 +20,8 @@ from typing import ClassVar, Final
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..model.bends import Bend
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.posed import Bend, PosedMechanism
 from .base import Rows, Task, anchored, of_pose
 
 DIFFERENCE: Final = 1e-5

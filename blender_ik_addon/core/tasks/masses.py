@@ -11,9 +11,8 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, frozen, times
 from ..errors import IKError
-from ..model.bends import Bend
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.posed import Bend, PosedMechanism
 from ..model.skeleton import Skeleton
 from .aims import axes_along
 from .base import Task, anchored, check_axes, of_pose

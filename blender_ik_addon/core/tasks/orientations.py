@@ -10,9 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, lengths, times
-from ..model.bends import Bend
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.posed import Bend, PosedMechanism
 from ..model.rotation import left_jacobian_inverse, log_bend, rotvec_from_matrix
 from .base import ALL_AXES, AxisRows, AxisTask, stack_frames
 from .fields import OrientationField

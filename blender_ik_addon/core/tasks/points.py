@@ -10,9 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, lengths, times
-from ..model.bends import Bend
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.posed import Bend, PosedMechanism
 from .base import ALL_AXES, AxisRows, AxisTask, anchored, stack_frames
 from .fields import PLAIN_AXES, OrientationField, PlaceField, PointField
 

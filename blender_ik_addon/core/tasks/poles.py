@@ -11,8 +11,8 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, lengths, times
 from ..errors import IKError
-from ..model.bends import cross
 from ..model.mechanism import Mechanism
+from ..model.posed import cross
 from ..model.skeleton import Skeleton
 from .base import Task, stack_frames
 from .fields import PLAIN_AXES, PlaceField
