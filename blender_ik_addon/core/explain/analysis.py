@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray, IntArray, frozen
+from ..arrays import FloatArray, frozen
 from ..errors import IKError
 from ..model.skeleton import Pose
 
@@ -105,15 +105,13 @@ def _values(singular: npt.ArrayLike, damping: float) -> FloatArray:
 # Repeatability
 
 
-def control_derivative(
-    control: Callable[[FloatArray], FloatArray], values: npt.ArrayLike, step: float = DIFFERENCE_STEP
-) -> FloatArray:
+def control_derivative(control: Callable[[FloatArray], FloatArray], values: npt.ArrayLike) -> FloatArray:
     """∂P/∂q of any control q (n,) -> P (n, m) by central differences of the fourth order, (n, m, n)."""
     here = np.asarray(values, dtype=np.float64)
     columns: list[FloatArray] = []
-    for channel in np.eye(len(here)):
-        near, far = (control(here + k * step * channel) - control(here - k * step * channel) for k in (1, 2))
-        columns.append((8.0 * near - far) / (12.0 * step))
+    for step in DIFFERENCE_STEP * np.eye(len(here)):
+        near, far = (control(here + k * step) - control(here - k * step) for k in (1, 2))
+        columns.append((8.0 * near - far) / (12.0 * DIFFERENCE_STEP))
     return np.stack(columns, axis=-1)
 
 
@@ -121,10 +119,8 @@ def control_derivative(
 class LieBrackets:
     """The Lie brackets of the columns of a control, and how far they are from its span."""
 
-    pairs: IntArray
-    """Which two columns, (B, 2), i < j."""
     brackets: FloatArray
-    """[P_i, P_j], (B, n)."""
+    """[P_i, P_j] for i < j, (B, n)."""
     outside: FloatArray
     """Part of the brackets outside the span of P's columns, (B, n)."""
     determinants: FloatArray | None
@@ -161,8 +157,7 @@ def lie_brackets(control: npt.ArrayLike, derivative: npt.ArrayLike) -> LieBracke
         repeated = np.broadcast_to(matrix, (len(first), *matrix.shape))
         square = np.concatenate([repeated, brackets[..., None]], axis=2)
         determinants = frozen(np.linalg.det(square))
-    pairs = frozen(np.stack([first, second], axis=1), np.int64)
-    return LieBrackets(pairs, frozen(brackets), frozen(outside), determinants)
+    return LieBrackets(frozen(brackets), frozen(outside), determinants)
 
 
 def drift(sequence: Pose | npt.ArrayLike, period: int) -> FloatArray:
