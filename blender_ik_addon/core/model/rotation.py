@@ -79,7 +79,7 @@ def _orders(order: int | IntArray, batch: tuple[int, ...]) -> IntArray:
 
 def matrix_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> FloatArray:
     """Return the rotation matrices (..., 3, 3) of Euler angles (..., 3) [rad]."""
-    return _elements(angles, order, axes=False)
+    return matrix_and_axes_from_euler(angles, order)[0]
 
 
 def matrix_and_axes_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> tuple[FloatArray, FloatArray]:
@@ -88,28 +88,19 @@ def matrix_and_axes_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> 
     Both are (..., 3, 3). Column c of the axes belongs to the angle of axis c (x, y, z), is of unit length and
     stands in the body's own frame: dR/dangle_c = R @ skew(axes[..., :, c]).
     """
-    matrices, axes = _elements(angles, order, axes=True)
-    return matrices, axes
-
-
-def _elements(angles: npt.ArrayLike, order: int | IntArray, *, axes: bool) -> FloatArray:
-    """Return matrices (..., 3, 3), with axes both as (2, ..., 3, 3)."""
     angles = np.asarray(angles, dtype=np.float64)
-    batch = angles.shape[:-1]
-    orders = _orders(order, batch)
-    own = np.broadcast_to(orders, (*orders.shape[:-1], *batch[-1:]))
-    build = _tables if own.size <= _CACHED_ORDERS else _tables.__wrapped__
+    orders = _orders(order, angles.shape[:-1])
+    own = np.broadcast_to(orders, (*orders.shape[:-1], *angles.shape[-2:-1]))
+    tables = _tables if own.size <= _CACHED_ORDERS else _tables.__wrapped__
     rows = angles.reshape(angles.size // max(3 * own.size, 1), 3 * own.size)
-    elements = build(own.tobytes(), axes).of(rows)
-    if not axes:
-        return elements.reshape(*batch, 3, 3)
-    return np.moveaxis(elements, 1, 0).reshape(2, *batch, 3, 3)
+    elements = tables(own.tobytes()).of(rows)
+    return elements[:, 0].reshape(*angles.shape, 3), elements[:, 1].reshape(*angles.shape, 3)
 
 
 @lru_cache(maxsize=64)
-def _tables(orders: bytes, axes: bool) -> EulerElements:
+def _tables(orders: bytes) -> EulerElements:
     own = np.frombuffer(orders, dtype=np.int64)
-    return EulerElements(own, np.arange(3 * len(own)).reshape(-1, 3), axes=axes)
+    return EulerElements(own, np.arange(3 * len(own)).reshape(-1, 3))
 
 
 # ----------------------------------------------------------------------------------------------------------
