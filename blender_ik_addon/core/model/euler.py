@@ -106,15 +106,13 @@ class EulerElements:
         own = np.arange(joints)[:, None, None, None]
         entries = half * count + row * joints + np.where(row < sines, own, 0)
         by_factor = np.moveaxis(entries, (3, 1), (0, 1)).reshape(5, 18 * joints)
-        self._factors: tuple[IntArray, ...] = (
-            *(np.ascontiguousarray(entries) for entries in by_factor[:2]),
-            *(np.ascontiguousarray(entries) for entries in by_factor[2:, : 9 * joints]),
+        self._together: IntArray = np.concatenate(
+            [by_factor[:2].ravel(), by_factor[2:, : 9 * joints].ravel()]
         )
         """Entries of x and y, of matrices and then axes, and of z, v, w, which axes do not have."""
-        ends = np.cumsum([0, *(len(entries) for entries in self._factors)]).tolist()
+        ends = [9 * joints * k for k in (0, 2, 4, 5, 6, 7)]
         self._parts = [slice(first, end) for first, end in pairwise(ends)]
-        self._together: IntArray = np.concatenate(self._factors)
-        """All of them, and where each is in it."""
+        """Where each of the five is in it."""
         rows = _CANONICAL_OUT[orders].reshape(joints, 2, 3, 3) * joints
         self._canonical: IntArray = np.moveaxis(rows + np.arange(joints)[:, None, None, None], 0, -1)
         """Which rows of the closed form `across` takes, (2, 3, 3, m)."""
