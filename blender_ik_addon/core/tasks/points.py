@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import ALL_AXES, AxisRows, AxisTask, anchored, stack_frames
+from .base import ALL_AXES, AxisRows, AxisTask, anchored, of_pose, stack_frames
 from .fields import PLAIN_AXES, OrientationField, PlaceField, PointField
 
 
@@ -66,7 +66,6 @@ class PlaceRows(AxisRows):
         self._weights = self._axes * self._weight[:, None, None]
         self._plain = bool((self._weights == PLAIN_AXES).all())
         """Whether W is the identity."""
-
         self._moving: tuple[PosedMechanism, FloatArray] | None = None
         """The pose that was asked for last, and how the points move there."""
 
@@ -146,35 +145,47 @@ class ReachCarried(ReachPoint):
         return [skeleton.index(self.joint), skeleton.index(self.carrier)]
 
 
-class CarriedRows(PointRows, of=ReachCarried):
-    """Places that are carried: r = W (p − target − (c − c₀)), J = W (∂p/∂q − ∂c/∂q), c the carrier."""
+class SumRows(PlaceRows):
+    """Places of sums of points: r = W (Σ s_j p_j − target)."""
 
-    by_frame: ClassVar[tuple[str, ...]] = (*PointRows.by_frame, "_carrier_local")
+    _sum: FloatArray
+    """s, (E, P)."""
 
-    def __init__(self, tasks: Sequence[ReachCarried], mechanism: Mechanism) -> None:
-        super().__init__(tasks, mechanism)
-        carriers = [(mechanism.skeleton.index(task.carrier), task.carrier_point) for task in tasks]
-        self._carriers, self._carrier_local = anchored(carriers, mechanism)
-        self._carrier_from = np.array([task.carrier_from for task in tasks])
-
-    def _carried(self, posed: PosedMechanism) -> FloatArray:
-        """Where the carriers' points are, (F, E, 3) [m]."""
-        return posed.points(self._carriers, self._carrier_local)
+    @of_pose
+    def _points(self, posed: PosedMechanism) -> FloatArray:
+        """Where the points are, (F, P, 3) [m]."""
+        return posed.points(self._anchors, self._local)
 
     def _placed(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Points, and the way to them from their targets where these are carried now, (F, E, 3) each [m]."""
-        if self._known is None or self._known[0] is not posed:
-            points = super()._placed(posed)[0]
-            self._known = posed, points, points - self._target - self._carried(posed) + self._carrier_from
-        return self._known[1:]
+        """The sums, and the way to them from their targets, (F, E, 3) each [m]."""
+        sums = np.einsum("ep,fpx->fex", self._sum, self._points(posed))
+        return sums, sums - self._target
 
     def _motion(self, posed: PosedMechanism) -> FloatArray:
-        """The derivative of the points less that of the carriers' points, (F, E, 3, nv)."""
+        """The derivative of the sums, (F, E, 3, nv)."""
         if self._moving is None or self._moving[0] is not posed:
-            carried = posed.point_jacobian(self._carriers, self._carried(posed))
-            self._moving = posed, posed.point_jacobian(self._anchors, self._placed(posed)[0]) - carried
+            moving = posed.point_jacobian(self._anchors, self._points(posed))
+            self._moving = posed, np.einsum("ep,fpxv->fexv", self._sum, moving)
         return self._moving[1]
 
-    def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """That of the points: targets that move have no other."""
-        return self.jacobian(posed)
+
+class CarriedRows(SumRows, of=ReachCarried):
+    """Places that are carried: r = W (p − target − (c − c₀)), c the carrier's point."""
+
+    def __init__(self, tasks: Sequence[ReachCarried], mechanism: Mechanism) -> None:
+        index = mechanism.skeleton.index
+        points = [(index(task.joint), task.point) for task in tasks]
+        points += [(index(task.carrier), task.carrier_point) for task in tasks]
+        self._sum = np.concatenate([np.eye(len(tasks)), -np.eye(len(tasks))], axis=1)
+        self._from = [task.carrier_from for task in tasks]
+        super().__init__(
+            [task.weight for task in tasks],
+            anchored(points, mechanism),
+            [task.target - task.carrier_from for task in tasks],
+            [task.armature_from_axes for task in tasks],
+            [task.axes for task in tasks],
+        )
+
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
+        """The same rows of one frame with other places, (3,) [m] each."""
+        return super().aimed([target - own for target, own in zip(targets, self._from, strict=True)])
