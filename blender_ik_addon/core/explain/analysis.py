@@ -8,13 +8,8 @@ direction. Damped least squares (JᵀJ + c²I) dq = Jᵀe has the condition numb
 
 **Repeatability.** A control dq = P(q) dx, P (n, m), comes back to the same q on every closed path of x if and
 only if each Lie bracket [P_i, P_j] = (∂P_j/∂q) P_i − (∂P_i/∂q) P_j of its columns lies in the span of the
-columns [ChungChoi1994, Lie-bracket condition]. With S = J W Jᵀ and the weighted inverse P = W Jᵀ S⁻¹, which
-with W = 1 is Moore and Penrose's,
-
-    ∂P = (1 − P J) W ∂Jᵀ S⁻¹ − P ∂J P,
-
-exactly, from the second derivatives ∂J of forward kinematics. Of other controls, as that of springs whose A
-has second derivatives in it, P(q) is differentiated by central differences of the fourth order.
+columns [ChungChoi1994, Lie-bracket condition]. P(q) is differentiated by central differences of the fourth
+order.
 """
 
 from __future__ import annotations
@@ -26,11 +21,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray, IntArray, frozen
+from ..arrays import FloatArray, frozen
 from ..errors import IKError
-from ..model.posed import PosedMechanism
 from ..model.skeleton import Pose
-from ..problem.system import System
 
 DIFFERENCE_STEP: Final = 1e-3
 """[rad] Central differences of the fourth order: truncation about its fourth power, rounding about 1e-16 by
@@ -112,58 +105,13 @@ def _values(singular: npt.ArrayLike, damping: float) -> FloatArray:
 # Repeatability
 
 
-def second_derivatives(system: System, posed: PosedMechanism) -> FloatArray:
-    """∂²r/∂q∂q of the weighted residual of all tasks, (F, m, nv, nv)."""
-    frames = len(posed.values)
-    rows = [
-        system.curvature(posed, np.broadcast_to(row, (frames, len(row))))
-        for row in np.eye(len(system.task_of_row))
-    ]
-    return np.stack(rows, axis=1) if rows else np.zeros((frames, 0, system.size, system.size))
-
-
-def weighted_inverse(
-    jacobian: npt.ArrayLike, hessian: npt.ArrayLike, compliance: npt.ArrayLike | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """P = W Jᵀ(J W Jᵀ)⁻¹ (..., n, m) and its derivative ∂P/∂q (..., n, m, n), exactly.
-
-    Args:
-        jacobian: J of full rank, (..., m, n).
-        hessian: ∂J/∂q, (..., m, n, n).
-        compliance: Diagonal of W, the inverse stiffness, (n,); all 1 for Moore and Penrose's.
-
-    Raises:
-        IKError: Shapes do not fit, or J has not full rank.
-    """
-    matrix, second = _matrix("jacobian", jacobian), np.asarray(hessian, dtype=np.float64)
-    rows, channels = matrix.shape[-2:]
-    if second.shape != (*matrix.shape, channels):
-        raise IKError(f"hessian has shape {second.shape}, wanted {(*matrix.shape, channels)}")
-    weights = np.ones(channels) if compliance is None else np.asarray(compliance, dtype=np.float64)
-    if weights.shape != (channels,) or not (weights > 0.0).all():
-        raise IKError(f"compliance must be {channels} numbers above 0, got {compliance}")
-    transposed = weights[:, None] * np.swapaxes(matrix, -1, -2)  # W Jᵀ, (..., n, m)
-    square = matrix @ transposed
-    sizes = singular_values(matrix * np.sqrt(weights))
-    if rows > channels or (sizes.min(axis=-1) <= RANK * sizes.max(axis=-1)).any():
-        raise IKError("the jacobian has not full rank: its weighted inverse has no derivative there")
-    inverse = np.asarray(np.linalg.inv(square), dtype=np.float64)
-    control = transposed @ inverse
-    left = np.eye(channels) - control @ matrix  # 1 − P J
-    along = np.einsum("...ij,j,...kjl,...km->...iml", left, weights, second, inverse, optimize=True)
-    derivative = along - np.einsum("...ik,...kjl,...jm->...iml", control, second, control, optimize=True)
-    return control, derivative
-
-
-def control_derivative(
-    control: Callable[[FloatArray], FloatArray], values: npt.ArrayLike, step: float = DIFFERENCE_STEP
-) -> FloatArray:
+def control_derivative(control: Callable[[FloatArray], FloatArray], values: npt.ArrayLike) -> FloatArray:
     """∂P/∂q of any control q (n,) -> P (n, m) by central differences of the fourth order, (n, m, n)."""
     here = np.asarray(values, dtype=np.float64)
     columns: list[FloatArray] = []
-    for channel in np.eye(len(here)):
-        near, far = (control(here + k * step * channel) - control(here - k * step * channel) for k in (1, 2))
-        columns.append((8.0 * near - far) / (12.0 * step))
+    for step in DIFFERENCE_STEP * np.eye(len(here)):
+        near, far = (control(here + k * step) - control(here - k * step) for k in (1, 2))
+        columns.append((8.0 * near - far) / (12.0 * DIFFERENCE_STEP))
     return np.stack(columns, axis=-1)
 
 
@@ -171,10 +119,8 @@ def control_derivative(
 class LieBrackets:
     """The Lie brackets of the columns of a control, and how far they are from its span."""
 
-    pairs: IntArray
-    """Which two columns, (B, 2), i < j."""
     brackets: FloatArray
-    """[P_i, P_j], (B, n)."""
+    """[P_i, P_j] for i < j, (B, n)."""
     outside: FloatArray
     """Part of the brackets outside the span of P's columns, (B, n)."""
     determinants: FloatArray | None
@@ -191,7 +137,7 @@ def lie_brackets(control: npt.ArrayLike, derivative: npt.ArrayLike) -> LieBracke
 
     Args:
         control: P, (n, m).
-        derivative: ∂P/∂q, (n, m, n), from `weighted_inverse` or `control_derivative`.
+        derivative: ∂P/∂q, (n, m, n), from `control_derivative`.
 
     Raises:
         IKError: Shapes do not fit.
@@ -211,8 +157,7 @@ def lie_brackets(control: npt.ArrayLike, derivative: npt.ArrayLike) -> LieBracke
         repeated = np.broadcast_to(matrix, (len(first), *matrix.shape))
         square = np.concatenate([repeated, brackets[..., None]], axis=2)
         determinants = frozen(np.linalg.det(square))
-    pairs = frozen(np.stack([first, second], axis=1), np.int64)
-    return LieBrackets(pairs, frozen(brackets), frozen(outside), determinants)
+    return LieBrackets(frozen(brackets), frozen(outside), determinants)
 
 
 def drift(sequence: Pose | npt.ArrayLike, period: int) -> FloatArray:

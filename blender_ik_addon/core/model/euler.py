@@ -80,51 +80,48 @@ def order_index(order: str) -> int:
 
 
 class EulerElements:
-    """Rotation matrices of joints of given orders, as a function of rows of numbers with their angles.
+    """Rotation matrices of joints and axes of their angles, as a function of rows of numbers with these.
 
     With t = tan(x/2), sin x = 2t / (1 + t^2) and cos x = 2 / (1 + t^2) - 1, also where t is huge. That is one
     function instead of two, and numpy's tangent is the fastest of the three.
     """
 
-    def __init__(self, orders: IntArray, columns: IntArray, *, axes: bool) -> None:
+    def __init__(self, orders: IntArray, columns: IntArray) -> None:
         """Prepare the tables.
 
         Args:
             orders: Of the joints, (m,).
             columns: Where the angles x, y, z of each are, (m, 3).
-            axes: Whether the axes are wanted as well.
         """
         joints, sines = len(orders), len(_SINES) - 1
         count = joints * sines + 1
         signs = 0.5 * SIGN[orders]
         angles = np.take_along_axis(columns, ANGLES_IN[orders], axis=1).T.ravel()
-        self._shape = (2, joints, 3, 3) if axes else (joints, 3, 3)
+        self._joints = joints
         self._columns = np.concatenate([angles, angles, angles[:1]])
         self._halves = np.concatenate([np.tile(signs, 3), np.tile(-signs, 3), np.zeros(min(joints, 1))])
         """By what angles are multiplied: half their sign, its opposite, 0, (6 m + 1,)."""
-        factors = _FACTORS_OUT[orders].reshape(joints, 2, 9, 5)[:, : 1 + axes]
+        factors = _FACTORS_OUT[orders].reshape(joints, 2, 9, 5)
         half, row = np.divmod(factors, len(_SINES))
         own = np.arange(joints)[:, None, None, None]
         entries = half * count + row * joints + np.where(row < sines, own, 0)
-        by_factor = np.moveaxis(entries, (3, 1), (0, 1)).reshape(5, (1 + axes) * 9 * joints)
-        self._factors: tuple[IntArray, ...] = (
-            *(np.ascontiguousarray(entries) for entries in by_factor[:2]),
-            *(np.ascontiguousarray(entries) for entries in by_factor[2:, : 9 * joints]),
+        by_factor = np.moveaxis(entries, (3, 1), (0, 1)).reshape(5, 18 * joints)
+        self._together: IntArray = np.concatenate(
+            [by_factor[:2].ravel(), by_factor[2:, : 9 * joints].ravel()]
         )
         """Entries of x and y, of matrices and then axes, and of z, v, w, which axes do not have."""
-        ends = np.cumsum([0, *(len(entries) for entries in self._factors)]).tolist()
+        ends = [9 * joints * k for k in (0, 2, 4, 5, 6, 7)]
         self._parts = [slice(first, end) for first, end in pairwise(ends)]
-        self._together: IntArray = np.concatenate(self._factors)
-        """All of them, and where each is in it."""
-        rows = _CANONICAL_OUT[orders].reshape(joints, 2, 3, 3)[:, : 1 + axes] * joints
+        """Where each of the five is in it."""
+        rows = _CANONICAL_OUT[orders].reshape(joints, 2, 3, 3) * joints
         self._canonical: IntArray = np.moveaxis(rows + np.arange(joints)[:, None, None, None], 0, -1)
-        """Which rows of the closed form `across` takes, (1 or 2, 3, 3, m)."""
+        """Which rows of the closed form `across` takes, (2, 3, 3, m)."""
 
     def of(self, rows: FloatArray) -> FloatArray:
-        """Matrices (B, m, 3, 3) of rows (B, w); with axes both as (B, 2, m, 3, 3)."""
+        """Matrices and axes (B, 2, m, 3, 3) of rows (B, w)."""
         batches = len(rows)
         if batches > FEW:
-            return np.moveaxis(self.across(rows), (4, 0, 3), (0, 1, 2)).reshape(batches, *self._shape)
+            return np.moveaxis(self.across(rows), (4, 0, 3), (0, 1, 2))
         tangent = rows.take(self._columns, axis=1)
         tangent *= self._halves
         np.tan(tangent, out=tangent)
@@ -141,15 +138,15 @@ class EulerElements:
         matrices = elements[:, : z.shape[1]]
         matrices *= z
         matrices += v * w
-        return elements.reshape(batches, *self._shape)
+        return elements.reshape(batches, 2, self._joints, 3, 3)
 
     def across(self, rows: FloatArray) -> FloatArray:
-        """The same of many rows (B, w), with the batch last, (1, 3, 3, m, B); with axes (2, 3, 3, m, B).
+        """The same of many rows (B, w), with the batch last, (2, 3, 3, m, B).
 
         With the batches of a number next to each other the closed form is worked off as it stands, for all
         joints at once; gathering its factors one by one would take several times as long.
         """
-        joints = self._shape[-3]
+        joints = self._joints
         sine = rows.T.take(self._columns[: 3 * joints], axis=0)
         sine *= self._halves[: 3 * joints, None]
         np.tan(sine, out=sine)

@@ -29,10 +29,9 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, fault, frozen, usable
 from ..errors import IKError
-from .bends import LEFT, RIGHT
 from .euler import EULER_ORDERS, FEW, EulerElements
 from .kinematics import orthogonalized, parent_transform
-from .posed import PosedMechanism
+from .posed import LEFT, RIGHT, PosedMechanism
 from .rotation import matrix_from_euler
 from .skeleton import CHANNELS, Pose, Skeleton
 
@@ -234,7 +233,7 @@ class Mechanism:
         column[held[:, 0], 3 + held[:, 1]] = nv + np.arange(len(held))
         self._fixed: FloatArray = fixed[:, held[:, 0], 3 + held[:, 1]]
         """Angles that stay, which follow the free channels where rotations are computed, (F, k)."""
-        self._rotations = EulerElements(self._orders, column[:, 3:], axes=True)
+        self._rotations = EulerElements(self._orders, column[:, 3:])
         sliding = np.flatnonzero((column[:, :3] >= 0).any(axis=1))
         self._slide_columns = np.maximum(column[sliding, :3], 0)
         """Free translations of the joints that have any, (s, 3); any channel where one is fixed."""

@@ -16,15 +16,14 @@ near pi; the inverse of the left Jacobian is [Sola2018] eq. 146 written with the
 """
 
 import math
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, IntArray, frozen
 from ..errors import IKError
-from .euler import ANGLES_IN, PERMUTATION, SIGN, EulerElements
+from .euler import EULER_ORDERS, PERMUTATION, SIGN, EulerElements
 
 GIMBAL_COSINE = 1e-6
 """[1] A cosine of the middle angle below this is gimbal lock. In Blender's single precision a right angle is
@@ -42,99 +41,36 @@ series: the closed forms lose digits as 1 / angle^2 and 1 / angle^4, the first n
 _CACHED_ORDERS = 4096
 """[joints] Longer arrays of orders get their index tables afresh, lest the cache hold hundreds of MB."""
 
-# ----------------------------------------------------------------------------------------------------------
-# Orders: where the elements of the closed form go
-
-# Canonical arrays are (B, rows, m) with the joints innermost, so that the arithmetic runs over contiguous
-# memory: angles in the rows a, c, b.
-
-_ANGLES_OUT = frozen(np.argsort(ANGLES_IN, axis=1), np.int64)
-_MATRIX_IN = frozen((3 * PERMUTATION[:, :, None] + PERMUTATION[:, None, :]).reshape(6, 9), np.int64)
-
 _LEVI_CIVITA = frozen(
     [[0, 0, 0, 0, 0, -1, 0, 1, 0], [0, 0, 1, 0, 0, 0, -1, 0, 0], [0, -1, 0, 1, 0, 0, 0, 0, 0]]
 )
+"""Row k holds the matrix that takes u to the cross product of axis k and u, (3, 9)."""
 _IDENTITY = frozen(np.eye(3))
 _TURN_OUT = frozen(np.concatenate([0.5 * _LEVI_CIVITA, 0.5 * _IDENTITY.reshape(1, 9)]).T)
 """What takes a rotation matrix, as a row of 9, to the sine times the axis of its turn and half its trace."""
 _TINY = np.finfo(np.float64).tiny
-"""Row k holds the matrix that takes u to the cross product of axis k and u, (3, 9)."""
+
+# What each order, (6, ...), takes from where: elements of M, angles x, y, z from a, b, c, and by what the
+# angles are multiplied before pi is added for the second solution.
+_MATRIX_IN = frozen((3 * PERMUTATION[:, :, None] + PERMUTATION[:, None, :]).reshape(6, 9), np.int64)
+_ANGLES_OUT = frozen(np.argsort(PERMUTATION, axis=1), np.int64)
+_SECOND_SIGN = frozen(np.where(_ANGLES_OUT == 1, -1.0, 1.0))
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """The orders of m joints as flat index tables between (..., m, width) and canonical (B, rows, m)."""
-
-    joints: int
-    orders: IntArray
-    sign: FloatArray
-    angles_in: IntArray
-    angles_out: IntArray
-    matrix_in: IntArray
-
-    @cached_property
-    def matrix_and_axes(self) -> EulerElements:
-        return EulerElements(self.orders, np.arange(3 * self.joints).reshape(-1, 3), axes=True)
-
-    @cached_property
-    def matrix(self) -> EulerElements:
-        return EulerElements(self.orders, np.arange(3 * self.joints).reshape(-1, 3), axes=False)
-
-    def rows(self, values: FloatArray, table: IntArray) -> FloatArray:
-        """Gather values (..., m, width) into canonical rows (B, width, m)."""
-        gathered = self.flat(values).take(table, axis=1)
-        return gathered.reshape(len(gathered), values.shape[-1], self.joints)
-
-    def flat(self, values: FloatArray) -> FloatArray:
-        """Values (..., m, width) with a row for all joints, (B, m * width)."""
-        batches = math.prod(values.shape[:-1]) // max(self.joints, 1)
-        return values.reshape(batches, self.joints * values.shape[-1])
-
-    def place(self, rows: FloatArray, table: IntArray, shape: tuple[int, ...]) -> FloatArray:
-        """Gather canonical rows (B, rows, m) into an array of that shape, (..., m, width)."""
-        return rows.reshape(rows.shape[0], rows.shape[1] * self.joints).take(table, axis=1).reshape(shape)
-
-
-def _build_layout(orders: IntArray) -> _Layout:
-    count = len(SIGN)
+def _orders(order: int | IntArray, batch: tuple[int, ...]) -> IntArray:
+    """Return orders as indices with as many axes as the batch shape of rotations."""
+    orders = np.asarray(order, dtype=np.int64)
+    count = len(EULER_ORDERS)
     if orders.size and (orders.min() < 0 or orders.max() >= count):
         raise IKError(f"Euler orders are indices 0 to {count - 1}, got {orders.min()} to {orders.max()}")
-    joints = np.arange(orders.size)
-
-    def rows(table: IntArray) -> IntArray:
-        return frozen((table[orders] + table.shape[1] * joints[:, None]).T.ravel(), np.int64)
-
-    def place(table: IntArray) -> IntArray:
-        return frozen((table[orders] * orders.size + joints[:, None]).ravel(), np.int64)
-
-    return _Layout(
-        joints=orders.size,
-        orders=frozen(orders, np.int64),
-        sign=frozen(SIGN[orders]),
-        angles_in=rows(ANGLES_IN),
-        angles_out=place(_ANGLES_OUT),
-        matrix_in=rows(_MATRIX_IN),
-    )
-
-
-@lru_cache(maxsize=64)
-def _cached_layout(orders: bytes) -> _Layout:
-    return _build_layout(np.frombuffer(orders, dtype=np.int64))
-
-
-def _layout(order: int | IntArray, batch: tuple[int, ...]) -> _Layout:
-    """Return the index tables for joints of the batch shape `batch` and the orders broadcast to it."""
-    orders = np.asarray(order, dtype=np.int64)
-    if orders.ndim == 0 or orders.shape != batch[-orders.ndim :]:
+    if orders.ndim and orders.shape != batch[-orders.ndim :]:
         try:
-            orders = np.broadcast_to(orders, batch if orders.ndim else batch[-1:])
+            orders = np.broadcast_to(orders, batch)
         except ValueError:
             raise IKError(
                 f"Euler orders of shape {orders.shape} do not fit rotations of batch shape {batch}"
             ) from None
-    if orders.size > _CACHED_ORDERS:
-        return _build_layout(orders.ravel())
-    return _cached_layout(orders.tobytes())
+    return orders.reshape((1,) * (len(batch) - orders.ndim) + orders.shape)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -143,9 +79,7 @@ def _layout(order: int | IntArray, batch: tuple[int, ...]) -> _Layout:
 
 def matrix_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> FloatArray:
     """Return the rotation matrices (..., 3, 3) of Euler angles (..., 3) [rad]."""
-    angles = np.asarray(angles, dtype=np.float64)
-    layout = _layout(order, angles.shape[:-1])
-    return layout.matrix.of(layout.flat(angles)).reshape(*angles.shape, 3)
+    return matrix_and_axes_from_euler(angles, order)[0]
 
 
 def matrix_and_axes_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> tuple[FloatArray, FloatArray]:
@@ -155,9 +89,18 @@ def matrix_and_axes_from_euler(angles: npt.ArrayLike, order: int | IntArray) -> 
     stands in the body's own frame: dR/dangle_c = R @ skew(axes[..., :, c]).
     """
     angles = np.asarray(angles, dtype=np.float64)
-    layout = _layout(order, angles.shape[:-1])
-    elements = layout.matrix_and_axes.of(layout.flat(angles))
+    orders = _orders(order, angles.shape[:-1])
+    own = np.broadcast_to(orders, (*orders.shape[:-1], *angles.shape[-2:-1]))
+    tables = _tables if own.size <= _CACHED_ORDERS else _tables.__wrapped__
+    rows = angles.reshape(angles.size // max(3 * own.size, 1), 3 * own.size)
+    elements = tables(own.tobytes()).of(rows)
     return elements[:, 0].reshape(*angles.shape, 3), elements[:, 1].reshape(*angles.shape, 3)
+
+
+@lru_cache(maxsize=64)
+def _tables(orders: bytes) -> EulerElements:
+    own = np.frombuffer(orders, dtype=np.int64)
+    return EulerElements(own, np.arange(3 * len(own)).reshape(-1, 3))
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -171,20 +114,19 @@ def euler_from_matrix(matrix: npt.ArrayLike, order: int | IntArray) -> FloatArra
     """
     matrix = np.asarray(matrix, dtype=np.float64)
     batch = matrix.shape[:-2]
-    layout = _layout(order, batch)
-    m00, m01, m02, m10, m11, m12, m20, m21, m22 = np.moveaxis(
-        layout.rows(matrix.reshape(*batch, 9), layout.matrix_in), 1, 0
-    )
+    orders = _orders(order, batch)
+    elements = np.take_along_axis(matrix.reshape(*batch, 9), _MATRIX_IN[orders], axis=-1)
+    m00, m01, m02, m10, m11, m12, m20, m21, m22 = np.moveaxis(elements, -1, 0).copy()
     cos_b = np.hypot(m00, m10)
-    a = np.arctan2(m21, m22)
-    np.copyto(a, np.arctan2(-m12, m11), where=cos_b < GIMBAL_COSINE)
+    usual: FloatArray = np.arctan2(m21, m22)
+    locked: FloatArray = np.arctan2(-m12, m11)
+    a = np.where(cos_b < GIMBAL_COSINE, locked, usual)
     sa, ca = np.sin(a), np.cos(a)
     # c from M Rx(-a) = Rz Ry, whose middle column is (-sc, cc, 0) even where cos b vanishes. Taken from
     # atan2(m10, m00), its error would not make up for that of a, and the rotation be wrong by 1e-16 / cos b.
     c = np.arctan2(sa * m02 - ca * m01, ca * m11 - sa * m12)
-    rows = np.stack([a, c, np.arctan2(-m20, cos_b)], axis=1)
-    rows *= layout.sign
-    return layout.place(rows, layout.angles_out, (*batch, 3))
+    angles = np.stack([a, np.arctan2(-m20, cos_b), c], axis=-1) * SIGN[orders][..., None]
+    return np.take_along_axis(angles, _ANGLES_OUT[orders], axis=-1)
 
 
 def euler_from_matrix_near(
@@ -207,24 +149,32 @@ def nearest_euler(angles: npt.ArrayLike, order: int | IntArray, reference: npt.A
     angles, reference = np.broadcast_arrays(
         np.asarray(angles, dtype=np.float64), np.asarray(reference, dtype=np.float64)
     )
-    layout = _layout(order, angles.shape[:-1])
-    first = layout.rows(angles, layout.angles_in) * layout.sign  # (B, 3, m): a, c, b
-    target = layout.rows(reference, layout.angles_in) * layout.sign
-    second = np.stack([first[:, 0] + math.pi, first[:, 1] + math.pi, math.pi - first[:, 2]], axis=1)
-    candidates = np.stack([first, second])  # (2, B, 3, m)
-    candidates -= _whole_turns(candidates - target)
-    locked = np.abs(np.cos(first[:, 2])) < GIMBAL_COSINE
-    if locked.any():
+    orders = _orders(order, angles.shape[:-1])
+    both = _solutions(angles, orders, reference)
+    locked = np.abs(np.cos(np.take_along_axis(angles, PERMUTATION[orders][..., 1:2], axis=-1)))[..., 0]
+    at: BoolArray = locked < GIMBAL_COSINE
+    if at.any():
         # Only a - c (sin b > 0) or a + c (sin b < 0) counts: each takes half of what that is off the target.
-        side = -np.sign(np.sin(first[:, 2]))
-        away = (candidates - target)[:, :, :2]
-        off = away[:, :, 0] + side * away[:, :, 1]
+        own = np.broadcast_to(orders, at.shape)[at]
+        axes = PERMUTATION[own]  # (k, 3)
+        side = -SIGN[own] * np.sign(np.sin(np.take_along_axis(angles[at], axes[:, 1:2], axis=1)[:, 0]))
+        some, target = both[:, at], reference[at]  # (2, k, 3), (k, 3)
+        away = np.take_along_axis(some - target, axes[None], axis=2)
+        off = away[..., 0] + side * away[..., 2]
         half = 0.5 * (off - _whole_turns(off))
-        split = target[:, :2] + np.stack([half, side * half], axis=2)
-        np.copyto(candidates[:, :, :2], split, where=locked[:, None])
-    distance = np.square(candidates - target).sum(axis=2)
-    np.copyto(candidates[0], candidates[1], where=(distance[1] < distance[0])[:, None])
-    return layout.place(candidates[0] * layout.sign, layout.angles_out, angles.shape)
+        split = np.take_along_axis(target, axes, axis=1)[:, ::2] + np.stack([half, side * half], axis=-1)
+        np.put_along_axis(some, np.broadcast_to(axes[:, ::2], split.shape), split, axis=2)
+        both[:, at] = some
+    distance = np.square(both - reference).sum(axis=-1)
+    np.copyto(both[0], both[1], where=(distance[1] < distance[0])[..., None])
+    return both[0]
+
+
+def _solutions(angles: FloatArray, orders: IntArray, reference: FloatArray) -> FloatArray:
+    """Return both solutions for the rotations, each angle within pi of the reference, (2, ..., 3)."""
+    both = np.stack([angles, math.pi + _SECOND_SIGN[orders] * angles])
+    both -= _whole_turns(both - reference)
+    return both
 
 
 def euler_within(
@@ -253,11 +203,7 @@ def euler_within(
         return np.maximum(np.maximum(lower - angles, angles - upper), 0.0)
 
     first = euler_from_matrix_near(matrix, order, reference)
-    second = first + math.pi
-    middle = PERMUTATION[np.broadcast_to(np.asarray(order, dtype=np.int64), first.shape[:-1]), 1][..., None]
-    np.put_along_axis(second, middle, math.pi - np.take_along_axis(first, middle, axis=-1), axis=-1)
-    both = np.stack([first, second])
-    both -= _whole_turns(both - reference)
+    both = _solutions(first, _orders(order, first.shape[:-1]), reference)
     limited = np.isfinite(lower) & np.isfinite(upper)
     span = np.where(limited, lower, 0.0), np.where(limited, upper, 0.0)
     central = both - _whole_turns(both - np.where(limited, 0.5 * (span[0] + span[1]), reference))
@@ -327,19 +273,10 @@ def matrix_from_quat(quat: npt.ArrayLike) -> FloatArray:
     quat = np.asarray(quat, dtype=np.float64)
     square = np.square(quat).sum(axis=-1)
     scale = 2.0 / np.where(square == 0.0, 1.0, square)
-    w, x, y, z = np.moveaxis(quat, -1, 0)
-    sx, sy, sz = scale * x, scale * y, scale * z
-    matrix = np.empty((*quat.shape[:-1], 3, 3))
-    matrix[..., 0, 0] = 1.0 - sy * y - sz * z
-    matrix[..., 0, 1] = sx * y - sz * w
-    matrix[..., 0, 2] = sx * z + sy * w
-    matrix[..., 1, 0] = sx * y + sz * w
-    matrix[..., 1, 1] = 1.0 - sx * x - sz * z
-    matrix[..., 1, 2] = sy * z - sx * w
-    matrix[..., 2, 0] = sx * z - sy * w
-    matrix[..., 2, 1] = sy * z + sx * w
-    matrix[..., 2, 2] = 1.0 - sx * x - sy * y
-    return matrix
+    w, vector = quat[..., :1, None], quat[..., 1:]
+    outer = vector[..., :, None] * vector[..., None, :]
+    turning = w * skew(vector) + outer - _dot(vector, vector)[..., None] * _IDENTITY
+    return scale[..., None, None] * turning + _IDENTITY
 
 
 def quat_from_rotvec(rotvec: npt.ArrayLike) -> FloatArray:
@@ -367,14 +304,9 @@ def quat_from_axis_angle(axis: npt.ArrayLike, angle: npt.ArrayLike) -> FloatArra
     The axis may have any length; a zero axis is no rotation, as in Blender.
     """
     axis = np.asarray(axis, dtype=np.float64)
-    half = 0.5 * np.asarray(angle, dtype=np.float64)[..., None]
     length = _norm(axis)
-    nowhere = length == 0.0
-    vector = np.sin(half) * axis / np.where(nowhere, 1.0, length)
-    quat = np.empty((*vector.shape[:-1], 4))
-    quat[..., :1] = np.where(nowhere, 1.0, np.cos(half))
-    quat[..., 1:] = vector
-    return quat
+    unit = axis / np.where(length == 0.0, 1.0, length)
+    return quat_from_rotvec(unit * np.asarray(angle, dtype=np.float64)[..., None])
 
 
 def axis_angle_from_quat(quat: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -434,8 +366,7 @@ def rotvec_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
 
 def rotation_angle(matrix: npt.ArrayLike) -> FloatArray:
     """Return the angles (...) in [0, pi] [rad] by which rotation matrices (..., 3, 3) turn."""
-    quat = quat_from_matrix(matrix)
-    return 2.0 * np.arctan2(_norm(quat[..., 1:])[..., 0], quat[..., 0])
+    return _norm(rotvec_from_matrix(matrix))[..., 0]
 
 
 def skew(vector: npt.ArrayLike) -> FloatArray:

@@ -20,9 +20,8 @@ from ..arrays import (
     alike,
 )
 from ..errors import IKError
-from ..model.bends import Bend
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.posed import Bend, PosedMechanism
 from ..model.skeleton import CHANNELS, Pose
 from ..tasks import (
     ChoiceRows,

@@ -5,20 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 from math import factorial
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from ..arrays import BoolArray, FloatArray, frozen, lengths, times
-from ..model.bends import Bend, cross
 from ..model.kinematics import COLLAPSED
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.posed import Bend, PosedMechanism, cross
 from ..model.rotation import skew
 from .base import JointTask, Rows, anchored, of_pose, stack_frames
-from .fields import DirectionField, PlaceField, PointField
+from .fields import PLAIN_AXES, DirectionField, PlaceField, PointField
 
 ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
 """Direction of a bone in the axes of its joint."""
@@ -32,7 +31,7 @@ OPPOSITE: Final = 1e-4
 bound, and would hide those of everything else."""
 
 SERIES: Final = 0.05
-"""1 − cos θ [1] below which θ/sin θ is taken from its series."""
+"""1 − cos θ [1] below which derivatives of θ/sin θ are taken from its series."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -50,17 +49,27 @@ class AimAt(JointTask):
     noun: ClassVar[str] = "aim"
 
 
+_COSINE: Final = Polynomial([1.0, -1.0])
+_TURN: Final = Polynomial([factorial(n) ** 2 * 2.0**n / factorial(2 * n + 1) for n in range(12)])
+_A: Final = _COSINE * _TURN.deriv() - _TURN
+_B: Final = _COSINE * _A.deriv() - 3.0 * _A
+"""cos θ, θ/sin θ, and a and b of `AimRows` in powers of 1 − cos θ."""
+
+
 class AimRows(Rows, of=AimAt):
-    """Aims: r_i = −w F (b_i·u), b_1 and b_2 across the ray a, u = d/|d| towards the target, d = target − p.
+    """Aims: r = −w h (x, y), h = θ/ρ, of the target d = Bᵀ(t − p) = (x, y, z) in the axes B of the ray.
 
-    With c = a·u = cos θ and F(c) = θ/sin θ it is |r| = w θ: the turn by which the ray is off, as seen from
-    the joint, whose b_i turn with it. Two rows of full rank, smooth but for the opposite direction; there two
-    rows must jump, for without a jump they would be zero somewhere else than at the target. Three could be
-    smooth, as a − u is, but would have rank two at the target, where multipliers of a third have no bound.
-    The derivatives are exact, those of scalar products of vectors that turn with the joint and of u,
+    ρ = |(x, y)|, and θ = atan2(ρ, z) is the angle between ray and target, so that |r| = w θ. Two rows of full
+    rank, smooth but for the opposite direction; there two rows must jump, for without a jump they would be
+    zero somewhere else than at the target. Three could be smooth, as the difference of directions is, but
+    would have rank two at the target, where multipliers of a third have no bound. Where |d| = 1
 
-        ∂b = ω × b,    ∂u = −(1 − uuᵀ) ∂p / |d|,    F' = (cF − 1)/(1 − c²),    F'' = (F + 3cF')/(1 − c²),
-        v·∂²u = −((1 − uuᵀ)v)·∂²p/|d| − ∂pᵀ (vuᵀ + uvᵀ + (v·u)(1 − 3uuᵀ)) ∂p/|d|².
+        ∇h = (a x, a y, −1),    a = (z − h)/ρ²,    ∂a/∂ρ = b ρ,    ∂a/∂z = 2,    b = −(2z + 3a)/ρ²,
+
+    and elsewhere first derivatives of r are divided by |d|, second ones by |d|². With T_i how the target
+    would move if the joint carried it,
+
+        ∂d/∂q_i = −Bᵀ T_i,    ∂²d/∂q_i∂q_j = Bᵀ (ω_j × T_i) for i <= j.
 
     A joint that is scaled to nothing along its ray has none: its rows are 0, and its error is infinite.
     """
@@ -72,7 +81,6 @@ class AimRows(Rows, of=AimAt):
         self._anchors, self._local = anchored(
             [(joint, task.point) for joint, task in zip(joints, tasks, strict=True)], mechanism
         )
-        self._weight = np.array([task.weight for task in tasks], dtype=np.float64)
         self._nearest = NEAREST * mechanism.skeleton.reach
         self.row_counts = (2,) * len(tasks)
         self.angular = np.ones(2 * len(tasks), dtype=np.bool_)
@@ -80,163 +88,109 @@ class AimRows(Rows, of=AimAt):
         rays = times(matrices[..., :3, :3], np.array([task.axis for task in tasks]))
         self._nothing: BoolArray = lengths(rays) <= COLLAPSED
         """Whether the joints are scaled to nothing along their rays, (F or 1, E)."""
-        self._weight = np.where(self._nothing, 0.0, self._weight)  # (F or 1, E)
+        self._weight = np.where(self._nothing, 0.0, [task.weight for task in tasks])  # (F or 1, E)
         self._frame = axes_along(np.where(self._nothing[..., None], ALONG_BONE, rays))
-        """b_1, b_2 and the ray in columns, in the anchors' frames, (F or 1, E, 3, 3)."""
+        """B in the anchors' frames, the ray in the third column, (F or 1, E, 3, 3)."""
         self._target = stack_frames([task.target for task in tasks], 1)
 
     @of_pose
     def _aim(self, posed: PosedMechanism) -> _Aim:
-        """Where the rays are."""
-        points = posed.points(self._anchors, self._local)
+        """Where the targets are, as seen along the rays."""
         frame = posed.matrices[:, self._anchors, :3, :3] @ self._frame
-        away = self._target - points
-        distance = lengths(away)
+        seen = times(frame.swapaxes(-1, -2), self._target - posed.points(self._anchors, self._local))
+        distance = lengths(seen)
         there: BoolArray = distance > self._nearest
         nearness = np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0)
-        towards = np.where(there[..., None], away * nearness[..., None], frame[..., 2])
-        parts = (np.swapaxes(frame, -1, -2) @ towards[..., None])[..., 0]
-        off, cosine = parts[..., :2], parts[..., 2]
+        seen = np.where(there[..., None], seen * nearness[..., None], PLAIN_AXES[2])
+        off, cosine = seen[..., :2], seen[..., 2]
         sine = lengths(off)
         angle = np.arctan2(sine, cosine)
         behind = (sine < OPPOSITE) & (cosine < 0.0)
         # Next to the opposite direction the slopes are those at its rim, the way back that of the first axis.
-        off = np.where(behind[..., None] & (sine == 0.0)[..., None], [1.0, 0.0], off)
+        off = np.where((behind & (sine == 0.0))[..., None], [1.0, 0.0], off)
         off = off * np.where(behind, OPPOSITE / np.where(sine > 0.0, sine, 1.0), 1.0)[..., None]
         cosine = np.where(behind, -np.sqrt(1.0 - OPPOSITE**2), cosine)
-        return _Aim(points, frame, towards, nearness, there, off, angle, cosine)
+        sine = lengths(off)
+        factor = np.where(sine > 0.0, angle / np.where(sine > 0.0, sine, 1.0), 1.0)
+        return _Aim(frame, nearness, off, cosine, angle, factor)
 
-    def _flat(self, rows: FloatArray) -> FloatArray:
-        """(F, E, 2, ...) -> (F, m, ...)."""
-        return rows.reshape(len(rows), rows.shape[1] * 2, *rows.shape[3:])
+    @of_pose
+    def _slopes(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Weighted −∂r/∂d Bᵀ, (F, E, 2, 3), times T, (F, E, 3, nv), is ∂r/∂q; a and b, (F, E) each."""
+        aim = self._aim(posed)
+        x = 1.0 - aim.cosine
+        near = x < SERIES
+        square = np.where(near, 1.0, np.einsum("fek,fek->fe", aim.off, aim.off))
+        a = np.where(near, _A(x), (aim.cosine - aim.factor) / square)
+        b = np.where(near, _B(x), -(2.0 * aim.cosine + 3.0 * a) / square)
+        across = a[..., None, None] * aim.products + aim.factor[..., None, None] * PLAIN_AXES[:2, :2]
+        slope = np.concatenate([across, -aim.off[..., None]], axis=-1) @ aim.frame.swapaxes(-1, -2)
+        targets = np.broadcast_to(self._target, (len(x), *self._target.shape[1:]))
+        moving = posed.point_jacobian(self._anchors, targets)
+        return slope * (aim.nearness * self._weight)[..., None, None], moving, a, b
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted turns about two axes across each ray, (F, m)."""
         aim = self._aim(posed)
-        factor, _, _ = aim.factors
-        return self._flat(-aim.off * (factor * self._weight)[..., None])
+        rows = -aim.off * (aim.factor * self._weight)[..., None]
+        return rows.reshape(len(rows), len(self.angular))
 
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
         """How the turns change, weighted, (F, m, nv)."""
-        aim = self._aim(posed)
-        factor, slope, _ = aim.factors
-        slopes = self._slopes(posed)
-        rows = factor[..., None, None] * slopes[..., :2, :]
-        rows = rows + (slope[..., None] * aim.off)[..., None] * slopes[..., 2:, :]
-        return self._flat(-rows * self._weight[..., None, None])
-
-    @of_pose
-    def _slopes(self, posed: PosedMechanism) -> FloatArray:
-        """Derivatives of b_1·u, b_2·u and a·u, (F, E, 3, nv)."""
-        aim = self._aim(posed)
-        turning = cross(np.swapaxes(aim.frame, -1, -2), aim.towards[..., None, :])  # b × u, (F, E, 3, 3)
-        turning = turning * aim.there[..., None, None]
-        moving = -np.swapaxes(aim.frame, -1, -2) @ aim.across
-        return turning @ posed.angular_jacobian(self._anchors) + moving @ posed.point_jacobian(
-            self._anchors, aim.points
-        )
+        slope, moving, _, _ = self._slopes(posed)
+        return (slope @ moving).reshape(len(slope), len(self.angular), moving.shape[3])
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
-        """Exact.
+        """Exact: ∂²d has the inner channel's ω, a point's second derivative the outer one's.
 
-        With S = Σ μ_i b_i·u and v = −F Σ μ_i b_i − F'S a, as if that turned with the joint,
-        Σ μ_i ∂²r_i = ∂²(v·u) − F'(∂S ∂cᵀ + ∂c ∂Sᵀ) − F''S ∂c ∂cᵀ.
+        So it is Σ ω_i · (T_j × f) over all i and j less what a force f on points that move by T would give.
         """
         aim = self._aim(posed)
-        factor, slope, bend = aim.factors
-        forces = multipliers.reshape(len(multipliers), len(self._anchors), 2) * self._weight[..., None]
-        total = np.einsum("fek,fek->fe", forces, aim.off)
-        parts = np.concatenate([-factor[..., None] * forces, -(slope * total)[..., None]], axis=-1)
-        vector = (aim.frame @ parts[..., None])[..., 0]
-
-        slopes = self._slopes(posed)
-        of_total = (forces[..., None, :] @ slopes[..., :2, :])[..., 0, :]
-        of_cosine = slopes[..., 2, :]
-        outer = -slope[..., None] * of_total - 0.5 * (bend * total)[..., None] * of_cosine
-
-        omega = posed.angular_jacobian(self._anchors) * aim.there[..., None, None]
-        turning = -skew(vector) @ omega  # ∂v
-        moving = posed.point_jacobian(self._anchors, aim.points)
-        towards = -aim.across @ moving  # ∂u
-
-        along = np.einsum("fek,fek->fe", vector, aim.towards)[..., None, None]
-        mixed = vector[..., :, None] * aim.towards[..., None, :]
-        direct = aim.towards[..., :, None] * aim.towards[..., None, :]
-        form = mixed + np.swapaxes(mixed, -1, -2) + along * (np.eye(3) - 3.0 * direct)
-        formed = (-0.5 * aim.nearness[..., None, None] ** 2 * form) @ moving
-        left = np.concatenate([turning, formed, outer[:, :, None]], axis=2)
-        right = np.concatenate([towards, moving, of_cosine[:, :, None]], axis=2)
+        slope, moving, a, b = self._slopes(posed)
+        forces = multipliers.reshape(len(multipliers), len(self._anchors), 2)
+        pulls = (forces[..., None, :] @ slope)[..., 0, :]
+        # −(μ·(x, y)) ∂²h − μ ∇hᵀ − ∇h μᵀ, at first without the sign and as though |d| were 1.
+        second = np.empty((*a.shape, 3, 3))
+        second[..., :2, :2] = a[..., None, None] * PLAIN_AXES[:2, :2] + b[..., None, None] * aim.products
+        second[..., :2, 2] = second[..., 2, :2] = 2.0 * aim.off
+        second[..., 2, 2] = 2.0 * aim.cosine
+        second *= np.einsum("fek,fek->fe", forces, aim.off)[..., None, None]
+        slope_of_h = np.concatenate([a[..., None] * aim.off, np.full((*a.shape, 1), -1.0)], axis=-1)
+        mixed = slope_of_h[..., :, None] * forces[..., None, :]
+        second[..., :2] += mixed
+        second[..., :2, :] += mixed.swapaxes(-1, -2)
+        second *= (-0.5 * self._weight * aim.nearness**2)[..., None, None]
+        form = aim.frame @ second @ aim.frame.swapaxes(-1, -2)
+        left = np.concatenate([posed.angular_jacobian(self._anchors), moving], axis=2)
+        right = np.concatenate([skew(pulls) @ moving, form @ moving], axis=2)
         shape = (len(left), left.shape[1] * left.shape[2], left.shape[3])
-        turned = posed.bend(aim.towards, turning, ((left.reshape(shape), right.reshape(shape)),))
-        return turned + posed.bend(-(aim.across @ vector[..., None])[..., 0], moving)
+        return posed.bend(pulls, moving, ((left.reshape(shape), right.reshape(shape)),))
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles between ray and target, (F, tasks) [rad]; infinite where a joint has no such axis."""
         return np.where(self._nothing, np.inf, self._aim(posed).angle)
 
 
-@dataclass(frozen=True)
-class _Aim:
-    """Rays at a pose."""
+class _Aim(NamedTuple):
+    """Directions of targets from rays at a pose, (x, y, z) of length 1."""
 
-    points: FloatArray
-    """Where they begin, (F, E, 3) [m]."""
     frame: FloatArray
-    """b_1, b_2 and the ray in columns, (F, E, 3, 3)."""
-    towards: FloatArray
-    """u, (F, E, 3); the ray where there is nothing to aim at."""
+    """B, (F, E, 3, 3)."""
     nearness: FloatArray
     """1/|d|, 0 where there is nothing to aim at, (F, E) [1/m]."""
-    there: BoolArray
-    """Where there is something to aim at, (F, E)."""
     off: FloatArray
-    """b_1·u and b_2·u, (F, E, 2)."""
+    """x and y, (F, E, 2)."""
+    cosine: FloatArray
+    """z, (F, E)."""
     angle: FloatArray
     """θ, (F, E) [rad]."""
-    cosine: FloatArray
-    """c, (F, E)."""
+    factor: FloatArray
+    """h, (F, E)."""
 
     @property
-    def across(self) -> FloatArray:
-        """(1 − uuᵀ)/|d|, (F, E, 3, 3) [1/m]."""
-        direct = self.towards[..., :, None] * self.towards[..., None, :]
-        return (np.eye(3) - direct) * self.nearness[..., None, None]
-
-    @cached_property
-    def factors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """F(c) = θ/sin θ and its first two derivatives, (F, E) each.
-
-        For small angles from the series F = Σ (n!)²/(2n + 1)! (2x)ⁿ, x = 1 − c.
-        """
-        x = 1.0 - self.cosine
-        near = x < SERIES
-        series = [_polynomial(np.where(near, x, 0.0), own) for own in _SERIES]
-        square = np.where(near, 1.0, np.einsum("fek,fek->fe", self.off, self.off))
-        factor = self.angle / np.sqrt(square)
-        slope = (self.cosine * factor - 1.0) / square
-        bend = (factor + 3.0 * self.cosine * slope) / square
-        far = (factor, slope, bend)
-        first, second, third = (np.where(near, a, b) for a, b in zip(series, far, strict=True))
-        return first, second, third
-
-
-def _series(terms: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Coefficients of F and its derivatives by c in powers of x = 1 − c."""
-    own = np.array([factorial(n) ** 2 * 2.0**n / factorial(2 * n + 1) for n in range(terms)], np.float64)
-    powers = np.arange(1.0, terms)
-    first = own[1:] * powers
-    return own, -first, first[1:] * powers[:-1]
-
-
-def _polynomial(x: FloatArray, coefficients: FloatArray) -> FloatArray:
-    """Σ cₙ xⁿ."""
-    total = np.zeros_like(x)
-    for coefficient in coefficients[::-1]:
-        total = total * x + coefficient
-    return total
-
-
-_SERIES: Final = _series(12)
+    def products(self) -> FloatArray:
+        """(x, y)ᵀ (x, y), (F, E, 2, 2)."""
+        return self.off[..., :, None] * self.off[..., None, :]
 
 
 def axes_along(directions: FloatArray) -> FloatArray:

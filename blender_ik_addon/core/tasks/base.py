@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, check_number, check_whole, times
 from ..errors import IKError
-from ..model.bends import Bend
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.posed import Bend, PosedMechanism
 from ..model.skeleton import Skeleton
 from .fields import ArrayField, gaps
 

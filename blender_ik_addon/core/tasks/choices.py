@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray, IntArray, alike, check_number
 from ..errors import IKError
-from ..model.bends import Bend, summed
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.posed import Bend, PosedMechanism, summed
 from ..model.skeleton import Skeleton
-from .base import Rows, Task
+from .base import Rows, Task, of_pose
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -125,118 +124,103 @@ class ChoiceRows(Rows, of=OneOf):
     The taken one may differ by frame, and the number of rows may not: those of the others ask for nothing.
     """
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_taken",)
+    by_frame: ClassVar[tuple[str, ...]] = ("taken",)
 
     def __init__(self, tasks: Sequence[OneOf], mechanism: Mechanism) -> None:
-        self._tasks = tasks
-        self._parts = [
-            [other.rows([replace(other, weight=task.weight)], mechanism) for other in task.alternatives]
+        self._rows = [
+            other.rows([replace(other, weight=task.weight)], mechanism)
             for task in tasks
+            for other in task.alternatives
         ]
-        counts = [[sum(rows.row_counts) for rows in parts] for parts in self._parts]
-        self._splits = np.cumsum([count for own in counts for count in own])[:-1]
-        self.row_counts = tuple(sum(own) for own in counts)
-        self.angular = np.concatenate([rows.angular for parts in self._parts for rows in parts])
+        """Of every alternative of every task in turn, (A,)."""
+        self.alternatives = tuple(len(task.alternatives) for task in tasks)
+        """Number of alternatives of each task."""
+        self.margins = tuple(task.margin for task in tasks)
+        """How much nearer another must be, in scaled units, of each task [1]."""
+        units = [1.0 if task.angular else mechanism.skeleton.reach for task in tasks]
+        self._margins = np.array(self.margins) * units
+        self._first = np.cumsum((0, *self.alternatives))[:-1]
+        """The first alternative of each task."""
+        counts = [sum(rows.row_counts) for rows in self._rows]
+        self._splits = np.cumsum(counts)[:-1]
+        self._of_row = np.repeat(np.arange(len(counts)), counts)
+        """Alternative of each row, (m,)."""
+        self.row_counts = tuple(np.add.reduceat(counts, self._first).tolist())
         self._task_of_row = np.repeat(np.arange(len(tasks)), self.row_counts)
-        self._number_of_row = np.concatenate([np.repeat(np.arange(len(own)), own) for own in counts])
-        self._margins = np.array(
-            [task.margin * (1.0 if task.angular else mechanism.skeleton.reach) for task in tasks]
-        )
-        self._taken: IntArray = np.zeros((1, len(tasks)), dtype=np.int64)
+        self.angular = np.concatenate([rows.angular for rows in self._rows])
+        self.clears = any(rows.clears for rows in self._rows)
+        self.taken: IntArray = np.zeros((1, len(tasks)), dtype=np.int64)
         """Which alternative of each task is taken, (F or 1, tasks)."""
-        self.clears = any(rows.clears for parts in self._parts for rows in parts)
 
     def select(self, frames: IntArray) -> ChoiceRows:
         """The same rows for some of the frames."""
         some = alike(super().select(frames))
-        some._parts = [[rows.select(frames) for rows in parts] for parts in self._parts]
+        some._rows = [rows.select(frames) for rows in self._rows]
         return some
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other targets, as for `OneOf.moved`."""
-        some = alike(self)
-        some._parts = [
-            [rows.aimed([own]) for rows, own in zip(parts, target, strict=True)]
-            for parts, target in zip(self._parts, targets, strict=True)
-        ]
+        some, every = alike(self), chain.from_iterable(targets)
+        some._last = None
+        some._rows = [rows.aimed([target]) for rows, target in zip(self._rows, every, strict=True)]
         return some
 
     # Choosing
 
-    @property
-    def alternatives(self) -> tuple[int, ...]:
-        """Number of alternatives of each task."""
-        return tuple(len(parts) for parts in self._parts)
-
-    @property
-    def margins(self) -> tuple[float, ...]:
-        """How much nearer another must be, in scaled units, of each task [1]."""
-        return tuple(task.margin for task in self._tasks)
-
-    @property
-    def taken(self) -> IntArray:
-        """Which alternative of each task is taken, (F or 1, tasks)."""
-        return self._taken
-
     def taking(self, taken: IntArray) -> ChoiceRows:
         """The same rows with given alternatives, (F or 1, tasks)."""
         some = alike(self)
-        some._taken = taken
+        some.taken = taken
         return some
 
     def nearest(self, posed: PosedMechanism, kept: IntArray | None = None) -> IntArray:
         """The alternatives with the smallest errors, those kept within their margins, (F, tasks)."""
-        chosen = np.zeros((len(posed.values), len(self._tasks)), dtype=np.int64)
-        for number, errors in enumerate(self.every_error(posed)):
-            best = errors.argmin(axis=1)
-            if kept is not None:
-                own = np.broadcast_to(kept[:, number], best.shape)
-                stays = np.take_along_axis(errors, own[:, None], 1)[:, 0] <= (
-                    errors.min(axis=1) + self._margins[number]
-                )
-                best = np.where(stays, own, best)
-            chosen[:, number] = best
-        return chosen
+        every = self.every_error(posed)
+        chosen = np.stack([errors.argmin(axis=1) for errors in every], axis=1)
+        if kept is None:
+            return chosen
+        least = np.stack([errors.min(axis=1) for errors in every], axis=1)
+        return np.where(self._errors_of(posed, kept) <= least + self._margins, kept, chosen)
 
     def every_error(self, posed: PosedMechanism) -> list[FloatArray]:
         """Errors of the alternatives of each task, (F, alternatives) each."""
-        return [np.concatenate([rows.errors(posed) for rows in parts], axis=1) for parts in self._parts]
+        return np.split(self._every_error(posed), self._first[1:], axis=1)
+
+    @of_pose
+    def _every_error(self, posed: PosedMechanism) -> FloatArray:
+        """Errors of all alternatives, (F, A)."""
+        return np.concatenate([rows.errors(posed) for rows in self._rows], axis=1)
+
+    def _errors_of(self, posed: PosedMechanism, taken: IntArray) -> FloatArray:
+        """Errors of some alternatives, one of each task, (F or 1, tasks) -> (F, tasks)."""
+        return np.take_along_axis(self._every_error(posed), self._first + taken, axis=1)
 
     # What other rows do
 
     def _mask(self) -> FloatArray:
         """1 for the rows of what is taken, (F or 1, m)."""
-        return (self._taken[:, self._task_of_row] == self._number_of_row).astype(np.float64)
+        return ((self._first + self.taken)[:, self._task_of_row] == self._of_row).astype(np.float64)
 
     def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
         """Free channels (F, nv) with the clearances of alternatives at their best."""
-        for parts in self._parts:
-            for rows in parts:
-                values = rows.settled(posed, values)
+        for rows in self._rows:
+            values = rows.settled(posed, values)
         return values
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted residual, (F, m)."""
-        whole = np.concatenate([rows.residual(posed) for parts in self._parts for rows in parts], axis=1)
-        return whole * self._mask()
+        return np.concatenate([rows.residual(posed) for rows in self._rows], axis=1) * self._mask()
 
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Its derivative, (F, m, nv)."""
-        whole = np.concatenate([rows.jacobian(posed) for parts in self._parts for rows in parts], axis=1)
+        whole = np.concatenate([rows.jacobian(posed) for rows in self._rows], axis=1)
         return whole * self._mask()[..., None]
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
         """As those of the alternatives."""
-        return summed(rows.bend(posed, own) for rows, own in self._shared(multipliers))
-
-    def _shared(self, multipliers: FloatArray) -> Iterator[tuple[Rows, FloatArray]]:
-        """The alternatives and their parts of multipliers (F, m), 0 for those that are not taken."""
         parts = np.split(multipliers * self._mask(), self._splits, axis=1)
-        return zip(chain.from_iterable(self._parts), parts, strict=True)
+        return summed(rows.bend(posed, own) for rows, own in zip(self._rows, parts, strict=True))
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Errors of what is taken, (F, tasks) [m] or [rad]."""
-        taken = np.broadcast_to(self._taken, (len(posed.values), len(self._tasks)))
-        every = self.every_error(posed)
-        columns = [np.take_along_axis(errors, taken[:, [number]], 1) for number, errors in enumerate(every)]
-        return np.concatenate(columns, axis=1)
+        return self._errors_of(posed, self.taken)

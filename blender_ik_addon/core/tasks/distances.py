@@ -9,13 +9,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, alike
+from ..arrays import FloatArray, alike, lengths
 from ..errors import IKError
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
 from .base import JointTask, stack_frames
-from .fields import ORIGIN, ArrayField, PlaceField, PointField
+from .fields import ORIGIN, PLAIN_AXES, ArrayField, PlaceField, PointField
 from .functions import PointFunctionRows
 
 
@@ -77,14 +76,12 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
             [(own[0], task.point), (own[-1], task.target if task.other is not None else task.point)]
             for task, own in zip(tasks, joints, strict=True)
         ]
-        super().__init__(points, [task.weight for task in tasks], mechanism)
+        super().__init__(tasks, points, mechanism)
         self._to_place = np.array([task.other is None for task in tasks])
         self._target = stack_frames(
             [task.target if task.other is None else ORIGIN for task in tasks], 1
         )  # (F or 1, E, 3)
         self._distance = stack_frames([task.distance for task in tasks], 0)
-        self.row_counts = (1,) * len(tasks)
-        self.angular = np.zeros(len(tasks), dtype=np.bool_)
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other places (3,) or distances (), as for `KeepDistance.moved`."""
@@ -95,24 +92,11 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
             (some._target if self._to_place[task] else some._distance)[:, task] = target
         return some
 
-    def _away(self, points: FloatArray) -> FloatArray:
-        """P − o, (F, E, 3)."""
+    def function(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """|p − o| − d, and the direction from o to p, against it for o."""
         other = np.where(self._to_place[:, None], self._target, points[:, :, 1])
-        return points[:, :, 0] - other
-
-    def value(self, points: FloatArray) -> FloatArray:
-        """|p − o| − d, (F, E, 1)."""
-        away = self._away(points)
-        return (np.sqrt(np.einsum("fex,fex->fe", away, away)) - self._distance)[..., None]
-
-    def slope(self, points: FloatArray) -> FloatArray:
-        """The direction from o to p, and against it for o, (F, E, 1, 2, 3)."""
-        away = self._away(points)
-        length = np.sqrt(np.einsum("fex,fex->fe", away, away))[..., None]
-        direction = np.where(length > 0.0, away / np.where(length > 0.0, length, 1.0), [1.0, 0.0, 0.0])
+        away = points[:, :, 0] - other
+        length = lengths(away)[..., None]
+        direction = np.where(length > 0.0, away / np.where(length > 0.0, length, 1.0), PLAIN_AXES[0])
         back = np.where(self._to_place[:, None], 0.0, -direction)
-        return np.stack([direction, back], axis=2)[:, :, None]
-
-    def errors(self, posed: PosedMechanism) -> FloatArray:
-        """How much too far or too near, (F, tasks) [m]."""
-        return np.abs(self.value(self._points(posed))[..., 0])
+        return length - self._distance[..., None], np.stack([direction, back], axis=2)[:, :, None]

@@ -9,16 +9,14 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, frozen, times
+from ..arrays import FloatArray, frozen
 from ..errors import IKError
-from ..model.bends import Bend
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
 from ..model.skeleton import Skeleton
 from .aims import axes_along
-from .base import Task, anchored, check_axes, of_pose
+from .base import Task, anchored, check_axes
 from .fields import PLAIN_AXES, ArrayField, OrientationField, PlaceField
-from .points import PlaceRows
+from .points import SumRows
 
 GROUND: Final = (True, True, False)
 """The axes along which a body falls over, the third of which is up."""
@@ -76,7 +74,7 @@ class Balance(Task):
         return [int(joint) for joint in np.flatnonzero(self.masses)]
 
 
-class BalanceRows(PlaceRows, of=Balance):
+class BalanceRows(SumRows, of=Balance):
     """Centres of mass: r = W (Σ s_j c_j − target), s_j the share of each mass, W the weight along the axes.
 
     Masses that one slot of the mechanism carries are one mass at their common centre: what costs is the
@@ -98,9 +96,7 @@ class BalanceRows(PlaceRows, of=Balance):
                 anchors.append(slot)
                 shares.append(float(mass.sum() / task.masses.sum()))
                 task_of.append(number)
-        self._task_of: IntArray = np.array(task_of, dtype=np.int64)
-        self._shares = np.array(shares)
-        self._sum = (self._task_of == np.arange(len(tasks))[:, None]) * self._shares  # (E, P)
+        self._sum = (np.array(task_of) == np.arange(len(tasks))[:, None]) * np.array(shares)  # (E, P)
         up = mechanism.skeleton.up
         ground = PLAIN_AXES if (up == PLAIN_AXES[2]).all() else axes_along(up)
         super().__init__(
@@ -115,27 +111,3 @@ class BalanceRows(PlaceRows, of=Balance):
             ],
             [task.axes or GROUND for task in tasks],
         )
-
-    @of_pose
-    def _masses(self, posed: PosedMechanism) -> FloatArray:
-        """Where the masses are, (F, P, 3) [m]."""
-        return posed.points(self._anchors, self._local)
-
-    def _placed(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """The centres of mass, and the way to them from their targets, (F, E, 3) each [m]."""
-        centres = np.einsum("ep,fpx->fex", self._sum, self._masses(posed))
-        return centres, centres - self._target
-
-    @of_pose
-    def _masses_moving(self, posed: PosedMechanism) -> FloatArray:
-        """The derivative of the masses' places, (F, P, 3, nv)."""
-        return posed.point_jacobian(self._anchors, self._masses(posed))
-
-    def _motion(self, posed: PosedMechanism) -> FloatArray:
-        """The derivative of the centres, (F, E, 3, nv)."""
-        return np.einsum("ep,fpxv->fexv", self._sum, self._masses_moving(posed))
-
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
-        """Exact, from the second derivatives of the points."""
-        forces = times(np.swapaxes(self._weights, -1, -2), self._forces(multipliers))
-        return posed.bend(forces[:, self._task_of] * self._shares[:, None], self._masses_moving(posed))

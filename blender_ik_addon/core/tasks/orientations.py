@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Orientations: a joint turned as a target is."""
+"""Orientations: a joint turned as a target is; frames: a place as well."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, lengths, times
-from ..model.bends import Bend
 from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.posed import Bend, PosedMechanism
 from ..model.rotation import left_jacobian_inverse, log_bend, rotvec_from_matrix
-from .base import ALL_AXES, AxisRows, AxisTask, stack_frames
-from .fields import OrientationField
+from .base import ALL_AXES, AxisRows, AxisTask, JointTask, Task, stack_frames
+from .fields import FrameField, OrientationField, PointField
+from .points import ReachPoint
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -83,3 +83,31 @@ class OrientationRows(AxisRows, of=MatchOrientation):
         """Angles about the chosen axes, (F, tasks) [rad]; infinite where a joint has no orientation."""
         angles = lengths(self._turn(posed) * self._axes)
         return np.where(self._nothing, np.inf, angles)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ReachFrame(JointTask):
+    """Bring a joint to a place and turn it to an orientation.
+
+    It is solved as a `ReachPoint` and a `MatchOrientation` with its priority, weight, softness and name, and
+    has an error for each of them.
+    """
+
+    target: FrameField = FrameField()
+    """armature_from_target, (4, 4) or (F, 4, 4) [m], or a place and a quaternion in a row, (7,) or (F, 7);
+    NaN in frames that have none."""
+    _: KW_ONLY
+    point: PointField = PointField()
+    """What point of the joint goes to the place, in its own axes, (3,) [m]."""
+    angular: ClassVar[bool] = False
+    noun: ClassVar[str] = "frame"
+
+    @property
+    def parts(self) -> tuple[Task, ...]:
+        """Place and orientation."""
+        shared = {name: getattr(self, name) for name in ("priority", "weight", "softness", "name")}
+        place, orientation = self.target[..., :3, 3], self.target[..., :3, :3]
+        return (
+            ReachPoint(self.joint, place, point=self.point, **shared),
+            MatchOrientation(self.joint, orientation, **shared),
+        )

@@ -18,7 +18,7 @@ from ...core import ReachPoint, Task
 from ...core.arrays import FloatArray
 from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.rotation import euler_from_matrix_near, matrix_from_euler
-from ...core.tasks.carried import ReachCarried
+from ...core.tasks.points import ReachCarried
 from ..properties.effector_properties import PINNABLE
 from ..properties.settings import settings_of
 from .effectors import Effector, orientations
