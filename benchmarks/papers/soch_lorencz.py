@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf, pi
 from typing import Final
 
@@ -14,7 +14,7 @@ from benchmarks.drawing import COLOURS, INK
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.methods import extended_jacobian_step, planar_elements, pseudo_inverse_step
 
-from .findings import HAIR, Chapter, Check, Finding, Picture, span
+from .findings import HAIR, Check, Finding, Picture, span
 from .joint_limits import limits_finding
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
 
@@ -110,8 +110,6 @@ def recovery_finding(inverse: Walk, added: Walk) -> Finding:
 
     return Finding(
         title="Figures 4, 5 and 6: leaving the stretched pose",
-        claim="The Jacobian inversion makes a big jump when it leaves the stretched pose, the extended "
-        "Jacobian recovers well, as its rank is full in any pose.",
         checks=(
             Check(
                 f"the pseudo-inverse jumps at step {int(jump.argmax()) + 1} to {jump.max():.0f} points from "
@@ -135,19 +133,8 @@ def recovery_finding(inverse: Walk, added: Walk) -> Finding:
                 all(b < 0.1 * a for _, a, b in others),
             ),
         ),
-        reading=f"The number of steps is not told; {STEPS_ROUND} for the ellipse give a highest point that "
-        f"fits the axis of Figure 4, which is drawn to {AXIS[1]:.0f}. At the start itself the first row of J "
-        "is exactly 0, so that the SVD leaves it out and the jump comes one step later, as in the paper's "
-        "pictures. The tip's displacement is taken from where the tip is, not from where it should have "
-        "been.",
         table=rows,
-        picture=Picture(
-            "soch-lorencz-4-6",
-            "Distance over the first steps, and the poses of both methods.",
-            (12.0, 3.6),
-            3,
-            draw,
-        ),
+        picture=Picture("soch-lorencz-4-6", (12.0, 3.6), 3, draw),
     )
 
 
@@ -181,8 +168,6 @@ def weight_finding() -> Finding:
     lagging, calm = float(walk(extended()).distances[-1, 0]), 0.05 * AXIS[0]
     return Finding(
         title="The weight of the added rows",
-        claim="With w → 0 the behaviour stays what it is, other than that of the pseudo-inverse, and the "
-        "ability to recover disappears.",
         checks=(
             Check(
                 f"the behaviour stays: down to w = {WEIGHTS[-1]:g} the chain leaves the stretched pose "
@@ -201,23 +186,13 @@ def weight_finding() -> Finding:
                 beside[1e-2].max() < calm < 2.0 * calm < beside[GONE].max(),
             ),
         ),
-        reading="As w falls, the answer goes to that which moves the elements least among those that move "
-        "the tip as asked. In the stretched pose itself that is a small step for any w > 0; a little beside "
-        "it, it is the jump of the pseudo-inverse, and rounding is enough to be beside it. The paper's "
-        "normal equations square w, and w² = 1e-6 is close to the rounding of single precision, 1e-7. Small "
-        f"weights follow better than w = 1, which lags by {lagging:.2f} at the last step, as the error is "
-        "shared between the tip and the elements. Figures that hang on rounding are the least and the "
-        f"largest of {RUNS} walks, in single precision from starts that differ by up to {HAIR:g} rad.",
+        facts={"lagging": lagging},
         table=[("w", *found), *((f"{w:g}", *(told(some[w]) for some in found.values())) for w in WEIGHTS)],
     )
 
 
-def chapter() -> Chapter:
+def findings() -> Iterator[Finding]:
     """All of the paper."""
-    return Chapter(
-        "Šoch and Lórencz: a new extended Jacobian",
-        f"Six segments of {', '.join(f'{length:g}' for length in LENGTHS)} from {BASE}, all in one line, so "
-        f"that the tip is at the end of the ellipse with half axes {ELLIPSE[0]:g} and {ELLIPSE[1]:g} that it "
-        "is to follow.",
-        (recovery_finding(walk(inversion), walk(extended())), weight_finding(), limits_finding()),
-    )
+    yield recovery_finding(walk(inversion), walk(extended()))
+    yield weight_finding()
+    yield limits_finding()
