@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -548,7 +547,3 @@ def main() -> int:
         origin="drawn here" if stored is None else "of a file",
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,7 +8,6 @@ What is dragged and where to is told on the page, `pages/dragging.md`.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -175,7 +174,3 @@ def main() -> int:
         table=tabled(COLUMNS, outcomes),
     )
     return 1 if max(o.slip_at_rest for o in outcomes) > SLIP else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -427,7 +426,3 @@ def main() -> int:
         verdicts=judged(verdicts(rows)),
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

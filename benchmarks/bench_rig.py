@@ -15,7 +15,6 @@ is therefore also given the hips where they belong, and so is ours, for comparis
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -502,7 +501,3 @@ def main() -> int:
         poses=str(options.poses),
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,7 +9,6 @@ Rig, motion, measures and verdict are told on the page, `pages/growth.md`.
 from __future__ import annotations
 
 import gc
-import sys
 import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
@@ -270,7 +269,3 @@ def main() -> int:
         table=tabled(COLUMNS, measured),
     )
     return 0 if all(met for _, met in verdicts) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,7 +10,6 @@ have them; figures are those of the report, which are measured in the same matri
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from math import degrees, radians
 from pathlib import Path
@@ -240,7 +239,3 @@ def main() -> int:
         sections="\n".join(section(shown) for shown in every).rstrip(),
     )
     return 0 if all(map(is_met, asked)) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

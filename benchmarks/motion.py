@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -178,7 +177,3 @@ def main() -> int:
         frames=str(options.frames),
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,7 +9,6 @@ with the thresholds in `benchmarks/papers`. The exit code is 1 where what must b
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -105,7 +104,3 @@ def main() -> int:
     for fault in faults:
         progress(f"FAILED: {fault}")
     return 1 if faults else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
