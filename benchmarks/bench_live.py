@@ -29,14 +29,13 @@ from bpy.types import Object
 from mathutils import Vector
 
 from benchmarks.page import Columns, arguments, judged, kept, listed, progress, publish, tabled
-from benchmarks.rigs import FloatArray, add_on, empty_file, largest_turn, local_rotations
+from benchmarks.rigs import FloatArray, add_on, basic_human, largest_turn, local_rotations
 from blender_ik_addon.core.solve.follower import Follower
 from blender_ik_addon.core.solve.tracker import Tracker
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature.restoring import PoseSnapshot
 from blender_ik_addon.scene.character.setup import setup_character
 from blender_ik_addon.scene.live import handlers as live
-from examples import scenario
 
 UPDATES: Final = 240  # Of each path; one of them is one step of a mouse
 CLOCK: Final = time.process_time
@@ -69,10 +68,7 @@ def make_figure(*, limits: bool = False) -> Object:
 
     With limits, stiffness and preferred angles are those that Set Up Character gives.
     """
-    empty_file()
-    scenario.enable_rigify()
-    bpy.ops.object.armature_basic_human_metarig_add()
-    figure: Any = bpy.context.view_layer.objects.active
+    figure = basic_human()
     figure.name = "Figure"
     _add_bones(figure)
     for bone in figure.pose.bones:

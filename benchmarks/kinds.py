@@ -26,10 +26,9 @@ from matplotlib.figure import Figure
 
 from benchmarks import drawing
 from benchmarks.page import Columns, arguments, progress, publish, tabled
-from benchmarks.rigs import FloatArray, add_on, empty_file
+from benchmarks.rigs import FloatArray, add_on, basic_human
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS
-from examples import scenario
 
 PAGE: Final = Path("docs/measured/kinds.md")
 IMAGES: Final = "../images/kinds"  # Folder of the pictures, which the manual shows as well, from the page
@@ -86,10 +85,7 @@ def show(example: dict[str, Any]) -> Shown:
     It has a kind, its bone and what it shows; how far its new target is moved (place) [m] and turned (turn)
     [°], settings, how far further targets are moved from its first place (others) [m], and what comes first.
     """
-    empty_file()
-    scenario.enable_rigify()
-    bpy.ops.object.armature_basic_human_metarig_add()
-    figure: Any = bpy.context.view_layer.objects.active
+    figure = basic_human()
     for foot in ("foot.L", "foot.R"):
         posing.add_effector(figure, foot, kind='BOTH')
     for step in example.get("first", ()):

@@ -132,9 +132,10 @@ def comparisons(data: Path | None, poses: int) -> Iterator[Comparison]:
             continue
         if rig.animation_data is not None:
             rig.animation_data_clear()
-        # The constraints of a generated rig turn uneven scale into shear.
-        scale = 0.0 if source == "generated" else SCALE
-        yield compare(short, source, rig, poses, rng, scale=scale)
+        if source == "generated":  # its constraints turn uneven scale into shear
+            yield compare(f"{short}, generated", source, rig, poses, rng, scale=0.0)
+        else:
+            yield compare(short, source, rig, poses, rng, scale=SCALE)
 
 
 def shortcomings(rows: Sequence[Comparison], listed: int) -> list[str]:

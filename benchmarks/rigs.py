@@ -63,6 +63,14 @@ def rigify() -> Iterator[None]:
         scenario.disable_rigify()
 
 
+def basic_human() -> Any:
+    """Rigify's basic human alone in a file."""
+    empty_file()
+    scenario.enable_rigify()
+    bpy.ops.object.armature_basic_human_metarig_add()
+    return bpy.context.view_layer.objects.active
+
+
 def metarigs() -> dict[str, Callable[[], Any]]:
     """Rigify's metarigs: name -> what adds one to the file. Rigify has to be enabled."""
     found: dict[str, Callable[[], Any]] = {}
