@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import degrees, radians
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final
 
 import bpy
@@ -43,14 +43,32 @@ PICTURE: Final = 3.4  # Width and height of a picture [inch], at 100 dots
 ROUNDED: Final = 1e-6  # Errors below this are rounding of single precision [m, rad]
 
 
-Shown = SimpleNamespace
-"""What came of an example: heads and tails of the bones in the world before and after, (n, 2, 3) [m], matrix
-of the target (4, 4) or None, places of further targets, distance [m] and angle [rad] (error), iterations."""
+@dataclass(frozen=True)
+class Shown:
+    """What came of an example."""
 
+    kind: str
+    shows: str
+    """What the example shows, as a sentence."""
+    view: str
+    """One of `VIEWS`."""
+    before: FloatArray
+    """Heads and tails of the bones in the world, (n, 2, 3) [m]."""
+    after: FloatArray
+    """The same after the solve, (n, 2, 3) [m]."""
+    target: FloatArray | None
+    """Matrix of the target, (4, 4) [m]."""
+    others: tuple[FloatArray, ...]
+    """Places of further targets, (3,) each [m]."""
+    error: tuple[float | None, float | None]
+    """Distance [m] and angle [rad] of the effector."""
+    iterations: int
 
-def settings(figure: Object) -> Any:
-    """The add-on's settings of an object."""
-    return figure.poise  # pyright: ignore[reportAttributeAccessIssue]
+    @property
+    def is_met(self) -> bool:
+        """Whether the effector is where it should be."""
+        distance, angle = self.error
+        return (distance or 0.0) <= 5e-4 and (angle or 0.0) <= radians(0.05)
 
 
 def bones_of(figure: Object) -> FloatArray:
@@ -66,9 +84,9 @@ def centre_of_mass(ends: FloatArray) -> FloatArray:
     return masses @ ends.mean(axis=1) / masses.sum()
 
 
-def prepare(figure: Object, step: dict[str, Any]) -> None:
+def prepare(figure: Any, step: dict[str, Any]) -> None:
     """What comes first: an effector that is there or a new one, its settings, how far its target moves."""
-    effectors = settings(figure).effectors
+    effectors = figure.poise.effectors
     if "bone" in step:
         posing.add_effector(figure, step["bone"], kind=step["kind"])
     entry: Any = effectors[step["name"]] if "name" in step else effectors[-1]
@@ -91,7 +109,7 @@ def show(example: dict[str, Any]) -> Shown:
     for step in example.get("first", ()):
         prepare(figure, step)
     index = posing.add_effector(figure, example["bone"], kind=example["kind"])
-    entry: Any = settings(figure).effectors[index]
+    entry: Any = figure.poise.effectors[index]
     for name, value in example.get("settings", {}).items():
         setattr(entry, name, value)
     for other, place in zip(entry.others, example.get("others", ()), strict=True):
@@ -103,7 +121,7 @@ def show(example: dict[str, Any]) -> Shown:
     bpy.context.view_layer.update()
     before = bones_of(figure)
     report = posing.solve_pose(figure)
-    after, entry = bones_of(figure), settings(figure).effectors[index]
+    after, entry = bones_of(figure), figure.poise.effectors[index]
     return Shown(
         kind=example["kind"],
         shows=example["shows"],
@@ -203,12 +221,6 @@ def section(shown: Shown) -> str:
     return f"## {title}\n\n{asks}. {shown.shows}\n\n{picture}\n"
 
 
-def is_met(shown: Shown) -> bool:
-    """Whether an effector is where it should be."""
-    distance, angle = shown.error
-    return (distance or 0.0) <= 5e-4 and (angle or 0.0) <= radians(0.05)
-
-
 def main() -> int:
     """Solve, draw and write. Returns the exit code: 1 where an effector missed."""
     options = arguments("scripts/kinds", __doc__, page=PAGE).parse_args()
@@ -226,12 +238,12 @@ def main() -> int:
         "kinds",
         "scripts/kinds",
         [
-            f"{sum(map(is_met, asked))} of {len(asked)} kinds are met within 0.5 mm and 0.05° by one solve; "
-            "*Stay Near* is a wish and never a miss.",
+            f"{sum(shown.is_met for shown in asked)} of {len(asked)} kinds are met within 0.5 mm and 0.05° "
+            "by one solve; *Stay Near* is a wish and never a miss.",
             f"A solve takes {np.median([shown.iterations for shown in every]):g} iterations in the median, "
             f"{max(shown.iterations for shown in every)} at most.",
         ],
         table=tabled(COLUMNS, every),
         sections="\n".join(section(shown) for shown in every).rstrip(),
     )
-    return 0 if all(map(is_met, asked)) else 1
+    return 0 if all(shown.is_met for shown in asked) else 1

@@ -25,10 +25,10 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Final, NamedTuple
 
 from bpy.types import Object
@@ -134,10 +134,30 @@ def side_of(name: str, pairs: Sequence[tuple[str, ...]]) -> Side:
 
 # What is recognised
 
-Row = SimpleNamespace
-"""One rig: its kinds of figures, how many bones have a role in truth (wanted) and got it on the right side
-(found), the names of those that got none (missed), another one (wrong), or one that is none in truth (extra),
-notes, time [s], and how many roles of `BODY` shape alone got right, with their number (shape)."""
+
+@dataclass(frozen=True)
+class Row:
+    """One rig."""
+
+    rig: str
+    bones: int
+    figures: str
+    """Their kinds."""
+    wanted: int
+    """How many bones have a role in truth."""
+    found: int
+    """How many of them got it, on the right side."""
+    missed: list[str]
+    """Those that got none."""
+    wrong: list[str]
+    """Those that got another one."""
+    extra: list[str]
+    """Those that got one and have none in truth."""
+    notes: Sequence[str]
+    seconds: float
+    shape: tuple[int, int]
+    """How many roles of `BODY` shape alone got right, and their number."""
+
 
 COLUMNS: Final[Columns[Row]] = (
     ("rig", lambda row: row.rig),

@@ -49,9 +49,10 @@ BENT: Final = (55.0, 25.0, -5.0, 45.0, -80.0, -80.0, 150.0, 80.0, 20.0)
 """The same for Figure 15: the sixth joint begins straight, and without its limit would bend the other way."""
 
 
-def tree_of(effectors: Sequence[int]) -> tuple[int, ...]:
+def linkage_with(effectors: Sequence[int]) -> Linkage:
     """The tree with two effectors, P9 and P6, or that with more."""
-    return NINE if len(effectors) == 2 else ELEVEN
+    parents = NINE if len(effectors) == 2 else ELEVEN
+    return Linkage.planar([1.0] * len(parents), parents, effectors)
 
 
 def relative(directions: Sequence[float], parents: Sequence[int]) -> FloatArray:
@@ -223,7 +224,7 @@ def effectors_finding(
 
     With `before`, name, effectors, moves and rule of the figure before, both are drawn.
     """
-    linkage = Linkage.planar([1.0] * len(tree_of(effectors)), tree_of(effectors), effectors)
+    linkage = linkage_with(effectors)
     plain = walk(linkage, moves, shortest)
     walks = {name: walk(linkage, moves, rule) for name, rule in rules.items()}
     last = next(iter(walks.values()))
@@ -252,10 +253,9 @@ def effectors_finding(
     if before is None:
         return Finding(title, checks)
     name, others, other_moves, rule = before
-    other = Linkage.planar([1.0] * len(tree_of(others)), tree_of(others), others)
 
     def draw(panels: Sequence[Axes]) -> None:
-        pictured = ((name, walk(other, other_moves, rule)), (title.split(": ")[1], last))
+        pictured = ((name, walk(linkage_with(others), other_moves, rule)), (title.split(": ")[1], last))
         for panel, (heading, walked) in zip(panels, pictured, strict=True):
             draw_walk(panel, walked)
             panel.set_title(heading)
@@ -355,7 +355,7 @@ def limits() -> tuple[FloatArray, FloatArray]:
 
 def stretched(rule: Rule, directions: Sequence[float] = REACHING, beside: FloatArray | float = 0.0) -> Walk:
     """Lead P6 along `way` while P9 is held, from a pose brought to the beginning of the way, or beside it."""
-    linkage, targets = Linkage.planar([1.0] * 9, NINE, (8, 5)), way()
+    linkage, targets = linkage_with((8, 5)), way()
     start = relative(directions, NINE)
     held = linkage.at(start).tips[0, 0]
     first = np.tile([held, targets[0]], (WAY_STEPS, 1, 1))
