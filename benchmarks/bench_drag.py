@@ -8,7 +8,6 @@ What is dragged and where to is told on the page, `pages/dragging.md`.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +18,9 @@ import bpy
 import numpy as np
 
 from benchmarks.page import Columns, arguments, progress, publish, tabled
-from benchmarks.rigs import FloatArray, add_on, empty_file, largest_turn, local_rotations
+from benchmarks.rigs import FloatArray, add_on, basic_human, empty_file, largest_turn, local_rotations
 from blender_ik_addon.scene.character.setup import setup_character
 from blender_ik_addon.scene.live.dragging import Drag
-from examples import scenario
 
 PAGE: Final = Path("docs/measured/dragging.md")
 
@@ -77,13 +75,11 @@ COLUMNS: Final[Columns[Outcome]] = (
 
 def make_figure(bone: str, *, limits: bool) -> Any:
     """A metarig that has the bone, set up as a character, in pose mode."""
-    empty_file()
-    scenario.enable_rigify()
-    bpy.ops.object.armature_basic_human_metarig_add()
-    if bone not in bpy.context.view_layer.objects.active.data.bones:
+    figure = basic_human()
+    if bone not in figure.data.bones:
         empty_file()
         bpy.ops.object.armature_human_metarig_add()
-    figure = bpy.context.view_layer.objects.active
+        figure = bpy.context.view_layer.objects.active
     setup_character(figure, limits=limits)
     bpy.context.view_layer.update()
     bpy.ops.object.mode_set(mode='POSE')
@@ -175,7 +171,3 @@ def main() -> int:
         table=tabled(COLUMNS, outcomes),
     )
     return 1 if max(o.slip_at_rest for o in outcomes) > SLIP else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

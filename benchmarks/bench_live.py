@@ -12,14 +12,15 @@ for that is what live mode is held against. The rest is told on the page, `pages
 from __future__ import annotations
 
 import gc
-import sys
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from math import pi, sin
-from types import SimpleNamespace
-from typing import Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final
 from unittest.mock import patch
 
 import bpy
@@ -28,14 +29,13 @@ from bpy.types import Object
 from mathutils import Vector
 
 from benchmarks.page import Columns, arguments, judged, kept, listed, progress, publish, tabled
-from benchmarks.rigs import FloatArray, add_on, empty_file, largest_turn, local_rotations
+from benchmarks.rigs import FloatArray, add_on, basic_human, largest_turn, local_rotations
 from blender_ik_addon.core.solve.follower import Follower
 from blender_ik_addon.core.solve.tracker import Tracker
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature.restoring import PoseSnapshot
 from blender_ik_addon.scene.character.setup import setup_character
 from blender_ik_addon.scene.live import handlers as live
-from examples import scenario
 
 UPDATES: Final = 240  # Of each path; one of them is one step of a mouse
 CLOCK: Final = time.process_time
@@ -68,10 +68,7 @@ def make_figure(*, limits: bool = False) -> Object:
 
     With limits, stiffness and preferred angles are those that Set Up Character gives.
     """
-    empty_file()
-    scenario.enable_rigify()
-    bpy.ops.object.armature_basic_human_metarig_add()
-    figure: Any = bpy.context.view_layer.objects.active
+    figure = basic_human()
     figure.name = "Figure"
     _add_bones(figure)
     for bone in figure.pose.bones:
@@ -116,86 +113,104 @@ def target_of(figure: Any, bone: str) -> Any:
     return next(entry.target for entry in figure.poise.effectors if entry.bone == bone)
 
 
-# Paths
+# Paths and what comes of them
 
-Places = dict[str, FloatArray]  # Bone -> places of its target, (N, 3) [m], against where it is at rest
-
-
-def in_reach(phase: FloatArray) -> Places:
-    """Hips sway and sink, hands wave, feet stand."""
-    sine, cosine, twice = np.sin(phase), np.cos(phase), np.sin(2 * phase)
-    return {
-        "spine": _path(0.06 * sine, 0.04 * twice, -0.08 - 0.06 * cosine),
-        "hand.L": _path(-0.1 * sine, -0.15 + 0.1 * cosine, 0.05 * twice),
-        "hand.R": _path(0.1 * twice, -0.15 + 0.1 * sine, 0.1 * cosine),
-    }
+WAVES: Final[dict[str, Callable[[FloatArray], FloatArray]]] = {
+    "still": np.ones_like,
+    "sine": np.sin,
+    "cosine": np.cos,
+    "twice": lambda phase: np.sin(2 * phase),
+    "away": lambda phase: (1.0 - np.cos(phase)) / 2,
+}
+"""What a target does over a path, whose phase goes from 0 to 2π [rad]; *away* goes there and comes back."""
 
 
-def one_hand(phase: FloatArray) -> Places:
-    """One hand alone, as one drags it."""
-    return {"hand.R": _path(0.12 * np.sin(phase), -0.2 + 0.15 * np.cos(phase), 0.15 * np.sin(phase))}
-
-
-def out_of_reach(phase: FloatArray) -> Places:
-    """One hand goes forward to more than a metre beyond what the arm reaches, and comes back."""
-    return {"hand.R": _path(0.0 * phase, -1.2 * _there_and_back(phase), 0.2 * np.sin(phase))}
-
-
-def across_out_of_reach(phase: FloatArray) -> Places:
-    """One hand goes across the body, up and far beyond what it reaches, and comes back."""
-    way = _there_and_back(phase)
-    return {"hand.R": _path(1.2 * way, 0.4 * way + 0.05 * np.sin(phase), 0.6 * way)}
-
-
-def hips_out_of_reach(phase: FloatArray) -> Places:
-    """Hips rise half a metre beyond what the legs reach and come back, feet stand."""
-    return {"spine": _path(0.05 * np.sin(phase), 0.0 * phase, 0.5 * _there_and_back(phase))}
-
-
-def foot_out_of_reach(phase: FloatArray) -> Places:
-    """One foot goes forward and up to a metre away, further than leg and hips let it, and comes back."""
-    way = _there_and_back(phase)
-    return {"foot.L": _path(0.1 * np.sin(phase), -way, 0.5 * way)}
-
-
-def _there_and_back(phase: FloatArray) -> FloatArray:
-    return (1.0 - np.cos(phase)) / 2
-
-
-def _path(x: FloatArray, y: FloatArray, z: FloatArray) -> FloatArray:
-    return np.stack([x, y, z], axis=1)
-
-
-class Case(NamedTuple):
-    """One motion of targets."""
+@dataclass(frozen=True)
+class Case:
+    """A motion of targets, of `bench_live.json`."""
 
     name: str
-    path: Callable[[FloatArray], Places]
-    pinned: tuple[str, ...] = ()
-    limits: bool = False
+    about: str
+    """What moves, as a sentence."""
+    moves: dict[str, dict[str, list[float]]]
+    """For each bone how far its target goes along x, y and z with each of `WAVES`, against rest [m]."""
+    pinned: tuple[str, ...]
+    limits: bool
+
+    def places(self, updates: int) -> dict[str, FloatArray]:
+        """Bone -> places of its target, against where it is at rest, (N, 3) [m]."""
+        phase = np.linspace(0.0, 2.0 * pi, updates + 1)[1:]
+        return {
+            bone: np.sum([np.outer(WAVES[wave](phase), size) for wave, size in waves.items()], axis=0)
+            for bone, waves in self.moves.items()
+        }
 
 
-CASES: Final = (
-    Case("all in reach", in_reach),
-    Case("one hand in reach", one_hand),
-    Case("all in reach, feet pinned", in_reach, ("foot.L", "foot.R")),
-    Case("hand out of reach for most of the way", out_of_reach),
-    Case("hips out of reach for most of the way", hips_out_of_reach),
-    Case("one hand forward, limits", one_hand, limits=True),
-    Case("hand out of reach for most of the way, limits", out_of_reach, limits=True),
-    Case("hand across the body and out of reach, limits", across_out_of_reach, limits=True),
-    Case("hips out of reach for most of the way, limits", hips_out_of_reach, limits=True),
-    Case("foot out of reach for most of the way, limits", foot_out_of_reach, limits=True),
-)
+def cases() -> list[Case]:
+    """All of them, in the order of the page."""
+    content = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    return [
+        Case(entry["name"], path["about"], path["moves"], tuple(entry.get("pinned", ())), "limits" in entry)
+        for entry in content["cases"]
+        for path in (content["paths"][entry["path"]],)
+    ]
 
 
-# Measuring
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case. Times are in ms, turns in degrees."""
+
+    name: str
+    bones: int
+    handler: list[float]
+    """Time of live mode's handler in each update."""
+    solving: list[float]
+    """Time of each solve."""
+    iterations: list[int]
+    """Of each solve."""
+    met: list[bool]
+    """Whether all targets were reached: before the first update and after each."""
+    steps: list[float]
+    """Largest turn of a bone in each update."""
+    replay: float
+    """Time of Blender's own update with the same poses, median."""
+    idle: float
+    """Time of the handler where another object has moved, median."""
+    moved: float
+    """Largest way of a target in an update [mm]."""
+    ends: list[float]
+    """Largest turn of a bone in each look of the timer after the tool has ended."""
+    looks: list[float]
+    """Time of each of them."""
+    after_turn: float
+    """Largest turn of a bone when Solve is pressed after that."""
+
+    @property
+    def median(self) -> float:
+        """Time of an update."""
+        return float(np.median(self.handler))
+
+    @property
+    def most(self) -> float:
+        """Longest time of an update."""
+        return max(self.handler)
+
+    @property
+    def end_turn(self) -> float:
+        """Largest turn in a look."""
+        return max(self.ends, default=0.0)
+
+    @property
+    def border(self) -> float:
+        """Largest turn in an update in which targets come into reach or go out of it."""
+        pairs = zip(self.steps, pairwise(self.met), strict=True)
+        return max((step for step, (first, then) in pairs if first is not then), default=0.0)
 
 
-COLUMNS: Final[Columns[SimpleNamespace]] = (
+COLUMNS: Final[Columns[Outcome]] = (
     ("targets", lambda t: t.name),
-    ("solves in updates", lambda t: f"{len(t.iterations)} in {t.updates}"),
-    ("reached", lambda t: f"{100.0 * t.reached:.0f} %"),
+    ("solves in updates", lambda t: f"{len(t.iterations)} in {len(t.steps)}"),
+    ("reached", lambda t: f"{100.0 * np.mean(t.met[1:]):.0f} %"),
     ("iterations, mean (most)", lambda t: f"{np.mean(t.iterations):.1f} ({max(t.iterations)})"),
     ("handler, median ms", lambda t: f"{t.median:.2f}"),
     ("95 %", lambda t: f"{np.percentile(t.handler, 95):.2f}"),
@@ -206,8 +221,8 @@ COLUMNS: Final[Columns[SimpleNamespace]] = (
     ("ratio", lambda t: f"{t.median / t.replay:.0f}"),
     ("handler, nothing moved", lambda t: f"{t.idle:.2f}"),
     ("target moves, mm", lambda t: f"{t.moved:.0f}"),
-    ("largest turn in an update, °", lambda t: f"{t.turn:.2f}"),
-    ("at the border, °", lambda t: f"{t.turn_border:.2f}"),
+    ("largest turn in an update, °", lambda t: f"{max(t.steps):.2f}"),
+    ("at the border, °", lambda t: f"{t.border:.2f}"),
     ("when the tool ends, ° in a look", lambda t: f"{t.end_turn:.2f}"),
     ("looks", lambda t: f"{len(t.looks)}"),
     ("most ms", lambda t: f"{max(t.looks):.0f}"),
@@ -215,13 +230,13 @@ COLUMNS: Final[Columns[SimpleNamespace]] = (
 )
 
 
-def measure(case: Case, updates: int) -> SimpleNamespace:
+def measure(case: Case, updates: int) -> Outcome:
     """Move the targets of one case, with live mode on and off; times in ms, turns in degrees."""
     figure: Any = make_figure(limits=case.limits)
     for index, (bone, *_) in enumerate(EFFECTORS):
         if bone in case.pinned:
             posing.pin(figure, index)
-    places = case.path(np.linspace(0.0, 2.0 * pi, updates + 1)[1:])
+    places = case.places(updates)
     targets = {bone: target_of(figure, bone) for bone in places}
     rest = {bone: np.array(target.location) for bone, target in targets.items()}
     stranger: Any = bpy.data.objects.new("Stranger", None)
@@ -234,7 +249,9 @@ def measure(case: Case, updates: int) -> SimpleNamespace:
 
     posing.switch_live(figure, True)
     move(0)
-    handler, iterations, solving = [], [], []
+    handler: list[float] = []
+    iterations: list[int] = []
+    solving: list[float] = []
     poses: list[PoseSnapshot] = []
     turned, met, tool = [local_rotations(figure)], [figure.poise.last_reached], [True]
     gc.collect()  # what making the scene has left behind is not live mode's
@@ -248,7 +265,7 @@ def measure(case: Case, updates: int) -> SimpleNamespace:
             poses.append(PoseSnapshot.take(figure))
             turned.append(local_rotations(figure))
             met.append(figure.poise.last_reached)
-        counted = [list(handler), list(iterations), list(solving)]
+        counted = list(handler), list(solving), list(iterations)
         while live._poll() == live.STEP_PAUSE:  # until the body has come to rest under the tool
             pass
         handler.clear()
@@ -268,8 +285,6 @@ def measure(case: Case, updates: int) -> SimpleNamespace:
             ends.append(local_rotations(figure))
         posing.solve_pose(figure)
         after_turn = largest_turn(ends[-1], local_rotations(figure))
-    steps = [largest_turn(*pair) for pair in pairwise(turned)]
-    borders = [step for step, (first, then) in zip(steps, pairwise(met), strict=True) if first is not then]
     posing.switch_live(figure, False)
     replay = []
     for row in range(updates):
@@ -278,22 +293,19 @@ def measure(case: Case, updates: int) -> SimpleNamespace:
         begin = CLOCK()
         bpy.context.view_layer.update()
         replay.append(1e3 * (CLOCK() - begin))
-    return SimpleNamespace(
+    handled, solved, counts = counted
+    return Outcome(
         name=case.name,
         bones=len(figure.pose.bones),
-        updates=updates,
-        handler=counted[0],
-        iterations=counted[1],
-        solving=counted[2],
-        median=float(np.median(counted[0])),
-        most=max(counted[0]),
-        reached=sum(met[1:]) / updates,
+        handler=handled,
+        solving=solved,
+        iterations=counts,
+        met=met,
+        steps=[largest_turn(*pair) for pair in pairwise(turned)],
         replay=float(np.median(replay)),
         idle=idle,
         moved=1e3 * max(float(np.linalg.norm(np.diff(way, axis=0), axis=1).max()) for way in places.values()),
-        turn=max(steps),
-        turn_border=max(borders, default=0.0),
-        end_turn=max((largest_turn(*pair) for pair in pairwise(ends)), default=0.0),
+        ends=[largest_turn(*pair) for pair in pairwise(ends)],
         looks=looks,
         after_turn=after_turn,
     )
@@ -357,7 +369,7 @@ WANTED: Final = (
 )
 
 
-def verdicts(rows: Sequence[SimpleNamespace]) -> list[tuple[str, bool]]:
+def verdicts(rows: Sequence[Outcome]) -> list[tuple[str, bool]]:
     """What was wanted, and whether it holds."""
     found = [
         (what.format(name=row.name, value=value, wanted=wanted), value <= wanted)
@@ -365,11 +377,11 @@ def verdicts(rows: Sequence[SimpleNamespace]) -> list[tuple[str, bool]]:
         for row in rows
         for value in (getattr(row, figure),)
     ]
-    once = all(len(row.iterations) <= row.updates for row in rows)
+    once = all(len(row.iterations) <= len(row.steps) for row in rows)
     return [*found, ("one solve in each update, or less", once)]
 
 
-def summary(rows: Sequence[SimpleNamespace]) -> list[str]:
+def summary(rows: Sequence[Outcome]) -> list[str]:
     """The figures that matter."""
     medians = [row.median for row in rows]
     return [
@@ -377,7 +389,7 @@ def summary(rows: Sequence[SimpleNamespace]) -> list[str]:
         f"{max(row.most for row in rows):.0f} ms at most.",
         f"That is {1e3 / max(medians):.0f} to {1e3 / min(medians):.0f} solves a second; of the time "
         f"{np.mean([np.median(row.solving) / row.median for row in rows]):.0%} is the solver's.",
-        f"A bone turns by {max(row.turn for row in rows):.1f}° at most in an update.",
+        f"A bone turns by {max(max(row.steps) for row in rows):.1f}° at most in an update.",
         f"When the tool ends the body comes to rest in steps of at most "
         f"{max(row.end_turn for row in rows):.1f}°; Solve then turns bones by "
         f"{max(row.after_turn for row in rows):.2f}° at most.",
@@ -393,9 +405,9 @@ def main() -> int:
     )
     parser.add_argument("--only", default="", metavar="WORD", help="paths whose name holds this")
     options = parser.parse_args()
-    rows: list[SimpleNamespace] = []
+    rows: list[Outcome] = []
     with add_on():
-        for case in [case for case in CASES if options.only in case.name]:
+        for case in [case for case in cases() if options.only in case.name]:
             rows.append(measure(case, options.updates))
             progress(f"{case.name}: {rows[-1].median:.2f} ms")
     publish(
@@ -405,12 +417,8 @@ def main() -> int:
         summary(rows),
         bones=str(rows[0].bones),
         effectors=str(len(EFFECTORS)),
-        paths=listed([f"*{case.name}*: {(case.path.__doc__ or '').splitlines()[0]}" for case in CASES]),
+        paths=listed([f"*{case.name}*: {case.about}" for case in cases()]),
         table=tabled(COLUMNS, rows),
         verdicts=judged(verdicts(rows)),
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

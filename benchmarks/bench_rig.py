@@ -15,14 +15,12 @@ is therefore also given the hips where they belong, and so is ours, for comparis
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import degrees, radians
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
@@ -32,7 +30,7 @@ from bpy.types import Object
 from mathutils import Matrix
 
 from benchmarks.page import VERDICTS, Columns, arguments, listed, progress, publish, tabled
-from benchmarks.rigs import FloatArray, add_on
+from benchmarks.rigs import FloatArray, add_on, basic_human
 from blender_ik_addon.core.model.euler import order_index
 from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler
 from blender_ik_addon.scene import posing
@@ -152,8 +150,7 @@ def draw(count: int, seed: int) -> Iterator[DrawnPose]:
 
 def make_figure() -> Object:
     """Add Rigify's basic human to the scene: with limits, effectors, and a target for each."""
-    bpy.ops.object.armature_basic_human_metarig_add()
-    figure: Any = bpy.context.view_layer.objects.active
+    figure = basic_human()
     for limits in LIMITS:
         bone = figure.pose.bones[limits.bone]
         bone.rotation_mode = ORDER  # that of the hips stays as Rigify makes it, in quaternions
@@ -201,18 +198,38 @@ def evaluated(figure: Object, names: Sequence[str]) -> FloatArray:
 # outcomes
 
 
-def outcome(figure: Object, targets: FloatArray, seconds: float, **more: Any) -> SimpleNamespace:
-    """What a solver made of one pose, with its time.
+@dataclass(frozen=True)
+class Outcome:
+    """What a solver made of one pose."""
 
-    Distances [m] and angles [rad] of the effectors (E,), and whether all are as near as is wanted.
-    """
+    distances: FloatArray
+    """Of the effectors from their targets, (E,) [m]."""
+    angles: FloatArray
+    """Between the effectors and their targets, (E,) [rad]."""
+    whole_time: float
+    """Of the solve with all around it [s]."""
+    beyond: float
+    """Largest excess over a limit as the solver takes limits [rad]; at most 0 inside."""
+    channels_beyond: float
+    """The same of the angles about x, y and z [rad]."""
+    solve_time: float = 0.0
+    """Of the solver alone [s], where it can be told."""
+    iterations: int = 0
+    message: str = ""
+
+    @property
+    def reached(self) -> bool:
+        """Whether all effectors are as near as is wanted."""
+        return bool((self.distances <= LARGEST_DISTANCE).all() and (self.angles <= LARGEST_ANGLE).all())
+
+
+def misses(figure: Object, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Distances [m] and angles [rad] of the effectors from targets (E, 4, 4), (E,) each."""
     difference = evaluated(figure, EFFECTORS) - targets
-    distances = np.linalg.norm(difference[:, :3, 3], axis=-1)
     # From |a - b| = 2 √2 sin(angle/2), which is accurate for small angles, as the trace is not.
     apart = np.linalg.norm(difference[:, :3, :3], axis=(-2, -1))
     angles = 2.0 * np.arcsin(np.clip(apart / np.sqrt(8.0), 0.0, 1.0))
-    reached = bool((distances <= LARGEST_DISTANCE).all() and (angles <= LARGEST_ANGLE).all())
-    return SimpleNamespace(distances=distances, angles=angles, reached=reached, whole_time=seconds, **more)
+    return np.linalg.norm(difference[:, :3, 3], axis=-1), angles
 
 
 def own_turns(figure: Any) -> FloatArray:
@@ -237,18 +254,19 @@ def beyond_limits(angles: FloatArray) -> float:
 # ours
 
 
-def solve_ours(figure: Any, targets: FloatArray, hips: DrawnPose | None) -> SimpleNamespace:
+def solve_ours(figure: Any, targets: FloatArray, hips: DrawnPose | None) -> Outcome:
     """Solve one pose from rest through the script door, targets (E, 4, 4); the hips begin as in `hips`."""
     put(figure, hips, hips_alone=True)
     aim((effector.target for effector in figure.poise.effectors), targets)
-    seen = SimpleNamespace(solve_time=0.0, iterations=0)
+    times: list[float] = []
+    iterations: list[int] = []
     solve = posing.solve
 
     def watched(*arguments: Any, **options: Any) -> Any:
         began = time.process_time()
         solution = solve(*arguments, **options)
-        seen.solve_time += time.process_time() - began
-        seen.iterations += solution.iterations
+        times.append(time.process_time() - began)
+        iterations.append(solution.iterations)
         return solution
 
     with patch.object(posing, "solve", watched):
@@ -256,8 +274,8 @@ def solve_ours(figure: Any, targets: FloatArray, hips: DrawnPose | None) -> Simp
         report = posing.solve_pose(figure)
         seconds = time.process_time() - began
     beyond = beyond_limits(np.array([figure.pose.bones[limits.bone].rotation_euler[:] for limits in LIMITS]))
-    more = {"beyond": beyond, "channels_beyond": beyond, "message": report.message}
-    return outcome(figure, targets, seconds, **more, **vars(seen))
+    found = misses(figure, targets)
+    return Outcome(*found, seconds, beyond, beyond, sum(times), sum(iterations), report.message)
 
 
 # Blender's
@@ -321,7 +339,7 @@ def blender_ik(figure: Any, setting: Setting) -> Iterator[dict[str, Any]]:
 
 def solve_blenders(
     figure: Any, tails: dict[str, Any], targets: FloatArray, hips: DrawnPose | None
-) -> SimpleNamespace:
+) -> Outcome:
     """Let Blender's IK solve one pose from rest, targets (E, 4, 4); the hips of `hips` are given to it."""
     put(figure, hips, hips_alone=True)
     ends = targets.copy()
@@ -333,7 +351,7 @@ def solve_blenders(
     seconds, turns = time.process_time() - began, own_turns(figure)
     beyond = max(map(beyond_for_blender, LIMITS, turns))
     channels = beyond_limits(euler_from_matrix(turns, order_index(ORDER)))
-    return outcome(figure, targets, seconds, beyond=beyond, channels_beyond=channels)
+    return Outcome(*misses(figure, targets), seconds, beyond, channels)
 
 
 # Report
@@ -346,7 +364,7 @@ class Row:
     """One solver over its poses."""
 
     label: str
-    outcomes: tuple[SimpleNamespace, ...]
+    outcomes: tuple[Outcome, ...]
     slack: float = MATRIX_SLACK  # Up to which an excess over a limit is no violation [rad]
     hips_placed: bool = False
 
@@ -502,7 +520,3 @@ def main() -> int:
         poses=str(options.poses),
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

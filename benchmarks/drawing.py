@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-INK, GRID = "#2b2d33", "#e3e6ea"
+INK = "#2b2d33"
 COLOURS: Final = ("#2c6fbb", "#d9822b", "#2e8b57", "#b5373c", "#7b5ea7", "#5f6b76")
 """Of lines in one picture, in this order."""
 
@@ -27,14 +26,6 @@ def panels(
     """An empty figure of a size [inch] and its panels, row by row."""
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
     return figure, list(np.ravel(figure.subplots(rows, columns, squeeze=False, **more)))
-
-
-def quiet(axes: Iterable[Axes]) -> None:
-    """A faint grid behind what is drawn, and no frame."""
-    for each in axes:
-        each.grid(True, color=GRID, lw=0.7)
-        each.set_axisbelow(True)
-        each.spines[["top", "right"]].set_visible(False)
 
 
 def save(figure: Figure, path: Path, dpi: int = 100) -> None:

@@ -9,13 +9,11 @@ Rig, motion, measures and verdict are told on the page, `pages/growth.md`.
 from __future__ import annotations
 
 import gc
-import sys
 import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import radians
-from types import SimpleNamespace
 from typing import Final
 
 import numpy as np
@@ -85,10 +83,19 @@ class Case:
         return f"{self.bones} bones, {self.effectors} effectors, {self.frames} frames {words} preferred pose"
 
 
-Measure = SimpleNamespace
-"""What came out: `case`, time for a frame (seconds) [s], memory beyond targets and result (working) [B],
-memory of the result [B], the part of the frames with every effector within the tolerance (reached) [1], and
-the median and the most iterations."""
+@dataclass(frozen=True)
+class Measure:
+    """What came of a case."""
+
+    case: Case
+    seconds: float
+    """Time for a frame [s]."""
+    working: int
+    """Memory beyond targets and result [B]."""
+    result: int
+    """Memory of the result [B]."""
+    solution: SequenceSolution
+
 
 COLUMNS: Final[Columns[Measure]] = (
     ("bones", lambda m: str(m.case.bones)),
@@ -99,8 +106,8 @@ COLUMNS: Final[Columns[Measure]] = (
     ("µs a bone", lambda m: f"{1e6 * m.seconds / m.case.bones:.3g}"),
     ("working memory", lambda m: f"{m.working / 1e6:.1f} MB"),
     ("result", lambda m: f"{m.result / 1e6:.1f} MB"),
-    ("reached", lambda m: f"{100.0 * m.reached:.1f} %"),
-    ("iterations", lambda m: f"{m.iterations:g} (≤ {m.most})"),
+    ("reached", lambda m: f"{100.0 * np.all(m.solution.errors <= TOLERANCE, axis=1).mean():.1f} %"),
+    ("iterations", lambda m: f"{np.median(m.solution.iterations):g} (≤ {max(m.solution.iterations)})"),
 )
 
 
@@ -183,15 +190,7 @@ def measure(case: Case) -> Measure:
     solution, _ = solved(case.frames)
     result, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return Measure(
-        case=case,
-        seconds=float(np.median(times)) / case.frames,
-        working=peak - result,
-        result=result,
-        reached=float(np.all(solution.errors <= TOLERANCE, axis=1).mean()),
-        iterations=float(np.median(solution.iterations)),
-        most=int(np.max(solution.iterations)),
-    )
+    return Measure(case, float(np.median(times)) / case.frames, peak - result, result, solution)
 
 
 def cases(only: str | None = None) -> Iterator[list[Case]]:
@@ -270,7 +269,3 @@ def main() -> int:
         table=tabled(COLUMNS, measured),
     )
     return 0 if all(met for _, met in verdicts) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

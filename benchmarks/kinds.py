@@ -10,11 +10,10 @@ have them; figures are those of the report, which are measured in the same matri
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import degrees, radians
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Final
 
 import bpy
@@ -27,10 +26,9 @@ from matplotlib.figure import Figure
 
 from benchmarks import drawing
 from benchmarks.page import Columns, arguments, progress, publish, tabled
-from benchmarks.rigs import FloatArray, add_on, empty_file
+from benchmarks.rigs import FloatArray, add_on, basic_human
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS
-from examples import scenario
 
 PAGE: Final = Path("docs/measured/kinds.md")
 IMAGES: Final = "../images/kinds"  # Folder of the pictures, which the manual shows as well, from the page
@@ -45,14 +43,32 @@ PICTURE: Final = 3.4  # Width and height of a picture [inch], at 100 dots
 ROUNDED: Final = 1e-6  # Errors below this are rounding of single precision [m, rad]
 
 
-Shown = SimpleNamespace
-"""What came of an example: heads and tails of the bones in the world before and after, (n, 2, 3) [m], matrix
-of the target (4, 4) or None, places of further targets, distance [m] and angle [rad] (error), iterations."""
+@dataclass(frozen=True)
+class Shown:
+    """What came of an example."""
 
+    kind: str
+    shows: str
+    """What the example shows, as a sentence."""
+    view: str
+    """One of `VIEWS`."""
+    before: FloatArray
+    """Heads and tails of the bones in the world, (n, 2, 3) [m]."""
+    after: FloatArray
+    """The same after the solve, (n, 2, 3) [m]."""
+    target: FloatArray | None
+    """Matrix of the target, (4, 4) [m]."""
+    others: tuple[FloatArray, ...]
+    """Places of further targets, (3,) each [m]."""
+    error: tuple[float | None, float | None]
+    """Distance [m] and angle [rad] of the effector."""
+    iterations: int
 
-def settings(figure: Object) -> Any:
-    """The add-on's settings of an object."""
-    return figure.poise  # pyright: ignore[reportAttributeAccessIssue]
+    @property
+    def is_met(self) -> bool:
+        """Whether the effector is where it should be."""
+        distance, angle = self.error
+        return (distance or 0.0) <= 5e-4 and (angle or 0.0) <= radians(0.05)
 
 
 def bones_of(figure: Object) -> FloatArray:
@@ -68,9 +84,9 @@ def centre_of_mass(ends: FloatArray) -> FloatArray:
     return masses @ ends.mean(axis=1) / masses.sum()
 
 
-def prepare(figure: Object, step: dict[str, Any]) -> None:
+def prepare(figure: Any, step: dict[str, Any]) -> None:
     """What comes first: an effector that is there or a new one, its settings, how far its target moves."""
-    effectors = settings(figure).effectors
+    effectors = figure.poise.effectors
     if "bone" in step:
         posing.add_effector(figure, step["bone"], kind=step["kind"])
     entry: Any = effectors[step["name"]] if "name" in step else effectors[-1]
@@ -87,16 +103,13 @@ def show(example: dict[str, Any]) -> Shown:
     It has a kind, its bone and what it shows; how far its new target is moved (place) [m] and turned (turn)
     [°], settings, how far further targets are moved from its first place (others) [m], and what comes first.
     """
-    empty_file()
-    scenario.enable_rigify()
-    bpy.ops.object.armature_basic_human_metarig_add()
-    figure: Any = bpy.context.view_layer.objects.active
+    figure = basic_human()
     for foot in ("foot.L", "foot.R"):
         posing.add_effector(figure, foot, kind='BOTH')
     for step in example.get("first", ()):
         prepare(figure, step)
     index = posing.add_effector(figure, example["bone"], kind=example["kind"])
-    entry: Any = settings(figure).effectors[index]
+    entry: Any = figure.poise.effectors[index]
     for name, value in example.get("settings", {}).items():
         setattr(entry, name, value)
     for other, place in zip(entry.others, example.get("others", ()), strict=True):
@@ -108,7 +121,7 @@ def show(example: dict[str, Any]) -> Shown:
     bpy.context.view_layer.update()
     before = bones_of(figure)
     report = posing.solve_pose(figure)
-    after, entry = bones_of(figure), settings(figure).effectors[index]
+    after, entry = bones_of(figure), figure.poise.effectors[index]
     return Shown(
         kind=example["kind"],
         shows=example["shows"],
@@ -208,12 +221,6 @@ def section(shown: Shown) -> str:
     return f"## {title}\n\n{asks}. {shown.shows}\n\n{picture}\n"
 
 
-def is_met(shown: Shown) -> bool:
-    """Whether an effector is where it should be."""
-    distance, angle = shown.error
-    return (distance or 0.0) <= 5e-4 and (angle or 0.0) <= radians(0.05)
-
-
 def main() -> int:
     """Solve, draw and write. Returns the exit code: 1 where an effector missed."""
     options = arguments("scripts/kinds", __doc__, page=PAGE).parse_args()
@@ -231,16 +238,12 @@ def main() -> int:
         "kinds",
         "scripts/kinds",
         [
-            f"{sum(map(is_met, asked))} of {len(asked)} kinds are met within 0.5 mm and 0.05° by one solve; "
-            "*Stay Near* is a wish and never a miss.",
+            f"{sum(shown.is_met for shown in asked)} of {len(asked)} kinds are met within 0.5 mm and 0.05° "
+            "by one solve; *Stay Near* is a wish and never a miss.",
             f"A solve takes {np.median([shown.iterations for shown in every]):g} iterations in the median, "
             f"{max(shown.iterations for shown in every)} at most.",
         ],
         table=tabled(COLUMNS, every),
         sections="\n".join(section(shown) for shown in every).rstrip(),
     )
-    return 0 if all(map(is_met, asked)) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return 0 if all(shown.is_met for shown in asked) else 1

@@ -10,7 +10,6 @@ size, or if rigs are missing.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,9 +18,10 @@ from typing import Any, Final
 
 import bpy
 import numpy as np
+from bpy.types import Object
 
 from benchmarks.page import Columns, arguments, progress, publish, tabled
-from benchmarks.rigs import armatures_of, empty_file, generate, listed_files, metarigs, rigify
+from benchmarks.rigs import every_rig, listed_files
 from blender_ik_addon.core.model.euler import EULER_ORDERS
 from blender_ik_addon.core.model.kinematics import forward_kinematics
 from blender_ik_addon.scene.armature.armature import read_armature
@@ -76,7 +76,7 @@ COLUMNS: Final[Columns[Comparison]] = (
 
 
 def compare(
-    name: str, source: str, rig: Any, poses: int, rng: np.random.Generator, *, scale: float = SCALE
+    name: str, source: str, rig: Any, poses: int, rng: np.random.Generator, *, scale: float
 ) -> Comparison:
     """Compare one armature object in random poses, with scales of the given spread."""
     bones = rig.data.bones
@@ -120,35 +120,22 @@ def pose_randomly(rig: Any, size: float, scale: float, rng: np.random.Generator)
     bpy.context.view_layer.update()
 
 
-def compare_metarigs(poses: int, rng: np.random.Generator) -> Iterator[Comparison]:
-    """Compare every metarig, and what Rigify generates from the basic human."""
-    with rigify():
-        for name, add in metarigs().items():
-            empty_file()
-            add()
-            yield compare(name, "metarig", bpy.context.object, poses, rng)
-        empty_file()
-        bpy.ops.object.armature_basic_human_metarig_add()
-        generate()
-        yield compare("basic human, generated", "generated", bpy.context.object, poses, rng, scale=0.0)
-
-
-def compare_file(path: Path, name: str, poses: int, rng: np.random.Generator) -> Iterator[Comparison]:
-    """Compare every armature in a file."""
-    source = path.suffix[1:].lower()
-    try:
-        armatures: list[Any] = armatures_of(path)
-    except (RuntimeError, AttributeError) as error:  # what operators raise
-        yield Comparison(rig=name, source=source, problem=str(error).strip().splitlines()[-1])
-        return
-    if not armatures:
-        yield Comparison(rig=name, source=source, problem="no armature in it")
-    for rig in armatures:
+def comparisons(data: Path | None, poses: int) -> Iterator[Comparison]:
+    """Compare every metarig, what Rigify generates from the basic human, and every file."""
+    rng = np.random.default_rng(SEED)
+    for name, rig in every_rig(data, generated="basic human"):
+        source, _, short = name.partition(": ")
+        if not short:
+            source, short = Path(name).suffix[1:].lower(), name
+        if not isinstance(rig, Object):
+            yield Comparison(rig=short, source=source, problem=str(rig).strip().splitlines()[-1])
+            continue
         if rig.animation_data is not None:
-            rig.animation_data.action = None
-            for track in list(rig.animation_data.nla_tracks):
-                rig.animation_data.nla_tracks.remove(track)
-        yield compare(name if len(armatures) == 1 else f"{name}: {rig.name}", source, rig, poses, rng)
+            rig.animation_data_clear()
+        if source == "generated":  # its constraints turn uneven scale into shear
+            yield compare(f"{short}, generated", source, rig, poses, rng, scale=0.0)
+        else:
+            yield compare(short, source, rig, poses, rng, scale=SCALE)
 
 
 def shortcomings(rows: Sequence[Comparison], listed: int) -> list[str]:
@@ -159,7 +146,7 @@ def shortcomings(rows: Sequence[Comparison], listed: int) -> list[str]:
         found.append(f"{missing} of {METARIGS} metarigs are missing")
     if not any(row.source == "generated" and row.left_out for row in rows):
         found.append("no bone of the generated rig was recognised as decided by constraints or drivers")
-    files = len({row.rig.partition(":")[0] for row in rows if row.poses and "." in row.rig})
+    files = sum("." in row.rig and row.poses > 0 for row in rows)
     if files < min(FILES_WANTED, listed):
         found.append(f"only {files} of {listed} files could be compared")
     return found
@@ -171,21 +158,13 @@ def main() -> int:
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with an index.json that lists files")
     parser.add_argument("--poses", type=int, default=POSES, help=f"poses of each rig (default {POSES})")
     options = parser.parse_args()
-    rng = np.random.default_rng(SEED)
-    files = [name for name in listed_files(options.data) if not name.endswith(".json")]
-
-    def comparisons() -> Iterator[Comparison]:
-        yield from compare_metarigs(options.poses, rng)
-        for name in files:
-            yield from compare_file(options.data / name, name, options.poses, rng)
-
     rows: list[Comparison] = []
-    for row in comparisons():
+    for row in comparisons(options.data, options.poses):
         rows.append(row)
         progress(row.rig, row.problem or f"{row.error:.1e}")
     compared = [row for row in rows if not row.problem]
     worst = max(compared, key=lambda row: row.error)
-    problems = shortcomings(rows, len(files))
+    problems = shortcomings(rows, len(listed_files(options.data)))
     publish(
         options.markdown,
         "kinematics",
@@ -201,7 +180,3 @@ def main() -> int:
     for problem in problems:
         progress(f"FAILED: {problem}")
     return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,7 +10,6 @@ turns and angles are read from Blender's evaluated matrices and channels, not fr
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,7 @@ import numpy as np
 from bpy.types import Object
 
 from benchmarks.motions import local_rotations
-from benchmarks.page import Column, Columns, arguments, publish, table, tabled
+from benchmarks.page import Column, Columns, arguments, publish, tabled
 from benchmarks.rigs import FloatArray, add_on, empty_file
 from blender_ik_addon.core import METHODS
 from blender_ik_addon.core.model.rotation import rotvec_from_matrix
@@ -33,20 +32,6 @@ PAGE: Final = Path("docs/measured/methods.md")  # From the root of the project
 DEFAULT: Final = "PRIORITY"
 
 REACHED: Final = 1e-3  # Largest distance at which an effector counts as at its target in the sentences [m]
-
-GOOD_FOR: Final[dict[str, str]] = {
-    "PRIORITY": "Bakes, and wherever something must hold: what matters more never gives way, and the same "
-    "targets give the same pose. At the border of the reach it turns faster than the others.",
-    "DLS": "Steady small steps, in and out of reach; the targets share their error by weight.",
-    "SDLS": "Dragging several targets in and out of reach by hand: calm, and quick to catch up.",
-    "PSEUDO_INVERSE": "Small moves well inside the reach; beyond it no target is kept.",
-    "TRANSPOSE": "A first guess, or comparison: it always goes downhill, and slowly.",
-    "SPRINGS": "Cycles with the step rule of the paper: the joints come back when the targets do.",
-    "EXTENDED_JACOBIAN": "Chains that start stretched, tails and ropes: neighbouring bones resist together.",
-    "BOUNDED": "Damped steps in narrow limits: the limits are part of each step.",
-    "NONLINEAR": "Single poses far from the start, with limits: a minimisation, without a step rule.",
-}
-"""What each method is good for, in one line."""
 
 
 @dataclass(frozen=True)
@@ -224,12 +209,7 @@ def main() -> int:
         "methods",
         "scripts/methods",
         summary(near, far),
-        good=table([("method", "good for"), *((method, GOOD_FOR[method]) for method in methods)]),
         near=method_table(near),
         far=method_table(far),
     )
     return 0 if all(o.largest_distance <= REACHED for o in near if o.method == DEFAULT) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

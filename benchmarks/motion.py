@@ -11,23 +11,20 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Final
 
 import bpy
 import numpy as np
 
-from benchmarks.motions import JUMP_LEAST, JUMP_RATIO, effector_errors, joint_steps, jumps_of
+from benchmarks.motions import JUMP_LEAST, JUMP_RATIO
 from benchmarks.natural_clips import LEAST_FRAMES, Recording, clips
-from benchmarks.natural_measures import middle_of
+from benchmarks.natural_measures import Solved
 from benchmarks.page import Columns, arguments, progress, publish, tabled
 from benchmarks.rigs import add_on
-from blender_ik_addon.core import Problem, SolverOptions, Status, forward_kinematics, solve_sequence
+from blender_ik_addon.core import SolverOptions, Status
 from blender_ik_addon.core.character.roles import LimbKind
 from blender_ik_addon.core.engine.pops import pops_of
 
@@ -79,83 +76,77 @@ def found_clips(folder: Path, frames: int, only: str) -> Iterator[tuple[str, str
             progress(f"no clip of the kind {kind!r}")
 
 
-def measure(kind: str, file: str, recording: Recording) -> SimpleNamespace:
-    """Solve a clip and compare it with the recording.
+class Row:
+    """A clip that was solved, with the pops of its recording."""
 
-    Distances are in mm (place) and cm (elbows, knees), angles in degrees; missed counts frames in which a
-    target was not reached by the solver's tolerances, pops those of joints that have none in the recording.
-    """
-    problem = Problem(recording.skeleton, recording.tasks)
-    start = time.perf_counter()
-    solution = solve_sequence(problem, recording.start, times=recording.times)
-    seconds = time.perf_counter() - start
-    posed = forward_kinematics(recording.skeleton, solution.pose).matrices
-    place, turn = effector_errors(problem, posed)
-    moving = problem.moving_joints
-    ours, theirs = (joint_steps(problem.skeleton, m)[:, moving] for m in (posed, recording.matrices))
-    recorded_pops = pops_of(recording.skeleton, recording.pose, SolverOptions().pop_angle)
-    beside = {(pop.joint, pop.frame + step) for pop in recorded_pops for step in (-1, 0, 1)}
-    frame, joint = np.unravel_index(int(ours.argmax()), ours.shape)
-    away = {}
-    for limb_kind in (LimbKind.ARM, LimbKind.LEG):
-        middles = [middle_of(limb) for limb in recording.character.limbs_of(limb_kind)]
-        difference = (posed - recording.matrices)[:, middles, :3, 3]
-        away[limb_kind] = 100.0 * float(np.linalg.norm(difference, axis=-1).mean())
-    return SimpleNamespace(
-        kind=kind,
-        file=file,
-        joints=f"{len(recording.skeleton)}, {len(moving)} moved",
-        frames=len(posed),
-        rate=1.0 / float(np.diff(recording.times).mean()),
-        place=place,
-        turn=turn,
-        missed=sum(status is not Status.REACHED for status in solution.statuses),
-        step=float(ours.max()),
-        step_at=f"{recording.skeleton.names[moving[int(joint)]]}, frame {int(frame) + 1}",
-        recorded_step=float(theirs.max()),
-        jumps=len(jumps_of(ours, theirs)),
-        pops=sum((pop.joint, pop.frame) not in beside for pop in solution.pops),
-        recorded_pops=len(recorded_pops),
-        elbows=away[LimbKind.ARM],
-        knees=away[LimbKind.LEG],
-        iterations=np.asarray(solution.iterations),
-        milliseconds=1e3 * seconds / len(posed),
-    )
+    def __init__(self, kind: str, file: str, recording: Recording) -> None:
+        self.kind, self.file, self.recording, self.solved = kind, file, recording, Solved(recording)
+        self.recorded_pops = pops_of(recording.skeleton, recording.pose, SolverOptions().pop_angle)
+        self.frames = len(recording.times)
+        self.elbows, self.knees = (self.solved.away(kind) for kind in (LimbKind.ARM, LimbKind.LEG))
+        """Mean distances from the recording [cm]."""
+
+    @property
+    def missed(self) -> int:
+        """Frames in which a target was not reached by the solver's tolerances."""
+        return sum(status is not Status.REACHED for status in self.solved.solution.statuses)
+
+    @property
+    def pops(self) -> int:
+        """Those of joints that have none beside them in the recording."""
+        beside = {(pop.joint, pop.frame + step) for pop in self.recorded_pops for step in (-1, 0, 1)}
+        return sum((pop.joint, pop.frame) not in beside for pop in self.solved.solution.pops)
+
+    @property
+    def milliseconds(self) -> float:
+        """Time of a frame."""
+        return 1e3 * self.solved.seconds / self.frames
+
+    @property
+    def step_at(self) -> str:
+        """Where the largest step is."""
+        frame = int(self.solved.steps.max(axis=1).argmax())
+        return f"{self.solved.joint_of(frame)}, frame {frame + 1}"
 
 
-COLUMNS: Final[Columns[SimpleNamespace]] = (
+COLUMNS: Final[Columns[Row]] = (
     ("motion", lambda row: row.kind),
-    ("frames", lambda row: f"{row.frames} at {row.rate:.0f}/s"),
-    ("place, mean / worst [mm]", lambda row: f"{row.place.mean():.4f} / {row.place.max():.4f}"),
-    ("turn, mean / worst [°]", lambda row: f"{row.turn.mean():.5f} / {row.turn.max():.5f}"),
+    ("frames", lambda row: f"{row.frames} at {1.0 / np.diff(row.recording.times).mean():.0f}/s"),
+    ("place, mean / worst [mm]", lambda row: f"{row.solved.place.mean():.4f} / {row.solved.place.max():.4f}"),
+    ("turn, mean / worst [°]", lambda row: f"{row.solved.turn.mean():.5f} / {row.solved.turn.max():.5f}"),
     ("not reached", lambda row: f"{row.missed}"),
-    ("largest step / recorded [°]", lambda row: f"{row.step:.0f} / {row.recorded_step:.0f}"),
-    ("jumps", lambda row: f"{row.jumps}"),
-    ("pops / recorded", lambda row: f"{row.pops} / {row.recorded_pops}"),
+    (
+        "largest step / recorded [°]",
+        lambda row: f"{row.solved.steps.max():.0f} / {row.solved.recorded_steps.max():.0f}",
+    ),
+    ("jumps", lambda row: f"{len(row.solved.jumps)}"),
+    ("pops / recorded", lambda row: f"{row.pops} / {len(row.recorded_pops)}"),
     ("elbows [cm]", lambda row: f"{row.elbows:.1f}"),
     ("knees [cm]", lambda row: f"{row.knees:.1f}"),
     ("both [cm]", lambda row: f"{0.5 * (row.elbows + row.knees):.1f}"),
-    ("iterations, mean / most", lambda row: f"{row.iterations.mean():.1f} / {row.iterations.max()}"),
+    (
+        "iterations, mean / most",
+        lambda row: f"{np.mean(row.solved.solution.iterations):.1f} / {max(row.solved.solution.iterations)}",
+    ),
     ("ms a frame", lambda row: f"{row.milliseconds:.1f}"),
 )
-CLIP_COLUMNS: Final[Columns[SimpleNamespace]] = (
+CLIP_COLUMNS: Final[Columns[Row]] = (
     ("motion", lambda row: row.kind),
     ("clip", lambda row: row.file),
-    ("joints", lambda row: row.joints),
+    ("joints", lambda row: f"{len(row.recording.skeleton)}, {len(row.solved.moving)} moved"),
     ("largest step of", lambda row: row.step_at),
 )
 
 
-def summary(rows: Sequence[SimpleNamespace]) -> list[str]:
+def summary(rows: Sequence[Row]) -> list[str]:
     """The figures that matter."""
-    missed, jumps, pops = (sum(getattr(row, part) for row in rows) for part in ("missed", "jumps", "pops"))
-    elbows, knees = (float(np.mean([getattr(row, part) for row in rows])) for part in ("elbows", "knees"))
+    elbows, knees = np.mean([(row.elbows, row.knees) for row in rows], axis=0)
     times = [row.milliseconds for row in rows]
     return [
-        f"{len(rows)} clips, {sum(row.frames for row in rows)} frames: {missed} not reached, {jumps} jumps, "
-        f"{pops} pops.",
-        f"The worst effector is {max(row.place.max() for row in rows):.4f} mm and "
-        f"{max(row.turn.max() for row in rows):.5f}° off.",
+        f"{len(rows)} clips, {sum(row.frames for row in rows)} frames: {sum(row.missed for row in rows)} not "
+        f"reached, {sum(len(row.solved.jumps) for row in rows)} jumps, {sum(row.pops for row in rows)} pops.",
+        f"The worst effector is {max(row.solved.place.max() for row in rows):.4f} mm and "
+        f"{max(row.solved.turn.max() for row in rows):.5f}° off.",
         f"Mean of the clips: elbows {elbows:.1f} cm from the recording, knees {knees:.1f} cm, both "
         f"{0.5 * (elbows + knees):.1f} cm.",
         f"A frame takes {min(times):.0f} to {max(times):.0f} ms, clip by clip.",
@@ -169,10 +160,10 @@ def main() -> int:
     parser.add_argument("--frames", type=int, default=FRAMES, help=f"most of a clip (default {FRAMES})")
     parser.add_argument("--only", default="", metavar="WORD", help="kinds of motion that hold this")
     options = parser.parse_args()
-    rows: list[SimpleNamespace] = []
+    rows: list[Row] = []
     with add_on():
         for found in found_clips(options.data, options.frames, options.only):
-            rows.append(measure(*found))
+            rows.append(Row(*found))
             progress("  ".join(cell(rows[-1]) for _, cell in COLUMNS))
     publish(
         options.markdown,
@@ -186,7 +177,3 @@ def main() -> int:
         frames=str(options.frames),
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -11,7 +11,6 @@ were chosen; all others are held out. Needs the bpy module.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -20,8 +19,19 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.natural_clips import CHOOSING, HEIGHT, LEAST_FRAMES, NO_SIZE, clips
-from benchmarks.natural_measures import BACKWARDS, REACHED_PLACE, REACHED_TURN, SPINE_BENT, Row, measure
-from benchmarks.natural_raising import ARC, BENT, BEYOND, Raised, raised
+from benchmarks.natural_measures import (
+    ARC,
+    BACKWARDS,
+    BENT,
+    BEYOND,
+    REACHED_PLACE,
+    REACHED_TURN,
+    SPINE_BENT,
+    Raised,
+    Row,
+    measure,
+    raised,
+)
 from benchmarks.page import TEMPLATES, Columns, arguments, listed, progress, publish, table, tabled
 from benchmarks.rigs import FloatArray, add_on
 
@@ -219,7 +229,3 @@ def main() -> int:
         ),
     )
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +19,10 @@ from blender_ik_addon.core import (
     ReachPoint,
     Skeleton,
     Status,
+    Task,
     forward_kinematics,
     solve,
+    solve_each,
     solve_sequence,
 )
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
@@ -44,66 +46,122 @@ SPINE_BENT: Final = 15.0
 """Turn of the whole spine in a frame from which on its share is looked at in that frame [°]."""
 
 
-Row = SimpleNamespace
-"""What was measured of a clip, with its name, whether it is held out, and its number of frames.
+class Solved:
+    """A clip solved from the start of its recording, beside the recording."""
 
-`reached` counts frames in which every target is met within `REACHED_PLACE` and `REACHED_TURN`, `overlooked`
-are those missed although a pose within the limits reaches all; `worst_place` [mm] and `worst_turn` [°];
-`spine` is the number of its joints; `high` counts arms with the hand above the head, `violations` channels
-outside their limits; `outside` is the part of the limited channels in which the recording is outside our
-limits [1], that is, how well the ranges fit people; `jumps` are the frames at which a joint jumps, counted
-from 1, with the joint that turns most; `elbows` and `knees` are mean distances from the recording [cm].
+    def __init__(self, recording: Recording, **options: Any) -> None:
+        self.recording, self.problem = recording, Problem(recording.skeleton, recording.tasks)
+        start = time.perf_counter()
+        self.solution = solve_sequence(self.problem, recording.start, times=recording.times, **options)
+        self.seconds = time.perf_counter() - start
+        """Of the solve, by the clock."""
+        self.matrices = forward_kinematics(recording.skeleton, self.solution.pose).matrices
+        """The joints of the solution, (F, n, 4, 4)."""
+        self.place, self.turn = effector_errors(self.problem, self.matrices)
+        """Distances [mm] and angles [°] of the targets, (F, targets) each."""
+        self.moving = self.problem.moving_joints
+        self.steps, self.recorded_steps = (
+            joint_steps(recording.skeleton, matrices)[:, self.moving]
+            for matrices in (self.matrices, recording.matrices)
+        )
+        """Turns of the moving joints from frame to frame, of ours and of the recording, (F - 1, k) [°]."""
 
-`ours` and `recorded` tell the same of both motions: `backwards`, elbows and knees that bend backwards;
-`share`, the turn of the joint of the spine that turns most, over their mean, both root mean squares over the
-clip [1], nan for one joint, or a spine that stays as at rest; `worst_share`, the same in the worst frame in
-which the spine turns `SPINE_BENT` in all; `collar`, the mean elevation from rest of the collarbones of arms
-with the hand above the head [°]; `step`, the largest turn of a joint from a frame to the next [°].
-"""
+    @property
+    def jumps(self) -> list[int]:
+        """Frames to which a joint jumps."""
+        return jumps_of(self.steps, self.recorded_steps)
+
+    def joint_of(self, step: int) -> str:
+        """Name of the joint that turns most in a step."""
+        return self.recording.skeleton.names[self.moving[int(self.steps[step].argmax())]]
+
+    def away(self, kind: LimbKind) -> float:
+        """Mean distance of elbows or knees from the recording [cm]."""
+        middles = [middle_of(limb) for limb in self.recording.character.limbs_of(kind)]
+        apart = (self.matrices - self.recording.matrices)[:, middles, :3, 3]
+        return 100.0 * float(np.linalg.norm(apart, axis=-1).mean())
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a motion is made, ours or a recording."""
+
+    backwards: int
+    """Elbows and knees that bend backwards."""
+    share: float
+    """Turn of the joint of the spine that turns most over their mean, both root mean squares over the clip
+    [1]; nan for one joint, or a spine that stays as at rest."""
+    worst_share: float
+    """The same in the worst frame in which the spine turns `SPINE_BENT` in all."""
+    collar: float
+    """Mean elevation from rest of the collarbones of arms with the hand above the head [°]."""
+    step: float
+    """Largest turn of a joint from a frame to the next [°]."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of a clip."""
+
+    clip: str
+    held_out: bool
+    frames: int
+    ours: Manner
+    recorded: Manner
+    reached: int
+    """Frames in which every target is met within `REACHED_PLACE` and `REACHED_TURN`."""
+    overlooked: list[int]
+    """Frames missed although a pose within the limits reaches all."""
+    worst_place: float
+    """Largest distance of an effector [mm]."""
+    worst_turn: float
+    """Largest angle of an effector [°]."""
+    spine: int
+    """Number of joints of the spine."""
+    high: int
+    """Arms with the hand above the head."""
+    violations: int
+    """Channels outside their limits."""
+    outside: float
+    """Part of the limited channels in which the recording is outside our limits [1]: how well they fit."""
+    jumps: list[str]
+    """Frames at which a joint jumps, counted from 1, with the joint that turns most."""
+    elbows: float
+    """Mean distance from the recording [cm]."""
+    knees: float
+    """Mean distance from the recording [cm]."""
 
 
 def measure(recording: Recording) -> Row:
     """Solve a clip and compare it with the recording."""
     skeleton, character = recording.skeleton, recording.character
-    problem = Problem(skeleton, recording.tasks)
-    solution = solve_sequence(problem, recording.start, times=recording.times, **TOLERANCES)
-    posed = forward_kinematics(skeleton, solution.pose).matrices
-    place, turn = (values.max(axis=1) for values in effector_errors(problem, posed))
+    solved = Solved(recording, **TOLERANCES)
+    place, turn = solved.place.max(axis=1), solved.turn.max(axis=1)
     reached = (place <= REACHED_PLACE) & (turn <= REACHED_TURN)
     arms, legs = character.limbs_of(LimbKind.ARM), character.limbs_of(LimbKind.LEG)
-    spine, moving = spine_joints(recording), problem.moving_joints
+    spine, moving = spine_joints(recording), solved.moving
     high = [(limb, above_head(recording, limb)) for limb in arms if limb.side is not Side.CENTRE]
     collars = [(limb, frames) for limb, frames in high if Role.SHOULDER in limb.roles and frames.any()]
-    ours, theirs = (joint_steps(skeleton, matrices)[:, moving] for matrices in (posed, recording.matrices))
 
-    def told(matrices: FloatArray, steps: FloatArray) -> SimpleNamespace:
+    def manner(matrices: FloatArray, steps: FloatArray) -> Manner:
         bent = np.concatenate([bends(skeleton, limb, matrices) for limb in (*arms, *legs)])
         raised = [elevation(recording, limb, matrices)[frames] for limb, frames in collars]
         share, worst = shares(skeleton, spine, matrices)
-        return SimpleNamespace(
-            backwards=int((bent < -BACKWARDS).sum()),
-            share=share,
-            worst_share=worst,
-            collar=float(np.concatenate(raised).mean()) if raised else float("nan"),
-            step=float(steps.max()),
-        )
-
-    def away(limbs: Sequence[Limb]) -> float:
-        middles = [middle_of(limb) for limb in limbs]
-        return 100.0 * float(np.linalg.norm((posed - recording.matrices)[:, middles, :3, 3], axis=-1).mean())
+        collar = float(np.concatenate(raised).mean()) if raised else float("nan")
+        return Manner(int((bent < -BACKWARDS).sum()), share, worst, collar, float(steps.max()))
 
     recorded = recording.pose.channels[:, recording.solved]
     lower, upper = skeleton.lower[recording.solved], skeleton.upper[recording.solved]
     limited = np.isfinite(lower) | np.isfinite(upper)
     outside = ((recorded < lower - OUTSIDE) | (recorded > upper + OUTSIDE))[:, limited]
-    channels = solution.pose.channels
+    channels = solved.solution.pose.channels
     beyond = np.maximum(skeleton.lower - channels, channels - skeleton.upper)
     return Row(
         clip=recording.name,
         held_out=recording.held_out,
         frames=len(channels),
-        ours=told(posed, ours),
-        recorded=told(recording.matrices, theirs),
+        ours=manner(solved.matrices, solved.steps),
+        recorded=manner(recording.matrices, solved.recorded_steps),
         reached=int(reached.sum()),
         overlooked=overlooked_frames(recording, np.flatnonzero(~reached).tolist()),
         worst_place=float(place.max()),
@@ -113,12 +171,11 @@ def measure(recording: Recording) -> Row:
         violations=int((beyond[:, moving][:, skeleton.free[moving]] > OUTSIDE).sum()),
         outside=float(outside.mean()) if limited.any() else 0.0,
         jumps=[
-            f"{frame + 1}: {skeleton.names[moving[int(turns.argmax())]]} by {turns.max():.0f}°"
-            for frame in jumps_of(ours, theirs)
-            for turns in (ours[frame - 1],)
+            f"{frame + 1}: {solved.joint_of(frame - 1)} by {solved.steps[frame - 1].max():.0f}°"
+            for frame in solved.jumps
         ],
-        elbows=away(arms),
-        knees=away(legs),
+        elbows=solved.away(LimbKind.ARM),
+        knees=solved.away(LimbKind.LEG),
     )
 
 
@@ -248,3 +305,80 @@ def elevation(recording: Recording, limb: Limb, matrices: FloatArray) -> FloatAr
 def _angle_up(vectors: FloatArray, up: FloatArray) -> FloatArray:
     """Angle above the horizontal, (F,) [°]."""
     return np.degrees(np.arcsin(np.clip(vectors @ up / np.linalg.norm(vectors, axis=-1), -1.0, 1.0)))
+
+
+# Raised hands
+
+ARC: Final = np.arange(30.0, 181.0, 10.0)  # Angles of the way from shoulder to hand, from hanging down [°]
+FORWARD: Final = float(np.radians(30.0))  # How far the plane of the shoulder blades is to the front [rad]
+BENT: Final = 0.95  # How far hands are from shoulders on the arc, in lengths of the arm [1]
+BEYOND: Final = 0.04  # How far hands go beyond the length of the arm in the end [m], of a figure of `HEIGHT`
+
+
+@dataclass(frozen=True)
+class Raised:
+    """What was measured of a rig."""
+
+    rig: str
+    collars: FloatArray  # Elevation of the collarbones from rest along `ARC`, mean of both sides, [°]
+    beyond: float  # The same with the hands beyond the arms' length [°]
+    reached: int  # Places on the arc, and the one beyond, both hands reach within `REACHED_PLACE`
+
+    @property
+    def rises(self) -> bool:
+        """Whether shoulders are higher with hands overhead than with them level, and higher still beyond."""
+        level, overhead = self.at(90.0), self.at(180.0)
+        return overhead > level and self.beyond > overhead
+
+    def at(self, angle: float) -> float:
+        """Elevation at one of the angles of the arc [°]."""
+        return float(self.collars[int(np.argmin(np.abs(ARC - angle)))])
+
+
+def raised(recording: Recording, rig: str) -> Raised | None:
+    """Raise the hands of a clip's rig; None where it has no collarbones.
+
+    The figure stands as at rest, with hips, feet and head held where they are. Both hands go, without their
+    orientation, from hanging to straight up, sideways and a little to the front, in the plane of the shoulder
+    blades; then straight up beyond the length of the arm, where only raised shoulders get them.
+    """
+    skeleton, character = recording.skeleton, recording.character
+    limbs = [
+        limb
+        for limb in character.limbs_of(LimbKind.ARM)
+        if limb.side is not Side.CENTRE and Role.SHOULDER in limb.roles
+    ]
+    if len(limbs) != 2:
+        return None
+    figure, rest = character.figures[0], skeleton.armature_from_joint_rest
+    frames = len(ARC) + 1
+    tasks: list[Task] = []
+    for task in recording.tasks:
+        joint = skeleton.index(task.joint)
+        own = next((limb for limb in limbs if joint in limb.joints), None)
+        if own is None:
+            at_rest = (
+                rest[joint, :3, :3] @ task.point + rest[joint, :3, 3]
+                if isinstance(task, ReachPoint)
+                else rest[joint, :3, :3]
+            )
+            tasks.append(replace(task, target=np.repeat(at_rest[None], frames, axis=0)))
+        elif isinstance(task, ReachPoint):
+            hand = rest[joint, :3, :3] @ task.point + rest[joint, :3, 3]
+            arm, elbow = (
+                rest[own.joints[own.roles.index(role)], :3, 3] for role in (Role.UPPER_ARM, Role.LOWER_ARM)
+            )
+            length = float(np.linalg.norm(elbow - arm) + np.linalg.norm(hand - elbow))
+            out = figure.left if own.side is Side.LEFT else -figure.left
+            aside = np.cos(FORWARD) * out + np.sin(FORWARD) * figure.forward
+            turn = np.radians(ARC)[:, None]
+            arc = arm + BENT * length * (np.sin(turn) * aside - np.cos(turn) * figure.up)
+            last = arm + (length + BEYOND) * figure.up
+            tasks.append(replace(task, target=np.concatenate([arc, last[None]])))
+    channels = np.tile(np.clip(0.0, skeleton.lower, skeleton.upper), (frames, 1, 1))
+    problem = Problem(skeleton, tuple(tasks))
+    solution = solve_each(problem, Pose.from_channels(channels))  # these are places, not a motion
+    posed = forward_kinematics(skeleton, solution.pose).matrices
+    place, _ = effector_errors(problem, posed)
+    collars = np.mean([elevation(recording, limb, posed) for limb in limbs], axis=0)
+    return Raised(rig, collars[:-1], float(collars[-1]), int((place.max(axis=1) <= REACHED_PLACE).sum()))

@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,14 @@ def rigify() -> Iterator[None]:
         for name in set(dir(bpy.types)) - before:
             bpy.utils.unregister_class(getattr(bpy.types, name))
         scenario.disable_rigify()
+
+
+def basic_human() -> Any:
+    """Rigify's basic human alone in a file."""
+    empty_file()
+    scenario.enable_rigify()
+    bpy.ops.object.armature_basic_human_metarig_add()
+    return bpy.context.view_layer.objects.active
 
 
 def metarigs() -> dict[str, Callable[[], Any]]:
@@ -116,28 +125,29 @@ def listed_files(data: Path | None) -> list[str]:
     return [entry["file"] for entry in json.loads((data / "index.json").read_text(encoding="utf-8"))]
 
 
-def every_rig(data: Path | None, only: str = "") -> Iterator[tuple[str, Object | str | None]]:
-    """Every rig whose name has a word, with its armature object, or why it cannot be read."""
+def every_rig(
+    data: Path | None, only: str = "", generated: str = ""
+) -> Iterator[tuple[str, Object | str | None]]:
+    """Every rig whose name has a word, with its armature object, or why it cannot be read.
+
+    Those that Rigify generates are of the metarigs whose names begin with `generated`.
+    """
     with rigify():
-        for name, add in metarigs().items():
-            if only in f"metarig: {name}" or only in f"generated: {name}":
+        for (name, add), kind in product(metarigs().items(), ("metarig", "generated")):
+            if only in f"{kind}: {name}" and (kind == "metarig" or name.startswith(generated)):
                 empty_file()
                 add()
-                if only in f"metarig: {name}":
-                    yield f"metarig: {name}", bpy.context.object
-                if only in f"generated: {name}":
+                if kind == "generated":
                     generate()
-                    yield f"generated: {name}", bpy.context.object
+                yield f"{kind}: {name}", bpy.context.object
     for file in listed_files(data):
         if data is not None and only in file:
-            empty_file()
             try:
-                import_file(data / file)
+                armatures = armatures_of(data / file)
             except (RuntimeError, OSError) as error:
                 yield file, str(error)
-                continue
-            armatures = [thing for thing in bpy.data.objects if thing.type == 'ARMATURE']
-            yield file, armatures[0] if armatures else "no armature in it"
+            else:
+                yield file, armatures[0] if armatures else "no armature in it"
 
 
 # How bones are turned

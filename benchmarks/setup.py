@@ -9,7 +9,6 @@ The rigs are those of scripts/roles; what is done with them is told on the page,
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -272,7 +271,3 @@ def main() -> int:
         notes=said_of([(row.rig, row.notes) for row in rows]),
     )
     return 0 if rows and all(row.good for row in rows) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

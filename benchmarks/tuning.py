@@ -259,7 +259,3 @@ def main() -> int:
         meanings=tabled(COLUMNS, found),
     )
     return 0 if good == len(trials) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

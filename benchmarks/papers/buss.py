@@ -7,7 +7,7 @@ Trees, targets and the totals to compare with come from a file; without it there
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf, pi, radians
@@ -29,7 +29,7 @@ from blender_ik_addon.core.methods import (
     transpose_step,
 )
 
-from .findings import HAIR, Chapter, Check, Finding, Picture, span
+from .findings import HAIR, Check, Finding, Picture, span
 from .linkages import Linkage
 
 TIME_STEP: Final = 0.005
@@ -175,35 +175,14 @@ def finding(experiment: Experiment) -> Finding:
 
     return Finding(
         title=f"The {experiment.name}",
-        claim="The transpose tracks poorly, the pseudo-inverse very poorly unless angles are severely "
-        "clamped; damped least squares do better, selectively damped ones best, and clamped errors (DLS′) "
-        "allow less damping.",
         checks=checks,
-        reading=f"Some of these paths hang on rounding: figures are the least and the largest of {RUNS} runs "
-        f"whose first angles differ by up to {HAIR:g} rad; their median is judged.",
         table=rows,
-        picture=Picture(
-            f"buss-{experiment.name.lower().replace(' ', '-')}",
-            f"Sum of the distances over the steps of the {experiment.name}.",
-            (6.0, 3.2),
-            1,
-            draw,
-        ),
+        picture=Picture(f"buss-{experiment.name.lower().replace(' ', '-')}", (6.0, 3.2), 1, draw),
     )
 
 
-def chapter(data: Path) -> Chapter:
+def findings(data: Path) -> Iterator[Finding]:
     """All of the paper."""
     content = json.loads(data.read_text(encoding="utf-8"))
-    experiments = [Experiment.of(content, key, name) for key, name in (("Y", "Y"), ("doubleY", "double Y"))]
-    return Chapter(
-        "Buss: Y and double Y",
-        "Sinusoidal targets in and out of reach, one update for each step, from all angles zero, without "
-        "limits. Totals are the sums of all distances over the steps that count; ours must be within "
-        f"{100.0 * CLOSE:g} % of those in the file. The paper gives few numbers; the clamps are those of the "
-        "author's published program: angles change by at most 30° (transpose), 5° (pseudo-inverse), 45° "
-        f"(the others) in an update, singular values below {PSEUDO_INVERSE_RANK:g} of the largest count as "
-        f"zero in the pseudo-inverse, and the errors of SDLS and DLS′ are shortened to Dmax = {DISTANCE:g} "
-        "plus what the effector came nearer in the step before. SDLS is the paper's, with ClampMaxAbs.",
-        [finding(experiment) for experiment in experiments],
-    )
+    for key, name in (("Y", "Y"), ("doubleY", "double Y")):
+        yield finding(Experiment.of(content, key, name))

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,6 @@ class Picture(NamedTuple):
     """A plot of an experiment."""
 
     name: str  # Of the file, without its ending
-    caption: str
     size: tuple[float, float]  # Width and height [inch]
     columns: int
     draw: Callable[[Sequence[Axes]], None]  # Draws into the panels; grids and legends are not its business
@@ -37,14 +36,14 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """One figure or table of a paper."""
+    """One figure or table of a paper; its claim and how it was read are in `pages/papers`."""
 
-    title: str
-    claim: str  # What the paper says of it, in one sentence
+    title: str  # As there
     checks: Sequence[Check]
-    reading: str = ""  # What was taken where the paper leaves something open or is wrong
     table: Sequence[Sequence[str]] = ()  # Rows of cells, the headings first
     picture: Picture | None = None
+    facts: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What its text names besides the constants of the module."""
 
     @property
     def faults(self) -> list[str]:
@@ -59,15 +58,6 @@ class Finding:
         if not disagree:
             return f"holds: {agree}."
         return f"holds in part: {agree}. **Not**: {disagree}." if agree else f"does **not** hold: {disagree}."
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """All of one paper."""
-
-    title: str
-    about: str  # What was built and how, in a paragraph
-    findings: Sequence[Finding]
 
 
 def span(values: Sequence[float] | FloatArray, form: str) -> str:

@@ -8,7 +8,7 @@ are any.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import degrees, pi
 from types import SimpleNamespace
@@ -32,7 +32,7 @@ from blender_ik_addon.core.methods import (
 )
 from blender_ik_addon.core.solve.paths import target_path
 
-from .findings import HAIR, Chapter, Check, Finding, Picture, span
+from .findings import HAIR, Check, Finding, Picture, span
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
 
 # ---------------------------------------------------------------- linkages and poses
@@ -49,9 +49,10 @@ BENT: Final = (55.0, 25.0, -5.0, 45.0, -80.0, -80.0, 150.0, 80.0, 20.0)
 """The same for Figure 15: the sixth joint begins straight, and without its limit would bend the other way."""
 
 
-def tree_of(effectors: Sequence[int]) -> tuple[int, ...]:
+def linkage_with(effectors: Sequence[int]) -> Linkage:
     """The tree with two effectors, P9 and P6, or that with more."""
-    return NINE if len(effectors) == 2 else ELEVEN
+    parents = NINE if len(effectors) == 2 else ELEVEN
+    return Linkage.planar([1.0] * len(parents), parents, effectors)
 
 
 def relative(directions: Sequence[float], parents: Sequence[int]) -> FloatArray:
@@ -167,17 +168,9 @@ def path_finding() -> Finding:
 
     return Finding(
         title="Figure 3: a path to the target",
-        claim="Points on the segment at equal angles, each solved from the one before, give natural "
-        "behaviour; the arc smoother behaviour still.",
         checks=checks,
-        reading="The gradient is −2Jᵀ(X − f) + 2γ²q; the paper prints 2γq, which is not the derivative of "
-        f"its own cost. Start {', '.join(f'{a:g}°' for a in CHAIN_START)} and target {CHAIN_TARGET} are "
-        "ours, as is the measure of what is natural. The minimiser is the core's own bounded L-BFGS, −π ≤ q "
-        "≤ π.",
         picture=Picture(
             "ki-sheen-3",
-            "Tip of the three-link chain, left at each iteration of the solver, then at each point of the "
-            "path.",
             (9.0, 3.2),
             3,
             draw,
@@ -225,15 +218,13 @@ def effectors_finding(
     effectors: Sequence[int],
     moves: Sequence[tuple[float, float]],
     rules: dict[str, Rule],
-    claim: str,
-    reading: str,
     before: tuple[str, Sequence[int], Sequence[tuple[float, float]], Rule] | None = None,
 ) -> Finding:
     """One of the figures with several effectors: the paper's forms against the pseudo-inverse of all rows.
 
     With `before`, name, effectors, moves and rule of the figure before, both are drawn.
     """
-    linkage = Linkage.planar([1.0] * len(tree_of(effectors)), tree_of(effectors), effectors)
+    linkage = linkage_with(effectors)
     plain = walk(linkage, moves, shortest)
     walks = {name: walk(linkage, moves, rule) for name, rule in rules.items()}
     last = next(iter(walks.values()))
@@ -260,51 +251,31 @@ def effectors_finding(
         )
         checks.append(Check(text, moved < ON_THE_WAY < joints))
     if before is None:
-        return Finding(title, claim, checks, reading)
+        return Finding(title, checks)
     name, others, other_moves, rule = before
-    other = Linkage.planar([1.0] * len(tree_of(others)), tree_of(others), others)
 
     def draw(panels: Sequence[Axes]) -> None:
-        pictured = ((name, walk(other, other_moves, rule)), (title.split(": ")[1], last))
+        pictured = ((name, walk(linkage_with(others), other_moves, rule)), (title.split(": ")[1], last))
         for panel, (heading, walked) in zip(panels, pictured, strict=True):
             draw_walk(panel, walked)
             panel.set_title(heading)
 
     number = int(title.split()[1].rstrip(":"))
-    caption = (
-        f"Figures {number - 1} and {number}. Start in grey, end in blue, every fourth pose between; crosses "
-        "are the targets."
-    )
-    return Finding(
-        title,
-        claim,
-        checks,
-        reading,
-        picture=Picture(f"ki-sheen-{number - 1}-{number}", caption, (8.4, 3.9), 2, draw),
-    )
+    picture = Picture(f"ki-sheen-{number - 1}-{number}", (8.4, 3.9), 2, draw)
+    return Finding(title, checks, picture=picture)
 
 
 def several_findings() -> list[Finding]:
     """Figures 5, 6, 8 and 9."""
     two, three, four = (8, 5), (8, 5, 10), (8, 5, 10, 1)
     both = {"eq. 5.1": TWO, "the recursion": RECURSION}
-    poses = "The starting pose is ours; P5 of eq. 6.5 is read as P6, the end of link 6 as in its formula."
     return [
-        effectors_finding(
-            "Figure 5: both effectors move",
-            two,
-            MOVES[:2],
-            both,
-            "The formula for two effectors is the minimal solution that moves both (Theorem 5.6).",
-            "The moves are ours, those of Figure 8. " + poses,
-        ),
+        effectors_finding("Figure 5: both effectors move", two, MOVES[:2], both),
         effectors_finding(
             "Figure 6: only one moves",
             two,
             (MOVES[0], (0.0, 0.0)),
             both,
-            "The same formula moves one effector and leaves the other where it is.",
-            "As for Figure 5.",
             before=("both effectors move", two, MOVES[:2], TWO),
         ),
         effectors_finding(
@@ -312,16 +283,12 @@ def several_findings() -> list[Finding]:
             three,
             MOVES[:3],
             {"Theorem 6.8": THREE, "the recursion": RECURSION},
-            "P9, P6 and P11 move by (0, −1), (−1, −1) and (1, −1) by the exact formula for three effectors.",
-            poses,
         ),
         effectors_finding(
             "Figure 9: a fourth effector is put in",
             four,
             MOVES,
             {"the recursion": RECURSION},
-            "With P2 → P2 + (0, −1) as well, the recursion needs only one more term of the same form.",
-            "As for Figure 8.",
             before=("three effectors", three, MOVES[:3], THREE),
         ),
     ]
@@ -388,7 +355,7 @@ def limits() -> tuple[FloatArray, FloatArray]:
 
 def stretched(rule: Rule, directions: Sequence[float] = REACHING, beside: FloatArray | float = 0.0) -> Walk:
     """Lead P6 along `way` while P9 is held, from a pose brought to the beginning of the way, or beside it."""
-    linkage, targets = Linkage.planar([1.0] * 9, NINE, (8, 5)), way()
+    linkage, targets = linkage_with((8, 5)), way()
     start = relative(directions, NINE)
     held = linkage.at(start).tips[0, 0]
     first = np.tile([held, targets[0]], (WAY_STEPS, 1, 1))
@@ -471,11 +438,7 @@ def table_finding() -> Finding:
     text = "all 12 numbers to the digits printed" if not wrong else "; ".join(wrong)
     return Finding(
         title="Table 1: condition numbers and bounds of the residual",
-        claim="Lemmas 7.1 and 7.2 give condition number and residual bounds from s₁, s₄ and c.",
         checks=(Check(text, not wrong),),
-        reading="s₁ and s₄ are taken from the captions, rounded to four digits: a result agrees if some s "
-        "that rounds to the caption gives it. (At c = 1.5 the rounded s₁ gives 66.7256, and 12.16065 the "
-        "66.7251 of the table.) What our own chain has is in the table of Figures 10 to 14.",
         table=tuple(rows),
     )
 
@@ -555,17 +518,10 @@ def damping_finding(runs: dict[float, DampedRun]) -> Finding:
 
     return Finding(
         title="Figures 10 to 14: damping",
-        claim="Without damping the effector strays where the chain is stretched; a large c brings the "
-        "condition number near 1 but lets the effector fall behind; 0.1 is too small and 10 too large.",
         checks=checks,
-        reading=f"Pose and path are ours: P9 is held and P6 led outward to x = {WAY_FARTHEST:g}, beyond its "
-        f"reach of 6, and back in {WAY_STEPS} steps. With four rows there are two effectors, those of Figure "
-        "4; 'at 5' is read as the place where s₄ is smallest. What is undamped hangs on rounding: it is told "
-        f"from {UNDAMPED_RUNS} starts that differ by up to {HAIR:g} rad.",
         table=rows,
         picture=Picture(
             "ki-sheen-11-14",
-            "The dotted line are the targets, the green one where P6 went.",
             (9.0, 7.6),
             2,
             draw,
@@ -595,8 +551,6 @@ def limits_finding() -> Finding:
 
     return Finding(
         title="Figure 15: limits",
-        claim="Minimising |C dq − d|² subject to the limits (7.4, 7.5) follows as in Figure 12 with q₆ "
-        "inside its range.",
         checks=(
             Check("no limit is broken in any step", beyond <= ROUNDING),
             Check(
@@ -610,22 +564,14 @@ def limits_finding() -> Finding:
                 float(misses.mean()) < 1.5 * float(misses_free.mean()),
             ),
         ),
-        reading="Limits hold in every step, not only at the end; the step is exact (an active set), not "
-        "clipped. The pose at the start is not that of Figures 11 to 14, from which the sixth joint would "
-        f"go hardly beyond its limit, but one from which it would by more than {BITES:g}°.",
-        picture=Picture(
-            "ki-sheen-15", "Poses with the limit, and the sixth joint with and without.", (9.0, 3.9), 2, draw
-        ),
+        picture=Picture("ki-sheen-15", (9.0, 3.9), 2, draw),
     )
 
 
-def chapter() -> Chapter:
+def findings() -> Iterator[Finding]:
     """All of the paper."""
-    runs = {c: DampedRun.of(c) for _, c, *_ in PRINTED}
-    return Chapter(
-        "Ki and Sheen: pseudo-inverse control of articulated figures",
-        "Planar trees with links 1 long (the paper gives no lengths) and starting poses of our own: its "
-        "pictures are not in its text. Formulas are used as printed; each step takes the error that is "
-        "there, target − current. Figure 16, a human figure at a table, is [the demo](demo.md).",
-        (path_finding(), *several_findings(), damping_finding(runs), table_finding(), limits_finding()),
-    )
+    yield path_finding()
+    yield from several_findings()
+    yield damping_finding({c: DampedRun.of(c) for _, c, *_ in PRINTED})
+    yield table_finding()
+    yield limits_finding()
