@@ -99,6 +99,11 @@ class OneOf(Task):
         )
 
     @property
+    def target_field(self) -> str:
+        """The alternatives, of which each is moved."""
+        return "alternatives"
+
+    @property
     def aim(self) -> list[FloatArray]:  # type: ignore[override]
         """Those of its alternatives."""
         return [other.aim for other in self.alternatives]

@@ -15,7 +15,7 @@ from ...core.arrays import FloatArray
 from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..effectors.goals import Plan
-from ..rig.changes import aim_of, same_but_for_aim
+from ..rig.changes import same_but_for_aim
 from ..rig.live_state import NOTHING, Digest
 from ..rig.rig import Reading
 
@@ -76,7 +76,7 @@ class Tracked:
     @property
     def targets(self) -> list[FloatArray]:
         """Where the tasks want their points, as `Task.moved` takes it."""
-        return [aim_of(task) for task in self.tasks]
+        return [task.aim for task in self.tasks]
 
     def asks_for(self, tasks: tuple[Task, ...]) -> bool:
         """Whether other tasks differ in nothing but where targets are."""

@@ -110,18 +110,11 @@ def same(first: Any, second: Any) -> bool:
     return bool(first == second)
 
 
-def aim_of(task: Task) -> Any:
-    """What `Task.moved` changes."""
-    return [other.aim for other in task.alternatives] if isinstance(task, OneOf) else task.aim
-
-
 def same_but_for_aim(one: Task, other: Task) -> bool:
     """Whether two tasks differ in nothing but what `Task.moved` changes."""
     if type(one) is not type(other):
         return False
-    aim = one.target_field
     if isinstance(one, OneOf) and isinstance(other, OneOf):
-        aim = "alternatives"
         if len(one.alternatives) != len(other.alternatives):
             return False
         if not all(map(same_but_for_aim, one.alternatives, other.alternatives)):
@@ -129,5 +122,5 @@ def same_but_for_aim(one: Task, other: Task) -> bool:
     return all(
         same(getattr(one, field.name), getattr(other, field.name))
         for field in fields(one)
-        if field.name != aim
+        if field.name != one.target_field
     )
