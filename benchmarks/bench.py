@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measure the solver against the figures that it shall reach: scripts/bench.
 
-    scripts/bench [--data FILE] [--data-buss FILE] [--data-levels FILE] [--markdown FILE]
+    scripts/bench [--peers] [--data FILE] [--data-buss FILE] [--data-levels FILE] [--markdown FILE]
 
 What is judged is what a user gets: the default settings, with the preferred pose, motions with the default
-smoothness.
+smoothness. Rows without the preferred pose are there to be compared with other libraries, and not judged.
 
 What is measured is told on the page, `pages/bench.md`. With --data targets are those of a file.
 """
@@ -24,9 +24,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks import trees
+from benchmarks import peers, trees
 from benchmarks.motions import joint_steps
-from benchmarks.page import VERDICTS, Columns, arguments, progress, publish, tabled
+from benchmarks.page import Columns, arguments, progress, publish, tabled
 from benchmarks.papers.linkages import Linkage
 from benchmarks.trees import Targets, Tree
 from blender_ik_addon.core import (
@@ -92,16 +92,16 @@ class Row(NamedTuple):
     what: str
     wanted: str
     measured: str
-    met: bool  # Whether the wanted figure is reached
+    met: bool | None  # Whether the wanted figure is reached; None where there is none
     counts: str = ""
     times: str = ""
 
 
 COLUMNS: Final[Columns[Row]] = (
     ("work", lambda row: row.what),
-    ("wanted", lambda row: row.wanted),
+    ("wanted", lambda row: row.wanted or "–"),
     ("measured", lambda row: row.measured),
-    ("", lambda row: VERDICTS[row.met]),
+    ("", lambda row: {True: "yes", False: "NO", None: "–"}[row.met]),
     ("counts, median", lambda row: row.counts),
     ("µs a frame, ours / yardstick", lambda row: row.times),
 )
@@ -154,7 +154,7 @@ class Case:
         iterations = np.median([plain.iterations for plain in solutions])
         return float(np.median(times)), f"yardstick {iterations:g}, {100.0 * reached:.1f} %"
 
-    def one_by_one(self, ratio: float, rate: float | None = None) -> Row:
+    def one_by_one(self, ratio: float | None, rate: float | None = None, **options: Any) -> Row:
         """Frame by frame by a `Tracker`, prepared before the clock runs like the yardstick's loop.
 
         Not in turn with the yardstick: what ours leaves in the processor's caches would slow it down by a
@@ -163,7 +163,8 @@ class Case:
         (plain_time, plain), skeleton = self.yardstick, self.tree.skeleton(self.limit)
         times, counts, iterations, reached = [], [], [], []
         problem = Problem(skeleton, self.tree.tasks(self.targets.positions[0]))
-        tracker = Tracker(problem, Pose.rest(skeleton), tolerance_position=self.tolerance)
+        options["tolerance_position"] = self.tolerance
+        tracker = Tracker(problem, Pose.rest(skeleton), **options)
         with counting() as placed:
             for places in self.targets.positions:
                 placed.clear()
@@ -177,51 +178,82 @@ class Case:
                 reached.append(solution.reached)
         part, seconds = float(np.array(reached)[self.targets.reachable].mean()), float(np.median(times))
         wanted = [f"reached ≥ {100 * rate:g} %"] if rate is not None else []
-        wanted.append(f"ratio ≤ {ratio:.2f}")
+        wanted += [f"ratio ≤ {ratio:.2f}"] if ratio is not None else []
+        met = part >= (rate or 0.0) and seconds / plain_time <= (ratio or np.inf)
         return Row(
             self.what,
             ", ".join(wanted),
             f"ratio {seconds / plain_time:.2f}, reached {100 * part:.1f} %",
-            part >= (rate or 0.0) and seconds / plain_time <= ratio,
+            met if wanted else None,
             f"{iterations_of(iterations)}, {np.median(counts):g} placed; {plain}",
             microseconds(seconds, plain_time),
         )
 
-    def at_once(self, way: str, solver: Callable[..., SequenceSolution], wanted: float) -> Row:
+    def at_once(
+        self, way: str, solver: Callable[..., SequenceSolution], wanted: float | None, **options: Any
+    ) -> Row:
         """All frames from rest by one call."""
         skeleton, frames = self.tree.skeleton(self.limit), len(self.targets.positions)
         poses, times = Pose.rest(skeleton, (frames,)), [0.0][:0]
+        options["tolerance_position"] = self.tolerance
         with counting() as placed:
             while len(times) < SEQUENCE_RUNS or frames * sum(times) < SEQUENCE_TIME:
                 start = time.process_time()
                 problem = Problem(skeleton, self.tree.tasks(self.targets.positions))
-                solution = solver(problem, poses, tolerance_position=self.tolerance)
+                solution = solver(problem, poses, **options)
                 times.append((time.process_time() - start) / frames)
         seconds, plain_time = float(np.median(times)), self.yardstick[0]
         within = np.all(solution.errors <= self.tolerance, axis=1)[self.targets.reachable]
         return Row(
             f"{self.what}, {way}",
-            f"ratio ≤ {wanted:.2f}",
+            f"ratio ≤ {wanted:.2f}" if wanted is not None else "",
             f"ratio {seconds / plain_time:.3f}, reached {100 * within.mean():.1f} %",
-            seconds / plain_time <= wanted,
+            seconds / plain_time <= wanted if wanted is not None else None,
             f"{iterations_of(solution.iterations)}, {sum(placed) / len(times) / frames:.1f} placed",
             microseconds(seconds, plain_time),
         )
 
 
+def both(make: Callable[..., Row], *wanted: Any, **options: Any) -> Iterator[Row]:
+    """A row as a user gets it, and one for the targets alone, of which nothing is wanted."""
+    yield make(*wanted, **options)
+    free = make(*(None if isinstance(each, float) else each for each in wanted), redundancy="start")
+    yield free._replace(what=f"{free.what}, without preferred pose")
+
+
 def track_rows(tree: Tree, targets: Targets) -> Iterator[Row]:
     """A way frame by frame and as a sequence."""
     case = Case(f"{tree.name} track", tree, targets, True, trees.TOLERANCE)
-    yield case.one_by_one(RATIO_TRACK)._replace(what=f"{case.what}, frame by frame")
-    yield case.at_once("as a sequence", solve_sequence, RATIO_SEQUENCE)
+    for row in both(case.one_by_one, RATIO_TRACK):
+        yield row._replace(what=row.what.replace("track", "track, frame by frame"))
+    yield from both(case.at_once, "as a sequence", solve_sequence, RATIO_SEQUENCE)
 
 
 def pose_rows(tree: Tree, targets: Targets) -> Iterator[Row]:
     """Poses from rest, free and limited, one by one and all at once."""
     for title, limit, rate in (("free", None, 1.0), ("±60°", LIMIT, 0.995)):
         case = Case(f"{tree.name} pose from rest, {title}", tree, targets, False, POSE_TOLERANCE, limit)
-        yield case.one_by_one(RATIO_POSE, rate)
-        yield case.at_once("all at once", solve_each, RATIO_BATCH)
+        yield from both(case.one_by_one, RATIO_POSE, rate)
+        yield from both(case.at_once, "all at once", solve_each, RATIO_BATCH)
+
+
+def peer_rows(tree: Tree, track: Targets, pose: Targets) -> Iterator[Row]:
+    """Other libraries on the same tracks and poses, those that are missing too."""
+    for case in (
+        Case(f"{tree.name} track", tree, track, True, trees.TOLERANCE),
+        Case(f"{tree.name} pose from rest, free", tree, pose, False, trees.TOLERANCE),
+        Case(f"{tree.name} pose from rest, ±60°", tree, pose, False, trees.TOLERANCE, LIMIT),
+    ):
+        plain_time, _ = case.yardstick
+        for name, peer in peers.figures_of_all(tree, case.targets, warm=case.warm, limit=case.limit):
+            what = f"{case.what}, {name}"
+            if isinstance(peer, str):
+                yield Row(what, "", peer, None)
+                continue
+            over = f", {degrees(peer.over_limit):.0e}° over limits" if peer.over_limit > LIMIT_SLACK else ""
+            measured = f"ratio {peer.seconds / plain_time:.2f}, reached {100 * peer.reached:.1f} %{over}"
+            times = microseconds(peer.seconds, plain_time)
+            yield Row(what, "", measured, None, iterations_of(peer.iterations), times)
 
 
 # Motions
@@ -478,6 +510,8 @@ def rows(
     targets: dict[str, Targets],
     buss: dict[str, Any] | None,
     levels: Sequence[Sequence[float]] | None,
+    *,
+    with_peers: bool,
 ) -> Iterator[Row]:
     """All rows, as they are measured."""
     human = [
@@ -490,6 +524,8 @@ def rows(
     for tree, _, _ in human:
         yield from motion_rows(tree)
     yield from far_rows(levels)
+    for tree, track, pose in human if with_peers else ():
+        yield from peer_rows(tree, track, pose)
     if buss is not None:
         yield from buss_rows(buss["doubleY"])
     yield from held_rows()
@@ -503,8 +539,9 @@ def summary(measured: Sequence[Row]) -> list[str]:
     def told(*words: str) -> str:
         return "; ".join(f"{row.what}: {row.measured}" for row in measured if row.what in words)
 
+    judged = [row for row in measured if row.met is not None]
     return [
-        f"{sum(row.met for row in measured)} of {len(measured)} wanted figures are reached.",
+        f"{sum(bool(row.met) for row in judged)} of {len(judged)} wanted figures are reached.",
         told("human track, frame by frame", "human track, as a sequence"),
         told("human pose from rest, ±60°", "human pose from rest, ±60°, all at once"),
         told("human motion, in reach", "human motion, led out of reach and back"),
@@ -522,6 +559,7 @@ def read(path: Path | None) -> Any:
 def main() -> int:
     """Run the bench; the exit code is 0 whatever it measures."""
     parser = arguments("scripts/bench", __doc__)
+    parser.add_argument("--peers", action="store_true", help="also other libraries: mink, pin")
     parser.add_argument("--data", type=Path, metavar="FILE", help="JSON with trees and targets to use")
     parser.add_argument("--data-buss", type=Path, metavar="FILE", help="JSON with Buss's double Y")
     parser.add_argument(
@@ -531,10 +569,10 @@ def main() -> int:
     stored = read(options.data)
     targets = trees.own_targets(FRAMES, SEED) if stored is None else trees.stored_targets(stored, FRAMES)
     measured: list[Row] = []
-    for row in rows(targets, read(options.data_buss), read(options.data_levels)):
+    for row in rows(targets, read(options.data_buss), read(options.data_levels), with_peers=options.peers):
         measured.append(row)
         progress("  ".join(cell(row) for _, cell in COLUMNS))
-    missed = "; ".join(row.what for row in measured if not row.met)
+    missed = "; ".join(row.what for row in measured if row.met is False)
     publish(
         options.markdown,
         "bench",

@@ -6,6 +6,7 @@
 #                                    .venv/core-1.26, the same with that numpy
 #   kernel_needs Haswell             prints what a processor must have to run this kernel of OpenBLAS
 #   check_environment                prints the python of .venv/check: ruff, pyright and all that they must see
+#   peers_environment                prints the python of .venv/peers: libraries that the bench compares with
 #   plot_environment                 prints the python of .venv/plot: numpy and matplotlib
 #   blender_environment 5.2          prints the python of .venv/blender-5.2: Blender as a module, tests, pictures
 #   run_in_blender NAME MODULE ...   becomes a module of benchmarks/ or examples/, in the newest Blender there can be
@@ -232,6 +233,12 @@ plot_environment() {
   local python
   python=$(newest_python)
   make_environment plot "$python" core.txt pictures.txt
+}
+
+peers_environment() {
+  local python
+  python=$(newest_python)
+  make_environment peers "$python" core.txt peers.txt
 }
 
 blender_environment() {
