@@ -60,7 +60,7 @@ def total(energy: Energy, values: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("softness", [0.0, 0.02, 0.5])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_gradient_is_that_of_the_energy(seed: int, softness: float) -> None:
     energy, values = figure_energy(np.random.default_rng(seed), softness=softness)
     gradient = energy.model(energy.at(values)).gradient
@@ -120,7 +120,7 @@ def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
     assert (low | high).any()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 2**16), limit=st.sampled_from([0.2, 0.6, 1.2]))
 def test_no_channel_ever_leaves_its_limits(seed: int, limit: float) -> None:
     energy, values = figure_energy(np.random.default_rng(seed), limit=limit)
@@ -131,17 +131,17 @@ def test_no_channel_ever_leaves_its_limits(seed: int, limit: float) -> None:
         return False
 
     found = Descent(
-        energy, values, step_tolerance=1e-6, max_iterations=40, max_angle=0.8, callback=look
+        energy, values, step_tolerance=1e-6, max_iterations=20, max_angle=0.8, callback=look
     ).run()
     for values in (*seen, found.values):
         assert (values >= energy.lower).all() and (values <= energy.upper).all()
 
 
 def test_frames_are_found_together_as_each_alone() -> None:
-    energy, values = figure_energy(np.random.default_rng(5), frames=4)
+    energy, values = figure_energy(np.random.default_rng(5), frames=3)
     settings = {"step_tolerance": 1e-8, "max_iterations": 200, "max_angle": 0.8}
     together = Descent(energy, values, **settings).run()
-    for frame in range(4):
+    for frame in range(3):
         alone = Descent(energy.select(np.array([frame])), values[frame][None], **settings).run()
         assert together.energies[frame] == pytest.approx(alone.energies[0], rel=1e-6)
 
@@ -189,8 +189,7 @@ def test_what_the_present_pose_does_not_lead_to_is_found_from_another() -> None:
     """The elbow turns to one side only: behind the back the arm must go round."""
     arm = straight_arm()
     rng = np.random.default_rng(0)
-    met: dict[int, int] = {0: 0, 8: 0}
-    for _ in range(20):
+    for _ in range(8):
         channels = np.zeros((3, 6))
         channels[0, 3:] = rng.uniform(-2.5, 2.5, 3)
         channels[1, 5] = rng.uniform(0.2, 2.4)
@@ -199,9 +198,7 @@ def test_what_the_present_pose_does_not_lead_to_is_found_from_another() -> None:
             ReachPoint(joint="hand", target=placed.point("hand", np.zeros(3))),
             MatchOrientation(joint="lower", target=placed.matrices[1, :3, :3]),
         )
-        for restarts in met:
-            met[restarts] += lowered(arm, tasks, restarts)[0]
-    assert met[8] == 20
+        assert lowered(arm, tasks, restarts=8)[0]
 
 
 def test_starts_are_inside_the_limits_and_the_same_every_time() -> None:
@@ -220,7 +217,7 @@ def test_a_pose_that_is_a_minimum_stays_exactly() -> None:
     assert_array_equal(pose.channels[0], rest.channels)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 2**16), limit=st.sampled_from([None, 1.2, 0.5]), beyond=st.booleans())
 def test_a_pose_that_is_solved_stays_when_it_is_solved_again(
     seed: int, limit: float | None, beyond: bool

@@ -385,7 +385,7 @@ def random_tasks(rng: np.random.Generator, skeleton: Skeleton) -> tuple[Task, ..
 
 
 @pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 10**6), limit=st.sampled_from([0.4, 1.0, np.inf]))
 def test_each_reason_goes_away_with_its_cause(method: str, seed: int, limit: float):
     rng = np.random.default_rng(seed)
