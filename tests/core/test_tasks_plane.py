@@ -107,7 +107,7 @@ def test_one_foot_is_held_while_the_other_is_lifted() -> None:
 
 
 def test_held_feet_are_put_back_and_not_blamed_where_only_descents_help() -> None:
-    skeleton = walker(limit=1.2)
+    skeleton = humanoid(limit=1.2)
     rest = Pose.rest(skeleton)
     pinned = ReachPoint(joint="foot.L", target=forward_kinematics(skeleton, rest).point("foot.L"))
     deep = hand(0.3, -0.3, -0.4, priority=1)
@@ -122,15 +122,15 @@ def test_sunk_feet_come_up_and_no_frame_sinks(redundancy: Redundancy) -> None:
     sunk = Pose.rest(skeleton)
     channels = np.array(sunk.channels)
     channels[0, 2] = -0.3
-    down_and_up = np.concatenate([np.linspace(1.3, 0.2, 8), np.linspace(0.2, 1.3, 8)])
-    target = np.stack([np.full(16, 0.4), np.full(16, -0.3), down_and_up], axis=1)
+    down_and_up = np.concatenate([np.linspace(1.3, 0.2, 12), np.linspace(0.2, 1.3, 12)])
+    target = np.stack([np.full(24, 0.4), np.full(24, -0.3), down_and_up], axis=1)
     problem = Problem(skeleton, (*floor(), ReachPoint(joint="hand.L", target=target, priority=1)))
-    poses = Pose.from_channels(np.broadcast_to(channels, (16, *channels.shape)))
+    poses = Pose.from_channels(np.broadcast_to(channels, (24, *channels.shape)))
     solution = solve_sequence(problem, poses, redundancy=redundancy)
     assert solution.reached
-    # The hand stands still from frame 7 to 8: both frames beside turn by no more than the others do.
+    # The hand stands still from frame 11 to 12: both frames beside turn by no more than the others do.
     turns = np.abs(np.diff(solution.pose.channels[..., 3:], axis=0)).max((1, 2))
-    assert turns.max() < 1.5 * np.median(turns) and turns[7] < 0.01
+    assert turns.max() < 1.5 * np.median(turns) and turns[11] < 0.01
     assert heights(skeleton, solution.pose).min() > -1e-4
     assert solution.pose.channels.shape == poses.channels.shape
 
