@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from blender_ik_addon.core import (
     MatchOrientation,
@@ -19,6 +19,7 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.engine.energy import Energy, Strengths
 from blender_ik_addon.core.engine.kernel import Descent
 from blender_ik_addon.core.engine.pops import pops_of
+from blender_ik_addon.core.engine.restarts import random_starts
 from blender_ik_addon.core.model.kinematics import forward_kinematics
 from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import humanoid, random_pose
@@ -134,6 +135,14 @@ def test_what_the_present_pose_does_not_lead_to_is_found_from_another() -> None:
             MatchOrientation(joint="lower", target=placed.matrices[1, :3, :3]),
         )
         assert solve(Problem(arm, tasks), Pose.rest(arm), restarts=8).reached
+
+
+def test_starts_are_inside_the_limits_and_the_same_every_time() -> None:
+    energy, _ = figure_energy(np.random.default_rng(1), limit=0.7, frames=1)
+    starts = random_starts(energy, 16)
+    assert (starts >= energy.lower).all() and (starts <= energy.upper).all()
+    assert_array_equal(starts, random_starts(energy, 16))
+    assert len(np.unique(starts, axis=0)) == 16
 
 
 @settings(max_examples=6)
