@@ -30,7 +30,6 @@ from tests.core.strategies import (
     orders,
     quaternions,
     rotation_about,
-    rotations,
     rotvecs,
     vectors,
 )
@@ -72,18 +71,12 @@ def test_orders_are_blenders() -> None:
     assert [order_index(name) for name in ORDER_NAMES] == list(range(6))
 
 
-def test_unknown_order_names_the_six() -> None:
+def test_orders_that_are_none_or_do_not_fit_are_refused() -> None:
     with pytest.raises(IKError, match=r"'XYX'.*XYZ, XZY, YXZ, YZX, ZXY, ZYX"):
         order_index("XYX")
-
-
-@pytest.mark.parametrize("index", [-1, 6])
-def test_order_out_of_range_is_refused(index: int) -> None:
-    with pytest.raises(IKError, match="0 to 5"):
-        rotation.matrix_from_euler(np.zeros((2, 3)), np.array([0, index]))
-
-
-def test_orders_that_do_not_fit_are_refused() -> None:
+    for index in (-1, 6):
+        with pytest.raises(IKError, match="0 to 5"):
+            rotation.matrix_from_euler(np.zeros((2, 3)), np.array([0, index]))
     with pytest.raises(IKError, match=r"\(3,\).*\(5, 4\)"):
         rotation.matrix_from_euler(np.zeros((5, 4, 3)), np.array([0, 1, 2]))
 
@@ -108,14 +101,6 @@ def test_matrix_to_euler_and_back(drawn: Array) -> None:
         assert abs(principal[middle_axis(order)]) <= 0.5 * math.pi + ROUNDING
         assert np.all(np.abs(principal) <= math.pi + ROUNDING)
         again = rotation.matrix_from_euler(principal, order)
-        assert_allclose(again, matrix, atol=matrix_tolerance(angles, order))
-
-
-@given(matrix=rotations())
-def test_every_rotation_has_euler_angles(matrix: Array) -> None:
-    for order in range(6):
-        angles = rotation.euler_from_matrix(matrix, order)
-        again = rotation.matrix_from_euler(angles, order)
         assert_allclose(again, matrix, atol=matrix_tolerance(angles, order))
 
 
@@ -339,12 +324,6 @@ def test_a_frame_that_alone_is_a_turn_away_is_brought_back_wherever_it_is(frame:
 
 
 @given(quat=quaternions())
-def test_conjugate_is_the_inverse(quat: Array) -> None:
-    conjugate = quat * [1.0, -1.0, -1.0, -1.0]
-    assert_allclose(rotation.matrix_from_quat(conjugate), rotation.matrix_from_quat(quat).T, atol=ROUNDING)
-
-
-@given(quat=quaternions())
 def test_quat_to_matrix_and_back_with_double_cover(quat: Array) -> None:
     matrix = rotation.matrix_from_quat(quat)
     assert_rotation(matrix)
@@ -359,11 +338,6 @@ def test_length_of_a_quat_does_not_matter(quat: Array, length: float) -> None:
     scaled = length * quat
     assert_allclose(rotation.matrix_from_quat(scaled), rotation.matrix_from_quat(quat), atol=ROUNDING)
     assert_allclose(rotation.rotvec_from_quat(scaled), rotation.rotvec_from_quat(quat), atol=ROUNDING)
-
-
-def test_zero_quat_is_no_rotation() -> None:
-    assert_array_equal(rotation.matrix_from_quat(np.zeros(4)), np.eye(3))
-    assert_array_equal(rotation.rotvec_from_quat(np.zeros(4)), np.zeros(3))
 
 
 @given(quat=quaternions())
@@ -431,13 +405,6 @@ def test_log_of_exp_is_the_rotvec(rotvec: Array) -> None:
             assert_allclose(back * np.sign(back @ rotvec), rotvec, atol=1e-11)
 
 
-@given(matrix=rotations())
-def test_exp_of_log_is_the_matrix(matrix: Array) -> None:
-    rotvec = rotation.rotvec_from_matrix(matrix)
-    assert np.linalg.norm(rotvec) <= math.pi + ROUNDING
-    assert_allclose(rotation.matrix_from_rotvec(rotvec), matrix, atol=ROUNDING)
-
-
 @given(axis=directions(), angle=floats(0.0, math.pi), near=st.sampled_from([0.0, 1e-12, 1e-7, 1e-3]))
 def test_angle_is_accurate_near_zero_and_near_pi(axis: Array, angle: float, near: float) -> None:
     for wanted in (angle, near, math.pi - near):
@@ -460,6 +427,8 @@ def test_angles_of_quarter_turns_keep_their_digits(order: int) -> None:
 def test_identity_is_exact() -> None:
     assert_array_equal(rotation.quat_from_matrix(np.eye(3)), [1.0, 0.0, 0.0, 0.0])
     assert_array_equal(rotation.quat_from_rotvec(np.zeros(3)), [1.0, 0.0, 0.0, 0.0])
+    assert_array_equal(rotation.matrix_from_quat(np.zeros(4)), np.eye(3))
+    assert_array_equal(rotation.rotvec_from_quat(np.zeros(4)), np.zeros(3))
     assert_array_equal(rotation.rotvec_from_matrix(np.eye(3)), np.zeros(3))
     assert_array_equal(rotation.matrix_from_rotvec(np.zeros(3)), np.eye(3))
     assert_array_equal(rotation.left_jacobian_inverse(np.zeros(3)), np.eye(3))
@@ -481,18 +450,6 @@ def test_smallest_rotvecs_keep_their_digits(size: float) -> None:
 def test_skew_is_the_cross_product(a: Array, b: Array) -> None:
     assert_allclose(rotation.skew(a) @ b, np.cross(a, b), atol=ROUNDING)
     assert_array_equal(rotation.skew(a), -rotation.skew(a).T)
-
-
-@given(rotvec=rotvecs())
-def test_left_jacobian_inverse_against_differences(rotvec: Array) -> None:
-    if np.linalg.norm(rotvec) > math.pi - 1e-4:  # the log jumps to the other side of the ball at pi
-        rotvec = 0.99 * rotvec
-    matrix = rotation.matrix_from_rotvec(rotvec)
-    steps = rotation.matrix_from_rotvec(STEP * np.eye(3))
-    ahead = rotation.rotvec_from_matrix(steps @ matrix)  # (3, 3), one step a row
-    behind = rotation.rotvec_from_matrix(steps.swapaxes(-1, -2) @ matrix)
-    difference = (ahead - behind).T / (2.0 * STEP)
-    assert_allclose(rotation.left_jacobian_inverse(rotvec), difference, atol=2e-9)
 
 
 @given(
