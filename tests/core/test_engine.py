@@ -195,11 +195,7 @@ def test_a_turn_that_stands_out_is_a_pop_at_the_frame_to_which_it_leads() -> Non
     assert [pop.frame for pop in pops_of(*turning(twitch), BOUND)] == [17, 18]
 
 
-def test_a_pause_in_a_fast_motion_is_no_pop() -> None:
+def test_a_pause_in_a_fast_motion_is_no_pop_and_of_two_frames_none_stands_out() -> None:
     angles = np.radians(5.0) * np.arange(30.0)
     angles[12:] -= np.radians(5.0)
-    assert pops_of(*turning(angles), BOUND) == ()
-
-
-def test_of_two_frames_none_stands_out() -> None:
-    assert pops_of(*turning(np.array([0.0, 1.0])), BOUND) == ()
+    assert pops_of(*turning(angles), BOUND) == pops_of(*turning(np.array([0.0, 1.0])), BOUND) == ()
