@@ -177,7 +177,6 @@ def test_angles_of_limits_are_written_in_tenths_of_a_degree():
     at = {
         1e-16: "0°",
         -2.4e-16: "0°",
-        np.radians(0.25): "0.3°",
         np.radians(-12.34): "-12.3°",
         np.radians(125.0): "125°",
     }
