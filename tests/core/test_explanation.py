@@ -479,3 +479,8 @@ def test_many_frames_are_explained_as_each_alone():
         "2 m beyond the longest reach of its chain",
         "0.4 m out of reach; the best pose found",
     ]
+
+
+@pytest.mark.parametrize(("angle", "words"), [(1e-16, "0°"), (-1e-17, "0°"), (np.radians(0.25), "0.25°")])
+def test_angles_that_are_rounding_are_said_to_be_nothing(angle: float, words: str) -> None:
+    assert module._degrees(angle) == words
