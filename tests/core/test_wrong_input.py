@@ -240,7 +240,7 @@ def test_errors_are_those_of_forward_kinematics_below_flat_joints(
     turns[[names.index(name) for name in free], 3:] = True
     scale = np.ones((4, 3))
     scale[names.index(flat[0])] = flat[1]
-    for _ in range(8):
+    for _ in range(10):
         offsets, target = random.normal(size=(4, 3)), random.normal(size=3)
         skeleton = Skeleton.build(
             names, [None, *names[:3]], offsets=offsets, free=turns, inherit_scale=list(modes)
