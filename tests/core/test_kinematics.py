@@ -18,7 +18,7 @@ from tests.core.strategies import ORDER_NAMES, rotation_about
 ROUNDING = 1e-12
 """[m] On skeletons of a few metres."""
 
-SETTINGS = range(8)
+SETTINGS = range(4)
 """Seeds of the random trees."""
 
 
