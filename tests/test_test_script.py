@@ -61,11 +61,7 @@ def kernel_missing(kernel: str, flags: str, folder: Path) -> subprocess.Complete
 
 @pytest.mark.parametrize(
     ("kernel", "missing"),
-    [
-        ("Nehalem", ""),
-        ("Haswell", ""),
-        ("SkylakeX", "avx512f, avx512cd, avx512bw, avx512dq, avx512vl"),
-    ],
+    [("Nehalem", ""), ("Haswell", ""), ("SkylakeX", "avx512f, avx512cd, avx512bw, avx512dq, avx512vl")],
 )
 def test_a_kernel_that_the_processor_cannot_run_is_known(kernel: str, missing: str, tmp_path: Path):
     done = kernel_missing(kernel, "fpu pni ssse3 sse4_1 sse4_2 avx avx2 fma", tmp_path)

@@ -48,10 +48,7 @@ from tests.core.strategies import rotation_about
 
 each_method = pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
 
-ENOUGH: dict[str, dict[str, Any]] = {
-    "PRIORITY": {},
-    "DLS": {"max_iterations": 1000, "redundancy": "start"},
-}
+ENOUGH: dict[str, dict[str, Any]] = {"PRIORITY": {}, "DLS": {"max_iterations": 1000, "redundancy": "start"}}
 """With what a method comes to rest out of reach."""
 
 
@@ -152,12 +149,7 @@ def answer(scene: str, method: str, limit: float | None) -> tuple[Problem, Solut
 
 each_limit = pytest.mark.parametrize("limit", [None, 0.4], ids=["free", "limits"])
 each_scene = pytest.mark.parametrize(
-    ("scene", "method"),
-    [
-        ("within reach", "PRIORITY"),
-        ("within reach", "DLS"),
-        ("out of reach", "PRIORITY"),
-    ],
+    ("scene", "method"), [("within reach", "PRIORITY"), ("within reach", "DLS"), ("out of reach", "PRIORITY")]
 )
 
 

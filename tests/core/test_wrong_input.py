@@ -110,16 +110,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "point": (lambda: reach(point=HUGE), "position of c: point has the number 1e\\+200"),
     "aim": (lambda: AimAt(joint="c", target=HUGE), "aim of c: target has the number 1e\\+200"),
     "pole": (lambda: every_kind(HUGE)["pole"], "1e\\+200"),
-    "plane": (
-        lambda: OnPlane(joint="c", origin=HUGE, normal=np.ones(3)),
-        "plane of c: origin has .*1e",
-    ),
+    "plane": (lambda: OnPlane(joint="c", origin=HUGE, normal=np.ones(3)), "plane of c: origin has .*1e"),
     "distance": (lambda: KeepDistance(joint="c", distance=1e200), "distance of c: distance has .*1e\\+200"),
     "balance": (lambda: Balance(masses=np.ones(3), target=HUGE), "balance: target has the number 1e\\+200"),
-    "masses": (
-        lambda: Balance(masses=np.full(3, 1e308), target=np.zeros(3)),
-        "balance: masses has",
-    ),
+    "masses": (lambda: Balance(masses=np.full(3, 1e308), target=np.zeros(3)), "balance: masses has"),
     "stored pose": (lambda: StayNear(channels=np.full((3, 6), 1e200)), "stay near: channels has .*1e\\+200"),
     "tracked": (lambda: Tracker(Problem(ARM, (reach(),)), rest(ARM)).solve([HUGE]), "target has .*1e\\+200"),
     "pose": (lambda: Pose.from_channels(np.full((3, 6), 1e200)), "a pose has the number 1e\\+200"),
@@ -128,10 +122,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: solve(Problem(ARM, (reach(),)), Pose(np.zeros((3, 6)), np.full((3, 3), 1e15))),
         "joint 'b' has the number 1e\\+.*scale",
     ),
-    "bones": (
-        lambda: Skeleton.build(NAMES, PARENTS, offsets=OFFSETS * 1e200),
-        "rest matrix.*1e.*'b', 'c'",
-    ),
+    "bones": (lambda: Skeleton.build(NAMES, PARENTS, offsets=OFFSETS * 1e200), "rest matrix.*1e.*'b', 'c'"),
     "limits": (lambda: limb(upper=1e200), "upper.*1e\\+15.*inf stands for no limit.*'a'"),
     "preferred": (lambda: limb(preferred=1e200), "preferred.*1e\\+15.*'a'"),
 }

@@ -127,11 +127,7 @@ def refusal(operator: Callable[[], set[str]]) -> str:
     ("prepare", "words", "operators"),
     [
         (lambda: builders.empty("nobody's target"), "Select an armature", ("solve_pose", "add_effector")),
-        (
-            lambda: (rig_with_effectors(), bpy.ops.object.mode_set(mode='EDIT')),
-            "Leave Edit Mode",
-            ("bake",),
-        ),
+        (lambda: (rig_with_effectors(), bpy.ops.object.mode_set(mode='EDIT')), "Leave Edit Mode", ("bake",)),
         (
             builders.humanoid,
             "Add an effector first",

@@ -748,10 +748,7 @@ BAD_INPUT: dict[str, tuple[Callable[[Any], object], str]] = {
     "rest position": (lambda a: setattr(a.data, "pose_position", 'REST'), "shown in rest position"),
     "armature disabled": (lambda a: setattr(a, "hide_viewport", True), "armature 'arm' is not evaluated"),
     "target nowhere": (
-        lambda a: (
-            target(a).animation_data_clear(),
-            setattr(target(a).location, "x", float("nan")),
-        ),
+        lambda a: (target(a).animation_data_clear(), setattr(target(a).location, "x", float("nan"))),
         "effector 'bone.003': the place of its target 'arm bone.003' is not a number in frame 3",
     ),
     "all locked": (
