@@ -387,6 +387,7 @@ def test_slower_frames_are_smoothed_less() -> None:
     assert slow[:15].max() < 0.2 * fast[:15].max()
 
 
+@cache
 def leaping(smoothness: float, **options: Any) -> tuple[SequenceSolution, Array]:
     """A target that leaps at frame 20 of 40; largest change of a channel from frame to frame [rad]."""
     targets = np.tile([1.5, 1.5, 0.5], (40, 1))
