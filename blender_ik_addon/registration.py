@@ -7,33 +7,20 @@ from . import cli
 from .scene.live import handlers as live
 from .scene.properties import naming, overrides
 from .scene.properties import settings as properties
-from .ui import (
-    bake,
-    character,
-    character_panels,
-    drag,
-    menus,
-    operators,
-    overlay,
-    panels,
-    preferences,
-    shortcuts,
-    shown,
-)
+from .ui import acting, bake, character, drag, menus, operators, overlay, panels, preferences, shortcuts
 
 MODULES = (
     properties,
     naming,
     overrides,
     preferences,
-    shown,
+    acting,
     operators,
     bake,
     overlay,
     drag,
     panels,
     character,
-    character_panels,
     menus,
     shortcuts,
     live,

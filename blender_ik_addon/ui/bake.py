@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
-# context may lack anything; poll and Blender see to it that it does not.
-# pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
 """The bake operator: it works in portions, so that Escape is noticed."""
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bpy
 from bpy.props import IntProperty
@@ -14,7 +11,7 @@ from bpy.types import Context, Event, Object
 
 from ..core.errors import IKError
 from ..scene import posing
-from .acting import EffectorOperator, answer, refuse, require_armature
+from .acting import EffectorOperator, refuse, require_armature
 
 logger = logging.getLogger(__name__)
 
@@ -25,34 +22,25 @@ TIMER_SECONDS = 0.01
 """Pause between two portions of a modal bake [s]: enough for one event to get through."""
 
 
+def _frame(which: str, name: str, default: int) -> Any:
+    """An end of the range; hidden, because the redo panel would bake everything again at each touch."""
+    description = f"{which} frame to bake; without start and end, the range in the settings"
+    return IntProperty(name=name, description=description, default=default, options={'HIDDEN', 'SKIP_SAVE'})
+
+
 class POISE_OT_bake(EffectorOperator):
     """Solve every frame and key the solved bones; Escape cancels and restores everything"""
 
-    bl_idname = "poise.bake"
     bl_label = "Bake"
 
-    # Hidden, because the redo panel would bake everything again at each touch; the range is in the sidebar.
-    start: IntProperty(
-        name="Start Frame",
-        description="First frame to bake; without start and end, the range in the settings",
-        default=1,
-        options={'HIDDEN', 'SKIP_SAVE'},
-    )
-    end: IntProperty(
-        name="End Frame",
-        description="Last frame to bake; without start and end, the range in the settings",
-        default=250,
-        options={'HIDDEN', 'SKIP_SAVE'},
-    )
+    start: _frame("First", "Start Frame", 1)
+    end: _frame("Last", "End Frame", 250)
 
-    if TYPE_CHECKING:
-        start: int
-        end: int
-        _job: posing.BakeJob
-        _timer: Any
+    _job: posing.BakeJob
+    _timer: Any
 
     def frames(self) -> range | None:
-        """Give the frames that were asked for; None for those in the settings."""
+        """The frames that were asked for; None for those in the settings."""
         given = [name for name in ("start", "end") if self.properties.is_property_set(name)]
         if len(given) == 1:
             raise IKError(f"Only '{given[0]}' was given: give both start and end, or neither")
@@ -62,12 +50,11 @@ class POISE_OT_bake(EffectorOperator):
         wm = context.window_manager
         wm.progress_begin(0, 100)
         try:
-            report = posing.bake(
-                armature, self.frames(), progress=lambda part: wm.progress_update(100 * part)
+            return self.answer(
+                posing.bake(armature, self.frames(), progress=lambda part: wm.progress_update(100 * part))
             )
         finally:
             wm.progress_end()
-        return answer(self, report)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         if bpy.app.background or context.window is None:  # nobody there to press Escape
@@ -98,7 +85,7 @@ class POISE_OT_bake(EffectorOperator):
             self.cancel(context)
             return refuse(self, error)
         self._end(context)
-        return answer(self, report)
+        return self.answer(report)
 
     def cancel(self, context: Context) -> None:
         """Stop and restore; Blender calls this too, when the window closes or another file is opened."""
@@ -106,7 +93,7 @@ class POISE_OT_bake(EffectorOperator):
         self._job.cancel()
 
     def _work(self, context: Context) -> bool:
-        """Bake for a moment and show how far it is; say whether there is more to do."""
+        """Bake for a moment and show how far it is; whether there is more to do."""
         until = time.perf_counter() + WORK_SECONDS
         more = True
         while more and time.perf_counter() < until:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The stubs hold that a context may lack anything; poll and Blender see to it that it does not.
-# pyright: reportOptionalMemberAccess=false
 """What is at the mouse: a pie menu, and a pin for the bones that are selected."""
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bpy
 from bpy.types import Context, Menu, Object
@@ -18,7 +16,7 @@ from .overlay import overlay_of
 
 
 def chosen_bones(context: Context, armature: Object) -> list[str]:
-    """Give the bones that are meant: those selected, or those of the selected targets."""
+    """The bones that are meant: those selected, or those of the selected targets."""
     if context.active_object == armature:
         return [bone.name for bone in context.selected_pose_bones_from_active_object or ()]
     selected = set(context.selected_objects)
@@ -39,7 +37,6 @@ def let_go(armature: Object, index: int) -> None:
 class POISE_OT_pin_bones(ArmatureOperator):
     """Pin the selected bones where they are now, or release them if all are pinned"""
 
-    bl_idname = "poise.pin_bones"
     bl_label = "Pin Bones"
 
     @classmethod
@@ -73,17 +70,13 @@ class POISE_MT_pie(Menu):
 
     bl_label = "Poise"
 
-    if TYPE_CHECKING:
-        layout: Any
-
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Leave the key to others if there is no armature."""
-        return context_armature(context) is not None
+        return context_armature(context) is not None  # else the key is left to others
 
     def draw(self, context: Context) -> None:
-        """Draw the buttons, most used first: left, right, below, above, corners."""
-        pie = self.layout.menu_pie()
+        # Most used first: left, right, below, above, corners.
+        pie: Any = self.layout.menu_pie()
         settings = settings_of(require_armature(context))
         pie.operator("poise.pin_bones", icon='PINNED')
         pie.operator("poise.live", text="Live Off" if settings.live else "Live On", icon='REC')

@@ -1,37 +1,34 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
-# context may lack anything; poll and Blender see to it that it does not.
-# pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
 """Operators on effectors: each gathers, calls `posing`, and reports."""
 
-from typing import TYPE_CHECKING, Literal
-
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
+from bpy.props import EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Object
 
 from ..core.errors import IKError
 from ..scene import posing
-from ..scene.effectors.effectors import all_targets, lacks_target
+from ..scene.effectors.effectors import all_targets, lacks_target, target_of
 from ..scene.properties.effector_properties import KIND_ITEMS
 from ..scene.properties.settings import settings_of
 from ..scene.reports import counted, sentences
 from .acting import (
     ArmatureOperator,
     EffectorOperator,
-    answer,
+    choice,
     context_armature,
+    flag,
     obstacle_to,
     require_armature,
+    select_only,
     selected_bones,
+    show_effector,
+    shown_effector,
 )
-from .shown import keep_armature, show_effector, shown_effector
 
 
 class POISE_OT_add_effector(ArmatureOperator):
     """Add an effector to every selected bone, or to the active bone outside Pose Mode"""
 
-    bl_idname = "poise.add_effector"
     bl_label = "Add Effector"
 
     bone: StringProperty(
@@ -42,16 +39,10 @@ class POISE_OT_add_effector(ArmatureOperator):
     kind: EnumProperty(
         name="Kind", description="What the bone does with its target", items=KIND_ITEMS, default='BOTH'
     )
-    make_targets: BoolProperty(
-        name="Make Targets",
-        description="Make an empty as the target, where the bone does not have to move: usually at its place",
-        default=True,
+    make_targets: flag(
+        "Make Targets",
+        "Make an empty as the target, where the bone does not have to move: usually at its place",
     )
-
-    if TYPE_CHECKING:
-        bone: str
-        kind: str
-        make_targets: bool
 
     def act(self, context: Context, armature: Object) -> None:
         names = [self.bone] if self.bone else selected_bones(context)
@@ -66,31 +57,27 @@ class POISE_OT_add_effector(ArmatureOperator):
 class POISE_OT_remove_effector(EffectorOperator):
     """Remove the active effector from the list; its target stays in the scene"""
 
-    bl_idname = "poise.remove_effector"
     bl_label = "Remove Effector"
 
     def act(self, context: Context, armature: Object) -> None:
         index = shown_effector(context, armature)
         posing.remove_effector(armature, index)
         show_effector(context, armature, max(0, min(index, len(settings_of(armature).effectors) - 1)))
-        keep_armature(context, armature)
+        if context_armature(context) != armature:  # the active object is no target any more
+            select_only(context, armature)
 
 
 class POISE_OT_move_effector(EffectorOperator):
     """Move the active effector up or down in the list; its place does not change its priority"""
 
-    bl_idname = "poise.move_effector"
     bl_label = "Move Effector"
 
-    direction: EnumProperty(
+    direction: choice(
+        "Where to move the effector in the list",
+        ('UP', "Up", "One place up"),
+        ('DOWN', "Down", "One place down"),
         name="Direction",
-        description="Where to move the effector in the list",
-        items=(('UP', "Up", "One place up"), ('DOWN', "Down", "One place down")),
-        default='UP',
     )
-
-    if TYPE_CHECKING:
-        direction: Literal['UP', 'DOWN']
 
     def act(self, context: Context, armature: Object) -> set[str] | None:
         index = shown_effector(context, armature)
@@ -101,10 +88,27 @@ class POISE_OT_move_effector(EffectorOperator):
         show_effector(context, armature, place)
 
 
+class POISE_OT_select_target(EffectorOperator):
+    """Select the target of the active effector, in Object Mode, ready to be moved"""
+
+    bl_label = "Select Target"
+
+    def act(self, context: Context, armature: Object) -> None:
+        index, effectors = shown_effector(context, armature), settings_of(armature).effectors
+        target = target_of(effectors[index]) if index < len(effectors) else None
+        if target is None:
+            raise IKError("The active effector has no target to be selected")
+        if not target.visible_get(view_layer=context.view_layer):
+            raise IKError(f"The target {target.name!r} is hidden: show it first (Alt H)")
+        if armature.mode != 'OBJECT':
+            bpy.ops.object.mode_set(mode='OBJECT')
+        settings_of(armature).active_effector = index
+        select_only(context, target)
+
+
 class POISE_OT_make_targets(EffectorOperator):
     """Make an empty for every effector without a target, usually at the present place of its bone"""
 
-    bl_idname = "poise.make_targets"
     bl_label = "Make Targets"
 
     @classmethod
@@ -124,7 +128,6 @@ class POISE_OT_make_targets(EffectorOperator):
 class POISE_OT_attach_targets(EffectorOperator):
     """Parent free targets to the armature, so that moving the armature moves the whole character"""
 
-    bl_idname = "poise.attach_targets"
     bl_label = "Attach Targets"
 
     @classmethod
@@ -143,12 +146,10 @@ class POISE_OT_attach_targets(EffectorOperator):
 class POISE_OT_add_choice(EffectorOperator):
     """Add the selected objects as further targets to take one of; an empty if none is selected"""
 
-    bl_idname = "poise.add_choice"
     bl_label = "Add Target to Choose From"
 
     def act(self, context: Context, armature: Object) -> None:
-        effectors = settings_of(armature).effectors
-        index = shown_effector(context, armature)
+        effectors, index = settings_of(armature).effectors, shown_effector(context, armature)
         known = set() if index >= len(effectors) else set(all_targets(effectors[index]))
         wanted = [chosen for chosen in context.selected_objects if chosen not in {armature, *known}]
         for target in wanted or [None]:
@@ -158,13 +159,9 @@ class POISE_OT_add_choice(EffectorOperator):
 class POISE_OT_remove_choice(EffectorOperator):
     """Remove a target from those to choose from; the object stays in the scene"""
 
-    bl_idname = "poise.remove_choice"
     bl_label = "Remove Target to Choose From"
 
     number: IntProperty(name="Number", description="Which target, 0 the first", default=0, min=0)
-
-    if TYPE_CHECKING:
-        number: int
 
     def act(self, context: Context, armature: Object) -> None:
         posing.remove_choice(armature, shown_effector(context, armature), self.number)
@@ -173,26 +170,17 @@ class POISE_OT_remove_choice(EffectorOperator):
 class POISE_OT_pin(EffectorOperator):
     """Pin the bone of the active effector where it is now, or release it"""
 
-    bl_idname = "poise.pin"
     bl_label = "Pin"
 
-    action: EnumProperty(
-        name="Action",
-        description="What to do",
-        items=(
-            ('TOGGLE', "Toggle", "Release the bone if it is pinned, pin it otherwise"),
-            ('PIN', "Pin", "Pin the bone where it is now"),
-            ('UNPIN', "Unpin", "Release the bone"),
-        ),
-        default='TOGGLE',
+    action: choice(
+        "What to do",
+        ('TOGGLE', "Toggle", "Release the bone if it is pinned, pin it otherwise"),
+        ('PIN', "Pin", "Pin the bone where it is now"),
+        ('UNPIN', "Unpin", "Release the bone"),
     )
 
-    if TYPE_CHECKING:
-        action: Literal['TOGGLE', 'PIN', 'UNPIN']
-
     def act(self, context: Context, armature: Object) -> None:
-        effectors = settings_of(armature).effectors
-        index = shown_effector(context, armature)
+        effectors, index = settings_of(armature).effectors, shown_effector(context, armature)
         pinned = index < len(effectors) and effectors[index].pinned
         release = self.action == 'UNPIN' or (self.action == 'TOGGLE' and pinned)
         (posing.unpin if release else posing.pin)(armature, index)
@@ -201,7 +189,6 @@ class POISE_OT_pin(EffectorOperator):
 class POISE_OT_store_pose(EffectorOperator):
     """Store the present pose as the pose that the bones of the active effector stay near"""
 
-    bl_idname = "poise.store_pose"
     bl_label = "Store Pose"
 
     def act(self, context: Context, armature: Object) -> None:
@@ -212,17 +199,15 @@ class POISE_OT_store_pose(EffectorOperator):
 class POISE_OT_solve_pose(EffectorOperator):
     """Move the skeleton so that every enabled effector reaches its target"""
 
-    bl_idname = "poise.solve_pose"
     bl_label = "Solve Pose"
 
     def act(self, context: Context, armature: Object) -> set[str]:
-        return answer(self, posing.solve_pose(armature, context.evaluated_depsgraph_get()))
+        return self.answer(posing.solve_pose(armature, context.evaluated_depsgraph_get()))
 
 
 class POISE_OT_key_pose(EffectorOperator):
     """Key the present pose of the bones that Poise solves"""
 
-    bl_idname = "poise.key_pose"
     bl_label = "Key Pose"
 
     def act(self, context: Context, armature: Object) -> set[str] | None:
@@ -237,22 +222,14 @@ class POISE_OT_key_pose(EffectorOperator):
 class POISE_OT_live(ArmatureOperator):
     """Keep solving while targets move"""
 
-    bl_idname = "poise.live"
     bl_label = "Live"
 
-    action: EnumProperty(
-        name="Action",
-        description="What to do",
-        items=(
-            ('TOGGLE', "Toggle", "Switch live mode off if it is on, on otherwise"),
-            ('ON', "On", "Keep solving while targets move"),
-            ('OFF', "Off", "Stop solving"),
-        ),
-        default='TOGGLE',
+    action: choice(
+        "What to do",
+        ('TOGGLE', "Toggle", "Switch live mode off if it is on, on otherwise"),
+        ('ON', "On", "Keep solving while targets move"),
+        ('OFF', "Off", "Stop solving"),
     )
-
-    if TYPE_CHECKING:
-        action: Literal['TOGGLE', 'ON', 'OFF']
 
     @classmethod
     def obstacle(cls, context: Context) -> str:
@@ -267,13 +244,12 @@ class POISE_OT_live(ArmatureOperator):
         was = settings_of(armature).live
         self.changed = 1  # if it fails it is on, and the panel says what is missing
         report = posing.switch_live(armature, not was if self.action == 'TOGGLE' else self.action == 'ON')
-        return None if report is None else answer(self, report)
+        return None if report is None else self.answer(report)
 
 
 class POISE_OT_diagnose(EffectorOperator):
     """Report what the present pose allows the effectors: lost directions, and effectors that share bones"""
 
-    bl_idname = "poise.diagnose"
     bl_label = "Diagnose Pose"
 
     def act(self, context: Context, armature: Object) -> None:
@@ -284,6 +260,7 @@ CLASSES = (
     POISE_OT_add_effector,
     POISE_OT_remove_effector,
     POISE_OT_move_effector,
+    POISE_OT_select_target,
     POISE_OT_make_targets,
     POISE_OT_attach_targets,
     POISE_OT_add_choice,

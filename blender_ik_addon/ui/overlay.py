@@ -1,7 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
-# context may lack anything; a viewport that is drawn has all of it.
-# pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
 """Drawing over the figure: `scene.live.overlay_geometry` says what, preferences say in which colours.
 
 Marks are computed when something has changed and kept until it changes again; a view that is turned costs
@@ -27,7 +24,7 @@ from ..scene.live.dragging import Drag
 from ..scene.live.overlay_geometry import Line, Marks, Point, Text, Wanted, drag_marks, marks_of
 from .acting import context_armature
 from .labels import Box, arrange
-from .picking import View
+from .mouse import View
 from .preferences import Colour, Look, look
 
 logger = logging.getLogger(__name__)
@@ -83,13 +80,6 @@ class POISE_PG_overlay(PropertyGroup):
         description="Centre of mass and what the body stands on, also where no effector asks for balance",
         default=False,
     )
-
-    if TYPE_CHECKING:
-        show: bool
-        targets: bool
-        priorities: bool
-        limits: bool
-        balance: bool
 
 
 def overlay_of(scene: Scene) -> POISE_PG_overlay:

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type.
-# pyright: reportRedeclaration=false
 """The preferences of the extension: colours and sizes of the overlay, and the shortcuts."""
 
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The stubs hold that a context may lack anything; Blender sees to it that it does not.
-# pyright: reportOptionalMemberAccess=false
 """Shortcuts: in the add-on keyconfig, where the user changes them as any other; preferences list them.
 
 `tests/scene/test_shortcuts.py` holds that they take nothing from Blender's own.
