@@ -8,21 +8,21 @@ the drawing alone. Nothing of this is there in background mode but the switches,
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import blf
 import bpy
 import gpu
 import numpy as np
 from bpy.app.handlers import persistent
-from bpy.props import BoolProperty, PointerProperty
+from bpy.props import PointerProperty
 from bpy.types import Context, Panel, PropertyGroup, Scene, SpaceView3D
 from gpu_extras.batch import batch_for_shader
 
 from ..core.arrays import FloatArray
 from ..scene.live.dragging import Drag
 from ..scene.live.overlay_geometry import Line, Marks, Point, Text, Wanted, drag_marks, marks_of
-from .acting import context_armature
+from .acting import active_bone, context_armature, flag
 from .labels import Box, arrange
 from .mouse import View
 from .preferences import Colour, Look, look
@@ -63,22 +63,14 @@ CHANGES: Final = ("depsgraph_update_post", "frame_change_post", "undo_post", "re
 class POISE_PG_overlay(PropertyGroup):
     """What is drawn over figures, by scene."""
 
-    show: BoolProperty(
-        name="Poise",
-        description="Draw targets, pins, limits and balance over the figure",
-        default=True,
-    )
-    targets: BoolProperty(
-        name="Targets",
-        description="Lines from bones to their targets, pins, and by how much targets are missed",
-        default=True,
-    )
-    priorities: BoolProperty(name="Priorities", description="Priority of each effector", default=True)
-    limits: BoolProperty(name="Limits", description="Joints that stand on a limit", default=True)
-    balance: BoolProperty(
-        name="Balance",
-        description="Centre of mass and what the body stands on, also where no effector asks for balance",
-        default=False,
+    show: flag("Poise", "Draw targets, pins, limits and balance over the figure")
+    targets: flag("Targets", "Lines from bones to their targets, pins, and by how much targets are missed")
+    priorities: flag("Priorities", "Priority of each effector")
+    limits: flag("Limits", "Joints that stand on a limit")
+    balance: flag(
+        "Balance",
+        "Centre of mass and what the body stands on, also where no effector asks for balance",
+        False,
     )
 
 
@@ -104,19 +96,13 @@ class POISE_PT_overlay(Panel):
     bl_parent_id = "VIEW3D_PT_overlay"
     bl_label = "Poise"
 
-    if TYPE_CHECKING:
-        layout: Any
-
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Show the switches where there is a figure."""
         return context_armature(context) is not None
 
     def draw(self, context: Context) -> None:
-        """Draw one switch for all, and one for each kind of mark."""
-        settings = overlay_of(context.scene)
-        layout = self.layout
-        layout.prop(settings, "show", text="Show")
+        layout: Any = self.layout
+        layout.prop(overlay_of(context.scene), "show", text="Show")
         draw_switches(layout, context.scene)
 
 
@@ -156,15 +142,8 @@ def _marks(context: Context) -> Marks:
     space: Any = context.space_data
     if not settings.show or not space.overlay.show_overlays or armature is None:
         return Marks()
-    data: Any = armature.data
-    active = data.bones.active if armature.mode == 'POSE' else None
-    wanted = Wanted(
-        settings.targets,
-        settings.priorities,
-        settings.limits,
-        settings.balance,
-        active_bone=active.name if active is not None else "",
-    )
+    active = active_bone(context) if armature.mode == 'POSE' else ""
+    wanted = Wanted(settings.targets, settings.priorities, settings.limits, settings.balance, active)
     key = (armature.session_uid, context.scene.frame_current_final, wanted)
     if key != _drawing.key:
         _drawing.key, _drawing.marks = key, Marks()
@@ -238,7 +217,7 @@ def _points_and_texts(context: Context, marks: Marks, look_now: Look) -> None:
 def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
     radius = 0.5 * look_now.point_size * bpy.context.preferences.system.ui_scale
     seen = view.pixels(np.array([point.place for point in points]))
-    places: list[tuple[float, float, float]] = []
+    places: list[list[float]] = []
     colours: list[Colour] = []
     for point, centre in zip(points, seen, strict=True):
         if np.isnan(centre).any():
@@ -248,25 +227,18 @@ def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
         around = np.arange(count + 1) * (2.0 * np.pi / count)
         ring = centre + own * np.stack([np.cos(around), np.sin(around)], axis=1)
         corners = np.stack([np.broadcast_to(centre, (count, 2)), ring[:-1], ring[1:]], axis=1)
-        places += [(x, y, 0.0) for x, y in corners.reshape(-1, 2).tolist()]
+        places += corners.reshape(-1, 2).tolist()
         colours += [_colour(look_now, point)] * (3 * count)
     if places:
-        _draw_batch('FLAT_COLOR', 'TRIS', {"pos": places, "color": colours})
+        _draw_batch('FLAT_COLOR', 'TRIS', {"pos": [(*xy, 0.0) for xy in places], "color": colours})
 
 
 def _texts(
-    texts: Sequence[Text],
-    view: View,
-    look_now: Look,
-    borders: tuple[float, float],
-    covered: Sequence[Box],
+    texts: Sequence[Text], view: View, look_now: Look, borders: tuple[float, float], covered: Sequence[Box]
 ) -> None:
-    shown = [
-        (text, place)
-        for text, place in zip(texts, view.pixels(np.array([text.place for text in texts])), strict=True)
-        if is_seen(place, view.size, borders[1])
-    ]
-    shown.sort(key=lambda item: IMPORTANCE.index(item[0].role))
+    places = view.pixels(np.array([text.place for text in texts]))
+    shown = [pair for pair in zip(texts, places, strict=True) if is_seen(pair[1], view.size, borders[1])]
+    shown.sort(key=lambda pair: IMPORTANCE.index(pair[0].role))
     if not shown:
         return
     scale = bpy.context.preferences.system.ui_scale
@@ -274,7 +246,7 @@ def _texts(
     line_height = 1.25 * look_now.text_size * scale
     wishes, sizes = [], []
     for text, place in shown:
-        widths = [_sized(line, size, scale)[0] for line, size in _lines_of(text, look_now)]
+        widths = [_width(line, size * scale) for line, size in _lines_of(text, look_now)]
         sizes.append((max(widths) + 4.0, line_height * len(widths)))
         up = 4.0 if text.role == 'PRIORITY' else -0.5 * look_now.text_size
         wishes.append(place + np.array([beside, up]) * scale - (0.0, line_height * (len(widths) - 1)))
@@ -283,14 +255,13 @@ def _texts(
     _shade(corners[plain], np.array(sizes)[plain], 0.2 * line_height)
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 5, 0.0, 0.0, 0.0, 0.9)
-    for (text, _place), corner in zip(shown, corners, strict=True):
-        colours = {'MISS': look_now.missed, 'LIMIT': look_now.limit}
-        colour = colours.get(text.role, look_now.text)
+    for (text, _place), (x, y) in zip(shown, corners.tolist(), strict=True):
+        colour = {'MISS': look_now.missed, 'LIMIT': look_now.limit}.get(text.role, look_now.text)
         red, green, blue = (part + PALENESS * (1.0 - part) for part in colour[:3])
         blf.color(0, red, green, blue, colour[3])
         for row, (line, size) in enumerate(reversed(_lines_of(text, look_now))):
-            _sized(line, size, scale)
-            blf.position(0, float(corner[0]), float(corner[1] + row * line_height), 0.0)
+            blf.size(0, size * scale)
+            blf.position(0, x, y + row * line_height, 0.0)
             blf.draw(0, line)
     blf.disable(0, blf.SHADOW)
 
@@ -322,10 +293,9 @@ def _lines_of(text: Text, look_now: Look) -> list[tuple[str, float]]:
     return [*lines, (text.note, small)] if text.note else lines
 
 
-def _sized(line: str, size: float, scale: float) -> tuple[float, float]:
-    """Set the size in which the next line is drawn; its width and height [pixels]."""
-    blf.size(0, size * scale)
-    return blf.dimensions(0, line)
+def _width(line: str, size: float) -> float:
+    blf.size(0, size)
+    return blf.dimensions(0, line)[0]
 
 
 def _borders(context: Context) -> tuple[float, float]:
@@ -343,20 +313,14 @@ def _borders(context: Context) -> tuple[float, float]:
 
 
 def _navigation(context: Context, right: float) -> list[Box]:
-    """What Blender's own axes and buttons cover at the upper right corner of the view.
-
-    Args:
-        context: Of the viewport.
-        right: Where the sidebar begins [pixels].
-    """
+    """What Blender's own axes and buttons cover at the upper right corner, which is so far right [pixels]."""
     region, space, view = context.region, context.space_data, context.preferences.view
     if not (space.show_gizmo and space.show_gizmo_navigate):
         return []
     scale = context.preferences.system.ui_scale
-    top = float(region.height)
-    for other in context.area.regions:
-        if other.alignment == 'TOP' and other.height > 1:  # headers lie over the view as well
-            top = min(top, float(other.y - region.y))
+    # Headers lie over the view as well.
+    headers = [other for other in context.area.regions if other.alignment == 'TOP' and other.height > 1]
+    top = min([float(region.height), *(float(header.y - region.y) for header in headers)])
     axes = NAVIGATION * view.gizmo_size_navigate_v3d * scale if view.mini_axis_type == 'GIZMO' else 0.0
     covered = [(right - axes, top - axes, axes, axes)]
     if view.show_navigate_ui:

@@ -5,13 +5,12 @@ Nothing is drawn here. `marks_of` is about effectors, limits and balance at the 
 about a drag. What each mark is about is its `role`; the one who draws gives roles their colours.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from bpy.types import Depsgraph, Object
 
 from ...core import IKError
@@ -48,37 +47,32 @@ TWIST: Final = 1e-3
 ARC_STEPS: Final = 10
 """Lines of which an arc is made."""
 
-Place = tuple[float, float, float]
 
-
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line in the world."""
 
-    start: Place
-    end: Place
+    start: "Place"
+    end: "Place"
     role: str
     """'ERROR', 'LOOSE_PIN', 'LIMIT', 'BALANCE' or 'SUPPORT'."""
     heat: float = 0.0
     """0 where all is well, 1 where a target is missed by far [1]."""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A point in the world."""
 
-    place: Place
+    place: "Place"
     role: str
     """'PIN', 'LOOSE_PIN', 'EFFECTOR', 'DRAGGED', 'BALANCE'."""
     heat: float = 0.0
     """As of a line."""
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """Words beside a place in the world."""
 
-    place: Place
+    place: "Place"
     text: str
     role: str
     """'PRIORITY', 'MISS' or 'LIMIT'."""
@@ -86,10 +80,11 @@ class Text:
     """More words, of less weight."""
 
 
-Mark = Line | Point | Text
+Place = tuple[float, ...]
+"""(3,) [m]"""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Marks:
     """All that is to be drawn."""
 
@@ -97,21 +92,30 @@ class Marks:
     points: tuple[Point, ...] = ()
     texts: tuple[Text, ...] = ()
 
-    @classmethod
-    def of(cls, marks: Iterable[Mark]) -> "Marks":
-        """Sort marks by what they are."""
-        found = list(marks)
-        return cls(
-            tuple(mark for mark in found if isinstance(mark, Line)),
-            tuple(mark for mark in found if isinstance(mark, Point)),
-            tuple(mark for mark in found if isinstance(mark, Text)),
-        )
+    def __bool__(self) -> bool:
+        return bool(self.lines or self.points or self.texts)
 
     def __add__(self, other: "Marks") -> "Marks":
         return Marks(self.lines + other.lines, self.points + other.points, self.texts + other.texts)
 
-    def __bool__(self) -> bool:
-        return bool(self.lines or self.points or self.texts)
+    def polyline(self, places: Iterable[FloatArray], role: str, heat: float = 0.0) -> None:
+        """Add lines from place (3,) to place."""
+        ways = pairwise(tuple(place.tolist()) for place in places)
+        self.lines += tuple(Line(start, end, role, heat) for start, end in ways)
+
+    def point(self, place: FloatArray, role: str, heat: float = 0.0) -> None:
+        """Add a point (3,)."""
+        self.points += (Point(tuple(place.tolist()), role, heat),)
+
+    def text(self, place: FloatArray, text: str, role: str, note: str = "") -> None:
+        """Add words beside a place (3,)."""
+        self.texts += (Text(tuple(place.tolist()), text, role, note),)
+
+    def miss(self, place: FloatArray, name: str, missed: tuple[float, float], why: str) -> None:
+        """Add by how much a target is missed [m, rad]; all of the reason stands in the panel."""
+        distance, angle = missed
+        amount = length_text(distance) if distance > 0.0 else angle_text(angle) if angle > 0.0 else ""
+        self.text(place, f"{name}: {amount}", 'MISS', why.partition(";")[0])
 
 
 @dataclass(frozen=True)
@@ -136,28 +140,36 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
         depsgraph: Up to date.
         wanted: Which ones; all but balance by default.
     """
-    if not any(entry.enabled for entry in settings_of(armature_object).effectors):
+    settings = settings_of(armature_object)
+    if not any(entry.enabled for entry in settings.effectors):
         return Marks()
     try:
-        return Marks.of(_marks(armature_object, depsgraph, wanted or Wanted()))
+        rig = Rig.read(armature_object, depsgraph, drawing=True)
+        # In live mode influences begin where others have left the bones, not at what was solved already.
+        origin = Origin.of(armature_object, rig.armature) if settings.live else None
+
+        def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, Reading, Measured]:
+            own = replace(rig, effectors=tuple(effectors))
+            reading = own.read_frame(armature_object, depsgraph, origin=origin)
+            return own, reading, own.measure(armature_object, depsgraph, reading)
+
+        readable = those_that(measured_of, rig.effectors)
+        if not readable:
+            return Marks()
+        return _marks(armature_object, depsgraph, wanted or Wanted(), *measured_of(readable))
     except IKError:
         return Marks()  # what is wrong is said where the user asks for a solve
 
 
-def _marks(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted) -> Iterator[Mark]:
-    settings = settings_of(armature_object)
-    rig = Rig.read(armature_object, depsgraph, drawing=True)
-    # In live mode influences begin where others have left the bones, not at what was solved already.
-    origin = Origin.of(armature_object, rig.armature) if settings.live else None
-
-    def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, Reading, Measured]:
-        own = replace(rig, effectors=tuple(effectors))
-        reading = own.read_frame(armature_object, depsgraph, origin=origin)
-        return own, reading, own.measure(armature_object, depsgraph, reading)
-
-    if not (readable := those_that(measured_of, rig.effectors)):
-        return
-    rig, reading, measured = measured_of(readable)
+def _marks(
+    armature_object: Object,
+    depsgraph: Depsgraph,
+    wanted: Wanted,
+    rig: Rig,
+    reading: Reading,
+    measured: Measured,
+) -> Marks:
+    marks = Marks()
     frame_data = rig.frame_data([reading])
     data: Any = armature_object.data
     lengths = np.array([data.bones[name].length for name in rig.armature.skeleton.names])
@@ -170,59 +182,47 @@ def _marks(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted) -> Ite
     missed = measured.distances, measured.angles
     excess = rig.tolerances(armature_object).excess(*missed)
     heats = np.clip(np.log(np.maximum(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0).tolist()
-    rows = zip(make_goals(rig.effectors, frame_data), *missed, heats, strict=True)
-    for goal, distance, angle, heat in rows:
-        if goal.part[0, 0] > 0.0:
-            why = settings.effectors[goal.effector.index].why
-            for mark in _effector_marks(goal.met(now), now, heat, (distance, angle), why):
-                priority = isinstance(mark, Text) and mark.role == 'PRIORITY'
-                if wanted.priorities if priority else wanted.targets:
-                    yield mark
+    amounts = zip(*(errors.tolist() for errors in missed), strict=True)
+    for goal, amount, heat in zip(make_goals(rig.effectors, frame_data), amounts, heats, strict=True):
+        if goal.part[0, 0] > 0.0 and goal.effector.kind != 'BALANCE':
+            why = settings_of(armature_object).effectors[goal.effector.index].why
+            _mark_effector(marks, wanted, goal.met(now), now, heat, amount, why)
     if wanted.limits:
-        yield from _limit_marks(rig, reading, now, lengths, wanted.active_bone)
+        _mark_limits(marks, rig, reading, now, lengths, wanted.active_bone)
     if wanted.balance or any(effector.kind == 'BALANCE' for effector in rig.effectors):
-        yield from _balance_marks(rig.effectors, now, lengths)
+        _mark_balance(marks, rig.effectors, now, lengths)
+    return marks
 
 
-# Effectors
-
-
-def _effector_marks(
-    goal: Goal, now: FrameData, heat: float, missed: tuple[float, float], why: str
-) -> Iterator[Mark]:
+def _mark_effector(
+    marks: Marks,
+    wanted: Wanted,
+    goal: Goal,
+    now: FrameData,
+    heat: float,
+    missed: tuple[float, float],
+    why: str,
+) -> None:
     """A line from the bone to where it should be, a point, its level, and by how much it misses."""
-    effector = goal.effector
-    if effector.kind == 'BALANCE':
+    effector, here = goal.effector, goal.point(now)[0]
+    if wanted.priorities:
+        marks.text(here, str(effector.priority), 'PRIORITY')
+    if not wanted.targets:
         return
-    here = goal.point(now)[0]
     there = goal.leads_to(here)
     if there is not None:
-        yield Line(_place(here), _place(there), 'ERROR', heat)
-    yield Point(_place(here), 'EFFECTOR' if effector.pin is None else 'PIN', heat)
-    yield Text(_place(here), str(effector.priority), 'PRIORITY')
+        marks.polyline([here, there], 'ERROR', heat)
+    marks.point(here, 'EFFECTOR' if effector.pin is None else 'PIN', heat)
     if heat > 0.0 and effector.kind != 'STAY':
-        yield _miss_text(here, effector.name, missed, why)
-
-
-def _direction(way: FloatArray) -> FloatArray:
-    """The direction of a way (3,); along X where it has none."""
-    length = float(np.linalg.norm(way))
-    return way / length if length > 0.0 else np.array([1.0, 0.0, 0.0])
-
-
-def _miss_text(place: FloatArray, name: str, missed: tuple[float, float], why: str) -> Text:
-    distance, angle = missed
-    amount = length_text(distance) if distance > 0.0 else angle_text(angle) if angle > 0.0 else ""
-    first = why.partition(";")[0]  # all of it stands in the panel
-    return Text(_place(place), f"{name}: {amount}", 'MISS', first)
+        marks.miss(here, effector.name, missed, why)
 
 
 # Limits
 
 
-def _limit_marks(
-    rig: Rig, reading: Reading, now: FrameData, lengths: FloatArray, active: str
-) -> Iterator[Mark]:
+def _mark_limits(
+    marks: Marks, rig: Rig, reading: Reading, now: FrameData, lengths: FloatArray, active: str
+) -> None:
     """An arc at each joint that stands on a limit, up to where it stops, and its name.
 
     Limbs and spines come to their limits joint by joint. A text for each joint would be too much to read, so
@@ -231,21 +231,21 @@ def _limit_marks(
     skeleton = rig.armature.skeleton
     angles = reading.pose.channels[:, 3:]
     lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
-    stands = skeleton.free[:, 3:] & ((angles <= lower + ON_LIMIT) | (angles >= upper - ON_LIMIT))
+    at_lower = angles <= lower + ON_LIMIT
+    stands = skeleton.free[:, 3:] & (at_lower | (angles >= upper - ON_LIMIT))
     amounts: dict[int, str] = {}
     for joint in np.flatnonzero(stands.any(1)).tolist():
         if skeleton.names[joint] not in rig.chains:
             continue
         matrix = now.world_from_joint[0, joint]
         _, axes = matrix_and_axes_from_euler(angles[joint], int(skeleton.orders[joint]))
-        said: list[str] = []
-        for axis in np.flatnonzero(stands[joint]).tolist():
-            world_axis = _direction(matrix[:3, :3] @ axes[:, axis])
+        standing = np.flatnonzero(stands[joint]).tolist()
+        for axis in standing:
             # The bone has gone one way until it met its limit: the arc shows from where.
-            back = 1.0 if angles[joint, axis] <= lower[joint, axis] + ON_LIMIT else -1.0
-            yield from _arc(matrix, world_axis, back, ARC * float(lengths[joint]))
-            said.append(f"{'XYZ'[axis]} {limit_angle(float(angles[joint, axis]))}")
-        amounts[joint] = ", ".join(said)
+            back = 1.0 if at_lower[joint, axis] else -1.0
+            arc = _arc(matrix, _direction(matrix[:3, :3] @ axes[:, axis]), back, ARC * float(lengths[joint]))
+            marks.polyline(arc, 'LIMIT')
+        amounts[joint] = ", ".join(f"{'XYZ'[a]} {limit_angle(float(angles[joint, a]))}" for a in standing)
     runs = _runs(amounts, now, lengths)
     full = [[joint] for joint in amounts if skeleton.names[joint] == active and [joint] not in runs]
     for run in [*full, *runs]:
@@ -256,15 +256,14 @@ def _limit_marks(
             text = f"{names[0]}, {names[1]}: on limits"
         else:
             text = f"{names[0]} to {names[-1]}: {len(run)} on limits"
-        yield Text(_place(now.world_from_joint[0, run[len(run) // 2], :3, 3]), text, 'LIMIT')
+        marks.text(now.world_from_joint[0, run[len(run) // 2], :3, 3], text, 'LIMIT')
 
 
 def _runs(joints: Collection[int], now: FrameData, lengths: FloatArray) -> list[list[int]]:
     """Joints in runs of those that follow one another: where a chain forks it goes straight on."""
     parents = now.skeleton.parents.tolist()
     heads, along = now.world_from_joint[0, :, :3, 3], now.world_from_joint[0, :, :3, 1]
-    tails = heads + along * lengths[:, None]
-    gaps = np.linalg.norm(heads - tails[parents], axis=1)
+    gaps = np.linalg.norm(heads - (heads + along * lengths[:, None])[parents], axis=1)
     next_of: dict[int, int] = {}
     for joint, parent in enumerate(parents):
         if parent >= 0 and gaps[joint] < gaps[next_of.setdefault(parent, joint)]:
@@ -278,41 +277,42 @@ def _runs(joints: Collection[int], now: FrameData, lengths: FloatArray) -> list[
     return [run for joint, run in runs.items() if run[0] == joint]
 
 
-def _arc(matrix: FloatArray, axis: FloatArray, back: float, size: float) -> Iterator[Line]:
-    """Lines about the head of a bone, (4, 4) in the world, from where it stands to where it came from."""
+def _direction(way: FloatArray) -> FloatArray:
+    """The direction of a way (3,); along X where it has none."""
+    length = float(np.linalg.norm(way))
+    return way / length if length > 0.0 else np.array([1.0, 0.0, 0.0])
+
+
+def _arc(matrix: FloatArray, axis: FloatArray, back: float, size: float) -> FloatArray:
+    """Places from the head of a bone, (4, 4) in the world, to where it stands and to where it came from."""
     along, head = matrix[:3, 1], matrix[:3, 3]
     radius = across(along, axis)
     if np.linalg.norm(radius) < TWIST * np.linalg.norm(along):  # beside the bone
         radius = across(matrix[:3, 0], axis)
     radius = radius * size
     turns = np.linspace(0.0, back * ARC_SPAN, ARC_STEPS + 1)[:, None]
-    places = head + np.cos(turns) * radius + np.sin(turns) * np.cross(axis, radius)
-    return _polyline([head, *places], 'LIMIT')
-
-
-def _polyline(places: Sequence[FloatArray], role: str, heat: float = 0.0) -> Iterator[Line]:
-    return (Line(_place(start), _place(end), role, heat) for start, end in pairwise(places))
+    return np.vstack([head, head + np.cos(turns) * radius + np.sin(turns) * np.cross(axis, radius)])
 
 
 # Balance
 
 
-def _balance_marks(effectors: Sequence[Effector], now: FrameData, lengths: FloatArray) -> Iterator[Mark]:
+def _mark_balance(marks: Marks, effectors: Sequence[Effector], now: FrameData, lengths: FloatArray) -> None:
     """The centre of mass, its place on the ground, and what the body stands on."""
     assert now.body is not None
     centre = now.body.centre(now.world_from_joint)[0]
     ground = _ground(effectors, now, lengths)
-    heat = 0.0
-    if len(ground):
-        height = float(ground[:, 2].min())
-        hull = convex_hull(ground[:, :2])
-        foot = np.array([*centre[:2], height])
-        heat = 0.0 if inside(foot[:2], hull) else 1.0
-        yield from _polyline([np.array([*place, height]) for place in (*hull, hull[0])], 'SUPPORT', heat)
-        yield Line(_place(centre), _place(foot), 'BALANCE', heat)
-    yield Point(_place(centre), 'BALANCE', heat)
-    if len(ground):
-        yield Point(_place(foot), 'BALANCE', heat)
+    if not len(ground):
+        marks.point(centre, 'BALANCE')
+        return
+    height = float(ground[:, 2].min())
+    hull = convex_hull(ground[:, :2])
+    foot = np.array([*centre[:2], height])
+    heat = 0.0 if inside(foot[:2], hull) else 1.0
+    marks.polyline([np.array([*place, height]) for place in (*hull, hull[0])], 'SUPPORT', heat)
+    marks.polyline([centre, foot], 'BALANCE', heat)
+    marks.point(centre, 'BALANCE', heat)
+    marks.point(foot, 'BALANCE', heat)
 
 
 def _ground(effectors: Sequence[Effector], now: FrameData, lengths: FloatArray) -> FloatArray:
@@ -335,22 +335,23 @@ def convex_hull(places: FloatArray) -> FloatArray:
 
     Andrew's monotone chain: from left to right along the lower side, and back along the upper one.
     """
-    ordered = np.unique(places, axis=0).tolist()
-    sides: list[list[list[float]]] = []
+    ordered = np.unique(places, axis=0)
+    if len(ordered) < 2:
+        return ordered
+    corners: list[FloatArray] = []
     for places_in_order in (ordered, ordered[::-1]):
-        side: list[list[float]] = []
+        side: list[FloatArray] = []
         for place in places_in_order:
             while len(side) > 1 and _turn(side[-2], side[-1], place) <= 0.0:
                 side.pop()
             side.append(place)
-        sides.append(side[:-1] if len(side) > 1 else side)
-    return np.array(sides[0] + sides[1] if len(ordered) > 1 else ordered)
+        corners += side[:-1]
+    return np.array(corners)
 
 
-def _turn(first: npt.ArrayLike, second: npt.ArrayLike, third: npt.ArrayLike) -> float:
+def _turn(first: FloatArray, second: FloatArray, third: FloatArray) -> float:
     """Above 0 where three places turn left."""
-    ahead, aside = np.subtract(second, first), np.subtract(third, first)
-    return float(ahead[0] * aside[1] - ahead[1] * aside[0])
+    return float(np.linalg.det([second - first, third - first]))
 
 
 def inside(place: FloatArray, hull: FloatArray) -> bool:
@@ -364,25 +365,17 @@ def inside(place: FloatArray, hull: FloatArray) -> bool:
 
 def drag_marks(drag: Drag) -> Marks:
     """What a drag holds: the line from the bone to the mouse, pins, and what is missed."""
-    return Marks.of(_drag_marks(drag))
-
-
-def _drag_marks(drag: Drag) -> Iterator[Mark]:
-    dragged, place = drag.report.dragged, _place(drag.place)
+    marks, dragged, place = Marks(), drag.report.dragged, drag.place
     heat = 0.0 if dragged.reached else 1.0
-    yield Line(place, _place(drag.goal), 'ERROR', heat)
-    yield Point(place, 'DRAGGED', heat)
+    marks.polyline([place, drag.goal], 'ERROR', heat)
+    marks.point(place, 'DRAGGED', heat)
     if heat and dragged.position is not None:
-        yield _miss_text(drag.goal, drag.bone, (dragged.position, 0.0), dragged.why)
-    yield Text(place, str(drag.priority), 'PRIORITY')
+        marks.miss(drag.goal, drag.bone, (dragged.position, 0.0), dragged.why)
+    marks.text(place, str(drag.priority), 'PRIORITY')
     missing = {error.name for error in drag.report.held if not error.reached}
     for name, firm, was, now in drag.pins():
         heat = 1.0 if name in missing else 0.0
-        yield Point(_place(was), 'PIN' if firm else 'LOOSE_PIN', heat)
+        marks.point(was, 'PIN' if firm else 'LOOSE_PIN', heat)
         if heat:
-            yield Line(_place(now), _place(was), 'ERROR' if firm else 'LOOSE_PIN', heat)
-
-
-def _place(place: FloatArray) -> Place:
-    x, y, z = place.tolist()
-    return x, y, z
+            marks.polyline([now, was], 'ERROR' if firm else 'LOOSE_PIN', heat)
+    return marks
