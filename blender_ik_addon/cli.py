@@ -35,37 +35,26 @@ from .scene.properties.settings import settings_of
 
 COMMAND: Final = "poise"
 """What follows `blender --command`."""
-
 REACHED, MISSED, REFUSED, UNWRITTEN = range(4)
 """Exit codes."""
-
 INTERRUPTED: Final = 130
 """Exit code after SIGINT, as shells have it: 128 and the number of the signal."""
-
 _TOLERANCES: Final = ("tolerance_position", "tolerance_rotation")
 
 SETTINGS: Final = ("method", "iterations", *_TOLERANCES, "smoothness", "pop_angle")
 """Arguments that are settings of the armature object, by the names of these."""
-
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a compressed blend file."""
-
 ZSTD_END: Final = b"\xb1\xea\x92\x8f"
 """Last bytes of one: of its table of contents, which is written when all else is."""
-
 REPORT_VERSION: Final = 1
 """Of the form of a report; it grows when a field changes its meaning."""
-
 _registered: list[Any] = []
 """Blender's handle of our command."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line; returns its exit code.
-
-    Args:
-        arguments: What follows `--command poise` or `-m blender_ik_addon`.
-    """
+    """Run what follows `--command poise` or `-m blender_ik_addon`; returns the exit code."""
     try:
         options = _parser().parse_args(list(arguments))
     except SystemExit as end:  # argparse has said what is wrong, or printed its help
@@ -121,11 +110,7 @@ class _Interruption:
 def _solved(
     options: argparse.Namespace, interruption: _Interruption
 ) -> tuple[Object, posing.Report | posing.BakeReport]:
-    """Open the file and solve or bake, after a look at where the result is to go.
-
-    Raises:
-        IKError: Something is wrong with the arguments, the file or the scene.
-    """
+    """Open the file and solve or bake, after a look at where the result is to go."""
     if options.file is not None and not options.file.is_file():
         raise IKError(f"there is no file {str(options.file)!r}")
     _check_places(options)  # before the work: a long bake must not be lost at its end
@@ -259,10 +244,7 @@ def _number(least: float, *, above: bool = False, unit: float = 1.0, kind: type 
 
 
 def _check_opened(arguments: Sequence[str]) -> None:
-    """Refuse to go on where Blender could not open the file that it was given before `--command`.
-
-    It goes on with its default scene then, and says so only among much else.
-    """
+    """Refuse to go on with the default scene where Blender could not open the file that it was given."""
     given = [index for index, argument in enumerate(arguments) if argument in {"--command", "-c"}]
     before = arguments[: given[0]] if given else ()
     files = [a for a in before if not a.startswith("-") and re.search(r"\.blend\d*$", a.lower())]
@@ -316,11 +298,7 @@ def _bake(
 
 
 def _check_places(options: argparse.Namespace) -> None:
-    """Refuse places at which nothing can be written, as far as that is known beforehand.
-
-    Raises:
-        IKError: Something cannot be written.
-    """
+    """Refuse places at which nothing can be written, as far as that is known beforehand."""
     read = options.file or (Path(bpy.data.filepath) if bpy.data.filepath else None)
     size = read.stat().st_size if read is not None and read.is_file() else 0
     places = [path.resolve() for path in (options.output, options.report) if path is not None]
@@ -339,11 +317,7 @@ def _check_places(options: argparse.Namespace) -> None:
 
 
 def _obstacle(path: Path, needed: int) -> str:
-    """Say what keeps so many bytes from being written at a place; empty where nothing does.
-
-    Raises:
-        OSError: Neither can anything else.
-    """
+    """Say what keeps so many bytes from being written at a place; empty where nothing does."""
     folder = path.resolve().parent
     if path.is_dir():
         return "it is a folder: give the name of a file"
@@ -410,14 +384,7 @@ def _replacing(path: Path, suffix: str, interruption: _Interruption) -> Iterator
 
 
 def _save(path: Path, interruption: _Interruption) -> None:
-    """Save the file, and keep the one that was there as Blender does.
-
-    Relative paths in it hold: it is saved into the folder where it is to be.
-
-    Raises:
-        IKError: It cannot be saved; what was there is there still.
-        KeyboardInterrupt: As well.
-    """
+    """Save the file into the folder where it is to be, so that relative paths in it hold."""
     try:
         with _replacing(path, ".blend", interruption) as beside:
             bpy.ops.wm.save_as_mainfile(filepath=str(beside), copy=True, check_existing=False)
@@ -433,11 +400,7 @@ def _save(path: Path, interruption: _Interruption) -> None:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a blend file is there to its end: on a full disk Blender cuts compressed ones, and is content.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Whether a blend file is there to its end: a full disk cuts compressed ones without a word."""
     with path.open("rb") as file:
         start = file.read(4)
         file.seek(max(0, path.stat().st_size - 32))
@@ -463,12 +426,7 @@ def _keep_version(place: Path) -> None:
 
 
 def _write(path: Path, content: dict[str, Any], interruption: _Interruption) -> None:
-    """Write a report.
-
-    Raises:
-        IKError: It cannot be written; what was there is there still.
-        KeyboardInterrupt: As well.
-    """
+    """Write a report."""
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     try:
         if path.exists() and not path.is_file():
@@ -488,11 +446,7 @@ def _as_json(
 ) -> dict[str, Any]:
     """What a report says, lengths in metres, angles in radians, null where there is no such error.
 
-    Args:
-        armature_object: The armature object.
-        report: The report of the solve or bake.
-        output: Where the file was to be saved.
-        lost: What could not be saved and why: what is not there has reached nothing.
+    Of what could not be saved it says why, and that it has not reached anything.
     """
     settings = settings_of(armature_object)
     content = {

@@ -7,7 +7,7 @@ from . import cli
 from .scene.live import handlers as live
 from .scene.properties import naming, overrides
 from .scene.properties import settings as properties
-from .ui import acting, bake, character, drag, menus, operators, overlay, panels, preferences, shortcuts
+from .ui import acting, character, drag, operators, overlay, panels, preferences, shortcuts
 
 MODULES = (
     properties,
@@ -16,12 +16,10 @@ MODULES = (
     preferences,
     acting,
     operators,
-    bake,
     overlay,
     drag,
     panels,
     character,
-    menus,
     shortcuts,
     live,
     cli,

@@ -20,11 +20,7 @@ from ..scene.properties.settings import settings_of
 
 
 def context_armature(context: Context) -> Object | None:
-    """The armature object that panel and operators act on.
-
-    It is the active object, or the armature that follows the active object, so that Solve Pose can be pressed
-    after an empty was moved.
-    """
+    """The armature object that panel and operators act on: the active one, or one that follows it."""
     active = context.active_object
     if active is None or active.type == 'ARMATURE':
         return active
@@ -103,9 +99,8 @@ class ArmatureOperator(Operator):
     changed: int = 0
     """How much `act` has done: if it fails after that, what is done stays and can be undone."""
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        cls.bl_idname = cls.__name__.replace("POISE_OT_", "poise.")
+    def __init_subclass__(cls, *, label: str = "") -> None:
+        cls.bl_idname, cls.bl_label = cls.__name__.replace("POISE_OT_", "poise."), label
 
     @classmethod
     def obstacle(cls, context: Context) -> str:
@@ -126,11 +121,7 @@ class ArmatureOperator(Operator):
             return {'FINISHED'} if self.changed else refused
 
     def act(self, context: Context, armature: Object) -> set[str] | None:
-        """Do the work and report it; returns what Blender gets, finished by default.
-
-        Raises:
-            IKError: Something is missing or cannot be done.
-        """
+        """Do the work and report it; returns what Blender gets, finished by default. An IKError refuses."""
         raise NotImplementedError
 
     def tell(self, text: str, warning: object = False) -> None:

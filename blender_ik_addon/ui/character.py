@@ -17,10 +17,8 @@ from ..scene.reports import counted
 from .acting import ArmatureOperator, active_bone, choice, flag, selected_bones
 
 
-class POISE_OT_setup_character(ArmatureOperator):
+class POISE_OT_setup_character(ArmatureOperator, label="Set Up Character"):
     """Create targets, limits and priorities for hips, feet, hands and head"""
-
-    bl_label = "Set Up Character"
 
     use_table: flag(
         "Use Table", "Use the table of roles if there is one; recognise the bones again otherwise"
@@ -39,20 +37,16 @@ class POISE_OT_setup_character(ArmatureOperator):
         self.tell(report.summary(), not report.ready)
 
 
-class POISE_OT_recognise_roles(ArmatureOperator):
+class POISE_OT_recognise_roles(ArmatureOperator, label="Recognise Roles"):
     """Fill the table of roles from the bones' names and places; changes in it are lost"""
-
-    bl_label = "Recognise Roles"
 
     def act(self, context: Context, armature: Object) -> None:
         character = posing.recognise_roles(armature)
         self.tell(f"{counted(len(character.choices), 'bone')} with a role, {len(character.left_out)} without")
 
 
-class POISE_OT_edit_roles(ArmatureOperator):
+class POISE_OT_edit_roles(ArmatureOperator, label="Edit Roles"):
     """Add the active bone to the table of roles, or remove the active row"""
-
-    bl_label = "Edit Roles"
 
     action: choice(
         "What to do with the table",
@@ -76,10 +70,8 @@ class POISE_OT_edit_roles(ArmatureOperator):
             settings.active_role = max(0, min(settings.active_role, len(settings.roles) - 1))
 
 
-class POISE_OT_read_limits(ArmatureOperator):
+class POISE_OT_read_limits(ArmatureOperator, label="Read Limits"):
     """Read IK limits, IK stiffness and Limit Rotation constraints of all bones, for editing"""
-
-    bl_label = "Read Limits"
 
     def act(self, context: Context, armature: Object) -> None:
         found = posing.read_limits(armature)
@@ -105,10 +97,9 @@ class _BoneEntries(ArmatureOperator):
         self.acts[self.action](armature, bones)
 
 
-class POISE_OT_edit_limits(_BoneEntries):
+class POISE_OT_edit_limits(_BoneEntries, label="Edit Limits"):
     """Edit the limits of the selected bones, go back to those of the rig, or prefer the present pose"""
 
-    bl_label = "Edit Limits"
     acts: ClassVar = {'OWN': _own_limits, 'RIG': posing.remove_limits, 'PREFER': posing.prefer_present_pose}
 
     action: choice(
@@ -119,10 +110,9 @@ class POISE_OT_edit_limits(_BoneEntries):
     )
 
 
-class POISE_OT_edit_masses(_BoneEntries):
+class POISE_OT_edit_masses(_BoneEntries, label="Edit Masses"):
     """Set the masses of the selected bones by hand, or use their share of the body again"""
 
-    bl_label = "Edit Masses"
     acts: ClassVar = {'OWN': posing.own_masses, 'REMOVE': posing.remove_masses}
 
     action: choice(
@@ -132,20 +122,17 @@ class POISE_OT_edit_masses(_BoneEntries):
     )
 
 
-class POISE_OT_measure_meshes(ArmatureOperator):
+class POISE_OT_measure_meshes(ArmatureOperator, label="Measure Meshes"):
     """Measure the meshes that the bones carry; masses of bones then follow from their volumes"""
-
-    bl_label = "Measure Meshes"
 
     def act(self, context: Context, armature: Object) -> None:
         report = posing.measure_meshes(armature)
         self.tell(report.summary(), report.notes)
 
 
-class POISE_OT_save_preset(ArmatureOperator):
+class POISE_OT_save_preset(ArmatureOperator, label="Save Preset"):
     """Save effectors, limits, stiffness and solver settings as a preset, by the roles of the bones"""
 
-    bl_label = "Save Preset"
     bl_options = {'REGISTER'}  # it changes nothing in Blender
 
     name: StringProperty(name="Name", description="Name of the preset", default="Character")
@@ -158,10 +145,8 @@ class POISE_OT_save_preset(ArmatureOperator):
         self.tell(f"Saved {report.summary()}")
 
 
-class POISE_OT_load_preset(ArmatureOperator):
+class POISE_OT_load_preset(ArmatureOperator, label="Load Preset"):
     """Set the armature up from a preset; the report names bones that are missing"""
-
-    bl_label = "Load Preset"
 
     name: StringProperty(name="Name", description="Name of the preset", default="Character")
 
@@ -170,10 +155,8 @@ class POISE_OT_load_preset(ArmatureOperator):
         self.tell(f"Loaded {report.summary()}", report.missing or report.notes)
 
 
-class POISE_OT_mirror(ArmatureOperator):
+class POISE_OT_mirror(ArmatureOperator, label="Mirror"):
     """Mirror pose, targets, limits and effector settings to the other side"""
-
-    bl_label = "Mirror"
 
     direction: choice(
         "From which side to which",

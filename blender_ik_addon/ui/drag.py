@@ -29,22 +29,16 @@ logger = logging.getLogger(__name__)
 
 REACH_PIXELS: Final = 30.0
 """How far from a bone the mouse may be to mean it [pixels], at the resolution scale 1."""
-
 SLOW: Final = 0.1
 """How much of its way the mouse counts while Shift is held [1]."""
-
 TIMER_SECONDS: Final = 1.0 / 60.0
 """Pause between two steps of a body that comes after [s]."""
-
 REST_SECONDS: Final = 0.15
 """How long the mouse rests before the body settles [s]."""
-
 FINE_STEPS: Final = 0.1
 """Part of a step [1] that counts as one while Shift is held."""
-
 WHEEL: Final = {'WHEELUPMOUSE': -1, 'WHEELDOWNMOUSE': 1}
 """By how much the wheel changes the priority."""
-
 KEYS: Final = (
     (('MOUSE_LMB', 'EVENT_RETURN'), "Confirm"),
     (('MOUSE_RMB', 'EVENT_ESC'), "Put Back"),
@@ -59,10 +53,8 @@ KEYS: Final = (
 )
 """Signs in the status bar, since words are longer than a window is wide, and what the keys do; all on the
 page docs/dragging.md."""
-
 WIDE: Final = ('EVENT_ESC', 'EVENT_CTRL')
 """Signs that are drawn wider than the room that a label has for them."""
-
 WIDE_MORE: Final = 1.2
 """How much more room they need [separators of Blender]."""
 
@@ -188,10 +180,9 @@ class _ByMouse:
         self.area.tag_redraw()
 
 
-class POISE_OT_drag(ArmatureOperator):
+class POISE_OT_drag(ArmatureOperator, label="Drag Bone"):
     """Drag a bone with the mouse; the body follows, and hands, feet and hips hold where they are"""
 
-    bl_label = "Drag Bone"
     # Not REGISTER: what a drag comes to depends on its way (pins, what was freed), so no panel could redo it.
     bl_options = {'UNDO', 'BLOCKING'}
 
@@ -349,15 +340,7 @@ def _region_at(context: Context, event: Event) -> Any:
 def bone_at(
     context: Context, armature: Object, view: View, mouse: FloatArray, *, but: str = ""
 ) -> tuple[str, float] | None:
-    """The visible bone under the mouse, and how far along it the mouse is [m] before the bone's scale.
-
-    Args:
-        context: Of the viewport.
-        armature: The armature object.
-        view: Of the viewport.
-        mouse: (2,) [pixels].
-        but: Name of a bone that is not meant.
-    """
+    """The visible bone under the mouse (2,) [pixels], and how far along it that is [m] before its scale."""
     bones = [b for b in context.visible_pose_bones or () if b.id_data == armature and b.name != but]
     if not bones:
         return None

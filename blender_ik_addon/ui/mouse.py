@@ -19,13 +19,10 @@ from ..core.arrays import FloatArray
 
 ORTHOGRAPHIC: Final = 1e-12
 """Length of the last row of a view's projection [1/m] below which it has no perspective: it is 0 then."""
-
 INSIDE: Final = 1e-3
 """How much farther away the end of a bone is than its middle [pixels], of bones that meet under the mouse."""
-
 PARALLEL: Final = 0.05
 """Sine of the angle between the line of sight and an axis [1], from which a mouse says how far along it."""
-
 AXES: Final = {'X': 0, 'Y': 1, 'Z': 2}
 
 _DIGITS: Final = ('ZERO', 'ONE', 'TWO', 'THREE', 'FOUR', 'FIVE', 'SIX', 'SEVEN', 'EIGHT', 'NINE')

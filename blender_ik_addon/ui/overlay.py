@@ -31,31 +31,22 @@ logger = logging.getLogger(__name__)
 
 CORNERS: Final = {'PIN': 4, 'LOOSE_PIN': 4}
 """Corners of the points of a role; the others are round."""
-
 ROUND: Final = 20
 """Corners of a round point."""
-
 IMPORTANCE: Final = ('PRIORITY', 'MISS', 'LIMIT')
 """Roles of texts; the first find room first."""
-
 SMALL: Final = 0.85
 """Size of notes and limits against that of other texts [1]."""
-
 SHADE: Final = (0.0, 0.0, 0.0, 0.6)
 """Colour behind texts: dark enough for the light theme, whose viewport is of a middle grey."""
-
 PALENESS: Final = 0.35
 """How far the colours of texts go towards white [1]: the plain red of a line is too dark for thin letters."""
-
 MARGIN: Final = 8.0
 """Between texts and what is beside the view [pixels]."""
-
 NAVIGATION: Final = 1.35
 """Width and height of the view's axes at its upper right corner against their size in the preferences [1]."""
-
 NAVIGATION_BUTTONS: Final = (46.0, 130.0)
 """Width and height of the column of buttons below them at scale 1 [pixels]."""
-
 CHANGES: Final = ("depsgraph_update_post", "frame_change_post", "undo_post", "redo_post", "load_post")
 """Handlers after which marks may be others."""
 
@@ -267,13 +258,7 @@ def _texts(
 
 
 def is_seen(place: FloatArray, size: Sequence[float], right: float) -> bool:
-    """Whether a text belongs to something that is seen: neither beside the view nor under the sidebar.
-
-    Args:
-        place: What it belongs to, (2,) [pixels]; nan behind the eye.
-        size: Width and height of the view [pixels].
-        right: Where the sidebar begins [pixels].
-    """
+    """Whether a place (2,) is inside a view and to the left of the sidebar, all in pixels; nan is not."""
     # Beside the sidebar a text would belong to nothing that is seen. Comparisons with nan are false.
     return bool(0.0 <= place[0] <= min(size[0], right) and 0.0 <= place[1] <= size[1])
 

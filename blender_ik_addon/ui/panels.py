@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sidebar tab Poise in the 3D viewport, and the live button in its header."""
+"""The sidebar tab Poise in the 3D viewport, the live button in its header, and the pie menu at the mouse."""
 
 import re
 import textwrap
@@ -24,22 +24,16 @@ from .overlay import draw_switches, overlay_of
 
 CHARACTER_WIDTH = 6.5
 """About how wide a letter of Blender's interface is at scale 1 [pixel]; labels do not wrap by themselves."""
-
 BESIDE_WORDS = 88.0
 """How much of the sidebar tabs, margins, a box and a sign take at scale 1 [pixel]."""
-
 FEWEST_CHARACTERS = 12
 """How many letters a line has at least, however narrow the sidebar is: it is cut then."""
-
 NARROW = 250.0
 """Width of the sidebar at scale 1 [pixel] below which the list has no amounts: names need the room."""
-
 ERROR_WIDTH = 2.4
 """Width of the cell for a miss [widths of a button], so that names begin to be cut at the same length."""
-
 UNSURE = 0.5
 """Confidence [1] below which a row of the table of roles has a warning sign."""
-
 NO_BONE = "Select a bone in Pose Mode."
 
 Icon = Literal['NONE', 'BLANK1', 'ARMATURE_DATA', 'CHECKMARK', 'DOT', 'ERROR', 'INFO', 'TIME']
@@ -580,6 +574,29 @@ class POISE_MT_presets(Menu):
             layout.label(text="No presets saved yet")
 
 
+class POISE_MT_pie(Menu):
+    """Buttons for posing, at the mouse"""
+
+    bl_label = "Poise"
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return context_armature(context) is not None  # else the key is left to others
+
+    def draw(self, context: Context) -> None:
+        # Most used first: left, right, below, above, corners.
+        pie: Any = self.layout.menu_pie()
+        settings = settings_of(require_armature(context))
+        pie.operator("poise.pin_bones", icon='PINNED')
+        pie.operator("poise.live", text="Live Off" if settings.live else "Live On", icon='REC')
+        pie.operator("poise.solve_pose", icon='CON_KINEMATIC')
+        pie.operator("poise.drag", icon='VIEW_PAN')
+        pie.operator("poise.key_pose", icon='KEYINGSET')
+        pie.operator("poise.bake", icon='KEY_HLT')
+        pie.operator("poise.setup_character", icon='OUTLINER_OB_ARMATURE')
+        pie.prop(overlay_of(context.scene), "show", text="Overlay", icon='OVERLAY')
+
+
 CLASSES = (
     POISE_UL_effectors,
     POISE_UL_roles,
@@ -594,6 +611,7 @@ CLASSES = (
     POISE_PT_masses,
     POISE_MT_presets,
     POISE_PT_sharing,
+    POISE_MT_pie,
 )
 
 _register, _unregister = bpy.utils.register_classes_factory(CLASSES)

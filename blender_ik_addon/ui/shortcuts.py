@@ -37,7 +37,6 @@ SHORTCUTS: Final = (
     Shortcut("Object Mode", "poise.live", alt=True, title="Live, Object Mode"),
 )
 """Blender has V, with Shift and with Alt, free in both modes."""
-
 INDUSTRY: Final = "industry_compatible"
 """Blender's other keymap, in which V alone opens its own pie menu of views."""
 

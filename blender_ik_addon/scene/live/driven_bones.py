@@ -24,17 +24,13 @@ from ..rig.rig import Rig
 SAME_PLACE: Final = 1e-5
 """Difference of a channel [m, rad, 1] of a driven bone up to which it has not moved: ten times what single
 precision leaves of it when the whole body moves."""
-
 MOST_SOLVES: Final = 12
 """Solves in a row after which bones that do not come to rest are left where they are."""
-
 WINDOW: Final = 2
 """Differences that are looked back to."""
-
 FLAT: Final = 0.05
 """Part of the largest singular value up to which differences say nothing new [1]: less leads astray, where
 bones are far from linear."""
-
 FURTHER: Final = 1.5
 """Most by which the next solve takes bones to be elsewhere than they are, in how far they have moved [1]."""
 
@@ -68,14 +64,7 @@ class DrivenBones:
     def of(
         cls, rig: Rig, armature_object: Object, depsgraph: Depsgraph, before: "DrivenBones | None"
     ) -> "DrivenBones | None":
-        """The driven bones of the chains of a rig; None where there are none.
-
-        Args:
-            rig: What was read.
-            armature_object: The original object.
-            depsgraph: Up to date.
-            before: Those of a rig with the same bones, to be gone on with.
-        """
+        """The driven bones of the chains of a rig, those before if they are the same; None without any."""
         skeleton = rig.armature.skeleton
         names = [name for name in rig.chains if name in rig.armature.driven_by]
         if not names:

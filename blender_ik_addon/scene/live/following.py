@@ -93,11 +93,7 @@ def follow(
 
 
 def follow_until_rest(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger) -> Report | None:
-    """The same, until driven bones have come to rest; not for handlers of an update.
-
-    Raises:
-        IKError: As `follow`.
-    """
+    """The same, until driven bones have come to rest; not for handlers of an update."""
     report = follow(armature_object, depsgraph, trigger)
     for _ in range(MOST_SOLVES):
         if not is_restless(armature_object):

@@ -31,19 +31,14 @@ from .dragging import Drag
 
 ON_LIMIT: Final = 2e-3
 """Distance from a limit [rad] up to which a channel is shown as standing on it: a tenth of a degree."""
-
 WARMEST: Final = 100.0
 """Error in tolerances [1] from which it has the colour of a miss; in between colours go by its logarithm."""
-
 ARC: Final = 0.22
 """Radius of the arc of a limit against the length of its bone [1]."""
-
 ARC_SPAN: Final = 0.9
 """How far back from the limit an arc is drawn [rad]."""
-
 TWIST: Final = 1e-3
 """Sine of the angle between an axis and its bone [1] below which the bone twists about it."""
-
 ARC_STEPS: Final = 10
 """Lines of which an arc is made."""
 
@@ -133,13 +128,7 @@ class Wanted:
 
 
 def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | None = None) -> Marks:
-    """Return the marks of an armature object at its present pose; none of effectors that cannot be read.
-
-    Args:
-        armature_object: The original object.
-        depsgraph: Up to date.
-        wanted: Which ones; all but balance by default.
-    """
+    """Marks of an armature object at its present pose; none of effectors that cannot be read."""
     settings = settings_of(armature_object)
     if not any(entry.enabled for entry in settings.effectors):
         return Marks()

@@ -45,15 +45,7 @@ class Tracked:
     ) -> "Tracked":
         """Prepare a problem of one frame, or take the one before if nothing but targets differs.
 
-        Args:
-            kind: What solves it.
-            plan: Skeleton and tasks.
-            options: Settings.
-            reading: Where the body is.
-            before: One that has left the body where it is; None where there is none.
-
-        Raises:
-            IKError: The problem and the options do not fit together.
+        `before` has left the body where it is in `reading`; None where there is none.
         """
         weighty = [task for task in plan.tasks if task.weight > 0.0]
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
@@ -85,13 +77,7 @@ class Tracked:
     def step(
         self, *, settles: bool = False, home: Pose | None = None, most_turn: float = MOVING_TURN
     ) -> Followed:
-        """One update of the way after the targets, to what a solve gives, or to a known pose.
-
-        Args:
-            settles: Whether the targets rest.
-            home: A pose that belongs to them.
-            most_turn: Most by which an angle changes after them [rad].
-        """
+        """One update on the way after the targets, to what a solve gives, or to a pose of these targets."""
         assert isinstance(self.solver, Follower)
         targets = [task.aim for task in self.tasks]
         if home is not None:
