@@ -323,9 +323,7 @@ def register() -> None:
     """Add the switches, and where there are windows what draws."""
     _register_classes()
     Scene.poise_overlay = PointerProperty(  # pyright: ignore[reportAttributeAccessIssue]
-        name="Poise Overlay",
-        description="What is drawn over figures",
-        type=POISE_PG_overlay,
+        name="Poise Overlay", description="What is drawn over figures", type=POISE_PG_overlay
     )
     if bpy.app.background:
         return

@@ -7,14 +7,13 @@ from math import inf
 from typing import Any, Literal
 
 import bpy
-from bpy.types import Context, Menu, Object, Panel, Scene, UILayout, UIList, VIEW3D_HT_header
+from bpy.types import Context, Menu, Object, Panel, UILayout, UIList, VIEW3D_HT_header
 
 from ..core.problem.options import USED_BY
 from ..scene import posing
 from ..scene.effectors.effectors import label_of, lacks_target, target_use, what_of
 from ..scene.live.handlers import live_armatures, problem_of
 from ..scene.properties.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
-from ..scene.properties.joint_properties import POISE_PG_role
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
 from ..scene.reports import SETTLING, angle_text, counted, in_a_row, length_text
 from ..scene.rig.outcome import MOST_SHOWN
@@ -177,14 +176,7 @@ class POISE_UL_effectors(UIList):
     """One effector a line: kind, name and priority, then what it misses, and whether it is used."""
 
     def draw_item(
-        self,
-        context: Context,
-        layout: UILayout,
-        data: POISE_PG_armature,
-        item: POISE_PG_effector,
-        icon: int,
-        active_data: Scene,
-        active_property: str,
+        self, context: Context, layout: Any, data: Any, item: Any, icon: int, owner: Any, name: str
     ) -> None:
         row = layout.row(align=True)
         row.active = item.enabled
@@ -209,14 +201,7 @@ class POISE_UL_roles(UIList):
     """One bone a line: what it is in the body, which bone, and how certain that is."""
 
     def draw_item(
-        self,
-        context: Context,
-        layout: UILayout,
-        data: POISE_PG_armature,
-        item: POISE_PG_role,
-        icon: int,
-        active_data: POISE_PG_armature,
-        active_property: str,
+        self, context: Context, layout: Any, data: Any, item: Any, icon: int, owner: Any, name: str
     ) -> None:
         row = layout.row(align=True)
         side = {'LEFT': " L", 'RIGHT': " R"}.get(item.side, "")
