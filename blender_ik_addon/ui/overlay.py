@@ -25,7 +25,7 @@ from ..scene.live.overlay_geometry import Line, Marks, Point, Text, Wanted, drag
 from .acting import active_bone, context_armature, flag
 from .labels import Box, arrange
 from .mouse import View
-from .preferences import Colour, Look, look
+from .preferences import Colour, look
 
 logger = logging.getLogger(__name__)
 
@@ -147,18 +147,18 @@ def _marks(context: Context) -> Marks:
     return _drawing.marks
 
 
-def _colour(look_now: Look, mark: Line | Point) -> Colour:
-    if mark.role == 'LIMIT':
-        return look_now.limit
-    if mark.role == 'LOOSE_PIN':  # to give way is what it is for
-        return *look_now.pin[:3], 0.5 * look_now.pin[3]
+def _colour(look_now: Any, mark: Line | Point) -> Colour:
     calm = {'PIN': look_now.pin, 'BALANCE': look_now.balance, 'SUPPORT': look_now.balance}
     ends = np.array([calm.get(mark.role, look_now.reached), look_now.missed])
+    if mark.role == 'LIMIT':
+        ends[:] = look_now.limit
+    if mark.role == 'LOOSE_PIN':  # to give way is what it is for
+        ends[:] = np.array(look_now.pin) * (1.0, 1.0, 1.0, 0.5)
     red, green, blue, opacity = (np.array([1.0 - mark.heat, mark.heat]) @ ends).tolist()
     return red, green, blue, opacity
 
 
-def _draw(draw: Callable[[Context, Marks, Look], None]) -> None:
+def _draw(draw: Callable[[Context, Marks, Any], None]) -> None:
     """Draw the lines in the world, or points and texts over everything."""
     context = bpy.context
     try:
@@ -170,6 +170,8 @@ def _draw(draw: Callable[[Context, Marks, Look], None]) -> None:
 
 
 def _draw_batch(shader_name: str, kind: Any, content: dict[str, Any], **uniforms: Any) -> None:
+    if not content["pos"]:
+        return
     shader = gpu.shader.from_builtin(shader_name)
     batch = batch_for_shader(shader, kind, content)
     gpu.state.blend_set('ALPHA')
@@ -180,37 +182,29 @@ def _draw_batch(shader_name: str, kind: Any, content: dict[str, Any], **uniforms
     gpu.state.blend_set('NONE')
 
 
-def _lines(context: Context, marks: Marks, look_now: Look) -> None:
-    if not marks.lines:
-        return
+def _lines(context: Context, marks: Marks, look_now: Any) -> None:
     gpu.state.depth_test_set('NONE')
-    _draw_batch(
-        'POLYLINE_FLAT_COLOR',
-        'LINES',
-        {
-            "pos": [place for line in marks.lines for place in (line.start, line.end)],
-            "color": [_colour(look_now, line) for line in marks.lines for _ in range(2)],
-        },
-        viewportSize=(context.region.width, context.region.height),
-        lineWidth=look_now.line_width * context.preferences.system.pixel_size,
-    )
+    places = [place for line in marks.lines for place in (line.start, line.end)]
+    colours = [_colour(look_now, line) for line in marks.lines for _ in range(2)]
+    width = look_now.line_width * context.preferences.system.pixel_size
+    size = context.region.width, context.region.height
+    content = {"pos": places, "color": colours}
+    _draw_batch('POLYLINE_FLAT_COLOR', 'LINES', content, viewportSize=size, lineWidth=width)
 
 
-def _points_and_texts(context: Context, marks: Marks, look_now: Look) -> None:
-    view = View.of(context.region, context.region_data)
+def _points_and_texts(context: Context, marks: Marks, look_now: Any) -> None:
+    view, scale = View.of(context.region, context.region_data), context.preferences.system.ui_scale
     if marks.points:
-        _points(marks.points, view, look_now)
+        _points(marks.points, view, look_now, 0.5 * look_now.point_size * scale)
     if marks.texts:
         borders = _borders(context)
-        _texts(marks.texts, view, look_now, borders, _navigation(context, borders[1] + MARGIN))
+        _texts(marks.texts, view, look_now, scale, borders, _navigation(context, borders[1] + MARGIN))
 
 
-def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
-    radius = 0.5 * look_now.point_size * bpy.context.preferences.system.ui_scale
-    seen = view.pixels(np.array([point.place for point in points]))
-    places: list[list[float]] = []
+def _points(points: Sequence[Point], view: View, look_now: Any, radius: float) -> None:
+    places: list[tuple[float, float, float]] = []
     colours: list[Colour] = []
-    for point, centre in zip(points, seen, strict=True):
+    for point, centre in zip(points, view.pixels(np.array([point.place for point in points])), strict=True):
         if np.isnan(centre).any():
             continue
         count = CORNERS.get(point.role, ROUND)
@@ -218,21 +212,24 @@ def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
         around = np.arange(count + 1) * (2.0 * np.pi / count)
         ring = centre + own * np.stack([np.cos(around), np.sin(around)], axis=1)
         corners = np.stack([np.broadcast_to(centre, (count, 2)), ring[:-1], ring[1:]], axis=1)
-        places += corners.reshape(-1, 2).tolist()
+        places += [(x, y, 0.0) for x, y in corners.reshape(-1, 2).tolist()]
         colours += [_colour(look_now, point)] * (3 * count)
-    if places:
-        _draw_batch('FLAT_COLOR', 'TRIS', {"pos": [(*xy, 0.0) for xy in places], "color": colours})
+    _draw_batch('FLAT_COLOR', 'TRIS', {"pos": places, "color": colours})
 
 
 def _texts(
-    texts: Sequence[Text], view: View, look_now: Look, borders: tuple[float, float], covered: Sequence[Box]
+    texts: Sequence[Text],
+    view: View,
+    look_now: Any,
+    scale: float,
+    borders: tuple[float, float],
+    covered: Sequence[Box],
 ) -> None:
     places = view.pixels(np.array([text.place for text in texts]))
     shown = [pair for pair in zip(texts, places, strict=True) if is_seen(pair[1], view.size, borders[1])]
     shown.sort(key=lambda pair: IMPORTANCE.index(pair[0].role))
     if not shown:
         return
-    scale = bpy.context.preferences.system.ui_scale
     beside = 0.5 * look_now.point_size + 6.0
     line_height = 1.25 * look_now.text_size * scale
     wishes, sizes = [], []
@@ -265,13 +262,12 @@ def is_seen(place: FloatArray, size: Sequence[float], right: float) -> bool:
 
 def _shade(corners: FloatArray, sizes: FloatArray, below: float) -> None:
     """Darken what is behind texts, which are read on anything then; corners and sizes (k, 2) [pixels]."""
-    if len(corners):
-        around = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
-        places = (corners - (3.0, below))[:, None] + around * sizes[:, None]  # (k, 6, 2)
-        _draw_batch('UNIFORM_COLOR', 'TRIS', {"pos": places.reshape(-1, 2).tolist()}, color=SHADE)
+    around = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    places = (corners - (3.0, below))[:, None] + around * sizes[:, None]  # (k, 6, 2)
+    _draw_batch('UNIFORM_COLOR', 'TRIS', {"pos": places.reshape(-1, 2).tolist()}, color=SHADE)
 
 
-def _lines_of(text: Text, look_now: Look) -> list[tuple[str, float]]:
+def _lines_of(text: Text, look_now: Any) -> list[tuple[str, float]]:
     """The lines of a text from above, with their sizes [points]."""
     small = SMALL * look_now.text_size
     lines = [(text.text, small if text.role == 'LIMIT' else float(look_now.text_size))]

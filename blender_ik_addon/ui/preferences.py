@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The preferences of the extension: colours and sizes of the overlay, and the shortcuts."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 import bpy
 from bpy.props import FloatProperty, FloatVectorProperty, IntProperty
@@ -14,39 +14,25 @@ from .shortcuts import draw_shortcuts
 Colour = tuple[float, float, float, float]
 """Red, green, blue, opacity [1]."""
 
-
-@dataclass(frozen=True)
-class Look:
-    """Colours and sizes of the overlay."""
-
-    reached: Colour = (0.15, 0.85, 0.3, 0.9)
-    missed: Colour = (1.0, 0.2, 0.12, 0.95)
-    pin: Colour = (1.0, 0.75, 0.1, 1.0)
-    limit: Colour = (1.0, 0.35, 0.75, 0.9)
-    balance: Colour = (0.3, 0.7, 1.0, 0.9)
-    text: Colour = (1.0, 1.0, 1.0, 0.9)
-    line_width: float = 2.0
-    """[pixels]"""
-    point_size: float = 9.0
-    """[pixels]"""
-    text_size: int = 12
-    """[points]"""
+PLAIN: Final = SimpleNamespace(
+    reached=(0.15, 0.85, 0.3, 0.9),
+    missed=(1.0, 0.2, 0.12, 0.95),
+    pin=(1.0, 0.75, 0.1, 1.0),
+    limit=(1.0, 0.35, 0.75, 0.9),
+    balance=(0.3, 0.7, 1.0, 0.9),
+    text=(1.0, 1.0, 1.0, 0.9),
+    line_width=2.0,
+    point_size=9.0,
+    text_size=12,
+)
+"""Colours and sizes of the overlay before the user chooses others [pixels, points]."""
 
 
-PLAIN: Final = Look()
-
-
-def look(context: Context) -> Look:
-    """Return the user's colours and sizes; the plain ones where there are no preferences, as in tests."""
+def look(context: Context) -> Any:
+    """The user's colours and sizes; the plain ones where there are no preferences, as in tests."""
     entry = context.preferences.addons.get(EXTENSION)
-    preferences: Any = entry.preferences if entry is not None else None
-    if preferences is None:
-        return PLAIN
-    values: dict[str, Any] = {}
-    for name in Look.__dataclass_fields__:
-        value = getattr(preferences, name)
-        values[name] = value if isinstance(value, int | float) else tuple(value)
-    return Look(**values)
+    preferences: Any = None if entry is None else entry.preferences
+    return PLAIN if preferences is None else preferences
 
 
 def _colour(name: str, description: str, default: Colour) -> Any:
@@ -74,23 +60,20 @@ class POISE_AP_preferences(AddonPreferences):
     )
     text_size: IntProperty(name="Text Size", description="In points", default=PLAIN.text_size, min=6, max=40)
 
-    if TYPE_CHECKING:
-        layout: Any
-
     def draw(self, context: Context) -> None:
-        """Draw colours and sizes, then the shortcuts."""
-        layout = self.layout.column()
-        layout.use_property_split = True
+        layout: Any = self.layout
+        column = layout.column()
+        column.use_property_split = True
         for title, names in (
             ("Colours of the Overlay", ("reached", "missed", "pin", "limit", "balance", "text")),
             ("Sizes of the Overlay", ("line_width", "point_size", "text_size")),
         ):
-            layout.label(text=title)
-            column = layout.column(align=True)
+            column.label(text=title)
+            fields = column.column(align=True)
             for name in names:
-                column.prop(self, name)
-        self.layout.label(text="Shortcuts")
-        draw_shortcuts(self.layout.column(), context)
+                fields.prop(self, name)
+        layout.label(text="Shortcuts")
+        draw_shortcuts(layout.column(), context)
 
 
 CLASSES = (POISE_AP_preferences,)
