@@ -330,11 +330,12 @@ def keys_of(drag: Drag) -> Callable[[Any, Context], None]:
 def _region_at(context: Context, event: Event) -> Any:
     """The part of the viewport under the mouse, of which a quad view has four; the first for a button."""
     regions: list[Any] = [region for region in context.area.regions if region.type == 'WINDOW']
-    for region in regions:
-        across, up = event.mouse_x - region.x, event.mouse_y - region.y
-        if 0 <= across < region.width and 0 <= up < region.height:
-            return region
-    return regions[0]
+    inside = (
+        region
+        for region in regions
+        if 0 <= event.mouse_x - region.x < region.width and 0 <= event.mouse_y - region.y < region.height
+    )
+    return next(inside, regions[0])
 
 
 def bone_at(

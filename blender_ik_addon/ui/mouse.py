@@ -57,26 +57,21 @@ class View:
         w = np.where(clip[:, 3] > 0.0, clip[:, 3], np.nan)
         return 0.5 * (1.0 + clip[:, :2] / w[:, None]) * np.array(self.size)
 
-    def ray(self, pixel: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Two points on the line of sight through a pixel, (3,) each [m]."""
+    def sight(self, pixel: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """A point on the line of sight through a pixel [m], and its direction, of length 1, (3,) each."""
         x, y = 2.0 * np.array(pixel) / np.array(self.size) - 1.0
         ends = np.array([[x, y, -1.0, 1.0], [x, y, 1.0, 1.0]]) @ np.linalg.inv(self.perspective).T
         near, far = ends[:, :3] / ends[:, 3:]
-        return near, far
-
-    def sight(self, pixel: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """A point on the line of sight through a pixel [m], and its direction, of length 1, (3,) each."""
-        near, far = self.ray(pixel)
         return near, (far - near) / np.linalg.norm(far - near)
 
     def at_depth_of(self, pixel: npt.ArrayLike, place: FloatArray) -> FloatArray:
         """The place on the line of sight through a pixel that is as deep as another place, (3,) [m]."""
-        near, far = self.ray(pixel)
+        near, sight = self.sight(pixel)
         # Depth is w in perspective and z where the view is orthographic: along the normal of the view plane.
         normal = self.perspective[3, :3]
         if np.linalg.norm(normal) < ORTHOGRAPHIC:
             normal = self.perspective[2, :3]
-        return near + (far - near) * (normal @ (place - near)) / (normal @ (far - near))
+        return near + sight * (normal @ (place - near)) / (normal @ sight)
 
     def on_plane(self, pixel: npt.ArrayLike, place: FloatArray, normal: FloatArray) -> FloatArray | None:
         """Where the line of sight meets a plane through a place, (3,) [m]; None where it runs along it."""
@@ -97,11 +92,7 @@ def nearest_segment(
 ) -> tuple[int, float] | None:
     """The segment that is nearest to the mouse, and the part of its way [1] at which it is; None if none is.
 
-    Args:
-        mouse: (2,) [pixels].
-        starts: (k, 2) [pixels]; nan for what is not seen.
-        ends: Likewise.
-        radius: How far away a segment may be [pixels].
+    Starts and ends are (k, 2) [pixels], nan for what is not seen; a segment may be so far away [pixels].
     """
     if not len(starts):
         return None
@@ -160,13 +151,9 @@ class AxisLock:
         pixels: tuple[npt.ArrayLike, npt.ArrayLike],
         world_from_bone: FloatArray,
     ) -> FloatArray | None:
-        """How far the mouse takes a point, (3,) [m]; None where it cannot tell.
+        """How far the mouse takes a point from its start, (3,) [m]; None where it cannot tell.
 
-        Args:
-            view: Of the viewport.
-            start: Where the point was, (3,).
-            pixels: Where the mouse was pressed, and where it is now.
-            world_from_bone: Axes of the bone, (3, 3).
+        The mouse was pressed at the first of two pixels and is at the second.
         """
         if not self.letter:
             then, now = (view.at_depth_of(pixel, start) for pixel in pixels)
