@@ -64,10 +64,10 @@ def run(arguments: Sequence[str]) -> int:
             armature_object, report = _solved(options, interruption)
             interruption.holds = True
         except (IKError, OSError) as error:
-            _say_error(str(error))
+            _say(str(error), wrong=True)
             return REFUSED
         except KeyboardInterrupt:
-            _say_error("interrupted, nothing was written")
+            _say("interrupted, nothing was written", wrong=True)
             return INTERRUPTED
         return _write_results(armature_object, report, options, interruption)
 
@@ -169,23 +169,17 @@ def _write_results(
     for done in written:
         _say(done)
     for why in lost:
-        _say_error(why)
+        _say(why, wrong=True)
     return ended
 
 
-def _say(text: str) -> None:
-    _print(f"poise: {text}", sys.stdout)
-
-
-def _say_error(text: str) -> None:
-    _print(f"poise: ERROR: {text}", sys.stderr)
-
-
-def _print(text: str, stream: Any) -> None:
+def _say(text: str, *, wrong: bool = False) -> None:
     """Print a line as far as the stream takes it: no bake is lost for one that nobody reads."""
+    stream: Any = sys.stderr if wrong else sys.stdout
+    line = f"poise: ERROR: {text}" if wrong else f"poise: {text}"
     encoding = getattr(stream, "encoding", None) or "utf-8"
     with suppress(OSError, ValueError):  # it is closed
-        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+        print(line.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
 
 
 # Arguments
@@ -472,26 +466,20 @@ def _as_json(
         missed = np.any(report.tolerances.missed(*errors), axis=0)
         rows = zip(report.names, missed.tolist(), report.worst_frames, report.reasons, strict=True)
         own = [{"name": n, "reached": not m, "worst_frame": f, "why": why} for n, m, f, why in rows]
-        content |= {
-            "frames": list(report.frames),
-            "statuses": list(report.statuses),
-            "iterations": report.iterations.tolist(),
-            "branches": list(report.branches),
-            "smoothing": [
-                {
-                    "name": added.name,
-                    "frame": added.frame,
-                    "position_error": None if added.angular else added.amount,
-                    "rotation_error": added.amount if added.angular else None,
-                }
-                for added in report.smoothing
-            ],
-            "action": report.action,
-            "keys": report.keys,
-            "keys_replaced": report.keys_replaced,
-            "position_errors": [_numbers(row) for row in errors[0].tolist()],
-            "rotation_errors": [_numbers(row) for row in errors[1].tolist()],
-        }
+        content |= {name: list(getattr(report, name)) for name in ("frames", "statuses", "branches")}
+        content |= {name: getattr(report, name) for name in ("action", "keys", "keys_replaced")}
+        content["iterations"] = report.iterations.tolist()
+        content["smoothing"] = [
+            {
+                "name": added.name,
+                "frame": added.frame,
+                "position_error": None if added.angular else added.amount,
+                "rotation_error": added.amount if added.angular else None,
+            }
+            for added in report.smoothing
+        ]
+        content["position_errors"] = [_numbers(row) for row in errors[0].tolist()]
+        content["rotation_errors"] = [_numbers(row) for row in errors[1].tolist()]
     positions, rotations = (_numbers(worst.tolist()) for worst in report.worst_errors)
     content["effectors"] = [
         {**effector, "position_error": position, "rotation_error": rotation}
