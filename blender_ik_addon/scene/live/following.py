@@ -149,9 +149,9 @@ class _Update:
         """As it was left."""
         self.bones = note.bones
         self.reposed = reposed = self.posed != note.posed
-        """Whether others have moved bones."""
+        """Whether anybody else has moved bones."""
         self.replayed = reposed and trigger is Trigger.FRAME
-        """Whether these are the animation."""
+        """Whether the animation has."""
         body, underway = LIVE.bodies.get(armature_object.session_uid), note.aims == on_the_way(aims)
         state = State.AT_REST if body is None or note.aims == aims else body.state
         if state is State.AT_REST and underway:

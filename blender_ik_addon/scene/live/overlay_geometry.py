@@ -6,7 +6,7 @@ about a drag. What each mark is about is its `role`; the one who draws gives rol
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +23,7 @@ from ..effectors.frame_data import FrameData, across, points_of
 from ..effectors.goals import make_goals, supports
 from ..effectors.kinds import Goal
 from ..effectors.masses import body_of
-from ..properties.settings import settings_of
+from ..properties.settings import POISE_PG_armature, settings_of
 from ..reports import angle_text, length_text
 from ..rig.live_state import Origin
 from ..rig.rig import Measured, Reading, Rig, those_that
@@ -106,7 +106,7 @@ class Marks:
         """Add words beside a place (3,)."""
         self.texts += (Text(tuple(place.tolist()), text, role, note),)
 
-    def miss(self, place: FloatArray, name: str, missed: tuple[float, float], why: str) -> None:
+    def miss(self, place: FloatArray, name: str, missed: Sequence[float], why: str) -> None:
         """Add by how much a target is missed [m, rad]; all of the reason stands in the panel."""
         distance, angle = missed
         amount = length_text(distance) if distance > 0.0 else angle_text(angle) if angle > 0.0 else ""
@@ -129,13 +129,37 @@ class Wanted:
 
 def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | None = None) -> Marks:
     """Marks of an armature object at its present pose; none of effectors that cannot be read."""
-    settings = settings_of(armature_object)
-    if not any(entry.enabled for entry in settings.effectors):
+    if not any(entry.enabled for entry in settings_of(armature_object).effectors):
         return Marks()
     try:
+        figure = _Figure.of(armature_object, depsgraph, wanted or Wanted())
+        return Marks() if figure is None else figure.marked(settings_of(armature_object))
+    except IKError:
+        return Marks()  # what is wrong is said where the user asks for a solve
+
+
+@dataclass
+class _Figure:
+    """A figure at its present pose, of which marks are collected."""
+
+    rig: Rig
+    angles: FloatArray
+    """Of all joints, (n, 3) [rad]."""
+    now: FrameData
+    lengths: FloatArray
+    """Of all bones, (n,) [m]."""
+    goals: list[tuple[Any, ...]]
+    """Goal of each effector, by how much it is missed [m, rad], and its heat [1]."""
+    wanted: Wanted
+    marks: Marks = field(default_factory=Marks)
+
+    @classmethod
+    def of(cls, armature_object: Object, depsgraph: Depsgraph, wanted: Wanted) -> "_Figure | None":
+        """Read it, with those effectors that can be read; None where there are none."""
         rig = Rig.read(armature_object, depsgraph, drawing=True)
         # In live mode influences begin where others have left the bones, not at what was solved already.
-        origin = Origin.of(armature_object, rig.armature) if settings.live else None
+        live = settings_of(armature_object).live
+        origin = Origin.of(armature_object, rig.armature) if live else None
 
         def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, Reading, Measured]:
             own = replace(rig, effectors=tuple(effectors))
@@ -144,126 +168,130 @@ def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | Non
 
         readable = those_that(measured_of, rig.effectors)
         if not readable:
-            return Marks()
-        return _marks(armature_object, depsgraph, wanted or Wanted(), *measured_of(readable))
-    except IKError:
-        return Marks()  # what is wrong is said where the user asks for a solve
+            return None
+        rig, reading, measured = measured_of(readable)
+        frame_data, skeleton = rig.frame_data([reading]), rig.armature.skeleton
+        data: Any = armature_object.data
+        lengths = np.array([data.bones[name].length for name in skeleton.names])
+        matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
+        now = replace(
+            frame_data,
+            world_from_joint=(reading.world_from_armature @ matrices)[None],
+            body=body_of(armature_object, skeleton) if rig.body is None else rig.body,
+        )
+        missed = measured.distances, measured.angles
+        excess = rig.tolerances(armature_object).excess(*missed)
+        heats = np.clip(np.log(np.maximum(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0)
+        amounts = (errors.tolist() for errors in (*missed, heats))
+        goals = list(zip(make_goals(rig.effectors, frame_data), *amounts, strict=True))
+        return cls(rig, reading.pose.channels[:, 3:], now, lengths, goals, wanted)
 
+    def marked(self, settings: POISE_PG_armature) -> Marks:
+        """All that is wanted."""
+        for goal, *missed, heat in self.goals:
+            if goal.part[0, 0] > 0.0 and goal.effector.kind != 'BALANCE':
+                self.mark_effector(goal, heat, missed, settings.effectors[goal.effector.index].why)
+        if self.wanted.limits:
+            self.mark_limits(self.wanted.active_bone)
+        if self.wanted.balance or any(effector.kind == 'BALANCE' for effector in self.rig.effectors):
+            self.mark_balance()
+        return self.marks
 
-def _marks(
-    armature_object: Object,
-    depsgraph: Depsgraph,
-    wanted: Wanted,
-    rig: Rig,
-    reading: Reading,
-    measured: Measured,
-) -> Marks:
-    marks = Marks()
-    frame_data = rig.frame_data([reading])
-    data: Any = armature_object.data
-    lengths = np.array([data.bones[name].length for name in rig.armature.skeleton.names])
-    matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-    now = replace(
-        frame_data,
-        world_from_joint=(reading.world_from_armature @ matrices)[None],
-        body=body_of(armature_object, rig.armature.skeleton) if rig.body is None else rig.body,
-    )
-    missed = measured.distances, measured.angles
-    excess = rig.tolerances(armature_object).excess(*missed)
-    heats = np.clip(np.log(np.maximum(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0).tolist()
-    amounts = zip(*(errors.tolist() for errors in missed), strict=True)
-    for goal, amount, heat in zip(make_goals(rig.effectors, frame_data), amounts, heats, strict=True):
-        if goal.part[0, 0] > 0.0 and goal.effector.kind != 'BALANCE':
-            why = settings_of(armature_object).effectors[goal.effector.index].why
-            _mark_effector(marks, wanted, goal.met(now), now, heat, amount, why)
-    if wanted.limits:
-        _mark_limits(marks, rig, reading, now, lengths, wanted.active_bone)
-    if wanted.balance or any(effector.kind == 'BALANCE' for effector in rig.effectors):
-        _mark_balance(marks, rig.effectors, now, lengths)
-    return marks
+    def mark_effector(self, goal: Goal, heat: float, missed: Sequence[float], why: str) -> None:
+        """A line from the bone to where it should be, a point, its level, and by how much it misses."""
+        marks, effector, goal = self.marks, goal.effector, goal.met(self.now)
+        here = goal.point(self.now)[0]
+        if self.wanted.priorities:
+            marks.text(here, str(effector.priority), 'PRIORITY')
+        if self.wanted.targets:
+            there = goal.leads_to(here)
+            if there is not None:
+                marks.polyline([here, there], 'ERROR', heat)
+            marks.point(here, 'EFFECTOR' if effector.pin is None else 'PIN', heat)
+            if heat > 0.0 and effector.kind != 'STAY':
+                marks.miss(here, effector.name, missed, why)
 
+    def mark_limits(self, active: str) -> None:
+        """An arc at each joint that stands on a limit, up to where it stops, and its name.
 
-def _mark_effector(
-    marks: Marks,
-    wanted: Wanted,
-    goal: Goal,
-    now: FrameData,
-    heat: float,
-    missed: tuple[float, float],
-    why: str,
-) -> None:
-    """A line from the bone to where it should be, a point, its level, and by how much it misses."""
-    effector, here = goal.effector, goal.point(now)[0]
-    if wanted.priorities:
-        marks.text(here, str(effector.priority), 'PRIORITY')
-    if not wanted.targets:
-        return
-    there = goal.leads_to(here)
-    if there is not None:
-        marks.polyline([here, there], 'ERROR', heat)
-    marks.point(here, 'EFFECTOR' if effector.pin is None else 'PIN', heat)
-    if heat > 0.0 and effector.kind != 'STAY':
-        marks.miss(here, effector.name, missed, why)
+        Limbs and spines come to their limits joint by joint. A text for each joint would be too much to read,
+        so there is one for all that follow one another.
+        """
+        skeleton, angles, world_from_joint = self.now.skeleton, self.angles, self.now.world_from_joint[0]
+        at_lower = angles <= skeleton.lower[:, 3:] + ON_LIMIT
+        stands = skeleton.free[:, 3:] & (at_lower | (angles >= skeleton.upper[:, 3:] - ON_LIMIT))
+        amounts: dict[int, str] = {}
+        for joint in np.flatnonzero(stands.any(1)).tolist():
+            if skeleton.names[joint] not in self.rig.chains:
+                continue
+            matrix = world_from_joint[joint]
+            _, axes = matrix_and_axes_from_euler(angles[joint], int(skeleton.orders[joint]))
+            standing = np.flatnonzero(stands[joint]).tolist()
+            for axis in standing:
+                # The bone has gone one way until it met its limit: the arc shows from where.
+                back, size = (1.0 if at_lower[joint, axis] else -1.0), ARC * float(self.lengths[joint])
+                self.marks.polyline(
+                    _arc(matrix, _direction(matrix[:3, :3] @ axes[:, axis]), back, size), 'LIMIT'
+                )
+            said = (f"{'XYZ'[axis]} {limit_angle(float(angles[joint, axis]))}" for axis in standing)
+            amounts[joint] = ", ".join(said)
+        runs = self.runs(amounts)
+        full = [[joint] for joint in amounts if skeleton.names[joint] == active and [joint] not in runs]
+        for run in [*full, *runs]:
+            names = [skeleton.names[joint] for joint in run]
+            if len(run) == 1:
+                text = f"{names[0]}: {amounts[run[0]]}"
+            elif len(run) == 2:
+                text = f"{names[0]}, {names[1]}: on limits"
+            else:
+                text = f"{names[0]} to {names[-1]}: {len(run)} on limits"
+            self.marks.text(world_from_joint[run[len(run) // 2], :3, 3], text, 'LIMIT')
 
+    def runs(self, joints: Collection[int]) -> list[list[int]]:
+        """Joints in runs of those that follow one another: where a chain forks it goes straight on."""
+        parents = self.now.skeleton.parents.tolist()
+        heads, along = self.now.world_from_joint[0, :, :3, 3], self.now.world_from_joint[0, :, :3, 1]
+        gaps = np.linalg.norm(heads - (heads + along * self.lengths[:, None])[parents], axis=1)
+        next_of: dict[int, int] = {}
+        for joint, parent in enumerate(parents):
+            if parent >= 0 and gaps[joint] < gaps[next_of.setdefault(parent, joint)]:
+                next_of[parent] = joint
+        runs: dict[int, list[int]] = {}
+        for joint in sorted(joints):  # a parent comes before its children
+            parent = parents[joint]
+            run = runs[parent] if parent in runs and next_of.get(parent) == joint else []
+            run.append(joint)
+            runs[joint] = run
+        return [run for joint, run in runs.items() if run[0] == joint]
 
-# Limits
+    def mark_balance(self) -> None:
+        """The centre of mass, its place on the ground, and what the body stands on."""
+        assert self.now.body is not None
+        marks, centre, ground = self.marks, self.now.body.centre(self.now.world_from_joint)[0], self.ground()
+        if not len(ground):
+            marks.point(centre, 'BALANCE')
+            return
+        height, hull = float(ground[:, 2].min()), convex_hull(ground[:, :2])
+        foot = np.array([*centre[:2], height])
+        heat = 0.0 if inside(foot[:2], hull) else 1.0
+        marks.polyline([np.array([*place, height]) for place in (*hull, hull[0])], 'SUPPORT', heat)
+        marks.polyline([centre, foot], 'BALANCE', heat)
+        marks.point(centre, 'BALANCE', heat)
+        marks.point(foot, 'BALANCE', heat)
 
-
-def _mark_limits(
-    marks: Marks, rig: Rig, reading: Reading, now: FrameData, lengths: FloatArray, active: str
-) -> None:
-    """An arc at each joint that stands on a limit, up to where it stops, and its name.
-
-    Limbs and spines come to their limits joint by joint. A text for each joint would be too much to read, so
-    there is one for all that follow one another.
-    """
-    skeleton = rig.armature.skeleton
-    angles = reading.pose.channels[:, 3:]
-    lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
-    at_lower = angles <= lower + ON_LIMIT
-    stands = skeleton.free[:, 3:] & (at_lower | (angles >= upper - ON_LIMIT))
-    amounts: dict[int, str] = {}
-    for joint in np.flatnonzero(stands.any(1)).tolist():
-        if skeleton.names[joint] not in rig.chains:
-            continue
-        matrix = now.world_from_joint[0, joint]
-        _, axes = matrix_and_axes_from_euler(angles[joint], int(skeleton.orders[joint]))
-        standing = np.flatnonzero(stands[joint]).tolist()
-        for axis in standing:
-            # The bone has gone one way until it met its limit: the arc shows from where.
-            back = 1.0 if at_lower[joint, axis] else -1.0
-            arc = _arc(matrix, _direction(matrix[:3, :3] @ axes[:, axis]), back, ARC * float(lengths[joint]))
-            marks.polyline(arc, 'LIMIT')
-        amounts[joint] = ", ".join(f"{'XYZ'[a]} {limit_angle(float(angles[joint, a]))}" for a in standing)
-    runs = _runs(amounts, now, lengths)
-    full = [[joint] for joint in amounts if skeleton.names[joint] == active and [joint] not in runs]
-    for run in [*full, *runs]:
-        names = [skeleton.names[joint] for joint in run]
-        if len(run) == 1:
-            text = f"{names[0]}: {amounts[run[0]]}"
-        elif len(run) == 2:
-            text = f"{names[0]}, {names[1]}: on limits"
-        else:
-            text = f"{names[0]} to {names[-1]}: {len(run)} on limits"
-        marks.text(now.world_from_joint[0, run[len(run) // 2], :3, 3], text, 'LIMIT')
-
-
-def _runs(joints: Collection[int], now: FrameData, lengths: FloatArray) -> list[list[int]]:
-    """Joints in runs of those that follow one another: where a chain forks it goes straight on."""
-    parents = now.skeleton.parents.tolist()
-    heads, along = now.world_from_joint[0, :, :3, 3], now.world_from_joint[0, :, :3, 1]
-    gaps = np.linalg.norm(heads - (heads + along * lengths[:, None])[parents], axis=1)
-    next_of: dict[int, int] = {}
-    for joint, parent in enumerate(parents):
-        if parent >= 0 and gaps[joint] < gaps[next_of.setdefault(parent, joint)]:
-            next_of[parent] = joint
-    runs: dict[int, list[int]] = {}
-    for joint in sorted(joints):  # a parent comes before its children
-        parent = parents[joint]
-        run = runs[parent] if parent in runs and next_of.get(parent) == joint else []
-        run.append(joint)
-        runs[joint] = run
-    return [run for joint, run in runs.items() if run[0] == joint]
+    def ground(self) -> FloatArray:
+        """Where the body stands: heads and tails of its supports and of the bones on these, (k, 3) [m]."""
+        effectors, skeleton = self.rig.effectors, self.now.skeleton
+        asking = next((effector for effector in effectors if effector.kind == 'BALANCE'), effectors[0])
+        try:
+            bones = {effectors[number].bone for number in supports(asking, effectors)}
+        except IKError:
+            return np.zeros((0, 3))
+        supporting = [skeleton.index(bone) for bone in bones]
+        joints = sorted({*supporting, *np.flatnonzero(np.isin(skeleton.parents, supporting)).tolist()})
+        matrices, tails = self.now.world_from_joint[0, joints], np.zeros((len(joints), 3))
+        tails[:, 1] = self.lengths[joints]
+        return np.concatenate([matrices[:, :3, 3], points_of(matrices, tails)])
 
 
 def _direction(way: FloatArray) -> FloatArray:
@@ -281,42 +309,6 @@ def _arc(matrix: FloatArray, axis: FloatArray, back: float, size: float) -> Floa
     radius = radius * size
     turns = np.linspace(0.0, back * ARC_SPAN, ARC_STEPS + 1)[:, None]
     return np.vstack([head, head + np.cos(turns) * radius + np.sin(turns) * np.cross(axis, radius)])
-
-
-# Balance
-
-
-def _mark_balance(marks: Marks, effectors: Sequence[Effector], now: FrameData, lengths: FloatArray) -> None:
-    """The centre of mass, its place on the ground, and what the body stands on."""
-    assert now.body is not None
-    centre = now.body.centre(now.world_from_joint)[0]
-    ground = _ground(effectors, now, lengths)
-    if not len(ground):
-        marks.point(centre, 'BALANCE')
-        return
-    height = float(ground[:, 2].min())
-    hull = convex_hull(ground[:, :2])
-    foot = np.array([*centre[:2], height])
-    heat = 0.0 if inside(foot[:2], hull) else 1.0
-    marks.polyline([np.array([*place, height]) for place in (*hull, hull[0])], 'SUPPORT', heat)
-    marks.polyline([centre, foot], 'BALANCE', heat)
-    marks.point(centre, 'BALANCE', heat)
-    marks.point(foot, 'BALANCE', heat)
-
-
-def _ground(effectors: Sequence[Effector], now: FrameData, lengths: FloatArray) -> FloatArray:
-    """Where the body stands: heads and tails of its supports and of the bones on these, (k, 3) [m]."""
-    asking = next((effector for effector in effectors if effector.kind == 'BALANCE'), effectors[0])
-    try:
-        bones = {effectors[number].bone for number in supports(asking, effectors)}
-    except IKError:
-        return np.zeros((0, 3))
-    supporting = [now.skeleton.index(bone) for bone in bones]
-    joints = sorted({*supporting, *np.flatnonzero(np.isin(now.skeleton.parents, supporting)).tolist()})
-    matrices = now.world_from_joint[0, joints]
-    tails = np.zeros((len(joints), 3))
-    tails[:, 1] = lengths[joints]
-    return np.concatenate([matrices[:, :3, 3], points_of(matrices, tails)])
 
 
 def convex_hull(places: FloatArray) -> FloatArray:
@@ -347,9 +339,6 @@ def inside(place: FloatArray, hull: FloatArray) -> bool:
     """Whether a place (2,) is in a convex hull, (c, 2) counter-clockwise."""
     corners = zip(hull, np.roll(hull, -1, axis=0), strict=True)
     return len(hull) > 2 and all(_turn(start, end, place) >= 0.0 for start, end in corners)
-
-
-# Drags
 
 
 def drag_marks(drag: Drag) -> Marks:
