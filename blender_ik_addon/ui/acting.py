@@ -67,20 +67,6 @@ def choice(description: str, *items: tuple[str, str, str], name: str = "Action")
     return EnumProperty(name=name, description=description, items=items, default=items[0][0])
 
 
-def obstacle_to(context: Context, *, needs_effectors: bool = True) -> str:
-    """Say in words what keeps the operators from acting on the armature; empty if nothing does."""
-    armature = context_armature(context)
-    if armature is None:
-        return "Select an armature, or the target of one of its effectors"
-    if not armature.is_editable:
-        return "The armature is linked from another file: make a library override of it"
-    if armature.mode == 'EDIT':
-        return "Leave Edit Mode: bones have no pose there"
-    if needs_effectors and not settings_of(armature).effectors:
-        return "Add an effector first"
-    return ""
-
-
 def refuse(operator: Operator, error: Exception) -> set[str]:
     """Report what is wrong with the input."""
     text = str(error)
@@ -105,7 +91,21 @@ class ArmatureOperator(Operator):
     @classmethod
     def obstacle(cls, context: Context) -> str:
         """Say in words what keeps the operator from acting; empty if nothing does."""
-        return obstacle_to(context, needs_effectors=cls.needs_effectors)
+        armature = context_armature(context)
+        if armature is None:
+            return "Select an armature, or the target of one of its effectors"
+        if not armature.is_editable:
+            return "The armature is linked from another file: make a library override of it"
+        if armature.mode == 'EDIT':
+            return "Leave Edit Mode: bones have no pose there"
+        if cls.needs_effectors and not settings_of(armature).effectors:
+            return "Add an effector first"
+        return cls.lacks(context, armature)
+
+    @classmethod
+    def lacks(cls, context: Context, armature: Object) -> str:
+        """Say in words what else is missing for this operator."""
+        return ""
 
     @classmethod
     def poll(cls, context: Context) -> bool:

@@ -208,9 +208,7 @@ class POISE_OT_drag(ArmatureOperator, label="Drag Bone"):
     _by_mouse: _ByMouse
 
     @classmethod
-    def obstacle(cls, context: Context) -> str:
-        if obstacle := super().obstacle(context):
-            return obstacle
+    def lacks(cls, context: Context, armature: Object) -> str:
         return "" if context.mode == 'POSE' else "Go to Pose Mode (Ctrl Tab) to drag bones"
 
     def act(self, context: Context, armature: Object) -> set[str]:

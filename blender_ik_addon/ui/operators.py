@@ -22,7 +22,6 @@ from .acting import (
     choice,
     context_armature,
     flag,
-    obstacle_to,
     refuse,
     require_armature,
     select_only,
@@ -115,10 +114,8 @@ class POISE_OT_make_targets(EffectorOperator, label="Make Targets"):
     """Make an empty for every effector without a target, usually at the present place of its bone"""
 
     @classmethod
-    def obstacle(cls, context: Context) -> str:
-        if obstacle := super().obstacle(context):
-            return obstacle
-        lacking = any(map(lacks_target, settings_of(require_armature(context)).effectors))
+    def lacks(cls, context: Context, armature: Object) -> str:
+        lacking = any(map(lacks_target, settings_of(armature).effectors))
         return "" if lacking else "Every effector has a target"
 
     def act(self, context: Context, armature: Object) -> None:
@@ -132,10 +129,8 @@ class POISE_OT_attach_targets(EffectorOperator, label="Attach Targets"):
     """Parent free targets to the armature, so that moving the armature moves the whole character"""
 
     @classmethod
-    def obstacle(cls, context: Context) -> str:
-        if obstacle := super().obstacle(context):
-            return obstacle
-        behind = posing.staying_behind(require_armature(context))
+    def lacks(cls, context: Context, armature: Object) -> str:
+        behind = posing.staying_behind(armature)
         return "" if behind else "Every target goes where the armature goes, or where its own parent goes"
 
     def act(self, context: Context, armature: Object) -> set[str] | None:
@@ -204,10 +199,8 @@ class POISE_OT_pin_bones(ArmatureOperator, label="Pin Bones"):
     """Pin the selected bones where they are now, or release them if all are pinned"""
 
     @classmethod
-    def obstacle(cls, context: Context) -> str:
-        if obstacle := super().obstacle(context):
-            return obstacle
-        chosen = chosen_bones(context, require_armature(context))
+    def lacks(cls, context: Context, armature: Object) -> str:
+        chosen = chosen_bones(context, armature)
         return "" if chosen else "Select bones in Pose Mode, or targets of effectors"
 
     def act(self, context: Context, armature: Object) -> None:
@@ -357,7 +350,7 @@ class POISE_OT_live(ArmatureOperator, label="Live"):
     def obstacle(cls, context: Context) -> str:
         armature = context_armature(context)
         if armature is None or not armature.is_editable:
-            return obstacle_to(context)
+            return super().obstacle(context)
         settings = settings_of(armature)
         # In any mode: it begins to follow as soon as it can, and can always be switched off.
         return "" if settings.effectors or settings.live else "Add an effector first"

@@ -197,11 +197,9 @@ class Drag:
     # What the user does
 
     def move(self, world_point: Sequence[float] | FloatArray, *, smoothly: bool = False) -> DragReport:
-        """Bring the grabbed point to a place in the world [m], as far as what holds lets it.
+        """Bring the grabbed point to a place in the world (3,) [m], as far as what holds lets it.
 
-        Args:
-            world_point: Where, (3,).
-            smoothly: No angle turns by more than a person sees as a movement; the rest comes with `again`.
+        Smoothly no angle turns by more than a person sees as a movement; the rest comes with `again`.
 
         Raises:
             IKError: That is no place, or the armature is gone.
