@@ -39,9 +39,7 @@ REACHED, MISSED, REFUSED, UNWRITTEN = range(4)
 """Exit codes."""
 INTERRUPTED: Final = 130
 """Exit code after SIGINT, as shells have it: 128 and the number of the signal."""
-_TOLERANCES: Final = ("tolerance_position", "tolerance_rotation")
-
-SETTINGS: Final = ("method", "iterations", *_TOLERANCES, "smoothness", "pop_angle")
+SAVED: Final = ("method", "iterations", "tolerance_position", "tolerance_rotation", "smoothness", "pop_angle")
 """Arguments that are settings of the armature object, by the names of these."""
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a compressed blend file."""
@@ -122,7 +120,7 @@ def _solved(
         except RuntimeError as error:
             raise IKError(f"{str(options.file)!r} cannot be opened: {str(error).strip()}") from error
     armature_object = _armature(options.armature)
-    for name in SETTINGS:
+    for name in SAVED:
         value = getattr(options, name, None)
         if value is not None:  # it stays in a file that is saved
             setattr(settings_of(armature_object), name, value)
@@ -200,14 +198,13 @@ def _parser() -> argparse.ArgumentParser:
     length = {"type": _number(0, above=True, unit=1e-3), "metavar": "MM"}
     angle = {"type": _number(0, above=True, unit=math.radians(1.0)), "metavar": "DEGREES"}
     seconds = {"type": _number(0), "metavar": "SECONDS"}
-    position, rotation = _TOLERANCES
     for task in (bake, solve):
         task.add_argument("file", nargs="?", type=Path, help="blend file; without it, the one that is open")
         task.add_argument("--armature", help="name of the armature object; needed if several have effectors")
         task.add_argument("--method", choices=tuple(METHODS), help="method; by default that of the file")
         task.add_argument("--iterations", type=whole, help="largest number of iterations of one descent")
-        task.add_argument("--tolerance", dest=position, help="position tolerance [mm]", **length)
-        task.add_argument("--tolerance-angle", dest=rotation, help="the same for angles", **angle)
+        task.add_argument("--tolerance", dest="tolerance_position", help="position tolerance [mm]", **length)
+        task.add_argument("--tolerance-angle", dest="tolerance_rotation", help="the same for angles", **angle)
         task.add_argument("--output", type=Path, help="where to save the blend file; not saved otherwise")
         task.add_argument("--report", type=Path, help="where to write the report, as JSON")
         task.add_argument("--allow-misses", action="store_true", help="exit code 0 even if effectors miss")
@@ -263,7 +260,7 @@ def _armature(name: str | None) -> Object:
         found = [obj for obj in armatures if obj.name == name]
         there = ", ".join(repr(obj.name) for obj in armatures) or "none at all"
         what = f"no armature {name!r}; there are {there}"
-    if len(found) != 1:
+    if not found or (name is None and len(found) > 1):
         raise IKError(f"scene {scene.name!r} has {what}")
     return found[0]
 
