@@ -98,9 +98,6 @@ class POISE_PT_overlay(Panel):
         draw_switches(layout, context.scene)
 
 
-# What is drawn
-
-
 @dataclass
 class _Drawing:
     """What can be thrown away at any time."""
@@ -198,8 +195,7 @@ def _points_and_texts(context: Context, marks: Marks, look_now: Any) -> None:
     if marks.points:
         _points(marks.points, view, look_now, 0.5 * look_now.point_size * scale)
     if marks.texts:
-        borders = _borders(context)
-        _texts(marks.texts, view, look_now, scale, borders, _navigation(context, borders[1] + MARGIN))
+        _texts(context, marks.texts, view, look_now, scale)
 
 
 def _points(points: Sequence[Point], view: View, look_now: Any, radius: float) -> None:
@@ -218,14 +214,8 @@ def _points(points: Sequence[Point], view: View, look_now: Any, radius: float) -
     _draw_batch('FLAT_COLOR', 'TRIS', {"pos": places, "color": colours})
 
 
-def _texts(
-    texts: Sequence[Text],
-    view: View,
-    look_now: Any,
-    scale: float,
-    borders: tuple[float, float],
-    covered: Sequence[Box],
-) -> None:
+def _texts(context: Context, texts: Sequence[Text], view: View, look_now: Any, scale: float) -> None:
+    borders = _borders(context)
     places = view.pixels(np.array([text.place for text in texts]))
     shown = [pair for pair in zip(texts, places, strict=True) if is_seen(pair[1], view.size, borders[1])]
     shown.sort(key=lambda pair: IMPORTANCE.index(pair[0].role))
@@ -233,13 +223,14 @@ def _texts(
         return
     beside = 0.5 * look_now.point_size + 6.0
     line_height = 1.25 * look_now.text_size * scale
-    wishes, sizes = [], []
+    best, sizes = [], []
     for text, place in shown:
         widths = [_width(line, size * scale) for line, size in _lines_of(text, look_now)]
         sizes.append((max(widths) + 4.0, line_height * len(widths)))
         up = 4.0 if text.role == 'PRIORITY' else -0.5 * look_now.text_size
-        wishes.append(place + np.array([beside, up]) * scale - (0.0, line_height * (len(widths) - 1)))
-    corners = arrange(np.array(wishes), np.array(sizes), borders, covered)
+        best.append(place + np.array([beside, up]) * scale - (0.0, line_height * (len(widths) - 1)))
+    covered = _navigation(context, borders[1] + MARGIN)
+    corners = arrange(np.array(best), np.array(sizes), borders, covered)
     plain = [text.role != 'PRIORITY' for text, _place in shown]
     _shade(corners[plain], np.array(sizes)[plain], 0.2 * line_height)
     blf.enable(0, blf.SHADOW)
