@@ -18,7 +18,7 @@ import shutil
 import signal
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +28,6 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from .core.arrays import FloatArray
 from .core.errors import IKError
 from .core.problem.options import METHODS
 from .scene import posing
@@ -36,32 +35,24 @@ from .scene.properties.settings import settings_of
 
 COMMAND: Final = "poise"
 """What follows `blender --command`."""
-
 REACHED, MISSED, REFUSED, UNWRITTEN = range(4)
 """Exit codes."""
-
 INTERRUPTED: Final = 130
 """Exit code after SIGINT, as shells have it: 128 and the number of the signal."""
-
+SAVED: Final = ("method", "iterations", "tolerance_position", "tolerance_rotation", "smoothness", "pop_angle")
+"""Arguments that are settings of the armature object, by the names of these."""
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a compressed blend file."""
-
 ZSTD_END: Final = b"\xb1\xea\x92\x8f"
 """Last bytes of one: of its table of contents, which is written when all else is."""
-
 REPORT_VERSION: Final = 1
 """Of the form of a report; it grows when a field changes its meaning."""
-
 _registered: list[Any] = []
 """Blender's handle of our command."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line; returns its exit code.
-
-    Args:
-        arguments: What follows `--command poise` or `-m blender_ik_addon`.
-    """
+    """Run what follows `--command poise` or `-m blender_ik_addon`; returns the exit code."""
     try:
         options = _parser().parse_args(list(arguments))
     except SystemExit as end:  # argparse has said what is wrong, or printed its help
@@ -69,12 +60,12 @@ def run(arguments: Sequence[str]) -> int:
     with _Interruption() as interruption:
         try:
             armature_object, report = _solved(options, interruption)
-            interruption.hold_back()
+            interruption.holds = True
         except (IKError, OSError) as error:
-            _say_error(str(error))
+            _say(str(error), wrong=True)
             return REFUSED
         except KeyboardInterrupt:
-            _say_error("interrupted, nothing was written")
+            _say("interrupted, nothing was written", wrong=True)
             return INTERRUPTED
         return _write_results(armature_object, report, options, interruption)
 
@@ -86,8 +77,9 @@ class _Interruption:
     Blender calls one of its handlers is lost.
     """
 
+    holds = False
+    """Whether nothing is raised but in `check`."""
     _asked = False
-    _holds = False
     _before: Any = signal.SIG_IGN
 
     def __enter__(self) -> "_Interruption":
@@ -102,38 +94,36 @@ class _Interruption:
             signal.signal(signal.SIGINT, self._before)
 
     def _take(self, *_: object) -> None:
-        if not (self._asked or self._holds):  # once: what is put back after it is put back to the end
-            self._asked = True
-            raise KeyboardInterrupt
+        raises = not (self._asked or self.holds)  # once: what is put back after it is put back to the end
         self._asked = True
+        if raises:
+            raise KeyboardInterrupt
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if it was asked for."""
         if self._asked:
             raise KeyboardInterrupt
 
-    def hold_back(self) -> None:
-        """Raise nothing from now on but in `check`."""
-        self._holds = True
-
 
 def _solved(
     options: argparse.Namespace, interruption: _Interruption
 ) -> tuple[Object, posing.Report | posing.BakeReport]:
-    """Open the file and solve or bake, after a look at where the result is to go.
-
-    Raises:
-        IKError: Something is wrong with the arguments, the file or the scene.
-    """
+    """Open the file and solve or bake, after a look at where the result is to go."""
     if options.file is not None and not options.file.is_file():
         raise IKError(f"there is no file {str(options.file)!r}")
     _check_places(options)  # before the work: a long bake must not be lost at its end
-    if options.file is not None:
-        _open(options.file)
-    else:
+    if options.file is None:
         _check_opened(sys.argv)
+    else:
+        try:
+            bpy.ops.wm.open_mainfile(filepath=str(options.file.resolve()))
+        except RuntimeError as error:
+            raise IKError(f"{str(options.file)!r} cannot be opened: {str(error).strip()}") from error
     armature_object = _armature(options.armature)
-    _apply_settings(armature_object, options)
+    for name in SAVED:
+        value = getattr(options, name, None)
+        if value is not None:  # it stays in a file that is saved
+            setattr(settings_of(armature_object), name, value)
     if options.task == "bake":
         report = _bake(armature_object, options, interruption)
     else:
@@ -152,45 +142,45 @@ def _write_results(
     _say(report.summary())
     lost: list[str] = []
     written: list[str] = []
+
+    def attempt(write: Callable[[], None], done: str) -> None:
+        try:
+            write()
+        except IKError as error:
+            lost.append(str(error))
+        else:
+            written.append(done)
+
     try:
         if options.output is None:
             _say("the file was not saved; --output says where to")
         else:
-            try:
-                _save(options.output, interruption)
-                written.append(f"saved {str(options.output)!r}")
-            except IKError as error:
-                lost.append(str(error))
+            attempt(lambda: _save(options.output, interruption), f"saved {str(options.output)!r}")
         if options.report is not None:
-            try:
-                _write(options.report, _as_json(armature_object, report, options.output, lost), interruption)
-                written.append(f"wrote the report {str(options.report)!r}")
-            except IKError as error:
-                lost.append(str(error))
+            content = _as_json(armature_object, report, options.output, lost)
+            done = f"wrote the report {str(options.report)!r}"
+            attempt(lambda: _write(options.report, content, interruption), done)
         ended = UNWRITTEN if lost else REACHED if report.reached or options.allow_misses else MISSED
     except KeyboardInterrupt:
         lost.append(f"interrupted, {'nothing else' if written else 'nothing'} was written")
         ended = INTERRUPTED
-    for text in written:
-        _say(text)
-    for text in lost:
-        _say_error(text)
+    for done in written:
+        _say(done)
+    for why in lost:
+        _say(why, wrong=True)
     return ended
 
 
-def _say(text: str) -> None:
-    _print(f"poise: {text}", sys.stdout)
-
-
-def _say_error(text: str) -> None:
-    _print(f"poise: ERROR: {text}", sys.stderr)
-
-
-def _print(text: str, stream: Any) -> None:
+def _say(text: str, *, wrong: bool = False) -> None:
     """Print a line as far as the stream takes it: no bake is lost for one that nobody reads."""
+    stream: Any = sys.stderr if wrong else sys.stdout
+    line = f"poise: ERROR: {text}" if wrong else f"poise: {text}"
     encoding = getattr(stream, "encoding", None) or "utf-8"
     with suppress(OSError, ValueError):  # it is closed
-        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+        print(line.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+# Arguments
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -204,37 +194,32 @@ def _parser() -> argparse.ArgumentParser:
     tasks = parser.add_subparsers(dest="task", required=True, metavar="{bake,solve}")
     bake = tasks.add_parser("bake", help="solve a range of frames and key it", description=_bake.__doc__)
     solve = tasks.add_parser("solve", help="solve the frame in which the file was saved")
-    whole, amount = _number_from(1, kind=int), _number_from(0, above=True)
+    whole = _number(1, kind=int)
+    length = {"type": _number(0, above=True, unit=1e-3), "metavar": "MM"}
+    angle = {"type": _number(0, above=True, unit=math.radians(1.0)), "metavar": "DEGREES"}
+    seconds = {"type": _number(0), "metavar": "SECONDS"}
     for task in (bake, solve):
         task.add_argument("file", nargs="?", type=Path, help="blend file; without it, the one that is open")
         task.add_argument("--armature", help="name of the armature object; needed if several have effectors")
         task.add_argument("--method", choices=tuple(METHODS), help="method; by default that of the file")
         task.add_argument("--iterations", type=whole, help="largest number of iterations of one descent")
-        task.add_argument("--tolerance", type=amount, metavar="MM", help="position tolerance [mm]")
-        task.add_argument("--tolerance-angle", type=amount, metavar="DEGREES", help="the same for angles")
+        task.add_argument("--tolerance", dest="tolerance_position", help="position tolerance [mm]", **length)
+        task.add_argument("--tolerance-angle", dest="tolerance_rotation", help="the same for angles", **angle)
         task.add_argument("--output", type=Path, help="where to save the blend file; not saved otherwise")
         task.add_argument("--report", type=Path, help="where to write the report, as JSON")
         task.add_argument("--allow-misses", action="store_true", help="exit code 0 even if effectors miss")
     bake.add_argument("--start", type=int, help="first frame; with --end, or as in the file's settings")
     bake.add_argument("--end", type=int, help="last frame")
-    bake.add_argument(
-        "--smoothness",
-        type=_number_from(0),
-        metavar="SECONDS",
-        help="time over which the motion is smooth, 0 or more",
-    )
-    bake.add_argument(
-        "--pop-angle",
-        type=amount,
-        metavar="DEGREES",
-        help="change of a bone's turn that is reported as a flip of the pose",
-    )
+    smooth = "time over which the motion is smooth, 0 or more"
+    bake.add_argument("--smoothness", help=smooth, **seconds)
+    flips = "change of a bone's turn that is reported as a flip of the pose"
+    bake.add_argument("--pop-angle", help=flips, **angle)
     bake.add_argument("--quiet", action="store_true", help="print no progress")
     return parser
 
 
-def _number_from(least: float, *, above: bool = False, kind: type[int] | type[float] = float) -> Any:
-    """Return what reads a number from the least one on, or above it, for the parser."""
+def _number(least: float, *, above: bool = False, unit: float = 1.0, kind: type = float) -> Any:
+    """Return what reads a number in a unit from the least one on, or above it, for the parser."""
 
     def read(text: str) -> float:
         value = kind(text)
@@ -243,26 +228,17 @@ def _number_from(least: float, *, above: bool = False, kind: type[int] | type[fl
             raise argparse.ArgumentTypeError(
                 f"{text} is not a {what} {'above' if above else 'from'} {least:g}"
             )
-        return value
+        return value if kind is int else unit * value
 
     read.__name__ = kind.__name__  # argparse tells it of what is no number at all
     return read
 
 
-def _open(path: Path) -> None:
-    try:
-        bpy.ops.wm.open_mainfile(filepath=str(path.resolve()))
-    except RuntimeError as error:
-        raise IKError(f"{str(path)!r} cannot be opened: {str(error).strip()}") from error
-
-
 def _check_opened(arguments: Sequence[str]) -> None:
-    """Refuse to go on where Blender could not open the file that it was given before `--command`.
-
-    It goes on with its default scene then, and says so only among much else.
-    """
+    """Refuse to go on with the default scene where Blender could not open the file that it was given."""
     given = [index for index, argument in enumerate(arguments) if argument in {"--command", "-c"}]
-    files = [argument for argument in arguments[: given[0]] if _is_blend(argument)] if given else []
+    before = arguments[: given[0]] if given else ()
+    files = [a for a in before if not a.startswith("-") and re.search(r"\.blend\d*$", a.lower())]
     for file in files:
         if not Path(file).is_file():
             raise IKError(f"there is no file {file!r}")
@@ -270,52 +246,23 @@ def _check_opened(arguments: Sequence[str]) -> None:
         raise IKError(f"{files[-1]!r} cannot be opened: is it a blend file, of this Blender or an older one?")
 
 
-def _is_blend(argument: str) -> bool:
-    """Whether an argument of Blender looks like a file to be opened."""
-    return not argument.startswith("-") and re.search(r"\.blend\d*$", argument.lower()) is not None
-
-
 def _armature(name: str | None) -> Object:
     """Return the armature object with a name; without one, the only one that has effectors."""
     scene: Any = bpy.context.scene
     armatures = [obj for obj in scene.objects if obj.type == 'ARMATURE']
-    candidates = [obj for obj in armatures if settings_of(obj).effectors]
-    if name is not None:
+    if name is None:
+        found = [obj for obj in armatures if settings_of(obj).effectors]
+        what = "no armature with effectors: add some in the sidebar, tab Poise, or with posing.add_effector"
+        if found:
+            listed = ", ".join(repr(obj.name) for obj in found)
+            what = f"several armatures with effectors ({listed}): choose one with --armature"
+    else:
         found = [obj for obj in armatures if obj.name == name]
-        if not found:
-            there = ", ".join(repr(obj.name) for obj in armatures) or "none at all"
-            raise IKError(f"scene {scene.name!r} has no armature {name!r}; there are {there}")
-        return found[0]
-    if len(candidates) != 1:
-        listed = ", ".join(repr(obj.name) for obj in candidates)
-        what = (
-            f"several armatures with effectors ({listed}): choose one with --armature"
-            if candidates
-            else (
-                "no armature with effectors: add some in the sidebar, tab Poise, or with posing.add_effector"
-            )
-        )
+        there = ", ".join(repr(obj.name) for obj in armatures) or "none at all"
+        what = f"no armature {name!r}; there are {there}"
+    if not found or (name is None and len(found) > 1):
         raise IKError(f"scene {scene.name!r} has {what}")
-    return candidates[0]
-
-
-def _apply_settings(armature_object: Object, options: argparse.Namespace) -> None:
-    """Set what was given; it stays in a file that is saved."""
-    settings: Any = settings_of(armature_object)
-    given = {
-        "method": options.method,
-        "iterations": options.iterations,
-        "tolerance_position": None if options.tolerance is None else 1e-3 * options.tolerance,
-        "tolerance_rotation": None
-        if options.tolerance_angle is None
-        else math.radians(options.tolerance_angle),
-    }
-    if options.task == "bake":
-        given["smoothness"] = options.smoothness
-        given["pop_angle"] = None if options.pop_angle is None else math.radians(options.pop_angle)
-    for name, value in given.items():
-        if value is not None:
-            setattr(settings, name, value)
+    return found[0]
 
 
 def _bake(
@@ -338,15 +285,11 @@ def _bake(
     return posing.bake(armature_object, frames, progress=progress)
 
 
-# Writing
+# Whether something can be written
 
 
 def _check_places(options: argparse.Namespace) -> None:
-    """Refuse places at which nothing can be written, as far as that is known beforehand.
-
-    Raises:
-        IKError: Something cannot be written.
-    """
+    """Refuse places at which nothing can be written, as far as that is known beforehand."""
     read = options.file or (Path(bpy.data.filepath) if bpy.data.filepath else None)
     size = read.stat().st_size if read is not None and read.is_file() else 0
     places = [path.resolve() for path in (options.output, options.report) if path is not None]
@@ -355,41 +298,37 @@ def _check_places(options: argparse.Namespace) -> None:
     for path, needed in ((options.output, size), (options.report, 0)):
         if path is not None:
             try:
-                _check_place(path, needed)
+                why = _obstacle(path, needed)
             except OSError as error:
-                raise _unsaved(path, error.strerror or str(error)) from error
-    if options.output is not None and options.output.exists() and not options.output.is_file():
-        raise _unsaved(options.output, "it is no file but a device or a pipe")
+                why = error.strerror or str(error)
+            if not why and path == options.output and path.exists() and not path.is_file():
+                why = "it is no file but a device or a pipe"
+            if why:
+                raise _unsaved(path, why)
 
 
-def _check_place(path: Path, needed: int) -> None:
-    """Refuse a place at which nothing of so many bytes can be written.
-
-    Raises:
-        IKError: It cannot be.
-        OSError: Neither can anything else.
-    """
+def _obstacle(path: Path, needed: int) -> str:
+    """Say what keeps so many bytes from being written at a place; empty where nothing does."""
     folder = path.resolve().parent
     if path.is_dir():
-        raise _unsaved(path, "it is a folder: give the name of a file")
+        return "it is a folder: give the name of a file"
     if folder.exists() and not folder.is_dir():
-        raise _unsaved(path, f"{str(folder)!r} is a file and no folder")
+        return f"{str(folder)!r} is a file and no folder"
     if not folder.is_dir():
-        raise _unsaved(path, f"there is no such folder {str(folder)!r}: make it first")
+        return f"there is no such folder {str(folder)!r}: make it first"
     if path.exists():
         if not (path.stat().st_mode & stat.S_IWUSR and os.access(path, os.W_OK)):
-            raise _unsaved(path, "it is read-only: unlock it, or choose another name")
+            return "it is read-only: unlock it, or choose another name"
         if not path.is_file():
-            return  # a device or a pipe, which is written to as it is
+            return ""  # a device or a pipe, which is written to as it is
     with suppress(FileNotFoundError):
         path.lstat()  # a name that is too long
-    with _beside(path, "") as trial:
+    with _beside(path) as trial:
         trial.write_bytes(b" ")
     free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise _unsaved(
-            path, f"{_size(free)} are free there, and the file that is read has {_size(needed)}: make room"
-        )
+    if free >= needed:
+        return ""
+    return f"{_size(free)} are free there, and the file that is read has {_size(needed)}: make room"
 
 
 def _unsaved(path: Path, why: str) -> IKError:
@@ -397,12 +336,21 @@ def _unsaved(path: Path, why: str) -> IKError:
 
 
 def _size(count: int) -> str:
-    """Write a number of bytes."""
     return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
 
 
+def _room(path: Path) -> str:
+    """Say how much more can be written into the folder of a path."""
+    with suppress(OSError):
+        return f"{_size(shutil.disk_usage(path.resolve().parent).free)} are free there"
+    return "the folder cannot be reached"
+
+
+# Writing
+
+
 @contextmanager
-def _beside(path: Path, suffix: str) -> Iterator[Path]:
+def _beside(path: Path, suffix: str = "") -> Iterator[Path]:
     """Give a place in the same folder for what is renamed when it is whole; else nothing stays there."""
     beside = path.resolve().with_name(f".poise-{os.getpid()}{suffix}")
     try:
@@ -413,48 +361,38 @@ def _beside(path: Path, suffix: str) -> Iterator[Path]:
                 left.unlink(missing_ok=True)
 
 
+@contextmanager
+def _replacing(path: Path, suffix: str, interruption: _Interruption) -> Iterator[Path]:
+    """Give a place for what comes to a path when all of it is on the disk."""
+    with _beside(path, suffix) as beside:
+        yield beside
+        with beside.open("rb+") as file:
+            os.fsync(file.fileno())  # a disk may say only now that it is full
+        interruption.check()
+        if suffix == ".blend":
+            _keep_version(path.resolve())
+        os.replace(beside, path.resolve())
+
+
 def _save(path: Path, interruption: _Interruption) -> None:
-    """Save the file, and keep the one that was there as Blender does.
-
-    Relative paths in it hold: it is saved into the folder where it is to be.
-
-    Raises:
-        IKError: It cannot be saved; what was there is there still.
-        KeyboardInterrupt: As well.
-    """
-    place = path.resolve()
+    """Save the file into the folder where it is to be, so that relative paths in it hold."""
     try:
-        with _beside(path, ".blend") as beside:
+        with _replacing(path, ".blend", interruption) as beside:
             bpy.ops.wm.save_as_mainfile(filepath=str(beside), copy=True, check_existing=False)
             if not _is_whole(beside):
-                raise _unsaved(path, f"not all of it could be written, {_room(place)}")
-            interruption.check()
-            _keep_version(place)
-            os.replace(beside, place)
+                raise RuntimeError
     except OSError as error:
-        raise _unsaved(path, f"{error.strerror or error}, {_room(place)}") from error
+        raise _unsaved(path, f"{error.strerror or error}, {_room(path)}") from error
     except RuntimeError as error:
         # What Blender says of a file that it could not write to its end is another error, or none.
         said = str(error).removeprefix("Error:").strip()
         why = said if said.startswith("Cannot") else "not all of it could be written"
-        raise _unsaved(path, f"{why}, {_room(place)}") from error
-
-
-def _room(place: Path) -> str:
-    """Say how much more can be written into a folder."""
-    with suppress(OSError):
-        return f"{_size(shutil.disk_usage(place.parent).free)} are free there"
-    return "the folder cannot be reached"
+        raise _unsaved(path, f"{why}, {_room(path)}") from error
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a blend file is there to its end: on a full disk Blender cuts compressed ones, and is content.
-
-    Raises:
-        OSError: It cannot be written to the disk, or read.
-    """
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())  # a disk may say only now that it is full
+    """Whether a blend file is there to its end: a full disk cuts compressed ones without a word."""
+    with path.open("rb") as file:
         start = file.read(4)
         file.seek(max(0, path.stat().st_size - 32))
         end = file.read()
@@ -479,24 +417,14 @@ def _keep_version(place: Path) -> None:
 
 
 def _write(path: Path, content: dict[str, Any], interruption: _Interruption) -> None:
-    """Write a report.
-
-    Raises:
-        IKError: It cannot be written; what was there is there still.
-        KeyboardInterrupt: As well.
-    """
+    """Write a report."""
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     try:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8")
             return
-        with _beside(path, ".json") as beside:
-            with beside.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            interruption.check()
-            os.replace(beside, path.resolve())
+        with _replacing(path, ".json", interruption) as beside:
+            beside.write_text(text, encoding="utf-8")
     except OSError as error:
         raise IKError(f"the report {str(path)!r} cannot be written: {error.strerror or error}") from error
 
@@ -509,14 +437,10 @@ def _as_json(
 ) -> dict[str, Any]:
     """What a report says, lengths in metres, angles in radians, null where there is no such error.
 
-    Args:
-        armature_object: The armature object.
-        report: The report of the solve or bake.
-        output: Where the file was to be saved.
-        lost: What could not be saved and why: what is not there has reached nothing.
+    Of what could not be saved it says why, and that it has not reached anything.
     """
     settings = settings_of(armature_object)
-    common = {
+    content = {
         "report_version": REPORT_VERSION,
         "task": "bake" if isinstance(report, posing.BakeReport) else "solve",
         "blender": bpy.app.version_string,
@@ -532,60 +456,38 @@ def _as_json(
         "tolerance_rotation": settings.tolerance_rotation,
     }
     if isinstance(report, posing.Report):
-        effectors = [
+        own = [{"name": e.name, "bone": e.bone, "reached": e.reached, "why": e.why} for e in report.effectors]
+        content |= {"status": report.status, "iterations": report.iterations}
+    else:
+        errors = report.position_errors, report.rotation_errors
+        missed = np.any(report.tolerances.missed(*errors), axis=0)
+        rows = zip(report.names, missed.tolist(), report.worst_frames, report.reasons, strict=True)
+        own = [{"name": n, "reached": not m, "worst_frame": f, "why": why} for n, m, f, why in rows]
+        content |= {name: list(getattr(report, name)) for name in ("frames", "statuses", "branches")}
+        content |= {name: getattr(report, name) for name in ("action", "keys", "keys_replaced")}
+        content["iterations"] = report.iterations.tolist()
+        content["smoothing"] = [
             {
-                "name": effector.name,
-                "bone": effector.bone,
-                "reached": effector.reached,
-                "position_error": _number(effector.position),
-                "rotation_error": _number(effector.rotation),
-                "why": effector.why,
+                "name": added.name,
+                "frame": added.frame,
+                "position_error": None if added.angular else added.amount,
+                "rotation_error": added.amount if added.angular else None,
             }
-            for effector in report.effectors
+            for added in report.smoothing
         ]
-        return {**common, "status": report.status, "iterations": report.iterations, "effectors": effectors}
-    position, rotation = report.position_errors, report.rotation_errors
-    effectors = [
-        {
-            "name": name,
-            "reached": not bool(report.tolerances.missed(position, rotation)[:, number].any()),
-            "position_error": _largest(position[:, number]),
-            "rotation_error": _largest(rotation[:, number]),
-            "worst_frame": report.worst_frames[number],
-            "why": report.reasons[number],
-        }
-        for number, name in enumerate(report.names)
+        content["position_errors"] = [_numbers(row) for row in errors[0].tolist()]
+        content["rotation_errors"] = [_numbers(row) for row in errors[1].tolist()]
+    positions, rotations = (_numbers(worst.tolist()) for worst in report.worst_errors)
+    content["effectors"] = [
+        {**effector, "position_error": position, "rotation_error": rotation}
+        for effector, position, rotation in zip(own, positions, rotations, strict=True)
     ]
-    return {
-        **common,
-        "effectors": effectors,
-        "frames": list(report.frames),
-        "statuses": list(report.statuses),
-        "iterations": report.iterations.tolist(),
-        "branches": list(report.branches),
-        "smoothing": [
-            {
-                "name": own.name,
-                "frame": own.frame,
-                "position_error": None if own.angular else own.amount,
-                "rotation_error": own.amount if own.angular else None,
-            }
-            for own in report.smoothing
-        ],
-        "action": report.action,
-        "keys": report.keys,
-        "keys_replaced": report.keys_replaced,
-        "position_errors": [[_number(error) for error in row] for row in position.tolist()],
-        "rotation_errors": [[_number(error) for error in row] for row in rotation.tolist()],
-    }
+    return content
 
 
-def _number(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _largest(errors: FloatArray) -> float | None:
-    return _number(float(np.fmax.reduce(errors)))
+def _numbers(values: Sequence[float]) -> list[float | None]:
+    """Numbers as JSON has them, null for what is none."""
+    return [value if math.isfinite(value) else None for value in values]
 
 
 def register() -> None:

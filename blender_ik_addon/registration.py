@@ -5,40 +5,12 @@ from contextlib import ExitStack
 
 from . import cli
 from .scene.live import handlers as live
-from .scene.properties import naming, overrides
-from .scene.properties import settings as properties
-from .ui import (
-    bake,
-    character,
-    character_panels,
-    drag,
-    menus,
-    operators,
-    overlay,
-    panels,
-    preferences,
-    shortcuts,
-    shown,
-)
+from .scene.properties import naming, overrides, settings
+from .ui import acting, character, drag, operators, overlay, panels, preferences
 
-MODULES = (
-    properties,
-    naming,
-    overrides,
-    preferences,
-    shown,
-    operators,
-    bake,
-    overlay,
-    drag,
-    panels,
-    character,
-    character_panels,
-    menus,
-    shortcuts,
-    live,
-    cli,
-)
+_STORED = (settings, naming, overrides)
+_SHOWN = (acting, operators, overlay, drag, panels, character, preferences)
+MODULES = (*_STORED, *_SHOWN, live, cli)
 """What is registered, each after the modules whose classes it uses."""
 
 

@@ -78,7 +78,8 @@ def anchors(page: Path) -> set[str]:
 
 def operators() -> set[str]:
     """Identifiers of all operators and tools."""
-    return set(re.findall(r'bl_idname = "poise\.(\w+)"', interface()))
+    found = re.findall(r'^class POISE_OT_(\w+)\(|bl_idname = "poise\.(\w+)"', interface(), re.MULTILINE)
+    return {operator or tool for operator, tool in found}
 
 
 def labels() -> dict[str, str]:
@@ -159,7 +160,7 @@ def test_every_kind_of_effector_is_in_the_manual():
 
 def test_every_setting_that_panels_show_is_in_the_manual():
     shown = set(re.findall(r"\.prop(?:_search)?\(\s*[\w.()]+,\s*\"(\w+)\"", interface()))
-    shown |= set(re.findall(r"draw_axes\(\w+, \w+, \"(\w+)\"", interface()))
+    shown |= set(re.findall(r"draw_(?:axes|animated)\(\w+, \w+, \"(\w+)\"", interface()))
     shown |= set(USED_BY) & set(labels())
     assert {"chain_depth", "role", "move_root", "damping", "mass_source", "position_axes"} <= shown
     words = {name: LABELLED_OTHERWISE.get(name, label) for name, label in labels().items() if name in shown}
@@ -177,7 +178,7 @@ def test_every_panel_and_button_is_in_the_manual():
         "Remove Target to Choose From": "minus beside a target",
         "Save Preset": "**Save**",
     }
-    found: list[str] = re.findall(r'^    bl_label = "([^"]+)"', interface(), re.MULTILINE)
+    found: list[str] = re.findall(r'^(?:    bl_label = |class .*label=)"([^"]+)"', interface(), re.MULTILINE)
     assert len(found) > 30
     assert [label for label in found if otherwise.get(label, label) not in manual()] == []
 

@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The stubs hold that a context may lack anything; poll and Blender see to it that it does not.
-# pyright: reportOptionalMemberAccess=false
-"""Which armature an operator acts on, what keeps it from that, and how it reports."""
+"""What operators act on, what keeps them from it, and how they report.
+
+List and viewport choose the same effector. Where the active object is the target of an effector, that
+effector is shown, else the one last chosen in the list. Nothing is noted when the selection changes: it is
+looked up whenever it is asked for, so undo and files cannot bring the two apart. Choosing another effector in
+the list while a target is the active object selects the other's target instead.
+"""
 
 from typing import Any, ClassVar
 
-from bpy.types import Context, Object, Operator
+import bpy
+from bpy.props import BoolProperty, EnumProperty, IntProperty
+from bpy.types import Context, Object, Operator, Scene
 
 from ..core.errors import IKError
 from ..scene import posing
+from ..scene.effectors.effectors import all_targets, target_of
 from ..scene.properties.settings import settings_of
 
 
 def context_armature(context: Context) -> Object | None:
-    """Give the armature object that panel and operators act on.
-
-    It is the active object, or the armature that follows the active object, so that Solve Pose can be pressed
-    after an empty was moved.
-    """
+    """The armature object that panel and operators act on: the active one, or one that follows it."""
     active = context.active_object
     if active is None or active.type == 'ARMATURE':
         return active
@@ -32,49 +35,83 @@ def context_armature(context: Context) -> Object | None:
 
 
 def require_armature(context: Context) -> Object:
-    """Give the armature that `poll` has found."""
+    """The armature that `poll` has found."""
     armature = context_armature(context)
     if armature is None:
         raise IKError("There is no armature here: select one, or the target of one of its effectors")
     return armature
 
 
-def obstacle_to(context: Context, *, needs_effectors: bool = True) -> str:
-    """Say in words what keeps the operators from acting on the armature; empty if nothing does."""
-    armature = context_armature(context)
-    if armature is None:
-        return "Select an armature, or the target of one of its effectors"
-    if not armature.is_editable:
-        return "The armature is linked from another file: make a library override of it"
-    if armature.mode == 'EDIT':
-        return "Leave Edit Mode: bones have no pose there"
-    if needs_effectors and not settings_of(armature).effectors:
-        return "Add an effector first"
-    return ""
+def active_bone(context: Context) -> str:
+    """Name of the active bone of the armature; empty without one."""
+    data: Any = require_armature(context).data
+    return data.bones.active.name if data.bones.active else ""
 
 
-def possible(operator: type[Operator], obstacle: str) -> bool:
-    """Answer a poll, with the obstacle as the reason that the greyed-out button shows."""
-    operator.poll_message_set(obstacle)
-    return not obstacle
+def selected_bones(context: Context) -> list[str]:
+    """Names of the selected pose bones; that of the active one outside Pose Mode."""
+    selected = context.selected_pose_bones_from_active_object or ()
+    return [bone.name for bone in selected] or [name for name in (active_bone(context),) if name]
+
+
+# Operators
+
+
+def flag(name: str, description: str, default: bool = True, **more: Any) -> Any:
+    """A switch of an operator."""
+    return BoolProperty(name=name, description=description, default=default, **more)
+
+
+def choice(description: str, *items: tuple[str, str, str], name: str = "Action") -> Any:
+    """A menu of an operator, of identifiers, names and tooltips; the first is the default."""
+    return EnumProperty(name=name, description=description, items=items, default=items[0][0])
+
+
+def refuse(operator: Operator, error: Exception) -> set[str]:
+    """Report what is wrong with the input."""
+    text = str(error)
+    operator.report({'ERROR'}, text[:1].upper() + text[1:])
+    return {'CANCELLED'}
 
 
 class ArmatureOperator(Operator):
-    """An operator on an armature: `act` does the work, wrong input is told; not registered itself."""
+    """An operator on an armature: `act` does the work, wrong input is reported; not registered itself.
+
+    `POISE_OT_verb_noun` is `poise.verb_noun` for Blender.
+    """
 
     bl_options = {'REGISTER', 'UNDO'}
     needs_effectors: ClassVar = False
     changed: int = 0
     """How much `act` has done: if it fails after that, what is done stays and can be undone."""
 
+    def __init_subclass__(cls, *, label: str = "") -> None:
+        cls.bl_idname, cls.bl_label = cls.__name__.replace("POISE_OT_", "poise."), label
+
     @classmethod
     def obstacle(cls, context: Context) -> str:
         """Say in words what keeps the operator from acting; empty if nothing does."""
-        return obstacle_to(context, needs_effectors=cls.needs_effectors)
+        armature = context_armature(context)
+        if armature is None:
+            return "Select an armature, or the target of one of its effectors"
+        if not armature.is_editable:
+            return "The armature is linked from another file: make a library override of it"
+        if armature.mode == 'EDIT':
+            return "Leave Edit Mode: bones have no pose there"
+        if cls.needs_effectors and not settings_of(armature).effectors:
+            return "Add an effector first"
+        return cls.lacks(context, armature)
+
+    @classmethod
+    def lacks(cls, context: Context, armature: Object) -> str:
+        """Say in words what else is missing for this operator."""
+        return ""
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return possible(cls, cls.obstacle(context))
+        obstacle = cls.obstacle(context)
+        cls.poll_message_set(obstacle)
+        return not obstacle
 
     def execute(self, context: Context) -> set[str]:
         try:
@@ -84,16 +121,17 @@ class ArmatureOperator(Operator):
             return {'FINISHED'} if self.changed else refused
 
     def act(self, context: Context, armature: Object) -> set[str] | None:
-        """Do the work and report it; returns what Blender is told, finished by default.
-
-        Raises:
-            IKError: Something is missing or cannot be done.
-        """
+        """Do the work and report it; returns what Blender gets, finished by default. An IKError refuses."""
         raise NotImplementedError
 
     def tell(self, text: str, warning: object = False) -> None:
         """Report what was done, as a warning if there is something to look at."""
         self.report({'WARNING'} if warning else {'INFO'}, text)
+
+    def answer(self, report: posing.Report | posing.BakeReport) -> set[str]:
+        """Report how it went; a target that was not reached is a warning, not a failure."""
+        self.tell(report.summary(), not report.reached)
+        return {'FINISHED'}
 
 
 class EffectorOperator(ArmatureOperator):
@@ -102,26 +140,68 @@ class EffectorOperator(ArmatureOperator):
     needs_effectors: ClassVar = True
 
 
-def answer(operator: Operator, report: posing.Report | posing.BakeReport) -> set[str]:
-    """Tell how it went; a target that was not reached is a warning, not a failure."""
-    operator.report({'INFO'} if report.reached else {'WARNING'}, report.summary())
-    return {'FINISHED'}
+# The effector that is shown
 
 
-def refuse(operator: Operator, error: Exception) -> set[str]:
-    """Tell what was wrong with the input."""
-    text = str(error)
-    operator.report({'ERROR'}, text[:1].upper() + text[1:])
-    return {'CANCELLED'}
+def shown_effector(context: Context, armature: Object) -> int:
+    """Index of the effector that is shown; there may be none at it."""
+    settings, active = settings_of(armature), context.active_object
+    chosen = settings.active_effector
+    if active is None or active == armature:
+        return chosen
+    following = [index for index, entry in enumerate(settings.effectors) if active in all_targets(entry)]
+    return chosen if chosen in following or not following else following[0]
 
 
-def active_bone(context: Context) -> str:
-    """Give the name of the active bone of the armature; empty without one."""
-    data: Any = require_armature(context).data
-    return data.bones.active.name if data.bones.active else ""
+def show_effector(context: Context, armature: Object, index: int) -> None:
+    """Choose the effector that is shown; where a target is the active object, its target becomes that."""
+    settings = settings_of(armature)
+    was = shown_effector(context, armature)
+    settings.active_effector = index
+    if shown_effector(context, armature) == index or index >= len(settings.effectors):
+        return
+    target = target_of(settings.effectors[index])
+    visible = target is not None and target.visible_get(view_layer=context.view_layer)
+    select_only(context, target if target is not None and visible else armature)
+    if shown_effector(context, armature) != index:  # the armature is out of sight as well
+        settings.active_effector = was
 
 
-def selected_bones(context: Context) -> list[str]:
-    """Give the names of the selected pose bones; the active one outside Pose Mode."""
-    selected = context.selected_pose_bones_from_active_object or ()
-    return [bone.name for bone in selected] or [name for name in (active_bone(context),) if name]
+def select_only(context: Context, obj: Object) -> None:
+    """Select an object and no other, and make it active."""
+    for other in context.view_layer.objects:
+        if other is not None and other != obj and other.select_get():
+            other.select_set(False)
+    if context.view_layer.objects.get(obj.name) == obj:
+        obj.select_set(True)
+        context.view_layer.objects.active = obj
+
+
+def _get_shown(scene: Any) -> int:
+    armature = context_armature(bpy.context)
+    return 0 if armature is None else shown_effector(bpy.context, armature)
+
+
+def _set_shown(scene: Any, index: int) -> None:
+    armature = context_armature(bpy.context)
+    if armature is not None:
+        show_effector(bpy.context, armature, index)
+
+
+def register() -> None:
+    """Add what the list in the panel takes for its active row.
+
+    It is no property of the armature object: one that is computed would be stored in library overrides.
+    """
+    Scene.poise_shown = IntProperty(  # pyright: ignore[reportAttributeAccessIssue]
+        name="Active Effector",
+        description="The effector whose fields are shown: that of the active object, where it is a target",
+        get=_get_shown,
+        set=_set_shown,
+        options={'SKIP_SAVE'},
+    )
+
+
+def unregister() -> None:
+    """Take it away."""
+    del Scene.poise_shown  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
-# context may lack anything; poll and Blender see to it that it does not.
-# pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
 """Setting a character up, and what belongs to it: roles, limits, presets, mirroring."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, StringProperty
+from bpy.props import StringProperty
 from bpy.types import Context, Object
 
 from ..core.errors import IKError
@@ -17,84 +14,45 @@ from ..scene.properties.naming import note_name
 from ..scene.properties.overrides import only_own
 from ..scene.properties.settings import settings_of
 from ..scene.reports import counted
-from .acting import ArmatureOperator, active_bone, selected_bones
+from .acting import ArmatureOperator, active_bone, choice, flag, selected_bones
 
 
-class POISE_OT_setup_character(ArmatureOperator):
+class POISE_OT_setup_character(ArmatureOperator, label="Set Up Character"):
     """Create targets, limits and priorities for hips, feet, hands and head"""
 
-    bl_idname = "poise.setup_character"
-    bl_label = "Set Up Character"
-
-    use_table: BoolProperty(
-        name="Use Table",
-        description="Use the table of roles if there is one; recognise the bones again otherwise",
-        default=True,
+    use_table: flag(
+        "Use Table", "Use the table of roles if there is one; recognise the bones again otherwise"
     )
-    poles: BoolProperty(
-        name="Poles",
-        description="Also create targets that elbows and knees bend towards",
-        default=False,
+    poles: flag("Poles", "Also create targets that elbows and knees bend towards", False)
+    limits: flag("Limits", "Read limits from the rig; bones without any get those of a human or animal body")
+    controls: flag(
+        "Switch Controls", "Switch the limbs of a control rig to the controls that get targets (FK)"
     )
-    limits: BoolProperty(
-        name="Limits",
-        description="Read limits from the rig; bones without any get those of a human or animal body",
-        default=True,
-    )
-    controls: BoolProperty(
-        name="Switch Controls",
-        description="Switch the limbs of a control rig to the controls that get targets (FK)",
-        default=True,
-    )
-
-    if TYPE_CHECKING:
-        use_table: bool
-        poles: bool
-        limits: bool
-        controls: bool
 
     def act(self, context: Context, armature: Object) -> None:
-        report = posing.setup_character(
-            armature,
-            use_table=self.use_table,
-            poles=self.poles,
-            limits=self.limits,
-            controls=self.controls,
-        )
+        parts = {name: getattr(self, name) for name in ("use_table", "poles", "limits", "controls")}
+        report = posing.setup_character(armature, **parts)
         settings_of(armature).last_message = report.summary()
         settings_of(armature).last_reached = report.ready
         self.tell(report.summary(), not report.ready)
 
 
-class POISE_OT_recognise_roles(ArmatureOperator):
+class POISE_OT_recognise_roles(ArmatureOperator, label="Recognise Roles"):
     """Fill the table of roles from the bones' names and places; changes in it are lost"""
-
-    bl_idname = "poise.recognise_roles"
-    bl_label = "Recognise Roles"
 
     def act(self, context: Context, armature: Object) -> None:
         character = posing.recognise_roles(armature)
         self.tell(f"{counted(len(character.choices), 'bone')} with a role, {len(character.left_out)} without")
 
 
-class POISE_OT_edit_roles(ArmatureOperator):
+class POISE_OT_edit_roles(ArmatureOperator, label="Edit Roles"):
     """Add the active bone to the table of roles, or remove the active row"""
 
-    bl_idname = "poise.edit_roles"
-    bl_label = "Edit Roles"
-
-    action: EnumProperty(
-        name="Action",
-        description="What to do with the table",
-        items=(
-            ('ADD', "Add", "Add a row for the active bone"),
-            ('REMOVE', "Remove", "Remove the active row"),
-        ),
-        default='ADD',
+    action: choice(
+        "What to do with the table",
+        ('ADD', "Add", "Add a row for the active bone"),
+        ('REMOVE', "Remove", "Remove the active row"),
     )
-
-    if TYPE_CHECKING:
-        action: Literal['ADD', 'REMOVE']
 
     def act(self, context: Context, armature: Object) -> None:
         settings = settings_of(armature)
@@ -112,11 +70,8 @@ class POISE_OT_edit_roles(ArmatureOperator):
             settings.active_role = max(0, min(settings.active_role, len(settings.roles) - 1))
 
 
-class POISE_OT_read_limits(ArmatureOperator):
+class POISE_OT_read_limits(ArmatureOperator, label="Read Limits"):
     """Read IK limits, IK stiffness and Limit Rotation constraints of all bones, for editing"""
-
-    bl_idname = "poise.read_limits"
-    bl_label = "Read Limits"
 
     def act(self, context: Context, armature: Object) -> None:
         found = posing.read_limits(armature)
@@ -124,7 +79,6 @@ class POISE_OT_read_limits(ArmatureOperator):
 
 
 def _own_limits(armature: Object, bones: list[str]) -> None:
-    """Give bones limits of their own."""
     for bone in bones:
         posing.own_limits(armature, bone)
 
@@ -134,9 +88,7 @@ class _BoneEntries(ArmatureOperator):
 
     acts: ClassVar[dict[str, Callable[[Object, list[str]], object]]]
     """What each action does with some bones."""
-
-    if TYPE_CHECKING:
-        action: str
+    action: Any
 
     def act(self, context: Context, armature: Object) -> None:
         bones = selected_bones(context)
@@ -145,65 +97,45 @@ class _BoneEntries(ArmatureOperator):
         self.acts[self.action](armature, bones)
 
 
-class POISE_OT_edit_limits(_BoneEntries):
+class POISE_OT_edit_limits(_BoneEntries, label="Edit Limits"):
     """Edit the limits of the selected bones, go back to those of the rig, or prefer the present pose"""
 
-    bl_idname = "poise.edit_limits"
-    bl_label = "Edit Limits"
     acts: ClassVar = {'OWN': _own_limits, 'RIG': posing.remove_limits, 'PREFER': posing.prefer_present_pose}
 
-    action: EnumProperty(
-        name="Action",
-        description="What to do with the limits of the selected bones",
-        items=(
-            ('OWN', "Own", "Copy the limits of the bone, for editing"),
-            ('RIG', "From Rig", "Remove the entry: the bone's IK limits are used again"),
-            ('PREFER', "Prefer Pose", "Make the present angles the preferred angles"),
-        ),
-        default='OWN',
+    action: choice(
+        "What to do with the limits of the selected bones",
+        ('OWN', "Own", "Copy the limits of the bone, for editing"),
+        ('RIG', "From Rig", "Remove the entry: the bone's IK limits are used again"),
+        ('PREFER', "Prefer Pose", "Make the present angles the preferred angles"),
     )
 
 
-class POISE_OT_edit_masses(_BoneEntries):
+class POISE_OT_edit_masses(_BoneEntries, label="Edit Masses"):
     """Set the masses of the selected bones by hand, or use their share of the body again"""
 
-    bl_idname = "poise.edit_masses"
-    bl_label = "Edit Masses"
     acts: ClassVar = {'OWN': posing.own_masses, 'REMOVE': posing.remove_masses}
 
-    action: EnumProperty(
-        name="Action",
-        description="What to do with the masses of the selected bones",
-        items=(
-            ('OWN', "Own", "Copy the present mass of the bone, for editing"),
-            ('REMOVE', "Remove", "Remove the entry: the bone has its share of the body's mass"),
-        ),
-        default='OWN',
+    action: choice(
+        "What to do with the masses of the selected bones",
+        ('OWN', "Own", "Copy the present mass of the bone, for editing"),
+        ('REMOVE', "Remove", "Remove the entry: the bone has its share of the body's mass"),
     )
 
 
-class POISE_OT_measure_meshes(ArmatureOperator):
+class POISE_OT_measure_meshes(ArmatureOperator, label="Measure Meshes"):
     """Measure the meshes that the bones carry; masses of bones then follow from their volumes"""
-
-    bl_idname = "poise.measure_meshes"
-    bl_label = "Measure Meshes"
 
     def act(self, context: Context, armature: Object) -> None:
         report = posing.measure_meshes(armature)
         self.tell(report.summary(), report.notes)
 
 
-class POISE_OT_save_preset(ArmatureOperator):
+class POISE_OT_save_preset(ArmatureOperator, label="Save Preset"):
     """Save effectors, limits, stiffness and solver settings as a preset, by the roles of the bones"""
 
-    bl_idname = "poise.save_preset"
-    bl_label = "Save Preset"
     bl_options = {'REGISTER'}  # it changes nothing in Blender
 
     name: StringProperty(name="Name", description="Name of the preset", default="Character")
-
-    if TYPE_CHECKING:
-        name: str
 
     def invoke(self, context: Context, event: Any) -> set[str]:
         return context.window_manager.invoke_props_dialog(self)  # pyright: ignore[reportReturnType]
@@ -213,59 +145,34 @@ class POISE_OT_save_preset(ArmatureOperator):
         self.tell(f"Saved {report.summary()}")
 
 
-class POISE_OT_load_preset(ArmatureOperator):
+class POISE_OT_load_preset(ArmatureOperator, label="Load Preset"):
     """Set the armature up from a preset; the report names bones that are missing"""
 
-    bl_idname = "poise.load_preset"
-    bl_label = "Load Preset"
-
     name: StringProperty(name="Name", description="Name of the preset", default="Character")
-
-    if TYPE_CHECKING:
-        name: str
 
     def act(self, context: Context, armature: Object) -> None:
         report = posing.load_preset(armature, posing.preset_path(self.name))
         self.tell(f"Loaded {report.summary()}", report.missing or report.notes)
 
 
-class POISE_OT_mirror(ArmatureOperator):
+class POISE_OT_mirror(ArmatureOperator, label="Mirror"):
     """Mirror pose, targets, limits and effector settings to the other side"""
 
-    bl_idname = "poise.mirror"
-    bl_label = "Mirror"
-
-    direction: EnumProperty(
+    direction: choice(
+        "From which side to which",
+        ('FLIP', "Flip", "Exchange both sides"),
+        ('LEFT_TO_RIGHT', "Left to Right", "Make the right side like the left"),
+        ('RIGHT_TO_LEFT', "Right to Left", "Make the left side like the right"),
         name="Direction",
-        description="From which side to which",
-        items=(
-            ('FLIP', "Flip", "Exchange both sides"),
-            ('LEFT_TO_RIGHT', "Left to Right", "Make the right side like the left"),
-            ('RIGHT_TO_LEFT', "Right to Left", "Make the left side like the right"),
-        ),
-        default='FLIP',
     )
-    settings: BoolProperty(name="Settings", description="Settings of effectors", default=True)
-    targets: BoolProperty(name="Targets", description="Places and rotations of targets", default=True)
-    limits: BoolProperty(name="Limits", description="Limits, stiffness, preferred angles", default=True)
-    pose: BoolProperty(name="Pose", description="Location and rotation of bones", default=True)
-
-    if TYPE_CHECKING:
-        direction: str
-        settings: bool
-        targets: bool
-        limits: bool
-        pose: bool
+    settings: flag("Settings", "Settings of effectors")
+    targets: flag("Targets", "Places and rotations of targets")
+    limits: flag("Limits", "Limits, stiffness, preferred angles")
+    pose: flag("Pose", "Location and rotation of bones")
 
     def act(self, context: Context, armature: Object) -> None:
-        report = posing.mirror(
-            armature,
-            self.direction,
-            settings=self.settings,
-            targets=self.targets,
-            limits=self.limits,
-            pose=self.pose,
-        )
+        parts = {name: getattr(self, name) for name in ("settings", "targets", "limits", "pose")}
+        report = posing.mirror(armature, self.direction, **parts)
         self.tell(report.summary(), report.notes)
 
 

@@ -1,51 +1,44 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
-# context may lack anything; poll and Blender see to it that it does not.
-# pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
 """Dragging by mouse: events become calls of `scene.live.dragging.Drag`, and nothing else happens here.
 
 The grabbed point moves by as much as the mouse does in the plane of the view through that point, along an
-axis or in a plane, or by typed numbers (`axis_lock`). The mouse is followed in steps of its own, so that
+axis or in a plane, or by typed numbers (`mouse`). The mouse is followed in steps of its own, so that
 holding Shift slows it down from where it is.
 """
 
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import bpy
 import numpy as np
-from bpy.props import BoolProperty, FloatVectorProperty, StringProperty
-from bpy.types import Context, Event, Object, Operator, WorkSpaceTool
+from bpy.props import FloatVectorProperty, StringProperty
+from bpy.types import Context, Event, Object, WorkSpaceTool
 
 from ..core.arrays import FloatArray
 from ..core.errors import IKError
 from ..scene.live.dragging import Drag
 from ..scene.reports import length_text
 from . import overlay
-from .acting import obstacle_to, possible, refuse, require_armature
-from .axis_lock import AXES, AxisLock, Numbers, stepped
-from .picking import View, nearest_segment
+from .acting import ArmatureOperator, flag, refuse, require_armature
+from .mouse import AXES, AxisLock, Numbers, View, nearest_segment, stepped
 
 logger = logging.getLogger(__name__)
 
 REACH_PIXELS: Final = 30.0
 """How far from a bone the mouse may be to mean it [pixels], at the resolution scale 1."""
-
 SLOW: Final = 0.1
 """How much of its way the mouse counts while Shift is held [1]."""
-
 TIMER_SECONDS: Final = 1.0 / 60.0
 """Pause between two steps of a body that comes after [s]."""
-
 REST_SECONDS: Final = 0.15
 """How long the mouse rests before the body settles [s]."""
-
 FINE_STEPS: Final = 0.1
 """Part of a step [1] that counts as one while Shift is held."""
-
+WHEEL: Final = {'WHEELUPMOUSE': -1, 'WHEELDOWNMOUSE': 1}
+"""By how much the wheel changes the priority."""
 KEYS: Final = (
     (('MOUSE_LMB', 'EVENT_RETURN'), "Confirm"),
     (('MOUSE_RMB', 'EVENT_ESC'), "Put Back"),
@@ -60,17 +53,15 @@ KEYS: Final = (
 )
 """Signs in the status bar, since words are longer than a window is wide, and what the keys do; all on the
 page docs/dragging.md."""
-
 WIDE: Final = ('EVENT_ESC', 'EVENT_CTRL')
 """Signs that are drawn wider than the room that a label has for them."""
-
 WIDE_MORE: Final = 1.2
 """How much more room they need [separators of Blender]."""
 
 
 @dataclass
 class _ByMouse:
-    """A drag by mouse as it goes on."""
+    """A drag by mouse as it goes on; places of the mouse are (2,) [pixels]."""
 
     drag: Drag
     view: View
@@ -79,16 +70,12 @@ class _ByMouse:
     timer: Any
     step: float
     """What Ctrl snaps to: a line of the viewport's grid [m]."""
-    start: FloatArray
-    """Where the grabbed point was, (3,) [m]."""
     pressed: FloatArray
-    """Where the mouse was pressed, (2,) [pixels]."""
+    """Where the mouse was pressed."""
     last: FloatArray
     """Where the mouse is."""
-    mouse: FloatArray
-    """The same, slowed down."""
-    lock: AxisLock
-    numbers: Numbers
+    lock: AxisLock = field(default_factory=AxisLock)
+    numbers: Numbers = field(default_factory=Numbers)
     snaps: bool = False
     fine: bool = False
     moved_at: float | None = None
@@ -99,8 +86,13 @@ class _ByMouse:
     """Whether it is confirmed as soon as the body has settled."""
     warning: str = ""
 
+    def __post_init__(self) -> None:
+        self.start = self.drag.place
+        self.mouse = self.last
+        """Where the mouse is, slowed down."""
+
     def at(self, event: Event) -> FloatArray:
-        """Where the mouse is in the viewport, (2,) [pixels]."""
+        """Where the mouse is in the viewport."""
         return np.array([event.mouse_x - self.region.x, event.mouse_y - self.region.y], dtype=np.float64)
 
     def follow(self, event: Event) -> None:
@@ -116,17 +108,17 @@ class _ByMouse:
 
     def go(self) -> None:
         """Bring the grabbed point to where mouse or numbers want it."""
-        self.moved_at = time.monotonic()
-        axes = self.drag.world_from_bone
+        self.moved_at, axes = time.monotonic(), self.drag.world_from_bone
         if self.numbers.typed:
             offset = self.numbers.offset(self.lock, axes)
         else:
-            found = self.lock.offset(self.view, self.start, (self.pressed, self.mouse), axes)
-            if found is None:
+            offset = self.lock.offset(self.view, self.start, (self.pressed, self.mouse), axes)
+            if offset is None:
                 self.warning = "the view is along the axis or the plane: turn the view first"
                 return
-            step = self.step * (FINE_STEPS if self.fine else 1.0)
-            offset = stepped(found, self.lock.axes(axes), step) if self.snaps else found
+            if self.snaps:
+                step = self.step * (FINE_STEPS if self.fine else 1.0)
+                offset = stepped(offset, self.lock.axes(axes), step)
         self.drag.move(self.start + offset, smoothly=True)
 
     def goes_on(self) -> bool:
@@ -143,14 +135,12 @@ class _ByMouse:
         self.choosing = event.value == 'PRESS'
         if self.choosing:
             self.warning = "release H over a bone to pin it or to free it"
-            return
-        found = bone_at(context, self.drag.object(), self.view, self.at(event), but=self.drag.bone)
-        if found is None:
+        elif found := bone_at(context, self.drag.object(), self.view, self.at(event), but=self.drag.bone):
+            holds = self.drag.pin(found[0])
+            self.warning = f"{found[0]} {'holds' if holds else 'is free'}"
+            self.go()
+        else:
             self.warning = "no bone under the mouse to be pinned"
-            return
-        holds = self.drag.pin(found[0])
-        self.warning = f"{found[0]} {'holds' if holds else 'is free'}"
-        self.go()
 
     def key(self, event: Event) -> bool:
         """Take a key; whether it changes what is asked for."""
@@ -161,9 +151,8 @@ class _ByMouse:
             self.lock = self.lock.after(event.type, event.shift)
         elif event.type == 'R':
             self.drag.keep_orientation(not self.drag.keeps_orientation)
-        elif event.type in {'WHEELUPMOUSE', 'WHEELDOWNMOUSE'}:
-            step = -1 if event.type == 'WHEELUPMOUSE' else 1
-            self.drag.priority = max(0, self.drag.priority + step)
+        elif event.type in WHEEL:
+            self.drag.priority = max(0, self.drag.priority + WHEEL[event.type])
         else:
             return False
         return True
@@ -191,18 +180,14 @@ class _ByMouse:
         self.area.tag_redraw()
 
 
-class POISE_OT_drag(Operator):
+class POISE_OT_drag(ArmatureOperator, label="Drag Bone"):
     """Drag a bone with the mouse; the body follows, and hands, feet and hips hold where they are"""
 
-    bl_idname = "poise.drag"
-    bl_label = "Drag Bone"
     # Not REGISTER: what a drag comes to depends on its way (pins, what was freed), so no panel could redo it.
     bl_options = {'UNDO', 'BLOCKING'}
 
     bone: StringProperty(
-        name="Bone",
-        description="The bone to drag; empty for the active one",
-        options={'SKIP_SAVE'},
+        name="Bone", description="The bone to drag; empty for the active one", options={'SKIP_SAVE'}
     )
     offset: FloatVectorProperty(
         name="Offset",
@@ -212,46 +197,24 @@ class POISE_OT_drag(Operator):
         unit='LENGTH',
         options={'SKIP_SAVE'},
     )
-    keep_orientation: BoolProperty(
-        name="Keep Orientation",
-        description="The dragged bone keeps its orientation",
-        default=False,
+    keep_orientation: flag("Keep Orientation", "The dragged bone keeps its orientation", False)
+    under_mouse: flag(
+        "Under Mouse", "Drag the bone under the mouse, by the point under it", False, options={'SKIP_SAVE'}
     )
-    under_mouse: BoolProperty(
-        name="Under Mouse",
-        description="Drag the bone under the mouse, by the point under it",
-        default=False,
-        options={'SKIP_SAVE'},
-    )
-    release_confirm: BoolProperty(
-        name="Confirm on Release",
-        description="Confirm when the mouse button is released",
-        default=False,
-        options={'SKIP_SAVE'},
+    release_confirm: flag(
+        "Confirm on Release", "Confirm when the mouse button is released", False, options={'SKIP_SAVE'}
     )
 
-    if TYPE_CHECKING:
-        bone: str
-        offset: tuple[float, float, float]
-        keep_orientation: bool
-        under_mouse: bool
-        release_confirm: bool
-        _by_mouse: _ByMouse
+    _by_mouse: _ByMouse
 
     @classmethod
-    def poll(cls, context: Context) -> bool:
-        obstacle = obstacle_to(context, needs_effectors=False)
-        if not obstacle and context.mode != 'POSE':
-            obstacle = "Go to Pose Mode (Ctrl Tab) to drag bones"
-        return possible(cls, obstacle)
+    def lacks(cls, context: Context, armature: Object) -> str:
+        return "" if context.mode == 'POSE' else "Go to Pose Mode (Ctrl Tab) to drag bones"
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            drag = self._grab(context, self.bone, (0.0, 0.0, 0.0))
-            drag.move(drag.place + np.array(self.offset))
-            return self._confirmed(drag)
-        except IKError as error:
-            return refuse(self, error)
+    def act(self, context: Context, armature: Object) -> set[str]:
+        drag = self._grab(context, armature, self.bone, (0.0, 0.0, 0.0))
+        drag.move(drag.place + np.array(self.offset))
+        return self._confirmed(drag)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         if bpy.app.background or context.window is None or context.area is None:
@@ -259,37 +222,25 @@ class POISE_OT_drag(Operator):
         if context.area.type != 'VIEW_3D':
             self.report({'ERROR'}, "Drag bones in the 3D viewport")
             return {'CANCELLED'}
-        region = _region_at(context, event)
+        armature, region = require_armature(context), _region_at(context, event)
         view, corner = View.of(region, region.data), np.array([region.x, region.y], dtype=np.float64)
-        mouse = np.array([event.mouse_x, event.mouse_y]) - corner
-        pressed = mouse
+        pressed = mouse = np.array([event.mouse_x, event.mouse_y]) - corner
         if self.release_confirm:
             pressed = np.array([event.mouse_prev_press_x, event.mouse_prev_press_y]) - corner
         bone, point = self.bone, (0.0, 0.0, 0.0)
         if self.under_mouse:
-            found = bone_at(context, require_armature(context), view, pressed)
+            found = bone_at(context, armature, view, pressed)
             if found is None:
                 return {'PASS_THROUGH'}  # there is no bone: the mouse means something else
             bone, point = found[0], (0.0, found[1], 0.0)
         try:
-            drag = self._grab(context, bone, point)
+            drag = self._grab(context, armature, bone, point)
         except IKError as error:
             return refuse(self, error)
         grid: Any = context.space_data.overlay
-        self._by_mouse = _ByMouse(
-            drag=drag,
-            view=view,
-            area=context.area,
-            region=region,
-            timer=context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window),
-            step=float(grid.grid_scale) / max(1, int(grid.grid_subdivisions)),
-            start=drag.place,
-            pressed=pressed,
-            last=mouse,
-            mouse=mouse,
-            lock=AxisLock(),
-            numbers=Numbers(),
-        )
+        timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window)
+        step = float(grid.grid_scale) / max(1, int(grid.grid_subdivisions))
+        self._by_mouse = _ByMouse(drag, view, context.area, region, timer, step, pressed, mouse)
         overlay.show_drag(drag)
         context.window_manager.modal_handler_add(self)
         self._by_mouse.show(context)
@@ -312,27 +263,24 @@ class POISE_OT_drag(Operator):
     def _take(self, context: Context, event: Event) -> set[str]:
         """Take an event. All are kept from others: the scene must not change under the drag."""
         drag, kind, pressed = self._by_mouse, event.type, event.value == 'PRESS'
-        if kind in {'ESC', 'RIGHTMOUSE'} and pressed:
-            self.cancel(context)
-            return {'CANCELLED'}
         done = {'RET', 'NUMPAD_ENTER', 'SPACE'} | (set() if self.release_confirm else {'LEFTMOUSE'})
         if (kind in done and pressed) or (kind == 'LEFTMOUSE' and self.release_confirm and not pressed):
             drag.lets_go = drag.drag.rests = True
+        if (kind in {'ESC', 'RIGHTMOUSE'} and pressed) or (drag.lets_go and drag.moved_at is None):
+            self.cancel(context)
+            return {'CANCELLED'}
+        if drag.lets_go and drag.drag.report.final:
+            drag.end(context)
+            return self._confirmed(drag.drag)
         changes = True
-        if drag.lets_go:  # a pose that lags comes after as smoothly as before, then it is confirmed
-            if drag.moved_at is None:
-                self.cancel(context)
-                return {'CANCELLED'}
-            if drag.drag.report.final:
-                drag.end(context)
-                return self._confirmed(drag.drag)
+        if (
+            kind == 'TIMER' or drag.lets_go
+        ):  # what lags comes after as smoothly as before, then it is confirmed
             changes = kind == 'TIMER' and drag.goes_on()
         elif kind == 'H':
             drag.choose(context, event)
         elif kind == 'MOUSEMOVE':
             drag.follow(event)
-        elif kind == 'TIMER':
-            changes = drag.goes_on()
         elif kind in {'LEFT_CTRL', 'RIGHT_CTRL'}:
             drag.snaps = pressed
             if drag.moved_at is not None:
@@ -345,21 +293,19 @@ class POISE_OT_drag(Operator):
             drag.show(context)
         return {'RUNNING_MODAL'}
 
-    def _grab(self, context: Context, bone: str, point: tuple[float, float, float]) -> Drag:
+    def _grab(self, context: Context, armature: Object, bone: str, point: tuple[float, float, float]) -> Drag:
         if not bone:
-            active = context.active_pose_bone
-            if active is None:
+            if context.active_pose_bone is None:
                 raise IKError("Click the bone that is to be dragged, in Pose Mode")
-            bone = active.name
-        depsgraph = context.evaluated_depsgraph_get()
-        drag = Drag(require_armature(context), bone, point=point, depsgraph=depsgraph)
+            bone = context.active_pose_bone.name
+        drag = Drag(armature, bone, point=point, depsgraph=context.evaluated_depsgraph_get())
         drag.keep_orientation(self.keep_orientation)
         return drag
 
     def _confirmed(self, drag: Drag) -> set[str]:
         report = drag.confirm()
         if report.message:
-            self.report({'WARNING'} if not report.dragged.reached else {'INFO'}, report.message)
+            self.tell(report.message, not report.dragged.reached)
         return {'FINISHED'}
 
 
@@ -382,25 +328,18 @@ def keys_of(drag: Drag) -> Callable[[Any, Context], None]:
 def _region_at(context: Context, event: Event) -> Any:
     """The part of the viewport under the mouse, of which a quad view has four; the first for a button."""
     regions: list[Any] = [region for region in context.area.regions if region.type == 'WINDOW']
-    for region in regions:
-        across, up = event.mouse_x - region.x, event.mouse_y - region.y
-        if 0 <= across < region.width and 0 <= up < region.height:
-            return region
-    return regions[0]
+    inside = (
+        region
+        for region in regions
+        if 0 <= event.mouse_x - region.x < region.width and 0 <= event.mouse_y - region.y < region.height
+    )
+    return next(inside, regions[0])
 
 
 def bone_at(
     context: Context, armature: Object, view: View, mouse: FloatArray, *, but: str = ""
 ) -> tuple[str, float] | None:
-    """The visible bone under the mouse, and how far along it the mouse is [m] before the bone's scale.
-
-    Args:
-        context: Of the viewport.
-        armature: The armature object.
-        view: Of the viewport.
-        mouse: (2,) [pixels].
-        but: Name of a bone that is not meant.
-    """
+    """The visible bone under the mouse (2,) [pixels], and how far along it that is [m] before its scale."""
     bones = [b for b in context.visible_pose_bones or () if b.id_data == armature and b.name != but]
     if not bones:
         return None

@@ -1,38 +1,45 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
-# context may lack anything; poll and Blender see to it that it does not.
-# pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
-"""Operators on effectors: each gathers, calls `posing`, and reports."""
+"""Operators on effectors and poses: each gathers, calls `posing`, and reports."""
 
-from typing import TYPE_CHECKING, Literal
+import logging
+import time
+from itertools import chain
+from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
-from bpy.types import Context, Object
+from bpy.props import EnumProperty, IntProperty, StringProperty
+from bpy.types import Context, Event, Object
 
 from ..core.errors import IKError
 from ..scene import posing
-from ..scene.effectors.effectors import all_targets, lacks_target
-from ..scene.properties.effector_properties import KIND_ITEMS
+from ..scene.effectors.effectors import all_targets, lacks_target, target_of
+from ..scene.properties.effector_properties import KIND_ITEMS, PINNABLE
 from ..scene.properties.settings import settings_of
 from ..scene.reports import counted, sentences
 from .acting import (
     ArmatureOperator,
     EffectorOperator,
-    answer,
+    choice,
     context_armature,
-    obstacle_to,
+    flag,
+    refuse,
     require_armature,
+    select_only,
     selected_bones,
+    show_effector,
+    shown_effector,
 )
-from .shown import keep_armature, show_effector, shown_effector
+
+logger = logging.getLogger(__name__)
+
+WORK_SECONDS = 0.05
+"""How long a modal bake works before Blender may look at the keyboard and draw [s]: Escape feels prompt."""
+TIMER_SECONDS = 0.01
+"""Pause between two portions of a modal bake [s]: enough for one event to get through."""
 
 
-class POISE_OT_add_effector(ArmatureOperator):
+class POISE_OT_add_effector(ArmatureOperator, label="Add Effector"):
     """Add an effector to every selected bone, or to the active bone outside Pose Mode"""
-
-    bl_idname = "poise.add_effector"
-    bl_label = "Add Effector"
 
     bone: StringProperty(
         name="Bone",
@@ -42,16 +49,10 @@ class POISE_OT_add_effector(ArmatureOperator):
     kind: EnumProperty(
         name="Kind", description="What the bone does with its target", items=KIND_ITEMS, default='BOTH'
     )
-    make_targets: BoolProperty(
-        name="Make Targets",
-        description="Make an empty as the target, where the bone does not have to move: usually at its place",
-        default=True,
+    make_targets: flag(
+        "Make Targets",
+        "Make an empty as the target, where the bone does not have to move: usually at its place",
     )
-
-    if TYPE_CHECKING:
-        bone: str
-        kind: str
-        make_targets: bool
 
     def act(self, context: Context, armature: Object) -> None:
         names = [self.bone] if self.bone else selected_bones(context)
@@ -63,34 +64,26 @@ class POISE_OT_add_effector(ArmatureOperator):
             show_effector(context, armature, index)
 
 
-class POISE_OT_remove_effector(EffectorOperator):
+class POISE_OT_remove_effector(EffectorOperator, label="Remove Effector"):
     """Remove the active effector from the list; its target stays in the scene"""
-
-    bl_idname = "poise.remove_effector"
-    bl_label = "Remove Effector"
 
     def act(self, context: Context, armature: Object) -> None:
         index = shown_effector(context, armature)
         posing.remove_effector(armature, index)
         show_effector(context, armature, max(0, min(index, len(settings_of(armature).effectors) - 1)))
-        keep_armature(context, armature)
+        if context_armature(context) != armature:  # the active object is no target any more
+            select_only(context, armature)
 
 
-class POISE_OT_move_effector(EffectorOperator):
+class POISE_OT_move_effector(EffectorOperator, label="Move Effector"):
     """Move the active effector up or down in the list; its place does not change its priority"""
 
-    bl_idname = "poise.move_effector"
-    bl_label = "Move Effector"
-
-    direction: EnumProperty(
+    direction: choice(
+        "Where to move the effector in the list",
+        ('UP', "Up", "One place up"),
+        ('DOWN', "Down", "One place down"),
         name="Direction",
-        description="Where to move the effector in the list",
-        items=(('UP', "Up", "One place up"), ('DOWN', "Down", "One place down")),
-        default='UP',
     )
-
-    if TYPE_CHECKING:
-        direction: Literal['UP', 'DOWN']
 
     def act(self, context: Context, armature: Object) -> set[str] | None:
         index = shown_effector(context, armature)
@@ -101,17 +94,28 @@ class POISE_OT_move_effector(EffectorOperator):
         show_effector(context, armature, place)
 
 
-class POISE_OT_make_targets(EffectorOperator):
+class POISE_OT_select_target(EffectorOperator, label="Select Target"):
+    """Select the target of the active effector, in Object Mode, ready to be moved"""
+
+    def act(self, context: Context, armature: Object) -> None:
+        index, effectors = shown_effector(context, armature), settings_of(armature).effectors
+        target = target_of(effectors[index]) if index < len(effectors) else None
+        if target is None:
+            raise IKError("The active effector has no target to be selected")
+        if not target.visible_get(view_layer=context.view_layer):
+            raise IKError(f"The target {target.name!r} is hidden: show it first (Alt H)")
+        if armature.mode != 'OBJECT':
+            bpy.ops.object.mode_set(mode='OBJECT')
+        settings_of(armature).active_effector = index
+        select_only(context, target)
+
+
+class POISE_OT_make_targets(EffectorOperator, label="Make Targets"):
     """Make an empty for every effector without a target, usually at the present place of its bone"""
 
-    bl_idname = "poise.make_targets"
-    bl_label = "Make Targets"
-
     @classmethod
-    def obstacle(cls, context: Context) -> str:
-        if obstacle := super().obstacle(context):
-            return obstacle
-        lacking = any(map(lacks_target, settings_of(require_armature(context)).effectors))
+    def lacks(cls, context: Context, armature: Object) -> str:
+        lacking = any(map(lacks_target, settings_of(armature).effectors))
         return "" if lacking else "Every effector has a target"
 
     def act(self, context: Context, armature: Object) -> None:
@@ -121,17 +125,12 @@ class POISE_OT_make_targets(EffectorOperator):
         self.tell(f"{counted(self.changed, 'target')} created")
 
 
-class POISE_OT_attach_targets(EffectorOperator):
+class POISE_OT_attach_targets(EffectorOperator, label="Attach Targets"):
     """Parent free targets to the armature, so that moving the armature moves the whole character"""
 
-    bl_idname = "poise.attach_targets"
-    bl_label = "Attach Targets"
-
     @classmethod
-    def obstacle(cls, context: Context) -> str:
-        if obstacle := super().obstacle(context):
-            return obstacle
-        behind = posing.staying_behind(require_armature(context))
+    def lacks(cls, context: Context, armature: Object) -> str:
+        behind = posing.staying_behind(armature)
         return "" if behind else "Every target goes where the armature goes, or where its own parent goes"
 
     def act(self, context: Context, armature: Object) -> set[str] | None:
@@ -140,90 +139,193 @@ class POISE_OT_attach_targets(EffectorOperator):
         return {'FINISHED'} if report.attached else {'CANCELLED'}
 
 
-class POISE_OT_add_choice(EffectorOperator):
+class POISE_OT_add_choice(EffectorOperator, label="Add Target to Choose From"):
     """Add the selected objects as further targets to take one of; an empty if none is selected"""
 
-    bl_idname = "poise.add_choice"
-    bl_label = "Add Target to Choose From"
-
     def act(self, context: Context, armature: Object) -> None:
-        effectors = settings_of(armature).effectors
-        index = shown_effector(context, armature)
+        effectors, index = settings_of(armature).effectors, shown_effector(context, armature)
         known = set() if index >= len(effectors) else set(all_targets(effectors[index]))
         wanted = [chosen for chosen in context.selected_objects if chosen not in {armature, *known}]
         for target in wanted or [None]:
             posing.add_choice(armature, index, target)
 
 
-class POISE_OT_remove_choice(EffectorOperator):
+class POISE_OT_remove_choice(EffectorOperator, label="Remove Target to Choose From"):
     """Remove a target from those to choose from; the object stays in the scene"""
 
-    bl_idname = "poise.remove_choice"
-    bl_label = "Remove Target to Choose From"
-
     number: IntProperty(name="Number", description="Which target, 0 the first", default=0, min=0)
-
-    if TYPE_CHECKING:
-        number: int
 
     def act(self, context: Context, armature: Object) -> None:
         posing.remove_choice(armature, shown_effector(context, armature), self.number)
 
 
-class POISE_OT_pin(EffectorOperator):
+class POISE_OT_pin(EffectorOperator, label="Pin"):
     """Pin the bone of the active effector where it is now, or release it"""
 
-    bl_idname = "poise.pin"
-    bl_label = "Pin"
-
-    action: EnumProperty(
-        name="Action",
-        description="What to do",
-        items=(
-            ('TOGGLE', "Toggle", "Release the bone if it is pinned, pin it otherwise"),
-            ('PIN', "Pin", "Pin the bone where it is now"),
-            ('UNPIN', "Unpin", "Release the bone"),
-        ),
-        default='TOGGLE',
+    action: choice(
+        "What to do",
+        ('TOGGLE', "Toggle", "Release the bone if it is pinned, pin it otherwise"),
+        ('PIN', "Pin", "Pin the bone where it is now"),
+        ('UNPIN', "Unpin", "Release the bone"),
     )
 
-    if TYPE_CHECKING:
-        action: Literal['TOGGLE', 'PIN', 'UNPIN']
-
     def act(self, context: Context, armature: Object) -> None:
-        effectors = settings_of(armature).effectors
-        index = shown_effector(context, armature)
+        effectors, index = settings_of(armature).effectors, shown_effector(context, armature)
         pinned = index < len(effectors) and effectors[index].pinned
         release = self.action == 'UNPIN' or (self.action == 'TOGGLE' and pinned)
         (posing.unpin if release else posing.pin)(armature, index)
 
 
-class POISE_OT_store_pose(EffectorOperator):
-    """Store the present pose as the pose that the bones of the active effector stay near"""
+def chosen_bones(context: Context, armature: Object) -> list[str]:
+    """The bones that are meant: those selected, or those of the selected targets."""
+    if context.active_object == armature:
+        return [bone.name for bone in context.selected_pose_bones_from_active_object or ()]
+    selected = set(context.selected_objects)
+    return [entry.bone for entry in settings_of(armature).effectors if entry.target in selected]
 
-    bl_idname = "poise.store_pose"
-    bl_label = "Store Pose"
+
+def let_go(armature: Object, index: int) -> None:
+    """Unpin an effector; one without a target was there for the pin alone, and goes with it."""
+    settings = settings_of(armature)
+    if target_of(settings.effectors[index]) is not None:
+        posing.unpin(armature, index)
+        return
+    posing.remove_effector(armature, index)
+    if settings.active_effector > index or settings.active_effector >= len(settings.effectors):
+        settings.active_effector = max(0, settings.active_effector - 1)
+
+
+class POISE_OT_pin_bones(ArmatureOperator, label="Pin Bones"):
+    """Pin the selected bones where they are now, or release them if all are pinned"""
+
+    @classmethod
+    def lacks(cls, context: Context, armature: Object) -> str:
+        chosen = chosen_bones(context, armature)
+        return "" if chosen else "Select bones in Pose Mode, or targets of effectors"
+
+    def act(self, context: Context, armature: Object) -> None:
+        effectors = settings_of(armature).effectors
+        able = [(row, entry.bone) for row, entry in enumerate(effectors) if entry.kind in PINNABLE]
+        entries = {
+            bone: [row for row, own in able if own == bone] for bone in chosen_bones(context, armature)
+        }
+        held = all(own and all(effectors[index].pinned for index in own) for own in entries.values())
+        for bone, own in () if held else entries.items():
+            if not own:
+                own.append(posing.add_effector(armature, bone, make_target=False))
+            for index in own:
+                self.changed += 1
+                posing.pin(armature, index)
+        for index in sorted(chain(*entries.values()), reverse=True) if held else ():
+            let_go(armature, index)
+            self.changed += 1
+        self.tell(f"{', '.join(entries)}: {'free' if held else 'pinned'}")
+
+
+class POISE_OT_store_pose(EffectorOperator, label="Store Pose"):
+    """Store the present pose as the pose that the bones of the active effector stay near"""
 
     def act(self, context: Context, armature: Object) -> None:
         count = posing.store_pose(armature, shown_effector(context, armature))
         self.tell(f"Stored the pose of {counted(count, 'bone')}")
 
 
-class POISE_OT_solve_pose(EffectorOperator):
+class POISE_OT_solve_pose(EffectorOperator, label="Solve Pose"):
     """Move the skeleton so that every enabled effector reaches its target"""
 
-    bl_idname = "poise.solve_pose"
-    bl_label = "Solve Pose"
+    def act(self, context: Context, armature: Object) -> set[str]:
+        return self.answer(posing.solve_pose(armature, context.evaluated_depsgraph_get()))
+
+
+def _frame(which: str, name: str, default: int) -> Any:
+    """An end of the range; hidden, because the redo panel would bake everything again at each touch."""
+    description = f"{which} frame to bake; without start and end, the range in the settings"
+    return IntProperty(name=name, description=description, default=default, options={'HIDDEN', 'SKIP_SAVE'})
+
+
+class POISE_OT_bake(EffectorOperator, label="Bake"):
+    """Solve every frame and key the solved bones; Escape cancels and restores everything"""
+
+    start: _frame("First", "Start Frame", 1)
+    end: _frame("Last", "End Frame", 250)
+
+    _job: posing.BakeJob
+    _timer: Any
+
+    def frames(self) -> range | None:
+        """The frames that were asked for; None for those in the settings."""
+        given = [name for name in ("start", "end") if self.properties.is_property_set(name)]
+        if len(given) == 1:
+            raise IKError(f"Only '{given[0]}' was given: give both start and end, or neither")
+        return range(self.start, self.end + 1) if given else None
 
     def act(self, context: Context, armature: Object) -> set[str]:
-        return answer(self, posing.solve_pose(armature, context.evaluated_depsgraph_get()))
+        wm = context.window_manager
+        wm.progress_begin(0, 100)
+        try:
+            return self.answer(
+                posing.bake(armature, self.frames(), progress=lambda part: wm.progress_update(100 * part))
+            )
+        finally:
+            wm.progress_end()
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        if bpy.app.background or context.window is None:  # nobody there to press Escape
+            return self.execute(context)
+        try:
+            self._job = posing.BakeJob(require_armature(context), self.frames())
+        except IKError as error:
+            return refuse(self, error)
+        wm = context.window_manager
+        wm.progress_begin(0, 100)
+        self._timer = wm.event_timer_add(TIMER_SECONDS, window=context.window)
+        wm.modal_handler_add(self)
+        return {'RUNNING_MODAL'}
+
+    def modal(self, context: Context, event: Event) -> set[str]:
+        if event.type == 'ESC':
+            self.cancel(context)
+            self.report({'INFO'}, "Bake cancelled, everything is restored")
+            return {'CANCELLED'}
+        if event.type != 'TIMER':
+            return {'RUNNING_MODAL'}  # keep other input away: the scene must not change under the bake
+        try:
+            if self._work(context):
+                return {'RUNNING_MODAL'}
+            report = self._job.finish()
+        except Exception as error:  # Blender calls us: else the timer and a bake half done would stay
+            logger.exception("The bake stopped")
+            self.cancel(context)
+            return refuse(self, error)
+        self._end(context)
+        return self.answer(report)
+
+    def cancel(self, context: Context) -> None:
+        """Stop and restore; Blender calls this too, when the window closes or another file is opened."""
+        self._end(context)
+        self._job.cancel()
+
+    def _work(self, context: Context) -> bool:
+        """Bake for a moment and show how far it is; whether there is more to do."""
+        until = time.perf_counter() + WORK_SECONDS
+        more = True
+        while more and time.perf_counter() < until:
+            more = self._job.step()
+        percent = round(100 * self._job.progress)
+        context.window_manager.progress_update(percent)
+        context.workspace.status_text_set(f"Poise: baking, {percent} %.  Esc: cancel and restore")
+        return more
+
+    def _end(self, context: Context) -> None:
+        wm = context.window_manager
+        wm.event_timer_remove(self._timer)
+        wm.progress_end()
+        if context.workspace:
+            context.workspace.status_text_set(None)
 
 
-class POISE_OT_key_pose(EffectorOperator):
+class POISE_OT_key_pose(EffectorOperator, label="Key Pose"):
     """Key the present pose of the bones that Poise solves"""
-
-    bl_idname = "poise.key_pose"
-    bl_label = "Key Pose"
 
     def act(self, context: Context, armature: Object) -> set[str] | None:
         keyed = posing.key_pose(armature, context.evaluated_depsgraph_get())
@@ -234,31 +336,21 @@ class POISE_OT_key_pose(EffectorOperator):
         self.tell(sentences(done, *keyed.notes), keyed.notes)
 
 
-class POISE_OT_live(ArmatureOperator):
+class POISE_OT_live(ArmatureOperator, label="Live"):
     """Keep solving while targets move"""
 
-    bl_idname = "poise.live"
-    bl_label = "Live"
-
-    action: EnumProperty(
-        name="Action",
-        description="What to do",
-        items=(
-            ('TOGGLE', "Toggle", "Switch live mode off if it is on, on otherwise"),
-            ('ON', "On", "Keep solving while targets move"),
-            ('OFF', "Off", "Stop solving"),
-        ),
-        default='TOGGLE',
+    action: choice(
+        "What to do",
+        ('TOGGLE', "Toggle", "Switch live mode off if it is on, on otherwise"),
+        ('ON', "On", "Keep solving while targets move"),
+        ('OFF', "Off", "Stop solving"),
     )
-
-    if TYPE_CHECKING:
-        action: Literal['TOGGLE', 'ON', 'OFF']
 
     @classmethod
     def obstacle(cls, context: Context) -> str:
         armature = context_armature(context)
         if armature is None or not armature.is_editable:
-            return obstacle_to(context)
+            return super().obstacle(context)
         settings = settings_of(armature)
         # In any mode: it begins to follow as soon as it can, and can always be switched off.
         return "" if settings.effectors or settings.live else "Add an effector first"
@@ -267,14 +359,11 @@ class POISE_OT_live(ArmatureOperator):
         was = settings_of(armature).live
         self.changed = 1  # if it fails it is on, and the panel says what is missing
         report = posing.switch_live(armature, not was if self.action == 'TOGGLE' else self.action == 'ON')
-        return None if report is None else answer(self, report)
+        return None if report is None else self.answer(report)
 
 
-class POISE_OT_diagnose(EffectorOperator):
+class POISE_OT_diagnose(EffectorOperator, label="Diagnose Pose"):
     """Report what the present pose allows the effectors: lost directions, and effectors that share bones"""
-
-    bl_idname = "poise.diagnose"
-    bl_label = "Diagnose Pose"
 
     def act(self, context: Context, armature: Object) -> None:
         self.tell(posing.diagnose(armature, context.evaluated_depsgraph_get()).lines[0])
@@ -284,13 +373,16 @@ CLASSES = (
     POISE_OT_add_effector,
     POISE_OT_remove_effector,
     POISE_OT_move_effector,
+    POISE_OT_select_target,
     POISE_OT_make_targets,
     POISE_OT_attach_targets,
     POISE_OT_add_choice,
     POISE_OT_remove_choice,
     POISE_OT_pin,
+    POISE_OT_pin_bones,
     POISE_OT_store_pose,
     POISE_OT_solve_pose,
+    POISE_OT_bake,
     POISE_OT_key_pose,
     POISE_OT_live,
     POISE_OT_diagnose,

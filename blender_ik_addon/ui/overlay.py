@@ -1,7 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type. The stubs hold that a
-# context may lack anything; a viewport that is drawn has all of it.
-# pyright: reportRedeclaration=false, reportOptionalMemberAccess=false
 """Drawing over the figure: `scene.live.overlay_geometry` says what, preferences say in which colours.
 
 Marks are computed when something has changed and kept until it changes again; a view that is turned costs
@@ -11,54 +8,46 @@ the drawing alone. Nothing of this is there in background mode but the switches,
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import blf
 import bpy
 import gpu
 import numpy as np
 from bpy.app.handlers import persistent
-from bpy.props import BoolProperty, PointerProperty
+from bpy.props import PointerProperty
 from bpy.types import Context, Panel, PropertyGroup, Scene, SpaceView3D
 from gpu_extras.batch import batch_for_shader
 
 from ..core.arrays import FloatArray
 from ..scene.live.dragging import Drag
 from ..scene.live.overlay_geometry import Line, Marks, Point, Text, Wanted, drag_marks, marks_of
-from .acting import context_armature
-from .labels import Box, arrange
-from .picking import View
-from .preferences import Colour, Look, look
+from .acting import active_bone, context_armature, flag
+from .mouse import View
+from .preferences import Colour, look
 
 logger = logging.getLogger(__name__)
 
+Box = tuple[float, float, float, float]
+"""Left, bottom, width, height [pixels]."""
 CORNERS: Final = {'PIN': 4, 'LOOSE_PIN': 4}
 """Corners of the points of a role; the others are round."""
-
 ROUND: Final = 20
 """Corners of a round point."""
-
 IMPORTANCE: Final = ('PRIORITY', 'MISS', 'LIMIT')
 """Roles of texts; the first find room first."""
-
 SMALL: Final = 0.85
 """Size of notes and limits against that of other texts [1]."""
-
 SHADE: Final = (0.0, 0.0, 0.0, 0.6)
 """Colour behind texts: dark enough for the light theme, whose viewport is of a middle grey."""
-
 PALENESS: Final = 0.35
 """How far the colours of texts go towards white [1]: the plain red of a line is too dark for thin letters."""
-
 MARGIN: Final = 8.0
 """Between texts and what is beside the view [pixels]."""
-
 NAVIGATION: Final = 1.35
 """Width and height of the view's axes at its upper right corner against their size in the preferences [1]."""
-
 NAVIGATION_BUTTONS: Final = (46.0, 130.0)
 """Width and height of the column of buttons below them at scale 1 [pixels]."""
-
 CHANGES: Final = ("depsgraph_update_post", "frame_change_post", "undo_post", "redo_post", "load_post")
 """Handlers after which marks may be others."""
 
@@ -66,30 +55,15 @@ CHANGES: Final = ("depsgraph_update_post", "frame_change_post", "undo_post", "re
 class POISE_PG_overlay(PropertyGroup):
     """What is drawn over figures, by scene."""
 
-    show: BoolProperty(
-        name="Poise",
-        description="Draw targets, pins, limits and balance over the figure",
-        default=True,
+    show: flag("Poise", "Draw targets, pins, limits and balance over the figure")
+    targets: flag("Targets", "Lines from bones to their targets, pins, and by how much targets are missed")
+    priorities: flag("Priorities", "Priority of each effector")
+    limits: flag("Limits", "Joints that stand on a limit")
+    balance: flag(
+        "Balance",
+        "Centre of mass and what the body stands on, also where no effector asks for balance",
+        False,
     )
-    targets: BoolProperty(
-        name="Targets",
-        description="Lines from bones to their targets, pins, and by how much targets are missed",
-        default=True,
-    )
-    priorities: BoolProperty(name="Priorities", description="Priority of each effector", default=True)
-    limits: BoolProperty(name="Limits", description="Joints that stand on a limit", default=True)
-    balance: BoolProperty(
-        name="Balance",
-        description="Centre of mass and what the body stands on, also where no effector asks for balance",
-        default=False,
-    )
-
-    if TYPE_CHECKING:
-        show: bool
-        targets: bool
-        priorities: bool
-        limits: bool
-        balance: bool
 
 
 def overlay_of(scene: Scene) -> POISE_PG_overlay:
@@ -114,23 +88,14 @@ class POISE_PT_overlay(Panel):
     bl_parent_id = "VIEW3D_PT_overlay"
     bl_label = "Poise"
 
-    if TYPE_CHECKING:
-        layout: Any
-
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Show the switches where there is a figure."""
         return context_armature(context) is not None
 
     def draw(self, context: Context) -> None:
-        """Draw one switch for all, and one for each kind of mark."""
-        settings = overlay_of(context.scene)
-        layout = self.layout
-        layout.prop(settings, "show", text="Show")
+        layout: Any = self.layout
+        layout.prop(overlay_of(context.scene), "show", text="Show")
         draw_switches(layout, context.scene)
-
-
-# What is drawn
 
 
 @dataclass
@@ -166,15 +131,8 @@ def _marks(context: Context) -> Marks:
     space: Any = context.space_data
     if not settings.show or not space.overlay.show_overlays or armature is None:
         return Marks()
-    data: Any = armature.data
-    active = data.bones.active if armature.mode == 'POSE' else None
-    wanted = Wanted(
-        settings.targets,
-        settings.priorities,
-        settings.limits,
-        settings.balance,
-        active_bone=active.name if active is not None else "",
-    )
+    active = active_bone(context) if armature.mode == 'POSE' else ""
+    wanted = Wanted(settings.targets, settings.priorities, settings.limits, settings.balance, active)
     key = (armature.session_uid, context.scene.frame_current_final, wanted)
     if key != _drawing.key:
         _drawing.key, _drawing.marks = key, Marks()
@@ -187,18 +145,18 @@ def _marks(context: Context) -> Marks:
     return _drawing.marks
 
 
-def _colour(look_now: Look, mark: Line | Point) -> Colour:
-    if mark.role == 'LIMIT':
-        return look_now.limit
-    if mark.role == 'LOOSE_PIN':  # to give way is what it is for
-        return *look_now.pin[:3], 0.5 * look_now.pin[3]
+def _colour(look_now: Any, mark: Line | Point) -> Colour:
     calm = {'PIN': look_now.pin, 'BALANCE': look_now.balance, 'SUPPORT': look_now.balance}
     ends = np.array([calm.get(mark.role, look_now.reached), look_now.missed])
+    if mark.role == 'LIMIT':
+        ends[:] = look_now.limit
+    if mark.role == 'LOOSE_PIN':  # to give way is what it is for
+        ends[:] = np.array(look_now.pin) * (1.0, 1.0, 1.0, 0.5)
     red, green, blue, opacity = (np.array([1.0 - mark.heat, mark.heat]) @ ends).tolist()
     return red, green, blue, opacity
 
 
-def _draw(draw: Callable[[Context, Marks, Look], None]) -> None:
+def _draw(draw: Callable[[Context, Marks, Any], None]) -> None:
     """Draw the lines in the world, or points and texts over everything."""
     context = bpy.context
     try:
@@ -210,6 +168,8 @@ def _draw(draw: Callable[[Context, Marks, Look], None]) -> None:
 
 
 def _draw_batch(shader_name: str, kind: Any, content: dict[str, Any], **uniforms: Any) -> None:
+    if not content["pos"]:
+        return
     shader = gpu.shader.from_builtin(shader_name)
     batch = batch_for_shader(shader, kind, content)
     gpu.state.blend_set('ALPHA')
@@ -220,37 +180,28 @@ def _draw_batch(shader_name: str, kind: Any, content: dict[str, Any], **uniforms
     gpu.state.blend_set('NONE')
 
 
-def _lines(context: Context, marks: Marks, look_now: Look) -> None:
-    if not marks.lines:
-        return
+def _lines(context: Context, marks: Marks, look_now: Any) -> None:
     gpu.state.depth_test_set('NONE')
-    _draw_batch(
-        'POLYLINE_FLAT_COLOR',
-        'LINES',
-        {
-            "pos": [place for line in marks.lines for place in (line.start, line.end)],
-            "color": [_colour(look_now, line) for line in marks.lines for _ in range(2)],
-        },
-        viewportSize=(context.region.width, context.region.height),
-        lineWidth=look_now.line_width * context.preferences.system.pixel_size,
-    )
+    places = [place for line in marks.lines for place in (line.start, line.end)]
+    colours = [_colour(look_now, line) for line in marks.lines for _ in range(2)]
+    width = look_now.line_width * context.preferences.system.pixel_size
+    size = context.region.width, context.region.height
+    content = {"pos": places, "color": colours}
+    _draw_batch('POLYLINE_FLAT_COLOR', 'LINES', content, viewportSize=size, lineWidth=width)
 
 
-def _points_and_texts(context: Context, marks: Marks, look_now: Look) -> None:
-    view = View.of(context.region, context.region_data)
+def _points_and_texts(context: Context, marks: Marks, look_now: Any) -> None:
+    view, scale = View.of(context.region, context.region_data), context.preferences.system.ui_scale
     if marks.points:
-        _points(marks.points, view, look_now)
+        _points(marks.points, view, look_now, 0.5 * look_now.point_size * scale)
     if marks.texts:
-        borders = _borders(context)
-        _texts(marks.texts, view, look_now, borders, _navigation(context, borders[1] + MARGIN))
+        _texts(context, marks.texts, view, look_now, scale)
 
 
-def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
-    radius = 0.5 * look_now.point_size * bpy.context.preferences.system.ui_scale
-    seen = view.pixels(np.array([point.place for point in points]))
+def _points(points: Sequence[Point], view: View, look_now: Any, radius: float) -> None:
     places: list[tuple[float, float, float]] = []
     colours: list[Colour] = []
-    for point, centre in zip(points, seen, strict=True):
+    for point, centre in zip(points, view.pixels(np.array([point.place for point in points])), strict=True):
         if np.isnan(centre).any():
             continue
         count = CORNERS.get(point.role, ROUND)
@@ -260,82 +211,105 @@ def _points(points: Sequence[Point], view: View, look_now: Look) -> None:
         corners = np.stack([np.broadcast_to(centre, (count, 2)), ring[:-1], ring[1:]], axis=1)
         places += [(x, y, 0.0) for x, y in corners.reshape(-1, 2).tolist()]
         colours += [_colour(look_now, point)] * (3 * count)
-    if places:
-        _draw_batch('FLAT_COLOR', 'TRIS', {"pos": places, "color": colours})
+    _draw_batch('FLAT_COLOR', 'TRIS', {"pos": places, "color": colours})
 
 
-def _texts(
-    texts: Sequence[Text],
-    view: View,
-    look_now: Look,
-    borders: tuple[float, float],
-    covered: Sequence[Box],
-) -> None:
-    shown = [
-        (text, place)
-        for text, place in zip(texts, view.pixels(np.array([text.place for text in texts])), strict=True)
-        if is_seen(place, view.size, borders[1])
-    ]
-    shown.sort(key=lambda item: IMPORTANCE.index(item[0].role))
+def _texts(context: Context, texts: Sequence[Text], view: View, look_now: Any, scale: float) -> None:
+    borders = _borders(context)
+    places = view.pixels(np.array([text.place for text in texts]))
+    shown = [pair for pair in zip(texts, places, strict=True) if is_seen(pair[1], view.size, borders[1])]
+    shown.sort(key=lambda pair: IMPORTANCE.index(pair[0].role))
     if not shown:
         return
-    scale = bpy.context.preferences.system.ui_scale
     beside = 0.5 * look_now.point_size + 6.0
     line_height = 1.25 * look_now.text_size * scale
-    wishes, sizes = [], []
+    best, sizes = [], []
     for text, place in shown:
-        widths = [_sized(line, size, scale)[0] for line, size in _lines_of(text, look_now)]
+        widths = [_width(line, size * scale) for line, size in _lines_of(text, look_now)]
         sizes.append((max(widths) + 4.0, line_height * len(widths)))
         up = 4.0 if text.role == 'PRIORITY' else -0.5 * look_now.text_size
-        wishes.append(place + np.array([beside, up]) * scale - (0.0, line_height * (len(widths) - 1)))
-    corners = arrange(np.array(wishes), np.array(sizes), borders, covered)
+        best.append(place + np.array([beside, up]) * scale - (0.0, line_height * (len(widths) - 1)))
+    covered = _navigation(context, borders[1] + MARGIN)
+    corners = arrange(np.array(best), np.array(sizes), borders, covered)
     plain = [text.role != 'PRIORITY' for text, _place in shown]
     _shade(corners[plain], np.array(sizes)[plain], 0.2 * line_height)
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 5, 0.0, 0.0, 0.0, 0.9)
-    for (text, _place), corner in zip(shown, corners, strict=True):
-        colours = {'MISS': look_now.missed, 'LIMIT': look_now.limit}
-        colour = colours.get(text.role, look_now.text)
+    for (text, _place), (x, y) in zip(shown, corners.tolist(), strict=True):
+        colour = {'MISS': look_now.missed, 'LIMIT': look_now.limit}.get(text.role, look_now.text)
         red, green, blue = (part + PALENESS * (1.0 - part) for part in colour[:3])
         blf.color(0, red, green, blue, colour[3])
         for row, (line, size) in enumerate(reversed(_lines_of(text, look_now))):
-            _sized(line, size, scale)
-            blf.position(0, float(corner[0]), float(corner[1] + row * line_height), 0.0)
+            blf.size(0, size * scale)
+            blf.position(0, x, y + row * line_height, 0.0)
             blf.draw(0, line)
     blf.disable(0, blf.SHADOW)
 
 
-def is_seen(place: FloatArray, size: Sequence[float], right: float) -> bool:
-    """Whether a text belongs to something that is seen: neither beside the view nor under the sidebar.
+def arrange(
+    corners: FloatArray, sizes: FloatArray, borders: tuple[float, float], covered: Sequence[Box] = ()
+) -> FloatArray:
+    """Lower left corners of labels so that none overlaps another, (k, 2) [pixels].
+
+    They are placed one after the other, the important ones first. Each is kept between the left and the right
+    border and to the left of what is covered, and goes to the free height that is nearest to its own.
 
     Args:
-        place: What it belongs to, (2,) [pixels]; nan behind the eye.
-        size: Width and height of the view [pixels].
-        right: Where the sidebar begins [pixels].
+        corners: Where the lower left corners would best be, (k, 2) [pixels].
+        sizes: Widths and heights, (k, 2) [pixels].
+        borders: Where labels may begin and must end, from left to right [pixels].
+        covered: Boxes in which nothing could be read, at the right.
     """
+    left, right = borders
+    boxes = np.array(covered, dtype=np.float64).reshape(-1, 4)
+    taken, sizes_taken = boxes[:, :2], boxes[:, 2:]
+    placed = np.array(corners, dtype=np.float64)
+    for label, size in enumerate(sizes):
+        low = placed[label, 1]
+        beside = (low < boxes[:, 1] + boxes[:, 3]) & (boxes[:, 1] < low + size[1])
+        end = min(right, *boxes[beside, 0]) if beside.any() else right
+        # One that is wider than the space there is begins at its left.
+        placed[label, 0] = max(min(placed[label, 0], end - size[0]), left)
+        placed[label, 1] = _free_height(placed[label], size, taken, sizes_taken)
+        taken, sizes_taken = np.vstack([taken, placed[label]]), np.vstack([sizes_taken, size])
+    return placed
+
+
+def _free_height(corner: FloatArray, size: FloatArray, others: FloatArray, sizes: FloatArray) -> float:
+    """The height nearest to that of a corner (2,) at which a label lies on none of the others."""
+    beside = (corner[0] < others[:, 0] + sizes[:, 0]) & (others[:, 0] < corner[0] + size[0])
+    low = others[beside, 1]
+    high = low + sizes[beside, 1]
+    # Free heights begin and end where another label ends or begins.
+    heights = np.concatenate([[corner[1]], low - size[1], high])
+    overlaps = (heights[:, None] < high) & (low < heights[:, None] + size[1])
+    free = heights[~overlaps.any(axis=1)]  # below all others, at least
+    return float(free[np.abs(free - corner[1]).argmin()])
+
+
+def is_seen(place: FloatArray, size: Sequence[float], right: float) -> bool:
+    """Whether a place (2,) is inside a view and to the left of the sidebar, all in pixels; nan is not."""
     # Beside the sidebar a text would belong to nothing that is seen. Comparisons with nan are false.
     return bool(0.0 <= place[0] <= min(size[0], right) and 0.0 <= place[1] <= size[1])
 
 
 def _shade(corners: FloatArray, sizes: FloatArray, below: float) -> None:
     """Darken what is behind texts, which are read on anything then; corners and sizes (k, 2) [pixels]."""
-    if len(corners):
-        around = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
-        places = (corners - (3.0, below))[:, None] + around * sizes[:, None]  # (k, 6, 2)
-        _draw_batch('UNIFORM_COLOR', 'TRIS', {"pos": places.reshape(-1, 2).tolist()}, color=SHADE)
+    around = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    places = (corners - (3.0, below))[:, None] + around * sizes[:, None]  # (k, 6, 2)
+    _draw_batch('UNIFORM_COLOR', 'TRIS', {"pos": places.reshape(-1, 2).tolist()}, color=SHADE)
 
 
-def _lines_of(text: Text, look_now: Look) -> list[tuple[str, float]]:
+def _lines_of(text: Text, look_now: Any) -> list[tuple[str, float]]:
     """The lines of a text from above, with their sizes [points]."""
     small = SMALL * look_now.text_size
     lines = [(text.text, small if text.role == 'LIMIT' else float(look_now.text_size))]
     return [*lines, (text.note, small)] if text.note else lines
 
 
-def _sized(line: str, size: float, scale: float) -> tuple[float, float]:
-    """Set the size in which the next line is drawn; its width and height [pixels]."""
-    blf.size(0, size * scale)
-    return blf.dimensions(0, line)
+def _width(line: str, size: float) -> float:
+    blf.size(0, size)
+    return blf.dimensions(0, line)[0]
 
 
 def _borders(context: Context) -> tuple[float, float]:
@@ -353,20 +327,14 @@ def _borders(context: Context) -> tuple[float, float]:
 
 
 def _navigation(context: Context, right: float) -> list[Box]:
-    """What Blender's own axes and buttons cover at the upper right corner of the view.
-
-    Args:
-        context: Of the viewport.
-        right: Where the sidebar begins [pixels].
-    """
+    """What Blender's own axes and buttons cover at the upper right corner, which is so far right [pixels]."""
     region, space, view = context.region, context.space_data, context.preferences.view
     if not (space.show_gizmo and space.show_gizmo_navigate):
         return []
     scale = context.preferences.system.ui_scale
-    top = float(region.height)
-    for other in context.area.regions:
-        if other.alignment == 'TOP' and other.height > 1:  # headers lie over the view as well
-            top = min(top, float(other.y - region.y))
+    # Headers lie over the view as well.
+    headers = [other for other in context.area.regions if other.alignment == 'TOP' and other.height > 1]
+    top = min([float(region.height), *(float(header.y - region.y) for header in headers)])
     axes = NAVIGATION * view.gizmo_size_navigate_v3d * scale if view.mini_axis_type == 'GIZMO' else 0.0
     covered = [(right - axes, top - axes, axes, axes)]
     if view.show_navigate_ui:
@@ -384,9 +352,7 @@ def register() -> None:
     """Add the switches, and where there are windows what draws."""
     _register_classes()
     Scene.poise_overlay = PointerProperty(  # pyright: ignore[reportAttributeAccessIssue]
-        name="Poise Overlay",
-        description="What is drawn over figures",
-        type=POISE_PG_overlay,
+        name="Poise Overlay", description="What is drawn over figures", type=POISE_PG_overlay
     )
     if bpy.app.background:
         return

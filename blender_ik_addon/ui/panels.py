@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The stubs hold that a context may lack anything; a panel that is drawn has a region and a scene.
-# pyright: reportOptionalMemberAccess=false
-"""The sidebar tab Poise in the 3D viewport, and the live button in its header."""
+"""The sidebar tab Poise in the 3D viewport, the live button in its header, and the pie menu at the mouse."""
 
+import re
 import textwrap
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import bpy
-from bpy.types import Context, Object, Panel, Scene, UILayout, UIList, VIEW3D_HT_header
+from bpy.types import Context, Menu, Object, Panel, UILayout, UIList, VIEW3D_HT_header
 
 from ..core.problem.options import USED_BY
 from ..scene import posing
@@ -16,37 +15,93 @@ from ..scene.effectors.effectors import label_of, lacks_target, target_use, what
 from ..scene.live.handlers import live_armatures, problem_of
 from ..scene.properties.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
-from ..scene.reports import SETTLING, angle_text, in_a_row, length_text
+from ..scene.reports import SETTLING, angle_text, counted, in_a_row, length_text
 from ..scene.rig.outcome import MOST_SHOWN
 from ..scene.rig.rig import FLOOR_TOLERANCE
-from .acting import context_armature, require_armature
+from .acting import active_bone, context_armature, require_armature, shown_effector
 from .overlay import draw_switches, overlay_of
-from .shown import shown_effector
 
 CHARACTER_WIDTH = 6.5
 """About how wide a letter of Blender's interface is at scale 1 [pixel]; labels do not wrap by themselves."""
-
 BESIDE_WORDS = 88.0
 """How much of the sidebar tabs, margins, a box and a sign take at scale 1 [pixel]."""
-
 FEWEST_CHARACTERS = 12
 """How many letters a line has at least, however narrow the sidebar is: it is cut then."""
-
 NARROW = 250.0
 """Width of the sidebar at scale 1 [pixel] below which the list has no amounts: names need the room."""
-
 ERROR_WIDTH = 2.4
 """Width of the cell for a miss [widths of a button], so that names begin to be cut at the same length."""
-
-UNKNOWN = "unknown"
-"""What stands for an error that is not a number."""
+UNSURE = 0.5
+"""Confidence [1] below which a row of the table of roles has a warning sign."""
+NO_BONE = "Select a bone in Pose Mode."
 
 Icon = Literal['NONE', 'BLANK1', 'ARMATURE_DATA', 'CHECKMARK', 'DOT', 'ERROR', 'INFO', 'TIME']
 
 
+# What is said
+
+
 def fitting_characters(width: float, scale: float) -> int:
-    """Give how many letters fit into a line of a sidebar of a width [pixel] at an interface scale [1]."""
+    """How many letters fit into a line of a sidebar of a width [pixel] at an interface scale [1]."""
     return max(FEWEST_CHARACTERS, int((width / scale - BESIDE_WORDS) / CHARACTER_WIDTH))
+
+
+def without_brackets(text: str) -> str:
+    """A text without what is in brackets: reasons, of which the list of effectors shows one at a time."""
+    while (shorter := re.sub(r"\([^()]*(\)|$)", "", text)) != text:
+        text = shorter
+    return re.sub(r" (?=[,;.])", "", " ".join(text.split()))
+
+
+def lacks_bone(item: POISE_PG_effector) -> bool:
+    """Whether the bone of an effector is not chosen, or is there no longer under this name."""
+    armature: Any = item.id_data
+    return item.bone not in armature.data.bones
+
+
+def is_incomplete(item: POISE_PG_effector) -> bool:
+    """Whether an effector lacks bone or target."""
+    return lacks_bone(item) or lacks_target(item)
+
+
+def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[str, bool], ...]:
+    """The errors of the last solve as the panel shows them, and whether they are misses."""
+    if is_incomplete(item):
+        return ()  # what was measured is so no longer
+    floor = FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf
+    rows = (
+        (item.error_position, min(data.tolerance_position, floor), item.softness_position, length_text),
+        (item.error_rotation, data.tolerance_rotation, item.softness_rotation, angle_text),
+    )
+    return tuple(
+        # What only stays near a pose cannot miss it.
+        (
+            "unknown" if error >= MOST_SHOWN else text_of(error),
+            error > max(tolerance, softness) and item.kind != 'STAY',
+        )
+        for error, tolerance, softness, text_of in rows
+        if error >= 0.0
+    )
+
+
+def state_of(armature: Object) -> tuple[str, Icon]:
+    """What the panel says below its buttons, and with which sign; no text for nothing."""
+    settings = settings_of(armature)
+    if settings.live and (problem := problem_of(armature)):
+        return f"Live waits: {problem}", 'ERROR'
+    lacking = [
+        f"{label_of(entry, index)} has no {'bone' if lacks_bone(entry) else 'target'}"
+        for index, entry in enumerate(settings.effectors)
+        if entry.enabled and is_incomplete(entry)
+    ]
+    if lacking:
+        return f"{in_a_row(lacking)}: choose one, or disable the effector", 'ERROR'
+    if settings.last_message.startswith(SETTLING):
+        return settings.last_message, 'TIME'
+    return without_brackets(settings.last_message), 'CHECKMARK' if settings.last_reached else 'ERROR'
+
+
+# How it is drawn
 
 
 def draw_words(layout: UILayout, context: Context, text: str, icon: Icon = 'NONE') -> None:
@@ -58,102 +113,75 @@ def draw_words(layout: UILayout, context: Context, text: str, icon: Icon = 'NONE
         icon = 'BLANK1' if icon != 'NONE' else 'NONE'
 
 
-def without_brackets(text: str) -> str:
-    """Leave out what is in brackets: reasons, of which the list of effectors tells one at a time."""
-    kept: list[str] = []
-    depth = 0
-    for letter in text:
-        depth += letter == "("
-        if not depth:
-            kept.append(letter)
-        depth -= letter == ")" and depth > 0
-    return " ".join("".join(kept).split()).replace(" ,", ",").replace(" ;", ";").replace(" .", ".")
-
-
 def draw_axes(
-    layout: UILayout, effector: POISE_PG_effector, property_name: str, heading: str, axes: str = "XYZ"
+    layout: UILayout, effector: POISE_PG_effector, name: str, heading: str, axes: str = "XYZ"
 ) -> None:
     """Draw axes side by side; a vector by itself would be drawn one above the other."""
     row = layout.row(heading=heading, align=True)
     for index, axis in enumerate(axes):
-        row.prop(effector, property_name, index=index, text=axis, toggle=True)
-
-
-def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[str, bool], ...]:
-    """Give the errors of the last solve as the panel shows them, and whether they are misses."""
-    if lacks_bone(item) or lacks_target(item):
-        return ()  # what was measured is so no longer
-    floor = FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf
-    found: list[tuple[str, bool]] = []
-    for error, tolerance, softness, text_of in (
-        (item.error_position, min(data.tolerance_position, floor), item.softness_position, length_text),
-        (item.error_rotation, data.tolerance_rotation, item.softness_rotation, angle_text),
-    ):
-        if error >= 0.0:
-            # What only stays near a pose cannot miss it.
-            missed = error > max(tolerance, softness) and item.kind != 'STAY'
-            found.append((UNKNOWN if error >= MOST_SHOWN else text_of(error), missed))
-    return tuple(found)
+        row.prop(effector, name, index=index, text=axis, toggle=True)
 
 
 def draw_errors(row: UILayout, errors: tuple[tuple[str, bool], ...], narrow: bool) -> None:
-    """Draw the miss of a line in red, or a tick: names need the room; all of it is told below the list."""
+    """Draw the miss of a line in red, or a tick: names need the room; all of it stands below the list."""
     missed = [text for text, is_miss in errors if is_miss]
-    if errors and not missed:
+    if missed:
+        cell = row.row(align=True)
+        cell.alert = True
+        if narrow:
+            cell.label(text="", icon='X')
+        else:
+            cell.alignment, cell.ui_units_x = 'RIGHT', ERROR_WIDTH
+            cell.label(text=missed[0])
+    elif errors:
         row.label(text="", icon='CHECKMARK')
-    elif missed and narrow:
-        cell = row.row(align=True)
-        cell.alert = True
-        cell.label(text="", icon='X')
-    for text in missed[:1] if not narrow else ():
-        cell = row.row(align=True)
-        cell.alignment = 'RIGHT'
-        cell.ui_units_x = ERROR_WIDTH
-        cell.alert = True
-        cell.label(text=text)
 
 
-def lacks_bone(item: POISE_PG_effector) -> bool:
-    """Whether the bone of an effector is not chosen, or is there no longer under this name."""
-    armature: Any = item.id_data
-    return item.bone not in armature.data.bones
+def draw_target(row: UILayout, below: UILayout, entry: Any, text: str = "Target") -> None:
+    """Draw a target, and its bone where it is an armature."""
+    row.prop(entry, "target", text=text)
+    if entry.target and entry.target.type == 'ARMATURE':
+        below.prop_search(entry, "target_bone", entry.target.data, "bones")
 
 
-def state_of(armature: Object) -> tuple[str, Icon]:
-    """Give what the panel says below its buttons, and with which sign; no text for nothing."""
-    settings = settings_of(armature)
-    if settings.live and (problem := problem_of(armature)):
-        return f"Live waits: {problem}", 'ERROR'
-    lacking = [
-        f"{label_of(entry, index)} has no {'bone' if lacks_bone(entry) else 'target'}"
-        for index, entry in enumerate(settings.effectors)
-        if entry.enabled and (lacks_bone(entry) or lacks_target(entry))
-    ]
-    if lacking:
-        return f"{in_a_row(lacking)}: choose one, or disable the effector", 'ERROR'
-    if settings.last_message.startswith(SETTLING):
-        return settings.last_message, 'TIME'
-    return without_brackets(settings.last_message), 'CHECKMARK' if settings.last_reached else 'ERROR'
+def draw_choices(layout: UILayout, effector: POISE_PG_effector) -> None:
+    """Draw the targets of an effector one below the other, with buttons to add and remove them."""
+    column = layout.column(align=True)
+    for number, entry in enumerate([effector, *effector.others]):
+        row = column.row(align=True)
+        draw_target(row, column, entry, "Target" if number == 0 else "or")
+        if len(effector.others):
+            row.operator("poise.remove_choice", text="", icon='REMOVE').number = number
+    column.operator("poise.add_choice", text="Add Target", icon='ADD')
+    if effector.taken:
+        layout.label(text=f"Took {effector.taken}", icon='CHECKMARK')
+
+
+def fields_of(layout: UILayout) -> UILayout:
+    """A column of fields, each with its name to the left and no dot for keys."""
+    column = layout.column()
+    column.use_property_split = True
+    column.use_property_decorate = False
+    return column
+
+
+def draw_animated(column: UILayout, effector: POISE_PG_effector, name: str) -> None:
+    """Draw a field with a dot for keys."""
+    row = column.row()
+    row.use_property_decorate = True
+    row.prop(effector, name)
 
 
 class POISE_UL_effectors(UIList):
     """One effector a line: kind, name and priority, then what it misses, and whether it is used."""
 
     def draw_item(
-        self,
-        context: Context,
-        layout: UILayout,
-        data: POISE_PG_armature,
-        item: POISE_PG_effector,
-        icon: int,
-        active_data: Scene,
-        active_property: str,
+        self, context: Context, layout: Any, data: Any, item: Any, icon: int, owner: Any, name: str
     ) -> None:
-        """Draw one line; what is incomplete has a warning sign."""
         row = layout.row(align=True)
         row.active = item.enabled
         narrow = context.region.width / context.preferences.system.ui_scale < NARROW
-        if lacks_bone(item) or lacks_target(item):
+        if is_incomplete(item):
             row.label(text="", icon='ERROR')
         elif not narrow:
             row.label(text="", icon_value=UILayout.enum_item_icon(item, "kind", item.kind))
@@ -164,33 +192,31 @@ class POISE_UL_effectors(UIList):
             row.label(text=item.taken)
         draw_errors(row, errors_of(data, item), narrow)
         level = row.row(align=True)
-        level.alignment = 'RIGHT'
-        level.ui_units_x = 0.9
+        level.alignment, level.ui_units_x = 'RIGHT', 0.9
         level.label(text=str(item.priority))
         row.prop(item, "enabled", text="")
 
 
-def fields_of(layout: UILayout) -> UILayout:
-    """Return a column of fields, each with its name to the left and no dot for keys."""
-    column = layout.column()
-    column.use_property_split = True
-    column.use_property_decorate = False
-    return column
+class POISE_UL_roles(UIList):
+    """One bone a line: what it is in the body, which bone, and how certain that is."""
+
+    def draw_item(
+        self, context: Context, layout: Any, data: Any, item: Any, icon: int, owner: Any, name: str
+    ) -> None:
+        row = layout.row(align=True)
+        side = {'LEFT': " L", 'RIGHT': " R"}.get(item.side, "")
+        number = f" ({item.figure + 1})" if item.figure else ""
+        words = row.row()
+        words.ui_units_x = 5.0
+        words.label(text=f"{item.role.replace('_', ' ').title()}{side}{number}")
+        row.label(text=item.bone, icon='BONE_DATA')
+        cell = row.row()
+        cell.ui_units_x = 2.0
+        sign = 'ERROR' if item.confidence < UNSURE else 'NONE'
+        cell.label(text=f"{100.0 * item.confidence:.0f} %", icon=sign)
 
 
-def draw_choices(layout: UILayout, effector: POISE_PG_effector) -> None:
-    """Draw the targets of an effector one below the other, with buttons to add and remove them."""
-    column = layout.column(align=True)
-    for number, entry in enumerate([effector, *effector.others]):
-        row = column.row(align=True)
-        row.prop(entry, "target", text="Target" if number == 0 else "or")
-        if len(effector.others):
-            row.operator("poise.remove_choice", text="", icon='REMOVE').number = number
-        if entry.target and entry.target.type == 'ARMATURE':
-            column.prop_search(entry, "target_bone", entry.target.data, "bones")
-    column.operator("poise.add_choice", text="Add Target", icon='ADD')
-    if effector.taken:
-        layout.label(text=f"Took {effector.taken}", icon='CHECKMARK')
+# Panels
 
 
 class _SidebarPanel(Panel):
@@ -200,9 +226,6 @@ class _SidebarPanel(Panel):
     bl_region_type = 'UI'
     bl_category = "Poise"
 
-    if TYPE_CHECKING:
-        layout: UILayout
-
 
 class POISE_PT_main(_SidebarPanel):
     """Buttons and the last report."""
@@ -210,8 +233,7 @@ class POISE_PT_main(_SidebarPanel):
     bl_label = "Poise"
 
     def draw(self, context: Context) -> None:
-        """Draw the buttons, and the report of the last solve or bake."""
-        layout = self.layout
+        layout: Any = self.layout
         armature = context_armature(context)
         if armature is None:
             draw_words(layout, context, "Click the armature of a character to select it.", 'ARMATURE_DATA')
@@ -238,27 +260,35 @@ class POISE_PT_main(_SidebarPanel):
             draw_words(layout.box(), context, text, icon)
 
 
-class _ArmaturePanel(_SidebarPanel):
+class _Part(_SidebarPanel):
     """A part of the main panel that is only there with an armature; not registered itself."""
 
     bl_parent_id = "POISE_PT_main"
 
+    def __init_subclass__(cls, *, label: str, order: int = 0) -> None:
+        """All parts are closed at first but the one that stands first."""
+        cls.bl_label, cls.bl_order = label, order
+        if order:
+            cls.bl_options = {'DEFAULT_CLOSED'}
+
     @classmethod
     def poll(cls, context: Context) -> bool:
-        """Show the panel if there is an armature."""
         return context_armature(context) is not None
 
+    def draw(self, context: Context) -> None:
+        armature, layout = require_armature(context), self.layout
+        assert layout is not None
+        self.show(context, layout, armature, settings_of(armature))
 
-class POISE_PT_effectors(_ArmaturePanel):
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
+        """Draw the part for an armature."""
+        raise NotImplementedError
+
+
+class POISE_PT_effectors(_Part, label="Effectors"):
     """The list of effectors, and the fields of the active one."""
 
-    bl_label = "Effectors"
-
-    def draw(self, context: Context) -> None:
-        """Draw the list with its buttons, then the active effector."""
-        layout = self.layout
-        armature = require_armature(context)
-        settings = settings_of(armature)
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
         row = layout.row()
         row.template_list(
             "POISE_UL_effectors", "", settings, "effectors", context.scene, "poise_shown", rows=6
@@ -295,11 +325,9 @@ class POISE_PT_effectors(_ArmaturePanel):
         kind.use_property_split = False
         kind.prop(effector, "kind", text="")  # its names are long: they get the whole width
         column.prop_search(effector, "bone", armature.data, "bones")
-        self.draw_target(column, armature, effector)
+        self.draw_own(column, armature, effector)
         column.prop(effector, "priority")
-        row = column.row()
-        row.use_property_decorate = True
-        row.prop(effector, "influence")
+        draw_animated(column, effector, "influence")
         if effector.kind in PINNABLE:
             icon = 'PINNED' if effector.pinned else 'UNPINNED'
             layout.operator("poise.pin", text="Unpin" if effector.pinned else "Pin", icon=icon)
@@ -308,72 +336,148 @@ class POISE_PT_effectors(_ArmaturePanel):
         if body is not None:
             self.draw_more(body, effector)
 
-    def draw_more(self, layout: UILayout, effector: POISE_PG_effector) -> None:
-        """Draw the fields that are seldom changed."""
-        column = fields_of(layout)
-        column.prop(effector, "weight")
-        if what_of(effector) in PLACED:
-            column.prop(effector, "softness_position")
-        if what_of(effector) in TURNED:
-            column.prop(effector, "softness_rotation")
-        if effector.kind != 'STAY':
-            column.prop(effector, "chain_depth")
-        if what_of(effector) not in {'ORIENTATION', 'POLE', 'BALANCE', 'STAY'}:
-            column.prop(effector, "point")
-        if what_of(effector) in {'POSITION', 'BOTH', 'STAY'}:
-            heading = "Location" if effector.kind == 'STAY' else "Position"
-            draw_axes(column, effector, "position_axes", heading)
-        if effector.kind == 'BALANCE':
-            draw_axes(column, effector, "position_axes", "Ground", "XY")
-        if what_of(effector) in {'ORIENTATION', 'BOTH', 'STAY'}:
-            heading = "Rotation" if effector.kind == 'STAY' else "Orientation"
-            draw_axes(column, effector, "orientation_axes", heading)
-        if effector.kind in {'POSITION', 'BOTH', 'FLOOR'}:
-            column.prop(effector, "is_support")
-
-    def draw_target(self, column: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
+    def draw_own(self, column: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
         """Draw what the effector goes by, and the fields of its kind alone."""
-        use = target_use(effector)
-        if effector.kind == 'ONE_OF':
+        kind = effector.kind
+        if kind == 'ONE_OF':
             column.prop(effector, "choice")
             draw_choices(column, effector)
-        elif use != 'NONE':
-            column.prop(effector, "target")
-            if effector.target and effector.target.type == 'ARMATURE':
-                column.prop_search(effector, "target_bone", effector.target.data, "bones")
+        elif target_use(effector) != 'NONE':
+            draw_target(column, column, effector)
         if what_of(effector) == 'AIM':
             column.prop(effector, "axis")
-        elif effector.kind == 'POLE':
+        elif kind == 'POLE':
             column.prop_search(effector, "root_bone", armature.data, "bones")
             column.prop_search(effector, "tip_bone", armature.data, "bones")
-        elif effector.kind in {'PLANE', 'FLOOR'}:
-            row = column.row()
-            row.use_property_decorate = True
-            row.prop(effector, "height")
-        elif effector.kind == 'DISTANCE':
+        elif kind in {'PLANE', 'FLOOR'}:
+            draw_animated(column, effector, "height")
+        elif kind == 'DISTANCE':
             column.prop_search(effector, "other_bone", armature.data, "bones")
             if effector.other_bone:
                 column.prop(effector, "other_point")
-            row = column.row()
-            row.use_property_decorate = True
-            row.prop(effector, "distance")
-        elif effector.kind == 'STAY':
+            draw_animated(column, effector, "distance")
+        elif kind == 'STAY':
             column.prop(effector, "stay")
             column.prop(effector, "stay_scope")
             column.operator("poise.store_pose", icon='POSE_HLT')
 
+    def draw_more(self, layout: UILayout, effector: POISE_PG_effector) -> None:
+        """Draw the fields that are seldom changed."""
+        column, what, stays = fields_of(layout), what_of(effector), effector.kind == 'STAY'
+        column.prop(effector, "weight")
+        if what in PLACED:
+            column.prop(effector, "softness_position")
+        if what in TURNED:
+            column.prop(effector, "softness_rotation")
+        if not stays:
+            column.prop(effector, "chain_depth")
+        if what not in {'ORIENTATION', 'POLE', 'BALANCE', 'STAY'}:
+            column.prop(effector, "point")
+        if what in {'POSITION', 'BOTH', 'STAY'}:
+            draw_axes(column, effector, "position_axes", "Location" if stays else "Position")
+        if effector.kind == 'BALANCE':
+            draw_axes(column, effector, "position_axes", "Ground", "XY")
+        if what in {'ORIENTATION', 'BOTH', 'STAY'}:
+            draw_axes(column, effector, "orientation_axes", "Rotation" if stays else "Orientation")
+        if effector.kind in {'POSITION', 'BOTH', 'FLOOR'}:
+            column.prop(effector, "is_support")
 
-class POISE_PT_solver(_ArmaturePanel):
-    """Settings of the solver."""
 
-    bl_label = "Solver"
-    bl_order = 3
-    bl_options = {'DEFAULT_CLOSED'}
+class POISE_PT_character(_Part, label="Roles", order=1):
+    """The table of roles, used by Set Up Character."""
 
-    def draw(self, context: Context) -> None:
-        """Draw the method with its own settings, iterations, tolerances and smoothness."""
-        layout = fields_of(self.layout)
-        settings = settings_of(require_armature(context))
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
+        if not settings.roles:
+            layout.operator("poise.recognise_roles", icon='FILE_REFRESH')
+            return
+        row = layout.row()
+        row.template_list("POISE_UL_roles", "", settings, "roles", settings, "active_role", rows=5)
+        buttons = row.column(align=True)
+        buttons.operator("poise.edit_roles", text="", icon='ADD').action = 'ADD'
+        buttons.operator("poise.edit_roles", text="", icon='REMOVE').action = 'REMOVE'
+        buttons.separator()
+        buttons.operator("poise.recognise_roles", text="", icon='FILE_REFRESH')
+        if settings.active_role < len(settings.roles):
+            role = settings.roles[settings.active_role]
+            column = fields_of(layout)
+            column.prop(role, "role")
+            column.prop(role, "side")
+            column.prop_search(role, "bone", armature.data, "bones")
+            if role.reason:
+                draw_words(column, context, role.reason, 'INFO')
+
+
+class POISE_PT_limits(_Part, label="Limits", order=2):
+    """Limits, stiffness and preferred angles of the active bone."""
+
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
+        layout.row(align=True).operator("poise.read_limits", icon='IMPORT')
+        name = active_bone(context)
+        if not name:
+            draw_words(layout, context, NO_BONE, 'INFO')
+            return
+        entry = next((e for e in settings.joints if e.name == name), None)
+        row = layout.row(align=True)
+        row.label(text=name, icon='BONE_DATA')
+        layout.operator("poise.edit_limits", text="Prefer Pose").action = 'PREFER'
+        action, text = ('OWN', "Edit") if entry is None else ('RIG', "From Rig")
+        row.operator("poise.edit_limits", text=text).action = action
+        if entry is None:
+            return
+        if entry.source:
+            layout.label(text=f"From: {entry.source}")
+        pose: Any = armature.pose
+        if pose.bones[name].rotation_mode in {'QUATERNION', 'AXIS_ANGLE'}:
+            layout.prop(entry, "order")
+        for axis, letter in enumerate("XYZ"):
+            box = layout.column(align=True)
+            row = box.row(align=True)
+            row.prop(entry, "use_limit", index=axis, text=letter, toggle=True)
+            ends = row.row(align=True)
+            ends.active = entry.use_limit[axis]
+            ends.alert = entry.use_limit[axis] and entry.lower[axis] > entry.upper[axis]
+            ends.prop(entry, "lower", index=axis, text="")
+            ends.prop(entry, "upper", index=axis, text="")
+            box.prop(entry, "stiffness", index=axis, text="Stiffness", slider=True)
+            box.prop(entry, "preferred", index=axis, text="Preferred Angle")
+        row = layout.row()
+        row.prop(entry, "is_held")
+        row.prop(entry, "may_move")
+
+
+class POISE_PT_masses(_Part, label="Masses", order=2):
+    """Masses of the body and of the active bone, for effectors of the kind Balance."""
+
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
+        column = fields_of(layout)
+        column.prop(settings, "mass_source")
+        if settings.mass_source == 'MESHES':
+            column.operator("poise.measure_meshes", icon='MESH_DATA')
+            if settings.mesh_masses:
+                bones = counted(len(settings.mesh_masses), 'bone')
+                column.label(text=f"{1e3 * settings.mesh_volume:.3g} litres, {bones}", icon='INFO')
+            else:
+                column.label(text="Not measured yet: bones weigh by role", icon='ERROR')
+        column.prop(settings, "body_mass")
+        name = active_bone(context)
+        if not name:
+            draw_words(layout, context, NO_BONE, 'INFO')
+            return
+        entry = next((e for e in settings.masses if e.name == name), None)
+        row = layout.row(align=True)
+        row.label(text=name, icon='BONE_DATA')
+        if entry is None:
+            row.operator("poise.edit_masses", text="Edit").action = 'OWN'
+        else:
+            row.prop(entry, "mass", text="")
+            row.operator("poise.edit_masses", text="", icon='X').action = 'REMOVE'
+
+
+class POISE_PT_solver(_Part, label="Solver", order=3):
+    """The method with its own settings, iterations, tolerances and smoothness."""
+
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
+        layout = fields_of(layout)
         layout.prop(settings, "method")
         if names := method_settings(settings.method):
             column = layout.column(align=True)
@@ -388,21 +492,15 @@ class POISE_PT_solver(_ArmaturePanel):
         layout.prop(settings, "move_root")
 
 
-class POISE_PT_bake(_ArmaturePanel):
-    """Frames of a bake, and the report of the last one."""
+class POISE_PT_bake(_Part, label="Bake Range", order=4):
+    """Frames of a bake, the pop angle, and the report of the last bake."""
 
-    bl_label = "Bake Range"
-    bl_order = 4
-    bl_options = {'DEFAULT_CLOSED'}
-
-    def draw(self, context: Context) -> None:
-        """Draw the frame range, the scene's where it is used, the pop angle, and the last bake's report."""
-        layout = fields_of(self.layout)
-        settings = settings_of(require_armature(context))
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
+        layout = fields_of(layout)
         layout.prop(settings, "use_scene_range")
         column = layout.column(align=True)
+        column.active = not settings.use_scene_range
         if settings.use_scene_range:
-            column.active = False
             column.prop(context.scene, "frame_start", text="Frame Start")
             column.prop(context.scene, "frame_end", text="End")
         else:
@@ -413,48 +511,92 @@ class POISE_PT_bake(_ArmaturePanel):
             draw_words(layout.box(), context, f"Last bake: {settings.last_bake}", 'INFO')
 
 
-class POISE_PT_diagnosis(_ArmaturePanel):
-    """Diagnosis of the present pose."""
+class POISE_PT_diagnosis(_Part, label="Diagnosis", order=5):
+    """Diagnosis of the present pose, each sentence with a sign of its own."""
 
-    bl_label = "Diagnosis"
-    bl_order = 5
-    bl_options = {'DEFAULT_CLOSED'}
-
-    def draw(self, context: Context) -> None:
-        """Draw the button, and each sentence of the last diagnosis with a sign of its own."""
-        layout = self.layout
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
         layout.operator("poise.diagnose", icon='VIEWZOOM')
-        diagnosis = settings_of(require_armature(context)).diagnosis
-        if diagnosis:
+        if settings.diagnosis:
             box = layout.box()
-            for line in diagnosis.split("\n"):
+            for line in settings.diagnosis.split("\n"):
                 draw_words(box, context, line, 'DOT')
 
 
-class POISE_PT_marks(_ArmaturePanel):
+class POISE_PT_marks(_Part, label="Overlay", order=6):
     """What is drawn over the figure, as in the popover of the viewport's overlays."""
 
-    bl_label = "Overlay"
-    bl_order = 6
-    bl_options = {'DEFAULT_CLOSED'}
-
     def draw_header(self, context: Context) -> None:
-        """Draw the switch for all."""
-        self.layout.prop(overlay_of(context.scene), "show", text="")
+        layout: Any = self.layout
+        layout.prop(overlay_of(context.scene), "show", text="")
+
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
+        draw_switches(layout, context.scene)
+
+
+class POISE_PT_sharing(_Part, label="Presets and Mirror", order=7):
+    """Presets and mirroring."""
+
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
+        row = layout.row(align=True)
+        row.menu("POISE_MT_presets", icon='PRESET')
+        row.operator("poise.save_preset", text="Save", icon='ADD')
+        row = layout.row(align=True)
+        for direction, text in (('FLIP', "Flip"), ('LEFT_TO_RIGHT', "L to R"), ('RIGHT_TO_LEFT', "R to L")):
+            row.operator("poise.mirror", text=text, icon='MOD_MIRROR').direction = direction
+
+
+class POISE_MT_presets(Menu):
+    """The presets that there are."""
+
+    bl_label = "Load Preset"
 
     def draw(self, context: Context) -> None:
-        """Draw one switch for each kind of mark."""
-        draw_switches(self.layout, context.scene)
+        layout: Any = self.layout
+        names = posing.preset_names()
+        for name in names:
+            layout.operator("poise.load_preset", text=name).name = name
+        if not names:
+            layout.label(text="No presets saved yet")
+
+
+class POISE_MT_pie(Menu):
+    """Buttons for posing, at the mouse"""
+
+    bl_label = "Poise"
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return context_armature(context) is not None  # else the key is left to others
+
+    def draw(self, context: Context) -> None:
+        # Most used first: left, right, below, above, corners.
+        pie: Any = self.layout.menu_pie()
+        settings = settings_of(require_armature(context))
+        pie.operator("poise.pin_bones", icon='PINNED')
+        pie.operator("poise.live", text="Live Off" if settings.live else "Live On", icon='REC')
+        pie.operator("poise.solve_pose", icon='CON_KINEMATIC')
+        pie.operator("poise.drag", icon='VIEW_PAN')
+        pie.operator("poise.key_pose", icon='KEYINGSET')
+        pie.operator("poise.bake", icon='KEY_HLT')
+        pie.operator("poise.setup_character", icon='OUTLINER_OB_ARMATURE')
+        pie.prop(overlay_of(context.scene), "show", text="Overlay", icon='OVERLAY')
 
 
 CLASSES = (
     POISE_UL_effectors,
+    POISE_UL_roles,
     POISE_PT_main,
     POISE_PT_effectors,
     POISE_PT_solver,
     POISE_PT_bake,
     POISE_PT_diagnosis,
     POISE_PT_marks,
+    POISE_PT_character,
+    POISE_PT_limits,
+    POISE_PT_masses,
+    POISE_MT_presets,
+    POISE_PT_sharing,
+    POISE_MT_pie,
 )
 
 _register, _unregister = bpy.utils.register_classes_factory(CLASSES)
@@ -466,7 +608,7 @@ def draw_live(header: Any, context: Context) -> None:
     if not lives:
         return
     row = header.layout.row(align=True)
-    row.alert = any(problem_of(armature) for armature in lives)
+    row.alert = any(map(problem_of, lives))
     icon = 'ERROR' if row.alert else 'REC'
     armature = context_armature(context)
     if armature is not None and settings_of(armature).live:

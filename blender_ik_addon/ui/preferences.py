@@ -1,60 +1,108 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type.
-# pyright: reportRedeclaration=false
-"""The preferences of the extension: colours and sizes of the overlay, and the shortcuts."""
+"""The preferences of the extension: colours and sizes of the overlay, and the shortcuts.
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+Shortcuts are in the add-on keyconfig, where the user changes them as any other; a test holds that they take
+nothing from Blender's own.
+"""
+
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple
 
 import bpy
+import rna_keymap_ui
 from bpy.props import FloatProperty, FloatVectorProperty, IntProperty
-from bpy.types import AddonPreferences, Context
+from bpy.types import AddonPreferences, Context, KeyMap, KeyMapItem
 
 from ..scene.properties.settings import EXTENSION
-from .shortcuts import draw_shortcuts
 
 Colour = tuple[float, float, float, float]
 """Red, green, blue, opacity [1]."""
 
-
-@dataclass(frozen=True)
-class Look:
-    """Colours and sizes of the overlay."""
-
-    reached: Colour = (0.15, 0.85, 0.3, 0.9)
-    missed: Colour = (1.0, 0.2, 0.12, 0.95)
-    pin: Colour = (1.0, 0.75, 0.1, 1.0)
-    limit: Colour = (1.0, 0.35, 0.75, 0.9)
-    balance: Colour = (0.3, 0.7, 1.0, 0.9)
-    text: Colour = (1.0, 1.0, 1.0, 0.9)
-    line_width: float = 2.0
-    """[pixels]"""
-    point_size: float = 9.0
-    """[pixels]"""
-    text_size: int = 12
-    """[points]"""
+PLAIN: Final = SimpleNamespace(
+    reached=(0.15, 0.85, 0.3, 0.9),
+    missed=(1.0, 0.2, 0.12, 0.95),
+    pin=(1.0, 0.75, 0.1, 1.0),
+    limit=(1.0, 0.35, 0.75, 0.9),
+    balance=(0.3, 0.7, 1.0, 0.9),
+    text=(1.0, 1.0, 1.0, 0.9),
+    line_width=2.0,
+    point_size=9.0,
+    text_size=12,
+)
+"""Colours and sizes of the overlay before the user chooses others [pixels, points]."""
 
 
-PLAIN: Final = Look()
-
-
-def look(context: Context) -> Look:
-    """Return the user's colours and sizes; the plain ones where there are no preferences, as in tests."""
+def look(context: Context) -> Any:
+    """The user's colours and sizes; the plain ones where there are no preferences, as in tests."""
     entry = context.preferences.addons.get(EXTENSION)
-    preferences: Any = entry.preferences if entry is not None else None
-    if preferences is None:
-        return PLAIN
-    values: dict[str, Any] = {}
-    for name in Look.__dataclass_fields__:
-        value = getattr(preferences, name)
-        values[name] = value if isinstance(value, int | float) else tuple(value)
-    return Look(**values)
+    preferences: Any = None if entry is None else entry.preferences
+    return PLAIN if preferences is None else preferences
 
 
 def _colour(name: str, description: str, default: Colour) -> Any:
     return FloatVectorProperty(
         name=name, description=description, subtype='COLOR_GAMMA', size=4, min=0.0, max=1.0, default=default
     )
+
+
+PIE: Final = "POISE_MT_pie"
+"""Name of the pie menu."""
+
+
+class Shortcut(NamedTuple):
+    """A key and what it does."""
+
+    keymap: str
+    """Name of the keymap, which says in which mode the key counts."""
+    operator: str
+    menu: str = ""
+    """Which menu it opens; empty for an operator that is none of menus."""
+    shift: bool = False
+    alt: bool = False
+    key: str = "V"
+    title: str = ""
+    """What the preferences call it: Blender's own row of a menu has its name alone, which says less."""
+
+
+SHORTCUTS: Final = (
+    Shortcut("Pose", "wm.call_menu_pie", PIE, title="Pie Menu, Pose Mode"),
+    Shortcut("Object Mode", "wm.call_menu_pie", PIE, title="Pie Menu, Object Mode"),
+    Shortcut("Pose", "poise.drag", shift=True, title="Drag Bone, Pose Mode"),
+    Shortcut("Pose", "poise.live", alt=True, title="Live, Pose Mode"),
+    Shortcut("Object Mode", "poise.live", alt=True, title="Live, Object Mode"),
+)
+"""Blender has V, with Shift and with Alt, free in both modes."""
+INDUSTRY: Final = "industry_compatible"
+"""Blender's other keymap, in which V alone opens its own pie menu of views."""
+
+
+def shortcuts_in(keyconfig: str) -> tuple[Shortcut, ...]:
+    """Give the shortcuts beside a keymap of Blender, which is called as in the preferences."""
+    if keyconfig.lower() != INDUSTRY:
+        return SHORTCUTS
+    return tuple(
+        shortcut._replace(shift=True, alt=True) if shortcut.menu == PIE else shortcut
+        for shortcut in SHORTCUTS
+    )
+
+
+_added: list[tuple[KeyMap, KeyMapItem]] = []
+"""What was registered, to be taken away again."""
+
+
+def draw_shortcuts(layout: Any, context: Context) -> None:
+    """Draw the shortcuts as the user has them now, to be changed."""
+    keyconfig: Any = context.window_manager.keyconfigs.user
+    for shortcut in SHORTCUTS:
+        keymap: Any = keyconfig.keymaps.get(shortcut.keymap)
+        for item in keymap.keymap_items if keymap is not None else ():
+            menu = item.properties.name if item.idname == "wm.call_menu_pie" else ""
+            if (item.idname, menu) == (shortcut.operator, shortcut.menu):
+                row = layout.split(factor=0.25)
+                row.label(text=shortcut.title)
+                column = row.column()
+                column.context_pointer_set("keymap", keymap)
+                rna_keymap_ui.draw_kmi([], keyconfig, keymap, item, column, 0)
 
 
 class POISE_AP_preferences(AddonPreferences):
@@ -76,25 +124,45 @@ class POISE_AP_preferences(AddonPreferences):
     )
     text_size: IntProperty(name="Text Size", description="In points", default=PLAIN.text_size, min=6, max=40)
 
-    if TYPE_CHECKING:
-        layout: Any
-
     def draw(self, context: Context) -> None:
-        """Draw colours and sizes, then the shortcuts."""
-        layout = self.layout.column()
-        layout.use_property_split = True
+        layout: Any = self.layout
+        column = layout.column()
+        column.use_property_split = True
         for title, names in (
             ("Colours of the Overlay", ("reached", "missed", "pin", "limit", "balance", "text")),
             ("Sizes of the Overlay", ("line_width", "point_size", "text_size")),
         ):
-            layout.label(text=title)
-            column = layout.column(align=True)
+            column.label(text=title)
+            fields = column.column(align=True)
             for name in names:
-                column.prop(self, name)
-        self.layout.label(text="Shortcuts")
-        draw_shortcuts(self.layout.column(), context)
+                fields.prop(self, name)
+        layout.label(text="Shortcuts")
+        draw_shortcuts(layout.column(), context)
 
 
 CLASSES = (POISE_AP_preferences,)
 
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
+_register, _unregister = bpy.utils.register_classes_factory(CLASSES)
+
+
+def register() -> None:
+    """Add the preferences, and the shortcuts where there are windows."""
+    _register()
+    keyconfig = bpy.context.window_manager.keyconfigs.addon
+    if bpy.app.background or keyconfig is None:
+        return  # nobody there to press a key
+    for shortcut in shortcuts_in(bpy.context.preferences.keymap.active_keyconfig):
+        keymap = keyconfig.keymaps.new(name=shortcut.keymap)
+        add: Any = keymap.keymap_items.new
+        item = add(shortcut.operator, shortcut.key, 'PRESS', shift=shortcut.shift, alt=shortcut.alt)
+        if shortcut.menu:
+            item.properties.name = shortcut.menu
+        _added.append((keymap, item))
+
+
+def unregister() -> None:
+    """Take both away."""
+    for keymap, item in _added:
+        keymap.keymap_items.remove(item)
+    _added.clear()
+    _unregister()

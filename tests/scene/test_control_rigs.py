@@ -304,13 +304,13 @@ def test_a_live_body_does_not_follow_while_it_is_switched(rig: Any, monkeypatch:
     rig.update_tag()
     bpy.context.view_layer.update()
     seen: list[list[float]] = []
-    follow_if_moved = following._update
+    follow_if_moved = following._Update
 
     def noted(*args: Any) -> Any:
         seen.append(switches(rig))
         return follow_if_moved(*args)
 
-    monkeypatch.setattr(following, "_update", noted)
+    monkeypatch.setattr(following, "_Update", noted)
     posing.setup_character(rig)
     bpy.context.view_layer.update()
     assert seen and all(now == [1.0] * 4 for now in seen)

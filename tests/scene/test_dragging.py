@@ -13,8 +13,7 @@ from blender_ik_addon.scene.animation.fcurves import own_curves
 from blender_ik_addon.scene.live.dragging import MOST_TURN, Drag
 from blender_ik_addon.scene.reports import angle_text
 from blender_ik_addon.scene.rig import keying
-from blender_ik_addon.ui.axis_lock import AxisLock, Numbers, stepped
-from blender_ik_addon.ui.picking import View, nearest_segment
+from blender_ik_addon.ui.mouse import AxisLock, Numbers, View, nearest_segment, stepped
 
 from . import builders
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.ui.labels import arrange
+from blender_ik_addon.ui.overlay import arrange
 
 BORDERS = (10.0, 400.0)
 

@@ -19,7 +19,7 @@ from blender_ik_addon.scene import baking, posing
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.effectors.goals import make_goals, measure
-from blender_ik_addon.scene.live import drag_reports
+from blender_ik_addon.scene.live.drag_anchors import drag_report
 from blender_ik_addon.scene.reports import length_text
 from blender_ik_addon.scene.rig.outcome import report_of
 from blender_ik_addon.scene.rig.rig import Rig, solver_options
@@ -105,7 +105,7 @@ def test_a_task_whose_error_is_not_a_number_is_missed_in_the_report():
     assert not report.reached and report.effectors[0].why
     firm = (error._replace(error=0.0, reached=True), error)
     moved = Followed(reading.pose, firm, iterations=0, status=core.Status.SETTLED, final=True)
-    drag = drag_reports.drag_report(moved, [("hand.L", True)] * 2, 1.0, (1e-3, 1e-3), settling=False)
+    drag = drag_report(moved, [("hand.L", True)] * 2, 1.0, (1e-3, 1e-3), settling=False)
     assert not drag.dragged.reached
 
 

@@ -14,7 +14,7 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.properties import settings as properties
 from blender_ik_addon.scene.properties.settings import EXTENSION
-from blender_ik_addon.ui import drag, menus, operators, overlay, panels, preferences
+from blender_ik_addon.ui import drag, operators, overlay, panels, preferences
 
 from . import builders
 
@@ -26,7 +26,6 @@ CLASSES = (
     *preferences.CLASSES,
     *overlay.CLASSES,
     *drag.CLASSES,
-    *menus.CLASSES,
 )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import bpy
 import pytest
 
-from blender_ik_addon.ui import menus, shortcuts
-from blender_ik_addon.ui.shortcuts import SHORTCUTS, Shortcut, shortcuts_in
+from blender_ik_addon.ui import panels, preferences
+from blender_ik_addon.ui.preferences import SHORTCUTS, Shortcut, shortcuts_in
 
 EVERYWHERE = (
     "3D View",
@@ -80,11 +80,11 @@ def test_every_shortcut_leads_somewhere():
     for shortcut in SHORTCUTS:
         module, _, name = shortcut.operator.partition(".")
         assert getattr(getattr(bpy.ops, module), name).get_rna_type() is not None
-        assert not shortcut.menu or shortcut.menu == menus.POISE_MT_pie.__name__
+        assert not shortcut.menu or shortcut.menu == panels.POISE_MT_pie.__name__
 
 
 def test_in_background_there_are_none():
     keymaps: Any = bpy.context.window_manager.keyconfigs.addon.keymaps
     ours = [i.idname for keymap in keymaps for i in keymap.keymap_items if i.idname.startswith("poise.")]
     assert ours == []
-    assert shortcuts._added == []
+    assert preferences._added == []

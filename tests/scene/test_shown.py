@@ -7,7 +7,7 @@ import bpy
 import pytest
 
 from blender_ik_addon.scene import posing
-from blender_ik_addon.ui.shown import show_effector, shown_effector
+from blender_ik_addon.ui.acting import show_effector, shown_effector
 
 from . import builders
 

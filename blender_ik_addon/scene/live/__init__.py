@@ -4,5 +4,5 @@
 Read in this order: `machine` (states, events, the table, what is kept in memory), `handlers` (when Blender
 calls, and polls by timer), `following` (which event an update is, and what is done), `tracking` (the prepared
 problem), `driven_bones` (bones that constraints or drivers move). Drag: `dragging`, `drag_anchors` (what
-holds, and what may move), `drag_reports`. `overlay_geometry` is what the viewport shows of both.
+holds, what may move, and the report). `overlay_geometry` is what the viewport shows of both.
 """

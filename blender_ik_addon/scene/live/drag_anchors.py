@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What holds while a bone is dragged, and what may move: feet, hands and hips, or the ends of chains."""
+"""What holds while a bone is dragged, what may move, and what a drag reports of both."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,24 +8,29 @@ from typing import Final
 import numpy as np
 from bpy.types import Object
 
-from ...core import IKError, MatchOrientation, ReachPoint, Skeleton, Task
+from ...core import IKError, MatchOrientation, ReachPoint, Skeleton, Task, TaskError
 from ...core.arrays import FloatArray
 from ...core.character.roles import LimbKind, Role
+from ...core.solve.follower import Followed
 from ..armature.armature import Armature
 from ..armature.role_table import read_character
 from ..effectors.effectors import orientations
-from ..reports import listed
+from ..reports import SETTLING, angle_text, length_text, listed
 from ..rig.rig import what_holds
 
+LEVELS: Final = 2
+"""How far levels of effectors are apart in a drag [1]: that of the dragged bone is between two of them."""
 MOST_ENDS: Final = 12
 """How many chain ends hold at most where no hands and feet are known: those with the longest chains."""
-
 HIPS_TURN_WEIGHT: Final = 0.1
 """Weight [1] of the orientation of hips with a target: they bend forward before they let a hand miss, and not
 before. Hips without a target turn freely in their place, or all bending would be left to the spine."""
-
-_FEET = (LimbKind.LEG, LimbKind.FRONT_LEG)
-_HANDS = (LimbKind.ARM, LimbKind.WING)
+_KINDS: Final = {
+    LimbKind.LEG: 'FOOT',
+    LimbKind.FRONT_LEG: 'FOOT',
+    LimbKind.ARM: 'HAND',
+    LimbKind.WING: 'HAND',
+}
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,25 @@ class Anchor:
         cls, bone: str, armature_from_bone: FloatArray, *, firm: bool = True, turn_weight: float = 1.0
     ) -> "Anchor":
         """A bone that holds its place (4, 4) [m] and, where it has one, its orientation, with this weight."""
-        place = ReachPoint(joint=bone, target=armature_from_bone[:3, 3], name=bone)
+        tasks: list[Task] = [ReachPoint(joint=bone, target=armature_from_bone[:3, 3], name=bone)]
         rotation = orientations(armature_from_bone)
-        if not turn_weight or not np.isfinite(rotation).all():
-            return cls(bone, bone, (place,), firm)
-        turn = MatchOrientation(joint=bone, target=rotation, weight=turn_weight, name=bone)
-        return cls(bone, bone, (place, turn), firm)
+        if turn_weight and np.isfinite(rotation).all():
+            tasks.append(MatchOrientation(joint=bone, target=rotation, weight=turn_weight, name=bone))
+        return cls(bone, bone, tuple(tasks), firm)
+
+
+def limbs_and_hips(armature_object: Object, skeleton: Skeleton) -> list[tuple[int, str]]:
+    """Joints that hold, and what they are: 'FOOT', 'HAND', 'HIPS', or 'END' where none of these is known."""
+    character, _gone = read_character(armature_object, skeleton)
+    found = [(limb.effector, _KINDS[limb.kind]) for limb in character.limbs if limb.kind in _KINDS]
+    if found:
+        figures = range(len(character.figures))
+        hips = [joints[0] for f in figures if (joints := character.joints_of(Role.HIPS, figure=f))]
+        return sorted(found, key=lambda limb: limb[1]) + [(joint, 'HIPS') for joint in hips]
+    roots = np.flatnonzero(skeleton.parents < 0).tolist()
+    ends = sorted({*range(len(skeleton))} - {*skeleton.parents.tolist(), *roots})
+    ends.sort(key=lambda joint: -len(skeleton.ancestors(joint)))
+    return [(joint, 'END') for joint in ends[:MOST_ENDS]] + [(joint, 'HIPS') for joint in roots[:MOST_ENDS]]
 
 
 def first_anchors(
@@ -81,31 +99,10 @@ def first_anchors(
             yield Anchor.of(name, matrices[joint], firm=kind == 'FOOT', turn_weight=weight)
 
 
-def limbs_and_hips(armature_object: Object, skeleton: Skeleton) -> list[tuple[int, str]]:
-    """Joints that hold, and what they are: 'FOOT', 'HAND', 'HIPS', or 'END' where none of these is known."""
-    character, _gone = read_character(armature_object, skeleton)
-    found = [(limb.effector, 'FOOT') for limb in character.limbs if limb.kind in _FEET]
-    found += [(limb.effector, 'HAND') for limb in character.limbs if limb.kind in _HANDS]
-    if found:
-        figures = range(len(character.figures))
-        hips = [joints[0] for f in figures if (joints := character.joints_of(Role.HIPS, figure=f))]
-        return found + [(joint, 'HIPS') for joint in hips]
-    roots = np.flatnonzero(skeleton.parents < 0).tolist()
-    ends = sorted({*range(len(skeleton))} - {*skeleton.parents.tolist(), *roots})
-    ends.sort(key=lambda joint: -len(skeleton.ancestors(joint)))
-    return [(joint, 'END') for joint in ends[:MOST_ENDS]] + [(joint, 'HIPS') for joint in roots[:MOST_ENDS]]
-
-
 def movable_for(armature: Armature, bone: str, depth: int) -> Skeleton:
     """The skeleton in which those bones are fixed that may not move for a dragged one.
 
-    Args:
-        armature: What was read.
-        bone: Name of the dragged bone.
-        depth: How many bones of its chain may move; 0 for all bones.
-
-    Raises:
-        IKError: None of its chain may move.
+    `depth` of its chain may move; all bones if it is 0. An IKError where none of the chain may.
     """
     skeleton = armature.skeleton
     chain = skeleton.ancestors(skeleton.index(bone))
@@ -121,3 +118,116 @@ def movable_for(armature: Armature, bone: str, depth: int) -> Skeleton:
             "them"
         )
     return skeleton
+
+
+# Reports
+
+
+@dataclass(frozen=True)
+class DragError:
+    """How far something is from where it should be."""
+
+    name: str
+    """Of the effector, or of the bone."""
+    position: float | None
+    """[m] in the world; None where no place is asked for."""
+    rotation: float | None
+    """[rad]; None where no orientation is asked for."""
+    reached: bool
+    firm: bool
+    """Whether it holds strictly."""
+    why: str = ""
+    """What keeps it, in words, where that is known."""
+
+    @property
+    def miss(self) -> str:
+        """By how much it misses, in words."""
+        amount = angle_text(self.rotation or 0.0) if self.position is None else length_text(self.position)
+        return f"{self.name} misses by {amount}"
+
+
+@dataclass(frozen=True)
+class DragReport:
+    """Result of one movement."""
+
+    dragged: DragError
+    """The dragged bone."""
+    held: tuple[DragError, ...] = ()
+    """All that holds: effectors, then pins for the time of the drag."""
+    settled: bool = True
+    """Whether the body is on all its targets, or where a solve would have it."""
+    final: bool = True
+    """Whether the pose is what a solve gives for the place."""
+    settling: bool = False
+    """Whether the body is on its way to that: what is missed is not reported meanwhile."""
+    iterations: int = 0
+    """Of the search, for this movement."""
+    keyed: int = 0
+    """How many bones and targets auto-key has keyed, when the drag was confirmed."""
+    notes: tuple[str, ...] = ()
+    """What else the user should know, one sentence each."""
+
+    @property
+    def message(self) -> str:
+        """What was missed and what gave way, in words; empty where nothing did."""
+        if self.settling:
+            return SETTLING
+        missed = [error for error in self.held if not error.reached]
+        parts = [error.miss for error in missed if error.firm]
+        if not self.dragged.reached:
+            why = f" ({self.dragged.why})" if self.dragged.why else ""
+            parts.insert(0, self.dragged.miss + why)
+        gave = [error.name for error in missed if not error.firm]
+        if gave:
+            parts.append(f"{listed(gave)} {'gives' if len(gave) == 1 else 'give'} way")
+        return "; ".join([*parts, *self.notes])
+
+
+def drag_report(
+    followed: Followed,
+    owners: Sequence[tuple[str, bool]],
+    scale: float,
+    within: tuple[float, float],
+    *,
+    settling: bool,
+) -> DragReport:
+    """Errors of tasks as those of their owners, in the world.
+
+    Args:
+        followed: What a movement came to.
+        owners: Who owns each task and whether it holds strictly; the dragged bone is the first.
+        scale: Length in the world by that in armature space [1].
+        within: Tolerances [m] in the world, and [rad].
+        settling: Whether the mouse rests.
+    """
+    rows: dict[tuple[str, bool], list[TaskError]] = {}
+    for owner, error in zip(owners, followed.errors, strict=True):
+        amount = error.error * (1.0 if error.angular else scale)
+        # A soft task is reached within its softness, which the solver knows.
+        reached = error.reached or amount <= within[error.angular]
+        rows.setdefault(owner, []).append(error._replace(error=amount, reached=reached))
+    errors: list[DragError] = []
+    for (name, firm), own in rows.items():
+        position, rotation = (
+            max((error.error for error in own if error.angular == angular), default=None)
+            for angular in (False, True)
+        )
+        reached = all(error.reached for error in own)
+        why = "" if reached else next((_why(error, scale) for error in own if error.why is not None), "")
+        errors.append(DragError(name, position, rotation, reached, firm, why))
+    return DragReport(
+        dragged=errors[0],
+        held=tuple(errors[1:]),
+        settled=followed.final or (followed.settled and all(error.reached for error in errors)),
+        final=followed.final,
+        settling=settling and not followed.settled,
+        iterations=followed.iterations,
+    )
+
+
+def _why(error: TaskError, scale: float) -> str:
+    """What keeps a task from its target, in words, with the levels that users know."""
+    assert error.why is not None
+    level = None if error.why.level is None else error.why.level // LEVELS
+    levels = tuple(dict.fromkeys(above // LEVELS for above in error.why.levels))
+    return replace(error.why, level=level, levels=levels).why(scale)

@@ -47,16 +47,22 @@ from ..properties.settings import settings_of
 from ..rig.keying import auto_key
 from ..rig.outcome import DRAGGED, measured_report, show
 from ..rig.rig import Rig, solver_options
-from .drag_anchors import Anchor, first_anchors, limbs_and_hips, movable_for
-from .drag_reports import LEVELS, DragError, DragReport, drag_report
+from .drag_anchors import (
+    LEVELS,
+    Anchor,
+    DragError,
+    DragReport,
+    drag_report,
+    first_anchors,
+    limbs_and_hips,
+    movable_for,
+)
 from .tracking import Tracked
 
 DRAG_PRIORITY: Final = 1
 """Level of a dragged bone that has no effector."""
-
 MOST_TURN: Final = 0.21
 """Most by which an angle changes in one movement that is smooth [rad]: 12 degrees."""
-
 MOST_UPDATES: Final = 20
 """How often a body is moved on towards a place at most before it settles."""
 
@@ -87,7 +93,11 @@ class Drag:
         depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
         depsgraph.update()
         settings = settings_of(armature_object)
-        self._uid, self.bone = armature_object.session_uid, bone
+        self._uid, self.bone, self._point = (
+            armature_object.session_uid,
+            bone,
+            np.array(point, dtype=np.float64),
+        )
         self._effectors: tuple[Effector, ...] = ()
         groups: list[tuple[Task, ...]] = []
         """The tasks of each effector that takes part."""
@@ -99,9 +109,7 @@ class Drag:
             self._armature, self._effectors = rig.armature, rig.effectors
         else:
             self._armature = read_armature(armature_object, move_root=settings.move_root)
-        skeleton = self._armature.skeleton
-        self._joint(bone, armature_object.name)
-        self._point = np.array(point, dtype=np.float64)
+        skeleton, joint = self._armature.skeleton, self._joint(bone, armature_object.name)
         posed = armature_object.evaluated_get(depsgraph)
         self._world_from_armature, self._scale = world_from_armature(posed)
         self._start = self._written = read_pose(armature_object, self._armature, depsgraph=depsgraph)
@@ -109,13 +117,12 @@ class Drag:
         self._before = PoseSnapshot.take(armature_object)
         self._own = [e for e in self._effectors if e.bone == bone and e.kind in PINNABLE]
         depths = [effector.chain_depth for effector in self._own]
-        depth = 0 if not depths or 0 in depths else max(depths)
-        self._skeleton = movable_for(self._armature, bone, depth)
+        self._skeleton = movable_for(self._armature, bone, 0 if 0 in depths else max(depths, default=0))
         self.priority = min((effector.priority for effector in self._own), default=DRAG_PRIORITY)
         """Level of the dragged bone; 0 is the highest."""
         self.keeps_orientation = False
         """Whether the dragged bone keeps its orientation."""
-        self._rotation = orientations(self._matrices[skeleton.index(bone)])
+        self._rotation = orientations(self._matrices[joint])
         self._options = replace(solver_options(armature_object, self._scale), method='PRIORITY')
         self._tracked: Tracked | None = None
         self._updates = 0
@@ -132,12 +139,12 @@ class Drag:
             for effector, tasks in zip(self._effectors, groups, strict=True)
             if effector.kind != 'STAY' and effector.index not in loose
         ]
-        taken = {effector.bone for effector, _tasks in kept if effector.kind in PINNABLE}
-        turned = {effector.bone for effector in self._coming_along if effector.orientation}
         self._anchors = [
             Anchor(effector.name, effector.bone, tuple(self._held_task(effector, task) for task in tasks))
             for effector, tasks in kept
         ]
+        taken = {effector.bone for effector, _tasks in kept if effector.kind in PINNABLE}
+        turned = {effector.bone for effector in self._coming_along if effector.orientation}
         self._anchors += first_anchors(limbs, self._skeleton, bone, taken, turned, self._matrices)
         self._goal = self._place_of(self._matrices)
         self.report = DragReport(DragError(bone, 0.0, None, True, True))
@@ -178,15 +185,10 @@ class Drag:
                         away = away + carried - task.carrier_from
                     axes = task.armature_from_axes.reshape(-1, 3, 3)[0]
                     ends = np.array([here + axes @ (np.array(task.axes) * (axes.T @ away)), here])
-                    was, is_now = points_of(self._world_from_armature[None], ends)
-                    yield anchor.name, anchor.firm, was, is_now
+                    yield anchor.name, anchor.firm, *points_of(self._world_from_armature[None], ends)
 
     def object(self) -> Object:
-        """The armature object.
-
-        Raises:
-            IKError: It is gone.
-        """
+        """The armature object; an IKError where it is gone."""
         found = block_with_uid(bpy.data.objects, self._uid)
         if found is None:
             raise IKError("the armature that was dragged is gone: cancel the drag")
@@ -195,11 +197,9 @@ class Drag:
     # What the user does
 
     def move(self, world_point: Sequence[float] | FloatArray, *, smoothly: bool = False) -> DragReport:
-        """Bring the grabbed point to a place in the world [m], as far as what holds lets it.
+        """Bring the grabbed point to a place in the world (3,) [m], as far as what holds lets it.
 
-        Args:
-            world_point: Where, (3,).
-            smoothly: No angle turns by more than a person sees as a movement; the rest comes with `again`.
+        Smoothly no angle turns by more than a person sees as a movement; the rest comes with `again`.
 
         Raises:
             IKError: That is no place, or the armature is gone.
@@ -214,18 +214,14 @@ class Drag:
 
     def again(self, *, smoothly: bool = False) -> DragReport:
         """Go on towards the same place, one update of the body or until it comes to rest."""
-        armature_object = self.object()
-        owned = self._tasks()
+        armature_object, owned = self.object(), self._tasks()
         tasks = tuple(task for task, _owner in owned)
-        while True:
-            found = self._update(tasks)
-            if smoothly or found.settled:
-                break
+        while not (found := self._update(tasks)).settled and not smoothly:
+            pass
         self._matrices = forward_kinematics(self._armature.skeleton, found.pose).matrices
         changed = (found.pose.channels != self._written.channels).any(1) & self._skeleton.free.any(1)
         write_pose(armature_object, self._armature, found.pose, np.flatnonzero(changed).tolist())
-        self._written = found.pose
-        settings = settings_of(armature_object)
+        self._written, settings = found.pose, settings_of(armature_object)
         within = settings.tolerance_position, settings.tolerance_rotation
         owners = [owner for _task, owner in owned]
         self.report = drag_report(found, owners, self._scale, within, settling=self.rests)
@@ -254,13 +250,7 @@ class Drag:
         return self.report
 
     def pin(self, bone: str) -> bool:
-        """Hold a bone where it is now, strictly, or let it go if it holds; whether it holds now.
-
-        This is for the time of the drag: effectors stay as they are.
-
-        Raises:
-            IKError: There is no such bone, or it is the one that is dragged.
-        """
+        """Hold a bone where it is now, strictly, or let it go if it holds; whether it holds now."""
         joint = self._joint(bone, self.object().name)
         if bone == self.bone:
             raise IKError(f"{bone!r} is being dragged: let it go to pin it")
@@ -270,11 +260,7 @@ class Drag:
         return holds
 
     def keep_orientation(self, keeps: bool) -> None:
-        """Keep the orientation that the bone had when it was grabbed, or let it turn as it comes.
-
-        Raises:
-            IKError: The bone is scaled to nothing and has no orientation.
-        """
+        """Keep the orientation that the bone had when it was grabbed, or let it turn as it comes."""
         if keeps and not np.isfinite(self._rotation).all():
             raise IKError(f"bone {self.bone!r} is scaled to nothing, so it has no orientation to be kept")
         self.keeps_orientation = keeps
@@ -311,11 +297,7 @@ class Drag:
     # Tasks
 
     def _joint(self, bone: str, of: str) -> int:
-        """Index of a bone of the armature of that name.
-
-        Raises:
-            IKError: There is no such bone.
-        """
+        """Index of a bone of the armature of that name; an IKError where there is none."""
         if bone not in self._armature.skeleton.names:
             raise IKError(f"{of!r} has no bone {bone!r}: choose one of its bones")
         return self._armature.skeleton.index(bone)
@@ -334,44 +316,41 @@ class Drag:
         return replace(task, priority=LEVELS * task.priority)
 
     def _tasks(self) -> list[tuple[Task, tuple[str, bool]]]:
-        """All tasks, those of the dragged bone first, with who owns each and whether it holds strictly.
-
-        Levels of effectors are `LEVELS` apart, to leave room for the dragged bone between them.
-        """
+        """All tasks, those of the dragged bone first, with who owns each and whether it holds strictly."""
         bone, level = self.bone, LEVELS * self.priority + 1
-        own: list[Task] = [
+        tasks: list[Task] = [
             ReachPoint(joint=bone, target=self._goal, point=self._point, priority=level, name=bone)
         ]
         if self.keeps_orientation:
-            own.append(MatchOrientation(joint=bone, target=self._rotation, priority=level, name=bone))
-        owned = [(task, (bone, True)) for task in own]
-        for firm in (True, False):
-            below = 0 if firm else 1 + max(task.priority for task, _owner in owned)
-            owned += [
-                (task if firm else replace(task, priority=below), (anchor.name, firm))
-                for anchor in self._anchors
-                if anchor.firm is firm
-                for task in anchor.tasks
-            ]
+            tasks.append(MatchOrientation(joint=bone, target=self._rotation, priority=level, name=bone))
+        owned = [(task, (bone, True)) for task in tasks]
+        owned += [(task, (own.name, True)) for own in self._anchors if own.firm for task in own.tasks]
+        below = 1 + max(task.priority for task, _owner in owned)
+        owned += [
+            (replace(task, priority=below), (own.name, False))
+            for own in self._anchors
+            if not own.firm
+            for task in own.tasks
+        ]
         return owned
 
     def _bring_targets(self, armature_object: Object) -> Iterator[tuple[Object, bool, bool]]:
         """Move targets and pins to where bones are now, or the next solve would take the pose back."""
-        index, entries = self._armature.skeleton.index, settings_of(armature_object).effectors
+        index, settings = self._armature.skeleton.index, settings_of(armature_object)
         for effector in self._own:
             if effector.pin is not None:
-                entries[effector.index].pin_matrix = tuple(self._matrices[index(self.bone)].ravel().tolist())
-        brought = [e for e in self._coming_along if e.bone == self.bone or self._has_moved(e.bone)]
+                pinned = settings.effectors[effector.index]
+                pinned.pin_matrix = tuple(self._matrices[index(self.bone)].ravel().tolist())
+
+        def has_moved(bone: str) -> bool:
+            """Whether it is elsewhere by more than a solve leaves."""
+            change = np.abs(self._matrices[index(bone)] - self._grabbed[index(bone)])
+            length, turn = float(change[:3, 3].max()) * self._scale, float(change[:3, :3].max())
+            return length > settings.tolerance_position or turn > settings.tolerance_rotation
+
+        brought = [e for e in self._coming_along if e.bone == self.bone or has_moved(e.bone)]
         by_index = {effector.index: effector for effector in self._effectors}
         hanging = [by_index[i] for i, carrier in self._carriers.items() if carrier in brought]
         for effector in (*brought, *hanging):
             matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
             yield from bring_target(armature_object, effector, matrix)
-
-    def _has_moved(self, bone: str) -> bool:
-        """Whether a bone that gives way has done so, by more than a solve leaves."""
-        within = settings_of(self.object())
-        joint = self._armature.skeleton.index(bone)
-        change = np.abs(self._matrices[joint] - self._grabbed[joint])
-        length = float(change[:3, 3].max()) * self._scale
-        return length > within.tolerance_position or float(change[:3, :3].max()) > within.tolerance_rotation

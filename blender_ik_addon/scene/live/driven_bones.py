@@ -24,17 +24,13 @@ from ..rig.rig import Rig
 SAME_PLACE: Final = 1e-5
 """Difference of a channel [m, rad, 1] of a driven bone up to which it has not moved: ten times what single
 precision leaves of it when the whole body moves."""
-
 MOST_SOLVES: Final = 12
 """Solves in a row after which bones that do not come to rest are left where they are."""
-
 WINDOW: Final = 2
 """Differences that are looked back to."""
-
 FLAT: Final = 0.05
 """Part of the largest singular value up to which differences say nothing new [1]: less leads astray, where
 bones are far from linear."""
-
 FURTHER: Final = 1.5
 """Most by which the next solve takes bones to be elsewhere than they are, in how far they have moved [1]."""
 
@@ -51,16 +47,12 @@ class DrivenBones:
     """By the last solve: channels and scale, (k, 9) [m, rad, 1]."""
     at_rest: bool = True
     """Whether they were there after that solve too, so that what moves them next is not a solve."""
-    found: FloatArray | None = None
-    """Where they were at the last update, as `taken`; None where the rig has been read anew since."""
     solves: int = 1
     """In a row, with the one that began it."""
     given_up: bool = False
     """Whether they did not come to rest."""
     restored: bool = False
     """Whether a pose was put back in which they were at rest: where is seen at the next update."""
-    _matrices: FloatArray = field(default_factory=lambda: np.zeros((0, 4, 4)))
-    """All bones at the last update, (n, 4, 4) [m]."""
     _history: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
     """Where they were taken to be and where they were then, of the solves in a row, (9 k,) each."""
 
@@ -68,14 +60,7 @@ class DrivenBones:
     def of(
         cls, rig: Rig, armature_object: Object, depsgraph: Depsgraph, before: "DrivenBones | None"
     ) -> "DrivenBones | None":
-        """The driven bones of the chains of a rig; None where there are none.
-
-        Args:
-            rig: What was read.
-            armature_object: The original object.
-            depsgraph: Up to date.
-            before: Those of a rig with the same bones, to be gone on with.
-        """
+        """The driven bones of the chains of a rig, those before if they are the same; None without any."""
         skeleton = rig.armature.skeleton
         names = [name for name in rig.chains if name in rig.armature.driven_by]
         if not names:
@@ -83,7 +68,6 @@ class DrivenBones:
         joints = np.array([skeleton.index(name) for name in names], dtype=np.int64)
         key = (*names, *joints.tolist(), *skeleton.orders[joints].tolist())
         if before is not None and key == before.key:
-            before.found = None
             return before
         bones = cls(joints, key, np.zeros((len(joints), 9)))
         bones.taken = bones.seen(rig, armature_object, depsgraph)
@@ -92,11 +76,9 @@ class DrivenBones:
     def seen(self, rig: Rig, armature_object: Object, depsgraph: Depsgraph) -> FloatArray:
         """Where they are, as `taken`; angles are the nearest to those."""
         matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-        if self.found is None or not np.array_equal(matrices, self._matrices):
-            near = self.taken[:, 3:6]
-            channels = decided_channels(rig.armature.skeleton, matrices, self.joints, near)
-            self.found, self._matrices = np.concatenate(channels, axis=1), matrices
-        return self.found
+        near = self.taken[:, 3:6]
+        channels = decided_channels(rig.armature.skeleton, matrices, self.joints, near)
+        return np.concatenate(channels, axis=1)
 
     def moved(self, found: FloatArray) -> bool:
         """Whether bones (k, 9) are elsewhere than they were taken to be.

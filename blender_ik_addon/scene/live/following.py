@@ -2,19 +2,18 @@
 """A body that follows its targets: what an update means for it, and what `machine.TABLE` says is done then.
 
 What was solved for is noted in the file, see `rig.live_state`, as digests: of the targets, the object and the
-settings; of the pose as it was left; of the bones themselves; of what was keyed. So undo, redo, files and
-library overrides always have the note that belongs to the pose, and whether there is anything to do follows
-from the file alone.
+settings; of the pose as it was left; of the bones themselves; of what was keyed. Whether there is anything to
+do follows from these notes alone, also after undo, redo and loading.
 
 A solve gives the same as `posing.solve_pose` would from the present pose, but for influences below 1: these
-begin where others than live mode have left the bones. Only the targets, the object, the settings and what
-holds the bones make it start: a bone that is posed by hand stays until one of these changes. A new frame does
-too where the animation has moved the bones.
+begin where others than live mode have left the bones. Targets, the object, the settings and what holds the
+bones make it start: a bone that is posed by hand stays until one of these changes. So does a new frame where
+the animation has moved the bones.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from bpy.types import Depsgraph, Object
@@ -86,15 +85,15 @@ def follow(
         return None
     check_armature(armature_object)
     with held(armature_object):  # what is written here may call Blender's handlers, and those this again
-        return _update(armature_object, depsgraph, trigger, look_closely)
+        update, report = _Update(armature_object, depsgraph, trigger, look_closely), None
+        if not update.quiet:
+            report = update.act(TABLE[update.event()][update.body.state])
+        update.end()
+        return report
 
 
 def follow_until_rest(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger) -> Report | None:
-    """The same, until driven bones have come to rest; not for handlers of an update.
-
-    Raises:
-        IKError: As `follow`.
-    """
+    """The same, until driven bones have come to rest; not for handlers of an update."""
     report = follow(armature_object, depsgraph, trigger)
     for _ in range(MOST_SOLVES):
         if not is_restless(armature_object):
@@ -132,124 +131,91 @@ def owes_keys(armature_object: Object) -> bool:
     return note.keyed != note.aims and auto_keying()
 
 
-# An update
-
-
-def _update(
-    armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool
-) -> Report | None:
-    """Read what has changed, say which event that is, do what the table says, and note it in the file."""
-    update, report = _Update.read(armature_object, depsgraph, trigger, look_closely), None
-    if not update.quiet:
-        report = update.act(TABLE[update.event()][update.body.state])
-    update.end()
-    return report
-
-
-@dataclass
 class _Update:
-    """One update of one body: what has changed since it was noted."""
+    """One update of one body: what has changed since it was noted, and what is done then."""
 
-    armature_object: Object
-    depsgraph: Depsgraph
-    trigger: Trigger
-    body: Body
-    note: LiveState
-    """As it was left."""
-    aims: Digest
-    """What is to be solved for."""
-    posed: Digest
-    """Of the pose as it is found, and then as it is left."""
-    bones: Digest
-    driven_moved: bool
-    """Whether driven bones are elsewhere than the last solve took them to be."""
-    rests: bool
-    """Whether its targets are where they were, and nothing is under way."""
-    quiet: bool
-    """Whether nothing else has changed either."""
-
-    @classmethod
-    def read(
-        cls, armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool
-    ) -> "_Update":
+    def __init__(
+        self, armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool
+    ) -> None:
         """Read digests; where these say that anything may have changed, the armature too."""
-        effectors = read_effectors(armature_object)
-        aims = digest_of_aims(armature_object, effectors, depsgraph)
-        channels = raw_channels(armature_object)
-        posed = digest(channels.tobytes())
-        note, body = LiveState.of(armature_object), LIVE.bodies.get(armature_object.session_uid)
+        self.armature_object, self.depsgraph, self.trigger = armature_object, depsgraph, trigger
+        self.tool = trigger in TOOLS
+        effectors, channels = read_effectors(armature_object), raw_channels(armature_object)
+        self.aims = aims = digest_of_aims(armature_object, effectors, depsgraph)
+        """What is to be solved for."""
+        self.posed = digest(channels.tobytes())
+        """Of the pose as it is found, and then as it is left."""
+        self.note = note = LiveState.of(armature_object)
+        """As it was left."""
+        self.bones = note.bones
+        self.reposed = reposed = self.posed != note.posed
+        """Whether anybody else has moved bones."""
+        self.replayed = reposed and trigger is Trigger.FRAME
+        """Whether the animation has."""
+        body, underway = LIVE.bodies.get(armature_object.session_uid), note.aims == on_the_way(aims)
         state = State.AT_REST if body is None or note.aims == aims else body.state
-        if state is State.AT_REST and note.aims == on_the_way(aims):
+        if state is State.AT_REST and underway:
             state = State.WAITING
-        reposed, bones = posed != note.posed, note.bones
-        held_still = trigger in TOOLS and note.aims == on_the_way(aims)
-        rests = note.aims == aims or (held_still and state is State.WAITING)
-        driven_moved = body is not None and _driven_bones_moved(armature_object, body, depsgraph)
-        quiet = rests and not (look_closely or reposed or driven_moved)
-        if body is None or not quiet:
-            settings = read_settings(armature_object)
-            known = None if body is None else (body.rig.effectors, body.settings)
-            if body is None or look_closely or reposed or known != (effectors, settings):
+        self.rests = note.aims == aims or (self.tool and underway and state is State.WAITING)
+        """Whether its targets are where they were, and nothing is under way."""
+        self.driven_moved = body is not None and _driven_bones_moved(armature_object, body, depsgraph)
+        """Whether driven bones are elsewhere than the last solve took them to be."""
+        self.quiet = self.rests and not (look_closely or reposed or self.driven_moved)
+        """Whether nothing else has changed either."""
+        if body is None or not self.quiet:
+            settings, self.quiet = read_settings(armature_object), False
+            if body is None or look_closely or reposed or body.known != (effectors, settings):
                 body = _read(armature_object, body, settings, depsgraph)
-                bones = digest(*parts_of_bones(armature_object, body.rig, channels))
+                self.bones = digest(*parts_of_bones(armature_object, body.rig, channels))
             if reposed or Origin.of(armature_object, body.rig.armature) is None:
                 present = read_pose(armature_object, body.rig.armature, depsgraph=depsgraph)
                 renew_origin(armature_object, body.rig.armature, present, channels)
-            if reposed or bones != note.bones:
+            if reposed or self.bones != note.bones:
                 body.fields.clear()  # another body by now
-            quiet = False
+        self.body, self.rig = body, body.rig
         body.state = state
-        return cls(
-            armature_object, depsgraph, trigger, body, note, aims, posed, bones, driven_moved, rests, quiet
-        )
-
-    @property
-    def replayed(self) -> bool:
-        """Whether the animation has moved bones."""
-        return self.trigger is Trigger.FRAME and self.posed != self.note.posed
 
     def event(self) -> Event:
         """What it means for the body. Where targets are back, `body.home` is the pose that belongs there."""
-        tool, reposed, noted = self.trigger in TOOLS, self.posed != self.note.posed, self.note.aims
+        tool, noted, body = self.tool, self.note.aims, self.body
         if self.replayed:
             return Event.CHANGED
         if noted not in (self.aims, on_the_way(self.aims)):
-            home = self.body.had(self.aims, fields=self.trigger in (Trigger.FIELD, Trigger.ENDING))
+            home = body.had(self.aims, fields=self.trigger in (Trigger.FIELD, Trigger.ENDING))
             gesture = self.trigger is Trigger.GESTURE
             # Under a tool a pose on its way is no place to go to.
             if home is not None and (home.aims == self.aims or not gesture):
-                self.body.home = home
+                body.home = home
                 return Event.BACK if gesture else Event.CANCELLED
             return Event.DRAGGED if tool else Event.CHANGED
-        if (self.driven_moved or self.bones != self.note.bones) and (tool or noted == self.aims):
-            return Event.RIG_MOVED if tool else Event.CHANGED
-        if reposed and (tool or noted == self.aims):
-            return Event.POSED
+        if tool or noted == self.aims:
+            if self.driven_moved or self.bones != self.note.bones:
+                return Event.RIG_MOVED if tool else Event.CHANGED
+            if self.reposed:
+                return Event.POSED
         if tool:
             return Event.HELD
-        return Event.STEP if self.trigger is Trigger.ENDING and not reposed else Event.ENDED
+        return Event.STEP if self.trigger is Trigger.ENDING and not self.reposed else Event.ENDED
 
     def act(self, transition: Transition) -> Report | None:
         """Do what the table says, and go to the next state."""
         (action, way, there), body = transition, self.body
-        if action is None:
-            return None
         if action is Action.MEASURE:
-            _measure(self.armature_object, body.rig, self.depsgraph, POSED)
-            return None
-        if action is Action.RESTORE:
+            _measure(self.armature_object, self.rig, self.depsgraph, POSED)
+        elif action is Action.RESTORE:
             body.state = there if self._restore() == self.aims else way
-            return None
-        self._begin()
-        report, found = self._solve(action)
-        show(self.armature_object, body.rig, report, unseen=SHOWN_DIGITS)
-        body.state = there if found.settled else way
-        if action is Action.FOLLOW and found.final:
-            body.state = State.AT_REST  # methods of the papers take no steps, they solve
-        if action is Action.RETURN and found.final:
-            self._restore()
-        self._left()
-        return report
+        elif action is not None:
+            self._begin()
+            report, found = self._solve(action)
+            show(self.armature_object, self.rig, report, unseen=SHOWN_DIGITS)
+            body.state = there if found.settled else way
+            if action is Action.FOLLOW and found.final:
+                body.state = State.AT_REST  # methods of the papers take no steps, they solve
+            if action is Action.RETURN and found.final:
+                self._restore()
+            self._left()
+            return report
+        return None
 
     def end(self) -> None:
         """Note how the body is left, and set keys where they are due."""
@@ -260,20 +226,20 @@ class _Update:
             note.store(self.armature_object)
         if body.state is not State.RETURNING:
             body.home = None
-        if self.trigger not in TOOLS:
+        if not self.tool:
             body.start = None
         if note.keyed == note.aims or is_restless(self.armature_object):
             return
         if auto_keying() and self.trigger not in (Trigger.SCRIPT, Trigger.FRAME):
-            if self.trigger in TOOLS or body.state is not State.AT_REST:
+            if self.tool or body.state is not State.AT_REST:
                 return  # they wait
-            skeleton = body.rig.armature.skeleton
+            skeleton = self.rig.armature.skeleton
             if body.tracked is not None:
                 joints = body.tracked.joints
             else:
-                joints = [j for name in body.rig.chains if skeleton.free[j := skeleton.index(name)].any()]
+                joints = [j for name in self.rig.chains if skeleton.free[j := skeleton.index(name)].any()]
             names = [skeleton.names[joint] for joint in joints]
-            notes = auto_key(self.armature_object, body.rig.armature, names).notes
+            notes = auto_key(self.armature_object, self.rig.armature, names).notes
             if notes:  # said as long as it is so
                 raise IKError(". ".join(notes))
         note._replace(keyed=note.aims).store(self.armature_object)
@@ -283,10 +249,10 @@ class _Update:
     def _begin(self) -> None:
         """Note the pose before a tool moves the body."""
         body = self.body
-        if self.trigger in TOOLS:
+        if self.tool:
             if body.start is None and self.note.aims != NOTHING:
-                present = read_pose(self.armature_object, body.rig.armature, depsgraph=self.depsgraph)
-                resting = Resting.of(self.armature_object, self.note.aims, present, body.rig.chains)
+                present = read_pose(self.armature_object, self.rig.armature, depsgraph=self.depsgraph)
+                resting = Resting.of(self.armature_object, self.note.aims, present, self.rig.chains)
                 body.begin(resting, self.trigger)
         elif self.trigger is not Trigger.ENDING:  # Escape may end a field's drag when a timer polls
             body.fields.clear()
@@ -310,7 +276,7 @@ class _Update:
 
     def _solve(self, action: Action) -> tuple[Report, Followed]:
         """Solve, or take a step of the way, and write the pose."""
-        armature_object, body, rig = self.armature_object, self.body, self.body.rig
+        armature_object, body, rig = self.armature_object, self.body, self.rig
         reading = self._reading()
         plan, options = rig.plan([reading]), rig.solver_options(armature_object, reading.scale)
         astray = rig.is_astray(armature_object, self.depsgraph)
@@ -341,7 +307,7 @@ class _Update:
 
     def _reading(self) -> Reading:
         """Where the body and its targets are; with driven bones where they are to be taken to be."""
-        rig, driven = self.body.rig, self.body.driven_bones
+        rig, driven = self.rig, self.body.driven_bones
         origin = Origin.of(self.armature_object, rig.armature)
         reading = rig.read_frame(self.armature_object, self.depsgraph, origin=origin)
         if driven is None:

@@ -31,13 +31,10 @@ logger = logging.getLogger(__name__)
 
 GESTURES: Final = ("TRANSFORM_OT_", "POISE_OT_")
 """How tools begin that move things under the mouse and can be cancelled."""
-
 MOST_ROUNDS: Final = 16
 """How often bodies that follow each other, or driven bones, are updated again in one poll."""
-
 TOOL_PAUSE: Final = 0.1
 """Pause between two polls whether a tool is still running, where its end is waited for [s]."""
-
 STEP_PAUSE: Final = 0.02
 """The same where a body is on its way [s]."""
 
@@ -47,18 +44,16 @@ def live_armatures(view_layer: ViewLayer) -> Iterator[Object]:
     return (found for found in _armatures(view_layer) if settings_of(found).live)
 
 
+def _armatures(view_layer: ViewLayer) -> Iterator[Object]:
+    # The list has None for an object that has just been deleted.
+    return (found for found in view_layer.objects if found is not None and found.type == 'ARMATURE')
+
+
 def problem_of(armature_object: Object) -> str:
     """Say what keeps a live armature from following; empty if nothing does."""
     if not armature_object.is_editable:  # then nothing can be noted in it
         return f"{armature_object.name!r} is linked from another file: make a library override of it"
     return settings_of(armature_object).live_problem
-
-
-def _armatures(view_layer: ViewLayer) -> Iterator[Object]:
-    for found in view_layer.objects:
-        # The list has None for an object that has just been deleted.
-        if found is not None and found.type == 'ARMATURE':
-            yield found
 
 
 # What Blender calls
@@ -136,25 +131,22 @@ def _poll() -> float | None:
     finally:
         LIVE.polling = LIVE.watching = False
     lives = [body for view_layer in view_layers for body in live_armatures(view_layer)]
-    pauses = [pause for body in lives if (pause := _pause(body)) is not None]
-    if STEP_PAUSE in pauses:
-        return STEP_PAUSE
-    LIVE.field_is_held = False  # or it is held still: dragged on, it is noticed again
-    if pauses:
-        return TOOL_PAUSE
-    LIVE.places.clear()
-    return None
+    pause = min((pause for body in lives if (pause := _pause(body)) is not None), default=None)
+    if pause != STEP_PAUSE:
+        LIVE.field_is_held = False  # or it is held still: dragged on, it is noticed again
+    if pause is None:
+        LIVE.places.clear()
+    return pause
 
 
 def _pause(armature_object: Object) -> float | None:
     """The pause before a body needs another poll [s]; None where it needs none."""
-    problem, underway = problem_of(armature_object), following.is_underway(armature_object)
-    if LIVE.trigger in TOOLS:
-        restless = following.is_restless(armature_object) or not following.is_settled(armature_object)
-        if restless and not problem:
-            return STEP_PAUSE
-        return TOOL_PAUSE if underway or following.owes_keys(armature_object) else None
-    return STEP_PAUSE if LIVE.trigger is Trigger.ENDING and underway and not problem else None
+    underway, settled = following.is_underway(armature_object), following.is_settled(armature_object)
+    tool, ending = LIVE.trigger in TOOLS, LIVE.trigger is Trigger.ENDING
+    moves = (tool and (following.is_restless(armature_object) or not settled)) or (ending and underway)
+    if moves and not problem_of(armature_object):
+        return STEP_PAUSE
+    return TOOL_PAUSE if tool and (underway or following.owes_keys(armature_object)) else None
 
 
 def _poll_soon() -> None:
@@ -170,6 +162,7 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
     # Rendering has a depsgraph of its own, and may run beside the user interface. Bodies follow after it.
     if depsgraph.mode != 'VIEWPORT' or bpy.app.is_job_running('RENDER'):
         return
+    scene: Any = depsgraph.scene
     view_layer: Any = depsgraph.view_layer
     if depsgraph.id_type_updated('ARMATURE'):  # bones may have been renamed, also those that are targets
         for found in _armatures(view_layer):
@@ -180,12 +173,9 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
     restless = owing = False
     for armature_object in lives:
         data: Any = armature_object.data
-        look_closely = scene_changed or not changed.isdisjoint(
-            (armature_object.session_uid, data.session_uid)
-        )
-        moved = _follow(
-            armature_object, depsgraph, trigger, look_closely or bool(problem_of(armature_object))
-        )
+        own_changed = not changed.isdisjoint((armature_object.session_uid, data.session_uid))
+        look_closely = scene_changed or own_changed or bool(problem_of(armature_object))
+        moved = _follow(armature_object, depsgraph, trigger, look_closely)
         underway = following.is_underway(armature_object)
         # Who is on the way is polled in any case, after a while: in between the window is drawn.
         if not underway:
@@ -194,7 +184,6 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
     if LIVE.polling:
         LIVE.restless |= restless
     elif restless or owing:
-        scene: Any = depsgraph.scene
         LIVE.trigger = trigger
         LIVE.places.add((scene.name, view_layer.name))
         _poll_soon()
@@ -271,18 +260,14 @@ def _field_is_edited(depsgraph: Depsgraph) -> bool:
     if bpy.app.background or _is_playing() or next(live_armatures(view_layer), None) is None:
         return False
     changed = _changed_blocks(depsgraph)
-    return any(block.session_uid in changed for block in _blocks_under_the_mouse())
-
-
-def _blocks_under_the_mouse() -> Iterator[ID]:
-    """Whose properties are shown by the buttons under the mouse: of each window at most one."""
     for window in bpy.context.window_manager.windows:
         for area in window.screen.areas:
             for region in area.regions:
                 with bpy.context.temp_override(window=window, area=area, region=region):
-                    shown: Any = bpy.context.property  # data-block, path, index
-                if shown is not None and isinstance(shown[0], ID):
-                    yield shown[0]
+                    shown: Any = bpy.context.property  # data-block, path, index; in one region at most
+                if shown is not None and isinstance(shown[0], ID) and shown[0].session_uid in changed:
+                    return True
+    return False
 
 
 def _changed_blocks(depsgraph: Depsgraph) -> set[int]:

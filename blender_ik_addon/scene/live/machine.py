@@ -33,18 +33,12 @@ MOST_KEPT: Final = 32
 class Trigger(Enum):
     """What may have moved the targets."""
 
-    SCRIPT = "SCRIPT"
-    """A script asks; nothing is keyed."""
-    USER = "USER"
-    """The user; auto-key is honoured."""
-    GESTURE = "GESTURE"
-    """The user, with a tool that is still running: it may be cancelled, so keys wait for its end."""
-    FIELD = "FIELD"
-    """The same with a number field. Nothing tells whether it is still dragged or was cancelled."""
-    ENDING = "ENDING"
-    """The user, and a timer polls again: what a tool has left on its way may go on for some updates."""
-    FRAME = "FRAME"
-    """A new frame; nothing is keyed."""
+    SCRIPT = "a script; nothing is keyed"
+    USER = "the user; auto-key is honoured"
+    GESTURE = "a tool of the user that is still running: it may be cancelled, so keys wait for its end"
+    FIELD = "a number field; nothing tells whether it is still dragged or was cancelled"
+    ENDING = "the user, and a timer polls again: what a tool has left on its way may go on for some updates"
+    FRAME = "a new frame; nothing is keyed"
 
 
 TOOLS: Final = (Trigger.GESTURE, Trigger.FIELD)
@@ -53,58 +47,39 @@ TOOLS: Final = (Trigger.GESTURE, Trigger.FIELD)
 class State(Enum):
     """How a body stands to its targets."""
 
-    AT_REST = "AT_REST"
-    """The pose is what a solve gives, or what was there before."""
-    FOLLOWING = "FOLLOWING"
-    """On its way after targets that a tool moves."""
-    STILL = "STILL"
-    """As near to them as following brings it; a solve may give another pose."""
-    SETTLING = "SETTLING"
-    """On its way to what a solve gives, since the targets rest."""
-    RETURNING = "RETURNING"
-    """On its way to the pose that it had when the tool began, since the targets are back there."""
-    WAITING = "WAITING"
-    """Settled under a tool that may still be cancelled: keys wait for its end."""
+    AT_REST = "the pose is what a solve gives, or what was there before"
+    FOLLOWING = "on its way after targets that a tool moves"
+    STILL = "as near to them as following brings it; a solve may give another pose"
+    SETTLING = "on its way to what a solve gives, since the targets rest"
+    RETURNING = "on its way to the pose that it had when the tool began, since the targets are back there"
+    WAITING = "settled under a tool that may still be cancelled: keys wait for its end"
 
 
 class Event(Enum):
     """What an update means for a body."""
 
-    DRAGGED = "DRAGGED"
-    """A tool or a number field has moved targets."""
-    BACK = "BACK"
-    """A tool has moved targets to where it began."""
-    HELD = "HELD"
-    """A tool is held still."""
-    RIG_MOVED = "RIG_MOVED"
-    """Under a tool, driven bones have moved, or bones have other limits or locks."""
-    CANCELLED = "CANCELLED"
-    """Targets are where a tool or a number field began, which is over."""
-    CHANGED = "CHANGED"
-    """Targets, settings or bones have changed without a tool; or a new frame has brought another pose."""
-    STEP = "STEP"
-    """Nothing has moved since the tool has ended, and a timer polls."""
-    ENDED = "ENDED"
-    """Nothing has moved, no tool is running, and no timer polls."""
-    POSED = "POSED"
-    """The user or a script has posed bones."""
+    DRAGGED = "a tool or a number field has moved targets"
+    BACK = "a tool has moved targets to where it began"
+    HELD = "a tool is held still"
+    RIG_MOVED = "under a tool, driven bones have moved, or bones have other limits or locks"
+    CANCELLED = "targets are where a tool or a number field began, which is over"
+    CHANGED = (
+        "targets, settings or bones have changed without a tool, or a new frame has brought another pose"
+    )
+    STEP = "nothing has moved since the tool has ended, and a timer polls"
+    ENDED = "nothing has moved, no tool is running, and no timer polls"
+    POSED = "the user or a script has posed bones"
 
 
 class Action(Enum):
     """What is done with a body."""
 
-    FOLLOW = "FOLLOW"
-    """A few iterations after the targets."""
-    SETTLE = "SETTLE"
-    """A step to what a solve gives."""
-    RETURN = "RETURN"
-    """A step to the pose that it had."""
-    SOLVE = "SOLVE"
-    """What `posing.solve_pose` does, at once."""
-    RESTORE = "RESTORE"
-    """The pose that it had is put back exactly."""
-    MEASURE = "MEASURE"
-    """The panel shows how far targets are missed; nothing moves."""
+    FOLLOW = "a few iterations after the targets"
+    SETTLE = "a step to what a solve gives"
+    RETURN = "a step to the pose that it had"
+    SOLVE = "what `posing.solve_pose` does, at once"
+    RESTORE = "the pose that it had is put back exactly"
+    MEASURE = "the panel shows how far targets are missed; nothing moves"
 
 
 class Transition(NamedTuple):
@@ -120,10 +95,10 @@ class Transition(NamedTuple):
 _NONE: Final = Transition(None)
 _FOLLOW: Final = Transition(Action.FOLLOW, State.FOLLOWING, State.STILL)
 _HOLD: Final = Transition(Action.SETTLE, State.SETTLING, State.WAITING)
-_SETTLE: Final = Transition(Action.SETTLE, State.SETTLING, State.AT_REST)
-_RETURN: Final = Transition(Action.RETURN, State.RETURNING, State.AT_REST)
-_SOLVE: Final = Transition(Action.SOLVE, State.AT_REST, State.AT_REST)
-_RESTORE: Final = Transition(Action.RESTORE, State.WAITING, State.AT_REST)
+_SETTLE: Final = Transition(Action.SETTLE, State.SETTLING)
+_RETURN: Final = Transition(Action.RETURN, State.RETURNING)
+_SOLVE: Final = Transition(Action.SOLVE)
+_RESTORE: Final = Transition(Action.RESTORE, State.WAITING)
 _MEASURE: Final = Transition(Action.MEASURE)
 
 # fmt: off
@@ -157,27 +132,25 @@ class Resting:
     channels: Pose
     """As a solve would begin with it."""
     pose: PoseSnapshot
-    message: str
-    reached: bool
-    errors: Mapping[str, tuple[float, float, str]]
-    """What the panel shows of each entry, by its name: entries that are not used come and go."""
+    shown: tuple[str, bool, Mapping[str, tuple[float, float, str]]]
+    """What the panel says, and of each entry by its name: entries that are not used come and go."""
 
     @classmethod
     def of(cls, armature_object: Object, aims: Digest, channels: Pose, bones: Sequence[str]) -> "Resting":
         """Note how the body is now."""
         settings = settings_of(armature_object)
         errors = {e.name: (e.error_position, e.error_rotation, e.why) for e in settings.effectors}
-        snapshot = PoseSnapshot.take(armature_object, bones)
-        return cls(aims, channels, snapshot, settings.last_message, settings.last_reached, errors)
+        shown = settings.last_message, settings.last_reached, errors
+        return cls(aims, channels, PoseSnapshot.take(armature_object, bones), shown)
 
     def restore(self, armature_object: Object) -> None:
         """Put pose and panel back."""
         self.pose.restore(armature_object)
         settings = settings_of(armature_object)
-        settings.last_message, settings.last_reached = self.message, self.reached
+        settings.last_message, settings.last_reached, errors = self.shown
         for entry in settings.effectors:
-            if entry.name in self.errors:
-                entry.error_position, entry.error_rotation, entry.why = self.errors[entry.name]
+            if entry.name in errors:
+                entry.error_position, entry.error_rotation, entry.why = errors[entry.name]
 
 
 @dataclass
@@ -198,6 +171,11 @@ class Body:
     ended its drag, which may be long after the body has come to rest."""
     home: Resting | None = None
     """Where it is going back to."""
+
+    @property
+    def known(self) -> tuple[object, ...]:
+        """What was read of effectors and settings."""
+        return self.rig.effectors, self.settings
 
     def begin(self, resting: Resting, trigger: Trigger) -> None:
         """Note how the body is before a tool moves it."""

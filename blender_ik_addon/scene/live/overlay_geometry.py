@@ -5,13 +5,12 @@ Nothing is drawn here. `marks_of` is about effectors, limits and balance at the 
 about a drag. What each mark is about is its `role`; the one who draws gives roles their colours.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from bpy.types import Depsgraph, Object
 
 from ...core import IKError
@@ -24,7 +23,7 @@ from ..effectors.frame_data import FrameData, across, points_of
 from ..effectors.goals import make_goals, supports
 from ..effectors.kinds import Goal
 from ..effectors.masses import body_of
-from ..properties.settings import settings_of
+from ..properties.settings import POISE_PG_armature, settings_of
 from ..reports import angle_text, length_text
 from ..rig.live_state import Origin
 from ..rig.rig import Measured, Reading, Rig, those_that
@@ -32,53 +31,43 @@ from .dragging import Drag
 
 ON_LIMIT: Final = 2e-3
 """Distance from a limit [rad] up to which a channel is shown as standing on it: a tenth of a degree."""
-
 WARMEST: Final = 100.0
 """Error in tolerances [1] from which it has the colour of a miss; in between colours go by its logarithm."""
-
 ARC: Final = 0.22
 """Radius of the arc of a limit against the length of its bone [1]."""
-
 ARC_SPAN: Final = 0.9
 """How far back from the limit an arc is drawn [rad]."""
-
 TWIST: Final = 1e-3
 """Sine of the angle between an axis and its bone [1] below which the bone twists about it."""
-
 ARC_STEPS: Final = 10
 """Lines of which an arc is made."""
 
-Place = tuple[float, float, float]
 
-
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line in the world."""
 
-    start: Place
-    end: Place
+    start: "Place"
+    end: "Place"
     role: str
     """'ERROR', 'LOOSE_PIN', 'LIMIT', 'BALANCE' or 'SUPPORT'."""
     heat: float = 0.0
     """0 where all is well, 1 where a target is missed by far [1]."""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A point in the world."""
 
-    place: Place
+    place: "Place"
     role: str
     """'PIN', 'LOOSE_PIN', 'EFFECTOR', 'DRAGGED', 'BALANCE'."""
     heat: float = 0.0
     """As of a line."""
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """Words beside a place in the world."""
 
-    place: Place
+    place: "Place"
     text: str
     role: str
     """'PRIORITY', 'MISS' or 'LIMIT'."""
@@ -86,10 +75,11 @@ class Text:
     """More words, of less weight."""
 
 
-Mark = Line | Point | Text
+Place = tuple[float, ...]
+"""(3,) [m]"""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Marks:
     """All that is to be drawn."""
 
@@ -97,21 +87,30 @@ class Marks:
     points: tuple[Point, ...] = ()
     texts: tuple[Text, ...] = ()
 
-    @classmethod
-    def of(cls, marks: Iterable[Mark]) -> "Marks":
-        """Sort marks by what they are."""
-        found = list(marks)
-        return cls(
-            tuple(mark for mark in found if isinstance(mark, Line)),
-            tuple(mark for mark in found if isinstance(mark, Point)),
-            tuple(mark for mark in found if isinstance(mark, Text)),
-        )
+    def __bool__(self) -> bool:
+        return bool(self.lines or self.points or self.texts)
 
     def __add__(self, other: "Marks") -> "Marks":
         return Marks(self.lines + other.lines, self.points + other.points, self.texts + other.texts)
 
-    def __bool__(self) -> bool:
-        return bool(self.lines or self.points or self.texts)
+    def polyline(self, places: Iterable[FloatArray], role: str, heat: float = 0.0) -> None:
+        """Add lines from place (3,) to place."""
+        ways = pairwise(tuple(place.tolist()) for place in places)
+        self.lines += tuple(Line(start, end, role, heat) for start, end in ways)
+
+    def point(self, place: FloatArray, role: str, heat: float = 0.0) -> None:
+        """Add a point (3,)."""
+        self.points += (Point(tuple(place.tolist()), role, heat),)
+
+    def text(self, place: FloatArray, text: str, role: str, note: str = "") -> None:
+        """Add words beside a place (3,)."""
+        self.texts += (Text(tuple(place.tolist()), text, role, note),)
+
+    def miss(self, place: FloatArray, name: str, missed: Sequence[float], why: str) -> None:
+        """Add by how much a target is missed [m, rad]; all of the reason stands in the panel."""
+        distance, angle = missed
+        amount = length_text(distance) if distance > 0.0 else angle_text(angle) if angle > 0.0 else ""
+        self.text(place, f"{name}: {amount}", 'MISS', why.partition(";")[0])
 
 
 @dataclass(frozen=True)
@@ -129,79 +128,170 @@ class Wanted:
 
 
 def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | None = None) -> Marks:
-    """Return the marks of an armature object at its present pose; none of effectors that cannot be read.
-
-    Args:
-        armature_object: The original object.
-        depsgraph: Up to date.
-        wanted: Which ones; all but balance by default.
-    """
+    """Marks of an armature object at its present pose; none of effectors that cannot be read."""
     if not any(entry.enabled for entry in settings_of(armature_object).effectors):
         return Marks()
     try:
-        return Marks.of(_marks(armature_object, depsgraph, wanted or Wanted()))
+        figure = _Figure.of(armature_object, depsgraph, wanted or Wanted())
+        return Marks() if figure is None else figure.marked(settings_of(armature_object))
     except IKError:
         return Marks()  # what is wrong is said where the user asks for a solve
 
 
-def _marks(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted) -> Iterator[Mark]:
-    settings = settings_of(armature_object)
-    rig = Rig.read(armature_object, depsgraph, drawing=True)
-    # In live mode influences begin where others have left the bones, not at what was solved already.
-    origin = Origin.of(armature_object, rig.armature) if settings.live else None
+@dataclass
+class _Figure:
+    """A figure at its present pose, of which marks are collected."""
 
-    def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, Reading, Measured]:
-        own = replace(rig, effectors=tuple(effectors))
-        reading = own.read_frame(armature_object, depsgraph, origin=origin)
-        return own, reading, own.measure(armature_object, depsgraph, reading)
+    rig: Rig
+    angles: FloatArray
+    """Of all joints, (n, 3) [rad]."""
+    now: FrameData
+    lengths: FloatArray
+    """Of all bones, (n,) [m]."""
+    goals: list[tuple[Any, ...]]
+    """Goal of each effector, by how much it is missed [m, rad], and its heat [1]."""
+    wanted: Wanted
+    marks: Marks = field(default_factory=Marks)
 
-    if not (readable := those_that(measured_of, rig.effectors)):
-        return
-    rig, reading, measured = measured_of(readable)
-    frame_data = rig.frame_data([reading])
-    data: Any = armature_object.data
-    lengths = np.array([data.bones[name].length for name in rig.armature.skeleton.names])
-    matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-    now = replace(
-        frame_data,
-        world_from_joint=(reading.world_from_armature @ matrices)[None],
-        body=body_of(armature_object, rig.armature.skeleton) if rig.body is None else rig.body,
-    )
-    missed = measured.distances, measured.angles
-    excess = rig.tolerances(armature_object).excess(*missed)
-    heats = np.clip(np.log(np.maximum(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0).tolist()
-    rows = zip(make_goals(rig.effectors, frame_data), *missed, heats, strict=True)
-    for goal, distance, angle, heat in rows:
-        if goal.part[0, 0] > 0.0:
-            why = settings.effectors[goal.effector.index].why
-            for mark in _effector_marks(goal.met(now), now, heat, (distance, angle), why):
-                priority = isinstance(mark, Text) and mark.role == 'PRIORITY'
-                if wanted.priorities if priority else wanted.targets:
-                    yield mark
-    if wanted.limits:
-        yield from _limit_marks(rig, reading, now, lengths, wanted.active_bone)
-    if wanted.balance or any(effector.kind == 'BALANCE' for effector in rig.effectors):
-        yield from _balance_marks(rig.effectors, now, lengths)
+    @classmethod
+    def of(cls, armature_object: Object, depsgraph: Depsgraph, wanted: Wanted) -> "_Figure | None":
+        """Read it, with those effectors that can be read; None where there are none."""
+        rig = Rig.read(armature_object, depsgraph, drawing=True)
+        # In live mode influences begin where others have left the bones, not at what was solved already.
+        live = settings_of(armature_object).live
+        origin = Origin.of(armature_object, rig.armature) if live else None
 
+        def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, Reading, Measured]:
+            own = replace(rig, effectors=tuple(effectors))
+            reading = own.read_frame(armature_object, depsgraph, origin=origin)
+            return own, reading, own.measure(armature_object, depsgraph, reading)
 
-# Effectors
+        readable = those_that(measured_of, rig.effectors)
+        if not readable:
+            return None
+        rig, reading, measured = measured_of(readable)
+        frame_data, skeleton = rig.frame_data([reading]), rig.armature.skeleton
+        data: Any = armature_object.data
+        lengths = np.array([data.bones[name].length for name in skeleton.names])
+        matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
+        now = replace(
+            frame_data,
+            world_from_joint=(reading.world_from_armature @ matrices)[None],
+            body=body_of(armature_object, skeleton) if rig.body is None else rig.body,
+        )
+        missed = measured.distances, measured.angles
+        excess = rig.tolerances(armature_object).excess(*missed)
+        heats = np.clip(np.log(np.maximum(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0)
+        amounts = (errors.tolist() for errors in (*missed, heats))
+        goals = list(zip(make_goals(rig.effectors, frame_data), *amounts, strict=True))
+        return cls(rig, reading.pose.channels[:, 3:], now, lengths, goals, wanted)
 
+    def marked(self, settings: POISE_PG_armature) -> Marks:
+        """All that is wanted."""
+        for goal, *missed, heat in self.goals:
+            if goal.part[0, 0] > 0.0 and goal.effector.kind != 'BALANCE':
+                self.mark_effector(goal, heat, missed, settings.effectors[goal.effector.index].why)
+        if self.wanted.limits:
+            self.mark_limits(self.wanted.active_bone)
+        if self.wanted.balance or any(effector.kind == 'BALANCE' for effector in self.rig.effectors):
+            self.mark_balance()
+        return self.marks
 
-def _effector_marks(
-    goal: Goal, now: FrameData, heat: float, missed: tuple[float, float], why: str
-) -> Iterator[Mark]:
-    """A line from the bone to where it should be, a point, its level, and by how much it misses."""
-    effector = goal.effector
-    if effector.kind == 'BALANCE':
-        return
-    here = goal.point(now)[0]
-    there = goal.leads_to(here)
-    if there is not None:
-        yield Line(_place(here), _place(there), 'ERROR', heat)
-    yield Point(_place(here), 'EFFECTOR' if effector.pin is None else 'PIN', heat)
-    yield Text(_place(here), str(effector.priority), 'PRIORITY')
-    if heat > 0.0 and effector.kind != 'STAY':
-        yield _miss_text(here, effector.name, missed, why)
+    def mark_effector(self, goal: Goal, heat: float, missed: Sequence[float], why: str) -> None:
+        """A line from the bone to where it should be, a point, its level, and by how much it misses."""
+        marks, effector, goal = self.marks, goal.effector, goal.met(self.now)
+        here = goal.point(self.now)[0]
+        if self.wanted.priorities:
+            marks.text(here, str(effector.priority), 'PRIORITY')
+        if self.wanted.targets:
+            there = goal.leads_to(here)
+            if there is not None:
+                marks.polyline([here, there], 'ERROR', heat)
+            marks.point(here, 'EFFECTOR' if effector.pin is None else 'PIN', heat)
+            if heat > 0.0 and effector.kind != 'STAY':
+                marks.miss(here, effector.name, missed, why)
+
+    def mark_limits(self, active: str) -> None:
+        """An arc at each joint that stands on a limit, up to where it stops, and its name.
+
+        Limbs and spines come to their limits joint by joint. A text for each joint would be too much to read,
+        so there is one for all that follow one another.
+        """
+        skeleton, angles, world_from_joint = self.now.skeleton, self.angles, self.now.world_from_joint[0]
+        at_lower = angles <= skeleton.lower[:, 3:] + ON_LIMIT
+        stands = skeleton.free[:, 3:] & (at_lower | (angles >= skeleton.upper[:, 3:] - ON_LIMIT))
+        amounts: dict[int, str] = {}
+        for joint in np.flatnonzero(stands.any(1)).tolist():
+            if skeleton.names[joint] not in self.rig.chains:
+                continue
+            matrix = world_from_joint[joint]
+            _, axes = matrix_and_axes_from_euler(angles[joint], int(skeleton.orders[joint]))
+            standing = np.flatnonzero(stands[joint]).tolist()
+            for axis in standing:
+                # The bone has gone one way until it met its limit: the arc shows from where.
+                back, size = (1.0 if at_lower[joint, axis] else -1.0), ARC * float(self.lengths[joint])
+                self.marks.polyline(
+                    _arc(matrix, _direction(matrix[:3, :3] @ axes[:, axis]), back, size), 'LIMIT'
+                )
+            said = (f"{'XYZ'[axis]} {limit_angle(float(angles[joint, axis]))}" for axis in standing)
+            amounts[joint] = ", ".join(said)
+        runs = self.runs(amounts)
+        full = [[joint] for joint in amounts if skeleton.names[joint] == active and [joint] not in runs]
+        for run in [*full, *runs]:
+            names = [skeleton.names[joint] for joint in run]
+            if len(run) == 1:
+                text = f"{names[0]}: {amounts[run[0]]}"
+            elif len(run) == 2:
+                text = f"{names[0]}, {names[1]}: on limits"
+            else:
+                text = f"{names[0]} to {names[-1]}: {len(run)} on limits"
+            self.marks.text(world_from_joint[run[len(run) // 2], :3, 3], text, 'LIMIT')
+
+    def runs(self, joints: Collection[int]) -> list[list[int]]:
+        """Joints in runs of those that follow one another: where a chain forks it goes straight on."""
+        parents = self.now.skeleton.parents.tolist()
+        heads, along = self.now.world_from_joint[0, :, :3, 3], self.now.world_from_joint[0, :, :3, 1]
+        gaps = np.linalg.norm(heads - (heads + along * self.lengths[:, None])[parents], axis=1)
+        next_of: dict[int, int] = {}
+        for joint, parent in enumerate(parents):
+            if parent >= 0 and gaps[joint] < gaps[next_of.setdefault(parent, joint)]:
+                next_of[parent] = joint
+        runs: dict[int, list[int]] = {}
+        for joint in sorted(joints):  # a parent comes before its children
+            parent = parents[joint]
+            run = runs[parent] if parent in runs and next_of.get(parent) == joint else []
+            run.append(joint)
+            runs[joint] = run
+        return [run for joint, run in runs.items() if run[0] == joint]
+
+    def mark_balance(self) -> None:
+        """The centre of mass, its place on the ground, and what the body stands on."""
+        assert self.now.body is not None
+        marks, centre, ground = self.marks, self.now.body.centre(self.now.world_from_joint)[0], self.ground()
+        if not len(ground):
+            marks.point(centre, 'BALANCE')
+            return
+        height, hull = float(ground[:, 2].min()), convex_hull(ground[:, :2])
+        foot = np.array([*centre[:2], height])
+        heat = 0.0 if inside(foot[:2], hull) else 1.0
+        marks.polyline([np.array([*place, height]) for place in (*hull, hull[0])], 'SUPPORT', heat)
+        marks.polyline([centre, foot], 'BALANCE', heat)
+        marks.point(centre, 'BALANCE', heat)
+        marks.point(foot, 'BALANCE', heat)
+
+    def ground(self) -> FloatArray:
+        """Where the body stands: heads and tails of its supports and of the bones on these, (k, 3) [m]."""
+        effectors, skeleton = self.rig.effectors, self.now.skeleton
+        asking = next((effector for effector in effectors if effector.kind == 'BALANCE'), effectors[0])
+        try:
+            bones = {effectors[number].bone for number in supports(asking, effectors)}
+        except IKError:
+            return np.zeros((0, 3))
+        supporting = [skeleton.index(bone) for bone in bones]
+        joints = sorted({*supporting, *np.flatnonzero(np.isin(skeleton.parents, supporting)).tolist()})
+        matrices, tails = self.now.world_from_joint[0, joints], np.zeros((len(joints), 3))
+        tails[:, 1] = self.lengths[joints]
+        return np.concatenate([matrices[:, :3, 3], points_of(matrices, tails)])
 
 
 def _direction(way: FloatArray) -> FloatArray:
@@ -210,124 +300,15 @@ def _direction(way: FloatArray) -> FloatArray:
     return way / length if length > 0.0 else np.array([1.0, 0.0, 0.0])
 
 
-def _miss_text(place: FloatArray, name: str, missed: tuple[float, float], why: str) -> Text:
-    distance, angle = missed
-    amount = length_text(distance) if distance > 0.0 else angle_text(angle) if angle > 0.0 else ""
-    first = why.partition(";")[0]  # all of it stands in the panel
-    return Text(_place(place), f"{name}: {amount}", 'MISS', first)
-
-
-# Limits
-
-
-def _limit_marks(
-    rig: Rig, reading: Reading, now: FrameData, lengths: FloatArray, active: str
-) -> Iterator[Mark]:
-    """An arc at each joint that stands on a limit, up to where it stops, and its name.
-
-    Limbs and spines come to their limits joint by joint. A text for each joint would be too much to read, so
-    there is one for all that follow one another.
-    """
-    skeleton = rig.armature.skeleton
-    angles = reading.pose.channels[:, 3:]
-    lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
-    stands = skeleton.free[:, 3:] & ((angles <= lower + ON_LIMIT) | (angles >= upper - ON_LIMIT))
-    amounts: dict[int, str] = {}
-    for joint in np.flatnonzero(stands.any(1)).tolist():
-        if skeleton.names[joint] not in rig.chains:
-            continue
-        matrix = now.world_from_joint[0, joint]
-        _, axes = matrix_and_axes_from_euler(angles[joint], int(skeleton.orders[joint]))
-        said: list[str] = []
-        for axis in np.flatnonzero(stands[joint]).tolist():
-            world_axis = _direction(matrix[:3, :3] @ axes[:, axis])
-            # The bone has gone one way until it met its limit: the arc shows from where.
-            back = 1.0 if angles[joint, axis] <= lower[joint, axis] + ON_LIMIT else -1.0
-            yield from _arc(matrix, world_axis, back, ARC * float(lengths[joint]))
-            said.append(f"{'XYZ'[axis]} {limit_angle(float(angles[joint, axis]))}")
-        amounts[joint] = ", ".join(said)
-    runs = _runs(amounts, now, lengths)
-    full = [[joint] for joint in amounts if skeleton.names[joint] == active and [joint] not in runs]
-    for run in [*full, *runs]:
-        names = [skeleton.names[joint] for joint in run]
-        if len(run) == 1:
-            text = f"{names[0]}: {amounts[run[0]]}"
-        elif len(run) == 2:
-            text = f"{names[0]}, {names[1]}: on limits"
-        else:
-            text = f"{names[0]} to {names[-1]}: {len(run)} on limits"
-        yield Text(_place(now.world_from_joint[0, run[len(run) // 2], :3, 3]), text, 'LIMIT')
-
-
-def _runs(joints: Collection[int], now: FrameData, lengths: FloatArray) -> list[list[int]]:
-    """Joints in runs of those that follow one another: where a chain forks it goes straight on."""
-    parents = now.skeleton.parents.tolist()
-    heads, along = now.world_from_joint[0, :, :3, 3], now.world_from_joint[0, :, :3, 1]
-    tails = heads + along * lengths[:, None]
-    gaps = np.linalg.norm(heads - tails[parents], axis=1)
-    next_of: dict[int, int] = {}
-    for joint, parent in enumerate(parents):
-        if parent >= 0 and gaps[joint] < gaps[next_of.setdefault(parent, joint)]:
-            next_of[parent] = joint
-    runs: dict[int, list[int]] = {}
-    for joint in sorted(joints):  # a parent comes before its children
-        parent = parents[joint]
-        run = runs[parent] if parent in runs and next_of.get(parent) == joint else []
-        run.append(joint)
-        runs[joint] = run
-    return [run for joint, run in runs.items() if run[0] == joint]
-
-
-def _arc(matrix: FloatArray, axis: FloatArray, back: float, size: float) -> Iterator[Line]:
-    """Lines about the head of a bone, (4, 4) in the world, from where it stands to where it came from."""
+def _arc(matrix: FloatArray, axis: FloatArray, back: float, size: float) -> FloatArray:
+    """Places from the head of a bone, (4, 4) in the world, to where it stands and to where it came from."""
     along, head = matrix[:3, 1], matrix[:3, 3]
     radius = across(along, axis)
     if np.linalg.norm(radius) < TWIST * np.linalg.norm(along):  # beside the bone
         radius = across(matrix[:3, 0], axis)
     radius = radius * size
     turns = np.linspace(0.0, back * ARC_SPAN, ARC_STEPS + 1)[:, None]
-    places = head + np.cos(turns) * radius + np.sin(turns) * np.cross(axis, radius)
-    return _polyline([head, *places], 'LIMIT')
-
-
-def _polyline(places: Sequence[FloatArray], role: str, heat: float = 0.0) -> Iterator[Line]:
-    return (Line(_place(start), _place(end), role, heat) for start, end in pairwise(places))
-
-
-# Balance
-
-
-def _balance_marks(effectors: Sequence[Effector], now: FrameData, lengths: FloatArray) -> Iterator[Mark]:
-    """The centre of mass, its place on the ground, and what the body stands on."""
-    assert now.body is not None
-    centre = now.body.centre(now.world_from_joint)[0]
-    ground = _ground(effectors, now, lengths)
-    heat = 0.0
-    if len(ground):
-        height = float(ground[:, 2].min())
-        hull = convex_hull(ground[:, :2])
-        foot = np.array([*centre[:2], height])
-        heat = 0.0 if inside(foot[:2], hull) else 1.0
-        yield from _polyline([np.array([*place, height]) for place in (*hull, hull[0])], 'SUPPORT', heat)
-        yield Line(_place(centre), _place(foot), 'BALANCE', heat)
-    yield Point(_place(centre), 'BALANCE', heat)
-    if len(ground):
-        yield Point(_place(foot), 'BALANCE', heat)
-
-
-def _ground(effectors: Sequence[Effector], now: FrameData, lengths: FloatArray) -> FloatArray:
-    """Where the body stands: heads and tails of its supports and of the bones on these, (k, 3) [m]."""
-    asking = next((effector for effector in effectors if effector.kind == 'BALANCE'), effectors[0])
-    try:
-        bones = {effectors[number].bone for number in supports(asking, effectors)}
-    except IKError:
-        return np.zeros((0, 3))
-    supporting = [now.skeleton.index(bone) for bone in bones]
-    joints = sorted({*supporting, *np.flatnonzero(np.isin(now.skeleton.parents, supporting)).tolist()})
-    matrices = now.world_from_joint[0, joints]
-    tails = np.zeros((len(joints), 3))
-    tails[:, 1] = lengths[joints]
-    return np.concatenate([matrices[:, :3, 3], points_of(matrices, tails)])
+    return np.vstack([head, head + np.cos(turns) * radius + np.sin(turns) * np.cross(axis, radius)])
 
 
 def convex_hull(places: FloatArray) -> FloatArray:
@@ -335,22 +316,23 @@ def convex_hull(places: FloatArray) -> FloatArray:
 
     Andrew's monotone chain: from left to right along the lower side, and back along the upper one.
     """
-    ordered = np.unique(places, axis=0).tolist()
-    sides: list[list[list[float]]] = []
+    ordered = np.unique(places, axis=0)
+    if len(ordered) < 2:
+        return ordered
+    corners: list[FloatArray] = []
     for places_in_order in (ordered, ordered[::-1]):
-        side: list[list[float]] = []
+        side: list[FloatArray] = []
         for place in places_in_order:
             while len(side) > 1 and _turn(side[-2], side[-1], place) <= 0.0:
                 side.pop()
             side.append(place)
-        sides.append(side[:-1] if len(side) > 1 else side)
-    return np.array(sides[0] + sides[1] if len(ordered) > 1 else ordered)
+        corners += side[:-1]
+    return np.array(corners)
 
 
-def _turn(first: npt.ArrayLike, second: npt.ArrayLike, third: npt.ArrayLike) -> float:
+def _turn(first: FloatArray, second: FloatArray, third: FloatArray) -> float:
     """Above 0 where three places turn left."""
-    ahead, aside = np.subtract(second, first), np.subtract(third, first)
-    return float(ahead[0] * aside[1] - ahead[1] * aside[0])
+    return float(np.linalg.det([second - first, third - first]))
 
 
 def inside(place: FloatArray, hull: FloatArray) -> bool:
@@ -359,30 +341,19 @@ def inside(place: FloatArray, hull: FloatArray) -> bool:
     return len(hull) > 2 and all(_turn(start, end, place) >= 0.0 for start, end in corners)
 
 
-# Drags
-
-
 def drag_marks(drag: Drag) -> Marks:
     """What a drag holds: the line from the bone to the mouse, pins, and what is missed."""
-    return Marks.of(_drag_marks(drag))
-
-
-def _drag_marks(drag: Drag) -> Iterator[Mark]:
-    dragged, place = drag.report.dragged, _place(drag.place)
+    marks, dragged, place = Marks(), drag.report.dragged, drag.place
     heat = 0.0 if dragged.reached else 1.0
-    yield Line(place, _place(drag.goal), 'ERROR', heat)
-    yield Point(place, 'DRAGGED', heat)
+    marks.polyline([place, drag.goal], 'ERROR', heat)
+    marks.point(place, 'DRAGGED', heat)
     if heat and dragged.position is not None:
-        yield _miss_text(drag.goal, drag.bone, (dragged.position, 0.0), dragged.why)
-    yield Text(place, str(drag.priority), 'PRIORITY')
+        marks.miss(drag.goal, drag.bone, (dragged.position, 0.0), dragged.why)
+    marks.text(place, str(drag.priority), 'PRIORITY')
     missing = {error.name for error in drag.report.held if not error.reached}
     for name, firm, was, now in drag.pins():
         heat = 1.0 if name in missing else 0.0
-        yield Point(_place(was), 'PIN' if firm else 'LOOSE_PIN', heat)
+        marks.point(was, 'PIN' if firm else 'LOOSE_PIN', heat)
         if heat:
-            yield Line(_place(now), _place(was), 'ERROR' if firm else 'LOOSE_PIN', heat)
-
-
-def _place(place: FloatArray) -> Place:
-    x, y, z = place.tolist()
-    return x, y, z
+            marks.polyline([now, was], 'ERROR' if firm else 'LOOSE_PIN', heat)
+    return marks

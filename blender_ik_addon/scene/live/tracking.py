@@ -6,12 +6,12 @@ the next, as long as skeleton, tasks and settings stay the same. `core.solve.fol
 are being moved; `core.solve.tracker` solves, with whatever method.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...core import Pose, Problem, Skeleton, SolverOptions, Task
-from ...core.arrays import FloatArray
 from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..effectors.goals import Plan
@@ -29,7 +29,7 @@ class Tracked:
     """Those with a weight, each of one frame."""
     skeleton: Skeleton
     options: SolverOptions
-    joints: tuple[int, ...] = ()
+    joints: Sequence[int] = ()
     """Those that move."""
     posed: Digest = NOTHING
     """Of the pose that was written last."""
@@ -43,17 +43,9 @@ class Tracked:
         reading: Reading,
         before: "Tracked | None",
     ) -> "Tracked":
-        """Prepare a problem, or take the one before if it differs in nothing but where targets are.
+        """Prepare a problem of one frame, or take the one before if nothing but targets differs.
 
-        Args:
-            kind: What solves it.
-            plan: Skeleton and tasks, of one frame.
-            options: Settings.
-            reading: Where the body is.
-            before: One that has left the body where it is; None where there is none.
-
-        Raises:
-            IKError: The problem and the options do not fit together.
+        `before` has left the body where it is in `reading`; None where there is none.
         """
         weighty = [task for task in plan.tasks if task.weight > 0.0]
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
@@ -61,22 +53,16 @@ class Tracked:
             plan.skeleton is before.skeleton and options == before.options and before.asks_for(tasks)
         ):
             before = None
-        solver = None if before is None else before.solver
-        if before is not None and isinstance(solver, kind) and before._stands(reading):
+        if before is not None and isinstance(before.solver, kind) and before._stands(reading):
             return replace(before, tasks=tasks)
         problem = Problem(plan.skeleton, tasks)
-        if isinstance(solver, Follower) and kind is Follower:
-            solver = solver.among(problem, reading.pose)
+        if before is not None and isinstance(before.solver, Follower) and kind is Follower:
+            solver = before.solver.among(problem, reading.pose)
         else:
             solver = kind(problem, reading.pose, options)
             if before is not None and isinstance(solver, Follower):
-                solver.begin(before.targets)
-        return cls(solver, tasks, plan.skeleton, options, tuple(problem.moving_joints))
-
-    @property
-    def targets(self) -> list[FloatArray]:
-        """Where the tasks want their points, as `Task.moved` takes it."""
-        return [task.aim for task in self.tasks]
+                solver.begin([task.aim for task in before.tasks])
+        return cls(solver, tasks, plan.skeleton, options, problem.moving_joints)
 
     def asks_for(self, tasks: tuple[Task, ...]) -> bool:
         """Whether other tasks differ in nothing but where targets are."""
@@ -85,25 +71,18 @@ class Tracked:
     def solve(self, *, far: bool) -> Followed:
         """What a solve gives; `far`: it looks for other poses than the next one too."""
         assert isinstance(self.solver, Tracker)
-        found = self.solver.solve(self.targets, far=far)
+        found = self.solver.solve([task.aim for task in self.tasks], far=far)
         return Followed(found.pose, found.errors, found.iterations, found.status, final=True)
 
     def step(
         self, *, settles: bool = False, home: Pose | None = None, most_turn: float = MOVING_TURN
     ) -> Followed:
-        """One update of the way after the targets, to what a solve gives, or to a known pose.
-
-        Args:
-            settles: Whether the targets rest.
-            home: A pose that belongs to them.
-            most_turn: Most by which an angle changes after them [rad].
-        """
+        """One update on the way after the targets, to what a solve gives, or to a pose of these targets."""
         assert isinstance(self.solver, Follower)
+        targets = [task.aim for task in self.tasks]
         if home is not None:
-            return self.solver.return_to(self.targets, home)
-        if settles:
-            return self.solver.arrive(self.targets)
-        return self.solver.follow(self.targets, most_turn=most_turn)
+            return self.solver.return_to(targets, home)
+        return self.solver.arrive(targets) if settles else self.solver.follow(targets, most_turn=most_turn)
 
     def _stands(self, reading: Reading) -> bool:
         """Whether what is not solved is where it was: fixed channels, and scales."""
