@@ -15,12 +15,11 @@ A pair (s, y) with too little curvature is not taken, so that B stays positive d
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, frozen
+from ..arrays import BoolArray, FloatArray
 from ..errors import IKError
 from .inverses import pseudo_inverse
 from .step_rules import STANDSTILL
@@ -50,27 +49,12 @@ IDLE: Final = 3
 """Iterations in a row without a change of the value after which the descent has converged."""
 
 
-@dataclass(frozen=True)
-class Minimum:
-    """Result of a minimisation."""
-
-    values: FloatArray
-    """(n,), inside the bounds."""
-    value: float
-    gradient: FloatArray
-    """(n,)."""
-    slope: float
-    """Largest element of x − P(x − g): 0 at a stationary point."""
-    iterations: int
-    evaluations: int
-    converged: bool
-    """Whether the slope is within the tolerance, or no step lowers the value any more."""
-    history: FloatArray
-    """The value at the start and after each iteration, (iterations + 1,)."""
+Function = Callable[[FloatArray], tuple[float, FloatArray]]
+"""Value and gradient (n,) at a point (n,)."""
 
 
 def minimize_bounded(
-    function: Callable[[FloatArray], tuple[float, FloatArray]],
+    function: Function,
     start: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
@@ -79,11 +63,11 @@ def minimize_bounded(
     max_iterations: int = 200,
     memory: int = MEMORY,
     callback: Callable[[int, FloatArray], bool] | None = None,
-) -> Minimum:
+) -> BoundedDescent:
     """Minimise a function within bounds by L-BFGS [ByrdLuNocedalZhu1995].
 
     Args:
-        function: Gives value and gradient (n,) at a point (n,).
+        function: What to minimise.
         start: Where to start, (n,); brought inside the bounds.
         lower: (n,), may be −inf.
         upper: (n,), may be inf.
@@ -99,7 +83,7 @@ def minimize_bounded(
         descent.iterate()
         if callback is not None and callback(descent.iterations, descent.values):
             break
-    return descent.minimum()
+    return descent
 
 
 class BoundedDescent:
@@ -107,7 +91,7 @@ class BoundedDescent:
 
     def __init__(
         self,
-        function: Callable[[FloatArray], tuple[float, FloatArray]],
+        function: Function,
         start: FloatArray,
         lower: FloatArray,
         upper: FloatArray,
@@ -124,7 +108,7 @@ class BoundedDescent:
         if memory < 1:
             raise IKError(f"memory must be at least 1, got {memory}")
         self._function, self._tolerance = function, tolerance
-        self.values: FloatArray = np.clip(np.asarray(start, dtype=np.float64), self._lower, self._upper)
+        self.values: FloatArray = self._inside(np.asarray(start, dtype=np.float64))
         """Present point, (n,), inside the bounds."""
         self.value, self.gradient = function(self.values)
         """Value and gradient there."""
@@ -133,21 +117,24 @@ class BoundedDescent:
         self._model = _Memory(len(self.values), memory)
         self.evaluations = 1
         """Calls of the function."""
-        self._history = [self.value]
+        self.history = [self.value]
+        """The value at the start and after each iteration."""
         self._idle = 0
-        self.converged = self._slope <= tolerance
-        """Whether there is no more to be done."""
+        self.converged = self._is_flat()
+        """Whether the slope is within the tolerance, or no step lowers the value any more."""
 
     @property
     def iterations(self) -> int:
         """Iterations so far."""
-        return len(self._history) - 1
+        return len(self.history) - 1
 
-    @property
-    def _slope(self) -> float:
-        """Largest element of x − P(x − g)."""
+    def _inside(self, values: FloatArray) -> FloatArray:
+        return np.clip(values, self._lower, self._upper)
+
+    def _is_flat(self) -> bool:
+        """Whether all elements of x − P(x − g) are within the tolerance."""
         x = self.values
-        return float(np.abs(x - np.clip(x - self.gradient, self._lower, self._upper)).max(initial=0.0))
+        return float(np.abs(x - self._inside(x - self.gradient)).max(initial=0.0)) <= self._tolerance
 
     def iterate(self) -> None:
         """Run one iteration, if it has not converged."""
@@ -156,32 +143,40 @@ class BoundedDescent:
         x, value, model = self.values, self.value, self._model
         way = _way(x, self.gradient, self._lower, self._upper, model)
         longest = 1.0 if model.size else min(1.0, FIRST_STEP / max(float(np.linalg.norm(way)), FIRST_STEP))
-        found = _searched(self._function, x, value, self.gradient, way, longest, self._lower, self._upper)
-        self.evaluations += found.evaluations
-        if found.step == 0.0:
+        found = self._searched(way, longest)
+        if found is None:
             # A model gone bad must not end it: the plain gradient has a last word.
             self.converged = not model.size
             model.forget()
         else:
-            self.values = np.clip(x + found.step * way, self._lower, self._upper)
-            model.add(self.values - x, found.gradient - self.gradient)
-            self.value, self.gradient = found.value, found.gradient
-            self._idle = self._idle + 1 if value - found.value <= ROUNDING * abs(found.value) else 0
-            self.converged = self._idle >= IDLE or self._slope <= self._tolerance
-        self._history.append(self.value)
+            step, self.value, gradient = found
+            self.values = self._inside(x + step * way)
+            model.add(self.values - x, gradient - self.gradient)
+            self.gradient = gradient
+            self._idle = self._idle + 1 if value - self.value <= ROUNDING * abs(self.value) else 0
+            self.converged = self._idle >= IDLE or self._is_flat()
+        self.history.append(self.value)
 
-    def minimum(self) -> Minimum:
-        """Result so far."""
-        return Minimum(
-            values=frozen(self.values),
-            value=self.value,
-            gradient=frozen(self.gradient),
-            slope=self._slope,
-            iterations=self.iterations,
-            evaluations=self.evaluations,
-            converged=self.converged,
-            history=frozen(self._history),
-        )
+    def _searched(self, way: FloatArray, step: float) -> tuple[float, float, FloatArray] | None:
+        """Backtrack along a way, from a part of it, until the value has fallen enough (Armijo), by parabolas.
+
+        Returns:
+            The part of the way [1], value and gradient there; None where nothing is lower.
+        """
+        slope = float(way @ self.gradient)
+        if not slope < 0.0:
+            return None
+        for _ in range(SEARCHES):
+            tried, gradient = self._function(self._inside(self.values + step * way))
+            self.evaluations += 1
+            if np.isfinite(tried) and tried <= self.value + ARMIJO * step * slope:
+                return step, tried, gradient
+            parabola = 0.0
+            if np.isfinite(tried):
+                bend = (tried - self.value) / step - slope
+                parabola = -0.5 * slope * step / max(bend, np.finfo(np.float64).tiny)
+            step *= float(np.clip(parabola / step, *SHORTEN))
+        return None
 
 
 class _Memory:
@@ -279,40 +274,3 @@ def _cauchy_point(
         direction[index] = 0.0
         t = float(breaks[index])
     return np.clip(cauchy, lower, upper), c
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Result of a line search."""
-
-    step: float
-    """Part of the way [1]; 0: nothing."""
-    value: float
-    gradient: FloatArray
-    evaluations: int
-
-
-def _searched(
-    function: Callable[[FloatArray], tuple[float, FloatArray]],
-    x: FloatArray,
-    value: float,
-    gradient: FloatArray,
-    way: FloatArray,
-    longest: float,
-    lower: FloatArray,
-    upper: FloatArray,
-) -> _Found:
-    """Backtrack along a way, from a part of it, until the value has fallen enough (Armijo), by parabolas."""
-    slope, step = float(way @ gradient), longest
-    if not slope < 0.0:
-        return _Found(0.0, value, gradient, 0)
-    for count in range(1, SEARCHES + 1):
-        tried, its_gradient = function(np.clip(x + step * way, lower, upper))
-        if np.isfinite(tried) and tried <= value + ARMIJO * step * slope:
-            return _Found(step, tried, its_gradient, count)
-        if np.isfinite(tried):
-            parabola = -0.5 * slope * step / max((tried - value) / step - slope, np.finfo(np.float64).tiny)
-        else:
-            parabola = 0.0
-        step *= float(np.clip(parabola / step, *SHORTEN))
-    return _Found(0.0, value, gradient, SEARCHES)

@@ -52,7 +52,6 @@ class NonlinearProgram(Iteration):
     """Bounded minimisations, one after the other."""
 
     def __init__(self, system: System, start: FloatArray, options: SolverOptions) -> None:
-        """Prepare; arguments as for every iteration."""
         super().__init__(system, start, options)
         gammas = _gammas(options.gamma) if self.prefers and options.gamma > 0.0 else [0.0]
         # Errors that are small against a γ are not worth going away from.

@@ -68,6 +68,8 @@ def pseudo_inverse_step(
 ) -> FloatArray:
     """J⁺e + (I − J⁺J) z [KiSheen eq. 4.1], [Buss2009 §4].
 
+    With z = −α∇g it is Liégeois' form, which makes g small [SochLorencz2005 eq. 5].
+
     Args:
         jacobian: (..., m, nv).
         error: (..., m).
@@ -78,20 +80,6 @@ def pseudo_inverse_step(
     if null_space is None:
         return change
     return change + times(null_space_projection(jacobian, inverse), null_space)
-
-
-def gradient_projection_step(
-    jacobian: FloatArray, error: FloatArray, gradient: FloatArray, gain: float
-) -> FloatArray:
-    """J⁺e − α(I − J⁺J)∇g, Liégeois' form [SochLorencz2005 eq. 5].
-
-    Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
-        gradient: ∇g of what is to become small, (..., nv).
-        gain: α.
-    """
-    return pseudo_inverse_step(jacobian, error, -gain * gradient)
 
 
 def damped_step(jacobian: FloatArray, error: FloatArray, damping: FloatArray | float) -> FloatArray:
@@ -269,34 +257,6 @@ def extended_jacobian_step(
     return times(pseudo_inverse(extended), np.concatenate([error, weight * wanted], axis=-1))
 
 
-def planar_elements(lengths: FloatArray, angles: FloatArray) -> FloatArray:
-    """Rows of the basic elements of a planar chain as printed [SochLorencz2005 eq. 9].
-
-    Element i is the segments i and i + 1 in the frame in which q_i is measured; its place there is
-    (l_i cos q_i + l_{i+1} cos(q_i + q_{i+1}), l_i sin q_i + l_{i+1} sin(q_i + q_{i+1})).
-
-    Args:
-        lengths: (n,).
-        angles: Of each segment to the one before, (..., n) [rad].
-
-    Returns:
-        Their derivatives, (..., 2(n−1), n): first x of every element, then y.
-    """
-    lengths, angles = np.asarray(lengths, dtype=np.float64), np.asarray(angles, dtype=np.float64)
-    n = int(angles.shape[-1])
-    if lengths.shape != (n,):
-        raise IKError(f"lengths have shape {lengths.shape}, the chain has {n} angles")
-    first, both = angles[..., :-1], angles[..., :-1] + angles[..., 1:]
-    second_x, second_y = -lengths[1:] * np.sin(both), lengths[1:] * np.cos(both)
-    rows = np.zeros((*angles.shape[:-1], 2, n - 1, n))
-    i = np.arange(n - 1)
-    rows[..., 0, i, i] = -lengths[:-1] * np.sin(first) + second_x
-    rows[..., 0, i, i + 1] = second_x
-    rows[..., 1, i, i] = lengths[:-1] * np.cos(first) + second_y
-    rows[..., 1, i, i + 1] = second_y
-    return rows.reshape(*angles.shape[:-1], 2 * (n - 1), n)
-
-
 def baillieul_step(
     jacobian: FloatArray,
     error: FloatArray,
@@ -314,12 +274,10 @@ def baillieul_step(
         hessian: H − Σ_l μ_l ∂²x_l with H = ∂²g and μ = J⁺ᵀ∇g, (..., nv, nv), see the module.
         settling: Part [1] of n·∇g that the step is to remove; 0 as printed.
     """
-    nv = jacobian.shape[-1]
     basis, free = _null_space(jacobian)
     rows = np.swapaxes(basis, -1, -2) @ hessian  # (..., nv, nv); 0 where there is no null direction
     wanted = -settling * times(np.swapaxes(basis, -1, -2), gradient)
     extended = np.concatenate([jacobian, rows], axis=-2)
-    assert rows.shape[-2:] == (nv, nv)
     return times(pseudo_inverse(extended), np.concatenate([error, np.where(free, wanted, 0.0)], axis=-1))
 
 
@@ -345,23 +303,14 @@ def bounded_least_squares_step(
             what is free is taken.
     """
     leading, (m, nv) = jacobian.shape[:-2], jacobian.shape[-2:]
-    count = prod(leading)  # with nothing free no shape can be left open
-    lower, upper = (np.broadcast_to(bound, (*leading, nv)).reshape(count, nv) for bound in (lower, upper))
+    frames = prod(leading)  # with nothing free no shape can be left open
+    lower, upper = (np.broadcast_to(bound, (*leading, nv)).reshape(frames, nv) for bound in (lower, upper))
     if not (lower <= upper).all():
         raise IKError("a lower bound of the step lies above its upper bound, or is not a number")
     c = np.broadcast_to(damping, leading).reshape(-1)
-    identity = c[:, None, None] * np.eye(nv)
-    matrix = np.concatenate([jacobian.reshape(count, m, nv), identity], axis=1)  # C, (F, m + nv, nv)
-    error = np.broadcast_to(error, (*leading, m)).reshape(count, m)
+    matrix = np.concatenate([jacobian.reshape(frames, m, nv), c[:, None, None] * np.eye(nv)], axis=1)
+    error = np.broadcast_to(error, (*leading, m)).reshape(frames, m)
     wanted = np.concatenate([error, np.zeros_like(lower)], axis=1)
-    return _bounded_least_squares(matrix, wanted, lower, upper).reshape(*leading, nv)
-
-
-def _bounded_least_squares(
-    matrix: FloatArray, wanted: FloatArray, lower: FloatArray, upper: FloatArray
-) -> FloatArray:
-    """The x (F, nv) that minimises |Cx − d|² in a box, for C (F, k, nv) and d (F, k)."""
-    frames, nv = len(lower), int(lower.shape[1])
     x = np.clip(np.zeros_like(lower), lower, upper)
     fixed = lower == upper
     held = np.array(fixed)
@@ -372,11 +321,10 @@ def _bounded_least_squares(
     for _ in range(ROUNDS * (nv + 1)):
         if not len(working):
             break
-        c, d, at, h = matrix[working], wanted[working], x[working], held[working]
+        big, d, at, h = matrix[working], wanted[working], x[working], held[working]
         low, high = lower[working], upper[working]
-        masked = np.where(h[:, None, :], 0.0, c)
-        rest = d - times(c, np.where(h, at, 0.0))
-        best = np.where(h, at, times(pseudo_inverse(masked), rest))
+        rest = d - times(big, np.where(h, at, 0.0))
+        best = np.where(h, at, times(pseudo_inverse(np.where(h[:, None, :], 0.0, big)), rest))
         way = best - at
         room = np.where(way > 0.0, high - at, low - at)
         share = np.divide(room, way, out=np.full_like(way, np.inf), where=np.abs(way) > STANDSTILL)
@@ -384,7 +332,7 @@ def _bounded_least_squares(
         stopped = ~h & (share <= first[:, None]) & (first < 1.0)[:, None]
         at = np.where((first < 1.0)[:, None], at + first[:, None] * way, best)
         at = np.where(stopped, np.where(way > 0.0, high, low), np.clip(at, low, high))
-        gradient = times(np.swapaxes(c, -1, -2), times(c, at) - d)
+        gradient = times(np.swapaxes(big, -1, -2), times(big, at) - d)
         # How much each held channel wants away from its bound.
         away = np.where(at <= low, -gradient, gradient)
         away = np.where(h & ~fixed[working] & (away > tolerance[working]), away / (size[working] + TINY), 0.0)
@@ -393,21 +341,22 @@ def _bounded_least_squares(
         h[np.flatnonzero(release), away.argmax(axis=1)[release]] = False
         x[working], held[working] = at, h
         working = working[(first < 1.0) | release]
-    return x
+    return x.reshape(*leading, nv)
 
 
 def clamped_magnitude(vectors: FloatArray, limit: FloatArray | float) -> FloatArray:
     """ClampMag: vectors (..., k) shortened to a length [Buss2009 §6]; an infinite one leaves them alone."""
-    size = np.sqrt(_dot(vectors, vectors))
-    share = np.minimum(1.0, limit / np.where(size > 0.0, size, 1.0))
-    return vectors * np.where(size > 0.0, share, 1.0)[..., None]
+    return _shortened(vectors, np.sqrt(_dot(vectors, vectors)), limit)
 
 
 def clamped_largest(change: FloatArray, limit: FloatArray | float) -> FloatArray:
     """ClampMaxAbs: changes (..., nv) shortened so that none of their elements is larger [BussKim2005]."""
-    size = np.abs(change).max(axis=-1, initial=0.0)
+    return _shortened(change, np.abs(change).max(axis=-1, initial=0.0), limit)
+
+
+def _shortened(vectors: FloatArray, size: FloatArray, limit: FloatArray | float) -> FloatArray:
     share = np.minimum(1.0, limit / np.where(size > 0.0, size, 1.0))
-    return change * np.where(size > 0.0, share, 1.0)[..., None]
+    return vectors * np.where(size > 0.0, share, 1.0)[..., None]
 
 
 def _null_space(jacobian: FloatArray) -> tuple[FloatArray, BoolArray]:
