@@ -16,7 +16,7 @@ from ..model.kinematics import COLLAPSED
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism, cross
 from ..model.rotation import skew
-from .base import JointTask, Rows, anchored, of_pose, stack_frames
+from .base import JointTask, PointRows, anchored, of_pose, stack_frames
 from .fields import PLAIN_AXES, DirectionField, PlaceField, PointField
 
 ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
@@ -46,7 +46,7 @@ class AimAt(JointTask):
     point: PointField = PointField()
     """Where the ray begins, in the joint's own axes, (3,) [m]."""
     angular: ClassVar[bool] = True
-    noun: ClassVar[str] = "aim"
+    noun: ClassVar[str] = "aim of {joint}"
 
 
 _COSINE: Final = Polynomial([1.0, -1.0])
@@ -56,40 +56,35 @@ _B: Final = _COSINE * _A.deriv() - 3.0 * _A
 """cos θ, θ/sin θ, and a and b of `AimRows` in powers of 1 − cos θ."""
 
 
-class AimRows(Rows, of=AimAt):
-    """Aims: r = −w h (x, y), h = θ/ρ, of the target d = Bᵀ(t − p) = (x, y, z) in the axes B of the ray.
+class AimRows(PointRows, of=AimAt):
+    """Aims: F = −h (x, y), h = θ/ρ, of the target d = Bᵀ(t − p) = (x, y, z) in the axes B of the ray.
 
-    ρ = |(x, y)|, and θ = atan2(ρ, z) is the angle between ray and target, so that |r| = w θ. Two rows of full
+    ρ = |(x, y)|, and θ = atan2(ρ, z) is the angle between ray and target, so that |F| = θ. Two rows of full
     rank, smooth but for the opposite direction; there two rows must jump, for without a jump they would be
     zero somewhere else than at the target. Three could be smooth, as the difference of directions is, but
     would have rank two at the target, where multipliers of a third have no bound. Where |d| = 1
 
         ∇h = (a x, a y, −1),    a = (z − h)/ρ²,    ∂a/∂ρ = b ρ,    ∂a/∂z = 2,    b = −(2z + 3a)/ρ²,
 
-    and elsewhere first derivatives of r are divided by |d|, second ones by |d|². With T_i how the target
+    and elsewhere first derivatives of F are divided by |d|, second ones by |d|². With T_i how the target
     would move if the joint carried it,
 
         ∂d/∂q_i = −Bᵀ T_i,    ∂²d/∂q_i∂q_j = Bᵀ (ω_j × T_i) for i <= j.
 
-    A joint that is scaled to nothing along its ray has none: its rows are 0, and its error is infinite.
+    A joint that is scaled to nothing along its ray has none.
     """
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_frame", "_target", "_weight", "_nothing")
+    by_frame: ClassVar[tuple[str, ...]] = ("_frame",)
 
     def __init__(self, tasks: Sequence[AimAt], mechanism: Mechanism) -> None:
         joints = [mechanism.skeleton.index(task.joint) for task in tasks]
-        self._anchors, self._local = anchored(
-            [(joint, task.point) for joint, task in zip(joints, tasks, strict=True)], mechanism
-        )
+        points = [(joint, task.point) for joint, task in zip(joints, tasks, strict=True)]
         self._nearest = NEAREST * mechanism.skeleton.reach
-        self.row_counts = (2,) * len(tasks)
-        self.angular = np.ones(2 * len(tasks), dtype=np.bool_)
         matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
         rays = times(matrices[..., :3, :3], np.array([task.axis for task in tasks]))
-        self._nothing: BoolArray = lengths(rays) <= COLLAPSED
-        """Whether the joints are scaled to nothing along their rays, (F or 1, E)."""
-        self._weight = np.where(self._nothing, 0.0, [task.weight for task in tasks])  # (F or 1, E)
-        self._frame = axes_along(np.where(self._nothing[..., None], ALONG_BONE, rays))
+        nothing = lengths(rays) <= COLLAPSED
+        super().__init__(tasks, [2] * len(tasks), anchored(points, mechanism), nothing)
+        self._frame = axes_along(np.where(nothing[..., None], ALONG_BONE, rays))
         """B in the anchors' frames, the ray in the third column, (F or 1, E, 3, 3)."""
         self._target = stack_frames([task.target for task in tasks], 1)
 
@@ -97,7 +92,7 @@ class AimRows(Rows, of=AimAt):
     def _aim(self, posed: PosedMechanism) -> _Aim:
         """Where the targets are, as seen along the rays."""
         frame = posed.matrices[:, self._anchors, :3, :3] @ self._frame
-        seen = times(frame.swapaxes(-1, -2), self._target - posed.points(self._anchors, self._local))
+        seen = times(frame.swapaxes(-1, -2), self._target - self._points(posed))
         distance = lengths(seen)
         there: BoolArray = distance > self._nearest
         nearness = np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0)
@@ -112,11 +107,11 @@ class AimRows(Rows, of=AimAt):
         cosine = np.where(behind, -np.sqrt(1.0 - OPPOSITE**2), cosine)
         sine = lengths(off)
         factor = np.where(sine > 0.0, angle / np.where(sine > 0.0, sine, 1.0), 1.0)
-        return _Aim(frame, nearness, off, cosine, angle, factor)
+        return _Aim(frame, nearness, off, cosine, factor)
 
     @of_pose
     def _slopes(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Weighted −∂r/∂d Bᵀ, (F, E, 2, 3), times T, (F, E, 3, nv), is ∂r/∂q; a and b, (F, E) each."""
+        """−∂F/∂d Bᵀ, (F, E, 2, 3), times T, (F, E, 3, nv), is ∂F/∂q; a and b, (F, E) each."""
         aim = self._aim(posed)
         x = 1.0 - aim.cosine
         near = x < SERIES
@@ -127,20 +122,17 @@ class AimRows(Rows, of=AimAt):
         slope = np.concatenate([across, -aim.off[..., None]], axis=-1) @ aim.frame.swapaxes(-1, -2)
         targets = np.broadcast_to(self._target, (len(x), *self._target.shape[1:]))
         moving = posed.point_jacobian(self._anchors, targets)
-        return slope * (aim.nearness * self._weight)[..., None, None], moving, a, b
+        return slope * aim.nearness[..., None, None], moving, a, b
 
-    def residual(self, posed: PosedMechanism) -> FloatArray:
-        """Weighted turns about two axes across each ray, (F, m)."""
+    def _value(self, posed: PosedMechanism) -> FloatArray:
         aim = self._aim(posed)
-        rows = -aim.off * (aim.factor * self._weight)[..., None]
-        return rows.reshape(len(rows), len(self.angular))
+        return (-aim.off * aim.factor[..., None]).reshape(len(aim.off), len(self.angular))
 
-    def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """How the turns change, weighted, (F, m, nv)."""
+    def _slope(self, posed: PosedMechanism) -> FloatArray:
         slope, moving, _, _ = self._slopes(posed)
         return (slope @ moving).reshape(len(slope), len(self.angular), moving.shape[3])
 
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
+    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact: ∂²d has the inner channel's ω, a point's second derivative the outer one's.
 
         So it is Σ ω_i · (T_j × f) over all i and j less what a force f on points that move by T would give.
@@ -159,16 +151,12 @@ class AimRows(Rows, of=AimAt):
         mixed = slope_of_h[..., :, None] * forces[..., None, :]
         second[..., :2] += mixed
         second[..., :2, :] += mixed.swapaxes(-1, -2)
-        second *= (-0.5 * self._weight * aim.nearness**2)[..., None, None]
+        second *= (-0.5 * aim.nearness**2)[..., None, None]
         form = aim.frame @ second @ aim.frame.swapaxes(-1, -2)
         left = np.concatenate([posed.angular_jacobian(self._anchors), moving], axis=2)
         right = np.concatenate([skew(pulls) @ moving, form @ moving], axis=2)
         shape = (len(left), left.shape[1] * left.shape[2], left.shape[3])
         return posed.bend(pulls, moving, ((left.reshape(shape), right.reshape(shape)),))
-
-    def errors(self, posed: PosedMechanism) -> FloatArray:
-        """Angles between ray and target, (F, tasks) [rad]; infinite where a joint has no such axis."""
-        return np.where(self._nothing, np.inf, self._aim(posed).angle)
 
 
 class _Aim(NamedTuple):
@@ -182,8 +170,6 @@ class _Aim(NamedTuple):
     """x and y, (F, E, 2)."""
     cosine: FloatArray
     """z, (F, E)."""
-    angle: FloatArray
-    """θ, (F, E) [rad]."""
     factor: FloatArray
     """h, (F, E)."""
 

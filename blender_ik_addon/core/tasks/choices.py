@@ -132,11 +132,8 @@ class ChoiceRows(Rows, of=OneOf):
     by_frame: ClassVar[tuple[str, ...]] = ("taken",)
 
     def __init__(self, tasks: Sequence[OneOf], mechanism: Mechanism) -> None:
-        self._rows = [
-            other.rows([replace(other, weight=task.weight)], mechanism)
-            for task in tasks
-            for other in task.alternatives
-        ]
+        every = [replace(other, weight=1.0) for task in tasks for other in task.alternatives]
+        self._rows = [other.rows([other], mechanism) for other in every]
         """Of every alternative of every task in turn, (A,)."""
         self.alternatives = tuple(len(task.alternatives) for task in tasks)
         """Number of alternatives of each task."""
@@ -147,11 +144,10 @@ class ChoiceRows(Rows, of=OneOf):
         self._first = np.cumsum((0, *self.alternatives))[:-1]
         """The first alternative of each task."""
         counts = [sum(rows.row_counts) for rows in self._rows]
+        super().__init__(tasks, np.add.reduceat(counts, self._first).tolist())
         self._splits = np.cumsum(counts)[:-1]
         self._of_row = np.repeat(np.arange(len(counts)), counts)
         """Alternative of each row, (m,)."""
-        self.row_counts = tuple(np.add.reduceat(counts, self._first).tolist())
-        self._task_of_row = np.repeat(np.arange(len(tasks)), self.row_counts)
         self.angular = np.concatenate([rows.angular for rows in self._rows])
         self.clears = any(rows.clears for rows in self._rows)
         self.taken: IntArray = np.zeros((1, len(tasks)), dtype=np.int64)
@@ -212,17 +208,14 @@ class ChoiceRows(Rows, of=OneOf):
             values = rows.settled(posed, values)
         return values
 
-    def residual(self, posed: PosedMechanism) -> FloatArray:
-        """Weighted residual, (F, m)."""
+    def _value(self, posed: PosedMechanism) -> FloatArray:
         return np.concatenate([rows.residual(posed) for rows in self._rows], axis=1) * self._mask()
 
-    def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """Its derivative, (F, m, nv)."""
+    def _slope(self, posed: PosedMechanism) -> FloatArray:
         whole = np.concatenate([rows.jacobian(posed) for rows in self._rows], axis=1)
         return whole * self._mask()[..., None]
 
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
-        """As those of the alternatives."""
+    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
         parts = np.split(multipliers * self._mask(), self._splits, axis=1)
         return summed(rows.bend(posed, own) for rows, own in zip(self._rows, parts, strict=True))
 

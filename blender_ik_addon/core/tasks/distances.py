@@ -64,9 +64,9 @@ class KeepDistance(JointTask):
 
 
 class DistanceRows(PointFunctionRows, of=KeepDistance):
-    """Distances: r = w (|p − o| − d); where p = o the way apart is along the armature's x."""
+    """Distances: F = |p − o| − d; where p = o the way apart is along the armature's x."""
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_target", "_distance")
+    by_frame: ClassVar[tuple[str, ...]] = ("_distance",)
 
     def __init__(self, tasks: Sequence[KeepDistance], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton

@@ -39,11 +39,7 @@ class PointPole(Task):
     target: PlaceField = PlaceField()
     """Where it should bend to, in armature space, (3,) or (F, 3) [m]."""
     angular: ClassVar[bool] = True
-
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or f"pole of {self.joint}"
+    noun: ClassVar[str] = "pole of {joint}"
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when a joint does not exist, or they do not follow one another."""
@@ -63,15 +59,13 @@ class PointPole(Task):
 
 
 class PoleRows(PointFunctionRows, of=PointPole):
-    """Poles: r = w |g| φ, φ the angle about the axis of the limb by which it would have to swing.
+    """Poles: F = |g| φ, φ the angle about the axis of the limb by which it would have to swing.
 
     With a, b, c the places of root, middle joint and tip, n the direction from a to c, and X what is across
     it: e = X(b − a), τ = X(t − a), φ from τ to e about n, g = e / √(|e|² + (εl)²), l the length of a to b at
     rest. One row for the one way to swing: it jumps on the far side, as it must, or it would be nothing there
     too; and it fades where the limb is straight.
     """
-
-    by_frame: ClassVar[tuple[str, ...]] = ("_target",)
 
     def __init__(self, tasks: Sequence[PointPole], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
