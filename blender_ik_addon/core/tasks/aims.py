@@ -16,7 +16,7 @@ from ..model.kinematics import COLLAPSED
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism, cross
 from ..model.rotation import skew
-from .base import JointTask, PointRows, anchored, of_pose, stack_frames
+from .base import JointTask, Rows, anchored, with_frames
 from .fields import PLAIN_AXES, DirectionField, PlaceField, PointField
 
 ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
@@ -56,7 +56,7 @@ _B: Final = _COSINE * _A.deriv() - 3.0 * _A
 """cos θ, θ/sin θ, and a and b of `AimRows` in powers of 1 − cos θ."""
 
 
-class AimRows(PointRows, of=AimAt):
+class AimRows(Rows, of=AimAt):
     """Aims: F = −h (x, y), h = θ/ρ, of the target d = Bᵀ(t − p) = (x, y, z) in the axes B of the ray.
 
     ρ = |(x, y)|, and θ = atan2(ρ, z) is the angle between ray and target, so that |F| = θ. Two rows of full
@@ -83,16 +83,20 @@ class AimRows(PointRows, of=AimAt):
         matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
         rays = times(matrices[..., :3, :3], np.array([task.axis for task in tasks]))
         nothing = lengths(rays) <= COLLAPSED
-        super().__init__(tasks, [2] * len(tasks), anchored(points, mechanism), nothing)
+        super().__init__(tasks, [2] * len(tasks), nothing)
+        self._anchors, self._local = anchored(points, mechanism)
         self._frame = axes_along(np.where(nothing[..., None], ALONG_BONE, rays))
         """B in the anchors' frames, the ray in the third column, (F or 1, E, 3, 3)."""
-        self._target = stack_frames([task.target for task in tasks], 1)
+        self._target = np.stack(with_frames([task.target for task in tasks], 1), axis=1)
 
-    @of_pose
-    def _aim(self, posed: PosedMechanism) -> _Aim:
+    def _value(self, posed: PosedMechanism) -> FloatArray:
+        self._aim = aim = self._directions(posed)
+        return (-aim.off * aim.factor[..., None]).reshape(len(aim.off), len(self.angular))
+
+    def _directions(self, posed: PosedMechanism) -> _Aim:
         """Where the targets are, as seen along the rays."""
         frame = posed.matrices[:, self._anchors, :3, :3] @ self._frame
-        seen = times(frame.swapaxes(-1, -2), self._target - self._points(posed))
+        seen = times(frame.swapaxes(-1, -2), self._target - posed.points(self._anchors, self._local))
         distance = lengths(seen)
         there: BoolArray = distance > self._nearest
         nearness = np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0)
@@ -109,10 +113,8 @@ class AimRows(PointRows, of=AimAt):
         factor = np.where(sine > 0.0, angle / np.where(sine > 0.0, sine, 1.0), 1.0)
         return _Aim(frame, nearness, off, cosine, factor)
 
-    @of_pose
-    def _slopes(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """−∂F/∂d Bᵀ, (F, E, 2, 3), times T, (F, E, 3, nv), is ∂F/∂q; a and b, (F, E) each."""
-        aim = self._aim(posed)
+    def _slope(self, posed: PosedMechanism) -> FloatArray:
+        aim = self._aim
         x = 1.0 - aim.cosine
         near = x < SERIES
         square = np.where(near, 1.0, np.einsum("fek,fek->fe", aim.off, aim.off))
@@ -120,16 +122,11 @@ class AimRows(PointRows, of=AimAt):
         b = np.where(near, _B(x), -(2.0 * aim.cosine + 3.0 * a) / square)
         across = a[..., None, None] * aim.products + aim.factor[..., None, None] * PLAIN_AXES[:2, :2]
         slope = np.concatenate([across, -aim.off[..., None]], axis=-1) @ aim.frame.swapaxes(-1, -2)
+        slope *= aim.nearness[..., None, None]
         targets = np.broadcast_to(self._target, (len(x), *self._target.shape[1:]))
         moving = posed.point_jacobian(self._anchors, targets)
-        return slope * aim.nearness[..., None, None], moving, a, b
-
-    def _value(self, posed: PosedMechanism) -> FloatArray:
-        aim = self._aim(posed)
-        return (-aim.off * aim.factor[..., None]).reshape(len(aim.off), len(self.angular))
-
-    def _slope(self, posed: PosedMechanism) -> FloatArray:
-        slope, moving, _, _ = self._slopes(posed)
+        self._steps = slope, moving, a, b
+        """−∂F/∂d Bᵀ, (F, E, 2, 3), by T, (F, E, 3, nv), is ∂F/∂q; a and b, (F, E) each."""
         return (slope @ moving).reshape(len(slope), len(self.angular), moving.shape[3])
 
     def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
@@ -137,8 +134,7 @@ class AimRows(PointRows, of=AimAt):
 
         So it is Σ ω_i · (T_j × f) over all i and j less what a force f on points that move by T would give.
         """
-        aim = self._aim(posed)
-        slope, moving, a, b = self._slopes(posed)
+        aim, (slope, moving, a, b) = self._aim, self._steps
         forces = multipliers.reshape(len(multipliers), len(self._anchors), 2)
         pulls = (forces[..., None, :] @ slope)[..., 0, :]
         # −(μ·(x, y)) ∂²h − μ ∇hᵀ − ∇h μᵀ, at first without the sign and as though |d| were 1.

@@ -6,8 +6,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
-from functools import cached_property, wraps
-from typing import Any, ClassVar, Final, Self, TypeVar
+from functools import cached_property
+from typing import ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,6 @@ from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism
 from ..model.skeleton import Skeleton
 from .fields import ArrayField, gaps
-
-_Found = TypeVar("_Found")
 
 ALL_AXES: Final = (True, True, True)
 LISTED: Final = 16
@@ -173,13 +171,21 @@ class Rows(ABC):
 
     clears: bool = False
     """Whether there are clearances of one-sided planes among its channels."""
-    by_frame: ClassVar[tuple[str, ...]] = ("_target", "_weight")
+    by_frame: ClassVar[tuple[str, ...]] = ("_target", "_weight", "_local")
     """Attributes whose first axis is that of frames, or 1 long when they are the same in all, and those of
     the base classes."""
     _target: FloatArray
     """Where most kinds have their targets, (F or 1, tasks, ...)."""
-    _last: tuple[PosedMechanism, dict[str, Any]] | None = None
-    """The pose that was asked for last, and the values at it, see `of_pose`."""
+    _local: FloatArray
+    """Where those about points have these, as `anchored` gives them."""
+    _at: PosedMechanism | None = None
+    """The pose that was asked for last."""
+    _found: FloatArray
+    """F there."""
+    _slopes_at: PosedMechanism | None = None
+    """The pose for whose derivative was asked last."""
+    _slopes: FloatArray
+    """∂F/∂q there."""
 
     def __init__(
         self, tasks: Sequence[Task], row_counts: Iterable[int], nothing: BoolArray | None = None
@@ -224,14 +230,14 @@ class Rows(ABC):
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other targets, one for each task, each the `aim` of one."""
         some = alike(self)
-        some._target, some._last = np.array(targets)[None], None
+        some._target, some._at = np.array(targets)[None], None
         return some
 
     def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
         """Free channels (F, nv) with clearances at their best; here there are none."""
         return values
 
-    # What a kind gives
+    # What a kind gives, each once for a pose and in this order: what one keeps, those after it may use.
 
     @abstractmethod
     def _value(self, posed: PosedMechanism) -> FloatArray:
@@ -249,11 +255,17 @@ class Rows(ABC):
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted residual, (F, m)."""
-        return self._value(posed) * self._weight
+        if self._at is not posed:
+            self._found, self._at, self._slopes_at = self._value(posed), posed, None
+        return self._found * self._weight
 
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The derivative of the residual, (F, m, nv)."""
-        return self._slope(posed) * self._weight[..., None]
+        if self._at is not posed:
+            self.residual(posed)
+        if self._slopes_at is not posed:
+            self._slopes, self._slopes_at = self._slope(posed), posed
+        return self._slopes * self._weight[..., None]
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The Jacobian (F, m, nv) with targets in place of points [Buss2009 §2], where there are any."""
@@ -261,55 +273,15 @@ class Rows(ABC):
 
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
         """The curvature Σ_k μ_k ∂²r_k/∂q∂q for multipliers (F, m), exact; None where it is nothing."""
+        if self._slopes_at is not posed:
+            self.jacobian(posed)
         return self._bend(posed, multipliers * self._weight)
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each task, (F, tasks) [m] or [rad]: the length of its F."""
-        lengths = np.sqrt(np.add.reduceat(np.square(self._value(posed)), self._starts, axis=1))
+        self.residual(posed)
+        lengths = np.sqrt(np.add.reduceat(np.square(self._found), self._starts, axis=1))
         return np.where(self._weight[:, self._starts] > 0.0, lengths, np.inf)
-
-
-def of_pose(find: Callable[[Any, PosedMechanism], _Found]) -> Callable[[Any, PosedMechanism], _Found]:
-    """Keep what a method of rows finds for the last pose: residual, Jacobian and errors all need it."""
-    name = find.__name__
-
-    @wraps(find)
-    def known(rows: Any, posed: PosedMechanism) -> _Found:
-        kept: tuple[PosedMechanism, dict[str, _Found]] | None = rows._last
-        if kept is None or kept[0] is not posed:
-            rows._last = kept = (posed, dict[str, _Found]())
-        if name not in kept[1]:
-            kept[1][name] = find(rows, posed)
-        return kept[1][name]
-
-    return known
-
-
-class PointRows(Rows):
-    """Rows about points of joints."""
-
-    by_frame: ClassVar[tuple[str, ...]] = ("_local",)
-
-    def __init__(
-        self,
-        tasks: Sequence[Task],
-        row_counts: Iterable[int],
-        points: tuple[IntArray, FloatArray],
-        nothing: BoolArray | None = None,
-    ) -> None:
-        """Stack tasks about points that are `anchored`; else as for all rows."""
-        super().__init__(tasks, row_counts, nothing)
-        self._anchors, self._local = points
-
-    @of_pose
-    def _points(self, posed: PosedMechanism) -> FloatArray:
-        """Where the points are, (F, P, 3) [m]."""
-        return posed.points(self._anchors, self._local)
-
-    @of_pose
-    def _moving(self, posed: PosedMechanism) -> FloatArray:
-        """The derivative of the points, (F, P, 3, nv)."""
-        return posed.point_jacobian(self._anchors, self._points(posed))
 
 
 def anchored(points: Iterable[tuple[int, FloatArray]], mechanism: Mechanism) -> tuple[IntArray, FloatArray]:
@@ -336,15 +308,10 @@ def filled(by_frame: FloatArray) -> FloatArray:
 
 
 def with_frames(arrays: Sequence[FloatArray], dimensions: int) -> list[FloatArray]:
-    """Arrays with or without a frame axis before so many others, all with it, F or 1 long."""
+    """Arrays of tasks, with or without a frame axis before so many others, all with it, F or 1 long."""
     with_axis = [filled(array) if array.ndim > dimensions else array[None] for array in arrays]
     frames = max(len(array) for array in with_axis)
     return [np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis]
-
-
-def stack_frames(arrays: Sequence[FloatArray], dimensions: int) -> FloatArray:
-    """Targets with or without a frame axis, stacked to (F or 1, tasks, ...)."""
-    return np.stack(with_frames(arrays, dimensions), axis=1)
 
 
 def check_axes(label: str, axes: Sequence[bool]) -> None:

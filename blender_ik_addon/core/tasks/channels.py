@@ -86,6 +86,7 @@ class ChannelRows(Rows, of=StayNear):
         """The same rows of one frame with other channels, (n, 6) each."""
         wanted = zip(self._mechanism.of_channels(np.array(targets)), self._columns_of, strict=True)
         some = alike(self)
+        some._at = None
         some._target = np.concatenate([row[own] for row, own in wanted])[None]
         return some
 
@@ -102,4 +103,5 @@ class ChannelRows(Rows, of=StayNear):
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Largest deviation of each task, (F, tasks) [rad, or m where only translations are kept]."""
-        return np.maximum.reduceat(np.abs(self._value(posed)), self._starts, axis=1)
+        self.residual(posed)
+        return np.maximum.reduceat(np.abs(self._found), self._starts, axis=1)

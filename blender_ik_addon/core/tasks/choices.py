@@ -17,7 +17,7 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism, summed
 from ..model.skeleton import Skeleton
-from .base import Rows, Task, of_pose
+from .base import Rows, Task
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -162,7 +162,7 @@ class ChoiceRows(Rows, of=OneOf):
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other targets, as for `OneOf.moved`."""
         some, every = alike(self), chain.from_iterable(targets)
-        some._last = None
+        some._at = None
         some._rows = [rows.aimed([target]) for rows, target in zip(self._rows, every, strict=True)]
         return some
 
@@ -171,7 +171,7 @@ class ChoiceRows(Rows, of=OneOf):
     def taking(self, taken: IntArray) -> ChoiceRows:
         """The same rows with given alternatives, (F or 1, tasks)."""
         some = alike(self)
-        some.taken = taken
+        some.taken, some._at = taken, None
         return some
 
     def nearest(self, posed: PosedMechanism, kept: IntArray | None = None) -> IntArray:
@@ -181,20 +181,12 @@ class ChoiceRows(Rows, of=OneOf):
         if kept is None:
             return chosen
         least = np.stack([errors.min(axis=1) for errors in every], axis=1)
-        return np.where(self._errors_of(posed, kept) <= least + self._margins, kept, chosen)
+        return np.where(_of(every, kept) <= least + self._margins, kept, chosen)
 
     def every_error(self, posed: PosedMechanism) -> list[FloatArray]:
         """Errors of the alternatives of each task, (F, alternatives) each."""
-        return np.split(self._every_error(posed), self._first[1:], axis=1)
-
-    @of_pose
-    def _every_error(self, posed: PosedMechanism) -> FloatArray:
-        """Errors of all alternatives, (F, A)."""
-        return np.concatenate([rows.errors(posed) for rows in self._rows], axis=1)
-
-    def _errors_of(self, posed: PosedMechanism, taken: IntArray) -> FloatArray:
-        """Errors of some alternatives, one of each task, (F or 1, tasks) -> (F, tasks)."""
-        return np.take_along_axis(self._every_error(posed), self._first + taken, axis=1)
+        errors = np.concatenate([rows.errors(posed) for rows in self._rows], axis=1)
+        return np.split(errors, self._first[1:], axis=1)
 
     # What other rows do
 
@@ -221,4 +213,10 @@ class ChoiceRows(Rows, of=OneOf):
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Errors of what is taken, (F, tasks) [m] or [rad]."""
-        return self._errors_of(posed, self.taken)
+        return _of(self.every_error(posed), self.taken)
+
+
+def _of(every: Sequence[FloatArray], taken: IntArray) -> FloatArray:
+    """Errors of some alternatives, one of each task, (F or 1, tasks) -> (F, tasks)."""
+    chosen = [np.take_along_axis(own, taken[:, [task]], axis=1) for task, own in enumerate(every)]
+    return np.concatenate(chosen, axis=1)

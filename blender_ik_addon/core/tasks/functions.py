@@ -22,13 +22,13 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism
-from .base import PointRows, Task, anchored, of_pose
+from .base import Rows, Task, anchored
 
 DIFFERENCE: Final = 1e-5
 """Step of the differences in units of the reach [1]: truncation about its square, rounding 1e-16 by it."""
 
 
-class PointFunctionRows(PointRows):
+class PointFunctionRows(Rows):
     """Rows F(p_1 … p_K) of points of joints, the same number of points and rows for each task."""
 
     size: ClassVar[int] = 1
@@ -47,7 +47,8 @@ class PointFunctionRows(PointRows):
             points: Joint and place in its axes [m] of each point of each task, (E, K).
             mechanism: Which carries the joints.
         """
-        super().__init__(tasks, [self.size] * len(tasks), anchored(chain.from_iterable(points), mechanism))
+        super().__init__(tasks, [self.size] * len(tasks))
+        self._anchors, self._local = anchored(chain.from_iterable(points), mechanism)
         self._count = len(points[0])
         self._step = DIFFERENCE * mechanism.skeleton.reach
         steps = self._step * np.eye(3 * self._count)
@@ -58,43 +59,40 @@ class PointFunctionRows(PointRows):
     def function(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """F and F' at points (F, E, K, 3): (F, E, R) and (F, E, R, K, 3)."""
 
-    @of_pose
-    def _found(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The points of each task, (F, E, K, 3), F (F, E, R) and F' (F, E, R, 3 K)."""
-        points = self._points(posed)
-        points = points.reshape(len(points), len(self.row_counts), self._count, 3)
-        values, slope = self.function(points)
-        return points, values, slope.reshape(*slope.shape[:3], 3 * self._count)
-
-    def _by_task(self, moving: FloatArray) -> FloatArray:
-        """(F, P, 3, nv) -> (F, E, 3 K, nv)."""
-        return moving.reshape(len(moving), len(self.row_counts), 3 * self._count, moving.shape[3])
-
     def _value(self, posed: PosedMechanism) -> FloatArray:
-        return self._found(posed)[1].reshape(len(posed.values), len(self.angular))
+        points = posed.points(self._anchors, self._local)
+        self._points: FloatArray = points.reshape(len(points), len(self.row_counts), self._count, 3)
+        values, self._by_points = self.function(self._points)
+        return values.reshape(len(values), len(self.angular))
 
     def _slope(self, posed: PosedMechanism) -> FloatArray:
-        slope = self._found(posed)[2] @ self._by_task(self._moving(posed))
-        return slope.reshape(len(slope), len(self.angular), slope.shape[3])
+        frames, tasks, count, _ = self._points.shape
+        flat = self._points.reshape(frames, tasks * count, 3)
+        self._moving: FloatArray = posed.point_jacobian(self._anchors, flat)
+        by_task = self._moving.reshape(frames, tasks, 3 * count, self._moving.shape[3])
+        slope = self._by_points.reshape(frames, tasks, self.size, 3 * count) @ by_task
+        return slope.reshape(frames, tasks * self.size, slope.shape[3])
 
     def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact to about 1e-9."""
-        points, _, slope = self._found(posed)
+        points, moving = self._points, self._moving
         frames, tasks, count, _ = points.shape
-        size, moving = count * 3, self._moving(posed)
+        size, nv = count * 3, moving.shape[3]
         forces = multipliers.reshape(frames, tasks, 1, self.size)
-        pulls = (forces @ slope).reshape(frames, tasks * count, 3)
+        pulls = forces @ self._by_points.reshape(frames, tasks, self.size, size)
         # Each difference is so many more frames: one by one they would cost as many calls.
         nudged = (points + self._nudges).reshape(2 * size * frames, tasks, count, 3)
         again: IntArray = np.arange(len(nudged)) % frames
         slopes = self.select(again).function(nudged)[1].reshape(2, size, frames, tasks, self.size, size)
         change = (slopes[0] - slopes[1]) / (2.0 * self._step)
         forms = (forces @ change)[..., 0, :].transpose(1, 2, 0, 3)  # F'', (F, E, 3 K, 3 K)
-        by_task = self._by_task(moving)
-        right = 0.25 * (forms + forms.swapaxes(2, 3)) @ by_task
-        shape = (frames, tasks * size, moving.shape[3])
-        return posed.bend(pulls, moving, ((by_task.reshape(shape), right.reshape(shape)),))
+        right = 0.25 * (forms + forms.swapaxes(2, 3)) @ moving.reshape(frames, tasks, size, nv)
+        shape = (frames, tasks * size, nv)
+        return posed.bend(
+            pulls.reshape(frames, tasks * count, 3), moving, ((moving.reshape(shape), right.reshape(shape)),)
+        )
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Largest of each task's |F|, (F, tasks) [m] or [rad]."""
-        return np.abs(self._found(posed)[1]).max(axis=2)
+        self.residual(posed)
+        return np.maximum.reduceat(np.abs(self._found), self._starts, axis=1)

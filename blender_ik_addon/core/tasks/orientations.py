@@ -13,7 +13,7 @@ from ..arrays import FloatArray, IntArray, times
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism
 from ..model.rotation import left_jacobian_inverse, log_bend, rotvec_from_matrix
-from .base import AxisTask, JointTask, Rows, Task, of_pose, stack_frames
+from .base import AxisTask, JointTask, Rows, Task, with_frames
 from .fields import FrameField, OrientationField, PointField
 from .points import ReachPoint
 
@@ -42,11 +42,13 @@ class OrientationRows(Rows, of=MatchOrientation):
     def __init__(self, tasks: Sequence[MatchOrientation], mechanism: Mechanism) -> None:
         joints = [mechanism.skeleton.index(task.joint) for task in tasks]
         self._anchors: IntArray = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
-        rotation = stack_frames([mechanism.anchor_from_rotation(joint) for joint in joints], 2)
+        rotation = np.stack(
+            with_frames([mechanism.anchor_from_rotation(joint) for joint in joints], 2), axis=1
+        )
         nothing = np.abs(rotation).max(axis=(2, 3)) == 0.0
         self._rotation = np.where(nothing[..., None, None], np.eye(3), rotation)
         super().__init__(tasks, [sum(task.axes) for task in tasks], nothing)
-        self._target = stack_frames([task.target for task in tasks], 2)
+        self._target = np.stack(with_frames([task.target for task in tasks], 2), axis=1)
         self._used: IntArray = np.flatnonzero([task.axes for task in tasks])
         """Which of the rows about all axes there are, (m,)."""
 
@@ -55,27 +57,23 @@ class OrientationRows(Rows, of=MatchOrientation):
         flat = weighted.reshape(len(weighted), weighted.shape[1] * 3, *weighted.shape[3:])
         return flat if len(self._used) == flat.shape[1] else flat[:, self._used]
 
-    @of_pose
-    def _turn(self, posed: PosedMechanism) -> FloatArray:
-        """log(TᵀR), (F, E, 3) [rad]."""
-        current = posed.matrices.take(self._anchors, axis=1)[..., :3, :3] @ self._rotation
-        return rotvec_from_matrix(np.swapaxes(self._target, -1, -2) @ current)
-
     def _value(self, posed: PosedMechanism) -> FloatArray:
-        return self._rows(self._turn(posed))
+        current = posed.matrices.take(self._anchors, axis=1)[..., :3, :3] @ self._rotation
+        self._turn: FloatArray = rotvec_from_matrix(np.swapaxes(self._target, -1, -2) @ current)
+        return self._rows(self._turn)
 
     def _slope(self, posed: PosedMechanism) -> FloatArray:
-        from_omega = left_jacobian_inverse(self._turn(posed)) @ np.swapaxes(self._target, -1, -2)
-        return self._rows(from_omega @ posed.angular_jacobian(self._anchors))
+        self._omega: FloatArray = posed.angular_jacobian(self._anchors)
+        from_omega = left_jacobian_inverse(self._turn) @ np.swapaxes(self._target, -1, -2)
+        return self._rows(from_omega @ self._omega)
 
     def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact: what `log_bend` knows of one turn, and ½ torque · (ω_i × ω_j) of successive ones."""
-        count = len(self._anchors)
+        omega, count = self._omega, len(self._anchors)
         forces = np.zeros((len(multipliers), 3 * count))
         forces[:, self._used] = multipliers
-        pull, form = log_bend(self._turn(posed), forces.reshape(len(forces), count, 3))
+        pull, form = log_bend(self._turn, forces.reshape(len(forces), count, 3))
         torques, form = times(self._target, pull), self._target @ form @ self._target.swapaxes(-1, -2)
-        omega = posed.angular_jacobian(self._anchors)
         shape = (len(omega), 3 * count, omega.shape[3])
         products = (omega.reshape(shape), (0.5 * form @ omega).reshape(shape))
         return posed.bend(0.5 * torques, omega, (products,))

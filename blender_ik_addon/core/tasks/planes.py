@@ -117,22 +117,24 @@ class PlaneRows(PlaceRows, of=OnPlane):
         if not self.clears:
             return values
         best = np.array(values)
-        heights = self._along(posed)[:, self._cleared]
+        self.residual(posed)
+        heights = self._heights[:, self._cleared]
         above = (heights > self._contact) & (values[:, self._columns] > 0.0)
         best[:, self._columns] = np.where(above, heights / CLEARANCE_UNIT, 0.0)
         return best
 
     def _value(self, posed: PosedMechanism) -> FloatArray:
-        rows = self._along(posed).copy()  # h
+        self._heights: FloatArray = super()._value(posed)
+        rows = self._heights.copy()
         rows[:, self._cleared] -= CLEARANCE_UNIT * posed.values[:, self._columns]
         return rows
 
     def _slope(self, posed: PosedMechanism) -> FloatArray:
-        slope = super()._slope(posed)
+        slope = np.array(super()._slope(posed))
         slope[:, self._cleared, self._columns] -= CLEARANCE_UNIT
         return slope
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances from the plane, or below it, (F, tasks) [m]."""
-        heights = self._along(posed)
-        return np.where(self._one_sided, np.maximum(-heights, 0.0), np.abs(heights))
+        self.residual(posed)
+        return np.where(self._one_sided, np.maximum(-self._heights, 0.0), np.abs(self._heights))

@@ -14,7 +14,7 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import AxisTask, PointRows, Task, anchored, of_pose, stack_frames, with_frames
+from .base import AxisTask, Rows, Task, anchored, with_frames
 from .fields import ORIGIN, PLAIN_AXES, OrientationField, PlaceField, PointField
 
 
@@ -33,7 +33,7 @@ class ReachPoint(AxisTask):
     noun: ClassVar[str] = "position of {joint}"
 
 
-class PlaceRows(PointRows):
+class PlaceRows(Rows):
     """Places of points, or of sums of points: F = N (Σ s_j p_j − target), N the axes that matter."""
 
     by_frame: ClassVar[tuple[str, ...]] = ("_axes", "_shift")
@@ -58,11 +58,12 @@ class PlaceRows(PointRows):
             shifts: From the target to the place where the point should be, (E,); none by default.
             shares: s, of each point in each task, (E, P); by default each task has one point.
         """
-        super().__init__(tasks, [each.shape[-2] for each in axes], points)
+        super().__init__(tasks, [each.shape[-2] for each in axes])
+        self._anchors, self._local = points
         self._axes: FloatArray = np.concatenate(with_frames(axes, 2), axis=1)
         """N, (F or 1, m, 3)."""
-        self._shift = stack_frames(shifts or [ORIGIN] * len(tasks), 1)
-        self._target = stack_frames(targets, 1) + self._shift
+        self._shift = np.stack(with_frames(shifts or [ORIGIN] * len(tasks), 1), axis=1)
+        self._target = np.stack(with_frames(targets, 1), axis=1) + self._shift
         self._shares = shares
         plain = np.tile(PLAIN_AXES, (len(tasks), 1))
         self._plain = self._axes.shape[1:] == plain.shape and bool((self._axes == plain).all())
@@ -74,21 +75,13 @@ class PlaceRows(PointRows):
         some._target = some._target + self._shift
         return some
 
-    @of_pose
-    def _along(self, posed: PosedMechanism) -> FloatArray:
-        """How far the points are from their targets along each axis, (F, m) [m]."""
-        points = self._points(posed)
-        sums = points if self._shares is None else np.einsum("ep,fpx->fex", self._shares, points)
-        away = sums - self._target
+    def _value(self, posed: PosedMechanism) -> FloatArray:
+        self._points: FloatArray = posed.points(self._anchors, self._local)
+        shares, points = self._shares, self._points
+        away = (points if shares is None else np.einsum("ep,fpx->fex", shares, points)) - self._target
         if self._plain:
             return away.reshape(len(away), len(self.angular))
         return np.einsum("fmx,fmx->fm", self._axes, away[:, self._task_of_row])
-
-    @of_pose
-    def _sums(self, posed: PosedMechanism) -> FloatArray:
-        """The derivative of the sums, (F, E, 3, nv)."""
-        moving = self._moving(posed)
-        return moving if self._shares is None else np.einsum("ep,fpxv->fexv", self._shares, moving)
 
     def _by_rows(self, moving: FloatArray) -> FloatArray:
         """(F, E, 3, nv) -> (F, m, nv), along the axes."""
@@ -96,18 +89,19 @@ class PlaceRows(PointRows):
             return moving.reshape(len(moving), len(self.angular), moving.shape[3])
         return (self._axes[:, :, None] @ moving[:, self._task_of_row])[:, :, 0]
 
-    def _value(self, posed: PosedMechanism) -> FloatArray:
-        return self._along(posed)
-
     def _slope(self, posed: PosedMechanism) -> FloatArray:
-        return self._by_rows(self._sums(posed))
+        moving = posed.point_jacobian(self._anchors, self._points)
+        if self._shares is not None:
+            moving = np.einsum("ep,fpxv->fexv", self._shares, moving)
+        self._moving: FloatArray = moving
+        return self._by_rows(moving)
 
     def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
-        moving = self._sums(posed)
         if self._plain:
-            return posed.bend(multipliers.reshape(moving.shape[:3]), moving)
-        forces = np.add.reduceat(self._axes * multipliers[..., None], self._starts, axis=1)
-        return posed.bend(forces, moving)
+            forces = multipliers.reshape(self._moving.shape[:3])
+        else:
+            forces = np.add.reduceat(self._axes * multipliers[..., None], self._starts, axis=1)
+        return posed.bend(forces, self._moving)
 
 
 class ReachRows(PlaceRows, of=ReachPoint):

@@ -14,7 +14,7 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import cross
 from ..model.skeleton import Skeleton
-from .base import Task, stack_frames
+from .base import Task, with_frames
 from .fields import PLAIN_AXES, PlaceField
 from .functions import PointFunctionRows
 
@@ -75,7 +75,7 @@ class PoleRows(PointFunctionRows, of=PointPole):
         super().__init__(tasks, points, mechanism)
         rest = skeleton.armature_from_joint_rest[:, :3, 3]
         self._length: FloatArray = np.array([lengths(rest[own[1]] - rest[own[0]]) for own in joints])  # (E,)
-        self._target = stack_frames([task.target for task in tasks], 1)
+        self._target = np.stack(with_frames([task.target for task in tasks], 1), axis=1)
 
     def function(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """|g| φ, and its derivative by root, middle joint and tip."""
