@@ -20,10 +20,10 @@ import numpy as np
 from bpy.props import BoolProperty, FloatVectorProperty, StringProperty
 from bpy.types import Context, Event, Object, Operator, WorkSpaceTool
 
+from ..core.amounts import length_text
 from ..core.arrays import FloatArray
 from ..core.errors import IKError
 from ..scene.live.dragging import Drag
-from ..scene.reports import length_text
 from . import overlay
 from .acting import obstacle_to, possible, refuse, require_armature
 from .axis_lock import AXES, AxisLock, Numbers, stepped

@@ -13,6 +13,7 @@ from mathutils import Matrix, Quaternion, Vector
 
 from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
+from blender_ik_addon.core.amounts import length_text
 from blender_ik_addon.core.engine.pops import Pop
 from blender_ik_addon.core.solve.follower import Followed
 from blender_ik_addon.scene import baking, posing
@@ -20,7 +21,6 @@ from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.effectors.goals import make_goals, measure
 from blender_ik_addon.scene.live import drag_reports
-from blender_ik_addon.scene.reports import length_text
 from blender_ik_addon.scene.rig.outcome import report_of
 from blender_ik_addon.scene.rig.rig import Rig, solver_options
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...core import TaskError
+from ...core.amounts import angle_text, length_text
 from ...core.solve.follower import Followed
-from ..reports import SETTLING, angle_text, length_text, listed
+from ..reports import SETTLING, listed
 
 LEVELS: Final = 2
 """How far levels of effectors are apart in a drag [1]: that of the dragged bone is between two of them."""
