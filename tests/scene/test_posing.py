@@ -600,7 +600,9 @@ def test_the_reason_of_a_miss_is_told_in_the_report_and_kept_for_the_panel(scale
     assert [shown.why for shown in armature.poise.effectors] == [precedence.why, beyond.why]
     first_entry.priority = 0  # they share the level now, and part of the second stays beyond all reach
     shared = posing.solve_pose(armature).effectors[1].why
-    assert shared.startswith(f"shares level 0 with {first_entry.name}; {9.1 * scale:.3g} m of it beyond")
+    assert shared.startswith(
+        f"shares level 0 with {first_entry.name}; {length_text(9.1 * scale)} of it beyond"
+    )
     entry.target.location = first.location
     assert posing.solve_pose(armature).reached
     assert [shown.why for shown in armature.poise.effectors] == ["", ""]

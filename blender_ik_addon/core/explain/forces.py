@@ -430,9 +430,7 @@ def _space(rows: Sequence[FloatArray], size: int) -> FloatArray:
 def _downward(bends: FloatArray) -> FloatArray | None:
     """Direction of the lowest curvature of a matrix (n, n); None where none is below zero, asked first."""
     try:
-        np.linalg.cholesky(
-            bends + CURVED * np.eye(len(bends))
-        )
+        np.linalg.cholesky(bends + CURVED * np.eye(len(bends)))
     except np.linalg.LinAlgError:
         return np.linalg.eigh(bends)[1][:, 0]
     return None
