@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Step rules of the papers: changes dq of the channels that answer J dq = e.
 
-One function for each, arrays in, dq (..., nv) out, with any leading axes. The error is e = target − current,
-as in the papers; a residual of a task has the other sign. None of them knows limits, except the bounded
-one, or how far its linear model may be trusted: that is for the loop round it (`loop`).
+One function for each, arrays in, dq (..., nv) out, with any leading axes: `jacobian` is J, (..., m, nv), and
+`error` e = target − current, (..., m), as in the papers; a residual of a task has the other sign. Stiffness is
+the diagonal of K, (..., nv), above 0. Dampings are one number, or one for each of the leading axes. None knows
+limits, except the bounded one, or how far its linear model may be trusted: that is for the loop round it.
 
 **Springs** [ChungChoi1994]. At rest the springs' torques K(θ − θ₀) are borne by forces f at the effectors,
 K(θ − θ₀) = Jᵀf. Differentiated that is A dθ = Jᵀ df with A = K − G and G_ij = Σ_l f_l ∂²x_l/∂θ_i∂θ_j, whence
@@ -71,8 +72,6 @@ def pseudo_inverse_step(
     With z = −α∇g it is Liégeois' form, which makes g small [SochLorencz2005 eq. 5].
 
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
         null_space: z, a motion that the null space is to take, (..., nv).
     """
     inverse = pseudo_inverse(jacobian)
@@ -83,7 +82,7 @@ def pseudo_inverse_step(
 
 
 def damped_step(jacobian: FloatArray, error: FloatArray, damping: FloatArray | float) -> FloatArray:
-    """Jᵀ(JJᵀ + λ²I)⁻¹e [Buss2009 eq. 11]; `damping` is λ, one number or one for each of the leading axes.
+    """Jᵀ(JJᵀ + λ²I)⁻¹e [Buss2009 eq. 11] with λ the damping.
 
     With e shortened by `clamped_magnitude` it is the DLS′ of that paper.
     """
@@ -104,8 +103,6 @@ def selectively_damped_step(
     γ_i = min(1, N_i/M_i) γmax, φ_i = ClampMaxAbs(σ_i⁻¹ α_i v_i, γ_i), dq = ClampMaxAbs(Σ φ_i, γmax).
 
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
         effector_rows: Number of rows of each effector position in turn; they make m together.
         gamma_max: γmax [rad], one number or one for each of the leading axes.
         rho: ρ_{l,j} = |∂s_l/∂θ_j|, (..., effectors, nv); by default from the Jacobian, which with the
@@ -136,8 +133,6 @@ def spring_forces(jacobian: FloatArray, stiffness: FloatArray, deviation: FloatA
     """Forces f = (JK⁻¹Jᵀ)⁻¹J(θ − θ₀) at the effectors that bear the springs, (..., m) [ChungChoi1994].
 
     Args:
-        jacobian: (..., m, nv).
-        stiffness: Diagonal of K, (..., nv), above 0.
         deviation: θ − θ₀, (..., nv).
     """
     return times(np.swapaxes(weighted_inverse(jacobian, stiffness), -1, -2), stiffness * deviation)
@@ -168,8 +163,6 @@ def spring_inverse(
     Without G it is Whitney's weighted inverse, and Moore-Penrose when K is the identity as well.
 
     Args:
-        jacobian: (..., m, nv).
-        stiffness: Diagonal of K, (..., nv), above 0.
         bend: G, (..., nv, nv); none where the forces are nought.
         floor: Eigenvalues of B whose size is below this part of the smallest stiffness are raised to it, and
             negative ones turned round; None: as printed, whatever they are.
@@ -211,9 +204,6 @@ def springs_step(
     """P e with the springs' general pseudo-inverse [ChungChoi1994].
 
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
-        stiffness: Diagonal of K, (..., nv), above 0.
         deviation: θ − θ₀, (..., nv).
         bend: G for the forces that `spring_forces` gives, (..., nv, nv).
         settling: Part of the way [1] to go to where the springs are at rest among the poses with the same
@@ -244,8 +234,6 @@ def extended_jacobian_step(
     """Least squares over the effector's rows and those of the basic elements [SochLorencz2005 §2.3].
 
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
         elements: Rows of the basic elements, (..., k, nv), from `planar_elements` or of a mechanism.
         displacement: Wanted displacement of each, (..., k), or one for all.
         weight: w of the added rows, (..., k), or one for all; at 0 the paper's method is J⁺.
@@ -268,8 +256,6 @@ def baillieul_step(
     """Baillieul's extended Jacobian: rows that keep ∇g out of the null space [SochLorencz2005 eq. 6].
 
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
         gradient: ∇g, (..., nv).
         hessian: H − Σ_l μ_l ∂²x_l with H = ∂²g and μ = J⁺ᵀ∇g, (..., nv, nv), see the module.
         settling: Part [1] of n·∇g that the step is to remove; 0 as printed.
@@ -295,8 +281,6 @@ def bounded_least_squares_step(
     minimum let go of the bound that most wants to be left. Bounds of q are those of dq with q taken away.
 
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
         lower: Lower bounds of dq, (..., nv), may be −inf.
         upper: Upper bounds of dq, (..., nv), may be inf, not below the lower ones.
         damping: c, one number or one for each of the leading axes; with 0 the smallest of the minima over
