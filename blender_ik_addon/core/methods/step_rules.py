@@ -2,9 +2,10 @@
 """Step rules of the papers: changes dq of the channels that answer J dq = e.
 
 One function for each, arrays in, dq (..., nv) out, with any leading axes: `jacobian` is J, (..., m, nv), and
-`error` e = target − current, (..., m), as in the papers; a residual of a task has the other sign. Stiffness is
-the diagonal of K, (..., nv), above 0. Dampings are one number, or one for each of the leading axes. None knows
-limits, except the bounded one, or how far its linear model may be trusted: that is for the loop round it.
+`error` e = target − current, (..., m), as in the papers; a residual of a task has the other sign. Stiffness
+is the diagonal of K, (..., nv), above 0. Dampings are one number, or one for each of the leading axes. None
+knows limits, except the bounded one, or how far its linear model may be trusted: that is for the loop round
+it (`loop`).
 
 **Springs** [ChungChoi1994]. At rest the springs' torques K(θ − θ₀) are borne by forces f at the effectors,
 K(θ − θ₀) = Jᵀf. Differentiated that is A dθ = Jᵀ df with A = K − G and G_ij = Σ_l f_l ∂²x_l/∂θ_i∂θ_j, whence
