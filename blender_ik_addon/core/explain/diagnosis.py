@@ -27,7 +27,7 @@ from ..model.skeleton import CHANNELS, Pose
 from ..problem.problem import Problem
 from ..problem.system import assemble
 from ..tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, StayNear, Task
-from .analysis import damped_condition_number, manipulability, residual_bounds, singular_values
+from .analysis import damped_condition_number, manipulability, residual_bounds, row_space, singular_values
 
 LOST: Final = 1e-6
 """Singular value against the largest [1], up to which a direction is lost: rounding."""
@@ -192,7 +192,7 @@ def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
     return Diagnosis(
         levels=tuple(levels),
         channels=above.shape[1],
-        freedom=above.shape[1] - len(_row_space(above)),
+        freedom=above.shape[1] - len(row_space(above, LOST)),
         limited=tuple((skeleton.names[int(joints[column])], int(channels[column])) for column in stands),
     )
 
@@ -317,7 +317,7 @@ def _chain(posed: PosedMechanism, slot: int, point: FloatArray) -> list[tuple[st
 def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelDiagnosis:
     """One level, given the rows of the levels above, (m, nv)."""
     jacobian = np.concatenate([effector.jacobian for effector in own])
-    space = _row_space(above)
+    space = row_space(above, LOST)
     left = jacobian - jacobian @ space.T @ space
     sizes = singular_values(left) if left.size else np.zeros(0)
     together, stretched = _together(own)
@@ -325,7 +325,7 @@ def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelD
         priority=priority,
         tasks=tuple(effector.label for effector in own),
         rows=len(jacobian),
-        rank=len(_row_space(jacobian)),
+        rank=len(row_space(jacobian, LOST)),
         left=int(np.count_nonzero(sizes > LOST * float(np.linalg.norm(jacobian)))),
         singular_values=frozen(sizes),
         manipulability=float(manipulability(left)),
@@ -366,7 +366,7 @@ def _together(own: Sequence[_Effector]) -> tuple[tuple[tuple[str, ...], ...], tu
             pulled = [{own[n].label for n in members if own[n].is_pulled(each[n])} for each in split]
             if len(group) > 1 and any(ends <= labels for labels in pulled):
                 stretched.append(group)
-        known = _row_space(np.array([*known, *vectors]).reshape(-1, known.shape[1]))
+        known = row_space(np.array([*known, *vectors]).reshape(-1, known.shape[1]), LOST)
     for labels, vector in every:
         if is_new(vector) and labels not in found:
             found.append(labels)
@@ -406,11 +406,3 @@ def _upright(direction: FloatArray) -> FloatArray:
     """A direction (3,) or its opposite, so that its first large component is above 0."""
     large = np.abs(direction) > 0.5 * np.abs(direction).max()
     return direction * np.sign(direction[int(np.argmax(large))])
-
-
-def _row_space(rows: FloatArray) -> FloatArray:
-    """Orthonormal rows with the same span, (r, nv)."""
-    if not rows.size:
-        return np.zeros((0, rows.shape[1]))
-    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
-    return np.asarray(directions[sizes > LOST * max(float(sizes[0]), LOST)], dtype=np.float64)

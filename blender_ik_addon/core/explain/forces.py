@@ -52,6 +52,7 @@ from ..model.skeleton import CHANNELS
 from ..problem.system import System
 from ..tasks import AxisTask, ReachPoint, Task
 from ..threads import one_thread
+from .analysis import row_space
 from .explanation import WHOLE, Explanation, Limit, Reason
 
 BALANCED: Final = 2e-2
@@ -70,9 +71,6 @@ CONVERGED: Final = 1e-5
 
 RANK: Final = 1e-7
 """Size of a singular value against the largest [1], from which rows hold a direction."""
-
-ROUNDING: Final = 1e-14
-"""Entry of a matrix, as a part of its largest [1], that is none."""
 
 CURVED: Final = 1e-3
 """Curvature against that of a full pull [1], from which it counts."""
@@ -202,7 +200,8 @@ class _Frame:
             missed = [pull for pull in level if pull.number in self._lacking]
             pressing: IntArray = np.zeros(0, dtype=np.int64)
             if missed:
-                basis = _space([rows for _, rows in self._above], self._system.size)
+                held = [rows for _, rows in self._above]
+                basis = row_space(np.concatenate([np.zeros((0, self._system.size)), *held]), RANK)
                 total = np.add.reduce([pull.force for pull in level])
                 pressure, rest = self._pressed(total, basis)
                 strongest = max(pull.strength for pull in level)
@@ -225,7 +224,7 @@ class _Frame:
         Args:
             pull: The task.
             level: All tasks of its level.
-            basis: The space that the levels above hold, (nv, r).
+            basis: The space that the levels above hold, (r, nv).
             total: Force of the whole level, (nv,).
             level_pressure: How strongly that presses against each limit, (k,).
             level_rest: What limits and levels above leave of it, (nv,).
@@ -235,7 +234,7 @@ class _Frame:
         force = pull.force / pull.strength
         if np.linalg.norm(force) <= BALANCED:
             return self._at_saddle(pull, level)
-        pressure, rest = self._pressed(force, basis[:, :0])
+        pressure, rest = self._pressed(force, basis[:0])
         if np.linalg.norm(rest) <= BALANCED:
             return self._explanation(pull, Reason.LIMITS, pressure)
         if self._above:
@@ -290,8 +289,9 @@ class _Frame:
             return [(pull.task, pull.jacobian) for pull in level]
         # The level is as low as it can be: what its rows and limits leave, its curvature holds.
         units = np.eye(self._system.size)
-        space = _space([*(pull.jacobian for pull in level), units[pressing]], len(units))
-        loose = units - space @ space.T
+        rows = np.concatenate([*(pull.jacobian for pull in level), units[pressing]])
+        space = row_space(rows, RANK)
+        loose = units - space.T @ space
         holding: list[tuple[Task, FloatArray]] = []
         for pull in level:
             rows = pull.jacobian
@@ -327,9 +327,9 @@ class _Frame:
 
         Args:
             force: The force.
-            basis: Directions that are held, orthonormal, (nv, r).
+            basis: Directions that are held, orthonormal, (r, nv).
         """
-        columns, wanted = (each - basis @ (basis.T @ each) for each in (self._normals, force))
+        columns, wanted = (each - basis.T @ (basis @ each) for each in (self._normals, force))
         pressure = _nonnegative(columns, wanted)
         return pressure, wanted - columns @ pressure
 
@@ -411,20 +411,6 @@ def _names(tasks: Sequence[Task], asking: Task) -> tuple[str, ...]:
         return task.label
 
     return tuple(dict.fromkeys(map(name, tasks)))
-
-
-def _space(rows: Sequence[FloatArray], size: int) -> FloatArray:
-    """Orthonormal columns that span rows (m, nv) of several, (nv, r), nv the size."""
-    stacked = np.concatenate([np.zeros((0, size)), *rows])
-    if not stacked.size:
-        return np.zeros((size, 0))
-    try:
-        _, sizes, directions = np.linalg.svd(stacked, full_matrices=False)
-    except np.linalg.LinAlgError:
-        # LAPACK may give up on matrices of low rank with entries far below rounding, which count for nothing.
-        stacked = np.where(np.abs(stacked) < ROUNDING * np.abs(stacked).max(), 0.0, stacked)
-        _, sizes, directions = np.linalg.svd(stacked, full_matrices=False)
-    return np.asarray(directions[sizes > RANK * max(sizes[0], RANK)].T, dtype=np.float64)
 
 
 def _downward(bends: FloatArray) -> FloatArray | None:

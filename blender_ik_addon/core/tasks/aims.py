@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import factorial
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from ..arrays import BoolArray, FloatArray, frozen, lengths, times
+from ..arrays import FloatArray, frozen, lengths, times
 from ..model.kinematics import COLLAPSED
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism, cross
@@ -90,43 +90,41 @@ class AimRows(Rows, of=AimAt):
         self._target = np.stack(with_frames([task.target for task in tasks], 1), axis=1)
 
     def _value(self, posed: PosedMechanism) -> FloatArray:
-        self._aim = aim = self._directions(posed)
-        return (-aim.off * aim.factor[..., None]).reshape(len(aim.off), len(self.angular))
-
-    def _directions(self, posed: PosedMechanism) -> _Aim:
-        """Where the targets are, as seen along the rays."""
-        frame = posed.matrices[:, self._anchors, :3, :3] @ self._frame
-        seen = times(frame.swapaxes(-1, -2), self._target - posed.points(self._anchors, self._local))
+        """F; kept are B, 1/|d| (0 where there is nothing to aim at), (x, y), z and h of the direction d."""
+        self._seen_from: FloatArray = posed.matrices[:, self._anchors, :3, :3] @ self._frame
+        away = self._target - posed.points(self._anchors, self._local)
+        seen = times(self._seen_from.swapaxes(-1, -2), away)
         distance = lengths(seen)
-        there: BoolArray = distance > self._nearest
-        nearness = np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0)
-        seen = np.where(there[..., None], seen * nearness[..., None], PLAIN_AXES[2])
+        there = distance > self._nearest
+        self._nearness: FloatArray = np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0)
+        seen = np.where(there[..., None], seen * self._nearness[..., None], PLAIN_AXES[2])
         off, cosine = seen[..., :2], seen[..., 2]
         sine = lengths(off)
         angle = np.arctan2(sine, cosine)
         behind = (sine < OPPOSITE) & (cosine < 0.0)
         # Next to the opposite direction the slopes are those at its rim, the way back that of the first axis.
         off = np.where((behind & (sine == 0.0))[..., None], [1.0, 0.0], off)
-        off = off * np.where(behind, OPPOSITE / np.where(sine > 0.0, sine, 1.0), 1.0)[..., None]
-        cosine = np.where(behind, -np.sqrt(1.0 - OPPOSITE**2), cosine)
-        sine = lengths(off)
-        factor = np.where(sine > 0.0, angle / np.where(sine > 0.0, sine, 1.0), 1.0)
-        return _Aim(frame, nearness, off, cosine, factor)
+        self._off = off * np.where(behind, OPPOSITE / np.where(sine > 0.0, sine, 1.0), 1.0)[..., None]
+        self._cosine = np.where(behind, -np.sqrt(1.0 - OPPOSITE**2), cosine)
+        sine = lengths(self._off)
+        self._factor = np.where(sine > 0.0, angle / np.where(sine > 0.0, sine, 1.0), 1.0)
+        return (-self._off * self._factor[..., None]).reshape(len(off), len(self.angular))
 
     def _slope(self, posed: PosedMechanism) -> FloatArray:
-        aim = self._aim
-        x = 1.0 - aim.cosine
+        """∂F/∂q = −∂F/∂d Bᵀ T; kept are −∂F/∂d Bᵀ, (F, E, 2, 3), T, (F, E, 3, nv), a, b, (x, y)ᵀ (x, y)."""
+        off, cosine = self._off, self._cosine
+        x = 1.0 - cosine
         near = x < SERIES
-        square = np.where(near, 1.0, np.einsum("fek,fek->fe", aim.off, aim.off))
-        a = np.where(near, _A(x), (aim.cosine - aim.factor) / square)
-        b = np.where(near, _B(x), -(2.0 * aim.cosine + 3.0 * a) / square)
-        across = a[..., None, None] * aim.products + aim.factor[..., None, None] * PLAIN_AXES[:2, :2]
-        slope = np.concatenate([across, -aim.off[..., None]], axis=-1) @ aim.frame.swapaxes(-1, -2)
-        slope *= aim.nearness[..., None, None]
+        square = np.where(near, 1.0, np.einsum("fek,fek->fe", off, off))
+        a = np.where(near, _A(x), (cosine - self._factor) / square)
+        b = np.where(near, _B(x), -(2.0 * cosine + 3.0 * a) / square)
+        products = off[..., :, None] * off[..., None, :]
+        across = a[..., None, None] * products + self._factor[..., None, None] * PLAIN_AXES[:2, :2]
+        slope = np.concatenate([across, -off[..., None]], axis=-1) @ self._seen_from.swapaxes(-1, -2)
+        slope *= self._nearness[..., None, None]
         targets = np.broadcast_to(self._target, (len(x), *self._target.shape[1:]))
         moving = posed.point_jacobian(self._anchors, targets)
-        self._steps = slope, moving, a, b
-        """−∂F/∂d Bᵀ, (F, E, 2, 3), by T, (F, E, 3, nv), is ∂F/∂q; a and b, (F, E) each."""
+        self._kept = slope, moving, a, b, products
         return (slope @ moving).reshape(len(slope), len(self.angular), moving.shape[3])
 
     def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
@@ -134,45 +132,25 @@ class AimRows(Rows, of=AimAt):
 
         So it is Σ ω_i · (T_j × f) over all i and j less what a force f on points that move by T would give.
         """
-        aim, (slope, moving, a, b) = self._aim, self._steps
+        off, cosine, (slope, moving, a, b, products) = self._off, self._cosine, self._kept
         forces = multipliers.reshape(len(multipliers), len(self._anchors), 2)
         pulls = (forces[..., None, :] @ slope)[..., 0, :]
         # −(μ·(x, y)) ∂²h − μ ∇hᵀ − ∇h μᵀ, at first without the sign and as though |d| were 1.
         second = np.empty((*a.shape, 3, 3))
-        second[..., :2, :2] = a[..., None, None] * PLAIN_AXES[:2, :2] + b[..., None, None] * aim.products
-        second[..., :2, 2] = second[..., 2, :2] = 2.0 * aim.off
-        second[..., 2, 2] = 2.0 * aim.cosine
-        second *= np.einsum("fek,fek->fe", forces, aim.off)[..., None, None]
-        slope_of_h = np.concatenate([a[..., None] * aim.off, np.full((*a.shape, 1), -1.0)], axis=-1)
+        second[..., :2, :2] = a[..., None, None] * PLAIN_AXES[:2, :2] + b[..., None, None] * products
+        second[..., :2, 2] = second[..., 2, :2] = 2.0 * off
+        second[..., 2, 2] = 2.0 * cosine
+        second *= np.einsum("fek,fek->fe", forces, off)[..., None, None]
+        slope_of_h = np.concatenate([a[..., None] * off, np.full((*a.shape, 1), -1.0)], axis=-1)
         mixed = slope_of_h[..., :, None] * forces[..., None, :]
         second[..., :2] += mixed
         second[..., :2, :] += mixed.swapaxes(-1, -2)
-        second *= (-0.5 * aim.nearness**2)[..., None, None]
-        form = aim.frame @ second @ aim.frame.swapaxes(-1, -2)
+        second *= (-0.5 * self._nearness**2)[..., None, None]
+        form = self._seen_from @ second @ self._seen_from.swapaxes(-1, -2)
         left = np.concatenate([posed.angular_jacobian(self._anchors), moving], axis=2)
         right = np.concatenate([skew(pulls) @ moving, form @ moving], axis=2)
         shape = (len(left), left.shape[1] * left.shape[2], left.shape[3])
         return posed.bend(pulls, moving, ((left.reshape(shape), right.reshape(shape)),))
-
-
-class _Aim(NamedTuple):
-    """Directions of targets from rays at a pose, (x, y, z) of length 1."""
-
-    frame: FloatArray
-    """B, (F, E, 3, 3)."""
-    nearness: FloatArray
-    """1/|d|, 0 where there is nothing to aim at, (F, E) [1/m]."""
-    off: FloatArray
-    """x and y, (F, E, 2)."""
-    cosine: FloatArray
-    """z, (F, E)."""
-    factor: FloatArray
-    """h, (F, E)."""
-
-    @property
-    def products(self) -> FloatArray:
-        """(x, y)ᵀ (x, y), (F, E, 2, 2)."""
-        return self.off[..., :, None] * self.off[..., None, :]
 
 
 def axes_along(directions: FloatArray) -> FloatArray:
