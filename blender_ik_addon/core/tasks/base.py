@@ -45,6 +45,8 @@ class Task(ABC):
     """Whether errors of this kind are angles [rad] rather than lengths [m]."""
     noun: ClassVar[str] = ""
     """What messages call a task without a name, with its fields in braces; by default its kind."""
+    joint_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields with the name or index of a joint."""
     preference: ClassVar[bool] = False
     """Whether it only says what is preferred: that it is missed does not count."""
     arrays: ClassVar[Mapping[str, ArrayField]] = {}
@@ -111,9 +113,9 @@ class Task(ABC):
         """Raise `IKError` when the task does not fit the skeleton."""
         self.joints(skeleton)
 
-    @abstractmethod
     def joints(self, skeleton: Skeleton) -> list[int]:
         """Indices of the joints that must be placed to know the residual."""
+        return [skeleton.index(getattr(self, name)) for name in self.joint_fields]
 
     def _frame_counts(self) -> dict[str, int]:
         """Lengths of the frame axes that there are, by the names of the fields."""
@@ -326,10 +328,7 @@ class JointTask(Task):
 
     joint: str | int
     """Name or index of the joint."""
-
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """The joint."""
-        return [skeleton.index(self.joint)]
+    joint_fields: ClassVar[tuple[str, ...]] = ("joint",)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

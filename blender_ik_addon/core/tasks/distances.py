@@ -59,8 +59,7 @@ class KeepDistance(JointTask):
 
     def joints(self, skeleton: Skeleton) -> list[int]:
         """The joint, and the other."""
-        joints = [self.joint] if self.other is None else [self.joint, self.other]
-        return [skeleton.index(joint) for joint in joints]
+        return super().joints(skeleton) + ([] if self.other is None else [skeleton.index(self.other)])
 
 
 class DistanceRows(PointFunctionRows, of=KeepDistance):

@@ -14,7 +14,7 @@ from ..arrays import FloatArray, IntArray, check_number
 from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
-from ..model.skeleton import CHANNELS, Skeleton
+from ..model.skeleton import CHANNELS
 from .base import JointTask, anchored
 from .fields import DirectionField, PlaceField, PointField
 from .points import PlaceRows
@@ -75,10 +75,7 @@ class ClearedPlane(OnPlane):
     _: KW_ONLY
     clearance: int
     """Joint whose translation x is the height above the plane."""
-
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """The joint, and that of the clearance."""
-        return [*super().joints(skeleton), self.clearance]
+    joint_fields: ClassVar[tuple[str, ...]] = ("joint", "clearance")
 
 
 class PlaneRows(PlaceRows, of=OnPlane):

@@ -134,16 +134,13 @@ class ReachCarried(ReachPoint):
     """The point in its own axes whose way the place goes, (3,) [m]."""
     carrier_from: PlaceField = PlaceField(by_frame=False)
     """Where that point is when the place is at `target`, in armature space, (3,) [m]."""
+    joint_fields: ClassVar[tuple[str, ...]] = ("joint", "carrier")
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when a joint does not exist, or carries a place for itself."""
         joint, carrier = self.joints(skeleton)
         if joint == carrier:
             raise IKError(f"{self.label}: a joint cannot carry the place where it should be itself")
-
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """The joint, and that which carries its target."""
-        return [skeleton.index(self.joint), skeleton.index(self.carrier)]
 
 
 class CarriedRows(PlaceRows, of=ReachCarried):

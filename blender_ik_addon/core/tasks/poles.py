@@ -38,6 +38,7 @@ class PointPole(Task):
     """Of the joint where it ends: hand, foot."""
     target: PlaceField = PlaceField()
     """Where it should bend to, in armature space, (3,) or (F, 3) [m]."""
+    joint_fields: ClassVar[tuple[str, ...]] = ("root", "joint", "tip")
     angular: ClassVar[bool] = True
     noun: ClassVar[str] = "pole of {joint}"
 
@@ -52,10 +53,6 @@ class PointPole(Task):
         rest = skeleton.armature_from_joint_rest[[root, middle, tip], :3, 3]
         if not (np.linalg.norm(np.diff(rest, axis=0), axis=1) > 0.0).all():
             raise IKError(f"{self.label}: two of its joints lie at one place in the rest pose")
-
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """Root, middle joint and tip."""
-        return [skeleton.index(joint) for joint in (self.root, self.joint, self.tip)]
 
 
 class PoleRows(PointFunctionRows, of=PointPole):
