@@ -208,7 +208,8 @@ class _Frame:
                 pressing = self._channels[pressure > BALANCED * strongest]
                 for pull in missed:
                     yield pull.number, self._explained(pull, level, basis, total, pressure, rest)
-            self._above += self._holding(level, pressing)
+            if level is not self._levels[-1]:
+                self._above += self._holding(level, pressing)
 
     def _explained(
         self,
