@@ -95,6 +95,8 @@ class Iteration(ABC):
         """The best pose so far."""
         self.errors: list[float] = [self.at.error]
         """|r| at the start and after each iteration [1]."""
+        self.most_iterations = options.max_iterations
+        """After how many to stop."""
         self.settled = not (system.size and len(self.at.residual))
         """Whether there is no more to be done."""
         self.prefers = options.preferred_pose and self.stacked.prefers and options.uses("redundancy")
@@ -104,11 +106,6 @@ class Iteration(ABC):
     def iterations(self) -> int:
         """Iterations so far."""
         return len(self.errors) - 1
-
-    @property
-    @abstractmethod
-    def most_iterations(self) -> int:
-        """After how many to stop."""
 
     @abstractmethod
     def iterate(self) -> None:
@@ -167,11 +164,6 @@ class StepRuleLoop(Iteration):
         """Length to which the error of each task is clamped in the next step, (T,); None for no clamp."""
         if self._least_distances is not None and options.clamp_after_jump:
             self.clamp_distances = np.full(len(counts), np.inf)
-
-    @property
-    def most_iterations(self) -> int:
-        """Most iterations of the options."""
-        return self.options.max_iterations
 
     def _clamped(self, error: FloatArray) -> FloatArray:
         """The error (m,) with each task's part within its distance."""
