@@ -149,8 +149,9 @@ class Task(ABC):
 
     def at_frame(self, frame: int) -> Self:
         """The task with the target of one frame."""
+        by_frame = {name: filled(getattr(self, name)) for name in self._frame_counts()}
         return replace(
-            self, **{name: of_frame(getattr(self, name), axes, frame) for name, axes in self.varying.items()}
+            self, **{name: array[frame if len(array) > 1 else 0] for name, array in by_frame.items()}
         )
 
     def moved(self, target: npt.ArrayLike) -> Self:
@@ -292,11 +293,6 @@ def anchored(points: Iterable[tuple[int, FloatArray]], mechanism: Mechanism) -> 
     matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
     anchors = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
     return anchors, times(matrices, np.array([[*place, 1.0] for place in places]))
-
-
-def of_frame(target: FloatArray, dimensions: int, frame: int) -> FloatArray:
-    """The target of one frame, of targets with or without a frame axis."""
-    return filled(target)[frame if len(target) > 1 else 0] if target.ndim > dimensions else target
 
 
 def filled(by_frame: FloatArray) -> FloatArray:

@@ -91,12 +91,7 @@ class OneOf(Task):
 
     def at_frame(self, frame: int) -> Self:
         """The task with the targets of one frame."""
-        return replace(
-            self,
-            alternatives=tuple(
-                other if other.frames is None else other.at_frame(frame) for other in self.alternatives
-            ),
-        )
+        return replace(self, alternatives=tuple(other.at_frame(frame) for other in self.alternatives))
 
     @property
     def target_field(self) -> str:
@@ -110,17 +105,11 @@ class OneOf(Task):
 
     def moved(self, target: Sequence[npt.ArrayLike] | FloatArray) -> Self:  # type: ignore[override]
         """The same task with other targets, one for each alternative along the first axis."""
-        targets = self.split(target)
-        moved = [other.moved(own) for other, own in zip(self.alternatives, targets, strict=True)]
-        return replace(self, alternatives=tuple(moved))
-
-    def split(self, target: Sequence[npt.ArrayLike] | FloatArray) -> list[npt.ArrayLike]:
-        """Targets of the alternatives, one for each."""
-        if len(target) != len(self.alternatives):
-            raise IKError(
-                f"{self.label}: got {len(target)} targets for {len(self.alternatives)} alternatives"
-            )
-        return list(target)
+        count = len(self.alternatives)
+        if len(target) != count:
+            raise IKError(f"{self.label}: got {len(target)} targets for {count} alternatives")
+        pairs = zip(self.alternatives, target, strict=True)
+        return replace(self, alternatives=tuple(other.moved(own) for other, own in pairs))
 
 
 class ChoiceRows(Rows, of=OneOf):
