@@ -182,6 +182,8 @@ class _Frame:
         self._above: list[tuple[Task, FloatArray]] = []
         """Tasks of the levels above and the rows (m, nv) by which they hold channels: Jacobians and, of what
         is missed, the directions that its curvature holds."""
+        self._basis = np.zeros((0, system.size))
+        """Their space, (r, nv)."""
         values, near = missed.posed.values[frame], STANDS * np.where(system.rotates, 1.0, missed.length)
         at_lower, at_upper = values <= system.lower + near, values >= system.upper - near
         self._free: BoolArray = ~(at_lower | at_upper)
@@ -197,52 +199,30 @@ class _Frame:
     def explanations(self) -> Iterator[tuple[int, Explanation]]:
         """Number and explanation of each task that was missed."""
         for level in self._levels:
-            missed = [pull for pull in level if pull.number in self._lacking]
-            pressing: IntArray = np.zeros(0, dtype=np.int64)
-            if missed:
-                held = [rows for _, rows in self._above]
-                basis = row_space(np.concatenate([np.zeros((0, self._system.size)), *held]), RANK)
-                total = np.add.reduce([pull.force for pull in level])
-                pressure, rest = self._pressed(total, basis)
-                strongest = max(pull.strength for pull in level)
-                pressing = self._channels[pressure > BALANCED * strongest]
-                for pull in missed:
-                    yield pull.number, self._explained(pull, level, basis, total, pressure, rest)
+            for pull in level:
+                if pull.number in self._lacking:
+                    yield pull.number, self._explained(pull, level)
             if level is not self._levels[-1]:
-                self._above += self._holding(level, pressing)
+                self._above += self._holding(level)
+                self._basis = row_space(np.concatenate([rows for _, rows in self._above]), RANK)
 
-    def _explained(
-        self,
-        pull: _Pull,
-        level: list[_Pull],
-        basis: FloatArray,
-        total: FloatArray,
-        level_pressure: FloatArray,
-        level_rest: FloatArray,
-    ) -> Explanation:
-        """The first reason that balances the force of a task.
-
-        Args:
-            pull: The task.
-            level: All tasks of its level.
-            basis: The space that the levels above hold, (r, nv).
-            total: Force of the whole level, (nv,).
-            level_pressure: How strongly that presses against each limit, (k,).
-            level_rest: What limits and levels above leave of it, (nv,).
-        """
+    def _explained(self, pull: _Pull, level: list[_Pull]) -> Explanation:
+        """The first reason that balances the force of a task of a level."""
         if pull.strength <= 0.0:
             return self._explanation(pull, Reason.OUT_OF_REACH)
         force = pull.force / pull.strength
         if np.linalg.norm(force) <= BALANCED:
             return self._at_saddle(pull, level)
-        pressure, rest = self._pressed(force, basis[:0])
+        pressure, rest = self._pressed(force, self._basis[:0])
         if np.linalg.norm(rest) <= BALANCED:
             return self._explanation(pull, Reason.LIMITS, pressure)
         if self._above:
-            pressure, rest = self._pressed(force, basis)
+            pressure, rest = self._pressed(force, self._basis)
             if np.linalg.norm(rest) <= BALANCED:
                 held = self._held_by(force - self._normals @ pressure, 1.0)
                 return self._explanation(pull, Reason.PRECEDENCE, pressure, held=held)
+        total = np.add.reduce([other.force for other in level])
+        level_pressure, level_rest = self._pressed(total, self._basis)
         noise = CONVERGED * max(other.stiffness for other in level)
         if np.linalg.norm(level_rest) <= BALANCED * pull.strength + noise:
             # Against what limits and levels above leave of its force the others must pull: no limit does.
@@ -283,15 +263,17 @@ class _Frame:
 
     # What the levels above hold
 
-    def _holding(self, level: Sequence[_Pull], pressing: IntArray) -> list[tuple[Task, FloatArray]]:
-        """The rows by which a level holds channels, that presses against the limits of some (p,)."""
+    def _holding(self, level: Sequence[_Pull]) -> list[tuple[Task, FloatArray]]:
+        """The rows by which a level holds channels."""
         missed = {pull.number for pull in level if pull.missing > 0.0} & self._lacking
         if not missed:
             return [(pull.task, pull.jacobian) for pull in level]
         # The level is as low as it can be: what its rows and limits leave, its curvature holds.
+        pressure, _ = self._pressed(np.add.reduce([pull.force for pull in level]), self._basis)
+        strongest = max(pull.strength for pull in level if pull.number in missed)
         units = np.eye(self._system.size)
-        rows = np.concatenate([*(pull.jacobian for pull in level), units[pressing]])
-        space = row_space(rows, RANK)
+        pressing = units[self._channels[pressure > BALANCED * strongest]]
+        space = row_space(np.concatenate([*(pull.jacobian for pull in level), pressing]), RANK)
         loose = units - space.T @ space
         holding: list[tuple[Task, FloatArray]] = []
         for pull in level:
@@ -324,12 +306,7 @@ class _Frame:
         return [task for size, task in sorted(parts, key=lambda part: -part[0]) if size >= least]
 
     def _pressed(self, force: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Multiplier of each limit (k,) under a force (nv,), and the unbalanced rest of it (nv,).
-
-        Args:
-            force: The force.
-            basis: Directions that are held, orthonormal, (r, nv).
-        """
+        """Multiplier of each limit (k,) under a force (nv,), and its rest (nv,), both off a basis (r, nv)."""
         columns, wanted = (each - basis.T @ (basis @ each) for each in (self._normals, force))
         pressure = _nonnegative(columns, wanted)
         return pressure, wanted - columns @ pressure
