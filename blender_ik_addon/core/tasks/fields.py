@@ -78,18 +78,17 @@ class ArrayField:
         except IKError as error:
             raise IKError(f"{where}: {error}") from None
         array = self._converted(array)
-        own = array.shape[max(0, array.ndim - len(self.tail)) :]
-        fits = len(own) == len(self.tail) and all(
-            size in (None, got) for size, got in zip(self.tail, own, strict=True)
-        )
-        if not fits or array.ndim > len(self.tail) + self.by_frame:
+        more = array.ndim - len(self.tail)
+        if more not in range(self.by_frame + 1) or any(
+            size not in (None, got) for size, got in zip(self.tail, array.shape[more:], strict=True)
+        ):
             sizes = ["n" if size is None else str(size) for size in self.tail]
             shapes = [sizes, ["F", *sizes]] if self.by_frame else [sizes]
             wanted = " or ".join(f"({', '.join(each)}{',' * (len(each) == 1)})" for each in shapes)
             raise IKError(f"{where} has shape {np.shape(given)}, wanted {wanted}{self.takes}")
         known = array
         if not usable(array):
-            known = array[~gaps(array)] if array.ndim > len(self.tail) else array
+            known = array[~gaps(array)] if more else array
             if not known.size or not usable(known):
                 raise IKError(f"{where} {fault(array)}")
         return self._normal(where, array, known)

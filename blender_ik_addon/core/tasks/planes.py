@@ -99,13 +99,11 @@ class PlaneRows(PlaceRows, of=OnPlane):
         )
         self._contact = CONTACT * skeleton.reach
         self._one_sided = np.array([task.one_sided for task in tasks])
-        columns = {int(channel): column for column, channel in enumerate(mechanism.channels)}
         cleared = [(e, task.clearance) for e, task in enumerate(tasks) if isinstance(task, ClearedPlane)]
         self._cleared: IntArray = np.array([e for e, _ in cleared], dtype=np.int64)
         """Tasks with a clearance, (k,)."""
-        self._columns: IntArray = np.array(
-            [columns[joint * CHANNELS] for _, joint in cleared], dtype=np.int64
-        )
+        columns = mechanism.channels.tolist()
+        self._columns: IntArray = np.array([columns.index(j * CHANNELS) for _, j in cleared], dtype=np.int64)
         """The free channels of their clearances, (k,)."""
         self.clears = bool(len(self._columns))
 
