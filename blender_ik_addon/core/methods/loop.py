@@ -303,7 +303,7 @@ class StepRuleLoop(Iteration):
     def _springs(self, model: LinearModel) -> FloatArray:
         forces = damped_inverse(model.jacobian, FORCE_DAMPING).T @ model.posture
         bend = self.stacked.curvature(self.at, forces)
-        change, _ = springs_step(
+        return springs_step(
             model.jacobian,
             model.error,
             np.ones_like(model.posture),
@@ -312,7 +312,6 @@ class StepRuleLoop(Iteration):
             settling=0.0 if self._straightens else self._gain,
             damping=self._damping(),
         )
-        return change
 
     def _extended_jacobian(self, model: LinearModel) -> FloatArray:
         of_all = basic_elements(self.at.posed)[0] / (self.stacked.length * self.stacked.weight)

@@ -199,9 +199,8 @@ def springs_step(
     bend: FloatArray | None = None,
     *,
     settling: FloatArray | float = 0.0,
-    floor: float | None = SPRING_FLOOR,
     damping: FloatArray | float = 0.0,
-) -> tuple[FloatArray, BoolArray]:
+) -> FloatArray:
     """P e with the springs' general pseudo-inverse [ChungChoi1994].
 
     Args:
@@ -210,18 +209,14 @@ def springs_step(
         settling: Part of the way [1] to go to where the springs are at rest among the poses with the same
             effectors; 0 as printed, which stays at rest where it was at rest before, but for the drift of
             finite steps; 1 is Newton's step.
-        floor: As in `spring_inverse`.
         damping: As in `spring_inverse`.
-
-    Returns:
-        dq (..., nv), and where A had to be regularised, (...).
     """
-    answer = spring_inverse(jacobian, stiffness, bend, floor=floor, damping=damping)
+    answer = spring_inverse(jacobian, stiffness, bend, damping=damping)
     change = times(answer.inverse, error)
     if np.any(settling):
         at_rest = times(answer.settling, stiffness * deviation)
         change = change + np.asarray(settling)[..., None] * at_rest
-    return change, answer.regularized
+    return change
 
 
 def extended_jacobian_step(
