@@ -36,7 +36,7 @@ OUTSIDE: Final = {
     "the model": ("arrays", "errors", "model"),
     "tasks": ("tasks", "problem.slacks"),
     "the methods of the papers": ("methods",),
-    "explanations": ("explain",),
+    "explanations": ("explain", "amounts"),
     "characters": ("character",),
     "settings": ("problem.options", "threads"),
 }

@@ -40,7 +40,7 @@ LAYERS = {
 }
 
 # Modules of a layer that all of it may import.
-BASE = {"core": {"arrays", "errors", "threads"}, "scene": {"compat", "reports"}}
+BASE = {"core": {"amounts", "arrays", "errors", "threads"}, "scene": {"compat", "reports"}}
 
 # The packages of a layer, with the packages of that layer that each may import besides itself.
 PACKAGES = {

@@ -16,7 +16,8 @@ from matplotlib.axes import Axes
 from benchmarks.drawing import COLOURS
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.explain.analysis import control_derivative, drift, lie_brackets
-from blender_ik_addon.core.methods import pseudo_inverse, spring_forces, spring_inverse
+from blender_ik_addon.core.methods.inverses import pseudo_inverse
+from blender_ik_addon.core.methods.step_rules import spring_forces, spring_inverse
 
 from .findings import Check, Finding, Picture
 from .linkages import Linkage

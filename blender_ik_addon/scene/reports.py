@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ..core import Status
+from ..core.amounts import angle_text, length_text
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.engine.pops import Pop
 
@@ -28,37 +29,6 @@ MISSED_WHAT: Final = MappingProxyType(
     }
 )
 """What is written after the amount of a miss, by the kind of the effector."""
-
-FAR: Final = 10.0
-"""Length [m] from which lengths are told in metres: nobody counts the digits of 27960 mm."""
-
-VERY_FAR: Final = 1e4
-"""Length [m] from which they are told in kilometres."""
-
-
-def length_text(length: float) -> str:
-    """Write a length [m] in millimetres, to three digits; in metres if it is far."""
-    if not np.isfinite(length):
-        return "an unknown distance"
-    if abs(length) >= VERY_FAR:
-        return f"{1e-3 * length:,.0f} km"
-    if abs(length) >= FAR:
-        return f"{length:.1f} m"
-    return f"{_three_digits(1e3 * length)} mm"
-
-
-def angle_text(angle: float) -> str:
-    """Write an angle [rad] in degrees, to three digits."""
-    if not np.isfinite(angle):
-        return "an unknown angle"
-    return f"{_three_digits(float(np.degrees(angle)))}°"
-
-
-def _three_digits(number: float) -> str:
-    size = abs(number)
-    if size >= 100.0:
-        return f"{number:.0f}"
-    return f"{number:.3g}" if size >= 1e-3 else f"{number:.1g}"
 
 
 def in_a_row(texts: Sequence[str]) -> str:

@@ -17,10 +17,10 @@ import numpy as np
 from bpy.props import FloatVectorProperty, StringProperty
 from bpy.types import Context, Event, Object, WorkSpaceTool
 
+from ..core.amounts import length_text
 from ..core.arrays import FloatArray
 from ..core.errors import IKError
 from ..scene.live.dragging import Drag
-from ..scene.reports import length_text
 from . import overlay
 from .acting import ArmatureOperator, flag, refuse, require_armature
 from .mouse import AXES, AxisLock, Numbers, View, nearest_segment, stepped

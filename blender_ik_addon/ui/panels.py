@@ -9,13 +9,14 @@ from typing import Any, Literal
 import bpy
 from bpy.types import Context, Menu, Object, Panel, UILayout, UIList, VIEW3D_HT_header
 
+from ..core.amounts import angle_text, length_text
 from ..core.problem.options import USED_BY
 from ..scene import posing
 from ..scene.effectors.effectors import label_of, lacks_target, target_use, what_of
 from ..scene.live.handlers import live_armatures, problem_of
 from ..scene.properties.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
-from ..scene.reports import SETTLING, angle_text, counted, in_a_row, length_text
+from ..scene.reports import SETTLING, counted, in_a_row
 from ..scene.rig.outcome import MOST_SHOWN
 from ..scene.rig.rig import FLOOR_TOLERANCE
 from .acting import active_bone, context_armature, require_armature, shown_effector

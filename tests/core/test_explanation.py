@@ -25,9 +25,10 @@ from blender_ik_addon.core import (
     forward_kinematics,
     solve,
 )
-from blender_ik_addon.core.explain import explanation as module
-from blender_ik_addon.core.explain.constraint_forces import Balance
-from blender_ik_addon.core.explain.explanation import explain
+from blender_ik_addon.core.amounts import angle_text
+from blender_ik_addon.core.explain import forces as module
+from blender_ik_addon.core.explain.explanation import Limit
+from blender_ik_addon.core.explain.forces import explain
 from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso
 
@@ -74,7 +75,7 @@ def test_what_is_reached_is_not_explained_and_costs_nothing(method: str, monkeyp
     def refuse(*_: object) -> None:
         raise AssertionError("a pose that reaches everything was explained")
 
-    monkeypatch.setattr(module, "Linearized", refuse)
+    monkeypatch.setattr(module, "_Missed", refuse)
     solution = solved(chain(2), reach("joint.1", [1, 1, 0]), method=method)
     assert solution.reached and solution.errors[0].why is None and solution.errors[0].note == ""
     assert solution.message == "target reached"
@@ -101,15 +102,15 @@ def test_a_stretched_arm_is_told_how_far_the_target_lies_beyond_it(method: str):
     answer = why(solution)
     assert answer.reason is Reason.OUT_OF_REACH and answer.limits == answer.outranked_by == ()
     assert answer.beyond == pytest.approx(np.sqrt(11.0) - 3.0, rel=1e-9)
-    assert solution.errors[0].note == "0.317 m beyond the longest reach of its chain"
+    assert solution.errors[0].note == "317 mm beyond the longest reach of its chain"
     assert solution.message == "1 of 1 targets missed: hand by 317 mm (beyond the longest reach of its chain)"
-    assert answer.sentence(0.01).startswith("0.00317 m ")
+    assert answer.sentence(0.01).startswith("3.17 mm ")
 
 
 def test_what_lies_outside_the_plane_of_hinges_is_out_of_reach_though_not_too_far():
     answer = why(solved(planar(3), reach("joint.2", [1, 1.5, 0.4])))
     assert answer.reason is Reason.OUT_OF_REACH and answer.beyond == 0.0
-    assert answer.text == "0.4 m out of reach; the best pose found"
+    assert answer.text == "400 mm out of reach; the best pose found"
 
 
 def test_axes_that_do_not_matter_do_not_count_for_the_reach():
@@ -154,7 +155,7 @@ def test_where_nothing_may_move_that_is_said():
     skeleton = chain(3, free=[[False] * 6, [False] * 6, [False] * 5 + [True]])
     answer = why(solved(skeleton, ReachPoint(joint="joint.1", target=np.zeros(3))))
     assert answer.reason is Reason.OUT_OF_REACH and not answer.movable
-    assert answer.text == "1 m off, no free channel moves it"
+    assert answer.text == "1000 mm off, no free channel moves it"
 
 
 # Limits
@@ -173,7 +174,7 @@ def test_a_knee_at_its_limit_is_named_with_the_channel_and_the_angle(method: str
 def test_angles_of_limits_are_written_in_tenths_of_a_degree():
     at = {1e-16: "0°", -2.4e-16: "0°", np.radians(-12.34): "-12.3°", np.radians(125.0): "125°"}
     for value, text in at.items():
-        limit = module.Limit(joint="knee", channel=3, value=value, upper=False, gain=1.0)
+        limit = Limit(joint="knee", channel=3, value=value, upper=False, gain=1.0)
         assert limit.text() == f"knee rotation x at {text}"
 
 
@@ -189,15 +190,15 @@ def test_a_limit_on_which_a_channel_stands_by_chance_is_not_named(method: str):
     assert why(solution).reason is Reason.OUT_OF_REACH and why(solution).limits == ()
 
 
-def test_a_translation_at_its_limit_is_told_in_metres():
+def test_a_translation_at_its_limit_is_told_in_millimetres():
     free = np.zeros((1, 6), dtype=bool)
     free[0, 0] = True
     upper = np.full((1, 6), 0.25)
     skeleton = chain(1, free=free, lower=-upper, upper=upper)
     answer = why(solved(skeleton, reach("joint.0", [1, 1, 0])))
-    assert answer.text == "0.75 m off, at its limits: joint.0 translation x at 0.25 m; the best pose found"
+    assert answer.text == "750 mm off, at its limits: joint.0 translation x at 250 mm; the best pose found"
     assert answer.limits[0].gain == pytest.approx(1.0) and answer.limits[0].upper
-    assert "translation x at 0.0025 m" in answer.why(0.01)
+    assert "translation x at 2.5 mm" in answer.why(0.01)
 
 
 def test_a_bend_that_limits_forbid_at_second_order_is_a_matter_of_limits():
@@ -261,14 +262,14 @@ def test_the_level_that_took_precedence_is_named_with_its_tasks():
     assert solution.errors[0].reached
     answer = why(solution, 1)
     assert (answer.reason, answer.outranked_by, answer.levels) == (Reason.PRECEDENCE, ("first",), (0,))
-    assert solution.errors[1].note == "2 m off, level 0 takes precedence: first"
+    assert solution.errors[1].note == "2000 mm off, level 0 takes precedence: first"
 
 
 def test_a_method_without_levels_knows_no_precedence():
     answers = [why(solved(planar(3), *conflict(priority=2), method="DLS"), number) for number in (0, 1)]
     assert [answer.shares_with for answer in answers] == [("second",), ("first",)]
     assert all(answer.outranked_by == () and answer.level is None for answer in answers)
-    assert answers[0].text == "1 m off, shares the error with second"
+    assert answers[0].text == "1000 mm off, shares the error with second"
 
 
 @each_method
@@ -277,7 +278,7 @@ def test_tasks_of_one_level_share_it(method: str, weight: float):
     solution = solved(planar(3), *conflict(weight=weight), method=method)
     answer = why(solution, 1)
     assert (answer.reason, answer.shares_with) == (Reason.SHARED, ("first",))
-    assert answer.text.endswith(" m off, shares level 0 with first")
+    assert answer.text.endswith(" mm off, shares level 0 with first")
 
 
 def test_who_has_no_part_in_it_is_not_named():
@@ -320,10 +321,10 @@ def test_entries_below_rounding_on_which_lapack_gives_up_change_no_reason(monkey
             raise np.linalg.LinAlgError("SVD did not converge")
         return svd(matrix, *args, **options)
 
-    holding = Balance.holding  # rows with such entries, as a limb that is nearly straight has them
+    holding = module._Frame._holding  # rows with such entries, as a limb that is nearly straight has them
     monkeypatch.setattr(
-        Balance,
-        "holding",
+        module._Frame,
+        "_holding",
         lambda *args: [(task, np.where(rows == 0.0, 1e-25, rows)) for task, rows in holding(*args)],
     )
     monkeypatch.setattr(np.linalg, "svd", choosy)
@@ -468,11 +469,11 @@ def test_many_frames_are_explained_as_each_alone():
     answers = [answer for (answer,) in explain(system, posed, reached)]
     assert answers[0] is None
     assert [answer.text for answer in answers[1:] if answer is not None] == [
-        "2 m beyond the longest reach of its chain",
-        "0.4 m out of reach; the best pose found",
+        "2000 mm beyond the longest reach of its chain",
+        "400 mm out of reach; the best pose found",
     ]
 
 
 @pytest.mark.parametrize(("angle", "words"), [(1e-16, "0°"), (-1e-17, "0°"), (np.radians(0.25), "0.25°")])
 def test_angles_that_are_rounding_are_said_to_be_nothing(angle: float, words: str) -> None:
-    assert module._degrees(angle) == words
+    assert angle_text(angle) == words

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from blender_ik_addon.core import IKError
-from blender_ik_addon.core.methods import (
+from blender_ik_addon.core.methods.inverses import (
     damped_inverse,
     null_space_projection,
     prioritized_inverse,

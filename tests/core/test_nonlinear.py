@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from blender_ik_addon.core import IKError
-from blender_ik_addon.core.methods import Minimum, minimize_bounded, penalized_error
+from blender_ik_addon.core.methods.bounded_bfgs import BoundedDescent, minimize_bounded
+from blender_ik_addon.core.methods.nonlinear import penalized_error
 from tests.core.builders import Array
 
 Function = Callable[[Array], tuple[float, Array]]
@@ -59,7 +60,7 @@ def scipys(function: Function, start: Array, lower: Array, upper: Array) -> tupl
     return float(answer.fun), answer.x
 
 
-def assert_stationary(minimum: Minimum, lower: Array, upper: Array, tolerance: float) -> None:
+def assert_stationary(minimum: BoundedDescent, lower: Array, upper: Array, tolerance: float) -> None:
     """Inside the box, and no slope but outwards through a bound on which it stands."""
     x, g = minimum.values, minimum.gradient
     assert (x >= lower).all()

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core import IKError
+from blender_ik_addon.core.amounts import angle_text
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.fcurves import own_curves
 from blender_ik_addon.scene.live.dragging import MOST_TURN, Drag
-from blender_ik_addon.scene.reports import angle_text
 from blender_ik_addon.scene.rig import keying
 from blender_ik_addon.ui.mouse import AxisLock, Numbers, View, nearest_segment, stepped
 

@@ -13,6 +13,7 @@ from mathutils import Matrix, Quaternion, Vector
 
 from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
+from blender_ik_addon.core.amounts import length_text
 from blender_ik_addon.core.engine.pops import Pop
 from blender_ik_addon.core.solve.follower import Followed
 from blender_ik_addon.scene import baking, posing
@@ -20,7 +21,6 @@ from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.effectors.goals import make_goals, measure
 from blender_ik_addon.scene.live.drag_anchors import drag_report
-from blender_ik_addon.scene.reports import length_text
 from blender_ik_addon.scene.rig.outcome import report_of
 from blender_ik_addon.scene.rig.rig import Rig, solver_options
 
@@ -601,7 +601,9 @@ def test_the_reason_of_a_miss_is_told_in_the_report_and_kept_for_the_panel(scale
     assert [shown.why for shown in armature.poise.effectors] == [precedence.why, beyond.why]
     first_entry.priority = 0  # they share the level now, and part of the second stays beyond all reach
     shared = posing.solve_pose(armature).effectors[1].why
-    assert shared.startswith(f"shares level 0 with {first_entry.name}; {9.1 * scale:.3g} m of it beyond")
+    assert shared.startswith(
+        f"shares level 0 with {first_entry.name}; {length_text(9.1 * scale)} of it beyond"
+    )
     entry.target.location = first.location
     assert posing.solve_pose(armature).reached
     assert [shown.why for shown in armature.poise.effectors] == ["", ""]

@@ -32,6 +32,9 @@ it, both near 1e-12."""
 RANK: Final = 1e-6
 """Singular value against the largest [1], from which it is none of rounding."""
 
+ROUNDING: Final = 1e-14
+"""Entry of a matrix, as a part of its largest [1], that is none."""
+
 
 # ----------------------------------------------------------------------------------------------------------
 # Singular values
@@ -45,6 +48,19 @@ def singular_values(jacobian: npt.ArrayLike) -> FloatArray:
     """
     matrix = _matrix("jacobian", jacobian)
     return np.asarray(np.linalg.svd(matrix, compute_uv=False), dtype=np.float64)
+
+
+def row_space(rows: FloatArray, tolerance: float) -> FloatArray:
+    """Orthonormal rows (r, n) with the same span as others (m, n), by the size of singular values [1]."""
+    if not rows.size:
+        return np.zeros((0, rows.shape[1]))
+    try:
+        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    except np.linalg.LinAlgError:
+        # LAPACK may give up on matrices of low rank with entries far below rounding, which count for nothing.
+        rows = np.where(np.abs(rows) < ROUNDING * np.abs(rows).max(), 0.0, rows)
+        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(directions[sizes > tolerance * max(float(sizes[0]), tolerance)], dtype=np.float64)
 
 
 def damped_condition_number(singular: npt.ArrayLike, damping: float) -> FloatArray:
@@ -149,9 +165,8 @@ def lie_brackets(control: npt.ArrayLike, derivative: npt.ArrayLike) -> LieBracke
     first, second = np.triu_indices(columns, 1)
     along = np.einsum("nmk,kj->njm", slope, matrix)  # (∂P_m/∂q) P_j
     brackets = (along[:, first, second] - along[:, second, first]).T  # (B, n)
-    basis, sizes, _ = np.linalg.svd(matrix, full_matrices=False)
-    basis = basis[:, sizes > RANK * sizes.max(initial=0.0)]
-    outside = brackets - brackets @ basis @ basis.T
+    basis = row_space(matrix.T, RANK)
+    outside = brackets - brackets @ basis.T @ basis
     determinants = None
     if channels == columns + 1:
         repeated = np.broadcast_to(matrix, (len(first), *matrix.shape))

@@ -26,20 +26,8 @@ from ..model.rotation import skew
 from ..model.skeleton import CHANNELS, Pose
 from ..problem.problem import Problem
 from ..problem.system import assemble
-from ..tasks import (
-    AimAt,
-    MatchOrientation,
-    OnPlane,
-    ReachPoint,
-    StayNear,
-    Task,
-)
-from .analysis import (
-    damped_condition_number,
-    manipulability,
-    residual_bounds,
-    singular_values,
-)
+from ..tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, StayNear, Task
+from .analysis import damped_condition_number, manipulability, residual_bounds, row_space, singular_values
 
 LOST: Final = 1e-6
 """Singular value against the largest [1], up to which a direction is lost: rounding."""
@@ -204,53 +192,68 @@ def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
     return Diagnosis(
         levels=tuple(levels),
         channels=above.shape[1],
-        freedom=above.shape[1] - len(_row_space(above)),
+        freedom=above.shape[1] - len(row_space(above, LOST)),
         limited=tuple((skeleton.names[int(joints[column])], int(channels[column])) for column in stands),
     )
 
 
-@dataclass(frozen=True)
 class _Effector:
     """Unweighted Jacobian of one task in scaled units, and the chain of its joint."""
 
-    label: str
-    joint: str
-    priority: int
-    angular: bool
-    jacobian: FloatArray
-    """(m, nv)."""
-    axes: FloatArray | None
-    """Direction along or about which each row is, in armature space, (m, 3); None where rows have none."""
-    chain: tuple[tuple[str, FloatArray], ...]
-    """Joints that can turn it, the nearest first, and the way from each to it (3,) [m]; none for angles."""
+    def __init__(
+        self,
+        task: Task,
+        jacobian: FloatArray,
+        axes: FloatArray | None = None,
+        joint: str = "",
+        chain: Sequence[tuple[str, FloatArray]] = (),
+    ) -> None:
+        """Find out what it cannot do.
 
-    def lost(self) -> tuple[list[LostDirection], FloatArray]:
-        """The directions that are lost, or nearly, and their left singular vectors, (k, m)."""
-        left, sizes, _ = np.linalg.svd(self.jacobian)
-        rates = np.zeros(len(left))
-        rates[: len(sizes)] = sizes
+        Args:
+            task: It.
+            jacobian: (m, nv).
+            axes: Direction along or about which each row is, in armature space, (m, 3); None where rows have
+                none.
+            joint: Name of its joint.
+            chain: Joints that can turn its point, the nearest first, and the way from each to it (3,) [m];
+                none for angles.
+        """
+        self.label, self.priority, self.joint = task.label, task.priority, joint
+        self.jacobian, self.chain = jacobian, chain
+        left, rates = _left_vectors(jacobian)
         # With all lost there is no best direction: then lengths are compared with the reach, angles with 1.
         best = rates[0] if rates[0] > LOST else 1.0
-        poor = np.flatnonzero(rates <= NEARLY * best)[::-1]
-        found: list[LostDirection] = []
-        for number in poor if self.axes is not None else ():
-            assert self.axes is not None
-            direction = left[:, number] @ self.axes
+        poor = rates <= NEARLY * best
+        self.movable = left[:, ~poor]
+        """Combinations of its rows that can be moved, in columns, (m, r)."""
+        self.lost: list[LostDirection] = []
+        """The directions that are lost, or nearly."""
+        self.places = None if task.angular else axes
+        """Directions of its rows, if they are lengths."""
+        if axes is None:
+            return
+        for number in np.flatnonzero(poor)[::-1]:
+            direction = left[:, number] @ axes
             direction = _upright(direction / np.linalg.norm(direction))
-            rate = float(rates[number] / best)
-            straight = self.straight(direction)
-            found.append(LostDirection(self.label, frozen(direction), self.angular, rate, straight))
-        return found, left[:, poor].T
+            rate, straight = float(rates[number] / best), self.straight(direction)
+            self.lost.append(LostDirection(task.label, frozen(direction), task.angular, rate, straight))
 
     def straight(self, direction: FloatArray) -> str | None:
         """The joint from which the chain is straight along a direction; None where it is not."""
         aligned: list[str] = []
         for name, way in self.chain:
-            distance = float(np.linalg.norm(way))
-            if abs(float(way @ direction)) < ALONG * distance:
+            if abs(float(way @ direction)) < ALONG * float(np.linalg.norm(way)):
                 break
             aligned.append(name)
         return aligned[-1] if len(aligned) > 1 else None
+
+    def is_pulled(self, part: FloatArray) -> bool:
+        """Whether the chain is straight along a combination of its rows (m,)."""
+        if self.places is None or np.linalg.norm(part) < TAKES_PART:
+            return False
+        direction = part @ self.places
+        return self.straight(direction / np.linalg.norm(direction)) is not None
 
 
 def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) -> _Effector | None:
@@ -266,49 +269,39 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
         return None
     mechanism = posed.mechanism
     skeleton, length = mechanism.skeleton, mechanism.skeleton.reach
+    unit = np.where(mechanism.rotates, 1.0, length)
+    rows = goal.rows([replace(goal, weight=1.0)], mechanism)
+    jacobian = rows.jacobian(posed)[0] * unit / np.where(rows.angular, 1.0, length)[:, None]
     if not isinstance(goal, (ReachPoint, MatchOrientation, AimAt, OnPlane)):
-        rows = goal.rows([replace(goal, weight=1.0)], mechanism)
-        scale = np.where(rows.angular, 1.0, 1.0 / length)[:, None] * np.where(mechanism.rotates, 1.0, length)
-        jacobian = (rows.jacobian(posed)[0] * scale)[:, real]
-        return _Effector(task.label, "", task.priority, goal.angular, jacobian, None, ())
+        return _Effector(task, jacobian[:, real])
     joint = skeleton.index(goal.joint)
-    name = skeleton.names[joint]
-    anchor = np.array([mechanism.anchor(joint)])
-    matrix = mechanism.anchor_from_joint(joint)
-    columns = np.where(mechanism.rotates, 1.0, length)[real]
-    turning = posed.angular_jacobian(anchor)[0, 0][:, real] * columns  # (3, nv)
+    name, anchor = skeleton.names[joint], np.array([mechanism.anchor(joint)])
+    turning = posed.angular_jacobian(anchor)[0, 0] * unit  # (3, nv)
     if isinstance(goal, MatchOrientation):
         axes = goal.target.T[np.array(goal.axes)]
-        return _Effector(task.label, name, task.priority, True, axes @ turning, axes, ())
+        return _Effector(task, (axes @ turning)[:, real], axes, name)
+    matrix = mechanism.anchor_from_joint(joint)
     local = matrix[:, :3, :3] @ goal.point + matrix[:, :3, 3]
     points = posed.points(anchor, local[:, None])
-    moving = posed.point_jacobian(anchor, points)[0, 0][:, real] * columns  # (3, nv)
+    point = points[0, 0]
     if isinstance(goal, AimAt):
+        moving = posed.point_jacobian(anchor, points)[0, 0] * unit  # (3, nv)
         ray = posed.matrices[0, anchor[0], :3, :3] @ matrix[0, :3, :3] @ goal.axis
         ray = ray / np.linalg.norm(ray)
-        distance = max(float(np.linalg.norm(goal.target - points[0, 0])), TOUCHES * length)
+        distance = max(float(np.linalg.norm(goal.target - point)), TOUCHES * length)
         across = np.linalg.svd(ray[None])[2][1:]  # (2, 3): where the ray can swing, seen from the target
         swinging = across @ (moving / distance - skew(ray) @ turning)
-        return _Effector(task.label, name, task.priority, True, swinging, np.cross(ray, across), ())
-    if isinstance(goal, OnPlane):
-        height = float(goal.normal @ (points[0, 0] - goal.origin)) - goal.offset
-        if goal.one_sided and height > TOUCHES * length:
-            return None
-        axes = goal.normal[None]
-    else:
+        return _Effector(task, swinging[:, real], np.cross(ray, across), name)
+    if isinstance(goal, ReachPoint):
         axes = goal.armature_from_axes.T[np.array(goal.axes)]
-    return _Effector(
-        task.label,
-        name,
-        task.priority,
-        False,
-        axes @ moving / length,
-        axes,
-        _chain(posed, int(anchor[0]), points[0, 0]),
-    )
+    elif goal.one_sided and goal.normal @ (point - goal.origin) - goal.offset > TOUCHES * length:
+        return None
+    else:
+        axes = goal.normal[None]
+    return _Effector(task, jacobian[:, real], axes, name, _chain(posed, int(anchor[0]), point))
 
 
-def _chain(posed: PosedMechanism, slot: int, point: FloatArray) -> tuple[tuple[str, FloatArray], ...]:
+def _chain(posed: PosedMechanism, slot: int, point: FloatArray) -> list[tuple[str, FloatArray]]:
     """Joints that can turn a point, the nearest first, and the way from each to it; none at the point."""
     mechanism = posed.mechanism
     turning = set(mechanism.kept_of[mechanism.rotates].tolist())
@@ -318,40 +311,31 @@ def _chain(posed: PosedMechanism, slot: int, point: FloatArray) -> tuple[tuple[s
         if slot - 1 in turning and np.linalg.norm(way) > LOST * mechanism.skeleton.reach:
             chain.append((mechanism.skeleton.names[int(mechanism.joints[slot - 1])], way))
         slot = int(mechanism.parents[slot - 1])
-    return tuple(chain)
+    return chain
 
 
 def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelDiagnosis:
     """One level, given the rows of the levels above, (m, nv)."""
     jacobian = np.concatenate([effector.jacobian for effector in own])
-    space = _row_space(above)
+    space = row_space(above, LOST)
     left = jacobian - jacobian @ space.T @ space
     sizes = singular_values(left) if left.size else np.zeros(0)
-    size = float(np.linalg.norm(jacobian))
-    lost: list[LostDirection] = []
-    missing: list[FloatArray] = []  # per effector, what it cannot do by itself
-    for effector in own:
-        found, vectors = effector.lost()
-        lost += found
-        missing.append(vectors)
-    together, stretched = _together(own, jacobian, missing)
+    together, stretched = _together(own)
     return LevelDiagnosis(
         priority=priority,
         tasks=tuple(effector.label for effector in own),
         rows=len(jacobian),
-        rank=len(_row_space(jacobian)),
-        left=int(np.count_nonzero(sizes > LOST * size)),
+        rank=len(row_space(jacobian, LOST)),
+        left=int(np.count_nonzero(sizes > LOST * float(np.linalg.norm(jacobian)))),
         singular_values=frozen(sizes),
         manipulability=float(manipulability(left)),
-        lost=tuple(sorted(lost, key=lambda direction: direction.rate)),
+        lost=tuple(sorted((lost for each in own for lost in each.lost), key=lambda lost: lost.rate)),
         together=together,
         stretched=stretched,
     )
 
 
-def _together(
-    own: Sequence[_Effector], jacobian: FloatArray, missing: Sequence[FloatArray]
-) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
+def _together(own: Sequence[_Effector]) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
     """Effectors that hang together, and which of these are stretched.
 
     Told are the smallest groups: one, two, or all that take part. Two straight legs are two directions that
@@ -359,81 +343,66 @@ def _together(
     who hangs together with whom. So each effector, and each pair of those that take part, is looked at alone,
     and only what that does not explain is left.
     """
-    several = {label for labels, _vector in _hanging(own, jacobian, missing) for label in labels}
+    every = _hanging(own, {effector.label for effector in own})
+    several = {label for labels, _ in every for label in labels}
     names = [label for label in dict.fromkeys(effector.label for effector in own) if label in several]
     groups = [*((name,) for name in names), *combinations(names, 2)]
-    known = np.zeros((0, len(jacobian)))
-    ends = np.cumsum([len(effector.jacobian) for effector in own])[:-1]
-    rows = np.split(np.arange(len(jacobian)), ends)
+    parts = np.cumsum([len(effector.jacobian) for effector in own])[:-1]
+    known = np.zeros((0, sum(len(effector.jacobian) for effector in own)))
     found: list[tuple[str, ...]] = []
     stretched: list[tuple[str, ...]] = []
+
+    def is_new(vector: FloatArray) -> bool:
+        return bool(np.linalg.norm(vector - vector @ known.T @ known) > TAKES_PART)
+
     for group in groups:
-        members = [number for number, effector in enumerate(own) if effector.label in group]
-        at = np.concatenate([rows[number] for number in members])
-        hanging = _hanging(
-            [own[number] for number in members], jacobian[at], [missing[number] for number in members]
-        )
-        vectors = np.zeros((len(hanging), len(jacobian)))
-        vectors[:, at] = np.array([vector for _labels, vector in hanging]).reshape(len(hanging), len(at))
-        if np.linalg.norm(vectors - vectors @ known.T @ known, axis=1).max(initial=0.0) > TAKES_PART:
+        vectors = [vector for _, vector in _hanging(own, set(group))]
+        if any(map(is_new, vectors)):
             found.append(group)
-            if any(_are_stretched(own, group, np.split(vector, ends)) for vector in vectors):
+            members = [number for number, effector in enumerate(own) if effector.label in group]
+            above = {name for number in members for name, _way in own[number].chain}
+            ends = {own[number].label for number in members if own[number].joint not in above}
+            split = [np.split(vector, parts) for vector in vectors]
+            pulled = [{own[n].label for n in members if own[n].is_pulled(each[n])} for each in split]
+            if len(group) > 1 and any(ends <= labels for labels in pulled):
                 stretched.append(group)
-        known = _row_space(np.concatenate([known, vectors]))
-    for labels, vector in _hanging(own, jacobian, missing):
-        if np.linalg.norm(vector - vector @ known.T @ known) > TAKES_PART and labels not in found:
+        known = row_space(np.array([*known, *vectors]).reshape(-1, known.shape[1]), LOST)
+    for labels, vector in every:
+        if is_new(vector) and labels not in found:
             found.append(labels)
     return tuple(found), tuple(stretched)
 
 
-def _are_stretched(own: Sequence[_Effector], group: tuple[str, ...], parts: Sequence[FloatArray]) -> bool:
-    """Whether a direction that is lost to two effectors pulls at straight limbs, given their parts in it."""
-    members = [number for number, effector in enumerate(own) if effector.label in group]
-    above = {name for number in members for name, _way in own[number].chain}
-    ends = {own[number].label for number in members if own[number].joint not in above}
-    pulled: set[str] = set()
-    for number in members:
-        effector, part = own[number], parts[number]
-        if effector.axes is None or effector.angular or np.linalg.norm(part) < TAKES_PART:
-            continue
-        direction = part @ effector.axes
-        if effector.straight(direction / np.linalg.norm(direction)) is not None:
-            pulled.add(effector.label)
-    return len(group) > 1 and ends <= pulled
-
-
-def _hanging(
-    own: Sequence[_Effector], jacobian: FloatArray, missing: Sequence[FloatArray]
-) -> list[tuple[tuple[str, ...], FloatArray]]:
-    """Directions (m,) that are lost to several effectors, though to none of them alone, and to which."""
-    left, sizes, _ = np.linalg.svd(jacobian)
-    rates = np.zeros(len(left))
-    rates[: len(sizes)] = sizes
-    ends = np.cumsum([len(effector.jacobian) for effector in own])[:-1]
+def _hanging(own: Sequence[_Effector], group: set[str]) -> list[tuple[tuple[str, ...], FloatArray]]:
+    """Directions (m,) of a level that are lost to several of a group, though to none alone, and to which."""
+    members = [effector for effector in own if effector.label in group]
+    # What an effector cannot do by itself is no matter of others.
+    left, rates = _left_vectors(np.concatenate([each.movable.T @ each.jacobian for each in members]))
     found: list[tuple[tuple[str, ...], FloatArray]] = []
     for vector in left.T[rates <= NEARLY * max(float(rates.max(initial=0.0)), LOST)]:
-        parts = np.split(vector, ends)
-        # What an effector cannot do by itself is no matter of others.
-        parts = [part - vectors.T @ (vectors @ part) for part, vectors in zip(parts, missing, strict=True)]
-        several = [
-            effector.label
-            for effector, part in zip(own, parts, strict=True)
-            if np.linalg.norm(part) >= TAKES_PART
-        ]
+        several: list[str] = []
+        parts: list[FloatArray] = []
+        for effector in own:
+            part = np.zeros(len(effector.jacobian))
+            if effector.label in group:
+                count = effector.movable.shape[1]
+                part, vector = effector.movable @ vector[:count], vector[count:]
+            parts.append(part)
+            several += [effector.label] * bool(np.linalg.norm(part) >= TAKES_PART)
         if len(several) > 1:
             found.append((tuple(dict.fromkeys(several)), np.concatenate(parts)))
     return found
+
+
+def _left_vectors(jacobian: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Left singular vectors of a matrix (m, n) in columns, (m, m), and the singular value of each, (m,)."""
+    left, sizes, _ = np.linalg.svd(jacobian)
+    rates = np.zeros(len(left))
+    rates[: len(sizes)] = sizes
+    return left, rates
 
 
 def _upright(direction: FloatArray) -> FloatArray:
     """A direction (3,) or its opposite, so that its first large component is above 0."""
     large = np.abs(direction) > 0.5 * np.abs(direction).max()
     return direction * np.sign(direction[int(np.argmax(large))])
-
-
-def _row_space(rows: FloatArray) -> FloatArray:
-    """Orthonormal rows with the same span, (r, nv)."""
-    if not rows.size:
-        return np.zeros((0, rows.shape[1]))
-    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
-    return np.asarray(directions[sizes > LOST * max(float(sizes[0]), LOST)], dtype=np.float64)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A limited-memory BFGS that keeps to bounds [ByrdLuNocedalZhu1995].
 
-The Hessian is B = θI − W M Wᵀ out of the last changes s and changes of the gradient y, with W = [Y, θS]. Each
-iteration
+The Hessian is B = θI − W M Wᵀ out of the last changes s and changes of the gradient y, with W = [Y, θS]; a
+body has so few channels that B is written out. Each iteration
 
 1. follows the projected gradient path x(t) = P(x − t g), on which the quadratic model is piecewise quadratic,
    to the model's first minimum, the generalised Cauchy point: that decides which bounds are active;
@@ -15,12 +15,11 @@ A pair (s, y) with too little curvature is not taken, so that B stays positive d
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, frozen
+from ..arrays import FloatArray
 from ..errors import IKError
 from .inverses import pseudo_inverse
 from .step_rules import STANDSTILL
@@ -50,27 +49,12 @@ IDLE: Final = 3
 """Iterations in a row without a change of the value after which the descent has converged."""
 
 
-@dataclass(frozen=True)
-class Minimum:
-    """Result of a minimisation."""
-
-    values: FloatArray
-    """(n,), inside the bounds."""
-    value: float
-    gradient: FloatArray
-    """(n,)."""
-    slope: float
-    """Largest element of x − P(x − g): 0 at a stationary point."""
-    iterations: int
-    evaluations: int
-    converged: bool
-    """Whether the slope is within the tolerance, or no step lowers the value any more."""
-    history: FloatArray
-    """The value at the start and after each iteration, (iterations + 1,)."""
+Function = Callable[[FloatArray], tuple[float, FloatArray]]
+"""Value and gradient (n,) at a point (n,)."""
 
 
 def minimize_bounded(
-    function: Callable[[FloatArray], tuple[float, FloatArray]],
+    function: Function,
     start: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
@@ -79,11 +63,11 @@ def minimize_bounded(
     max_iterations: int = 200,
     memory: int = MEMORY,
     callback: Callable[[int, FloatArray], bool] | None = None,
-) -> Minimum:
+) -> BoundedDescent:
     """Minimise a function within bounds by L-BFGS [ByrdLuNocedalZhu1995].
 
     Args:
-        function: Gives value and gradient (n,) at a point (n,).
+        function: What to minimise.
         start: Where to start, (n,); brought inside the bounds.
         lower: (n,), may be −inf.
         upper: (n,), may be inf.
@@ -99,7 +83,7 @@ def minimize_bounded(
         descent.iterate()
         if callback is not None and callback(descent.iterations, descent.values):
             break
-    return descent.minimum()
+    return descent
 
 
 class BoundedDescent:
@@ -107,7 +91,7 @@ class BoundedDescent:
 
     def __init__(
         self,
-        function: Callable[[FloatArray], tuple[float, FloatArray]],
+        function: Function,
         start: FloatArray,
         lower: FloatArray,
         upper: FloatArray,
@@ -124,7 +108,7 @@ class BoundedDescent:
         if memory < 1:
             raise IKError(f"memory must be at least 1, got {memory}")
         self._function, self._tolerance = function, tolerance
-        self.values: FloatArray = np.clip(np.asarray(start, dtype=np.float64), self._lower, self._upper)
+        self.values: FloatArray = self._inside(np.asarray(start, dtype=np.float64))
         """Present point, (n,), inside the bounds."""
         self.value, self.gradient = function(self.values)
         """Value and gradient there."""
@@ -133,186 +117,128 @@ class BoundedDescent:
         self._model = _Memory(len(self.values), memory)
         self.evaluations = 1
         """Calls of the function."""
-        self._history = [self.value]
+        self.history = [self.value]
+        """The value at the start and after each iteration."""
         self._idle = 0
-        self.converged = self._slope <= tolerance
-        """Whether there is no more to be done."""
+        self.converged = self._is_flat()
+        """Whether the slope is within the tolerance, or no step lowers the value any more."""
 
     @property
     def iterations(self) -> int:
         """Iterations so far."""
-        return len(self._history) - 1
+        return len(self.history) - 1
 
-    @property
-    def _slope(self) -> float:
-        """Largest element of x − P(x − g)."""
+    def _inside(self, values: FloatArray) -> FloatArray:
+        return np.clip(values, self._lower, self._upper)
+
+    def _is_flat(self) -> bool:
+        """Whether all elements of x − P(x − g) are within the tolerance."""
         x = self.values
-        return float(np.abs(x - np.clip(x - self.gradient, self._lower, self._upper)).max(initial=0.0))
+        return float(np.abs(x - self._inside(x - self.gradient)).max(initial=0.0)) <= self._tolerance
 
     def iterate(self) -> None:
         """Run one iteration, if it has not converged."""
         if self.converged:
             return
         x, value, model = self.values, self.value, self._model
-        way = _way(x, self.gradient, self._lower, self._upper, model)
-        longest = 1.0 if model.size else min(1.0, FIRST_STEP / max(float(np.linalg.norm(way)), FIRST_STEP))
-        found = _searched(self._function, x, value, self.gradient, way, longest, self._lower, self._upper)
-        self.evaluations += found.evaluations
-        if found.step == 0.0:
+        way = _way(x, self.gradient, self._lower, self._upper, model.hessian)
+        longest = 1.0 if model.pairs else min(1.0, FIRST_STEP / max(float(np.linalg.norm(way)), FIRST_STEP))
+        found = self._searched(way, longest)
+        if found is None:
             # A model gone bad must not end it: the plain gradient has a last word.
-            self.converged = not model.size
+            self.converged = not model.pairs
             model.forget()
         else:
-            self.values = np.clip(x + found.step * way, self._lower, self._upper)
-            model.add(self.values - x, found.gradient - self.gradient)
-            self.value, self.gradient = found.value, found.gradient
-            self._idle = self._idle + 1 if value - found.value <= ROUNDING * abs(found.value) else 0
-            self.converged = self._idle >= IDLE or self._slope <= self._tolerance
-        self._history.append(self.value)
+            step, self.value, gradient = found
+            self.values = self._inside(x + step * way)
+            model.add(self.values - x, gradient - self.gradient)
+            self.gradient = gradient
+            self._idle = self._idle + 1 if value - self.value <= ROUNDING * abs(self.value) else 0
+            self.converged = self._idle >= IDLE or self._is_flat()
+        self.history.append(self.value)
 
-    def minimum(self) -> Minimum:
-        """Result so far."""
-        return Minimum(
-            values=frozen(self.values),
-            value=self.value,
-            gradient=frozen(self.gradient),
-            slope=self._slope,
-            iterations=self.iterations,
-            evaluations=self.evaluations,
-            converged=self.converged,
-            history=frozen(self._history),
-        )
+    def _searched(self, way: FloatArray, step: float) -> tuple[float, float, FloatArray] | None:
+        """Backtrack along a way, from a part of it, until the value has fallen enough (Armijo), by parabolas.
+
+        Returns:
+            The part of the way [1], value and gradient there; None where nothing is lower.
+        """
+        slope = float(way @ self.gradient)
+        if not slope < 0.0:
+            return None
+        for _ in range(SEARCHES):
+            tried, gradient = self._function(self._inside(self.values + step * way))
+            self.evaluations += 1
+            if np.isfinite(tried) and tried <= self.value + ARMIJO * step * slope:
+                return step, tried, gradient
+            parabola = 0.0
+            if np.isfinite(tried):
+                bend = (tried - self.value) / step - slope
+                parabola = -0.5 * slope * step / max(bend, np.finfo(np.float64).tiny)
+            step *= float(np.clip(parabola / step, *SHORTEN))
+        return None
 
 
 class _Memory:
-    """The last changes and changes of the gradient: B = θI − W M Wᵀ [ByrdLuNocedalZhu1995 eq. 3.2 to 3.4]."""
+    """The last changes and changes of the gradient, and B [ByrdLuNocedalZhu1995 eq. 3.2 to 3.4]."""
 
     def __init__(self, n: int, most: int) -> None:
         self._n, self._most = n, most
         self.forget()
 
-    @property
-    def size(self) -> int:
-        """Number of pairs."""
-        return len(self._s)
-
     def forget(self) -> None:
         """Go back to the identity."""
-        self._s: list[FloatArray] = []
-        self._y: list[FloatArray] = []
-        self.theta = 1.0
-        self.w: FloatArray = np.zeros((self._n, 0))
-        """W = [Y, θS], (n, 2k)."""
-        self.m: FloatArray = np.zeros((0, 0))
-        """M, (2k, 2k)."""
+        self.pairs: list[tuple[FloatArray, FloatArray]] = []
+        self.hessian: FloatArray = np.eye(self._n)
+        """B, (n, n)."""
 
     def add(self, s: FloatArray, y: FloatArray) -> None:
         """Take a pair if it has curvature."""
         product = float(s @ y)
         if product <= CURVATURE * float(np.linalg.norm(s) * np.linalg.norm(y)):
             return
-        self._s, self._y = [*self._s, s][-self._most :], [*self._y, y][-self._most :]
-        self.theta = float(y @ y) / product
-        big_s, big_y = np.stack(self._s, axis=1), np.stack(self._y, axis=1)  # (n, k)
+        self.pairs = [*self.pairs, (s, y)][-self._most :]
+        theta = float(y @ y) / product
+        big_s, big_y = (np.stack(each, axis=1) for each in zip(*self.pairs, strict=True))  # (n, k)
         products = big_s.T @ big_y
         lower, diagonal = np.tril(products, -1), np.diag(np.diag(products))
-        self.w = np.concatenate([big_y, self.theta * big_s], axis=1)
-        inverse = np.block([[-diagonal, lower.T], [lower, self.theta * big_s.T @ big_s]])
-        self.m = pseudo_inverse(inverse)
+        w = np.concatenate([big_y, theta * big_s], axis=1)
+        inverse = np.block([[-diagonal, lower.T], [lower, theta * big_s.T @ big_s]])
+        self.hessian = theta * np.eye(self._n) - w @ pseudo_inverse(inverse) @ w.T
 
 
 def _way(
-    x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray, model: _Memory
+    x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray, hessian: FloatArray
 ) -> FloatArray:
     """From x to the minimum of the model over the channels that the Cauchy point leaves free, (n,)."""
-    cauchy, c = _cauchy_point(x, gradient, lower, upper, model)
-    free: BoolArray = (cauchy > lower) & (cauchy < upper)
+    cauchy = _cauchy_point(x, gradient, lower, upper, hessian)
+    free = np.flatnonzero((cauchy > lower) & (cauchy < upper))
     way = cauchy - x
-    if free.any() and model.size:
-        # Reduced gradient at the Cauchy point, and the inverse of B there by Sherman, Morrison and Woodbury.
-        z, theta = model.w[free], model.theta
-        reduced = gradient[free] + theta * (cauchy - x)[free] - z @ (model.m @ c)
-        v = model.m @ (z.T @ reduced)
-        inner = np.eye(len(v)) - model.m @ (z.T @ z) / theta
-        step = -(reduced / theta + z @ np.linalg.lstsq(inner, v, rcond=None)[0] / theta**2)
-        room = np.where(step > 0.0, upper[free] - cauchy[free], lower[free] - cauchy[free])
-        share = np.divide(room, step, out=np.full_like(step, np.inf), where=np.abs(step) > STANDSTILL)
-        shortened = np.array(way)
-        shortened[free] += min(1.0, float(share.min(initial=1.0))) * step
-        if float(shortened @ gradient) < 0.0:
-            way = shortened
-    return way
+    reduced = (gradient + hessian @ way)[free]
+    step = -np.linalg.solve(hessian[np.ix_(free, free)], reduced)
+    room = np.where(step > 0.0, upper[free] - cauchy[free], lower[free] - cauchy[free])
+    share = np.divide(room, step, out=np.full_like(step, np.inf), where=np.abs(step) > STANDSTILL)
+    shortened = np.array(way)
+    shortened[free] += min(1.0, float(share.min(initial=1.0))) * step
+    return shortened if float(shortened @ gradient) < 0.0 else way
 
 
 def _cauchy_point(
-    x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray, model: _Memory
-) -> tuple[FloatArray, FloatArray]:
-    """First minimum of the model along P(x − t g), and c = Wᵀ of the way there [ByrdLuNocedalZhu1995 §4]."""
-    w, m, theta = model.w, model.m, model.theta
+    x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray, hessian: FloatArray
+) -> FloatArray:
+    """First minimum of the model along P(x − t g), (n,) [ByrdLuNocedalZhu1995 §4]."""
     room = np.where(gradient < 0.0, x - upper, x - lower)
     slopes = np.abs(gradient) > STANDSTILL
     breaks = np.divide(room, gradient, out=np.full_like(x, np.inf), where=slopes)  # t_i >= 0
-    direction = np.where(breaks > 0.0, -gradient, 0.0)
-    cauchy, t = np.array(x), 0.0
-    p, c = w.T @ direction, np.zeros(w.shape[1])
-    slope = -float(direction @ direction)
-    bend = -theta * slope - float(p @ m @ p)
-    first_bend = max(bend, 0.0)
-    for index in np.argsort(breaks, kind="stable"):
-        if breaks[index] <= 0.0:
-            continue
+    ends, cauchy, t = np.where(gradient < 0.0, upper, lower), x, 0.0
+    for until in np.unique(breaks[breaks > 0.0]):
+        direction = np.where(breaks > t, -gradient, 0.0)
+        slope = float((gradient + hessian @ (cauchy - x)) @ direction)
         if slope >= 0.0:
             break
-        best = -slope / max(bend, np.finfo(np.float64).eps * max(first_bend, 1.0))
-        until = breaks[index] - t
-        if not np.isfinite(until) or best < until:
-            cauchy = cauchy + best * direction
-            return np.clip(cauchy, lower, upper), c + best * p
-        cauchy = cauchy + until * direction
-        c = c + until * p
-        g, row = gradient[index], w[index]
-        cauchy[index] = upper[index] if direction[index] > 0.0 else lower[index]
-        way = cauchy[index] - x[index]
-        slope += until * bend + g * g + theta * g * way - g * float(row @ m @ c)
-        bend += -theta * g * g - 2.0 * g * float(row @ m @ p) - g * g * float(row @ m @ row)
-        p = p + g * row
-        direction[index] = 0.0
-        t = float(breaks[index])
-    return np.clip(cauchy, lower, upper), c
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Result of a line search."""
-
-    step: float
-    """Part of the way [1]; 0: nothing."""
-    value: float
-    gradient: FloatArray
-    evaluations: int
-
-
-def _searched(
-    function: Callable[[FloatArray], tuple[float, FloatArray]],
-    x: FloatArray,
-    value: float,
-    gradient: FloatArray,
-    way: FloatArray,
-    longest: float,
-    lower: FloatArray,
-    upper: FloatArray,
-) -> _Found:
-    """Backtrack along a way, from a part of it, until the value has fallen enough (Armijo), by parabolas."""
-    slope, step = float(way @ gradient), longest
-    if not slope < 0.0:
-        return _Found(0.0, value, gradient, 0)
-    for count in range(1, SEARCHES + 1):
-        tried, its_gradient = function(np.clip(x + step * way, lower, upper))
-        if np.isfinite(tried) and tried <= value + ARMIJO * step * slope:
-            return _Found(step, tried, its_gradient, count)
-        if np.isfinite(tried):
-            parabola = -0.5 * slope * step / max((tried - value) / step - slope, np.finfo(np.float64).tiny)
-        else:
-            parabola = 0.0
-        step *= float(np.clip(parabola / step, *SHORTEN))
-    return _Found(0.0, value, gradient, SEARCHES)
+        best = t - slope / max(float(direction @ hessian @ direction), np.finfo(np.float64).tiny)
+        t = min(best, float(until))
+        cauchy = np.where(breaks <= t, ends, np.clip(x - t * gradient, lower, upper))
+        if best < until:
+            break
+    return cauchy

@@ -14,7 +14,7 @@ together are independent each of these is the pseudo-inverse of the stack (Theor
 the recursion is prioritised: an effector is met as well as those before it allow, and changes no J_i dq of
 theirs. Theorem 6.8 puts the second and third on a par, so that conflicts between these two have no winner.
 
-Errors e are target − current. All functions take any leading axes.
+Errors e are target − current. All functions take any leading axes: a Jacobian is (..., m, nv).
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ def damped_inverse(jacobian: FloatArray, damping: FloatArray | float) -> FloatAr
     effectors on one bone, JJᵀ has no inverse, and a small λ² is lost in it.
 
     Args:
-        jacobian: (..., m, nv).
         damping: λ, one number or one for each matrix (...); with 0 it is the Moore-Penrose inverse.
     """
     u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
@@ -67,7 +66,6 @@ def weighted_inverse(jacobian: FloatArray, stiffness: FloatArray) -> FloatArray:
     Written as S⁻¹(JS⁻¹)⁺ with K = S², which is the same where the rows are independent and exists where not.
 
     Args:
-        jacobian: (..., m, nv).
         stiffness: Diagonal k of K, (..., nv), above 0.
     """
     stiffness = np.asarray(stiffness, dtype=np.float64)
@@ -85,7 +83,6 @@ def null_space_projection(jacobian: FloatArray, inverse: FloatArray | None = Non
     """I − J⁺J, which leaves of a change what moves no effector to first order, (..., nv, nv).
 
     Args:
-        jacobian: (..., m, nv).
         inverse: Its pseudo-inverse where it is known already.
     """
     inverse = pseudo_inverse(jacobian) if inverse is None else inverse
@@ -96,10 +93,6 @@ def two_effector_inverse(j1: FloatArray, j2: FloatArray) -> tuple[FloatArray, Fl
     """The form for two effectors as printed [KiSheen, eq. 5.1].
 
     dq = J₁⁺e₁ + [J₂(I−J₁⁺J₁)]⁺(e₂ − J₂J₁⁺e₁) + N₁₂ z, the first effector before the second.
-
-    Args:
-        j1: (..., m1, nv).
-        j2: (..., m2, nv).
 
     Returns:
         The matrix that multiplies (e₁, e₂), (..., nv, m1 + m2), and N₁₂, (..., nv, nv).
@@ -119,11 +112,6 @@ def three_effector_inverse(j1: FloatArray, j2: FloatArray, j3: FloatArray) -> tu
     Z₂ = [J₂{I − [J₃(I−J₁⁺J₁)]⁺J₃ − [J₁(I−J₃⁺J₃)]⁺J₁}]⁺ and Z₃ alike with 2 and 3 swapped, and with eq. 5.1's
     N₂₃ = (I−J₃⁺J₃)[I − {J₂(I−J₃⁺J₃)}⁺J₂(I−J₃⁺J₃)], N = N₂₃{I − (J₁N₂₃)⁺J₁N₂₃}. It holds where the rows of all
     three are independent; else use `prioritized_inverse`.
-
-    Args:
-        j1: (..., m1, nv).
-        j2: (..., m2, nv).
-        j3: (..., m3, nv).
 
     Returns:
         The matrix that multiplies (e₁, e₂, e₃), (..., nv, m1 + m2 + m3), and N, (..., nv, nv).

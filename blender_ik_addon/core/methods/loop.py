@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The loop round the papers' step rules: limits, clamps, acceptance, termination.
+"""The loop round the papers' step rules: what each is asked, limits, clamps, acceptance, termination.
 
-A rule gives a small step from where a pose is. Here it is followed from a start until the pose stands still.
+A rule (`step_rules`) knows a matrix and an error, and gives a small step from where a pose is. Here it gets
+those of a stacked problem, in scaled units, where the springs' K is the identity and their energy is half the
+square of the posture residual. It is followed from a start until the pose stands still.
+
+**The null space** takes a motion z towards the preferred pose, −α times the posture residual: in
+PSEUDO_INVERSE and DLS as Liégeois' gradient; in SPRINGS by settling, Newton's step for their energy; in
+EXTENDED_JACOBIAN as wanted displacements of the elements, and in BOUNDED as d = [e; c z]. All of it is
+projected onto what the targets' rows leave free, so that at rest the targets are met exactly.
+
+**Strength in proportion to the error** [Sugihara2011]: the damping λ, unless it is to be constant as in
+[Buss2009], and the weight w of the elements, which damps likewise.
 
 **Limits.** By an active set: a channel that a step would take through a limit is stopped there, and the rule
 is asked again for what is then left of the error with the remaining channels, until none leaves. BOUNDED has
@@ -26,12 +36,24 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import BoolArray, FloatArray
 from ..problem.options import SolverOptions
 from ..problem.system import System, tolerance_margin
+from .elements import basic_elements
+from .inverses import damped_inverse, null_space_projection
 from .stacked import FALLS, Evaluation, StackedProblem
-from .step_problem import STEPS, StepProblem
-from .step_rules import GAMMA_MAX, clamped_largest, clamped_magnitude
+from .step_rules import (
+    GAMMA_MAX,
+    bounded_least_squares_step,
+    clamped_largest,
+    clamped_magnitude,
+    damped_step,
+    extended_jacobian_step,
+    pseudo_inverse_step,
+    selectively_damped_step,
+    springs_step,
+    transpose_step,
+)
 
 MARGIN: Final = 0.1
 """Part of the tolerances [1] by which an error counts as nothing."""
@@ -46,6 +68,13 @@ SHRINKAGE: Final = 0.25
 
 GAIN_FACTORS: Final = (1.4, 0.5)
 """Change of α after a step, and after one that bent the error by more than it brought."""
+
+FLOOR: Final = 1e-8
+"""Least part [1] of the strengths that is left where the error is nothing: rows that depend on each other
+still do."""
+
+FORCE_DAMPING: Final = 1e-3
+"""λ of the springs' forces [1], in scaled units, so that they stay moderate at singular poses."""
 
 
 class Iteration(ABC):
@@ -66,6 +95,8 @@ class Iteration(ABC):
         """The best pose so far."""
         self.errors: list[float] = [self.at.error]
         """|r| at the start and after each iteration [1]."""
+        self.most_iterations = options.max_iterations
+        """After how many to stop."""
         self.settled = not (system.size and len(self.at.residual))
         """Whether there is no more to be done."""
         self.prefers = options.preferred_pose and self.stacked.prefers and options.uses("redundancy")
@@ -75,11 +106,6 @@ class Iteration(ABC):
     def iterations(self) -> int:
         """Iterations so far."""
         return len(self.errors) - 1
-
-    @property
-    @abstractmethod
-    def most_iterations(self) -> int:
-        """After how many to stop."""
 
     @abstractmethod
     def iterate(self) -> None:
@@ -109,9 +135,9 @@ class StepRuleLoop(Iteration):
     """A step rule, followed."""
 
     def __init__(self, system: System, start: FloatArray, options: SolverOptions) -> None:
-        """Prepare; arguments as for every iteration."""
         super().__init__(system, start, options)
         self._longest = min(options.max_angle, GAMMA_MAX) if options.method == "SDLS" else options.max_angle
+        self._rule = self._rules()[options.method]
         self._radius = self._longest
         """Largest change in the next step [rad]."""
         self._gain = options.null_space_gain
@@ -127,26 +153,17 @@ class StepRuleLoop(Iteration):
         counts = system.row_counts
         self._starts = np.cumsum([0, *counts])[:-1]
         self._effector_rows = _effector_rows(counts)
-        self._least_distances = self._least_clamp_distances()
+        self._least_distances: FloatArray | None = None
         """Dmax of each task in scaled units, (T,); None without a clamp."""
+        if options.clamp_distance is not None and len(self.at.residual):
+            # A task without rows has nothing to be clamped.
+            first = np.minimum(self._starts, len(self.at.residual) - 1)
+            distances = options.clamp_distance * self.stacked.row_scale[first]
+            self._least_distances = np.where(system.angular_rows[first], np.inf, distances)
         self.clamp_distances = self._least_distances
         """Length to which the error of each task is clamped in the next step, (T,); None for no clamp."""
         if self._least_distances is not None and options.clamp_after_jump:
             self.clamp_distances = np.full(len(counts), np.inf)
-
-    @property
-    def most_iterations(self) -> int:
-        """Most iterations of the options."""
-        return self.options.max_iterations
-
-    def _least_clamp_distances(self) -> FloatArray | None:
-        distance, stacked = self.options.clamp_distance, self.stacked
-        if distance is None or not len(self.at.residual):
-            return None
-        angular = stacked.system.angular_rows
-        # A task without rows has nothing to be clamped.
-        first = np.minimum(self._starts, len(angular) - 1)
-        return np.where(angular[first], np.inf, distance * stacked.row_scale[first])
 
     def _clamped(self, error: FloatArray) -> FloatArray:
         """The error (m,) with each task's part within its distance."""
@@ -222,42 +239,119 @@ class StepRuleLoop(Iteration):
 
     def _step(self) -> FloatArray:
         """The step of the rule inside the limits and the radius, (nv,)."""
-        stacked, at = self.stacked, self.at
+        at, nothing = self.at, np.zeros_like(self.at.posture)
         alternate = self.options.alternate_jacobian and not self._plain
-        posture = at.posture if self.prefers else np.zeros_like(at.posture)
-        lower, upper = (np.clip(bound, -self._radius, self._radius) for bound in stacked.room(at.values))
-        return self._inside(
-            StepProblem(
-                stacked=stacked,
-                at=at,
-                options=self.options,
-                whole_jacobian=stacked.alternate_jacobian(at) if alternate else stacked.jacobian(at),
-                whole_error=self._clamped(-at.residual),
-                whole_posture=posture,
-                lower=lower,
-                upper=upper,
-                radius=self._radius,
-                gain=0.0 if self._straightens else self._gain,
-                effector_rows=self._effector_rows,
-                held=np.zeros(len(posture), dtype=np.bool_),
-                fixed=np.zeros_like(posture),
-            )
-        )
-
-    def _inside(self, problem: StepProblem) -> FloatArray:
-        """Ask the rule, stop what would leave the box, and ask again."""
-        limits, rule = self.stacked.room(self.at.values), STEPS[self.options.method]
-        downhill = problem.error @ problem.jacobian
+        jacobian = self.stacked.jacobian(at, alternate=alternate)
+        whole = jacobian, self._clamped(-at.residual), at.posture if self.prefers else nothing
+        held, fixed = np.zeros(len(nothing), dtype=np.bool_), nothing
+        limits = self.stacked.room(at.values)
+        downhill = whole[1] @ jacobian
         while True:
-            change = clamped_largest(np.where(problem.held, problem.fixed, rule(problem)), self._radius)
+            wanted = self._rule(LinearModel(*whole, held, fixed))
+            change = clamped_largest(np.where(held, fixed, wanted), self._radius)
             inside = np.clip(change, *limits)
-            beyond = np.where(problem.held, 0.0, np.abs(change - inside))
+            beyond = np.where(held, 0.0, np.abs(change - inside))
             if not beyond.any():
                 return inside
             # What downhill itself presses against a limit is held at once. Others may leave only as long as
             # those are not held: the furthest first.
             pressed = (beyond > 0.0) & (downhill * change > 0.0) & (inside == 0.0)
-            problem = problem.holding(pressed if pressed.any() else beyond == beyond.max(), inside)
+            leaves = pressed if pressed.any() else beyond == beyond.max()
+            held = held | leaves
+            fixed = np.where(leaves, inside, fixed)
+
+    # What each method asks of its rule
+
+    def _rules(self) -> dict[str, Callable[[LinearModel], FloatArray]]:
+        """The change du (nv,) of each method, before limits and clamps."""
+        return {
+            "DLS": self._damped,
+            "SDLS": self._selectively_damped,
+            "PSEUDO_INVERSE": self._pseudo_inverse,
+            "TRANSPOSE": self._transpose,
+            "SPRINGS": self._springs,
+            "EXTENDED_JACOBIAN": self._extended_jacobian,
+            "BOUNDED": self._bounded,
+        }
+
+    def _null_motion(self, model: LinearModel) -> FloatArray:
+        """z, the motion that the null space is to take, (nv,)."""
+        return -(0.0 if self._straightens else self._gain) * model.posture
+
+    def _damping(self) -> float:
+        """λ [1]."""
+        return self.options.damping * (1.0 if self.options.constant_damping else self._error_share())
+
+    def _error_share(self) -> float:
+        """Factor of strengths that are in proportion to the error [1]."""
+        return min(self.at.error, 1.0) + FLOOR
+
+    def _transpose(self, model: LinearModel) -> FloatArray:
+        return transpose_step(model.jacobian, model.error)
+
+    def _pseudo_inverse(self, model: LinearModel) -> FloatArray:
+        return pseudo_inverse_step(model.jacobian, model.error, self._null_motion(model))
+
+    def _damped(self, model: LinearModel) -> FloatArray:
+        change, wanted = damped_step(model.jacobian, model.error, self._damping()), self._null_motion(model)
+        return change + null_space_projection(model.jacobian) @ wanted if wanted.any() else change
+
+    def _selectively_damped(self, model: LinearModel) -> FloatArray:
+        rows = self._effector_rows
+        return selectively_damped_step(model.jacobian, model.error, rows, gamma_max=self._radius)
+
+    def _springs(self, model: LinearModel) -> FloatArray:
+        forces = damped_inverse(model.jacobian, FORCE_DAMPING).T @ model.posture
+        bend = self.stacked.curvature(self.at, forces)
+        return springs_step(
+            model.jacobian,
+            model.error,
+            np.ones_like(model.posture),
+            model.posture,
+            np.where(model.held[:, None] | model.held, 0.0, bend),
+            settling=0.0 if self._straightens else self._gain,
+            damping=self._damping(),
+        )
+
+    def _extended_jacobian(self, model: LinearModel) -> FloatArray:
+        of_all = basic_elements(self.at.posed)[0] / (self.stacked.length * self.stacked.weight)
+        elements = np.where(model.held, 0.0, of_all)
+        nothing = np.zeros_like(model.error)
+        wanted = pseudo_inverse_step(model.jacobian, nothing, self._null_motion(model))
+        # What the channels that are held do to the elements is done already.
+        displacement = elements @ wanted - of_all @ model.fixed
+        weight = self.options.element_weight * self._error_share()
+        return extended_jacobian_step(model.jacobian, model.error, elements, displacement, weight=weight)
+
+    def _bounded(self, model: LinearModel) -> FloatArray:
+        """Twice: what the limits hold in the first step takes no part in the null space of the second."""
+        jacobian, error, wanted = model.jacobian, model.error, self._null_motion(model)
+        room = self.stacked.room(self.at.values)
+        lower, upper = (np.clip(bound, -self._radius, self._radius) for bound in room)
+        change = bounded_least_squares_step(jacobian, error, lower, upper, self._damping())
+        if not wanted.any():
+            return change
+        free = (change > lower) & (change < upper)
+        null = null_space_projection(np.where(free, jacobian, 0.0)) @ np.where(free, wanted, 0.0)
+        # |J dq − e|² + c²|dq − z|² is the same rule about z.
+        about = error - jacobian @ null
+        return null + bounded_least_squares_step(jacobian, about, lower - null, upper - null, self._damping())
+
+
+class LinearModel:
+    """A linear model of the residual by the channels that a step may still move, in scaled units."""
+
+    def __init__(
+        self, jacobian: FloatArray, error: FloatArray, posture: FloatArray, held: BoolArray, fixed: FloatArray
+    ) -> None:
+        """Take out the channels that are held, (nv,), after their changes, 0 for others, (nv,)."""
+        self.jacobian = np.where(held, 0.0, jacobian)
+        """(m, nv)."""
+        self.error = error - jacobian @ fixed
+        """What these leave of it, (m,)."""
+        self.posture = np.where(held, 0.0, posture)
+        """Posture residual, (nv,)."""
+        self.held, self.fixed = held, fixed
 
 
 def _effector_rows(row_counts: Sequence[int]) -> tuple[int, ...]:

@@ -52,20 +52,14 @@ class NonlinearProgram(Iteration):
     """Bounded minimisations, one after the other."""
 
     def __init__(self, system: System, start: FloatArray, options: SolverOptions) -> None:
-        """Prepare; arguments as for every iteration."""
         super().__init__(system, start, options)
         gammas = _gammas(options.gamma) if self.prefers and options.gamma > 0.0 else [0.0]
         # Errors that are small against a γ are not worth going away from.
         skipped = sum(gamma > self.at.error for gamma in gammas[:-2])
-        self._gammas = gammas
+        self.most_iterations *= len(gammas)  # each minimisation has as many as the options say
         self._left = gammas[skipped:]
         """γ of the present minimisation, then of those that follow."""
         self._descent = self._minimisation()
-
-    @property
-    def most_iterations(self) -> int:
-        """Each minimisation has as many as the options say."""
-        return self.options.max_iterations * len(self._gammas)
 
     def iterate(self) -> None:
         """Run one iteration of the present minimisation."""

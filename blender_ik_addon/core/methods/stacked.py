@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray
+from ..arrays import FloatArray
 from ..model.posed import PosedMechanism
 from ..problem.system import System
 
@@ -64,18 +64,16 @@ class StackedProblem:
     """The tasks of a system of one frame, by scaled channels."""
 
     def __init__(self, system: System) -> None:
-        """Prepare the scales."""
         self.system = system
         self.length = system.problem.skeleton.reach
         """Unit of length [m]."""
-        self.weight: FloatArray = np.sqrt(1.0 / (1.0 - system.stiffness)) / np.where(
-            system.rotates, 1.0, self.length
-        )
+        unit = np.where(system.rotates, 1.0, self.length)
+        self.weight: FloatArray = np.sqrt(1.0 / (1.0 - system.stiffness)) / unit
         """W, (nv,) [1/m, 1]."""
         heaviest = system.heaviest.max(initial=0.0)
         self.row_scale: FloatArray = np.where(system.angular_rows, 1.0, 1.0 / self.length) / heaviest
         """Factor of each row of the residual, (m,)."""
-        self._prefers: BoolArray = ~np.isnan(system.preferred)
+        self._prefers = ~np.isnan(system.preferred)
         self._preferred = np.where(self._prefers, system.preferred, 0.0) * self.weight
         self._lower, self._upper = system.lower, system.upper
         size = np.abs(np.nan_to_num([self._lower, self._upper], posinf=0.0, neginf=0.0))
@@ -93,13 +91,10 @@ class StackedProblem:
         own = posed.values[0]
         return Evaluation(own, posed, residual, (own * self.weight - self._preferred) * self._prefers)
 
-    def jacobian(self, at: Evaluation) -> FloatArray:
-        """∂r/∂u, (m, nv)."""
-        return self.system.jacobian(at.posed)[0] * (self.row_scale[:, None] / self.weight)
-
-    def alternate_jacobian(self, at: Evaluation) -> FloatArray:
-        """Jacobian with targets in place of points [Buss2009 §2], (m, nv)."""
-        return self.system.alternate_jacobian(at.posed)[0] * (self.row_scale[:, None] / self.weight)
+    def jacobian(self, at: Evaluation, *, alternate: bool = False) -> FloatArray:
+        """∂r/∂u, (m, nv); alternate: with targets in place of points [Buss2009 §2]."""
+        jacobian = self.system.alternate_jacobian if alternate else self.system.jacobian
+        return jacobian(at.posed)[0] * (self.row_scale[:, None] / self.weight)
 
     def curvature(self, at: Evaluation, forces: FloatArray) -> FloatArray:
         """Σ_k f_k ∂²r_k/∂u∂u for forces (m,), (nv, nv)."""

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Step rules of the papers: changes dq of the channels that answer J dq = e.
 
-One function for each, arrays in, dq (..., nv) out, with any leading axes. The error is e = target − current,
-as in the papers; a residual of a task has the other sign. None of them knows limits, except the bounded
-one, or how far its linear model may be trusted: that is for the loop round it (`loop`).
+One function for each, arrays in, dq (..., nv) out, with any leading axes: `jacobian` is J, (..., m, nv), and
+`error` e = target − current, (..., m), as in the papers; a residual of a task has the other sign. Stiffness
+is the diagonal of K, (..., nv), above 0. Dampings are one number, or one for each of the leading axes. None
+knows limits, except the bounded one, or how far its linear model may be trusted: that is for the loop round
+it (`loop`).
 
 **Springs** [ChungChoi1994]. At rest the springs' torques K(θ − θ₀) are borne by forces f at the effectors,
 K(θ − θ₀) = Jᵀf. Differentiated that is A dθ = Jᵀ df with A = K − G and G_ij = Σ_l f_l ∂²x_l/∂θ_i∂θ_j, whence
@@ -68,9 +70,9 @@ def pseudo_inverse_step(
 ) -> FloatArray:
     """J⁺e + (I − J⁺J) z [KiSheen eq. 4.1], [Buss2009 §4].
 
+    With z = −α∇g it is Liégeois' form, which makes g small [SochLorencz2005 eq. 5].
+
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
         null_space: z, a motion that the null space is to take, (..., nv).
     """
     inverse = pseudo_inverse(jacobian)
@@ -80,22 +82,8 @@ def pseudo_inverse_step(
     return change + times(null_space_projection(jacobian, inverse), null_space)
 
 
-def gradient_projection_step(
-    jacobian: FloatArray, error: FloatArray, gradient: FloatArray, gain: float
-) -> FloatArray:
-    """J⁺e − α(I − J⁺J)∇g, Liégeois' form [SochLorencz2005 eq. 5].
-
-    Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
-        gradient: ∇g of what is to become small, (..., nv).
-        gain: α.
-    """
-    return pseudo_inverse_step(jacobian, error, -gain * gradient)
-
-
 def damped_step(jacobian: FloatArray, error: FloatArray, damping: FloatArray | float) -> FloatArray:
-    """Jᵀ(JJᵀ + λ²I)⁻¹e [Buss2009 eq. 11]; `damping` is λ, one number or one for each of the leading axes.
+    """Jᵀ(JJᵀ + λ²I)⁻¹e [Buss2009 eq. 11] with λ the damping.
 
     With e shortened by `clamped_magnitude` it is the DLS′ of that paper.
     """
@@ -116,8 +104,6 @@ def selectively_damped_step(
     γ_i = min(1, N_i/M_i) γmax, φ_i = ClampMaxAbs(σ_i⁻¹ α_i v_i, γ_i), dq = ClampMaxAbs(Σ φ_i, γmax).
 
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
         effector_rows: Number of rows of each effector position in turn; they make m together.
         gamma_max: γmax [rad], one number or one for each of the leading axes.
         rho: ρ_{l,j} = |∂s_l/∂θ_j|, (..., effectors, nv); by default from the Jacobian, which with the
@@ -148,8 +134,6 @@ def spring_forces(jacobian: FloatArray, stiffness: FloatArray, deviation: FloatA
     """Forces f = (JK⁻¹Jᵀ)⁻¹J(θ − θ₀) at the effectors that bear the springs, (..., m) [ChungChoi1994].
 
     Args:
-        jacobian: (..., m, nv).
-        stiffness: Diagonal of K, (..., nv), above 0.
         deviation: θ − θ₀, (..., nv).
     """
     return times(np.swapaxes(weighted_inverse(jacobian, stiffness), -1, -2), stiffness * deviation)
@@ -180,8 +164,6 @@ def spring_inverse(
     Without G it is Whitney's weighted inverse, and Moore-Penrose when K is the identity as well.
 
     Args:
-        jacobian: (..., m, nv).
-        stiffness: Diagonal of K, (..., nv), above 0.
         bend: G, (..., nv, nv); none where the forces are nought.
         floor: Eigenvalues of B whose size is below this part of the smallest stiffness are raised to it, and
             negative ones turned round; None: as printed, whatever they are.
@@ -217,32 +199,24 @@ def springs_step(
     bend: FloatArray | None = None,
     *,
     settling: FloatArray | float = 0.0,
-    floor: float | None = SPRING_FLOOR,
     damping: FloatArray | float = 0.0,
-) -> tuple[FloatArray, BoolArray]:
+) -> FloatArray:
     """P e with the springs' general pseudo-inverse [ChungChoi1994].
 
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
-        stiffness: Diagonal of K, (..., nv), above 0.
         deviation: θ − θ₀, (..., nv).
         bend: G for the forces that `spring_forces` gives, (..., nv, nv).
         settling: Part of the way [1] to go to where the springs are at rest among the poses with the same
             effectors; 0 as printed, which stays at rest where it was at rest before, but for the drift of
             finite steps; 1 is Newton's step.
-        floor: As in `spring_inverse`.
         damping: As in `spring_inverse`.
-
-    Returns:
-        dq (..., nv), and where A had to be regularised, (...).
     """
-    answer = spring_inverse(jacobian, stiffness, bend, floor=floor, damping=damping)
+    answer = spring_inverse(jacobian, stiffness, bend, damping=damping)
     change = times(answer.inverse, error)
     if np.any(settling):
         at_rest = times(answer.settling, stiffness * deviation)
         change = change + np.asarray(settling)[..., None] * at_rest
-    return change, answer.regularized
+    return change
 
 
 def extended_jacobian_step(
@@ -256,8 +230,6 @@ def extended_jacobian_step(
     """Least squares over the effector's rows and those of the basic elements [SochLorencz2005 §2.3].
 
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
         elements: Rows of the basic elements, (..., k, nv), from `planar_elements` or of a mechanism.
         displacement: Wanted displacement of each, (..., k), or one for all.
         weight: w of the added rows, (..., k), or one for all; at 0 the paper's method is J⁺.
@@ -267,34 +239,6 @@ def extended_jacobian_step(
     wanted = np.broadcast_to(displacement, (*error.shape[:-1], rows))
     extended = np.concatenate([jacobian, weight[..., None] * elements], axis=-2)
     return times(pseudo_inverse(extended), np.concatenate([error, weight * wanted], axis=-1))
-
-
-def planar_elements(lengths: FloatArray, angles: FloatArray) -> FloatArray:
-    """Rows of the basic elements of a planar chain as printed [SochLorencz2005 eq. 9].
-
-    Element i is the segments i and i + 1 in the frame in which q_i is measured; its place there is
-    (l_i cos q_i + l_{i+1} cos(q_i + q_{i+1}), l_i sin q_i + l_{i+1} sin(q_i + q_{i+1})).
-
-    Args:
-        lengths: (n,).
-        angles: Of each segment to the one before, (..., n) [rad].
-
-    Returns:
-        Their derivatives, (..., 2(n−1), n): first x of every element, then y.
-    """
-    lengths, angles = np.asarray(lengths, dtype=np.float64), np.asarray(angles, dtype=np.float64)
-    n = int(angles.shape[-1])
-    if lengths.shape != (n,):
-        raise IKError(f"lengths have shape {lengths.shape}, the chain has {n} angles")
-    first, both = angles[..., :-1], angles[..., :-1] + angles[..., 1:]
-    second_x, second_y = -lengths[1:] * np.sin(both), lengths[1:] * np.cos(both)
-    rows = np.zeros((*angles.shape[:-1], 2, n - 1, n))
-    i = np.arange(n - 1)
-    rows[..., 0, i, i] = -lengths[:-1] * np.sin(first) + second_x
-    rows[..., 0, i, i + 1] = second_x
-    rows[..., 1, i, i] = lengths[:-1] * np.cos(first) + second_y
-    rows[..., 1, i, i + 1] = second_y
-    return rows.reshape(*angles.shape[:-1], 2 * (n - 1), n)
 
 
 def baillieul_step(
@@ -308,18 +252,14 @@ def baillieul_step(
     """Baillieul's extended Jacobian: rows that keep ∇g out of the null space [SochLorencz2005 eq. 6].
 
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
         gradient: ∇g, (..., nv).
         hessian: H − Σ_l μ_l ∂²x_l with H = ∂²g and μ = J⁺ᵀ∇g, (..., nv, nv), see the module.
         settling: Part [1] of n·∇g that the step is to remove; 0 as printed.
     """
-    nv = jacobian.shape[-1]
     basis, free = _null_space(jacobian)
     rows = np.swapaxes(basis, -1, -2) @ hessian  # (..., nv, nv); 0 where there is no null direction
     wanted = -settling * times(np.swapaxes(basis, -1, -2), gradient)
     extended = np.concatenate([jacobian, rows], axis=-2)
-    assert rows.shape[-2:] == (nv, nv)
     return times(pseudo_inverse(extended), np.concatenate([error, np.where(free, wanted, 0.0)], axis=-1))
 
 
@@ -337,31 +277,20 @@ def bounded_least_squares_step(
     minimum let go of the bound that most wants to be left. Bounds of q are those of dq with q taken away.
 
     Args:
-        jacobian: (..., m, nv).
-        error: (..., m).
         lower: Lower bounds of dq, (..., nv), may be −inf.
         upper: Upper bounds of dq, (..., nv), may be inf, not below the lower ones.
         damping: c, one number or one for each of the leading axes; with 0 the smallest of the minima over
             what is free is taken.
     """
     leading, (m, nv) = jacobian.shape[:-2], jacobian.shape[-2:]
-    count = prod(leading)  # with nothing free no shape can be left open
-    lower, upper = (np.broadcast_to(bound, (*leading, nv)).reshape(count, nv) for bound in (lower, upper))
+    frames = prod(leading)  # with nothing free no shape can be left open
+    lower, upper = (np.broadcast_to(bound, (*leading, nv)).reshape(frames, nv) for bound in (lower, upper))
     if not (lower <= upper).all():
         raise IKError("a lower bound of the step lies above its upper bound, or is not a number")
     c = np.broadcast_to(damping, leading).reshape(-1)
-    identity = c[:, None, None] * np.eye(nv)
-    matrix = np.concatenate([jacobian.reshape(count, m, nv), identity], axis=1)  # C, (F, m + nv, nv)
-    error = np.broadcast_to(error, (*leading, m)).reshape(count, m)
+    matrix = np.concatenate([jacobian.reshape(frames, m, nv), c[:, None, None] * np.eye(nv)], axis=1)
+    error = np.broadcast_to(error, (*leading, m)).reshape(frames, m)
     wanted = np.concatenate([error, np.zeros_like(lower)], axis=1)
-    return _bounded_least_squares(matrix, wanted, lower, upper).reshape(*leading, nv)
-
-
-def _bounded_least_squares(
-    matrix: FloatArray, wanted: FloatArray, lower: FloatArray, upper: FloatArray
-) -> FloatArray:
-    """The x (F, nv) that minimises |Cx − d|² in a box, for C (F, k, nv) and d (F, k)."""
-    frames, nv = len(lower), int(lower.shape[1])
     x = np.clip(np.zeros_like(lower), lower, upper)
     fixed = lower == upper
     held = np.array(fixed)
@@ -372,11 +301,10 @@ def _bounded_least_squares(
     for _ in range(ROUNDS * (nv + 1)):
         if not len(working):
             break
-        c, d, at, h = matrix[working], wanted[working], x[working], held[working]
+        big, d, at, h = matrix[working], wanted[working], x[working], held[working]
         low, high = lower[working], upper[working]
-        masked = np.where(h[:, None, :], 0.0, c)
-        rest = d - times(c, np.where(h, at, 0.0))
-        best = np.where(h, at, times(pseudo_inverse(masked), rest))
+        rest = d - times(big, np.where(h, at, 0.0))
+        best = np.where(h, at, times(pseudo_inverse(np.where(h[:, None, :], 0.0, big)), rest))
         way = best - at
         room = np.where(way > 0.0, high - at, low - at)
         share = np.divide(room, way, out=np.full_like(way, np.inf), where=np.abs(way) > STANDSTILL)
@@ -384,7 +312,7 @@ def _bounded_least_squares(
         stopped = ~h & (share <= first[:, None]) & (first < 1.0)[:, None]
         at = np.where((first < 1.0)[:, None], at + first[:, None] * way, best)
         at = np.where(stopped, np.where(way > 0.0, high, low), np.clip(at, low, high))
-        gradient = times(np.swapaxes(c, -1, -2), times(c, at) - d)
+        gradient = times(np.swapaxes(big, -1, -2), times(big, at) - d)
         # How much each held channel wants away from its bound.
         away = np.where(at <= low, -gradient, gradient)
         away = np.where(h & ~fixed[working] & (away > tolerance[working]), away / (size[working] + TINY), 0.0)
@@ -393,21 +321,22 @@ def _bounded_least_squares(
         h[np.flatnonzero(release), away.argmax(axis=1)[release]] = False
         x[working], held[working] = at, h
         working = working[(first < 1.0) | release]
-    return x
+    return x.reshape(*leading, nv)
 
 
 def clamped_magnitude(vectors: FloatArray, limit: FloatArray | float) -> FloatArray:
     """ClampMag: vectors (..., k) shortened to a length [Buss2009 §6]; an infinite one leaves them alone."""
-    size = np.sqrt(_dot(vectors, vectors))
-    share = np.minimum(1.0, limit / np.where(size > 0.0, size, 1.0))
-    return vectors * np.where(size > 0.0, share, 1.0)[..., None]
+    return _shortened(vectors, np.sqrt(_dot(vectors, vectors)), limit)
 
 
 def clamped_largest(change: FloatArray, limit: FloatArray | float) -> FloatArray:
     """ClampMaxAbs: changes (..., nv) shortened so that none of their elements is larger [BussKim2005]."""
-    size = np.abs(change).max(axis=-1, initial=0.0)
+    return _shortened(change, np.abs(change).max(axis=-1, initial=0.0), limit)
+
+
+def _shortened(vectors: FloatArray, size: FloatArray, limit: FloatArray | float) -> FloatArray:
     share = np.minimum(1.0, limit / np.where(size > 0.0, size, 1.0))
-    return change * np.where(size > 0.0, share, 1.0)[..., None]
+    return vectors * np.where(size > 0.0, share, 1.0)[..., None]
 
 
 def _null_space(jacobian: FloatArray) -> tuple[FloatArray, BoolArray]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..amounts import angle_text, length_text
 from ..arrays import FloatArray, frozen
 from ..explain.explanation import Explanation
 from ..model.skeleton import Pose
@@ -110,7 +111,7 @@ def result_message(status: Status, tasks: tuple[TaskError, ...], iterations: int
         worst = sorted(missed, key=lambda task: -task.error)[:3]
         amounts = ", ".join(
             f"{task.name} by "
-            + (f"{np.degrees(task.error):.3g}°" if task.angular else f"{task.error * 1e3:.3g} mm")
+            + (angle_text if task.angular else length_text)(task.error)
             + (f" ({task.why.why()})" if task.why is not None else "")
             for task in worst
         )

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import factorial
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from ..arrays import BoolArray, FloatArray, frozen, lengths, times
+from ..arrays import FloatArray, frozen, lengths, times
 from ..model.kinematics import COLLAPSED
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism, cross
 from ..model.rotation import skew
-from .base import JointTask, Rows, anchored, of_pose, stack_frames
+from .base import JointTask, Rows, anchored, with_frames
 from .fields import PLAIN_AXES, DirectionField, PlaceField, PointField
 
 ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
@@ -46,7 +46,7 @@ class AimAt(JointTask):
     point: PointField = PointField()
     """Where the ray begins, in the joint's own axes, (3,) [m]."""
     angular: ClassVar[bool] = True
-    noun: ClassVar[str] = "aim"
+    noun: ClassVar[str] = "aim of {joint}"
 
 
 _COSINE: Final = Polynomial([1.0, -1.0])
@@ -57,140 +57,100 @@ _B: Final = _COSINE * _A.deriv() - 3.0 * _A
 
 
 class AimRows(Rows, of=AimAt):
-    """Aims: r = −w h (x, y), h = θ/ρ, of the target d = Bᵀ(t − p) = (x, y, z) in the axes B of the ray.
+    """Aims: F = −h (x, y), h = θ/ρ, of the target d = Bᵀ(t − p) = (x, y, z) in the axes B of the ray.
 
-    ρ = |(x, y)|, and θ = atan2(ρ, z) is the angle between ray and target, so that |r| = w θ. Two rows of full
+    ρ = |(x, y)|, and θ = atan2(ρ, z) is the angle between ray and target, so that |F| = θ. Two rows of full
     rank, smooth but for the opposite direction; there two rows must jump, for without a jump they would be
     zero somewhere else than at the target. Three could be smooth, as the difference of directions is, but
     would have rank two at the target, where multipliers of a third have no bound. Where |d| = 1
 
         ∇h = (a x, a y, −1),    a = (z − h)/ρ²,    ∂a/∂ρ = b ρ,    ∂a/∂z = 2,    b = −(2z + 3a)/ρ²,
 
-    and elsewhere first derivatives of r are divided by |d|, second ones by |d|². With T_i how the target
+    and elsewhere first derivatives of F are divided by |d|, second ones by |d|². With T_i how the target
     would move if the joint carried it,
 
         ∂d/∂q_i = −Bᵀ T_i,    ∂²d/∂q_i∂q_j = Bᵀ (ω_j × T_i) for i <= j.
 
-    A joint that is scaled to nothing along its ray has none: its rows are 0, and its error is infinite.
+    A joint that is scaled to nothing along its ray has none.
     """
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_frame", "_target", "_weight", "_nothing")
+    by_frame: ClassVar[tuple[str, ...]] = ("_frame",)
 
     def __init__(self, tasks: Sequence[AimAt], mechanism: Mechanism) -> None:
         joints = [mechanism.skeleton.index(task.joint) for task in tasks]
-        self._anchors, self._local = anchored(
-            [(joint, task.point) for joint, task in zip(joints, tasks, strict=True)], mechanism
-        )
+        points = [(joint, task.point) for joint, task in zip(joints, tasks, strict=True)]
         self._nearest = NEAREST * mechanism.skeleton.reach
-        self.row_counts = (2,) * len(tasks)
-        self.angular = np.ones(2 * len(tasks), dtype=np.bool_)
         matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
         rays = times(matrices[..., :3, :3], np.array([task.axis for task in tasks]))
-        self._nothing: BoolArray = lengths(rays) <= COLLAPSED
-        """Whether the joints are scaled to nothing along their rays, (F or 1, E)."""
-        self._weight = np.where(self._nothing, 0.0, [task.weight for task in tasks])  # (F or 1, E)
-        self._frame = axes_along(np.where(self._nothing[..., None], ALONG_BONE, rays))
+        nothing = lengths(rays) <= COLLAPSED
+        super().__init__(tasks, [2] * len(tasks), nothing)
+        self._anchors, self._local = anchored(points, mechanism)
+        self._frame = axes_along(np.where(nothing[..., None], ALONG_BONE, rays))
         """B in the anchors' frames, the ray in the third column, (F or 1, E, 3, 3)."""
-        self._target = stack_frames([task.target for task in tasks], 1)
+        self._target = np.stack(with_frames([task.target for task in tasks], 1), axis=1)
 
-    @of_pose
-    def _aim(self, posed: PosedMechanism) -> _Aim:
-        """Where the targets are, as seen along the rays."""
-        frame = posed.matrices[:, self._anchors, :3, :3] @ self._frame
-        seen = times(frame.swapaxes(-1, -2), self._target - posed.points(self._anchors, self._local))
+    def _value(self, posed: PosedMechanism) -> FloatArray:
+        """F; kept are B, 1/|d| (0 where there is nothing to aim at), (x, y), z and h of the direction d."""
+        self._seen_from: FloatArray = posed.matrices[:, self._anchors, :3, :3] @ self._frame
+        away = self._target - posed.points(self._anchors, self._local)
+        seen = times(self._seen_from.swapaxes(-1, -2), away)
         distance = lengths(seen)
-        there: BoolArray = distance > self._nearest
-        nearness = np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0)
-        seen = np.where(there[..., None], seen * nearness[..., None], PLAIN_AXES[2])
+        there = distance > self._nearest
+        self._nearness: FloatArray = np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0)
+        seen = np.where(there[..., None], seen * self._nearness[..., None], PLAIN_AXES[2])
         off, cosine = seen[..., :2], seen[..., 2]
         sine = lengths(off)
         angle = np.arctan2(sine, cosine)
         behind = (sine < OPPOSITE) & (cosine < 0.0)
         # Next to the opposite direction the slopes are those at its rim, the way back that of the first axis.
         off = np.where((behind & (sine == 0.0))[..., None], [1.0, 0.0], off)
-        off = off * np.where(behind, OPPOSITE / np.where(sine > 0.0, sine, 1.0), 1.0)[..., None]
-        cosine = np.where(behind, -np.sqrt(1.0 - OPPOSITE**2), cosine)
-        sine = lengths(off)
-        factor = np.where(sine > 0.0, angle / np.where(sine > 0.0, sine, 1.0), 1.0)
-        return _Aim(frame, nearness, off, cosine, angle, factor)
+        self._off = off * np.where(behind, OPPOSITE / np.where(sine > 0.0, sine, 1.0), 1.0)[..., None]
+        self._cosine = np.where(behind, -np.sqrt(1.0 - OPPOSITE**2), cosine)
+        sine = lengths(self._off)
+        self._factor = np.where(sine > 0.0, angle / np.where(sine > 0.0, sine, 1.0), 1.0)
+        return (-self._off * self._factor[..., None]).reshape(len(off), len(self.angular))
 
-    @of_pose
-    def _slopes(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Weighted −∂r/∂d Bᵀ, (F, E, 2, 3), times T, (F, E, 3, nv), is ∂r/∂q; a and b, (F, E) each."""
-        aim = self._aim(posed)
-        x = 1.0 - aim.cosine
+    def _slope(self, posed: PosedMechanism) -> FloatArray:
+        """∂F/∂q = −∂F/∂d Bᵀ T; kept are −∂F/∂d Bᵀ, (F, E, 2, 3), T, (F, E, 3, nv), a, b, (x, y)ᵀ (x, y)."""
+        off, cosine = self._off, self._cosine
+        x = 1.0 - cosine
         near = x < SERIES
-        square = np.where(near, 1.0, np.einsum("fek,fek->fe", aim.off, aim.off))
-        a = np.where(near, _A(x), (aim.cosine - aim.factor) / square)
-        b = np.where(near, _B(x), -(2.0 * aim.cosine + 3.0 * a) / square)
-        across = a[..., None, None] * aim.products + aim.factor[..., None, None] * PLAIN_AXES[:2, :2]
-        slope = np.concatenate([across, -aim.off[..., None]], axis=-1) @ aim.frame.swapaxes(-1, -2)
+        square = np.where(near, 1.0, np.einsum("fek,fek->fe", off, off))
+        a = np.where(near, _A(x), (cosine - self._factor) / square)
+        b = np.where(near, _B(x), -(2.0 * cosine + 3.0 * a) / square)
+        products = off[..., :, None] * off[..., None, :]
+        across = a[..., None, None] * products + self._factor[..., None, None] * PLAIN_AXES[:2, :2]
+        slope = np.concatenate([across, -off[..., None]], axis=-1) @ self._seen_from.swapaxes(-1, -2)
+        slope *= self._nearness[..., None, None]
         targets = np.broadcast_to(self._target, (len(x), *self._target.shape[1:]))
         moving = posed.point_jacobian(self._anchors, targets)
-        return slope * (aim.nearness * self._weight)[..., None, None], moving, a, b
-
-    def residual(self, posed: PosedMechanism) -> FloatArray:
-        """Weighted turns about two axes across each ray, (F, m)."""
-        aim = self._aim(posed)
-        rows = -aim.off * (aim.factor * self._weight)[..., None]
-        return rows.reshape(len(rows), len(self.angular))
-
-    def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """How the turns change, weighted, (F, m, nv)."""
-        slope, moving, _, _ = self._slopes(posed)
+        self._kept = slope, moving, a, b, products
         return (slope @ moving).reshape(len(slope), len(self.angular), moving.shape[3])
 
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
+    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact: ∂²d has the inner channel's ω, a point's second derivative the outer one's.
 
         So it is Σ ω_i · (T_j × f) over all i and j less what a force f on points that move by T would give.
         """
-        aim = self._aim(posed)
-        slope, moving, a, b = self._slopes(posed)
+        off, cosine, (slope, moving, a, b, products) = self._off, self._cosine, self._kept
         forces = multipliers.reshape(len(multipliers), len(self._anchors), 2)
         pulls = (forces[..., None, :] @ slope)[..., 0, :]
         # −(μ·(x, y)) ∂²h − μ ∇hᵀ − ∇h μᵀ, at first without the sign and as though |d| were 1.
         second = np.empty((*a.shape, 3, 3))
-        second[..., :2, :2] = a[..., None, None] * PLAIN_AXES[:2, :2] + b[..., None, None] * aim.products
-        second[..., :2, 2] = second[..., 2, :2] = 2.0 * aim.off
-        second[..., 2, 2] = 2.0 * aim.cosine
-        second *= np.einsum("fek,fek->fe", forces, aim.off)[..., None, None]
-        slope_of_h = np.concatenate([a[..., None] * aim.off, np.full((*a.shape, 1), -1.0)], axis=-1)
+        second[..., :2, :2] = a[..., None, None] * PLAIN_AXES[:2, :2] + b[..., None, None] * products
+        second[..., :2, 2] = second[..., 2, :2] = 2.0 * off
+        second[..., 2, 2] = 2.0 * cosine
+        second *= np.einsum("fek,fek->fe", forces, off)[..., None, None]
+        slope_of_h = np.concatenate([a[..., None] * off, np.full((*a.shape, 1), -1.0)], axis=-1)
         mixed = slope_of_h[..., :, None] * forces[..., None, :]
         second[..., :2] += mixed
         second[..., :2, :] += mixed.swapaxes(-1, -2)
-        second *= (-0.5 * self._weight * aim.nearness**2)[..., None, None]
-        form = aim.frame @ second @ aim.frame.swapaxes(-1, -2)
+        second *= (-0.5 * self._nearness**2)[..., None, None]
+        form = self._seen_from @ second @ self._seen_from.swapaxes(-1, -2)
         left = np.concatenate([posed.angular_jacobian(self._anchors), moving], axis=2)
         right = np.concatenate([skew(pulls) @ moving, form @ moving], axis=2)
         shape = (len(left), left.shape[1] * left.shape[2], left.shape[3])
         return posed.bend(pulls, moving, ((left.reshape(shape), right.reshape(shape)),))
-
-    def errors(self, posed: PosedMechanism) -> FloatArray:
-        """Angles between ray and target, (F, tasks) [rad]; infinite where a joint has no such axis."""
-        return np.where(self._nothing, np.inf, self._aim(posed).angle)
-
-
-class _Aim(NamedTuple):
-    """Directions of targets from rays at a pose, (x, y, z) of length 1."""
-
-    frame: FloatArray
-    """B, (F, E, 3, 3)."""
-    nearness: FloatArray
-    """1/|d|, 0 where there is nothing to aim at, (F, E) [1/m]."""
-    off: FloatArray
-    """x and y, (F, E, 2)."""
-    cosine: FloatArray
-    """z, (F, E)."""
-    angle: FloatArray
-    """θ, (F, E) [rad]."""
-    factor: FloatArray
-    """h, (F, E)."""
-
-    @property
-    def products(self) -> FloatArray:
-        """(x, y)ᵀ (x, y), (F, E, 2, 2)."""
-        return self.off[..., :, None] * self.off[..., None, :]
 
 
 def axes_along(directions: FloatArray) -> FloatArray:

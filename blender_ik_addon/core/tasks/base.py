@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every task and every stack of rows offers, and what tasks about a joint share."""
+"""What every task and every stack of rows offers, and what tasks about a joint or about points share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
-from functools import cached_property, wraps
-from typing import Any, ClassVar, Final, Self, TypeVar
+from functools import cached_property
+from typing import ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,6 @@ from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism
 from ..model.skeleton import Skeleton
 from .fields import ArrayField, gaps
-
-_Found = TypeVar("_Found")
 
 ALL_AXES: Final = (True, True, True)
 LISTED: Final = 16
@@ -45,11 +43,15 @@ class Task(ABC):
 
     angular: ClassVar[bool]
     """Whether errors of this kind are angles [rad] rather than lengths [m]."""
+    noun: ClassVar[str] = ""
+    """What messages call a task without a name, with its fields in braces; by default its kind."""
+    joint_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields with the name or index of a joint."""
     preference: ClassVar[bool] = False
     """Whether it only says what is preferred: that it is missed does not count."""
     arrays: ClassVar[Mapping[str, ArrayField]] = {}
     """Fields that hold arrays."""
-    rows: ClassVar[Callable[[Sequence[Any], Mechanism], Rows]]
+    rows: ClassVar[Callable[..., Rows]]
     """Stacks tasks of this kind: the class that says `of` it."""
     varying: ClassVar[Mapping[str, int]] = {}
     """Fields that may differ by frame, the target first, and how many axes each has without that."""
@@ -100,7 +102,7 @@ class Task(ABC):
     @property
     def label(self) -> str:
         """Name for messages."""
-        return self.name or type(self).__name__
+        return self.name or self.noun.format_map(vars(self)) or type(self).__name__
 
     @property
     def parts(self) -> tuple[Task, ...]:
@@ -111,9 +113,9 @@ class Task(ABC):
         """Raise `IKError` when the task does not fit the skeleton."""
         self.joints(skeleton)
 
-    @abstractmethod
     def joints(self, skeleton: Skeleton) -> list[int]:
         """Indices of the joints that must be placed to know the residual."""
+        return [skeleton.index(getattr(self, name)) for name in self.joint_fields]
 
     def _frame_counts(self) -> dict[str, int]:
         """Lengths of the frame axes that there are, by the names of the fields."""
@@ -147,8 +149,9 @@ class Task(ABC):
 
     def at_frame(self, frame: int) -> Self:
         """The task with the target of one frame."""
+        by_frame = {name: filled(getattr(self, name)) for name in self._frame_counts()}
         return replace(
-            self, **{name: of_frame(getattr(self, name), axes, frame) for name, axes in self.varying.items()}
+            self, **{name: array[frame if len(array) > 1 else 0] for name, array in by_frame.items()}
         )
 
     def moved(self, target: npt.ArrayLike) -> Self:
@@ -164,23 +167,51 @@ class Task(ABC):
 
 
 class Rows(ABC):
-    """Stacked tasks of one kind on one mechanism."""
+    """Stacked tasks of one kind on one mechanism.
 
-    row_counts: tuple[int, ...]
-    """Rows of each task."""
-    angular: BoolArray
-    """Which rows are angles [rad] rather than lengths [m], (m,)."""
+    A kind gives F of each row, without weights, with its derivatives; the residual is F by the task's weight.
+    """
+
     clears: bool = False
     """Whether there are clearances of one-sided planes among its channels."""
-    by_frame: ClassVar[tuple[str, ...]] = ()
+    by_frame: ClassVar[tuple[str, ...]] = ("_target", "_weight", "_local")
     """Attributes whose first axis is that of frames, or 1 long when they are the same in all, and those of
     the base classes."""
     _target: FloatArray
     """Where most kinds have their targets, (F or 1, tasks, ...)."""
-    _last: tuple[PosedMechanism, dict[str, Any]] | None = None
-    """The pose that was asked for last, and the values at it, see `of_pose`."""
-    _known: tuple[Any, ...] | None = None
-    """Likewise, of points and orientations, for which each call counts."""
+    _local: FloatArray
+    """Where those about points have these, as `anchored` gives them."""
+    _at: PosedMechanism | None = None
+    """The pose that was asked for last."""
+    _found: FloatArray
+    """F there."""
+    _slopes_at: PosedMechanism | None = None
+    """The pose for whose derivative was asked last."""
+    _slopes: FloatArray
+    """∂F/∂q there."""
+
+    def __init__(
+        self, tasks: Sequence[Task], row_counts: Iterable[int], nothing: BoolArray | None = None
+    ) -> None:
+        """Stack tasks.
+
+        Args:
+            tasks: Of one kind, (E,).
+            row_counts: Of the tasks, (E,).
+            nothing: Which have nothing to go by, as joints that are scaled to nothing, (F or 1, E): their
+                rows are 0, their errors infinite.
+        """
+        self.row_counts = tuple(row_counts)
+        """Rows of each task."""
+        self.angular: BoolArray = np.full(sum(self.row_counts), tasks[0].angular)
+        """Which rows are angles [rad] rather than lengths [m], (m,)."""
+        self._starts: IntArray = np.cumsum((0, *self.row_counts))[:-1]
+        """First row of each task."""
+        self._task_of_row: IntArray = np.arange(len(tasks)).repeat(self.row_counts)
+        weight = np.array([[task.weight for task in tasks]], dtype=np.float64)
+        weight = weight if nothing is None else np.where(nothing, 0.0, weight)
+        self._weight: FloatArray = weight[:, self._task_of_row]
+        """Of each row, (F or 1, m)."""
 
     def __init_subclass__(cls, of: type[Task] | None = None) -> None:
         super().__init_subclass__()
@@ -191,8 +222,8 @@ class Rows(ABC):
 
     def select(self, frames: IntArray) -> Self:
         """The same rows for some of the frames."""
-        arrays = {name: getattr(self, name) for name in self.by_frame}
-        chosen = {name: array[frames] for name, array in arrays.items() if len(array) > 1}
+        own = vars(self)
+        chosen = {name: own[name][frames] for name in self.by_frame if len(own.get(name, ())) > 1}
         if not chosen:
             return self
         some = alike(self)
@@ -202,47 +233,58 @@ class Rows(ABC):
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other targets, one for each task, each the `aim` of one."""
         some = alike(self)
-        some._target, some._last, some._known = np.array(targets)[None], None, None
+        some._target, some._at = np.array(targets)[None], None
         return some
 
     def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
         """Free channels (F, nv) with clearances at their best; here there are none."""
         return values
 
-    @abstractmethod
-    def residual(self, posed: PosedMechanism) -> FloatArray:
-        """Weighted residual, (F, m)."""
+    # What a kind gives, each once for a pose and in this order: what one keeps, those after it may use.
 
     @abstractmethod
+    def _value(self, posed: PosedMechanism) -> FloatArray:
+        """F, (F, m)."""
+
+    @abstractmethod
+    def _slope(self, posed: PosedMechanism) -> FloatArray:
+        """∂F/∂q, (F, m, nv)."""
+
+    @abstractmethod
+    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
+        """Σ_k μ_k ∂²F_k/∂q∂q for multipliers (F, m), exact; None where it is nothing."""
+
+    # What others ask
+
+    def residual(self, posed: PosedMechanism) -> FloatArray:
+        """Weighted residual, (F, m)."""
+        if self._at is not posed:
+            self._found, self._at, self._slopes_at = self._value(posed), posed, None
+        return self._found * self._weight
+
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The derivative of the residual, (F, m, nv)."""
+        if self._at is not posed:
+            self.residual(posed)
+        if self._slopes_at is not posed:
+            self._slopes, self._slopes_at = self._slope(posed), posed
+        return self._slopes * self._weight[..., None]
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The Jacobian (F, m, nv) with targets in place of points [Buss2009 §2], where there are any."""
         return self.jacobian(posed)
 
-    @abstractmethod
     def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
         """The curvature Σ_k μ_k ∂²r_k/∂q∂q for multipliers (F, m), exact; None where it is nothing."""
+        if self._slopes_at is not posed:
+            self.jacobian(posed)
+        return self._bend(posed, multipliers * self._weight)
 
-    @abstractmethod
     def errors(self, posed: PosedMechanism) -> FloatArray:
-        """Unweighted error of each task, (F, tasks) [m] or [rad]."""
-
-
-def of_pose(find: Callable[[Any, PosedMechanism], _Found]) -> Callable[[Any, PosedMechanism], _Found]:
-    """Keep what a method of rows finds for the last pose: residual, Jacobian and errors all need it."""
-
-    @wraps(find)
-    def known(rows: Any, posed: PosedMechanism) -> _Found:
-        kept: tuple[PosedMechanism, dict[str, _Found]] | None = rows._last
-        if kept is None or kept[0] is not posed:
-            rows._last = kept = (posed, dict[str, _Found]())
-        if find.__name__ not in kept[1]:
-            kept[1][find.__name__] = find(rows, posed)
-        return kept[1][find.__name__]
-
-    return known
+        """Unweighted error of each task, (F, tasks) [m] or [rad]: the length of its F."""
+        self.residual(posed)
+        lengths = np.sqrt(np.add.reduceat(np.square(self._found), self._starts, axis=1))
+        return np.where(self._weight[:, self._starts] > 0.0, lengths, np.inf)
 
 
 def anchored(points: Iterable[tuple[int, FloatArray]], mechanism: Mechanism) -> tuple[IntArray, FloatArray]:
@@ -251,11 +293,6 @@ def anchored(points: Iterable[tuple[int, FloatArray]], mechanism: Mechanism) -> 
     matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
     anchors = np.array([mechanism.anchor(joint) for joint in joints], dtype=np.int64)
     return anchors, times(matrices, np.array([[*place, 1.0] for place in places]))
-
-
-def of_frame(target: FloatArray, dimensions: int, frame: int) -> FloatArray:
-    """The target of one frame, of targets with or without a frame axis."""
-    return filled(target)[frame if len(target) > 1 else 0] if target.ndim > dimensions else target
 
 
 def filled(by_frame: FloatArray) -> FloatArray:
@@ -268,13 +305,11 @@ def filled(by_frame: FloatArray) -> FloatArray:
     return by_frame[known[np.maximum(before, 0)]]
 
 
-def stack_frames(arrays: Sequence[FloatArray], dimensions: int) -> FloatArray:
-    """Targets with or without a frame axis, stacked to (F or 1, tasks, ...)."""
-    if all(array.ndim == dimensions for array in arrays):
-        return np.array(arrays)[None]
+def with_frames(arrays: Sequence[FloatArray], dimensions: int) -> list[FloatArray]:
+    """Arrays of tasks, with or without a frame axis before so many others, all with it, F or 1 long."""
     with_axis = [filled(array) if array.ndim > dimensions else array[None] for array in arrays]
     frames = max(len(array) for array in with_axis)
-    return np.stack([np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis], axis=1)
+    return [np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis]
 
 
 def check_axes(label: str, axes: Sequence[bool]) -> None:
@@ -289,17 +324,7 @@ class JointTask(Task):
 
     joint: str | int
     """Name or index of the joint."""
-    noun: ClassVar[str]
-    """What it is about, for its label."""
-
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or f"{self.noun} of {self.joint}"
-
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """The joint."""
-        return [skeleton.index(self.joint)]
+    joint_fields: ClassVar[tuple[str, ...]] = ("joint",)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -313,29 +338,3 @@ class AxisTask(JointTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_axes(self.label, self.axes)
-
-
-class AxisRows(Rows):
-    """Three rows for each task, without those of the axes that are switched off."""
-
-    def __init__(
-        self, weights: Sequence[float], axes: Sequence[tuple[bool, bool, bool]], *, angular: bool
-    ) -> None:
-        self._weight: FloatArray = np.array(weights, dtype=np.float64)
-        chosen = np.array(axes, dtype=np.bool_)
-        self._used: BoolArray | None = None if chosen.all() else chosen.ravel()
-        self.row_counts = tuple(chosen.sum(axis=1).tolist())
-        self.angular = np.full(sum(self.row_counts), angular)
-
-    def _rows(self, weighted: FloatArray) -> FloatArray:
-        """(F, E, 3, ...) -> (F, m, ...) without the rows that are switched off."""
-        flat = weighted.reshape(len(weighted), weighted.shape[1] * 3, *weighted.shape[3:])
-        return flat if self._used is None else flat[:, self._used]
-
-    def _forces(self, multipliers: FloatArray) -> FloatArray:
-        """(F, m) -> (F, E, 3), with 0 for the rows that are switched off."""
-        forces = multipliers
-        if self._used is not None:
-            forces = np.zeros((len(multipliers), len(self._used)))
-            forces[:, self._used] = multipliers
-        return forces.reshape(len(forces), len(self.row_counts), 3)

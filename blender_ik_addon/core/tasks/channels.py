@@ -9,12 +9,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, alike
+from ..arrays import FloatArray, IntArray, alike
 from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
 from ..model.skeleton import CHANNELS, Skeleton
-from .base import Rows, Task, filled
+from .base import Rows, Task, with_frames
 from .fields import ArrayField
 
 
@@ -34,16 +34,12 @@ class StayNear(Task):
     """Which of the six channels."""
     angular: ClassVar[bool] = True
     preference: ClassVar[bool] = True
+    noun: ClassVar[str] = "stay near"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.axes) != CHANNELS:
             raise IKError(f"{self.label}: axes must be {CHANNELS} switches, got {len(self.axes)}")
-
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or "stay near"
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when shape or joints do not fit."""
@@ -60,70 +56,52 @@ class StayNear(Task):
 
 
 class ChannelRows(Rows, of=StayNear):
-    """Values of channels: r = w (q − wanted), J rows of the identity.
+    """Values of channels: F = q − wanted.
 
     A task none of whose channels is free has one row, which is always 0: every task has rows of its own.
     """
-
-    by_frame: ClassVar[tuple[str, ...]] = ("_wanted",)
 
     def __init__(self, tasks: Sequence[StayNear], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
         joint_of, channel_of = np.divmod(mechanism.channels, CHANNELS)
         columns: list[IntArray] = []
-        wanted: list[FloatArray] = []
         for task in tasks:
             chosen = np.array(task.axes)[channel_of] & (joint_of < skeleton.posed_joints)
             if task.over is not None:
                 chosen &= np.isin(joint_of, task.joints(skeleton))
             columns.append(np.flatnonzero(chosen))
-            values = mechanism.of_channels(task.channels)[..., columns[-1]]
-            wanted.append(filled(values) if values.ndim == 2 else values[None])
-        self._mechanism, self._columns_of = mechanism, columns
-        self.row_counts = tuple(max(1, len(column)) for column in columns)
-        self._columns = np.concatenate(columns)
-        self._used: BoolArray = np.repeat([len(column) > 0 for column in columns], self.row_counts)
-        """Which rows are those of a channel, (m,)."""
-        self.angular = np.ones(len(self._used), dtype=np.bool_)
+        super().__init__(tasks, [max(1, len(own)) for own in columns])
+        self._mechanism, self._columns_of, self._columns = mechanism, columns, np.concatenate(columns)
+        self._used: IntArray = np.flatnonzero(np.repeat([len(own) > 0 for own in columns], self.row_counts))
+        """Which rows are those of a channel."""
         self.angular[self._used] = mechanism.rotates[self._columns]
-        frames = max(len(values) for values in wanted)
-        self._wanted = np.concatenate([np.broadcast_to(v, (frames, v.shape[1])) for v in wanted], axis=1)
-        self._weights = np.repeat([task.weight for task in tasks], self.row_counts)
-        self._jacobian = np.zeros((len(self._used), mechanism.size))
-        self._jacobian[np.flatnonzero(self._used), self._columns] = self._weights[self._used]
+        wanted = [
+            mechanism.of_channels(task.channels)[..., own] for task, own in zip(tasks, columns, strict=True)
+        ]
+        self._target = np.concatenate(with_frames(wanted, 1), axis=1)
+        self._jacobian = np.zeros((len(self.angular), mechanism.size))
+        self._jacobian[self._used, self._columns] = 1.0
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other channels, (n, 6) each."""
-        wanted = self._mechanism.of_channels(np.array(targets))
+        wanted = zip(self._mechanism.of_channels(np.array(targets)), self._columns_of, strict=True)
         some = alike(self)
-        some._wanted = np.concatenate([row[own] for row, own in zip(wanted, self._columns_of, strict=True)])[
-            None
-        ]
+        some._at = None
+        some._target = np.concatenate([row[own] for row, own in wanted])[None]
         return some
 
-    def _away(self, posed: PosedMechanism) -> FloatArray:
-        """Deviation of each channel, (F, m) [rad or m]."""
-        away = posed.values[:, self._columns] - self._wanted
-        if self._used.all():
-            return away
-        rows = np.zeros((len(away), len(self._used)))
-        rows[:, self._used] = away
+    def _value(self, posed: PosedMechanism) -> FloatArray:
+        rows = np.zeros((len(posed.values), len(self.angular)))
+        rows[:, self._used] = posed.values[:, self._columns] - self._target
         return rows
 
-    def residual(self, posed: PosedMechanism) -> FloatArray:
-        """Weighted deviation of each channel, (F, m)."""
-        return self._away(posed) * self._weights
-
-    def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """Rows of the identity, weighted, (F, m, nv)."""
+    def _slope(self, posed: PosedMechanism) -> FloatArray:
         return np.broadcast_to(self._jacobian, (len(posed.values), *self._jacobian.shape))
 
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> None:
+    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> None:
         """Nothing: the residual is linear."""
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Largest deviation of each task, (F, tasks) [rad, or m where only translations are kept]."""
-        away = np.abs(self._away(posed))
-        ends = np.cumsum(self.row_counts)
-        parts = [away[:, end - count : end] for end, count in zip(ends, self.row_counts, strict=True)]
-        return np.stack([part.max(axis=1, initial=0.0) for part in parts], axis=1)
+        self.residual(posed)
+        return np.maximum.reduceat(np.abs(self._found), self._starts, axis=1)

@@ -17,7 +17,7 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism, summed
 from ..model.skeleton import Skeleton
-from .base import Rows, Task, of_pose
+from .base import Rows, Task
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -91,12 +91,7 @@ class OneOf(Task):
 
     def at_frame(self, frame: int) -> Self:
         """The task with the targets of one frame."""
-        return replace(
-            self,
-            alternatives=tuple(
-                other if other.frames is None else other.at_frame(frame) for other in self.alternatives
-            ),
-        )
+        return replace(self, alternatives=tuple(other.at_frame(frame) for other in self.alternatives))
 
     @property
     def target_field(self) -> str:
@@ -110,17 +105,11 @@ class OneOf(Task):
 
     def moved(self, target: Sequence[npt.ArrayLike] | FloatArray) -> Self:  # type: ignore[override]
         """The same task with other targets, one for each alternative along the first axis."""
-        targets = self.split(target)
-        moved = [other.moved(own) for other, own in zip(self.alternatives, targets, strict=True)]
-        return replace(self, alternatives=tuple(moved))
-
-    def split(self, target: Sequence[npt.ArrayLike] | FloatArray) -> list[npt.ArrayLike]:
-        """Targets of the alternatives, one for each."""
-        if len(target) != len(self.alternatives):
-            raise IKError(
-                f"{self.label}: got {len(target)} targets for {len(self.alternatives)} alternatives"
-            )
-        return list(target)
+        count = len(self.alternatives)
+        if len(target) != count:
+            raise IKError(f"{self.label}: got {len(target)} targets for {count} alternatives")
+        pairs = zip(self.alternatives, target, strict=True)
+        return replace(self, alternatives=tuple(other.moved(own) for other, own in pairs))
 
 
 class ChoiceRows(Rows, of=OneOf):
@@ -132,11 +121,8 @@ class ChoiceRows(Rows, of=OneOf):
     by_frame: ClassVar[tuple[str, ...]] = ("taken",)
 
     def __init__(self, tasks: Sequence[OneOf], mechanism: Mechanism) -> None:
-        self._rows = [
-            other.rows([replace(other, weight=task.weight)], mechanism)
-            for task in tasks
-            for other in task.alternatives
-        ]
+        every = [replace(other, weight=1.0) for task in tasks for other in task.alternatives]
+        self._rows = [other.rows([other], mechanism) for other in every]
         """Of every alternative of every task in turn, (A,)."""
         self.alternatives = tuple(len(task.alternatives) for task in tasks)
         """Number of alternatives of each task."""
@@ -147,11 +133,10 @@ class ChoiceRows(Rows, of=OneOf):
         self._first = np.cumsum((0, *self.alternatives))[:-1]
         """The first alternative of each task."""
         counts = [sum(rows.row_counts) for rows in self._rows]
+        super().__init__(tasks, np.add.reduceat(counts, self._first).tolist())
         self._splits = np.cumsum(counts)[:-1]
         self._of_row = np.repeat(np.arange(len(counts)), counts)
         """Alternative of each row, (m,)."""
-        self.row_counts = tuple(np.add.reduceat(counts, self._first).tolist())
-        self._task_of_row = np.repeat(np.arange(len(tasks)), self.row_counts)
         self.angular = np.concatenate([rows.angular for rows in self._rows])
         self.clears = any(rows.clears for rows in self._rows)
         self.taken: IntArray = np.zeros((1, len(tasks)), dtype=np.int64)
@@ -166,7 +151,7 @@ class ChoiceRows(Rows, of=OneOf):
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other targets, as for `OneOf.moved`."""
         some, every = alike(self), chain.from_iterable(targets)
-        some._last = None
+        some._at = None
         some._rows = [rows.aimed([target]) for rows, target in zip(self._rows, every, strict=True)]
         return some
 
@@ -175,7 +160,7 @@ class ChoiceRows(Rows, of=OneOf):
     def taking(self, taken: IntArray) -> ChoiceRows:
         """The same rows with given alternatives, (F or 1, tasks)."""
         some = alike(self)
-        some.taken = taken
+        some.taken, some._at = taken, None
         return some
 
     def nearest(self, posed: PosedMechanism, kept: IntArray | None = None) -> IntArray:
@@ -185,20 +170,12 @@ class ChoiceRows(Rows, of=OneOf):
         if kept is None:
             return chosen
         least = np.stack([errors.min(axis=1) for errors in every], axis=1)
-        return np.where(self._errors_of(posed, kept) <= least + self._margins, kept, chosen)
+        return np.where(_of(every, kept) <= least + self._margins, kept, chosen)
 
     def every_error(self, posed: PosedMechanism) -> list[FloatArray]:
         """Errors of the alternatives of each task, (F, alternatives) each."""
-        return np.split(self._every_error(posed), self._first[1:], axis=1)
-
-    @of_pose
-    def _every_error(self, posed: PosedMechanism) -> FloatArray:
-        """Errors of all alternatives, (F, A)."""
-        return np.concatenate([rows.errors(posed) for rows in self._rows], axis=1)
-
-    def _errors_of(self, posed: PosedMechanism, taken: IntArray) -> FloatArray:
-        """Errors of some alternatives, one of each task, (F or 1, tasks) -> (F, tasks)."""
-        return np.take_along_axis(self._every_error(posed), self._first + taken, axis=1)
+        errors = np.concatenate([rows.errors(posed) for rows in self._rows], axis=1)
+        return np.split(errors, self._first[1:], axis=1)
 
     # What other rows do
 
@@ -212,20 +189,23 @@ class ChoiceRows(Rows, of=OneOf):
             values = rows.settled(posed, values)
         return values
 
-    def residual(self, posed: PosedMechanism) -> FloatArray:
-        """Weighted residual, (F, m)."""
+    def _value(self, posed: PosedMechanism) -> FloatArray:
         return np.concatenate([rows.residual(posed) for rows in self._rows], axis=1) * self._mask()
 
-    def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """Its derivative, (F, m, nv)."""
+    def _slope(self, posed: PosedMechanism) -> FloatArray:
         whole = np.concatenate([rows.jacobian(posed) for rows in self._rows], axis=1)
         return whole * self._mask()[..., None]
 
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
-        """As those of the alternatives."""
+    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
         parts = np.split(multipliers * self._mask(), self._splits, axis=1)
         return summed(rows.bend(posed, own) for rows, own in zip(self._rows, parts, strict=True))
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Errors of what is taken, (F, tasks) [m] or [rad]."""
-        return self._errors_of(posed, self.taken)
+        return _of(self.every_error(posed), self.taken)
+
+
+def _of(every: Sequence[FloatArray], taken: IntArray) -> FloatArray:
+    """Errors of some alternatives, one of each task, (F or 1, tasks) -> (F, tasks)."""
+    chosen = [np.take_along_axis(own, taken[:, [task]], axis=1) for task, own in enumerate(every)]
+    return np.concatenate(chosen, axis=1)

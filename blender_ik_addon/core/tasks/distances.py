@@ -13,7 +13,7 @@ from ..arrays import FloatArray, alike, lengths
 from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.skeleton import Skeleton
-from .base import JointTask, stack_frames
+from .base import JointTask, with_frames
 from .fields import ORIGIN, PLAIN_AXES, ArrayField, PlaceField, PointField
 from .functions import PointFunctionRows
 
@@ -59,14 +59,13 @@ class KeepDistance(JointTask):
 
     def joints(self, skeleton: Skeleton) -> list[int]:
         """The joint, and the other."""
-        joints = [self.joint] if self.other is None else [self.joint, self.other]
-        return [skeleton.index(joint) for joint in joints]
+        return super().joints(skeleton) + ([] if self.other is None else [skeleton.index(self.other)])
 
 
 class DistanceRows(PointFunctionRows, of=KeepDistance):
-    """Distances: r = w (|p − o| − d); where p = o the way apart is along the armature's x."""
+    """Distances: F = |p − o| − d; where p = o the way apart is along the armature's x."""
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_target", "_distance")
+    by_frame: ClassVar[tuple[str, ...]] = ("_distance",)
 
     def __init__(self, tasks: Sequence[KeepDistance], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
@@ -78,15 +77,15 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
         ]
         super().__init__(tasks, points, mechanism)
         self._to_place = np.array([task.other is None for task in tasks])
-        self._target = stack_frames(
-            [task.target if task.other is None else ORIGIN for task in tasks], 1
+        self._target = np.stack(
+            with_frames([task.target if task.other is None else ORIGIN for task in tasks], 1), axis=1
         )  # (F or 1, E, 3)
-        self._distance = stack_frames([task.distance for task in tasks], 0)
+        self._distance = np.stack(with_frames([task.distance for task in tasks], 0), axis=1)
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other places (3,) or distances (), as for `KeepDistance.moved`."""
         some = alike(self)
-        some._last = None
+        some._at = None
         some._target, some._distance = self._target.copy(), self._distance.copy()
         for task, target in enumerate(targets):
             (some._target if self._to_place[task] else some._distance)[:, task] = target

@@ -78,18 +78,17 @@ class ArrayField:
         except IKError as error:
             raise IKError(f"{where}: {error}") from None
         array = self._converted(array)
-        own = array.shape[max(0, array.ndim - len(self.tail)) :]
-        fits = len(own) == len(self.tail) and all(
-            size in (None, got) for size, got in zip(self.tail, own, strict=True)
-        )
-        if not fits or array.ndim > len(self.tail) + self.by_frame:
+        more = array.ndim - len(self.tail)
+        if more not in range(self.by_frame + 1) or any(
+            size not in (None, got) for size, got in zip(self.tail, array.shape[more:], strict=True)
+        ):
             sizes = ["n" if size is None else str(size) for size in self.tail]
             shapes = [sizes, ["F", *sizes]] if self.by_frame else [sizes]
             wanted = " or ".join(f"({', '.join(each)}{',' * (len(each) == 1)})" for each in shapes)
             raise IKError(f"{where} has shape {np.shape(given)}, wanted {wanted}{self.takes}")
         known = array
         if not usable(array):
-            known = array[~gaps(array)] if array.ndim > len(self.tail) else array
+            known = array[~gaps(array)] if more else array
             if not known.size or not usable(known):
                 raise IKError(f"{where} {fault(array)}")
         return self._normal(where, array, known)
@@ -147,16 +146,18 @@ class OrientationField(ArrayField):
         return array
 
     def _normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
-        _check_rotations(where, known)
+        rotations = known[..., :3, :3]
+        off = np.abs(np.swapaxes(rotations, -1, -2) @ rotations - PLAIN_AXES).max()
+        if off > ROTATION_TOLERANCE or (np.linalg.det(rotations) < 0.0).any():
+            raise IKError(f"{where} is not a rotation matrix")
         return array
 
 
-class FrameField(ArrayField):
+class FrameField(OrientationField):
     """A matrix (4, 4) of a rotation and an offset [m]."""
 
     tail = (4, 4)
     takes = ", or places and quaternions (7,)"
-    by_frame = True
 
     def _converted(self, array: FloatArray) -> FloatArray:
         if array.ndim not in (1, 2) or array.shape[-1] != 7:
@@ -167,7 +168,7 @@ class FrameField(ArrayField):
         return frozen(matrices)
 
     def _normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
-        _check_rotations(where, known[..., :3, :3])
+        super()._normal(where, array, known)
         if (np.abs(known[..., 3, :] - BOTTOM) > ROTATION_TOLERANCE).any():
             raise IKError(f"{where}: the last row of a matrix must be 0, 0, 0, 1")
         return array
@@ -177,12 +178,6 @@ def _from_quats(quats: FloatArray) -> FloatArray:
     """Rotation matrices, (..., 3, 3), of quaternions (..., 4) of length 1; of others what is no rotation."""
     off = np.abs(lengths(quats) - 1.0) > ROTATION_TOLERANCE  # not where there is none, NaN
     return matrix_from_quat(quats) * np.where(off, 0.0, 1.0)[..., None, None]
-
-
-def _check_rotations(where: str, known: FloatArray) -> None:
-    off = np.abs(np.swapaxes(known, -1, -2) @ known - PLAIN_AXES).max()
-    if off > ROTATION_TOLERANCE or (np.linalg.det(known) < 0.0).any():
-        raise IKError(f"{where} is not a rotation matrix")
 
 
 def _are_matrices(array: FloatArray) -> bool:

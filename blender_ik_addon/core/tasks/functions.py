@@ -22,7 +22,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism
-from .base import Rows, Task, anchored, of_pose
+from .base import Rows, Task, anchored
 
 DIFFERENCE: Final = 1e-5
 """Step of the differences in units of the reach [1]: truncation about its square, rounding 1e-16 by it."""
@@ -31,7 +31,6 @@ DIFFERENCE: Final = 1e-5
 class PointFunctionRows(Rows):
     """Rows F(p_1 … p_K) of points of joints, the same number of points and rows for each task."""
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_local",)
     size: ClassVar[int] = 1
     """Rows of each task, R."""
 
@@ -48,11 +47,9 @@ class PointFunctionRows(Rows):
             points: Joint and place in its axes [m] of each point of each task, (E, K).
             mechanism: Which carries the joints.
         """
-        self._count = len(points[0])
+        super().__init__(tasks, [self.size] * len(tasks))
         self._anchors, self._local = anchored(chain.from_iterable(points), mechanism)
-        self._weights: FloatArray = np.array([task.weight for task in tasks], dtype=np.float64)
-        self.row_counts = (self.size,) * len(tasks)
-        self.angular = np.full(self.size * len(tasks), tasks[0].angular)
+        self._count = len(points[0])
         self._step = DIFFERENCE * mechanism.skeleton.reach
         steps = self._step * np.eye(3 * self._count)
         self._nudges: FloatArray = np.concatenate([steps, -steps]).reshape(-1, 1, 1, self._count, 3)
@@ -62,58 +59,40 @@ class PointFunctionRows(Rows):
     def function(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """F and F' at points (F, E, K, 3): (F, E, R) and (F, E, R, K, 3)."""
 
-    @of_pose
-    def _points(self, posed: PosedMechanism) -> FloatArray:
-        """Where the points are, (F, E, K, 3) [m]."""
+    def _value(self, posed: PosedMechanism) -> FloatArray:
         points = posed.points(self._anchors, self._local)
-        return points.reshape(len(points), len(self._weights), self._count, 3)
+        self._points: FloatArray = points.reshape(len(points), len(self.row_counts), self._count, 3)
+        values, self._by_points = self.function(self._points)
+        return values.reshape(len(values), len(self.angular))
 
-    @of_pose
-    def _found(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """F and F' there."""
-        return self.function(self._points(posed))
+    def _slope(self, posed: PosedMechanism) -> FloatArray:
+        frames, tasks, count, _ = self._points.shape
+        flat = self._points.reshape(frames, tasks * count, 3)
+        self._moving: FloatArray = posed.point_jacobian(self._anchors, flat)
+        by_task = self._moving.reshape(frames, tasks, 3 * count, self._moving.shape[3])
+        slope = self._by_points.reshape(frames, tasks, self.size, 3 * count) @ by_task
+        return slope.reshape(frames, tasks * self.size, slope.shape[3])
 
-    @of_pose
-    def _slopes(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Weighted F', (F, E, R, 3 K), and ∂points/∂q, (F, E, 3 K, nv), which Jacobian and curvature need."""
-        points = self._points(posed)
-        frames, tasks, count, _ = points.shape
-        slope = self._found(posed)[1] * self._weights[:, None, None, None]
-        moving = posed.point_jacobian(self._anchors, points.reshape(frames, tasks * count, 3))
-        slope = slope.reshape(frames, tasks, slope.shape[2], count * 3)
-        return slope, moving.reshape(frames, tasks, count * 3, moving.shape[3])
-
-    def residual(self, posed: PosedMechanism) -> FloatArray:
-        """Weighted F, (F, m)."""
-        rows = self._found(posed)[0] * self._weights[:, None]
-        return rows.reshape(len(rows), len(self.angular))
-
-    def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """The Jacobian alone."""
-        slope, moving = self._slopes(posed)
-        jacobian = slope @ moving
-        return jacobian.reshape(len(jacobian), len(self.angular), jacobian.shape[3])
-
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
+    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
         """Exact to about 1e-9."""
-        points = self._points(posed)
+        points, moving = self._points, self._moving
         frames, tasks, count, _ = points.shape
-        slope, moving = self._slopes(posed)
-        nv = moving.shape[3]
+        size, nv = count * 3, moving.shape[3]
         forces = multipliers.reshape(frames, tasks, 1, self.size)
-        pulls = (forces @ slope).reshape(frames, tasks * count, 3)
+        pulls = forces @ self._by_points.reshape(frames, tasks, self.size, size)
         # Each difference is so many more frames: one by one they would cost as many calls.
-        size = count * 3
         nudged = (points + self._nudges).reshape(2 * size * frames, tasks, count, 3)
         again: IntArray = np.arange(len(nudged)) % frames
         slopes = self.select(again).function(nudged)[1].reshape(2, size, frames, tasks, self.size, size)
-        change = (slopes[0] - slopes[1]) * (self._weights[:, None, None] / (2.0 * self._step))
+        change = (slopes[0] - slopes[1]) / (2.0 * self._step)
         forms = (forces @ change)[..., 0, :].transpose(1, 2, 0, 3)  # F'', (F, E, 3 K, 3 K)
-        right = 0.25 * (forms + forms.swapaxes(2, 3)) @ moving
+        right = 0.25 * (forms + forms.swapaxes(2, 3)) @ moving.reshape(frames, tasks, size, nv)
         shape = (frames, tasks * size, nv)
-        factors = moving.reshape(shape), right.reshape(shape)
-        return posed.bend(pulls, moving.reshape(frames, tasks * count, 3, nv), (factors,))
+        return posed.bend(
+            pulls.reshape(frames, tasks * count, 3), moving, ((moving.reshape(shape), right.reshape(shape)),)
+        )
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Largest of each task's |F|, (F, tasks) [m] or [rad]."""
-        return np.abs(self._found(posed)[0]).max(axis=2)
+        self.residual(posed)
+        return np.maximum.reduceat(np.abs(self._found), self._starts, axis=1)

@@ -16,7 +16,7 @@ from ..model.skeleton import Skeleton
 from .aims import axes_along
 from .base import Task, anchored, check_axes
 from .fields import PLAIN_AXES, ArrayField, OrientationField, PlaceField
-from .points import SumRows
+from .points import PlaceRows
 
 GROUND: Final = (True, True, False)
 """The axes along which a body falls over, the third of which is up."""
@@ -43,6 +43,7 @@ class Balance(Task):
     armature_from_axes: OrientationField = OrientationField(default=PLAIN_AXES)
     """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
     angular: ClassVar[bool] = False
+    noun: ClassVar[str] = "balance"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,11 +58,6 @@ class Balance(Task):
                 f"{self.label}: centres has shape {self.centres.shape}, wanted ({len(self.masses)}, 3)"
             )
 
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or "balance"
-
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when the masses are not those of the skeleton."""
         if len(self.masses) != skeleton.posed_joints:
@@ -74,8 +70,8 @@ class Balance(Task):
         return [int(joint) for joint in np.flatnonzero(self.masses)]
 
 
-class BalanceRows(SumRows, of=Balance):
-    """Centres of mass: r = W (Σ s_j c_j − target), s_j the share of each mass, W the weight along the axes.
+class BalanceRows(PlaceRows, of=Balance):
+    """Centres of mass: F = N (Σ s_j c_j − target), s_j the share of each mass, N the axes that matter.
 
     Masses that one slot of the mechanism carries are one mass at their common centre: what costs is the
     number of moving joints, not that of bones.
@@ -96,18 +92,18 @@ class BalanceRows(SumRows, of=Balance):
                 anchors.append(slot)
                 shares.append(float(mass.sum() / task.masses.sum()))
                 task_of.append(number)
-        self._sum = (np.array(task_of) == np.arange(len(tasks))[:, None]) * np.array(shares)  # (E, P)
         up = mechanism.skeleton.up
         ground = PLAIN_AXES if (up == PLAIN_AXES[2]).all() else axes_along(up)
+
+        def axes(task: Balance) -> FloatArray:
+            plain = task.axes is None and np.array_equal(task.armature_from_axes, PLAIN_AXES)
+            armature_from_axes = ground if plain else task.armature_from_axes
+            return armature_from_axes.swapaxes(-1, -2)[..., np.array(task.axes or GROUND), :]
+
         super().__init__(
-            [task.weight for task in tasks],
+            tasks,
             (np.array(anchors, dtype=np.int64), np.stack(places, axis=1)),
             [task.target for task in tasks],
-            [
-                ground
-                if task.axes is None and np.array_equal(task.armature_from_axes, PLAIN_AXES)
-                else task.armature_from_axes
-                for task in tasks
-            ],
-            [task.axes or GROUND for task in tasks],
+            [axes(task) for task in tasks],
+            shares=(np.array(task_of) == np.arange(len(tasks))[:, None]) * np.array(shares),
         )

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, check_number, times
+from ..arrays import FloatArray, IntArray, check_number
 from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import PosedMechanism
-from ..model.skeleton import CHANNELS, Skeleton
-from .base import JointTask, anchored, of_pose
-from .fields import PLAIN_AXES, DirectionField, PlaceField, PointField
+from ..model.skeleton import CHANNELS
+from .base import JointTask, anchored
+from .fields import DirectionField, PlaceField, PointField
 from .points import PlaceRows
 
 CLEARANCE_UNIT: Final = 30.0
@@ -53,7 +53,7 @@ class OnPlane(JointTask):
     side: Side | str = Side.ON
     """Where the point may be."""
     angular: ClassVar[bool] = False
-    noun: ClassVar[str] = "plane"
+    noun: ClassVar[str] = "plane of {joint}"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,79 +75,61 @@ class ClearedPlane(OnPlane):
     _: KW_ONLY
     clearance: int
     """Joint whose translation x is the height above the plane."""
-
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """The joint, and that of the clearance."""
-        return [*super().joints(skeleton), self.clearance]
+    joint_fields: ClassVar[tuple[str, ...]] = ("joint", "clearance")
 
 
 class PlaneRows(PlaceRows, of=OnPlane):
-    """Heights over planes: r = w (h − σc), h = n·(p − origin) − offset, c the clearance.
+    """Heights over planes: F = h − σc, h = n·(p − origin) − offset, c the clearance.
 
     c is 0 where the point must be on the plane. Where it may be above, c >= 0 is a channel with a limit, the
     slack variable of the inequality h >= 0 [NocedalWright2006 §16.1]: all that stops channels at their limits
     and lets them go again holds points on planes. Nothing but its limit is asked of it, so that a point above
-    its plane always has the best, σc = h, and r = 0, however far it has come: see `settled`. On the plane
-    c = 0 stays until a step lets it go, and r = w h brings back what the motion has bent, up or down.
+    its plane always has the best, σc = h, and F = 0, however far it has come: see `settled`. On the plane
+    c = 0 stays until a step lets it go, and F = h brings back what the motion has bent, up or down.
     """
 
     def __init__(self, tasks: Sequence[OnPlane], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
         super().__init__(
-            [task.weight for task in tasks],
+            tasks,
             anchored([(skeleton.index(task.joint), task.point) for task in tasks], mechanism),
-            [task.origin + task.offset * task.normal for task in tasks],
-            [task.normal[..., None] * PLAIN_AXES[0] for task in tasks],  # normals in the first columns
-            [(True, False, False)] * len(tasks),
+            [task.origin for task in tasks],
+            [task.normal[..., None, :] for task in tasks],
+            shifts=[task.offset * task.normal for task in tasks],
         )
         self._contact = CONTACT * skeleton.reach
-        self._offset = np.array([task.offset for task in tasks], dtype=np.float64)
         self._one_sided = np.array([task.one_sided for task in tasks])
-        columns = {int(channel): column for column, channel in enumerate(mechanism.channels)}
         cleared = [(e, task.clearance) for e, task in enumerate(tasks) if isinstance(task, ClearedPlane)]
         self._cleared: IntArray = np.array([e for e, _ in cleared], dtype=np.int64)
         """Tasks with a clearance, (k,)."""
-        self._columns: IntArray = np.array(
-            [columns[joint * CHANNELS] for _, joint in cleared], dtype=np.int64
-        )
+        columns = mechanism.channels.tolist()
+        self._columns: IntArray = np.array([columns.index(j * CHANNELS) for _, j in cleared], dtype=np.int64)
         """The free channels of their clearances, (k,)."""
         self.clears = bool(len(self._columns))
-
-    def aimed(self, targets: Sequence[FloatArray]) -> Self:
-        """The same rows of one frame with other points of the planes, (3,) [m] each."""
-        some = super().aimed(targets)
-        some._target = some._target + self._offset[:, None] * self._axes[:, :, 0]
-        return some
-
-    @of_pose
-    def _heights(self, posed: PosedMechanism) -> FloatArray:
-        """h, (F, E) [m]."""
-        return times(self._axes, self._placed(posed)[1])[..., 0]
 
     def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
         """Free channels (F, nv) with the clearances that are not 0 at their best, h / σ or 0."""
         if not self.clears:
             return values
         best = np.array(values)
-        heights = self._heights(posed)[:, self._cleared]
+        self.residual(posed)
+        heights = self._heights[:, self._cleared]
         above = (heights > self._contact) & (values[:, self._columns] > 0.0)
         best[:, self._columns] = np.where(above, heights / CLEARANCE_UNIT, 0.0)
         return best
 
-    def residual(self, posed: PosedMechanism) -> FloatArray:
-        """Weighted heights less clearances, (F, m)."""
-        rows = super().residual(posed)
-        weight = self._weight[self._cleared] * CLEARANCE_UNIT
-        rows[:, self._cleared] -= weight * posed.values[:, self._columns]
+    def _value(self, posed: PosedMechanism) -> FloatArray:
+        self._heights: FloatArray = super()._value(posed)
+        rows = self._heights.copy()
+        rows[:, self._cleared] -= CLEARANCE_UNIT * posed.values[:, self._columns]
         return rows
 
-    def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """How the heights and clearances change, (F, m, nv)."""
-        jacobian = super().jacobian(posed)
-        jacobian[:, self._cleared, self._columns] -= self._weight[self._cleared] * CLEARANCE_UNIT
-        return jacobian
+    def _slope(self, posed: PosedMechanism) -> FloatArray:
+        slope = np.array(super()._slope(posed))
+        slope[:, self._cleared, self._columns] -= CLEARANCE_UNIT
+        return slope
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances from the plane, or below it, (F, tasks) [m]."""
-        heights = self._heights(posed)
-        return np.where(self._one_sided, np.maximum(-heights, 0.0), np.abs(heights))
+        self.residual(posed)
+        return np.where(self._one_sided, np.maximum(-self._heights, 0.0), np.abs(self._heights))

@@ -9,13 +9,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, lengths, times
+from ..arrays import FloatArray, IntArray
 from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism
 from ..model.skeleton import Skeleton
-from .base import ALL_AXES, AxisRows, AxisTask, anchored, of_pose, stack_frames
-from .fields import PLAIN_AXES, OrientationField, PlaceField, PointField
+from .base import AxisTask, Rows, Task, anchored, with_frames
+from .fields import ORIGIN, PLAIN_AXES, OrientationField, PlaceField, PointField
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -27,99 +27,100 @@ class ReachPoint(AxisTask):
     _: KW_ONLY
     point: PointField = PointField()
     """The point in the joint's own axes, (3,) [m]."""
-    axes: tuple[bool, bool, bool] = ALL_AXES
-    """Along which axes the place matters."""
     armature_from_axes: OrientationField = OrientationField(default=PLAIN_AXES)
     """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
     angular: ClassVar[bool] = False
-    noun: ClassVar[str] = "position"
+    noun: ClassVar[str] = "position of {joint}"
 
 
-class PlaceRows(AxisRows):
-    """Places of points: r = W (p − target), J = W ∂p/∂q, W the weight along the chosen axes."""
+class PlaceRows(Rows):
+    """Places of points, or of sums of points: F = N (Σ s_j p_j − target), N the axes that matter."""
 
-    by_frame: ClassVar[tuple[str, ...]] = ("_local", "_target", "_axes", "_weights")
+    by_frame: ClassVar[tuple[str, ...]] = ("_axes", "_shift")
 
     def __init__(
         self,
-        weights: Sequence[float],
-        anchored: tuple[IntArray, FloatArray],
+        tasks: Sequence[Task],
+        points: tuple[IntArray, FloatArray],
         targets: Sequence[FloatArray],
-        armature_from_axes: Sequence[FloatArray],
-        axes: Sequence[tuple[bool, bool, bool]],
+        axes: Sequence[FloatArray],
+        *,
+        shifts: Sequence[FloatArray] | None = None,
+        shares: FloatArray | None = None,
     ) -> None:
-        """Stack them.
+        """Stack tasks.
 
         Args:
-            weights: Of the tasks, (E,).
-            anchored: Slots that carry the points, and where these are in their frames.
+            tasks: Of one kind, (E,).
+            points: Anchored, (P,).
             targets: Of the tasks, (E,).
-            armature_from_axes: Likewise, (E,).
-            axes: Likewise, (E,).
+            axes: Likewise, directions of length 1 in rows, (k, 3) or (F, k, 3) each.
+            shifts: From the target to the place where the point should be, (E,); none by default.
+            shares: s, of each point in each task, (E, P); by default each task has one point.
         """
-        super().__init__(weights, axes, angular=False)
-        self._anchors, self._local = anchored
-        self._target = stack_frames(targets, 1)
-        axes_from_armature = np.swapaxes(stack_frames(armature_from_axes, 2), -1, -2)
-        # (F, E, 3, 3), rows of axes that are switched off are 0
-        self._axes = axes_from_armature * np.array(axes, dtype=np.float64)[..., None]
-        self._weights = self._axes * self._weight[:, None, None]
-        self._plain = bool((self._weights == PLAIN_AXES).all())
-        """Whether W is the identity."""
-        self._moving: tuple[PosedMechanism, FloatArray] | None = None
-        """The pose that was asked for last, and how the points move there."""
+        super().__init__(tasks, [each.shape[-2] for each in axes])
+        self._anchors, self._local = points
+        self._axes: FloatArray = np.concatenate(with_frames(axes, 2), axis=1)
+        """N, (F or 1, m, 3)."""
+        self._shift = np.stack(with_frames(shifts or [ORIGIN] * len(tasks), 1), axis=1)
+        self._target = np.stack(with_frames(targets, 1), axis=1) + self._shift
+        self._shares = shares
+        plain = np.tile(PLAIN_AXES, (len(tasks), 1))
+        self._plain = self._axes.shape[1:] == plain.shape and bool((self._axes == plain).all())
+        """Whether the axes of all tasks are those of the armature."""
 
-    def _placed(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """Points, and the way to them from their targets, (F, E, 3) each [m]."""
-        if self._known is None or self._known[0] is not posed:
-            points = posed.points(self._anchors, self._local)
-            self._known = posed, points, points - self._target
-        return self._known[1:]
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
+        """The same rows of one frame with other targets, (3,) [m] each."""
+        some = super().aimed(targets)
+        some._target = some._target + self._shift
+        return some
 
-    def _motion(self, posed: PosedMechanism) -> FloatArray:
-        """The derivative of the points, (F, E, 3, nv)."""
-        if self._moving is None or self._moving[0] is not posed:
-            self._moving = posed, posed.point_jacobian(self._anchors, self._placed(posed)[0])
-        return self._moving[1]
+    def _value(self, posed: PosedMechanism) -> FloatArray:
+        self._points: FloatArray = posed.points(self._anchors, self._local)
+        shares, points = self._shares, self._points
+        away = (points if shares is None else np.einsum("ep,fpx->fex", shares, points)) - self._target
+        if self._plain:
+            return away.reshape(len(away), len(self.angular))
+        return np.einsum("fmx,fmx->fm", self._axes, away[:, self._task_of_row])
 
-    def residual(self, posed: PosedMechanism) -> FloatArray:
-        """Weighted distance along each axis, (F, m)."""
-        away = self._placed(posed)[1]
-        return self._rows(away if self._plain else times(self._weights, away))
+    def _by_rows(self, moving: FloatArray) -> FloatArray:
+        """(F, E, 3, nv) -> (F, m, nv), along the axes."""
+        if self._plain:
+            return moving.reshape(len(moving), len(self.angular), moving.shape[3])
+        return (self._axes[:, :, None] @ moving[:, self._task_of_row])[:, :, 0]
 
-    def jacobian(self, posed: PosedMechanism) -> FloatArray:
-        """How the points move along each axis, weighted, (F, m, nv)."""
-        jacobian = self._motion(posed)
-        return self._rows(jacobian if self._plain else self._weights @ jacobian)
+    def _slope(self, posed: PosedMechanism) -> FloatArray:
+        moving = posed.point_jacobian(self._anchors, self._points)
+        if self._shares is not None:
+            moving = np.einsum("ep,fpxv->fexv", self._shares, moving)
+        self._moving: FloatArray = moving
+        return self._by_rows(moving)
 
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
-        """Exact, from the second derivatives of the points."""
-        forces = times(np.swapaxes(self._weights, -1, -2), self._forces(multipliers))
-        return posed.bend(forces, self._motion(posed))
-
-    def errors(self, posed: PosedMechanism) -> FloatArray:
-        """Distances along the chosen axes, (F, tasks) [m]."""
-        away = self._placed(posed)[1]
-        return lengths(away if self._used is None else times(self._axes, away))
+    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
+        if self._plain:
+            forces = multipliers.reshape(self._moving.shape[:3])
+        else:
+            forces = np.add.reduceat(self._axes * multipliers[..., None], self._starts, axis=1)
+        return posed.bend(forces, self._moving)
 
 
-class PointRows(PlaceRows, of=ReachPoint):
+class ReachRows(PlaceRows, of=ReachPoint):
     """Points of joints."""
 
     def __init__(self, tasks: Sequence[ReachPoint], mechanism: Mechanism) -> None:
-        skeleton = mechanism.skeleton
-        super().__init__(
-            [task.weight for task in tasks],
-            anchored([(skeleton.index(task.joint), task.point) for task in tasks], mechanism),
-            [task.target for task in tasks],
-            [task.armature_from_axes for task in tasks],
-            [task.axes for task in tasks],
-        )
+        index = mechanism.skeleton.index
+        points = anchored([(index(task.joint), task.point) for task in tasks], mechanism)
+        super().__init__(tasks, points, [task.target for task in tasks], [axes_of(task) for task in tasks])
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Of the targets, as though they were carried by the joints."""
         targets = np.broadcast_to(self._target, (len(posed.values), *self._target.shape[1:]))
-        return self._rows(self._weights @ posed.point_jacobian(self._anchors, targets))
+        return self._by_rows(posed.point_jacobian(self._anchors, targets)) * self._weight[..., None]
+
+
+def axes_of(task: ReachPoint) -> FloatArray:
+    """Directions of its axes, (k, 3) or (F, k, 3)."""
+    return task.armature_from_axes.swapaxes(-1, -2)[..., np.array(task.axes), :]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -133,6 +134,7 @@ class ReachCarried(ReachPoint):
     """The point in its own axes whose way the place goes, (3,) [m]."""
     carrier_from: PlaceField = PlaceField(by_frame=False)
     """Where that point is when the place is at `target`, in armature space, (3,) [m]."""
+    joint_fields: ClassVar[tuple[str, ...]] = ("joint", "carrier")
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when a joint does not exist, or carries a place for itself."""
@@ -140,52 +142,19 @@ class ReachCarried(ReachPoint):
         if joint == carrier:
             raise IKError(f"{self.label}: a joint cannot carry the place where it should be itself")
 
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """The joint, and that which carries its target."""
-        return [skeleton.index(self.joint), skeleton.index(self.carrier)]
 
-
-class SumRows(PlaceRows):
-    """Places of sums of points: r = W (Σ s_j p_j − target)."""
-
-    _sum: FloatArray
-    """s, (E, P)."""
-
-    @of_pose
-    def _points(self, posed: PosedMechanism) -> FloatArray:
-        """Where the points are, (F, P, 3) [m]."""
-        return posed.points(self._anchors, self._local)
-
-    def _placed(self, posed: PosedMechanism) -> tuple[FloatArray, FloatArray]:
-        """The sums, and the way to them from their targets, (F, E, 3) each [m]."""
-        sums = np.einsum("ep,fpx->fex", self._sum, self._points(posed))
-        return sums, sums - self._target
-
-    def _motion(self, posed: PosedMechanism) -> FloatArray:
-        """The derivative of the sums, (F, E, 3, nv)."""
-        if self._moving is None or self._moving[0] is not posed:
-            moving = posed.point_jacobian(self._anchors, self._points(posed))
-            self._moving = posed, np.einsum("ep,fpxv->fexv", self._sum, moving)
-        return self._moving[1]
-
-
-class CarriedRows(SumRows, of=ReachCarried):
-    """Places that are carried: r = W (p − target − (c − c₀)), c the carrier's point."""
+class CarriedRows(PlaceRows, of=ReachCarried):
+    """Places that are carried: F = N (p − c − (target − c₀)), c the carrier's point."""
 
     def __init__(self, tasks: Sequence[ReachCarried], mechanism: Mechanism) -> None:
         index = mechanism.skeleton.index
         points = [(index(task.joint), task.point) for task in tasks]
         points += [(index(task.carrier), task.carrier_point) for task in tasks]
-        self._sum = np.concatenate([np.eye(len(tasks)), -np.eye(len(tasks))], axis=1)
-        self._from = [task.carrier_from for task in tasks]
         super().__init__(
-            [task.weight for task in tasks],
+            tasks,
             anchored(points, mechanism),
-            [task.target - task.carrier_from for task in tasks],
-            [task.armature_from_axes for task in tasks],
-            [task.axes for task in tasks],
+            [task.target for task in tasks],
+            [axes_of(task) for task in tasks],
+            shifts=[-task.carrier_from for task in tasks],
+            shares=np.concatenate([np.eye(len(tasks)), -np.eye(len(tasks))], axis=1),
         )
-
-    def aimed(self, targets: Sequence[FloatArray]) -> Self:
-        """The same rows of one frame with other places, (3,) [m] each."""
-        return super().aimed([target - own for target, own in zip(targets, self._from, strict=True)])

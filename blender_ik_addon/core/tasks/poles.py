@@ -14,7 +14,7 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import cross
 from ..model.skeleton import Skeleton
-from .base import Task, stack_frames
+from .base import Task, with_frames
 from .fields import PLAIN_AXES, PlaceField
 from .functions import PointFunctionRows
 
@@ -38,12 +38,9 @@ class PointPole(Task):
     """Of the joint where it ends: hand, foot."""
     target: PlaceField = PlaceField()
     """Where it should bend to, in armature space, (3,) or (F, 3) [m]."""
+    joint_fields: ClassVar[tuple[str, ...]] = ("root", "joint", "tip")
     angular: ClassVar[bool] = True
-
-    @property
-    def label(self) -> str:
-        """Name for messages."""
-        return self.name or f"pole of {self.joint}"
+    noun: ClassVar[str] = "pole of {joint}"
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when a joint does not exist, or they do not follow one another."""
@@ -57,21 +54,15 @@ class PointPole(Task):
         if not (np.linalg.norm(np.diff(rest, axis=0), axis=1) > 0.0).all():
             raise IKError(f"{self.label}: two of its joints lie at one place in the rest pose")
 
-    def joints(self, skeleton: Skeleton) -> list[int]:
-        """Root, middle joint and tip."""
-        return [skeleton.index(joint) for joint in (self.root, self.joint, self.tip)]
-
 
 class PoleRows(PointFunctionRows, of=PointPole):
-    """Poles: r = w |g| φ, φ the angle about the axis of the limb by which it would have to swing.
+    """Poles: F = |g| φ, φ the angle about the axis of the limb by which it would have to swing.
 
     With a, b, c the places of root, middle joint and tip, n the direction from a to c, and X what is across
     it: e = X(b − a), τ = X(t − a), φ from τ to e about n, g = e / √(|e|² + (εl)²), l the length of a to b at
     rest. One row for the one way to swing: it jumps on the far side, as it must, or it would be nothing there
     too; and it fades where the limb is straight.
     """
-
-    by_frame: ClassVar[tuple[str, ...]] = ("_target",)
 
     def __init__(self, tasks: Sequence[PointPole], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
@@ -81,7 +72,7 @@ class PoleRows(PointFunctionRows, of=PointPole):
         super().__init__(tasks, points, mechanism)
         rest = skeleton.armature_from_joint_rest[:, :3, 3]
         self._length: FloatArray = np.array([lengths(rest[own[1]] - rest[own[0]]) for own in joints])  # (E,)
-        self._target = stack_frames([task.target for task in tasks], 1)
+        self._target = np.stack(with_frames([task.target for task in tasks], 1), axis=1)
 
     def function(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """|g| φ, and its derivative by root, middle joint and tip."""

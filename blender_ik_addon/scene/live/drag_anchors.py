@@ -9,13 +9,14 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import IKError, MatchOrientation, ReachPoint, Skeleton, Task, TaskError
+from ...core.amounts import angle_text, length_text
 from ...core.arrays import FloatArray
 from ...core.character.roles import LimbKind, Role
 from ...core.solve.follower import Followed
 from ..armature.armature import Armature
 from ..armature.role_table import read_character
 from ..effectors.effectors import orientations
-from ..reports import SETTLING, angle_text, length_text, listed
+from ..reports import SETTLING, listed
 from ..rig.rig import what_holds
 
 LEVELS: Final = 2

@@ -14,8 +14,8 @@ import numpy as np
 from bpy.types import Depsgraph, Object
 
 from ...core import IKError
+from ...core.amounts import angle_text, length_text, limit_angle
 from ...core.arrays import FloatArray
-from ...core.explain.explanation import limit_angle
 from ...core.model.rotation import matrix_and_axes_from_euler
 from ..armature.poses import evaluated_matrices
 from ..effectors.effectors import Effector
@@ -24,7 +24,6 @@ from ..effectors.goals import make_goals, supports
 from ..effectors.kinds import Goal
 from ..effectors.masses import body_of
 from ..properties.settings import POISE_PG_armature, settings_of
-from ..reports import angle_text, length_text
 from ..rig.live_state import Origin
 from ..rig.rig import Measured, Reading, Rig, those_that
 from .dragging import Drag
