@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -86,6 +85,24 @@ class Body(StrEnum):
     UNKNOWN = "unknown"
 
 
+PARTS: Final[dict[LimbKind, tuple[Role, ...]]] = {
+    LimbKind.TRUNK: (Role.HIPS, Role.SPINE, Role.CHEST),
+    LimbKind.HEAD: (Role.NECK, Role.HEAD),
+    LimbKind.ARM: (Role.SHOULDER, Role.UPPER_ARM, Role.LOWER_ARM, Role.HAND, Role.HAND),
+    LimbKind.LEG: (Role.PELVIS, Role.UPPER_LEG, Role.LOWER_LEG, Role.ANKLE, Role.FOOT),
+    LimbKind.FRONT_LEG: (Role.SHOULDER, Role.UPPER_LEG, Role.LOWER_LEG, Role.ANKLE, Role.FOOT),
+    LimbKind.WING: (Role.SHOULDER, Role.WING),
+    LimbKind.FIN: (Role.SHOULDER, Role.FIN),
+    LimbKind.TAIL: (Role.TAIL,),
+}
+"""Roles of the joints of a limb, from its root. Arms and legs of all kinds have the same five slots."""
+
+UPPER: Final = (Role.UPPER_ARM, Role.UPPER_LEG)
+LOWER: Final = (Role.LOWER_ARM, Role.LOWER_LEG)
+ENDS: Final = (Role.HAND, Role.FOOT)
+"""Parts of arms and legs; the lower one begins at the elbow or knee."""
+
+
 class Bend(StrEnum):
     """How an elbow or a knee is bent at rest."""
 
@@ -116,22 +133,19 @@ class Hints:
             object.__setattr__(self, "tails", frozen(self.tails))
         if self.deform is not None:
             object.__setattr__(self, "deform", frozen(self.deform, np.bool_))
-        object.__setattr__(self, "driven", frozenset(self.driven))
-        object.__setattr__(self, "collections", MappingProxyType(dict(self.collections)))
 
     def check(self, skeleton: Skeleton) -> None:
         """Refuse hints that are not about this skeleton.
 
         Raises:
-            IKError: An array has another length.
+            IKError: An array has another length, or a value that is not finite.
         """
         n = len(skeleton)
-        if self.tails is not None and self.tails.shape != (n, 3):
-            raise IKError(f"Hints.tails has shape {self.tails.shape}; {n} joints need {(n, 3)}")
+        for name, array, shape in (("tails", self.tails, (n, 3)), ("deform", self.deform, (n,))):
+            if array is not None and array.shape != shape:
+                raise IKError(f"Hints.{name} has shape {array.shape}; {n} joints need {shape}")
         if self.tails is not None and not np.isfinite(self.tails).all():
             raise IKError("Hints.tails has a value that is not finite")
-        if self.deform is not None and self.deform.shape != (n,):
-            raise IKError(f"Hints.deform has shape {self.deform.shape}; {n} joints need {(n,)}")
 
 
 NO_HINTS: Final = Hints()
@@ -144,7 +158,6 @@ class Choice:
     joint: int
     """Index in the skeleton."""
     name: str
-    """Its name."""
     role: Role
     side: Side
     figure: int
@@ -156,29 +169,39 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Limb:
-    """A chain of joints that is posed as one."""
+class Chain:
+    """Joints of a limb from its root to its tip; twist bones and the like between them are left out."""
 
     kind: LimbKind
     side: Side
-    figure: int
-    """Which figure of the armature it belongs to, counted from 0."""
     joints: tuple[int, ...]
-    """From root to tip; twist bones and the like between them are left out. Digits are limbs of their own."""
+    """Without digits: these are limbs of their own."""
     roles: tuple[Role, ...]
     """Of these joints."""
+
+    def first(self, *roles: Role) -> int | None:
+        """The first joint with one of some roles, None without any."""
+        return next((j for j, role in zip(self.joints, self.roles, strict=True) if role in roles), None)
+
+
+@dataclass(frozen=True)
+class Limb(Chain):
+    """A chain of joints that is posed as one."""
+
+    figure: int
+    """Which figure of the armature it belongs to, counted from 0."""
     effector: int
     """The joint that a target would hold: the hand, the foot (the paw where an animal walks on its toes)."""
     number: int
     """Counts limbs of one kind and side from front to back, 0 for the only one."""
-    bend: Bend
-    """Of the elbow or knee at rest."""
-    bend_angle: float
-    """By how much it is bent at rest [rad]."""
-    bend_axis: FloatArray | None
-    """Unit axis about which it bends further the right way, right-handed, in armature space, (3,)."""
     confidence: float
     """The least of its joints', see `Choice`."""
+    bend: Bend = Bend.NONE
+    """Of the elbow or knee at rest."""
+    bend_angle: float = 0.0
+    """By how much it is bent at rest [rad]."""
+    bend_axis: FloatArray | None = None
+    """Unit axis about which it bends further the right way, right-handed, in armature space, (3,)."""
 
     def __post_init__(self) -> None:
         if self.bend_axis is not None:
@@ -192,7 +215,6 @@ class LeftOut:
     joint: int
     """Index in the skeleton."""
     name: str
-    """Its name."""
     reason: str
     """For people."""
 
@@ -246,22 +268,14 @@ class Character:
 
     @cached_property
     def _choice_of(self) -> dict[str | int, Choice]:
-        """The rows by index and by name."""
         rows: dict[str | int, Choice] = {choice.joint: choice for choice in self.choices}
         return rows | {choice.name: choice for choice in self.choices}
 
     def joints_of(self, role: Role, side: Side | None = None, figure: int = 0) -> tuple[int, ...]:
         """Joints of a role, parents first; of all sides unless one is asked for."""
-        return tuple(
-            choice.joint
-            for choice in self.choices
-            if choice.role == role and choice.figure == figure and side in (None, choice.side)
-        )
+        rows = (c for c in self.choices if (c.role, c.figure) == (role, figure) and side in (None, c.side))
+        return tuple(row.joint for row in rows)
 
     def limbs_of(self, kind: LimbKind, side: Side | None = None, figure: int = 0) -> tuple[Limb, ...]:
         """Limbs of a kind, front to back; of all sides unless one is asked for."""
-        return tuple(
-            limb
-            for limb in self.limbs
-            if limb.kind == kind and limb.figure == figure and side in (None, limb.side)
-        )
+        return tuple(x for x in self.limbs if (x.kind, x.figure) == (kind, figure) and side in (None, x.side))

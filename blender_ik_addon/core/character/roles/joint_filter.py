@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from ...model.skeleton import Skeleton
-from .chains import LIMB_ROLES
 from .character import Hints, Role, Side
+from .limbs import LIMB_ROLES
 from .names import SURE, NameReading, read_name
 from .structure import Tree
 
@@ -68,17 +69,16 @@ def keep(skeleton: Skeleton, hints: Hints) -> tuple[Tree, dict[int, str]]:
             left_out[joint] = f"control bone: in collection {controls[0]!r}"
         elif not moves[joint] and not reading.roles:
             left_out[joint] = "moves no mesh and its name says nothing"
-        elif reading.end and joint not in bearing and raw[joint] >= 0:
+        elif "end" in reading.words and joint not in bearing and raw[joint] >= 0:
             left_out[joint] = f"marks the end of {names[raw[joint]]!r}"
             if hints.tails is None:
                 tails[raw[joint]] = places[joint]
-    parents = _bridged(raw, readings, left_out)
-    kept: dict[int, None] = {}
-    whole = Tree((), parents, places, tails, readings)
+    tree = Tree((), _bridged(raw, readings, left_out), places, tails, readings)
+    kept: dict[int, None] = {}  # copies may hang on joints that come after them
     for joint in range(len(names)):
         if joint not in left_out:
-            kept.update(dict.fromkeys(reversed(whole.ancestors(joint))))
-    return Tree(tuple(kept), parents, places, tails, readings), left_out
+            kept.update(dict.fromkeys(reversed(tree.ancestors(joint))))
+    return replace(tree, kept=tuple(kept)), left_out
 
 
 def _bridged(raw: Sequence[int], readings: Sequence[NameReading], left_out: dict[int, str]) -> list[int]:
@@ -89,15 +89,13 @@ def _bridged(raw: Sequence[int], readings: Sequence[NameReading], left_out: dict
         if joint not in left_out and reading.stem
     }
     parents = list(raw)
-    for joint, parent in enumerate(parents):
-        while parent in left_out:
-            parent = raw[parent]
-        parents[joint] = parent
+    for joint, parent in enumerate(raw):
+        if parent in left_out:
+            parents[joint] = parents[parent]
     for joint, ancestor in enumerate(raw):
         while joint not in left_out and ancestor in left_out:
             reading = readings[ancestor]
-            above = originals.get((reading.stem, reading.side), -1) if reading.layer else -1
-            original = above
+            above = original = originals.get((reading.stem, reading.side), -1) if reading.layer else -1
             while above not in (-1, joint):
                 above = parents[above]
             if original >= 0 and above != joint:  # no joint may come above itself
@@ -105,9 +103,6 @@ def _bridged(raw: Sequence[int], readings: Sequence[NameReading], left_out: dict
                 break
             ancestor = raw[ancestor]
     return parents
-
-
-# Figures
 
 
 def figures_of(whole: Tree) -> tuple[list[Tree], dict[int, str]]:
@@ -125,16 +120,12 @@ def figures_of(whole: Tree) -> tuple[list[Tree], dict[int, str]]:
     roots = whole.children[-1]
     most = max((whole.counts[root] for root in roots), default=0)
     large = [root for root in roots if whole.counts[root] >= max(FIGURE, SHARE * most)]
-    if most < 2:
-        return [], {}
     if not large:
-        return [whole], {}
+        return [whole] if most > 1 else [], {}
     outside: dict[int, str] = {}
     members = [whole.branch(root) for root in large]
-    for root in roots:
+    for root in set(roots).difference(large):
         branch = whole.branch(root)
-        if root in large:
-            continue
         if len(large) == 1 and len(branch) > 1 and any(whole.weight(j, *LIMB_ROLES) >= SURE for j in branch):
             members[0] += branch
         else:
@@ -152,9 +143,7 @@ def _bodies(tree: Tree) -> list[int]:
         and tree.readings[joint].side not in (Side.LEFT, Side.RIGHT)
         and tree.counts[joint] >= FIGURE
     ]
-    candidates: list[list[int]] = [
-        [joint for joint in hips if not set(hips).intersection(tree.ancestors(joint)[1:])]
-    ]
+    candidates = [[joint for joint in hips if set(hips).isdisjoint(tree.ancestors(joint)[1:])]]
     for joint in [-1, *tree.kept[:3]]:
         candidates.append([child for child in tree.children[joint] if _is_body(tree, child)])
     return max(candidates, key=lambda tops: len(tops) > 1)
@@ -164,8 +153,6 @@ def _is_body(tree: Tree, top: int) -> bool:
     """Whether a branch has two pairs of like long branches in it, as a body has arms and legs."""
     if tree.counts[top] < 2 * FIGURE:
         return False
-    pairs = 0
-    for joint in tree.branch(top):
-        below = [child for child in tree.children[joint] if tree.reach[child] >= BODY_PARTS * tree.reach[top]]
-        pairs += any(tree.alike(below))
-    return pairs >= 2
+    long = {joint for joint in tree.branch(top) if tree.reach[joint] >= BODY_PARTS * tree.reach[top]}
+    siblings = (long.intersection(tree.children[joint]) for joint in long)
+    return sum(any(tree.alike(sorted(below))) for below in siblings) >= 2

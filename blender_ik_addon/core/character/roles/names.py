@@ -29,20 +29,18 @@ _WORDS: Final[Mapping[str, str]] = {
     "fore": "fore front fr",
     "hind": "hind rear",
     "arm": "arm arms 腕",
-    "forearm": "forearm radius ulna antebrachium",
-    "humerus": "humerus",
+    "lower arm": "forearm radius ulna antebrachium elbow 肘 ひじ",
+    "upper arm": "humerus",
     "leg": "leg legs",
     "hand": "hand hands fist",
     "palm": "palm",
     "wrist": "wrist 手首",
-    "elbow": "elbow 肘 ひじ",
     "shoulder": "shoulder shldr shoulders 肩",
     "collar": "collar clavicle clav collarbone scapula",
     "hip": "hip hips",
     "pelvis": "pelvis buttock",
-    "thigh": "thigh femur 足",
-    "shin": "shin calf tibia fibula",
-    "knee": "knee 膝 ひざ",
+    "upper leg": "thigh femur 足",
+    "lower leg": "shin calf tibia fibula knee 膝 ひざ",
     "ankle": "ankle hock metatarsus cannon 足首",
     "foot": "foot feet paw hoof",
     "toe": "toe toes toebase ball metatarsal metatarsals つま先 爪先 足先",
@@ -50,8 +48,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "spine": "spine abdomen abs vertebra backbone lowerback upperback",
     "back": "back",
     "waist": "waist 腰",
-    "torso": "torso cog",
-    "center": "center centre centar センター",
+    "center": "torso cog center centre centar センター",
     "body": "body",
     "chest": "chest thorax ribcage ribs rib",
     "neck": "neck 首",
@@ -134,20 +131,15 @@ _ROLES: Final[tuple[tuple[str, dict[Role, float]], ...]] = (
     ("toe", {Role.TOE: SURE}),
     ("ankle", {Role.ANKLE: LIKELY, Role.FOOT: 2.0, Role.LOWER_LEG: HARDLY}),
     ("foot", {Role.FOOT: SURE, Role.TOE: HARDLY}),
-    ("leg|thigh|shin|knee shoulder|collar", {Role.SHOULDER: SURE}),
-    ("leg|thigh|shin|knee hip|pelvis", {Role.PELVIS: SURE}),
-    ("knee", {Role.LOWER_LEG: SURE}),
-    ("thigh", {Role.UPPER_LEG: SURE}),
+    ("leg shoulder|collar", {Role.SHOULDER: SURE}),
+    ("leg hip|pelvis", {Role.PELVIS: SURE}),
     ("upper leg", {Role.UPPER_LEG: SURE}),
-    ("shin", {Role.LOWER_LEG: SURE}),
     ("lower leg", {Role.LOWER_LEG: SURE}),
     ("leg", {Role.UPPER_LEG: LIKELY, Role.LOWER_LEG: LIKELY}),
     ("wrist", {Role.HAND: SURE}),
     ("hand", {Role.HAND: SURE, Role.FINGER: HARDLY}),
-    ("elbow|forearm", {Role.LOWER_ARM: SURE}),
-    ("lower|fore arm", {Role.LOWER_ARM: SURE}),
-    ("humerus", {Role.UPPER_ARM: SURE}),
     ("upper arm", {Role.UPPER_ARM: SURE}),
+    ("lower|fore arm", {Role.LOWER_ARM: SURE}),
     ("collar", {Role.SHOULDER: SURE}),
     ("shoulder", {Role.SHOULDER: LIKELY, Role.UPPER_ARM: 2.0}),
     ("arm", {Role.UPPER_ARM: LIKELY, Role.LOWER_ARM: HARDLY}),
@@ -161,7 +153,7 @@ _ROLES: Final[tuple[tuple[str, dict[Role, float]], ...]] = (
     ("lower body", {Role.PELVIS: LIKELY, Role.HIPS: MAYBE}),
     ("upper body", {Role.SPINE: LIKELY}),
     ("body", {Role.HIPS: MAYBE, Role.SPINE: MAYBE}),
-    ("center|torso", {Role.HIPS: LIKELY, Role.SPINE: MAYBE}),
+    ("center", {Role.HIPS: LIKELY, Role.SPINE: MAYBE}),
     ("waist", {Role.SPINE: LIKELY, Role.HIPS: LIKELY}),
     ("spine", {Role.SPINE: SURE}),
 )
@@ -196,11 +188,6 @@ class NameReading:
     """Why a bone of this name has no role; '' where it may have one."""
     front: bool | None
     """Whether it is named as one of front (True) or hind limbs (False)."""
-
-    @property
-    def end(self) -> bool:
-        """Whether it is named as the end of another bone."""
-        return "end" in self.words
 
     @property
     def root(self) -> bool:
@@ -238,25 +225,22 @@ def read_name(name: str) -> NameReading:
     """Read the name of a bone."""
     plain = unicodedata.normalize("NFKC", name)
     tokens: list[str] = _TOKEN.findall(_PREFIXES.sub("", plain) or plain)
-    meanings = [_meanings(token.lower()) for token in tokens]
+    small = [token.lower() for token in tokens]
+    meanings = [_meanings(token) for token in small]
     for number, (found, after) in enumerate(zip(meanings, [*meanings[1:], ()], strict=False)):
         if found == ("back",):
-            limb = not {"leg", "foot", "toe", "ankle", "thigh", "shin", "knee"}.isdisjoint(after)
-            meanings[number] = ("hind",) if limb else ("spine",)
-    side, skipped = _side(tokens, meanings)
-    first = tokens[0].lower() if tokens and 0 not in skipped else ""
-    layer = tokens[0].upper() if tokens and tokens[0].lower() in ("def", "org", "mch") else ""
-    skipped |= {0} if layer else set()
-    kept = [number for number in range(len(tokens)) if number not in skipped]
+            meanings[number] = ("spine",) if {"leg", "foot", "toe", "ankle"}.isdisjoint(after) else ("hind",)
+    side, skipped = _side(small, meanings)
+    first = small[0] if small and 0 not in skipped else ""
+    layer = first.upper() if first in ("def", "org", "mch") else ""
+    kept = [number for number in range(len(tokens)) if number not in skipped and not (layer and number == 0)]
     words = [word for number in kept for word in meanings[number] if word not in _NO_PARTS]
     front = None
-    if "fore" in words and "forearm" not in words:
-        front = True
-    elif "hind" in words:
-        front = False
+    if "fore" in words or "hind" in words:
+        front = "fore" in words
     elif first in ("f", "r") and not {"toe", "foot"}.isdisjoint(words):
         front = first == "f"  # Rigify's front and rear toes
-    stem = " ".join(tokens[number].lower() for number in kept if tokens[number].lower() != "fk")
+    stem = " ".join(small[number] for number in kept if small[number] != "fk")
     if "fk" in words:
         layer = layer or "FK"
         words = [word for word in words if word != "fk"]
@@ -298,9 +282,7 @@ def _fits(condition: str, has: set[str]) -> bool:
 
 
 def _is_copy(has: set[str], tokens: list[str]) -> bool:
-    """MMD's copies for skinning: shoulder P and C, leg D and EX."""
+    """Whether it is one of MMD's copies for skinning: shoulder P and C, leg D and EX."""
     letters = [token for token in tokens if token.isascii() and token.isalpha() and token not in ("L", "R")]
-    last = letters[-1] if letters else ""
-    if last in ("P", "C"):
-        return "shoulder" in has
-    return last in ("D", "EX") and bool(has & {"thigh", "leg", "knee", "ankle", "toe"})
+    copied = {"P": "shoulder", "C": "shoulder", "D": "leg ankle toe", "EX": "leg ankle toe"}
+    return not has.isdisjoint(copied.get(letters[-1] if letters else "", "").split())

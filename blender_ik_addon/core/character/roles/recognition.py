@@ -2,11 +2,11 @@
 """From a skeleton to a character: roles, limbs, what was left out and why.
 
 In this order: names are read and what is no joint is left out (`joint_filter`); the plane of symmetry
-is found (`structure`); limbs come from names, where these are silent from shape (`limbs`); legs say where up
-is, the plane and up where forward is; then what lies between the limbs: hips, spine, chest, neck, head,
-tails (`trunk`); at last digits, and the bends of elbows and knees (`chains`). Names win where they are
-clear. Where a name cannot be true (a hand that hangs on no arm, hips that bear no legs) it is overruled, and
-the reason says so.
+is found (`structure`); limbs come from names (`limbs`), where these are silent from shape (`shapes`); what
+lies between them is hips, spine, chest, neck, head, tails (`trunk`); legs say where up is, the plane and up
+where forward is (`frame`); at last digits, and the bends of elbows and knees. Names win where they are clear.
+Where a name cannot be true (a hand that hangs on no arm, hips that bear no legs) it is overruled, and the
+reason says so.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...model.skeleton import Skeleton
-from .chains import NO_BEND, ROLES_OF_KIND, BendReading, Slot
 from .character import (
+    ENDS,
     NO_HINTS,
+    PARTS,
     Bend,
     Body,
     Character,
@@ -35,10 +36,11 @@ from .character import (
     Role,
     Side,
 )
-from .frame import bend_of, effector_of, find_forward, find_up, settled_kinds, sides_of
+from .frame import find_forward, find_up, settled_kinds, sides_of
 from .joint_filter import figures_of, is_control_rig, keep
-from .limbs import Found, limbs_by_shape, limbs_left, named_limbs, relabelled, tip_of, without_duplicates
+from .limbs import BendReading, Found, bend_of, effector_of, named_limbs, without_duplicates
 from .names import SURE
+from .shapes import divided, limbs_by_shape, limbs_left, mirrored_limbs
 from .structure import Mirror, Tree, find_mirror
 from .trunk import Trunk, find_trunk
 
@@ -48,7 +50,11 @@ BY_PLACE, BY_SHAPE, GUESS = 0.75, 0.65, 0.4
 
 _WORD: Final = {Side.LEFT: "left", Side.RIGHT: "right", Side.CENTRE: "centre"}
 
-_DIGIT: Final = {LimbKind.ARM: LimbKind.FINGER, LimbKind.LEG: LimbKind.TOE, LimbKind.FRONT_LEG: LimbKind.TOE}
+_DIGITS: Final = {
+    LimbKind.ARM: (LimbKind.FINGER, Role.FINGER),
+    LimbKind.LEG: (LimbKind.TOE, Role.TOE),
+    LimbKind.FRONT_LEG: (LimbKind.TOE, Role.TOE),
+}
 
 
 @dataclass
@@ -63,8 +69,8 @@ class _Draft:
     limbs: list[Limb] = field(default_factory=list[Limb])
     notes: list[str] = field(default_factory=list[str])
 
-    def give(self, joint: int, role: Role, side: Side, confidence: float, reason: str) -> None:
-        """A role, unless the joint has one."""
+    def give(self, joint: int, role: Role, side: Side, reason: str, confidence: float) -> None:
+        """A role, unless the joint has one; a name that says it is the best of reasons."""
         choice = Choice(joint, self.names[joint], role, side, self.number, confidence, reason)
         self.roles.setdefault(joint, choice)
 
@@ -75,15 +81,13 @@ class _Draft:
         joints: Sequence[int],
         roles: Sequence[Role],
         effector: int,
-        bend: BendReading = NO_BEND,
+        bend: BendReading = (Bend.NONE, 0.0, None),
     ) -> None:
         """A limb, behind those of its kind and side."""
         confidence = min(self.roles[joint].confidence for joint in joints)
         number = sum((limb.kind, limb.side) == (kind, side) for limb in self.limbs)
-        chain = tuple(joints), tuple(roles), effector, number
-        self.limbs.append(
-            Limb(kind, side, self.number, *chain, bend.state, bend.angle, bend.axis, confidence)
-        )
+        chain = kind, side, tuple(joints), tuple(roles)
+        self.limbs.append(Limb(*chain, self.number, effector, number, confidence, *bend))
 
 
 def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
@@ -168,11 +172,12 @@ def _recognise_figure(draft: _Draft) -> Figure:
         draft.notes.append(f"{reason}, left out: {copied}")
     up: FloatArray | None = None
     named = bool(limbs)
-    if not named and mirror is not None:
+    if mirror is not None and named:
+        limbs += mirrored_limbs(tree, mirror, limbs)
+    elif mirror is not None:
         limbs, up = limbs_by_shape(tree, mirror)
     trunk = find_trunk(tree, limbs, set(copies), sides)
-    if up is None:
-        up = find_up(tree, limbs, trunk, mirror)
+    up = find_up(tree, limbs, trunk, mirror) if up is None else up
     if named and mirror is not None:
         others = [j for j in tree.kept if tree.weight(j, Role.HEAD_PART, Role.TAIL, Role.EYE) > 0.0]
         roots = [*(limb.root for limb in limbs), *trunk.heads]
@@ -194,8 +199,8 @@ def _recognise_figure(draft: _Draft) -> Figure:
     limbs = settled_kinds(tree, limbs, trunk, up, forward)
     body = _body(limbs, trunk)
     if mirror is not None and body is not Body.MANY_LEGGED:
-        limbs = relabelled(tree, mirror, limbs, forward)
-    if not sure and body is not Body.UNKNOWN and any(limb.by_shape for limb in limbs):
+        limbs = [_divided_again(tree, mirror, limb, forward) for limb in limbs]
+    if not sure and body is not Body.UNKNOWN and any(not limb.named for limb in limbs):
         draft.notes.append("which way the figure faces is a guess: left and right may be exchanged")
     figure = Figure(body, up, forward, left, tree.size)
     _give_trunk(draft, trunk)
@@ -203,17 +208,23 @@ def _recognise_figure(draft: _Draft) -> Figure:
     _give_parts(draft, trunk, sides)
     for kind in dict.fromkeys(limb.kind for limb in limbs):
         counts = Counter(limb.side for limb in limbs if limb.kind is kind)
-        number = f"({counts[Side.LEFT]} left, {counts[Side.RIGHT]} right)"
-        if counts[Side.LEFT] > counts[Side.RIGHT]:
-            draft.notes.append(f"left {kind} without a right one {number}")
-        if counts[Side.LEFT] < counts[Side.RIGHT]:
-            draft.notes.append(f"right {kind} without a left one {number}")
+        for side in (Side.LEFT, Side.RIGHT):
+            if counts[side] > counts[side.other]:
+                number = f"({counts[Side.LEFT]} left, {counts[Side.RIGHT]} right)"
+                draft.notes.append(f"{_WORD[side]} {kind} without a {_WORD[side.other]} one {number}")
     if body is Body.UNKNOWN and len(tree.kept) > 1:
         draft.notes.append(
             f"nothing recognised for certain in the {len(tree.kept)} bones below "
             f"{draft.names[tree.kept[0]]!r}: choose the bones by hand"
         )
     return figure
+
+
+def _divided_again(tree: Tree, mirror: Mirror, limb: Found, forward: FloatArray) -> Found:
+    """A limb by shape with parts that also fit the way elbows and knees point."""
+    if limb.named or limb.kind not in _DIGITS:
+        return limb
+    return divided(tree, mirror, limb, forward if limb.kind is LimbKind.LEG else -forward)
 
 
 def _body(limbs: Sequence[Found], trunk: Trunk) -> Body:
@@ -243,10 +254,10 @@ def _confidence(weight: float) -> float:
 def _give_trunk(draft: _Draft, trunk: Trunk) -> None:
     for joint, (role, reason) in trunk.roles.items():
         weight = draft.tree.weight(joint, role)
+        confidence = GUESS if joint in trunk.guessed else BY_PLACE
         if weight >= 1.0:
-            draft.give(joint, role, Side.CENTRE, _confidence(weight), f"named {role}")
-        else:
-            draft.give(joint, role, Side.CENTRE, GUESS if joint in trunk.guessed else BY_PLACE, reason)
+            confidence, reason = _confidence(weight), f"named {role}"
+        draft.give(joint, role, Side.CENTRE, reason, confidence)
     draft.notes += trunk.notes
     for kind, joints in trunk.chains():
         if joints:
@@ -261,7 +272,7 @@ def _give_limbs(
     tree = draft.tree
 
     def order(limb: Found) -> tuple[int, Side, float]:
-        middle = tree.places[limb.root] + 0.5 * tip_of(tree, limb)
+        middle = tree.places[limb.root] + 0.5 * limb.tip(tree)
         return list(LimbKind).index(limb.kind), limb.side, -float(middle @ figure.forward)
 
     by_shape = BY_SHAPE * (1.0 if mirror is None else mirror.share)
@@ -270,7 +281,7 @@ def _give_limbs(
         for row, (joint, role) in enumerate(zip(limb.joints, limb.roles, strict=True)):
             reading = tree.readings[joint]
             confidence, reason = BY_PLACE, f"between the named joints of the {limb.kind}"
-            if limb.by_shape:
+            if not limb.by_name:
                 confidence, reason = by_shape, f"by shape: {limb.kind} with a mirror image"
             elif limb.named[row] > 0.0:
                 confidence, reason = _confidence(limb.named[row]), f"named {role}"
@@ -278,22 +289,21 @@ def _give_limbs(
                     reason = f"its name allows {role}, its place in the chain decides"
             elif reading.best is not None:
                 reason = f"named {reading.best}, but its place in the {limb.kind} is that of the {role}"
-            draft.give(joint, role, limb.side, confidence, reason)
-        bend = bend_of(tree, limb, figure.up, figure.forward, figure.body)
+            draft.give(joint, role, limb.side, reason, confidence)
+        bend = bend_of(limb, tree.places, figure, limb.tip(tree))
         effector = effector_of(tree, limb, animal=trunk.lying)
         draft.add(limb.kind, limb.side, limb.joints, limb.roles, effector, bend)
-        side, angle = _WORD[limb.side], f" {np.degrees(bend.angle):.1f}°"
-        if bend.state is Bend.INVERTED:
-            said.setdefault((limb.kind, "inverted at rest"), []).append(side + angle)
-        if bend.state is Bend.STRAIGHT:
-            known = "taken to bend the usual way"
-            if bend.axis is None:
-                known = "and nothing tells which way it bends"
-            said.setdefault((limb.kind, f"straight at rest, {known}"), []).append(side + angle)
-        if limb.kind in ROLES_OF_KIND and limb.first(Slot.END) is None:
-            end = ROLES_OF_KIND[limb.kind][Slot.END]
-            said.setdefault((limb.kind, f"without a {end}, the last bone takes the target"), []).append(side)
-        if limb.kind in _DIGIT:
+        state, angle, axis = bend
+        side, degrees = _WORD[limb.side], f" {np.degrees(angle):.1f}°"
+        if state is Bend.INVERTED:
+            said.setdefault((limb.kind, "inverted at rest"), []).append(side + degrees)
+        if state is Bend.STRAIGHT:
+            known = "and nothing tells which way it bends" if axis is None else "taken to bend the usual way"
+            said.setdefault((limb.kind, f"straight at rest, {known}"), []).append(side + degrees)
+        if limb.kind in _DIGITS:
+            if limb.first(*ENDS) is None:
+                missing = f"without a {PARTS[limb.kind][-1]}, the last bone takes the target"
+                said.setdefault((limb.kind, missing), []).append(side)
             _give_digits(draft, limb)
     for (kind, what), which in said.items():
         shown = ", ".join(which[:4]) + (f" and {len(which) - 4} more" if len(which) > 4 else "")
@@ -302,18 +312,18 @@ def _give_limbs(
 
 def _give_digits(draft: _Draft, limb: Found) -> None:
     """Fingers and toes: what hangs on hand or foot."""
-    tree, kind = draft.tree, _DIGIT[limb.kind]
-    role = Role.FINGER if kind is LimbKind.FINGER else Role.TOE
-    ends = [j for j, slot in zip(limb.joints, limb.slots, strict=True) if slot is Slot.END]
+    tree = draft.tree
+    kind, role = _DIGITS[limb.kind]
+    ends = [j for j, own in zip(limb.joints, limb.roles, strict=True) if own in ENDS]
     for start in [child for joint in ends for child in tree.children[joint] if child not in limb.joints]:
         weights = {joint: tree.weight(joint, Role.FINGER, Role.TOE) for joint in tree.branch(start)}
-        if not (any(weights.values()) or limb.by_shape):
+        if not any(weights.values()) and limb.by_name:
             continue
         for joint, weight in weights.items():
-            confidence, reason = BY_SHAPE if limb.by_shape else BY_PLACE, f"hangs on the {limb.kind}"
+            confidence, reason = BY_PLACE if limb.by_name else BY_SHAPE, f"hangs on the {limb.kind}"
             if weight >= 1.0:
                 confidence, reason = _confidence(weight), f"{role} by name and place"
-            draft.give(joint, role, limb.side, confidence, reason)
+            draft.give(joint, role, limb.side, reason, confidence)
         stack = [start]
         while stack:  # chains, each from where it parts from the others
             path = [stack.pop()]
@@ -329,7 +339,7 @@ def _give_parts(draft: _Draft, trunk: Trunk, sides: Sequence[Side]) -> None:
     for joint in tree.kept:
         if joint not in draft.roles and tree.weight(joint, Role.FIN) > 0.0:
             for member in tree.branch(joint):
-                draft.give(member, Role.FIN, sides[member], 1.0, "named fin")
+                draft.give(member, Role.FIN, sides[member], "named fin", 1.0)
             path = tree.main_path(joint)
             draft.add(LimbKind.FIN, sides[joint], path, [Role.FIN] * len(path), path[-1])
     below = {joint for head in trunk.heads for joint in tree.branch(head)}
@@ -337,6 +347,6 @@ def _give_parts(draft: _Draft, trunk: Trunk, sides: Sequence[Side]) -> None:
         if joint not in draft.left_out:
             for role in (Role.EYE, Role.JAW, Role.HEAD_PART):
                 if tree.weight(joint, role) >= SURE * 0.5:
-                    draft.give(joint, role, sides[joint], 1.0, f"named {role}")
+                    draft.give(joint, role, sides[joint], f"named {role}", 1.0)
             if joint in below:
-                draft.give(joint, Role.HEAD_PART, sides[joint], 0.5, "hangs on the head")
+                draft.give(joint, Role.HEAD_PART, sides[joint], "hangs on the head", 0.5)

@@ -87,19 +87,18 @@ class Tree:
         return max(2.0 * float(np.linalg.norm(points - points.mean(0), axis=1).max()), TINY)
 
     @cached_property
-    def lengths(self) -> dict[int, float]:
-        """Length of the longest chain from a joint's parent through it to a tip below it [m]."""
-        return {joint: reach + norm(self.step(joint)) for joint, reach in self.reach.items()}
-
-    @cached_property
     def reach(self) -> dict[int, float]:
         """Length of the longest chain from a joint to a tip below it [m]."""
         reach: dict[int, float] = {}
         for joint in reversed(self.kept):
-            own = norm(self.tails[joint] - self.places[joint])
             below = [reach[child] + norm(self.step(child)) for child in self.children[joint]]
-            reach[joint] = max(below, default=own)
+            reach[joint] = max(below, default=norm(self.tails[joint] - self.places[joint]))
         return reach
+
+    @cached_property
+    def lengths(self) -> dict[int, float]:
+        """The same from the joint's parent [m]."""
+        return {joint: reach + norm(self.step(joint)) for joint, reach in self.reach.items()}
 
     @cached_property
     def counts(self) -> dict[int, int]:
@@ -163,11 +162,11 @@ class Mirror:
     """The plane of symmetry."""
 
     normal: FloatArray
-    """Unit vector, towards the left once that is known, (3,)."""
+    """Unit vector, towards the left if that is known, (3,)."""
     point: FloatArray
     """A point of the plane, (3,) [m]."""
     named: bool
-    """Whether names gave it."""
+    """Whether names say which side is the left."""
     share: float
     """Share of the joints that it maps onto joints [1], nearer ones counting more."""
 
@@ -187,34 +186,38 @@ def find_mirror(tree: Tree) -> Mirror | None:
         reading = tree.readings[joint]
         if reading.stem:
             sides[reading.side].setdefault(reading.stem, joint)
-    right = sides[Side.RIGHT]
-    pairs = [(joint, right[stem]) for stem, joint in sides[Side.LEFT].items() if stem in right]
+    left, right = sides[Side.LEFT], sides[Side.RIGHT]
+    pairs = [(joint, right[stem]) for stem, joint in left.items() if stem in right]
     ends = np.array([(tree.places[a], tree.places[b]) for a, b in pairs]).reshape(-1, 2, 3)
     apart = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1) > ON_PLANE * tree.size
+    best: Mirror | None = None
     if apart.any():
         middles: FloatArray = ends[apart].mean(1)
-        return _plane(tree, ends[apart], np.median(middles, axis=0), named=True)
-    best: Mirror | None = None
-    found = [pair for siblings in tree.children.values() for pair in tree.alike(siblings)]
-    found.sort(key=lambda pair: (-min(tree.reach[pair[0]], tree.reach[pair[1]]), *pair))
-    for a, b in found[:PLANES_TRIED]:
-        ends = np.array([(tree.tails[a], tree.tails[b]), *_matched_places(tree, a, b)])
-        if np.abs(ends[:, 0] - ends[:, 1]).max() >= ON_PLANE * tree.size:
-            mirror = _plane(tree, ends, ends.mean((0, 1)), named=False)
-            if best is None or mirror.share > best.share + LARGER:
-                best = mirror
-    return best
+        best = _plane(tree, ends[apart], np.median(middles, axis=0))
+    else:
+        found = [pair for siblings in tree.children.values() for pair in tree.alike(siblings)]
+        found.sort(key=lambda pair: (-min(tree.reach[pair[0]], tree.reach[pair[1]]), *pair))
+        for a, b in found[:PLANES_TRIED]:
+            ends = np.array([(tree.tails[a], tree.tails[b]), *_matched_places(tree, a, b)])
+            if np.abs(ends[:, 0] - ends[:, 1]).max() >= ON_PLANE * tree.size:
+                mirror = _plane(tree, ends, ends.mean((0, 1)))
+                if best is None or mirror.share > best.share + LARGER:
+                    best = mirror
+    if best is None:
+        return None
+    places = [tree.places[list(side.values())] for side in (left, right)]
+    lean = float(best.distances(places[0]).sum() - best.distances(places[1]).sum())
+    normal = best.normal if lean >= 0.0 else -best.normal
+    return replace(best, normal=normal, named=abs(lean) > ON_PLANE * tree.size)
 
 
-def _plane(tree: Tree, ends: FloatArray, point: FloatArray, *, named: bool) -> Mirror:
+def _plane(tree: Tree, ends: FloatArray, point: FloatArray) -> Mirror:
     """The plane through a point (3,) across what pairs of points (k, 2, 3) have between them.
 
     Pairs far apart weigh more, so that pairs on the middle do not tip the plane.
     """
     apart = ends[:, 0] - ends[:, 1]
-    normal = np.linalg.eigh(apart.T @ apart)[1][:, -1]
-    to_left = not named or apart.sum(0) @ normal >= 0.0
-    mirror = Mirror(normal if to_left else -normal, point, named, 0.0)
+    mirror = Mirror(np.linalg.eigh(apart.T @ apart)[1][:, -1], point, named=False, share=0.0)
     places = tree.places[list(tree.kept[:: 1 + len(tree.kept) // SAMPLE])]
     misses = np.linalg.norm(mirror.reflected(places)[:, None] - places, axis=2).min(1) / tree.size
     return replace(mirror, share=float(np.clip(1.0 - misses / MATCH, 0.0, 1.0).mean()))

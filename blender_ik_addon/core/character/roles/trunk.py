@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 
 from ...arrays import FloatArray
-from .character import LimbKind, Role, Side
-from .limbs import Found, tip_of
+from .character import PARTS, LimbKind, Role, Side
+from .limbs import Found
 from .names import LIKELY, SURE
 from .structure import ON_PLANE, TINY, Tree, norm, unit
 
@@ -47,7 +47,8 @@ FAN: Final = 0.4
 """Length of a branch in that of the longest [1] from which on a chain has ended in a fan: the parts of a
 face."""
 
-_FACE: Final = (Role.HEAD_PART, Role.JAW, Role.EYE)
+_SPINE: Final = (Role.SPINE, Role.CHEST, Role.NECK)
+_NO_SPINE: Final = (Role.HEAD_PART, Role.JAW, Role.EYE, Role.TAIL)
 
 
 @dataclass
@@ -71,11 +72,8 @@ class Trunk:
 
     def chains(self) -> Iterator[tuple[LimbKind, list[int]]]:
         """The limbs of the middle."""
-        for kind, wanted in (
-            (LimbKind.TRUNK, (Role.HIPS, Role.SPINE, Role.CHEST)),
-            (LimbKind.HEAD, (Role.NECK, Role.HEAD)),
-        ):
-            yield kind, [joint for joint in self.path if self.roles[joint][0] in wanted]
+        for kind in (LimbKind.TRUNK, LimbKind.HEAD):
+            yield kind, [joint for joint in self.path if self.roles[joint][0] in PARTS[kind]]
         for tail in self.tails:
             yield LimbKind.TAIL, tail
 
@@ -89,7 +87,6 @@ def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Seq
         without: Joints that are no part of it: copies of limbs.
         sides: Of all joints of the skeleton.
     """
-    trunk = Trunk()
     taken = without.union(*(tree.branch(limb.root) for limb in limbs))
     free = [joint for joint in tree.kept if joint not in taken]
     head = _named_head(tree, free)
@@ -97,8 +94,7 @@ def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Seq
     upper = [limb for limb in limbs if limb not in legs]
     hips, reason = _hips(tree, legs, upper, head)
     if hips is None and not limbs and head is None:
-        _snake(tree, trunk, free)
-        return trunk
+        return _snake(tree, free)
     if hips is None:  # the highest joint that is not named root
         start = head if head is not None else limbs[0].root
         hips = [start, *(joint for joint in tree.ancestors(start) if not tree.readings[joint].root)][-1]
@@ -107,12 +103,16 @@ def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Seq
     hubs = hubs or [tree.parents[limb.root] for limb in upper]
     below = [hub for hub in hubs if tree.path(hips, hub)]
     attach = max(below, key=lambda hub: len(tree.ancestors(hub)), default=None)
-    trunk.path, end = _path(tree, hips, attach, head, taken, legs, sides)
-    trunk.roles[hips] = (Role.HIPS, reason)
-    trunk.guessed = set() if legs or upper else {hips}
-    _label(tree, trunk, attach, end)
-    trunk.heads = [joint for joint in trunk.path if trunk.roles[joint][0] is Role.HEAD]
-    if head is not None and head not in trunk.path:
+    path = [] if head is None else tree.path(hips, head)
+    ended = bool(path)
+    if not path:
+        path = tree.path(hips, hips if attach is None else attach)
+        _go_on(tree, path, (hips, attach), taken, {tree.parents[limb.root] for limb in legs}, sides)
+        ended = attach is None or path[-1] != attach
+    trunk = Trunk(path, {hips: (Role.HIPS, reason)}, set() if legs or upper else {hips})
+    _label(tree, trunk, attach, ended)
+    trunk.heads = [joint for joint in path if trunk.roles[joint][0] is Role.HEAD]
+    if head is not None and head not in path:
         trunk.notes.append("the head does not hang on the hips: it is taken as it is named")
         trunk.roles[head] = (Role.HEAD, "named head")
         trunk.heads.append(head)
@@ -141,8 +141,7 @@ def _hips(
 ) -> tuple[int | None, str]:
     """The hips, and the reason."""
     bears = [parent for limb in (*legs, *upper) if (parent := tree.parents[limb.root]) >= 0]
-    if head is not None:
-        bears.append(head)
+    bears += [] if head is None else [head]
     named = [j for j in tree.kept if tree.weight(j, Role.HIPS) >= LIKELY and tree.counts[j] > 1]
     if named and (not legs or len(bears) < 2):
         return max(named, key=lambda j: (tree.counts[j], tree.weight(j, Role.HIPS))), "named hips"
@@ -156,60 +155,54 @@ def _hips(
     if not above:
         return None, ""
     hips = above[0]
-    legs_down = np.mean([tip_of(tree, limb) - tree.places[limb.root] for limb in legs], axis=0)
-    square = max(float(legs_down @ legs_down), TINY)
+    down = np.mean([limb.tip(tree) - tree.places[limb.root] for limb in legs], axis=0)
     for joint in above[1:]:
         away = tree.places[joint] - tree.places[above[0]]
-        far = norm(away) > NEAR * tree.size or float(away @ legs_down) / square > BELOW
+        far = norm(away) > NEAR * tree.size or float(away @ down) > BELOW * max(float(down @ down), TINY)
         if tree.readings[joint].root or far:
             break
         hips = joint
     return hips, "bears the legs and the trunk"
 
 
-def _path(
+def _go_on(
     tree: Tree,
-    hips: int,
-    attach: int | None,
-    head: int | None,
+    path: list[int],
+    forks: tuple[int, int | None],
     taken: set[int],
-    legs: Sequence[Found],
+    leg_hubs: set[int],
     sides: Sequence[Side],
-) -> tuple[list[int], bool]:
-    """From the hips to the head, and whether its last joint may be the head."""
-    if head is not None and (path := tree.path(hips, head)):
-        return path, True
-    path = tree.path(hips, hips if attach is None else attach)
-    leg_hubs = {tree.parents[limb.root] for limb in legs}
-    spine = (Role.SPINE, Role.CHEST, Role.NECK)
+) -> None:
+    """Lead a path on towards the head, along the spine by name or the longest chain in the middle.
+
+    Only at `forks` does it go on where others are about as long: elsewhere these are the parts of a face.
+    """
     while True:
         free = [child for child in tree.children[path[-1]] if child not in taken]
         onward = [
             child
             for child in free
-            if tree.weight(child, *_FACE, Role.TAIL) <= 0.0
+            if tree.weight(child, *_NO_SPINE) <= 0.0
             and sides[child] is Side.CENTRE
             and leg_hubs.isdisjoint(tree.branch(child))
         ]
         if not onward:
-            break
-        best = max(onward, key=lambda j: (tree.weight(j, *spine) > 0.0, tree.lengths[j], tree.counts[j]))
+            return
+        best = max(onward, key=lambda j: (tree.weight(j, *_SPINE) > 0.0, tree.lengths[j], tree.counts[j]))
         rival = max((tree.lengths[child] for child in free if child != best), default=0.0)
-        fanned = tree.weight(best, *spine) <= 0.0 and rival > FAN * tree.lengths[best]
-        if fanned and path[-1] not in (hips, attach):
-            break
+        fanned = tree.weight(best, *_SPINE) <= 0.0 and rival > FAN * tree.lengths[best]
+        if fanned and path[-1] not in forks:
+            return
         path.append(best)
-    return path, attach is None or path[-1] != attach
 
 
-def _label(tree: Tree, trunk: Trunk, attach: int | None, end: bool) -> None:
-    """Spine, chest, neck and head along the path."""
-    path = trunk.path
+def _label(tree: Tree, trunk: Trunk, attach: int | None, ended: bool) -> None:
+    """Spine, chest, neck and head along the path; `ended`: its last joint may be the head."""
+    path, last = trunk.path, len(trunk.path) - 1
     necks = [row for row, joint in enumerate(path) if tree.weight(joint, Role.NECK) >= SURE]
     chests = [row for row, joint in enumerate(path) if tree.weight(joint, Role.CHEST) >= SURE]
-    last = len(path) - 1
     bare = attach is None and not necks and tree.weight(path[-1], Role.CHEST, Role.SPINE) >= SURE
-    headless = not end or last == 0 or last in necks or (bare and bool(chests))
+    headless = not ended or last == 0 or last in necks or (bare and bool(chests))
     head = last + 1 if headless else last
     if attach in path:
         chest = path.index(attach)
@@ -218,7 +211,7 @@ def _label(tree: Tree, trunk: Trunk, attach: int | None, end: bool) -> None:
     elif chests:
         chest = chests[-1]
     else:
-        chest = max(head - 1, 0) if head <= last else last
+        chest = last if headless else last - 1
     for row, joint in enumerate(path[1:], start=1):
         if row == head:
             trunk.roles[joint] = (Role.HEAD, "the end of the trunk")
@@ -239,26 +232,17 @@ def _label(tree: Tree, trunk: Trunk, attach: int | None, end: bool) -> None:
 def _tails(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
     """Named tails anywhere, other central chains at the hips."""
     hips, members = trunk.path[0], set(free)
-    named = [joint for joint in free if tree.weight(joint, Role.TAIL) > 0.0]
-    starts = [
-        joint
-        for joint in named
-        if not any(tree.weight(above, Role.TAIL) > 0.0 for above in tree.ancestors(joint)[1:])
-    ]
+    named = {joint for joint in free if tree.weight(joint, Role.TAIL) > 0.0}
+    starts = [joint for joint in free if joint in named and named.isdisjoint(tree.ancestors(joint)[1:])]
     if not named:
         point, normal = _middle(tree, trunk)
         whole = sum(norm(tree.step(joint)) for joint in trunk.path[1:])
         for joint in (hips, *(j for j, row in trunk.roles.items() if row[0] is Role.PELVIS)):
-            for child in tree.children[joint]:
+            for child in (c for c in tree.children[joint] if c in members and c not in trunk.roles):
                 chain = tree.main_path(child)
                 apart = float(np.abs((tree.places[chain] - point) @ normal).max())
-                if (
-                    child in members
-                    and child not in trunk.roles
-                    and len(chain) > 1
-                    and tree.lengths[child] >= TAIL * whole
-                    and apart <= 2.0 * ON_PLANE * tree.size
-                ):
+                long = len(chain) > 1 and tree.lengths[child] >= TAIL * whole
+                if long and apart <= 2.0 * ON_PLANE * tree.size:
                     starts.append(child)
     for start in starts:
         for joint in tree.path(hips, tree.parents[start]):
@@ -272,8 +256,7 @@ def _tails(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
             trunk.roles.setdefault(chain.pop(0), (Role.PELVIS, "between the hips and the tail"))
         for joint in chain:
             trunk.roles.setdefault(joint, (Role.TAIL, "a central chain behind the hips"))
-        tail = [joint for joint in chain if trunk.roles[joint][0] is Role.TAIL]
-        if tail:
+        if tail := [joint for joint in chain if trunk.roles[joint][0] is Role.TAIL]:
             trunk.tails.append(tail)
 
 
@@ -293,12 +276,12 @@ def _is_lying(
     if not legs:
         return not any(limb.kind is LimbKind.ARM for limb in upper)
     along = tree.places[trunk.path[-1] if attach is None else attach] - tree.places[trunk.path[0]]
-    down = np.sum([tip_of(tree, limb) - tree.places[limb.upper] for limb in legs], axis=0)
+    down = np.sum([limb.span(tree) for limb in legs], axis=0)
     return min(norm(along), norm(down)) > TINY and float(-(unit(along) @ unit(down))) < LEVEL
 
 
-def _snake(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
-    """A single chain: one end the head, the other the tail.
+def _snake(tree: Tree, free: Sequence[int]) -> Trunk:
+    """A single chain: one end the head, the other the tail; an empty trunk where there is none.
 
     The head is the end at which small parts branch off. Where none do, it is a guess.
     """
@@ -309,23 +292,22 @@ def _snake(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
         behind = max([behind, *others], key=len)
     chain = behind[::-1] + ahead if len(behind) >= 3 else ahead
     if len(chain) < max(SNAKE, WHOLE * len(free)):
-        return
-    parts = [
+        return Trunk()
+    first, last = (
         sum(child not in chain for joint in end for child in tree.children[joint])
         for end in (chain[:3], chain[-3:])
-    ]
-    if parts[0] > parts[1]:
+    )
+    if first > last:
         chain.reverse()
     reasons = ["the end with small parts", "the other end of the chain"]
-    if parts[0] == parts[1]:
+    trunk = Trunk(chain, dict.fromkeys(chain, (Role.SPINE, "part of a single chain")), lying=True, snake=True)
+    if first == last:
         trunk.guessed = {chain[0], chain[-1]}
         trunk.notes.append(
             "a single chain: its last bone is taken for the head, its first for the tail; exchange them if "
             "it is the other way round"
         )
         reasons = ["one end of a single chain; which is which is a guess"] * 2
-    trunk.snake = trunk.lying = True
-    trunk.path = chain
-    trunk.roles = dict.fromkeys(chain, (Role.SPINE, "part of a single chain"))
     trunk.roles[chain[-1]], trunk.roles[chain[0]] = (Role.HEAD, reasons[0]), (Role.TAIL, reasons[1])
     trunk.heads, trunk.tails = [chain[-1]], [[chain[0]]]
+    return trunk
