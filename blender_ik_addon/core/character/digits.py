@@ -17,7 +17,7 @@ either way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -73,6 +73,7 @@ class Digit:
 
 def digits(skeleton: Skeleton, character: Character, figure: int) -> Iterator[Digit]:
     """Give the joints of all fingers and toes of a figure whose bends are known."""
+    places = skeleton.armature_from_joint_rest[:, :3, 3]
     for kind, role in ((LimbKind.FINGER, Role.HAND), (LimbKind.TOE, Role.FOOT)):
         chains: dict[int, list[Limb]] = {}
         for chain in character.limbs_of(kind, figure=figure):
@@ -81,52 +82,57 @@ def digits(skeleton: Skeleton, character: Character, figure: int) -> Iterator[Di
             if bearers:  # of several hands in a row the uppermost, where the wrist is
                 chains.setdefault(bearers[-1], []).append(chain)
         for root in sorted(chains):
+            rods = [_rods(skeleton, chain.joints) for chain in chains[root]]
             if kind is LimbKind.FINGER:
-                yield from _hand(skeleton, root, chains[root])
-            else:
-                yield from _toes(skeleton, root, chains[root], character.figures[figure].up)
+                yield from _hand(skeleton, places, root, chains[root], rods)
+                continue
+            for chain, rod in zip(chains[root], rods, strict=True):  # toes bend down
+                start = _knuckle(places, root, chain.joints)
+                axes = _axes(rod, -character.figures[figure].up, straight=True)
+                for place, (joint, axis) in enumerate(zip(chain.joints, axes, strict=False)):
+                    own = METACARPAL if place < start else TOES[min(place - start, 1)]
+                    yield _digit(joint, rod[place], axis, own)
 
 
-def _hand(skeleton: Skeleton, wrist: int, chains: Sequence[Limb]) -> Iterator[Digit]:
+def _hand(
+    skeleton: Skeleton,
+    places: FloatArray,
+    wrist: int,
+    chains: Sequence[Limb],
+    rods: Sequence[Sequence[FloatArray]],
+) -> Iterator[Digit]:
     """The fingers of a hand."""
-    places = skeleton.armature_from_joint_rest[:, :3, 3]
-    rods = {chain.joints[0]: _rods(skeleton, chain.joints) for chain in chains}
-    thumb = _thumb(skeleton, rods, chains)
-    fingers = [chain for chain in chains if chain is not thumb]
+    thumb = _thumb(skeleton, chains, rods)
+    fingers = [chain for chain in chains if thumb is None or chain is not chains[thumb]]
+    knuckles = {finger.joints[0]: _knuckle(places, wrist, finger.joints) for finger in fingers}
     across, palm = np.zeros(3), None
     if thumb is not None and fingers:
-        root = thumb.joints[0]
-        across = _across(places, wrist, rods[root][0], root, fingers)
-        palm = _palm(places, wrist, thumb.side, fingers, across)
-    for chain in chains:
-        rod = rods[chain.joints[0]]
-        start = 0 if chain is thumb else _knuckle(places, wrist, chain.joints)
-        before = [rod[0], *rod]  # what each bone is bent from
-        before[start] = rod[0] if chain is thumb else unit(places[chain.joints[start]] - places[wrist])
+        # From the other fingers' roots to the end of the thumb's first bone: some hands have all their roots
+        # in one place, then the way that the thumb points is all there is.
+        roots = places[[finger.joints[0] for finger in fingers]]
+        length = 0.5 * float(np.linalg.norm(roots - places[wrist], axis=1).mean())
+        root = places[chains[thumb].joints[0]]
+        across = root + max(length, TINY) * rods[thumb][0] - roots.mean(axis=0)
+        ends = places[[finger.joints[knuckles[finger.joints[0]]] for finger in fingers]]
+        palm = _palm(ends, places[wrist], chains[thumb].side, across)
+    for row, (chain, rod) in enumerate(zip(chains, rods, strict=True)):
+        is_thumb = row == thumb
+        start = 0 if is_thumb else knuckles[chain.joints[0]]
         towards = palm
-        if chain is thumb and palm is not None:
+        if is_thumb and palm is not None:
             towards = palm - unit(across)  # across the palm, towards the root of the last finger
         for place, (joint, axis) in enumerate(zip(chain.joints, _axes(rod, towards), strict=False)):
-            if chain is thumb:
+            before = rod[max(place - 1, 0)]  # what the bone is bent from
+            if is_thumb:
                 kind = THUMB[min(place, 2)]
+            elif place == start:
+                kind, before = KNUCKLE, unit(places[joint] - places[wrist])
             else:
-                kind = METACARPAL if place < start else (KNUCKLE, MIDDLE, END)[min(place - start, 2)]
-            known = place > 0 or (chain is not thumb and place == start)
-            at_rest = _bend(before[place], rod[place], axis) if known else 0.0
-            twist = THUMB_TWIST if chain is thumb and place == 0 else TWIST
-            yield _digit(joint, rod[place], axis, kind, twist, at_rest)
-
-
-def _toes(skeleton: Skeleton, ankle: int, chains: Sequence[Limb], up: FloatArray) -> Iterator[Digit]:
-    """The toes of a foot: they bend down."""
-    places = skeleton.armature_from_joint_rest[:, :3, 3]
-    for chain in chains:
-        rod = _rods(skeleton, chain.joints)
-        start = _knuckle(places, ankle, chain.joints)
-        axes = _axes(rod, -up, straight=True)
-        for place, (joint, axis) in enumerate(zip(chain.joints, axes, strict=False)):
-            kind = METACARPAL if place < start else TOES[min(place - start, 1)]
-            yield _digit(joint, rod[place], axis, kind, TWIST, 0.0)
+                kind = METACARPAL if place < start else (MIDDLE, END)[min(place - start, 2) - 1]
+            at_rest = 0.0 if place == 0 and (is_thumb or start) else _bend(before, rod[place], axis)
+            yield _digit(
+                joint, rod[place], axis, kind, THUMB_TWIST if is_thumb and place == 0 else TWIST, at_rest
+            )
 
 
 def _digit(
@@ -134,8 +140,8 @@ def _digit(
     along: FloatArray,
     axis: FloatArray,
     kind: tuple[tuple[float, float], float],
-    twist: float,
-    at_rest: float,
+    twist: float = TWIST,
+    at_rest: float = 0.0,
 ) -> Digit:
     (low, high), side = kind
     bent = float(np.degrees(at_rest))  # what a rest pose shows, a finger can do
@@ -158,42 +164,26 @@ def _rods(skeleton: Skeleton, joints: Sequence[int]) -> list[FloatArray]:
     return [*rods, own if goes_on else rods[-1]]
 
 
-def _thumb(skeleton: Skeleton, rods: Mapping[int, list[FloatArray]], chains: Sequence[Limb]) -> Limb | None:
-    """The thumb by its name, else the digit that points away from the others; None where there is none."""
-    for chain in chains:
+def _thumb(skeleton: Skeleton, chains: Sequence[Limb], rods: Sequence[Sequence[FloatArray]]) -> int | None:
+    """Row of the thumb by its name, else of the digit that points away from the others; None without one."""
+    for row, chain in enumerate(chains):
         if any(THUMB_NAME.search(skeleton.names[joint]) for joint in chain.joints):
-            return chain
-    if len(chains) < 3:
-        return None
-    ways = np.array([rods[chain.joints[0]][0] for chain in chains])
+            return row
+    ways = np.array([rod[0] for rod in rods])
     off = ways @ unit(np.median(ways, axis=0))
-    return chains[int(np.argmin(off))] if off.min() < np.cos(APART) else None
+    return int(np.argmin(off)) if len(chains) >= 3 and off.min() < np.cos(APART) else None
 
 
-def _across(
-    places: FloatArray, wrist: int, thumb: FloatArray, root: int, fingers: Sequence[Limb]
-) -> FloatArray:
-    """From the other fingers' roots to the end of the thumb's first bone, (3,) [m].
+def _palm(knuckles: FloatArray, wrist: FloatArray, side: Side, across: FloatArray) -> FloatArray | None:
+    """Where the palm faces, a unit vector (3,); None where it is not known.
 
     Args:
-        places: Of the joints, (n, 3) [m].
-        wrist: The hand's joint.
-        thumb: The way the thumb's first bone points, (3,).
-        root: Its joint.
-        fingers: The others.
+        knuckles: Of the fingers, (k, 3) [m].
+        wrist: (3,) [m].
+        side: Of the hand.
+        across: From the fingers towards the thumb, (3,) [m].
     """
-    roots = np.array([places[finger.joints[0]] for finger in fingers])
-    # Some hands have all their roots in one place: then the way that the thumb points is all there is.
-    length = 0.5 * float(np.linalg.norm(roots - places[wrist], axis=1).mean())
-    return places[root] + max(length, TINY) * thumb - roots.mean(axis=0)
-
-
-def _palm(
-    places: FloatArray, wrist: int, side: Side, fingers: Sequence[Limb], across: FloatArray
-) -> FloatArray | None:
-    """Where the palm faces, a unit vector (3,); None where it is not known."""
-    knuckles = np.array([places[f.joints[_knuckle(places, wrist, f.joints)]] for f in fingers])
-    forward = unit(knuckles.mean(axis=0) - places[wrist])
+    forward = unit(knuckles.mean(axis=0) - wrist)
     towards = across - (across @ forward) * forward
     # The row of the knuckles says it better than the thumb, which may stand off the palm.
     row = knuckles - knuckles.mean(axis=0)
@@ -211,7 +201,7 @@ def _knuckle(places: FloatArray, wrist: int, joints: Sequence[int]) -> int:
     """Place in a finger's chain of its knuckle: 1 after a metacarpal bone, else 0."""
     if len(joints) < 3:
         return 0
-    first, second = (float(np.linalg.norm(places[joint] - places[wrist])) for joint in joints[:2])
+    first, second = (norm(places[joint] - places[wrist]) for joint in joints[:2])
     return 1 if first < WRIST * second else 0
 
 

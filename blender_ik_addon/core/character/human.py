@@ -49,7 +49,8 @@ from .limit_boxes import (
     path_angles,
     snapped,
 )
-from .roles import Bend, Body, Character, Figure, Limb, LimbKind, Role, Side
+from .roles import Bend, Body, Character, Limb, LimbKind, Role, Side
+from .roles.character import LOWER, UPPER
 from .roles.structure import TINY, norm, unit
 
 FOREARM_TWIST, SHIN_TWIST = float(np.radians(80.0)), float(np.radians(30.0))
@@ -129,7 +130,7 @@ USUAL_JOINTS: Final = 3
 """Joints of a trunk or a neck to which its resistance belongs [1]."""
 
 LEVER: Final = 0.5
-"""Part of a joint's lever in what it resists [1], see `_Maker._shares`."""
+"""Part of a joint's lever in what it resists [1], see `_Maker._stiffness`."""
 
 ALIGNED: Final = 1e-6
 """Sine of the angle between two directions [1] below which a swing from one to the other has no axis."""
@@ -192,11 +193,8 @@ def joint_defaults(
     for choice in character.choices:
         if choice.joint >= n or skeleton.names[choice.joint] != choice.name:
             raise IKError(f"the character has a bone {choice.name!r} that is not in this skeleton")
-    found: dict[int, JointDefaults] = {}
-    for number in range(len(character.figures)):
-        for defaults in _Maker(skeleton, character, number, free_order).make():
-            found.setdefault(defaults.joint, defaults)
-    return found
+    makers = (_Maker(skeleton, character, number, free_order) for number in range(len(character.figures)))
+    return {defaults.joint: defaults for maker in makers for defaults in maker.make()}
 
 
 class _Maker:
@@ -205,114 +203,109 @@ class _Maker:
     def __init__(self, skeleton: Skeleton, character: Character, number: int, any_order: BoolArray) -> None:
         self._skeleton, self._character, self._number = skeleton, character, number
         self._any_order = any_order
+        self._rest = skeleton.armature_from_joint_rest
         self._figure = character.figures[number]
         self._human = self._figure.body is Body.BIPED
 
     def make(self) -> Iterator[JointDefaults]:
         """Give them joint by joint."""
-        limbs = [limb for limb in self._character.limbs if limb.figure == self._number]
-        for limb in limbs:
-            if limb.kind in (LimbKind.ARM, LimbKind.LEG, LimbKind.FRONT_LEG):
+        for limb in self._character.limbs:
+            if limb.figure == self._number:
                 yield from self._limb(limb)
-        for limb in limbs:
-            if limb.kind is LimbKind.TRUNK:
-                yield from self._part_of_trunk(limb, TRUNK_RANGES, TRUNK_RESISTANCE)
-            elif limb.kind is LimbKind.HEAD:
-                yield from self._part_of_trunk(limb, NECK_RANGES, NECK_RESISTANCE)
-            elif limb.kind is LimbKind.TAIL:
-                for joint in limb.joints:
-                    made = self._joint(joint, None, self._figure.up)
-                    yield self._defaults(made, Role.TAIL, [], np.full(3, 0.3))
         for digit in digits(self._skeleton, self._character, self._number) if self._human else ():
             yield self._digit(digit)
 
-    def _part_of_trunk(
-        self, limb: Limb, ranges: Sequence[tuple[float, float]], resistance: float
-    ) -> Iterator[JointDefaults]:
-        """Trunk or neck."""
+    def _limb(self, limb: Limb) -> Iterator[JointDefaults]:
         rows = [row for row in zip(limb.joints, limb.roles, strict=True) if row[1] is not Role.HIPS]
         joints = [joint for joint, _ in rows]
-        stiffness = _stiffness(resistance * self._shares(joints))
-        for (joint, role), after, stiff in zip(rows, [*joints[1:], None], stiffness, strict=False):
-            made = self._joint(joint, after, self._figure.up)
-            moves = self._turns(made, ranges, min(1.0, UNEVEN / len(joints)))
-            yield self._defaults(made, role, moves, np.full(3, stiff))
+        for place, (joint, role) in enumerate(rows):
+            made = self._frame(joint, None if joint == joints[-1] else joints[place + 1])
+            if limb.kind is LimbKind.TRUNK:
+                yield self._part_of_trunk(made, role, joints, TRUNK_RANGES, TRUNK_RESISTANCE)
+            elif limb.kind is LimbKind.HEAD:
+                yield self._part_of_trunk(made, role, joints, NECK_RANGES, NECK_RESISTANCE)
+            elif limb.kind is LimbKind.TAIL:
+                yield self._defaults(made, role, [], np.full(3, 0.3))
+            elif role in UPPER:
+                yield self._ball(made, role, limb)
+            elif role in LOWER:
+                yield self._hinge(made, role, limb)
+            elif limb.kind in (LimbKind.ARM, LimbKind.LEG, LimbKind.FRONT_LEG):
+                yield self._end(made, role, limb)
 
-    def _shares(self, joints: Sequence[int]) -> FloatArray:
-        """Resistance of the joints of a part of the trunk, (k,), as parts of its own.
+    def _part_of_trunk(
+        self,
+        made: JointFrame,
+        role: Role,
+        joints: Sequence[int],
+        ranges: Sequence[tuple[float, float]],
+        resistance: float,
+    ) -> JointDefaults:
+        """A joint of trunk or neck, which has a share of what all of its joints do.
 
         Of many joints each resists more, so that together they give way as much as a few. Where the end of a
         chain is pushed aside the joint that is farthest from it turns most; `LEVER` makes up for some of
         that.
         """
-        places = self._skeleton.armature_from_joint_rest[list(joints), :3, 3]
-        lengths = np.linalg.norm(np.diff(places, axis=0), axis=1)  # (k - 1,)
-        lengths = np.append(lengths, lengths.mean() if len(lengths) else 1.0)[: len(joints)]
+        lengths = np.linalg.norm(np.diff(self._rest[list(joints), :3, 3], axis=0), axis=1)  # (k - 1,)
+        lengths = np.append(lengths, lengths.mean() if len(lengths) else 1.0)
         levers = np.cumsum(lengths[::-1])[::-1]
-        middle = max(float(levers.sum()) / max(len(joints), 1), TINY)
-        return len(joints) / USUAL_JOINTS * (1.0 + LEVER * (levers / middle - 1.0))
+        middle = max(float(levers.mean()), TINY)
+        lever = 1.0 + LEVER * (levers[joints.index(made.index)] / middle - 1.0)
+        stiffness = _stiffness(resistance * len(joints) / USUAL_JOINTS * lever)
+        moves = self._turns(made, ranges, min(1.0, UNEVEN / len(joints)))
+        return self._defaults(made, role, moves, np.full(3, stiffness))
 
-    # Limbs
-
-    def _limb(self, limb: Limb) -> Iterator[JointDefaults]:
-        figure = self._figure
-        for place, (joint, role) in enumerate(zip(limb.joints, limb.roles, strict=True)):
-            after = limb.joints[place + 1] if place + 1 < len(limb.joints) else None
-            made = self._joint(joint, after, figure.forward)
-            moves: list[Movement] = []
-            stiffness = np.full(3, 0.8)
-            if role in (Role.UPPER_ARM, Role.UPPER_LEG):
-                yield self._ball(made, role, limb)
-                continue
-            if role in (Role.LOWER_ARM, Role.LOWER_LEG):
-                yield self._hinge(made, role, limb, first=limb.roles.index(role) == place)
-                continue
-            if role is Role.SHOULDER:
-                stiffness = np.full(3, _stiffness(COLLAR_RESISTANCE))
+    def _end(self, made: JointFrame, role: Role, limb: Limb) -> JointDefaults:
+        """Collarbones and the like, hands and feet."""
+        figure, stiffness = self._figure, np.full(3, 0.8)
+        moves: list[Movement] = []
+        if role is Role.SHOULDER:
+            stiffness = np.full(3, _stiffness(COLLAR_RESISTANCE))
+            if limb.kind is LimbKind.ARM:  # up and down, ahead and back, its roll
                 out = 1.0 if limb.side is Side.LEFT else -1.0
-                if limb.kind is LimbKind.ARM:  # up and down, ahead and back, its roll
-                    axes = made.own(-out * figure.forward), made.own(-out * figure.up), made.twist_axis()
-                    moves = moves_about(axes, COLLAR_RANGES)
-            elif role is Role.PELVIS:
-                stiffness = np.full(3, 0.99)
-                moves = [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)]
-            elif role is Role.HAND:  # where the palm faces is not known: it bends as far one way as the other
-                stiffness = np.full(3, 0.5)
-                most = [WRIST_RANGES[axis == made.nearest(made.along)] for axis in range(3)]
-                moves = moves_about(np.eye(3), [(-angle, angle) for angle in most])
-            elif role in (Role.FOOT, Role.ANKLE, Role.TOE):
-                stiffness[made.nearest(figure.left)] = 0.5
-                moves = self._turns(made, TOE_RANGES if role is Role.TOE else FOOT_RANGES)
-            else:
-                continue
-            yield self._defaults(made, role, moves if self._human else [], stiffness)
+                axes = made.own(-out * figure.forward), made.own(-out * figure.up), made.twist_axis()
+                moves = moves_about(axes, COLLAR_RANGES)
+        elif role is Role.PELVIS:
+            stiffness = np.full(3, 0.99)
+            moves = [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)]
+        elif role is Role.HAND:  # where the palm faces is not known: it bends as far one way as the other
+            stiffness = np.full(3, 0.5)
+            most = [WRIST_RANGES[axis == made.nearest(made.along)] for axis in range(3)]
+            moves = moves_about(np.eye(3), [(-angle, angle) for angle in most])
+        else:
+            stiffness[made.nearest(figure.left)] = 0.5
+            moves = self._turns(made, TOE_RANGES if role is Role.TOE else FOOT_RANGES)
+        return self._defaults(made, role, moves if self._human else [], stiffness)
 
     def _ball(self, made: JointFrame, role: Role, limb: Limb) -> JointDefaults:
         """Shoulder and hip joints: directions to which the limb can swing, and its twist."""
-        preferred = None
-        moves: list[Movement] = []
-        if self._human and limb.side is not Side.CENTRE:
-            ways = _ways(self._figure, limb.side)
-            ends, twist = LEG_ENDS, THIGH_TWIST
-            if role is Role.UPPER_ARM:
-                ends, twist = ARM_ENDS, ARM_TWIST
-                channel = made.nearest(made.along)
-                if limb.bend is Bend.STRAIGHT and any(middle_of(order) != channel for order in made.orders):
-                    twist = ARM_TWIST_UNKNOWN  # without gimbal lock where it is twisted by a right angle
-                side = np.sin(ARM_OUT) * ways["out"] + np.cos(ARM_OUT) * ways["down"]
-                preferred = _swing(made, np.cos(ARM_FORWARD) * side + np.sin(ARM_FORWARD) * ways["forward"])
-            for start, end, angle in ends:
-                turn = np.radians(angle)
-                swing = _swing(made, np.cos(turn) * ways[start] + np.sin(turn) * ways[end])
-                moves += [] if swing is None else [swing]
-            moves.append(Movement(made.twist_axis(), -twist, twist))
-        return self._defaults(made, role, moves, np.zeros(3), preferred)
+        if not self._human or limb.side is Side.CENTRE:
+            return self._defaults(made, role, [], np.zeros(3))
+        figure, preferred = self._figure, None
+        out = figure.left if limb.side is Side.LEFT else -figure.left
+        ways = {"out": out, "up": figure.up, "forward": figure.forward}
+        ways |= {"in": -out, "down": -figure.up, "back": -figure.forward}
+        ends, twist = LEG_ENDS, THIGH_TWIST
+        if role is Role.UPPER_ARM:
+            ends, twist = ARM_ENDS, ARM_TWIST
+            channel = made.nearest(made.along)
+            if limb.bend is Bend.STRAIGHT and any(middle_of(order) != channel for order in made.orders):
+                twist = ARM_TWIST_UNKNOWN  # without gimbal lock where it is twisted by a right angle
+            side = np.sin(ARM_OUT) * ways["out"] + np.cos(ARM_OUT) * ways["down"]
+            preferred = _swing(made, np.cos(ARM_FORWARD) * side + np.sin(ARM_FORWARD) * ways["forward"])
+        turns = ((ways[start], ways[end], np.radians(angle)) for start, end, angle in ends)
+        swings = [_swing(made, np.cos(turn) * a + np.sin(turn) * b) for a, b, turn in turns]
+        moves = [swing for swing in swings if swing is not None]
+        return self._defaults(
+            made, role, [*moves, Movement(made.twist_axis(), -twist, twist)], np.zeros(3), preferred
+        )
 
-    def _hinge(self, made: JointFrame, role: Role, limb: Limb, *, first: bool) -> JointDefaults:
+    def _hinge(self, made: JointFrame, role: Role, limb: Limb) -> JointDefaults:
         """Elbows and knees; bones in the middle of the same part are stiff."""
         is_arm = role is Role.LOWER_ARM
         stiffness = np.full(3, ACROSS)
-        if limb.bend_axis is None or not first:
+        if limb.bend_axis is None or limb.first(role) != made.index:
             return self._defaults(made, role, [], stiffness)
         axis = snapped(made.own(limb.bend_axis))
         at_rest = -limb.bend_angle if limb.bend is Bend.INVERTED else limb.bend_angle
@@ -334,7 +327,7 @@ class _Maker:
 
     def _digit(self, digit: Digit) -> JointDefaults:
         """A joint of a finger or a toe."""
-        made = replace(self._joint(digit.joint, None, digit.along), along=digit.along)
+        made = replace(self._frame(digit.joint, None), along=digit.along)
         axes = [snapped(made.own(v)) for v in (digit.axis, np.cross(digit.axis, digit.along), digit.along)]
         stiffness = np.full(3, ACROSS)
         stiffness[np.abs(axes[0]) > np.sin(SNAP)] = 0.0
@@ -343,12 +336,11 @@ class _Maker:
 
     # What they share
 
-    def _joint(self, index: int, after: int | None, otherwise: FloatArray) -> JointFrame:
-        """A joint, its bone pointing to the one after it, or along its own y, or where it had best."""
-        places = self._skeleton.armature_from_joint_rest[:, :3, 3]
-        rest = np.array(self._skeleton.armature_from_joint_rest[index, :3, :3])
-        along = rest[:, 1] if after is None else places[after] - places[index]
-        along = unit(along) if norm(along) > TINY else otherwise
+    def _frame(self, index: int, after: int | None) -> JointFrame:
+        """A joint, its bone pointing to the one after it, or along its own y."""
+        rest = np.array(self._rest[index, :3, :3])
+        along = rest[:, 1] if after is None else self._rest[after, :3, 3] - self._rest[index, :3, 3]
+        along = unit(along if norm(along) > TINY else rest[:, 1])
         own = int(self._skeleton.orders[index])
         return JointFrame(index, rest, along, tuple(range(6)) if self._any_order[index] else (own,))
 
@@ -375,22 +367,9 @@ class _Maker:
         return JointDefaults(made.index, order, lower, upper, stiffness, np.clip(angles, lower, upper), why)
 
 
-def _stiffness(resistance: float | FloatArray) -> FloatArray:
+def _stiffness(resistance: float) -> float:
     """Stiffness in [0, 1) of what resists so many times as much as a loose joint: k = 1/(1 - stiffness)."""
-    return 1.0 - 1.0 / np.maximum(resistance, 1.0)
-
-
-def _ways(figure: Figure, side: Side) -> dict[str, FloatArray]:
-    """Directions in words, unit vectors in armature space, for the limbs of a side."""
-    out = figure.left if side is Side.LEFT else -figure.left
-    return {
-        "out": out,
-        "in": -out,
-        "up": figure.up,
-        "down": -figure.up,
-        "forward": figure.forward,
-        "back": -figure.forward,
-    }
+    return 1.0 - 1.0 / max(resistance, 1.0)
 
 
 def _swing(made: JointFrame, direction: FloatArray) -> Movement | None:
