@@ -111,21 +111,18 @@ def path_angles(move: Movement, orders: Sequence[int]) -> FloatArray:
     gimbal lock and first and last angle run away; a path about the middle axis itself goes through unharmed.
     """
     halves: list[FloatArray] = []
-    rows = np.array(orders, dtype=np.int64)
+    rows, columns = np.array(orders, dtype=np.int64), np.arange(len(orders))
     middle = np.array([middle_of(order) for order in orders])
     for end in (move.start, move.end):
         turns = np.linspace(0.0, end, max(2, int(np.ceil(abs(end) / STEP)) + 1))
-        vectors = turns[:, None] * move.axis
-        shape = len(turns), len(orders), 3
-        if np.count_nonzero(move.axis) == 1:  # an axis of the joint: the turn is its angle in every order
-            angles = np.broadcast_to(vectors[:, None], shape)
-        else:
-            matrices = np.broadcast_to(matrix_from_rotvec(vectors)[:, None], (*shape, 3))
-            angles = continuous_euler(euler_from_matrix(matrices, rows), rows)
-            near = np.abs(angles[:, np.arange(len(orders)), middle]) > COMFORTABLE  # (k, orders)
+        vectors = np.repeat((turns[:, None] * move.axis)[:, None], len(orders), axis=1)
+        angles = vectors  # of an axis of the joint: the turn is its angle in every order
+        if np.count_nonzero(move.axis) > 1:
+            angles = continuous_euler(euler_from_matrix(matrix_from_rotvec(vectors), rows), rows)
+            near = np.abs(angles[:, columns, middle]) > COMFORTABLE  # (k, orders)
             near &= np.abs(move.axis[middle]) < np.cos(SLACK)
             last = np.where(near.any(0), np.maximum(near.argmax(0) - 1, 0), len(turns) - 1)
-            angles = angles[np.minimum(np.arange(len(turns))[:, None], last), np.arange(len(orders))]
+            angles = angles[np.minimum(np.arange(len(turns))[:, None], last), columns]
         # A range that begins beyond rest has no samples before its beginning.
         halves.append(angles[(turns >= move.start - EXACT) & (turns <= move.end + EXACT)])
     return np.concatenate([halves[0][::-1], halves[1]])

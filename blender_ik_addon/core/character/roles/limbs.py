@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -36,6 +37,9 @@ HIGH_ANKLE: Final = 0.2
 
 PAW: Final = 0.12
 """Height of the foot's joint in lengths of the leg [1] above which an animal stands on its toes."""
+
+ROUNDING: Final = 1e-9
+"""By how much a division must be better [1] to be taken: of the same ones the first stays."""
 
 STRAIGHT: Final = np.radians(2.0)
 """Bend [rad] below which the plane of an elbow is not believed: a few millimetres in a forearm."""
@@ -151,7 +155,8 @@ def _named_limb(tree: Tree, root: int, side: Side, mine: set[int], others: set[i
     for role, kind in _FANS.items():
         if fan := [joint for joint in branch if tree.weight(joint, role) > 0.0]:
             return _fan_limb(tree, root, fan, Found(kind, side, (), (role,)))
-    best: tuple[tuple[float, bool, int], Found] | None = None
+    best = -np.inf
+    limb: Found | None = None
     for tip in reversed(branch):
         path = tree.path(root, tip)
         if not others.isdisjoint(path) or not others.issuperset(tree.children[tip]):
@@ -160,43 +165,30 @@ def _named_limb(tree: Tree, root: int, side: Side, mine: set[int], others: set[i
             path.pop()
         arm, leg = (sum(tree.weight(j, *PARTS[kind][1:]) for j in path) for kind in _ARM_OR_LEG[:2])
         kind = LimbKind.LEG if leg > arm else LimbKind.ARM
-        slots, weights = _label(path, tree.readings, leg=leg > arm, high_ankle=_is_high_ankle(tree, path))
-        rank = _rank(slots, weights)
-        if best is None or rank > best[0]:
-            count = sum(slot is not Slot.DIGIT for slot in slots)
-            fronts = [front for j in path[:count] if (front := tree.readings[j].front) is not None]
+        score, slots, named = _label(
+            path, tree.readings, leg=leg > arm, high_ankle=_is_high_ankle(tree, path)
+        )
+        count = sum(slot is not Slot.DIGIT for slot in slots)
+        if score > best + ROUNDING:
+            fronts = (front for j in path[:count] if (front := tree.readings[j].front) is not None)
             roles = tuple(PARTS[kind][slot] for slot in slots[:count])
-            front = fronts[0] if fronts else None
-            best = rank, Found(kind, side, tuple(path[:count]), roles, weights[:count], front)
-    if best is None:
-        return None
-    limb = best[1]
-    rows = zip(limb.roles, limb.named, strict=True)
+            best, limb = (
+                score,
+                Found(kind, side, tuple(path[:count]), roles, named[:count], next(fronts, None)),
+            )
+    rows = () if limb is None else zip(limb.roles, limb.named, strict=True)
     long_parts = [weight for role, weight in rows if role in (*UPPER, *LOWER)]
     return limb if len(long_parts) >= 2 or max(long_parts, default=0.0) > 0.0 else None
 
 
-def _rank(slots: Sequence[Slot], named: Sequence[float]) -> tuple[float, bool, int]:
-    """How good a chain is among those of a branch.
-
-    Digits and second bones of a hand say nothing of how good the chain above them is; but the bone that bears
-    digits is the hand, not a helper beside it.
-    """
-    hand = slots.index(Slot.END) if Slot.END in slots else len(slots)
-    rows = enumerate(zip(slots, named, strict=True))
-    score = sum(weight for row, (slot, weight) in rows if row == hand or slot < Slot.END)
-    missing = [part for part in (Slot.UPPER, Slot.LOWER) if part < slots[-1] and part not in slots]
-    return round(score + SKIPPED * len(missing), 6), Slot.DIGIT in slots, len(slots)
-
-
 def _label(
     path: Sequence[int], readings: Sequence[NameReading], *, leg: bool, high_ankle: bool
-) -> tuple[tuple[Slot, ...], tuple[float, ...]]:
-    """The best slots of a chain by names, in the grammar's order, and what names say of each.
+) -> tuple[float, tuple[Slot, ...], tuple[float, ...]]:
+    """The best slots of a chain by names, in the grammar's order: their score, they, and the names' weights.
 
     A weight of at most 0 says that it was not the name. An ankle is a part of its own only if it is high.
     """
-    # Best labels up to a joint by the slot of that joint: their score, slots and weights.
+    # The best labels up to a joint, by the slot of that joint.
     best: dict[int, tuple[float, tuple[Slot, ...], tuple[float, ...]]] = {-1: (0.0, (), ())}
     ankle, stem = False, ""
     for joint in path:
@@ -212,17 +204,15 @@ def _label(
         before, stem = stem, reading.stem.rstrip("0123456789 ")
         longer: dict[int, tuple[float, tuple[Slot, ...], tuple[float, ...]]] = {}
         for slot in Slot:
+            weight = weights.get(slot, MISFIT if weights else 0.0)
             options = [
-                (score + _step(last, slot, same=stem == before), slots, named)
+                (score + _step(last, slot, same=stem == before) + weight, (*slots, slot), (*named, weight))
                 for last, (score, slots, named) in best.items()
                 if last <= slot
             ]
-            score, slots, named = max(options, key=lambda option: option[0])
-            weight = weights.get(slot, MISFIT if weights else 0.0)
-            longer[slot] = score + weight, (*slots, slot), (*named, weight)
+            longer[slot] = max(options, key=itemgetter(0))
         best = longer
-    _, slots, named = max(best.values(), key=lambda option: option[0])
-    return slots, named
+    return max(best.values(), key=itemgetter(0))
 
 
 def _step(last: int, slot: Slot, *, same: bool) -> float:

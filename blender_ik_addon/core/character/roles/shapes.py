@@ -28,7 +28,7 @@ import numpy as np
 
 from ...arrays import FloatArray
 from .character import PARTS, Bend, LimbKind, Side
-from .limbs import Found, Slot, read_bend
+from .limbs import ROUNDING, Found, Slot, read_bend
 from .structure import MATCH, ON_PLANE, TINY, Mirror, Tree, mirrored_pairs, norm, unit
 
 LONG: Final = 0.2
@@ -61,9 +61,6 @@ out from other bones than the foot)."""
 
 CLEARLY: Final = np.radians(10.0)
 """How far such an elbow is bent at least [rad]."""
-
-ROUNDING: Final = 1e-9
-"""By how much a division must be better [1] to be taken: of the same ones the first stays."""
 
 
 @dataclass(frozen=True)
