@@ -158,27 +158,15 @@ def _one(tree: Tree, pair: _Pair) -> tuple[list[LimbKind], FloatArray | None]:
     """A single pair: legs where the trunk goes the other way or across, otherwise arms."""
     tips = [tree.tip(child) for child in tree.children[pair.hub] if child not in (pair.left, pair.right)]
     trunks = [tip - tree.places[pair.hub] for tip in tips]
-    if trunks and (norm(pair.direction) < ALONG or pair.direction @ max(trunks, key=norm) > 0.0):
+    if trunks and pair.direction @ max(trunks, key=norm) > 0.0:
         return [LimbKind.ARM], None
     return [LimbKind.LEG], -unit(pair.direction)
 
 
 def _front_first(tree: Tree, a: _Pair, b: _Pair) -> list[LimbKind]:
-    """What two pairs of an animal's legs are: the one nearer to the head are front legs.
-
-    The head is where small parts are (ears, eyes, a jaw); the hips are nearer to the root of the armature.
-    """
-    votes = {a.hub: 0.0, b.hub: 0.0}
-    limbs = {joint for root in (a.left, a.right, b.left, b.right) for joint in tree.branch(root)}
-    for joint in tree.kept:
-        small = [child for child in tree.children[joint] if child not in limbs]
-        if joint not in limbs and len(small) >= 2 and joint not in votes:
-            votes[min(votes, key=lambda hub: norm(tree.places[joint] - tree.places[hub]))] += 1.0
-    depths = len(tree.ancestors(a.hub)), len(tree.ancestors(b.hub))
-    if depths[0] != depths[1]:
-        votes[a.hub if depths[0] > depths[1] else b.hub] += 1.5
+    """What two pairs of an animal's legs are: the hips are nearer to the root of the armature."""
     kinds = [LimbKind.FRONT_LEG, LimbKind.LEG]
-    return kinds if votes[a.hub] >= votes[b.hub] else kinds[::-1]
+    return kinds if len(tree.ancestors(a.hub)) >= len(tree.ancestors(b.hub)) else kinds[::-1]
 
 
 def limbs_left(

@@ -19,7 +19,7 @@ from ...arrays import FloatArray
 from .character import PARTS, LimbKind, Role, Side
 from .limbs import Found
 from .names import LIKELY, SURE
-from .structure import ON_PLANE, TINY, Tree, norm, unit
+from .structure import TINY, Tree, norm, unit
 
 SNAKE: Final = 5
 """Number of joints from which on a single chain is taken for a snake's."""
@@ -39,9 +39,6 @@ TAIL: Final = 0.25
 
 LEVEL: Final = 0.75
 """Cosine [1] between trunk and legs below which the trunk lies rather than stands."""
-
-IN_LINE: Final = 1e-6
-"""Spread of a trunk across itself in that along itself, both squared [1], up to which it lies in no plane."""
 
 FAN: Final = 0.4
 """Length of a branch in that of the longest [1] from which on a chain has ended in a fan: the parts of a
@@ -121,7 +118,7 @@ def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Seq
     for limb in legs:
         for joint in tree.path(hips, tree.parents[limb.root])[1:]:
             trunk.roles.setdefault(joint, (Role.PELVIS, "between the hips and the legs"))
-    _tails(tree, trunk, free)
+    _tails(tree, trunk, free, sides)
     trunk.lying = _is_lying(tree, trunk, legs, upper, attach)
     return trunk
 
@@ -229,20 +226,18 @@ def _label(tree: Tree, trunk: Trunk, attach: int | None, ended: bool) -> None:
             trunk.roles[joint] = (Role.NECK, "between the chest and the head")
 
 
-def _tails(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
+def _tails(tree: Tree, trunk: Trunk, free: Sequence[int], sides: Sequence[Side]) -> None:
     """Named tails anywhere, other central chains at the hips."""
     hips, members = trunk.path[0], set(free)
     named = {joint for joint in free if tree.weight(joint, Role.TAIL) > 0.0}
     starts = [joint for joint in free if joint in named and named.isdisjoint(tree.ancestors(joint)[1:])]
     if not named:
-        point, normal = _middle(tree, trunk)
         whole = sum(norm(tree.step(joint)) for joint in trunk.path[1:])
         for joint in (hips, *(j for j, row in trunk.roles.items() if row[0] is Role.PELVIS)):
-            for child in (c for c in tree.children[joint] if c in members and c not in trunk.roles):
+            for child in tree.children[joint]:
                 chain = tree.main_path(child)
-                apart = float(np.abs((tree.places[chain] - point) @ normal).max())
                 long = len(chain) > 1 and tree.lengths[child] >= TAIL * whole
-                if long and apart <= 2.0 * ON_PLANE * tree.size:
+                if long and sides[child] is Side.CENTRE and child in members and child not in trunk.roles:
                     starts.append(child)
     for start in starts:
         for joint in tree.path(hips, tree.parents[start]):
@@ -258,15 +253,6 @@ def _tails(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
             trunk.roles.setdefault(joint, (Role.TAIL, "a central chain behind the hips"))
         if tail := [joint for joint in chain if trunk.roles[joint][0] is Role.TAIL]:
             trunk.tails.append(tail)
-
-
-def _middle(tree: Tree, trunk: Trunk) -> tuple[FloatArray, FloatArray]:
-    """A point and the normal of the plane of the trunk; a null normal where it is a line."""
-    places = tree.places[trunk.path]
-    centred = places - places.mean(0)
-    values, vectors = np.linalg.eigh(centred.T @ centred)
-    flat = len(places) >= 3 and values[1] > IN_LINE * values[2]
-    return places.mean(0), vectors[:, 0] if flat else np.zeros(3)
 
 
 def _is_lying(
