@@ -7,19 +7,7 @@ character.limbs_of(LimbKind.LEG)        # left and right, from the thigh to the 
 character.left_out, character.notes     # why a bone has no role, what the user should know
 """
 
-from .character import (
-    Bend,
-    Body,
-    Character,
-    Choice,
-    Figure,
-    Hints,
-    LeftOut,
-    Limb,
-    LimbKind,
-    Role,
-    Side,
-)
+from .character import Bend, Body, Character, Choice, Figure, Hints, LeftOut, Limb, LimbKind, Role, Side
 from .recognition import recognise
 
 __all__ = [

@@ -57,12 +57,10 @@ class Side(StrEnum):
 
 
 class LimbKind(StrEnum):
-    """What a chain of joints is."""
+    """What a chain of joints is; the trunk goes from the hips to the chest, the head begins with the neck."""
 
     TRUNK = "trunk"
-    """From the hips to the chest."""
     HEAD = "head"
-    """Neck and head."""
     ARM = "arm"
     LEG = "leg"
     FRONT_LEG = "front leg"
@@ -97,22 +95,21 @@ PARTS: Final[dict[LimbKind, tuple[Role, ...]]] = {
 }
 """Roles of the joints of a limb, from its root. Arms and legs of all kinds have the same five slots."""
 
-UPPER: Final = (Role.UPPER_ARM, Role.UPPER_LEG)
-LOWER: Final = (Role.LOWER_ARM, Role.LOWER_LEG)
+UPPER, LOWER = (Role.UPPER_ARM, Role.UPPER_LEG), (Role.LOWER_ARM, Role.LOWER_LEG)
 ENDS: Final = (Role.HAND, Role.FOOT)
 """Parts of arms and legs; the lower one begins at the elbow or knee."""
 
 
 class Bend(StrEnum):
-    """How an elbow or a knee is bent at rest."""
+    """How an elbow or a knee is bent at rest: inverted is the way in which such a joint does not bend.
+
+    One that is straight does not say which way it bends, and *none* is that of a limb without such a joint.
+    """
 
     NONE = "none"
-    """The limb has no such joint."""
     BENT = "bent"
     STRAIGHT = "straight"
-    """Too straight to say from the rest pose which way it bends."""
     INVERTED = "inverted"
-    """Bent the way in which such a joint does not bend."""
 
 
 @dataclass(frozen=True)
@@ -135,11 +132,7 @@ class Hints:
             object.__setattr__(self, "deform", frozen(self.deform, np.bool_))
 
     def check(self, skeleton: Skeleton) -> None:
-        """Refuse hints that are not about this skeleton.
-
-        Raises:
-            IKError: An array has another length, or a value that is not finite.
-        """
+        """Refuse hints that are not about this skeleton (IKError), or not finite."""
         n = len(skeleton)
         for name, array, shape in (("tails", self.tails, (n, 3)), ("deform", self.deform, (n,))):
             if array is not None and array.shape != shape:
@@ -156,7 +149,6 @@ class Choice:
     """The role of one joint, and why."""
 
     joint: int
-    """Index in the skeleton."""
     name: str
     role: Role
     side: Side
@@ -165,7 +157,6 @@ class Choice:
     confidence: float
     """From 0 to 1: 1 a name that leaves no doubt, about 0.7 well-shaped topology, below 0.5 a guess."""
     reason: str
-    """For people."""
 
 
 @dataclass(frozen=True)
@@ -213,10 +204,8 @@ class LeftOut:
     """A joint without a role, and why."""
 
     joint: int
-    """Index in the skeleton."""
     name: str
     reason: str
-    """For people."""
 
 
 @dataclass(frozen=True)
@@ -252,19 +241,19 @@ class Character:
     notes: tuple[str, ...]
     """What the user should know, one sentence each."""
 
+    def choice_of(self, joint: str | int) -> Choice | None:
+        """The row of a joint given by name or index; None for one without a role or that does not exist."""
+        return self._choice_of.get(joint)
+
     def role_of(self, joint: str | int) -> Role | None:
-        """Role of a joint given by name or index; None for one that was left out or does not exist."""
+        """Role of a joint, see `choice_of`."""
         found = self.choice_of(joint)
         return None if found is None else found.role
 
     def side_of(self, joint: str | int) -> Side | None:
-        """Side of a joint given by name or index; None for one that has no role."""
+        """Side of a joint, see `choice_of`."""
         found = self.choice_of(joint)
         return None if found is None else found.side
-
-    def choice_of(self, joint: str | int) -> Choice | None:
-        """The row of a joint given by name or index; None for one that has no role."""
-        return self._choice_of.get(joint)
 
     @cached_property
     def _choice_of(self) -> dict[str | int, Choice]:

@@ -24,6 +24,7 @@ SURE, LIKELY, MAYBE, HARDLY = 3.0, 2.2, 1.5, 0.6
 """Weights of what a word may mean: nothing else; usually; in some conventions; rarely."""
 
 _WORDS: Final[Mapping[str, str]] = {
+    **{word: word for word in ("palm", "heel", "back", "body", "base", "joint", "bend", "master", "fk")},
     "upper": "up upr upp upper",
     "lower": "lo low lwr lower",
     "fore": "fore front fr",
@@ -33,7 +34,6 @@ _WORDS: Final[Mapping[str, str]] = {
     "upper arm": "humerus",
     "leg": "leg legs",
     "hand": "hand hands fist",
-    "palm": "palm",
     "wrist": "wrist 手首",
     "shoulder": "shoulder shldr shoulders 肩",
     "collar": "collar clavicle clav collarbone scapula",
@@ -44,12 +44,9 @@ _WORDS: Final[Mapping[str, str]] = {
     "ankle": "ankle hock metatarsus cannon 足首",
     "foot": "foot feet paw hoof",
     "toe": "toe toes toebase ball metatarsal metatarsals つま先 爪先 足先",
-    "heel": "heel",
     "spine": "spine abdomen abs vertebra backbone lowerback upperback",
-    "back": "back",
     "waist": "waist 腰",
     "center": "torso cog center centre centar センター",
-    "body": "body",
     "chest": "chest thorax ribcage ribs rib",
     "neck": "neck 首",
     "head": "head 頭",
@@ -82,12 +79,7 @@ _WORDS: Final[Mapping[str, str]] = {
         "ik ctrl control controller target pole tweak parent mch vis wgt rock spin widget pivot gizmo "
         "socket slot attach weapon prop camera handle ikfk snap properties widgets effector 操作中心 親"
     ),
-    "master": "master",
-    "fk": "fk",
     "end": "end nub leaf tip site terminator 先",
-    "base": "base",
-    "joint": "joint",
-    "bend": "bend",
     "left": "l left lft lf 左",
     "right": "r right rgt rt 右",
     "unsided": "c m ctr",
@@ -98,12 +90,10 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 """Meanings -> words that have them, with MMD's Japanese ones. Compounds of these are taken apart."""
 
-_MEANINGS: Final = {
-    word: tuple(meanings.split()) for meanings, words in _WORDS.items() for word in words.split()
-}
+_MEANINGS: Final = {word: tuple(key.split()) for key, words in _WORDS.items() for word in words.split()}
 
 _JAPANESE: Final = re.compile(
-    "|".join(sorted((word for word in _MEANINGS if not word.isascii()), key=len, reverse=True))
+    "|".join(sorted((w for w in _MEANINGS if not w.isascii()), key=len, reverse=True))
 )
 
 _NO_PARTS: Final = frozenset({"left", "right", "unsided", "layer"})
@@ -191,7 +181,7 @@ class NameReading:
 
     @property
     def root(self) -> bool:
-        """Whether the name is that of a bone which moves the whole figure."""
+        """Whether the bone moves the whole figure."""
         return self.words == ("root",)
 
     @property

@@ -252,16 +252,16 @@ def _confidence(weight: float) -> float:
 
 
 def _give_trunk(draft: _Draft, trunk: Trunk) -> None:
-    for joint, (role, reason) in trunk.roles.items():
+    for joint, role in trunk.roles.items():
         weight = draft.tree.weight(joint, role)
-        confidence = GUESS if joint in trunk.guessed else BY_PLACE
+        confidence, reason = GUESS if joint in trunk.guessed else BY_PLACE, trunk.reasons[role]
         if weight >= 1.0:
             confidence, reason = _confidence(weight), f"named {role}"
         draft.give(joint, role, Side.CENTRE, reason, confidence)
     draft.notes += trunk.notes
     for kind, joints in trunk.chains():
         if joints:
-            roles = [trunk.roles[joint][0] for joint in joints]
+            roles = [trunk.roles[joint] for joint in joints]
             draft.add(kind, Side.CENTRE, joints, roles, joints[0 if kind is LimbKind.TRUNK else -1])
 
 

@@ -15,24 +15,17 @@ from typing import Final
 
 import numpy as np
 
-from ...arrays import FloatArray
 from .character import PARTS, LimbKind, Role, Side
 from .limbs import Found
 from .names import LIKELY, SURE
 from .structure import TINY, Tree, norm, unit
 
-SNAKE: Final = 5
-"""Number of joints from which on a single chain is taken for a snake's."""
+SNAKE, WHOLE = 5, 0.6
+"""Number of joints from which on a single chain is taken for a snake's, and their share of all [1]."""
 
-WHOLE: Final = 0.6
-"""Share of the joints [1] that must be in it."""
-
-NEAR: Final = 0.2
-"""How far, in sizes of the figure [1], a joint above the legs may be to be taken for the hips: a root lies
-on the ground, far from them."""
-
-BELOW: Final = 0.4
-"""How far, in lengths of the legs [1], it may be below them: short legs bring the root near."""
+NEAR, BELOW = 0.2, 0.4
+"""How far a joint above the legs may be to be taken for the hips, in sizes of the figure [1], as roots lie on
+the ground, far from them; and how far it may be below them in lengths of the legs [1]."""
 
 TAIL: Final = 0.25
 """Length in that from the hips to the head [1] from which on an unnamed chain at the hips is a tail."""
@@ -47,6 +40,16 @@ face."""
 _SPINE: Final = (Role.SPINE, Role.CHEST, Role.NECK)
 _NO_SPINE: Final = (Role.HEAD_PART, Role.JAW, Role.EYE, Role.TAIL)
 
+_REASONS: Final = {
+    Role.HIPS: "bears the legs and the trunk",
+    Role.SPINE: "between hips and chest",
+    Role.CHEST: "arms, wings, front legs or the neck hang on it",
+    Role.NECK: "between the chest and the head",
+    Role.HEAD: "the end of the trunk",
+    Role.PELVIS: "between the hips and the legs or the tail",
+    Role.TAIL: "a central chain behind the hips",
+}
+
 
 @dataclass
 class Trunk:
@@ -54,8 +57,8 @@ class Trunk:
 
     path: list[int] = field(default_factory=list[int])
     """Joints from the hips to the head, or as far as there are any."""
-    roles: dict[int, tuple[Role, str]] = field(default_factory=dict[int, tuple[Role, str]])
-    """Joint -> role, and the reason for it."""
+    roles: dict[int, Role] = field(default_factory=dict[int, Role])
+    reasons: dict[Role, str] = field(default_factory=_REASONS.copy)
     guessed: set[int] = field(default_factory=set[int])
     """Joints for whose roles there is little reason."""
     heads: list[int] = field(default_factory=list[int])
@@ -70,7 +73,7 @@ class Trunk:
     def chains(self) -> Iterator[tuple[LimbKind, list[int]]]:
         """The limbs of the middle."""
         for kind in (LimbKind.TRUNK, LimbKind.HEAD):
-            yield kind, [joint for joint in self.path if self.roles[joint][0] in PARTS[kind]]
+            yield kind, [joint for joint in self.path if self.roles[joint] in PARTS[kind]]
         for tail in self.tails:
             yield LimbKind.TAIL, tail
 
@@ -89,13 +92,14 @@ def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Seq
     head = _named_head(tree, free)
     legs = [limb for limb in limbs if limb.kind is LimbKind.LEG and limb.front is not True]
     upper = [limb for limb in limbs if limb not in legs]
-    hips, reason = _hips(tree, legs, upper, head)
+    trunk = Trunk()
+    hips = _hips(tree, legs, upper, head)
     if hips is None and not limbs and head is None:
         return _snake(tree, free)
     if hips is None:  # the highest joint that is not named root
         start = head if head is not None else limbs[0].root
         hips = [start, *(joint for joint in tree.ancestors(start) if not tree.readings[joint].root)][-1]
-        reason = "the first joint of the trunk"
+        trunk.reasons[Role.HIPS] = "the first joint of the trunk"
     hubs = [tree.parents[limb.root] for limb in upper if limb.kind is not LimbKind.FIN]
     hubs = hubs or [tree.parents[limb.root] for limb in upper]
     below = [hub for hub in hubs if tree.path(hips, hub)]
@@ -106,18 +110,19 @@ def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Seq
         path = tree.path(hips, hips if attach is None else attach)
         _go_on(tree, path, (hips, attach), taken, {tree.parents[limb.root] for limb in legs}, sides)
         ended = attach is None or path[-1] != attach
-    trunk = Trunk(path, {hips: (Role.HIPS, reason)}, set() if legs or upper else {hips})
+    trunk.path, trunk.roles[hips] = path, Role.HIPS
+    trunk.guessed = set() if legs or upper else {hips}
     _label(tree, trunk, attach, ended)
-    trunk.heads = [joint for joint in path if trunk.roles[joint][0] is Role.HEAD]
+    trunk.heads = [joint for joint in path if trunk.roles[joint] is Role.HEAD]
     if head is not None and head not in path:
         trunk.notes.append("the head does not hang on the hips: it is taken as it is named")
-        trunk.roles[head] = (Role.HEAD, "named head")
+        trunk.roles[head] = Role.HEAD
         trunk.heads.append(head)
     if not trunk.heads:
         trunk.notes.append("no head was found")
     for limb in legs:
         for joint in tree.path(hips, tree.parents[limb.root])[1:]:
-            trunk.roles.setdefault(joint, (Role.PELVIS, "between the hips and the legs"))
+            trunk.roles.setdefault(joint, Role.PELVIS)
     _tails(tree, trunk, free, sides)
     trunk.lying = _is_lying(tree, trunk, legs, upper, attach)
     return trunk
@@ -133,24 +138,20 @@ def _named_head(tree: Tree, free: Sequence[int]) -> int | None:
     return max(heads, key=lambda joint: (tree.counts[joint], -len(tree.ancestors(joint))), default=None)
 
 
-def _hips(
-    tree: Tree, legs: Sequence[Found], upper: Sequence[Found], head: int | None
-) -> tuple[int | None, str]:
-    """The hips, and the reason."""
+def _hips(tree: Tree, legs: Sequence[Found], upper: Sequence[Found], head: int | None) -> int | None:
+    """The hips: by their name, else what bears the legs and the trunk."""
     bears = [parent for limb in (*legs, *upper) if (parent := tree.parents[limb.root]) >= 0]
     bears += [] if head is None else [head]
     named = [j for j in tree.kept if tree.weight(j, Role.HIPS) >= LIKELY and tree.counts[j] > 1]
     if named and (not legs or len(bears) < 2):
-        return max(named, key=lambda j: (tree.counts[j], tree.weight(j, Role.HIPS))), "named hips"
-    if not legs:
-        return None, ""
+        return max(named, key=lambda j: (tree.counts[j], tree.weight(j, Role.HIPS)))
     shared = set(tree.kept).intersection(*map(tree.ancestors, bears))
-    above = [joint for joint in tree.ancestors(bears[0]) if joint in shared] if bears else []
+    above = [joint for joint in tree.ancestors(bears[0]) if joint in shared] if bears and legs else []
     for joint in above or named:
         if joint in named:
-            return joint, "named hips"
+            return joint
     if not above:
-        return None, ""
+        return None
     hips = above[0]
     down = np.mean([limb.tip(tree) - tree.places[limb.root] for limb in legs], axis=0)
     for joint in above[1:]:
@@ -159,7 +160,7 @@ def _hips(
         if tree.readings[joint].root or far:
             break
         hips = joint
-    return hips, "bears the legs and the trunk"
+    return hips
 
 
 def _go_on(
@@ -185,7 +186,7 @@ def _go_on(
         ]
         if not onward:
             return
-        best = max(onward, key=lambda j: (tree.weight(j, *_SPINE) > 0.0, tree.lengths[j], tree.counts[j]))
+        best = max(onward, key=lambda joint: tree.lengths[joint])
         rival = max((tree.lengths[child] for child in free if child != best), default=0.0)
         fanned = tree.weight(best, *_SPINE) <= 0.0 and rival > FAN * tree.lengths[best]
         if fanned and path[-1] not in forks:
@@ -198,32 +199,22 @@ def _label(tree: Tree, trunk: Trunk, attach: int | None, ended: bool) -> None:
     path, last = trunk.path, len(trunk.path) - 1
     necks = [row for row, joint in enumerate(path) if tree.weight(joint, Role.NECK) >= SURE]
     chests = [row for row, joint in enumerate(path) if tree.weight(joint, Role.CHEST) >= SURE]
-    bare = attach is None and not necks and tree.weight(path[-1], Role.CHEST, Role.SPINE) >= SURE
-    headless = not ended or last == 0 or last in necks or (bare and bool(chests))
-    head = last + 1 if headless else last
+    head = last if ended and last > 0 and last not in necks else last + 1
     if attach in path:
         chest = path.index(attach)
-    elif necks:
-        chest = necks[0] - 1
-    elif chests:
-        chest = chests[-1]
+    elif necks or chests:
+        chest = necks[0] - 1 if necks else chests[-1]
     else:
-        chest = last if headless else last - 1
+        chest = head - 1
     for row, joint in enumerate(path[1:], start=1):
         if row == head:
-            trunk.roles[joint] = (Role.HEAD, "the end of the trunk")
+            trunk.roles[joint] = Role.HEAD
         elif row in necks:
-            trunk.roles[joint] = (Role.NECK, "named neck")
-        elif row in chests:
-            trunk.roles[joint] = (Role.CHEST, "named chest")
-        elif row < chest:
-            trunk.roles[joint] = (Role.SPINE, "between hips and chest")
-        elif row == chest:
-            trunk.roles[joint] = (Role.CHEST, "arms, wings, front legs or the neck hang on it")
-        elif necks and row < necks[0]:
-            trunk.roles[joint] = (Role.CHEST, "between the arms and the neck")
+            trunk.roles[joint] = Role.NECK
+        elif row in chests or row == chest or (necks and chest < row < necks[0]):
+            trunk.roles[joint] = Role.CHEST
         else:
-            trunk.roles[joint] = (Role.NECK, "between the chest and the head")
+            trunk.roles[joint] = Role.SPINE if row < chest else Role.NECK
 
 
 def _tails(tree: Tree, trunk: Trunk, free: Sequence[int], sides: Sequence[Side]) -> None:
@@ -233,7 +224,7 @@ def _tails(tree: Tree, trunk: Trunk, free: Sequence[int], sides: Sequence[Side])
     starts = [joint for joint in free if joint in named and named.isdisjoint(tree.ancestors(joint)[1:])]
     if not named:
         whole = sum(norm(tree.step(joint)) for joint in trunk.path[1:])
-        for joint in (hips, *(j for j, row in trunk.roles.items() if row[0] is Role.PELVIS)):
+        for joint in (hips, *(j for j, role in trunk.roles.items() if role is Role.PELVIS)):
             for child in tree.children[joint]:
                 chain = tree.main_path(child)
                 long = len(chain) > 1 and tree.lengths[child] >= TAIL * whole
@@ -242,16 +233,16 @@ def _tails(tree: Tree, trunk: Trunk, free: Sequence[int], sides: Sequence[Side])
     for start in starts:
         for joint in tree.path(hips, tree.parents[start]):
             if tree.parents[joint] in trunk.roles and joint in members:
-                trunk.roles.setdefault(joint, (Role.PELVIS, "between the hips and the tail"))
+                trunk.roles.setdefault(joint, Role.PELVIS)
         chain = [joint for joint in tree.main_path(start) if joint in members]
         fins = [row for row, joint in enumerate(chain) if tree.weight(joint, Role.FIN) > 0.0]
         chain = chain[: fins[0]] if fins else chain
         # A control rig's hips may be a chain from the waist down, with the tail at its end.
         while chain and tree.readings[chain[0]].layer == "FK" and tree.readings[chain[-1]].layer != "FK":
-            trunk.roles.setdefault(chain.pop(0), (Role.PELVIS, "between the hips and the tail"))
+            trunk.roles.setdefault(chain.pop(0), Role.PELVIS)
         for joint in chain:
-            trunk.roles.setdefault(joint, (Role.TAIL, "a central chain behind the hips"))
-        if tail := [joint for joint in chain if trunk.roles[joint][0] is Role.TAIL]:
+            trunk.roles.setdefault(joint, Role.TAIL)
+        if tail := [joint for joint in chain if trunk.roles[joint] is Role.TAIL]:
             trunk.tails.append(tail)
 
 
@@ -285,15 +276,16 @@ def _snake(tree: Tree, free: Sequence[int]) -> Trunk:
     )
     if first > last:
         chain.reverse()
-    reasons = ["the end with small parts", "the other end of the chain"]
-    trunk = Trunk(chain, dict.fromkeys(chain, (Role.SPINE, "part of a single chain")), lying=True, snake=True)
+    trunk = Trunk(chain, dict.fromkeys(chain, Role.SPINE), lying=True, snake=True)
+    trunk.roles |= {chain[-1]: Role.HEAD, chain[0]: Role.TAIL}
+    trunk.heads, trunk.tails = [chain[-1]], [[chain[0]]]
+    head, tail = "the end with small parts", "the other end of the chain"
     if first == last:
         trunk.guessed = {chain[0], chain[-1]}
         trunk.notes.append(
             "a single chain: its last bone is taken for the head, its first for the tail; exchange them if "
             "it is the other way round"
         )
-        reasons = ["one end of a single chain; which is which is a guess"] * 2
-    trunk.roles[chain[-1]], trunk.roles[chain[0]] = (Role.HEAD, reasons[0]), (Role.TAIL, reasons[1])
-    trunk.heads, trunk.tails = [chain[-1]], [[chain[0]]]
+        head = tail = "one end of a single chain; which is which is a guess"
+    trunk.reasons = {Role.SPINE: "part of a single chain", Role.HEAD: head, Role.TAIL: tail}
     return trunk
