@@ -51,7 +51,7 @@ THUMB: Final = (((-53.0, 53.0), 42.0), ((-10.0, 60.0), 10.0), ((-20.0, 85.0), 5.
 """The same from the root of the thumb to its tip [deg]; the first from rest."""
 
 TOES: Final = (((-70.0, 45.0), 10.0), ((-10.0, 70.0), 5.0))
-"""The same of the first joint of a toe, and of those after it [deg], from rest."""
+"""The same of the first joint of a toe, up 70 and down 45, and of those after it [deg], from rest."""
 
 TWIST: Final = 5.0
 THUMB_TWIST: Final = 17.0

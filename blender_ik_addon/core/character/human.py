@@ -38,37 +38,22 @@ from ..errors import IKError
 from ..model.euler import EULER_ORDERS
 from ..model.skeleton import Skeleton
 from .digits import Digit, digits
-from .limit_boxes import (
-    SLACK,
-    SNAP,
-    JointFrame,
-    Movement,
-    best_box,
-    middle_of,
-    moves_about,
-    path_angles,
-    snapped,
-)
+from .limit_boxes import SLACK, SNAP, Movement, best_box, middle_of, moves_about, path_angles, snapped
 from .roles import Bend, Body, Character, Limb, LimbKind, Role, Side
 from .roles.character import LOWER, UPPER
 from .roles.structure import TINY, norm, unit
 
 FOREARM_TWIST, SHIN_TWIST = float(np.radians(80.0)), float(np.radians(30.0))
 """How far they turn about themselves, either way [rad]: forearms 76 and 82 degrees [BooneAzen1979], shins
-with the knee bent 30 inwards and 40 outwards [Kapandji1987; unverified]. That a straight knee does not is
-left to stiffness."""
+with the knee bent 30 inwards and 40 outwards [Kapandji1987; unverified]; stiffness keeps a straight knee."""
 
-ARM_TWIST: Final = float(np.radians(85.0))
-"""How far upper arms turn about themselves, either way [rad]: 69 inwards and 104 outwards [BooneAzen1979];
-where between them an arm is at rest is not known."""
-
-ARM_TWIST_UNKNOWN: Final = float(np.radians(120.0))
-"""The same where the elbow is straight at rest: which way it really bends from there is then not known, in a
-T pose with palms down ahead and with palms up upward, and the upper arm must make up for it."""
+ARM_TWIST, ARM_TWIST_UNKNOWN = float(np.radians(85.0)), float(np.radians(120.0))
+"""How far upper arms turn about themselves, either way [rad]: 69 inwards and 104 outwards [BooneAzen1979],
+and an arm may be anywhere between them at rest. Where the elbow is straight at rest it is not known which way
+it bends (in a T pose with palms down ahead, with palms up upward), and the upper arm must make up for it."""
 
 THIGH_TWIST: Final = float(np.radians(60.0))
-"""How far thighs turn about themselves, either way [rad]: 45 degrees [AAOS1965], 47 ± 6 [BooneAzen1979;
-unverified]."""
+"""The same of thighs: 45 degrees [AAOS1965], 47 ± 6 [BooneAzen1979; unverified]."""
 
 ARM_ENDS: Final = (
     ("out", "up", 78.0),
@@ -101,18 +86,15 @@ COLLAR_RANGES: Final = ((-10.0, 45.0), (-30.0, 30.0), (-30.0, 30.0))
 """Of a collarbone up and down, ahead and back, its roll [deg] [Neumann2010]: 35 to 45 up, 10 down, 15 to 30
 ahead and back."""
 
-ELBOW_BEND, KNEE_BEND = float(np.radians(155.0)), float(np.radians(160.0))
-"""Largest bends from straight [rad]: elbows 143 ± 6, knees that nobody pushes 143 ± 5
-[BooneAzen1979], and 160 when sat upon [Kapandji1987; unverified, others have 170]."""
-
-ANIMAL_BEND: Final = float(np.radians(165.0))
-"""That of an animal's elbows and knees [rad]."""
+ELBOW_BEND, KNEE_BEND, ANIMAL_BEND = (float(angle) for angle in np.radians([155.0, 160.0, 165.0]))
+"""Largest bends from straight [rad]: elbows 143 ± 6, knees that nobody pushes 143 ± 5 [BooneAzen1979], and
+160 when sat upon [Kapandji1987; unverified, others have 170]; elbows and knees of animals."""
 
 ELBOW_PREFERS, KNEE_PREFERS = float(np.radians(20.0)), float(np.radians(10.0))
 """Slight bends from straight that limbs prefer [rad]: they then know which way to bend, and stand softly."""
 
 ARM_OUT, ARM_FORWARD = float(np.radians(45.0)), float(np.radians(20.0))
-"""Where upper arms like to be: off the body to the side, and to the front, from hanging down [rad]."""
+"""Where upper arms prefer to be: off the body to the side, and to the front, from hanging down [rad]."""
 
 TRUNK_RANGES: Final = ((-30.0, 85.0), (-45.0, 45.0), (-40.0, 40.0))
 NECK_RANGES: Final = ((-70.0, 60.0), (-80.0, 80.0), (-50.0, 50.0))
@@ -123,14 +105,14 @@ UNEVEN: Final = 1.5
 """How much more than its equal share of a range one joint of trunk or neck may take [1]: vertebrae do not
 share evenly, and boxes cannot hold a sum."""
 
-TRUNK_RESISTANCE, NECK_RESISTANCE, COLLAR_RESISTANCE = 10.0, 2.0, 10.0
-"""By how much they resist more than a loose joint [1]: trunk and neck if they have `USUAL_JOINTS`."""
+COLLAR_RESISTANCE: Final = 10.0
+"""By how much collarbones resist more than a loose joint [1]."""
 
-USUAL_JOINTS: Final = 3
-"""Joints of a trunk or a neck to which its resistance belongs [1]."""
+TRUNK: Final = {LimbKind.TRUNK: (TRUNK_RANGES, 10.0), LimbKind.HEAD: (NECK_RANGES, 2.0)}
+"""Ranges of trunk and neck, and by how much they resist more than a loose joint [1] with `USUAL_JOINTS`."""
 
-LEVER: Final = 0.5
-"""Part of a joint's lever in what it resists [1], see `_Maker._stiffness`."""
+USUAL_JOINTS, LEVER = 3, 0.5
+"""Joints of a trunk or a neck to which its resistance belongs, and the part of a joint's lever in it [1]."""
 
 ALIGNED: Final = 1e-6
 """Sine of the angle between two directions [1] below which a swing from one to the other has no axis."""
@@ -140,9 +122,6 @@ FOOT_RANGES: Final = ((-50.0, 65.0), (-35.0, 35.0), (-45.0, 45.0))
 over it with a bent knee, of 20 people whose mean is known within 3 [Baumbach2014], which makes it 52 with two
 standard deviations; down 56 ± 6, tilted 37 ± 5 and 21 ± 5 [BooneAzen1979; unverified, 50, 35 and 15 by
 [AAOS1965]]; the joints of the midfoot, which rigs have not, included."""
-
-TOE_RANGES: Final = ((-70.0, 45.0), (-10.0, 10.0), (-10.0, 10.0))
-"""The same of the ball of the foot: up 70, down 45 [AAOS1965]."""
 
 ACROSS: Final = 0.9
 """Stiffness [1] of elbows and knees against all but their bend."""
@@ -197,6 +176,32 @@ def joint_defaults(
     return {defaults.joint: defaults for maker in makers for defaults in maker.make()}
 
 
+@dataclass(frozen=True)
+class _Joint:
+    """A joint while its limits are made."""
+
+    index: int
+    role: Role
+    rest: FloatArray
+    """Rotation of its frame at rest in armature space, (3, 3)."""
+    along: FloatArray
+    """Unit vector along the bone in armature space, (3,)."""
+    orders: tuple[int, ...]
+    """Euler orders to choose from, the preferred one first."""
+
+    def own(self, vector: FloatArray) -> FloatArray:
+        """A vector of armature space in the joint's frame."""
+        return self.rest.T @ vector
+
+    def twist_axis(self) -> FloatArray:
+        """The bone's own axis in the joint's frame, (3,), or the axis of the joint that is near to it."""
+        return snapped(self.own(self.along))
+
+    def nearest(self, vector: FloatArray) -> int:
+        """Channel that is nearest to turning about an axis of armature space."""
+        return int(np.argmax(np.abs(self.own(vector))))
+
+
 class _Maker:
     """Makes the defaults of one figure."""
 
@@ -218,76 +223,67 @@ class _Maker:
     def _limb(self, limb: Limb) -> Iterator[JointDefaults]:
         rows = [row for row in zip(limb.joints, limb.roles, strict=True) if row[1] is not Role.HIPS]
         joints = [joint for joint, _ in rows]
-        for place, (joint, role) in enumerate(rows):
-            made = self._frame(joint, None if joint == joints[-1] else joints[place + 1])
-            if limb.kind is LimbKind.TRUNK:
-                yield self._part_of_trunk(made, role, joints, TRUNK_RANGES, TRUNK_RESISTANCE)
-            elif limb.kind is LimbKind.HEAD:
-                yield self._part_of_trunk(made, role, joints, NECK_RANGES, NECK_RESISTANCE)
+        for (joint, role), after in zip(rows, [*joints[1:], None], strict=False):
+            made = self._joint(joint, role, after)
+            if limb.kind in TRUNK:
+                yield self._part_of_trunk(made, limb.kind, joints)
             elif limb.kind is LimbKind.TAIL:
-                yield self._defaults(made, role, [], np.full(3, 0.3))
+                yield self._defaults(made, [], np.full(3, 0.3))
             elif role in UPPER:
-                yield self._ball(made, role, limb)
+                yield self._ball(made, limb)
             elif role in LOWER:
-                yield self._hinge(made, role, limb)
+                yield self._hinge(made, limb)
             elif limb.kind in (LimbKind.ARM, LimbKind.LEG, LimbKind.FRONT_LEG):
-                yield self._end(made, role, limb)
+                yield self._end(made, limb)
 
-    def _part_of_trunk(
-        self,
-        made: JointFrame,
-        role: Role,
-        joints: Sequence[int],
-        ranges: Sequence[tuple[float, float]],
-        resistance: float,
-    ) -> JointDefaults:
+    def _part_of_trunk(self, made: _Joint, kind: LimbKind, joints: Sequence[int]) -> JointDefaults:
         """A joint of trunk or neck, which has a share of what all of its joints do.
 
         Of many joints each resists more, so that together they give way as much as a few. Where the end of a
         chain is pushed aside the joint that is farthest from it turns most; `LEVER` makes up for some of
         that.
         """
+        ranges, resistance = TRUNK[kind]
         lengths = np.linalg.norm(np.diff(self._rest[list(joints), :3, 3], axis=0), axis=1)  # (k - 1,)
         lengths = np.append(lengths, lengths.mean() if len(lengths) else 1.0)
         levers = np.cumsum(lengths[::-1])[::-1]
-        middle = max(float(levers.mean()), TINY)
-        lever = 1.0 + LEVER * (levers[joints.index(made.index)] / middle - 1.0)
+        lever = 1.0 + LEVER * (levers[joints.index(made.index)] / max(float(levers.mean()), TINY) - 1.0)
         stiffness = _stiffness(resistance * len(joints) / USUAL_JOINTS * lever)
         moves = self._turns(made, ranges, min(1.0, UNEVEN / len(joints)))
-        return self._defaults(made, role, moves, np.full(3, stiffness))
+        return self._defaults(made, moves, np.full(3, stiffness))
 
-    def _end(self, made: JointFrame, role: Role, limb: Limb) -> JointDefaults:
+    def _end(self, made: _Joint, limb: Limb) -> JointDefaults:
         """Collarbones and the like, hands and feet."""
         figure, stiffness = self._figure, np.full(3, 0.8)
         moves: list[Movement] = []
-        if role is Role.SHOULDER:
+        if made.role is Role.SHOULDER:
             stiffness = np.full(3, _stiffness(COLLAR_RESISTANCE))
             if limb.kind is LimbKind.ARM:  # up and down, ahead and back, its roll
                 out = 1.0 if limb.side is Side.LEFT else -1.0
                 axes = made.own(-out * figure.forward), made.own(-out * figure.up), made.twist_axis()
                 moves = moves_about(axes, COLLAR_RANGES)
-        elif role is Role.PELVIS:
+        elif made.role is Role.PELVIS:
             stiffness = np.full(3, 0.99)
             moves = [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)]
-        elif role is Role.HAND:  # where the palm faces is not known: it bends as far one way as the other
+        elif made.role is Role.HAND:  # where the palm faces is not known: as far one way as the other
             stiffness = np.full(3, 0.5)
             most = [WRIST_RANGES[axis == made.nearest(made.along)] for axis in range(3)]
             moves = moves_about(np.eye(3), [(-angle, angle) for angle in most])
         else:
             stiffness[made.nearest(figure.left)] = 0.5
-            moves = self._turns(made, TOE_RANGES if role is Role.TOE else FOOT_RANGES)
-        return self._defaults(made, role, moves if self._human else [], stiffness)
+            moves = self._turns(made, FOOT_RANGES)
+        return self._defaults(made, moves if self._human else [], stiffness)
 
-    def _ball(self, made: JointFrame, role: Role, limb: Limb) -> JointDefaults:
+    def _ball(self, made: _Joint, limb: Limb) -> JointDefaults:
         """Shoulder and hip joints: directions to which the limb can swing, and its twist."""
         if not self._human or limb.side is Side.CENTRE:
-            return self._defaults(made, role, [], np.zeros(3))
+            return self._defaults(made, [], np.zeros(3))
         figure, preferred = self._figure, None
         out = figure.left if limb.side is Side.LEFT else -figure.left
         ways = {"out": out, "up": figure.up, "forward": figure.forward}
         ways |= {"in": -out, "down": -figure.up, "back": -figure.forward}
         ends, twist = LEG_ENDS, THIGH_TWIST
-        if role is Role.UPPER_ARM:
+        if made.role is Role.UPPER_ARM:
             ends, twist = ARM_ENDS, ARM_TWIST
             channel = made.nearest(made.along)
             if limb.bend is Bend.STRAIGHT and any(middle_of(order) != channel for order in made.orders):
@@ -298,15 +294,15 @@ class _Maker:
         swings = [_swing(made, np.cos(turn) * a + np.sin(turn) * b) for a, b, turn in turns]
         moves = [swing for swing in swings if swing is not None]
         return self._defaults(
-            made, role, [*moves, Movement(made.twist_axis(), -twist, twist)], np.zeros(3), preferred
+            made, [*moves, Movement(made.twist_axis(), -twist, twist)], np.zeros(3), preferred
         )
 
-    def _hinge(self, made: JointFrame, role: Role, limb: Limb) -> JointDefaults:
+    def _hinge(self, made: _Joint, limb: Limb) -> JointDefaults:
         """Elbows and knees; bones in the middle of the same part are stiff."""
-        is_arm = role is Role.LOWER_ARM
+        is_arm = made.role is Role.LOWER_ARM
         stiffness = np.full(3, ACROSS)
-        if limb.bend_axis is None or limb.first(role) != made.index:
-            return self._defaults(made, role, [], stiffness)
+        if limb.bend_axis is None or limb.first(made.role) != made.index:
+            return self._defaults(made, [], stiffness)
         axis = snapped(made.own(limb.bend_axis))
         at_rest = -limb.bend_angle if limb.bend is Bend.INVERTED else limb.bend_angle
         largest = (ELBOW_BEND if is_arm else KNEE_BEND) if self._human else ANIMAL_BEND
@@ -323,29 +319,29 @@ class _Maker:
         if len(made.orders) > 1 and channel != twist:
             liked = EULER_ORDERS.index("XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel])
             made = replace(made, orders=(liked, *(order for order in made.orders if order != liked)))
-        return self._defaults(made, role, moves, stiffness, prefers, hinge=axis)
+        return self._defaults(made, moves, stiffness, prefers, hinge=axis)
 
     def _digit(self, digit: Digit) -> JointDefaults:
         """A joint of a finger or a toe."""
-        made = replace(self._frame(digit.joint, None), along=digit.along)
+        role = self._character.role_of(digit.joint) or Role.FINGER
+        made = replace(self._joint(digit.joint, role, None), along=digit.along)
         axes = [snapped(made.own(v)) for v in (digit.axis, np.cross(digit.axis, digit.along), digit.along)]
         stiffness = np.full(3, ACROSS)
         stiffness[np.abs(axes[0]) > np.sin(SNAP)] = 0.0
-        role = self._character.role_of(digit.joint) or Role.FINGER
-        return self._defaults(made, role, moves_about(axes, digit.ranges), stiffness, hinge=axes[0])
+        return self._defaults(made, moves_about(axes, digit.ranges), stiffness, hinge=axes[0])
 
     # What they share
 
-    def _frame(self, index: int, after: int | None) -> JointFrame:
+    def _joint(self, index: int, role: Role, after: int | None) -> _Joint:
         """A joint, its bone pointing to the one after it, or along its own y."""
         rest = np.array(self._rest[index, :3, :3])
         along = rest[:, 1] if after is None else self._rest[after, :3, 3] - self._rest[index, :3, 3]
         along = unit(along if norm(along) > TINY else rest[:, 1])
         own = int(self._skeleton.orders[index])
-        return JointFrame(index, rest, along, tuple(range(6)) if self._any_order[index] else (own,))
+        return _Joint(index, role, rest, along, tuple(range(6)) if self._any_order[index] else (own,))
 
     def _turns(
-        self, made: JointFrame, ranges: Sequence[tuple[float, float]], share: float = 1.0
+        self, made: _Joint, ranges: Sequence[tuple[float, float]], share: float = 1.0
     ) -> list[Movement]:
         """Turns about the left, up and forward axes of people; positive is forward and down, left, right."""
         figure = self._figure
@@ -354,8 +350,7 @@ class _Maker:
 
     def _defaults(
         self,
-        made: JointFrame,
-        role: Role,
+        made: _Joint,
         moves: Sequence[Movement],
         stiffness: FloatArray,
         preferred: Movement | None = None,
@@ -363,7 +358,7 @@ class _Maker:
     ) -> JointDefaults:
         order, lower, upper = best_box(made.orders, moves, hinge)
         angles = np.zeros(3) if preferred is None else path_angles(preferred, [order])[-1, 0]
-        why = f"{'human' if self._human else 'animal'}: {role}"
+        why = f"{'human' if self._human else 'animal'}: {made.role}"
         return JointDefaults(made.index, order, lower, upper, stiffness, np.clip(angles, lower, upper), why)
 
 
@@ -372,7 +367,7 @@ def _stiffness(resistance: float) -> float:
     return 1.0 - 1.0 / max(resistance, 1.0)
 
 
-def _swing(made: JointFrame, direction: FloatArray) -> Movement | None:
+def _swing(made: _Joint, direction: FloatArray) -> Movement | None:
     """The shortest swing of a bone to a direction (3,); None where it is there or opposite."""
     end = unit(direction)
     axis = np.cross(made.along, end)

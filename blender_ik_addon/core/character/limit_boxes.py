@@ -61,31 +61,6 @@ class Movement:
     """[rad]"""
 
 
-@dataclass(frozen=True)
-class JointFrame:
-    """A joint while its limits are made."""
-
-    index: int
-    rest: FloatArray
-    """Rotation of its frame at rest in armature space, (3, 3)."""
-    along: FloatArray
-    """Unit vector along the bone in armature space, (3,)."""
-    orders: tuple[int, ...]
-    """Orders to choose from, the one that is liked best first."""
-
-    def own(self, vector: FloatArray) -> FloatArray:
-        """A vector of armature space in the joint's frame."""
-        return self.rest.T @ vector
-
-    def twist_axis(self) -> FloatArray:
-        """The bone's own axis in the joint's frame, (3,), or the axis of the joint that is near to it."""
-        return snapped(self.own(self.along))
-
-    def nearest(self, vector: FloatArray) -> int:
-        """Channel that is nearest to turning about an axis of armature space."""
-        return int(np.argmax(np.abs(self.own(vector))))
-
-
 def snapped(axis: FloatArray) -> FloatArray:
     """The axis of the joint that is near to a unit vector (3,), else the vector itself."""
     channel = int(np.argmax(np.abs(axis)))
