@@ -32,11 +32,9 @@ MISFIT, SKIPPED, REPEATED = -2.0, -4.0, -0.6
 """Weights of a label that a name speaks against, of an upper or lower part that is missing, of a second
 joint in a part that names do not call the same."""
 
-HIGH_ANKLE: Final = 0.2
-"""Height of the ankle in lengths of the leg [1] above which an animal walks on its toes; people have 0.1."""
-
-PAW: Final = 0.12
-"""Height of the foot's joint in lengths of the leg [1] above which an animal stands on its toes."""
+HIGH_ANKLE, PAW = 0.2, 0.12
+"""Heights in lengths of the leg [1] above which an animal walks on its toes: of the ankle, of which people
+have 0.1, and of the foot's joint."""
 
 ROUNDING: Final = 1e-9
 """By how much a division must be better [1] to be taken: of the same ones the first stays."""
@@ -64,9 +62,6 @@ _ARM_OR_LEG: Final = (LimbKind.ARM, LimbKind.LEG, LimbKind.FRONT_LEG)
 _SLOTS: Final = {Role.FINGER: Slot.DIGIT, Role.TOE: Slot.DIGIT} | {
     role: Slot(row) for kind in _ARM_OR_LEG for row, role in enumerate(PARTS[kind])
 }
-
-LIMB_ROLES: Final = frozenset(_SLOTS)
-"""Roles of arms and legs."""
 
 _FANS: Final = {Role.WING: LimbKind.WING, Role.FIN: LimbKind.FIN}
 
@@ -128,7 +123,7 @@ def named_limbs(tree: Tree, sides: Sequence[Side]) -> tuple[list[Found], dict[in
     """
     found: list[Found] = []
     refused: dict[int, str] = {}
-    spoken = LIMB_ROLES | set(_FANS)
+    spoken = {*_SLOTS, *_FANS}
     candidates = {j for j in tree.kept if sides[j] is not Side.CENTRE and tree.readings[j].best in spoken}
     for side in (Side.LEFT, Side.RIGHT):
         mine = {joint for joint in candidates if sides[joint] is side}

@@ -31,12 +31,9 @@ from .character import PARTS, Bend, LimbKind, Side
 from .limbs import ROUNDING, Found, Slot, read_bend
 from .structure import MATCH, ON_PLANE, TINY, Mirror, Tree, mirrored_pairs, norm, unit
 
-LONG: Final = 0.2
-"""Length of a limb in lengths of the longest one [1] below which a pair of branches is none: ears,
-breasts."""
-
-EARS: Final = 0.45
-"""The same in lengths of the second longest [1]: wings may be much longer than legs, but they come alone."""
+LONG, EARS = 0.2, 0.45
+"""Length of a limb in lengths of the longest one, and of the second longest [1], below which a pair of
+branches is none: ears, breasts. Wings may be much longer than legs, but they come alone."""
 
 ALONG: Final = 0.45
 """Cosine [1] between a limb and the trunk above which the limb points along it."""
@@ -47,17 +44,11 @@ GROUNDED: Final = 0.3
 CLOSE: Final = 0.4
 """How far apart, in lengths of the limbs [1], a spider's legs hang at most."""
 
-SPLIT: Final = 0.3
-"""What each further joint inside a long part takes from the score of a limb's shape [1]: a joint in the
-middle of a limb is rather an elbow."""
-
-GIRDLED: Final = 0.1
-"""What each joint above the upper part takes from it [1]."""
-
-AGAINST: Final = 0.4
-"""What each of these takes from it [1]: an upper part that begins in the middle of the body, as collarbones
-do; an elbow that is clearly bent the wrong way; an arm whose hand is not where fingers fan out (toes may fan
-out from other bones than the foot)."""
+SPLIT, GIRDLED, AGAINST = 0.3, 0.1, 0.4
+"""What takes from the score of a division [1]: each further joint inside a long part, as a joint in the
+middle of a limb is rather an elbow; each joint above the upper part; and each of these: an upper part that
+begins in the middle of the body, as collarbones do; an elbow that is clearly bent the wrong way; an arm whose
+hand is not where fingers fan out (toes may fan out from other bones than the foot)."""
 
 CLEARLY: Final = np.radians(10.0)
 """How far such an elbow is bent at least [rad]."""

@@ -100,9 +100,7 @@ def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Seq
         start = head if head is not None else limbs[0].root
         hips = [start, *(joint for joint in tree.ancestors(start) if not tree.readings[joint].root)][-1]
         trunk.reasons[Role.HIPS] = "the first joint of the trunk"
-    hubs = [tree.parents[limb.root] for limb in upper if limb.kind is not LimbKind.FIN]
-    hubs = hubs or [tree.parents[limb.root] for limb in upper]
-    below = [hub for hub in hubs if tree.path(hips, hub)]
+    below = [hub for limb in upper if tree.path(hips, hub := tree.parents[limb.root])]
     attach = max(below, key=lambda hub: len(tree.ancestors(hub)), default=None)
     path = [] if head is None else tree.path(hips, head)
     ended = bool(path)
