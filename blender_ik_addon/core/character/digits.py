@@ -29,11 +29,9 @@ from ..model.skeleton import Skeleton
 from .roles import Character, Limb, LimbKind, Role, Side
 from .roles.structure import TINY, norm, unit
 
-BENT: Final = float(np.radians(15.0))
-"""Bend of a whole finger at rest [rad] from which on it shows its own plane."""
-
-APART: Final = float(np.radians(20.0))
-"""Angle [rad] between a digit and the mean of the others above which it is the thumb, if no name says so."""
+BENT, APART = float(np.radians(15.0)), float(np.radians(20.0))
+"""Bend of a whole finger at rest from which on it shows its own plane; angle between a digit and the mean of
+the others above which it is the thumb, if no name says so [rad]."""
 
 WRIST: Final = 0.5
 """Distance from the wrist, in that of the next joint [1], below which a chain begins with a bone of the
@@ -41,10 +39,8 @@ palm."""
 
 THUMB_NAME: Final = re.compile(r"thumb|pollex|親指", re.IGNORECASE)
 
-KNUCKLE: Final = ((-30.0, 90.0), 20.0)
-MIDDLE: Final = ((-5.0, 100.0), 3.0)
-END: Final = ((-10.0, 90.0), 3.0)
-METACARPAL: Final = ((-5.0, 15.0), 5.0)
+KNUCKLE, MIDDLE = ((-30.0, 90.0), 20.0), ((-5.0, 100.0), 3.0)
+END, METACARPAL = ((-10.0, 90.0), 3.0), ((-5.0, 15.0), 5.0)
 """Bend from straight, and play to either side [deg]."""
 
 THUMB: Final = (((-53.0, 53.0), 42.0), ((-10.0, 60.0), 10.0), ((-20.0, 85.0), 5.0))
@@ -53,8 +49,7 @@ THUMB: Final = (((-53.0, 53.0), 42.0), ((-10.0, 60.0), 10.0), ((-20.0, 85.0), 5.
 TOES: Final = (((-70.0, 45.0), 10.0), ((-10.0, 70.0), 5.0))
 """The same of the first joint of a toe, up 70 and down 45, and of those after it [deg], from rest."""
 
-TWIST: Final = 5.0
-THUMB_TWIST: Final = 17.0
+TWIST, THUMB_TWIST = 5.0, 17.0
 """How far fingers, and the root of a thumb, turn about themselves [deg], either way."""
 
 
@@ -177,11 +172,7 @@ def _thumb(skeleton: Skeleton, chains: Sequence[Limb], rods: Sequence[Sequence[F
 def _palm(knuckles: FloatArray, wrist: FloatArray, side: Side, across: FloatArray) -> FloatArray | None:
     """Where the palm faces, a unit vector (3,); None where it is not known.
 
-    Args:
-        knuckles: Of the fingers, (k, 3) [m].
-        wrist: (3,) [m].
-        side: Of the hand.
-        across: From the fingers towards the thumb, (3,) [m].
+    `knuckles` (k, 3) and `wrist` (3,) are places [m], `across` (3,) goes from the fingers towards the thumb.
     """
     forward = unit(knuckles.mean(axis=0) - wrist)
     towards = across - (across @ forward) * forward

@@ -24,11 +24,9 @@ SNAP: Final = float(np.radians(20.0))
 """Angle [rad] up to which the axis of a hinge is taken for an axis of its joint: of an arm that is nearly
 straight the plane is hardly known, and riggers roll bones so that they bend about one of their axes."""
 
-SLACK: Final = float(np.radians(5.0))
-"""How far joints give way in directions in which they should not move [rad]: bones meet at odd angles."""
-
-HINGE_SLACK: Final = float(np.radians(2.0))
-"""The same of elbows and knees [rad]: with the forearm twisted what is across may be backward."""
+SLACK, HINGE_SLACK = float(np.radians(5.0)), float(np.radians(2.0))
+"""How far joints give way in directions in which they should not move, as bones meet at odd angles; the same
+of elbows and knees, where with the forearm twisted what is across may be backward [rad]."""
 
 STEP: Final = float(np.radians(10.0))
 """Largest step along a movement [rad]; from step to step the angles that go on are taken."""
@@ -42,11 +40,9 @@ WIDEST: Final = float(np.radians(175.0))
 EXACT: Final = 1e-12
 """Rounding of angles that are computed from the same numbers [rad]."""
 
-LOCKING: Final = 10.0
-"""What gimbal lock inside a box adds to its size [rad] where orders are compared; boxes differ by less."""
-
-GAIN: Final = 0.02
-"""How much smaller a box must be for an order that is liked less [rad]: left and right should be the same."""
+LOCKING, GAIN = 10.0, 0.02
+"""What gimbal lock inside a box adds to its size where orders are compared, as boxes differ by less; how much
+smaller a box must be for a later order, as left and right should be the same [rad]."""
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,12 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, frozen
 from ..errors import IKError
 
-WELDED: Final = 1e-6
-"""Distance, in sizes of the mesh [1], up to which vertices are one: files split them where textures end."""
+WELDED, SHORT = 1e-6, 1e-6
+"""Distance up to which vertices are one, as files split them where textures end, and length up to which a
+vector shows no direction, in sizes of the mesh [1]."""
 
 HOLLOW: Final = 1e-9
 """Volume, in cubes of the mesh's size [1], up to which there is none."""
-
-SHORT: Final = 1e-6
-"""Length, in sizes of the mesh [1], up to which a vector shows no direction."""
 
 _CORNERS: Final = frozen(
     [[[6, 2, 2], [2, 2, 1], [2, 1, 2]], [[2, 2, 1], [2, 6, 2], [1, 2, 2]], [[2, 1, 2], [1, 2, 2], [2, 2, 6]]]

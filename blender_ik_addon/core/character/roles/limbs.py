@@ -115,12 +115,7 @@ def effector_of(tree: Tree, limb: Found, *, animal: bool) -> int:
 
 
 def named_limbs(tree: Tree, sides: Sequence[Side]) -> tuple[list[Found], dict[int, str]]:
-    """Limbs that names give, and named joints that are none -> why.
-
-    Args:
-        tree: The figure.
-        sides: Of all joints of the skeleton, by name or place.
-    """
+    """Limbs that names give, and named joints that are none -> why; sides are by name or place."""
     found: list[Found] = []
     refused: dict[int, str] = {}
     spoken = {*_SLOTS, *_FANS}
@@ -267,10 +262,7 @@ def corners(
 ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
     """Where upper part, elbow or knee, and end of the lower part are, (3,) each [m]; None without these.
 
-    Args:
-        limb: An arm or leg.
-        places: Of the joints, (n, 3) [m].
-        tip: Where the limb ends, (3,) [m], for one without hand or foot.
+    A limb without hand or foot ends at its tip, (3,) [m]; `places` are those of the joints, (n, 3) [m].
     """
     upper, lower, end = limb.first(*UPPER), limb.first(*LOWER), limb.first(Role.ANKLE, *ENDS)
     last = tip if end is None else places[end]
@@ -286,12 +278,7 @@ def bend_of(
 ) -> BendReading:
     """How the elbow or knee of a limb is bent at rest; places and tip are those of `corners`.
 
-    Args:
-        limb: An arm or leg.
-        places: Of the joints, (n, 3) [m].
-        figure: Which way the body stands and faces; None where it is not known.
-        tip: Where the limb ends, (3,) [m].
-        axis: Unit axis about which it should bend, (3,), where that is known already.
+    `axis`, (3,), is the unit axis about which it should bend, where that is known already.
     """
     found = corners(limb, places, tip)
     if found is None:

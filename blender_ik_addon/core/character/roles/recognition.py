@@ -29,6 +29,7 @@ from .character import (
     PARTS,
     Bend,
     Body,
+    Chain,
     Character,
     Choice,
     Figure,
@@ -75,24 +76,16 @@ class _Draft:
     notes: list[str] = field(default_factory=list[str])
 
     def give(self, joint: int, role: Role, side: Side, reason: str, confidence: float) -> None:
-        """A role, unless the joint has one; a name that says it is the best of reasons."""
+        """A role, unless the joint has one."""
         choice = Choice(joint, self.names[joint], role, side, self.number, confidence, reason)
         self.roles.setdefault(joint, choice)
 
-    def add(
-        self,
-        kind: LimbKind,
-        side: Side,
-        joints: Sequence[int],
-        roles: Sequence[Role],
-        effector: int,
-        bend: BendReading = (Bend.NONE, 0.0, None),
-    ) -> None:
+    def add(self, chain: Chain, effector: int, bend: BendReading = (Bend.NONE, 0.0, None)) -> None:
         """A limb, behind those of its kind and side."""
-        confidence = min(self.roles[joint].confidence for joint in joints)
-        number = sum((limb.kind, limb.side) == (kind, side) for limb in self.limbs)
-        chain = kind, side, tuple(joints), tuple(roles)
-        self.limbs.append(Limb(*chain, self.number, effector, number, confidence, *bend))
+        confidence = min(self.roles[joint].confidence for joint in chain.joints)
+        number = sum((limb.kind, limb.side) == (chain.kind, chain.side) for limb in self.limbs)
+        parts = chain.kind, chain.side, chain.joints, chain.roles
+        self.limbs.append(Limb(*parts, self.number, effector, number, confidence, *bend))
 
 
 def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
@@ -307,7 +300,7 @@ def _find_forward(
         candidates = (_across(axis, up) for axis in (np.array([0.0, -1.0, 0.0]), np.array([1.0, 0.0, 0.0])))
         return unit(next(flat for flat in candidates if norm(flat) > 0.5)), False, True
     across = unit(np.cross(mirror.normal, up))
-    shown = float(_across(_across(faces, up), mirror.normal) @ across)
+    shown = float(faces @ across)
     if mirror.named:
         return across, True, shown >= -0.05 * tree.size
     for ahead, least in ((shown, 0.01), (float(_knees(tree, limbs) @ across), 0.002)):
@@ -370,8 +363,8 @@ def _give_trunk(draft: _Draft, trunk: Trunk) -> None:
     draft.notes += trunk.notes
     for kind, joints in trunk.chains():
         if joints:
-            roles = [trunk.roles[joint] for joint in joints]
-            draft.add(kind, Side.CENTRE, joints, roles, joints[0 if kind is LimbKind.TRUNK else -1])
+            chain = Chain(kind, Side.CENTRE, tuple(joints), tuple(trunk.roles[joint] for joint in joints))
+            draft.add(chain, joints[0 if kind is LimbKind.TRUNK else -1])
 
 
 def _give_limbs(
@@ -399,10 +392,8 @@ def _give_limbs(
             elif reading.best is not None:
                 reason = f"named {reading.best}, but its place in the {limb.kind} is that of the {role}"
             draft.give(joint, role, limb.side, reason, confidence)
-        bend = bend_of(limb, tree.places, figure, limb.tip(tree))
-        effector = effector_of(tree, limb, animal=trunk.lying)
-        draft.add(limb.kind, limb.side, limb.joints, limb.roles, effector, bend)
-        state, angle, axis = bend
+        state, angle, axis = bend_of(limb, tree.places, figure, limb.tip(tree))
+        draft.add(limb, effector_of(tree, limb, animal=trunk.lying), (state, angle, axis))
         side, degrees = _WORD[limb.side], f" {np.degrees(angle):.1f}°"
         if state is Bend.INVERTED:
             said.setdefault((limb.kind, "inverted at rest"), []).append(side + degrees)
@@ -438,7 +429,7 @@ def _give_digits(draft: _Draft, limb: Found) -> None:
             path = [stack.pop()]
             while len(tree.children[path[-1]]) == 1:
                 path += tree.children[path[-1]]
-            draft.add(kind, limb.side, path, [role] * len(path), path[-1])
+            draft.add(Chain(kind, limb.side, tuple(path), (role,) * len(path)), path[-1])
             stack += tree.children[path[-1]]
 
 
@@ -450,7 +441,7 @@ def _give_parts(draft: _Draft, trunk: Trunk, sides: Sequence[Side]) -> None:
             for member in tree.branch(joint):
                 draft.give(member, Role.FIN, sides[member], "named fin", 1.0)
             path = tree.main_path(joint)
-            draft.add(LimbKind.FIN, sides[joint], path, [Role.FIN] * len(path), path[-1])
+            draft.add(Chain(LimbKind.FIN, sides[joint], tuple(path), (Role.FIN,) * len(path)), path[-1])
     below = {joint for head in trunk.heads for joint in tree.branch(head)}
     for joint in tree.kept:
         if joint not in draft.left_out:

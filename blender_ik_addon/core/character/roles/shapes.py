@@ -163,15 +163,7 @@ def _front_first(tree: Tree, a: _Pair, b: _Pair) -> list[LimbKind]:
 def limbs_left(
     tree: Tree, mirror: Mirror, found: Sequence[Found], up: FloatArray, without: set[int]
 ) -> list[Found]:
-    """Long pairs that names did not give, where they gave others.
-
-    Args:
-        tree: The figure.
-        mirror: Its plane.
-        found: What names gave.
-        up: Unit vector, (3,).
-        without: Joints that have another role or are below such.
-    """
+    """Long pairs that names did not give, where they gave others; none of them with joints of `without`."""
     longest = max((tree.reach[limb.root] for limb in found), default=0.0)
     legs = [limb for limb in found if limb.kind in (LimbKind.LEG, LimbKind.FRONT_LEG)]
     ground = min((float(limb.tip(tree) @ up) for limb in legs), default=0.0)

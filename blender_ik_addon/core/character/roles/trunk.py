@@ -79,14 +79,7 @@ class Trunk:
 
 
 def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Sequence[Side]) -> Trunk:
-    """The middle of a figure.
-
-    Args:
-        tree: The figure.
-        limbs: What was found of it.
-        without: Joints that are no part of it: copies of limbs.
-        sides: Of all joints of the skeleton.
-    """
+    """The middle of a figure between its limbs; joints of `without`, copies of limbs, are no part of it."""
     taken = without.union(*(tree.branch(limb.root) for limb in limbs))
     free = [joint for joint in tree.kept if joint not in taken]
     head = _named_head(tree, free)
