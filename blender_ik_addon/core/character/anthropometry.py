@@ -51,7 +51,7 @@ def _segment(women: float, men: float, centre: float, roles: Sequence[Role], lea
     return _Segment(0.005 * (women + men), 0.01 * centre, frozenset(roles), leaves_to)
 
 
-SIDED: Final[Mapping[str, _Segment]] = {
+SIDED: Final[dict[str, _Segment]] = {
     "hand": _segment(0.56, 0.61, 50.0, (Role.HAND, Role.FINGER), "forearm"),
     "forearm": _segment(1.38, 1.62, 45.7, (Role.LOWER_ARM,), "upper arm"),
     "upper arm": _segment(2.55, 2.71, 57.6, (Role.UPPER_ARM,), "chest"),
@@ -59,7 +59,7 @@ SIDED: Final[Mapping[str, _Segment]] = {
     "shank": _segment(4.81, 4.33, 43.7, (Role.LOWER_LEG, Role.ANKLE), "thigh"),
     "thigh": _segment(14.78, 14.16, 38.5, (Role.UPPER_LEG,), "hips"),
 }
-MIDDLE: Final[Mapping[str, _Segment]] = {
+MIDDLE: Final[dict[str, _Segment]] = {
     "head": _segment(6.68, 6.94, 50.0, (Role.HEAD, Role.NECK), "chest"),
     # Upper and middle part of the trunk: rigs do not part them where tables do.
     "chest": _segment(15.45 + 14.65, 15.96 + 16.33, 50.0, (Role.SPINE, Role.CHEST), "hips"),
@@ -114,10 +114,18 @@ def body_masses(
             figures.setdefault(row.figure, []).append(row)
     shares, centres = np.zeros(n), np.full(n, HALF)
     human = bool(figures) and all(map(_is_human, figures.values()))
-    if human:
-        for own in figures.values():
-            _share(own, index, lengths, shares, centres)
-    else:
+    segments = SIDED | MIDDLE
+    for own in figures.values() if human else ():
+        for name, side in (*product(SIDED, (Side.LEFT, Side.RIGHT)), *product(MIDDLE, (Side.CENTRE,))):
+            heir = name
+            while not (bones := _bones(own, index, heir, side)):  # people have some, see `_is_human`
+                heir = segments[heir].leaves_to
+            part = lengths[bones]
+            total = float(part.sum())
+            shares[bones] += segments[name].mass * (part / total if total > 0.0 else 1.0 / len(bones))
+            if len(bones) == 1:
+                centres[bones[0]] = segments[heir].centre
+    if not human:
         shares = np.where(counted if counted.any() else True, lengths**3, 0.0)
     total = float(shares.sum())
     shares = shares / total if total > 0.0 else np.full(n, 1.0 / max(n, 1))
@@ -133,26 +141,7 @@ def _is_human(rows: Sequence[RoleRow]) -> bool:
     return has.issuperset(limbs) and bool(trunk) and not roles & {Role.TAIL, Role.WING, Role.FIN}
 
 
-def _share(
-    rows: Sequence[RoleRow],
-    index: Mapping[str, int],
-    lengths: FloatArray,
-    shares: FloatArray,
-    centres: FloatArray,
-) -> None:
-    """Add the masses of one human being to the shares (n,), and put centres (n,) where they are known."""
-    segments = {**SIDED, **MIDDLE}
-
-    def bones_of(name: str, side: Side) -> list[int]:
-        fitting = [row for row in rows if row.role in segments[name].roles]
-        return [index[row.joint] for row in fitting if name in MIDDLE or row.side is side]
-
-    for name, side in (*product(SIDED, (Side.LEFT, Side.RIGHT)), *product(MIDDLE, (Side.CENTRE,))):
-        heir = name
-        while not (bones := bones_of(heir, side)):  # it ends where all people have some, see `_is_human`
-            heir = segments[heir].leaves_to
-        own = lengths[bones]
-        total = float(own.sum())
-        shares[bones] += segments[name].mass * (own / total if total > 0.0 else 1.0 / len(bones))
-        if len(bones) == 1:
-            centres[bones[0]] = segments[heir].centre
+def _bones(rows: Sequence[RoleRow], index: Mapping[str, int], name: str, side: Side) -> list[int]:
+    """Joints of a segment, of one side if it has sides."""
+    roles = (SIDED | MIDDLE)[name].roles
+    return [index[row.joint] for row in rows if row.role in roles and (name in MIDDLE or row.side is side)]

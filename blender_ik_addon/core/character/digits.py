@@ -62,8 +62,19 @@ class Digit:
     """Unit vector along its bone at rest, in armature space, (3,)."""
     axis: FloatArray
     """Unit axis about which it bends, right-handed, in armature space, (3,)."""
-    ranges: tuple[tuple[float, float], ...]
-    """Its bend, its play to the sides and its twist, counted from rest [deg]."""
+    kind: tuple[tuple[float, float], float]
+    """Bend from straight, and play to either side [deg]."""
+    twist: float = TWIST
+    """[deg]"""
+    at_rest: float = 0.0
+    """By how much it is bent at rest [rad]."""
+
+    @property
+    def ranges(self) -> tuple[tuple[float, float], ...]:
+        """Its bend, its play to the sides and its twist, counted from rest [deg]."""
+        (low, high), side = self.kind
+        bent = float(np.degrees(self.at_rest))  # what a rest pose shows, a finger can do
+        return (min(low - bent, 0.0), max(high - bent, 0.0)), (-side, side), (-self.twist, self.twist)
 
 
 def digits(skeleton: Skeleton, character: Character, figure: int) -> Iterator[Digit]:
@@ -79,24 +90,21 @@ def digits(skeleton: Skeleton, character: Character, figure: int) -> Iterator[Di
         for root in sorted(chains):
             rods = [_rods(skeleton, chain.joints) for chain in chains[root]]
             if kind is LimbKind.FINGER:
-                yield from _hand(skeleton, places, root, chains[root], rods)
+                yield from _hand(skeleton, root, chains[root], rods)
                 continue
             for chain, rod in zip(chains[root], rods, strict=True):  # toes bend down
                 start = _knuckle(places, root, chain.joints)
                 axes = _axes(rod, -character.figures[figure].up, straight=True)
                 for place, (joint, axis) in enumerate(zip(chain.joints, axes, strict=False)):
                     own = METACARPAL if place < start else TOES[min(place - start, 1)]
-                    yield _digit(joint, rod[place], axis, own)
+                    yield Digit(joint, rod[place], axis, own)
 
 
 def _hand(
-    skeleton: Skeleton,
-    places: FloatArray,
-    wrist: int,
-    chains: Sequence[Limb],
-    rods: Sequence[Sequence[FloatArray]],
+    skeleton: Skeleton, wrist: int, chains: Sequence[Limb], rods: Sequence[Sequence[FloatArray]]
 ) -> Iterator[Digit]:
     """The fingers of a hand."""
+    places = skeleton.armature_from_joint_rest[:, :3, 3]
     thumb = _thumb(skeleton, chains, rods)
     fingers = [chain for chain in chains if thumb is None or chain is not chains[thumb]]
     knuckles = {finger.joints[0]: _knuckle(places, wrist, finger.joints) for finger in fingers}
@@ -125,23 +133,8 @@ def _hand(
             else:
                 kind = METACARPAL if place < start else (MIDDLE, END)[min(place - start, 2) - 1]
             at_rest = 0.0 if place == 0 and (is_thumb or start) else _bend(before, rod[place], axis)
-            yield _digit(
-                joint, rod[place], axis, kind, THUMB_TWIST if is_thumb and place == 0 else TWIST, at_rest
-            )
-
-
-def _digit(
-    joint: int,
-    along: FloatArray,
-    axis: FloatArray,
-    kind: tuple[tuple[float, float], float],
-    twist: float = TWIST,
-    at_rest: float = 0.0,
-) -> Digit:
-    (low, high), side = kind
-    bent = float(np.degrees(at_rest))  # what a rest pose shows, a finger can do
-    ranges = (min(low - bent, 0.0), max(high - bent, 0.0)), (-side, side), (-twist, twist)
-    return Digit(joint, along, axis, ranges)
+            twist = THUMB_TWIST if is_thumb and place == 0 else TWIST
+            yield Digit(joint, rod[place], axis, kind, twist, at_rest)
 
 
 # Geometry

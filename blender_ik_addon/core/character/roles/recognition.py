@@ -201,7 +201,7 @@ def _recognise_figure(draft: _Draft) -> Figure:
         draft.notes.append("which way the figure faces is a guess: left and right may be exchanged")
     figure = Figure(body, up, forward, left, tree.size)
     _give_trunk(draft, trunk)
-    _give_limbs(draft, limbs, trunk, figure, mirror)
+    _give_limbs(draft, limbs, trunk, figure, 1.0 if mirror is None else mirror.share)
     _give_parts(draft, trunk, sides)
     for kind in dict.fromkeys(limb.kind for limb in limbs):
         counts = Counter(limb.side for limb in limbs if limb.kind is kind)
@@ -367,9 +367,7 @@ def _give_trunk(draft: _Draft, trunk: Trunk) -> None:
             draft.add(chain, joints[0 if kind is LimbKind.TRUNK else -1])
 
 
-def _give_limbs(
-    draft: _Draft, limbs: Sequence[Found], trunk: Trunk, figure: Figure, mirror: Mirror | None
-) -> None:
+def _give_limbs(draft: _Draft, limbs: Sequence[Found], trunk: Trunk, figure: Figure, share: float) -> None:
     """Arms, legs, wings and fins in pairs, from front to back, with their digits."""
     tree = draft.tree
 
@@ -377,14 +375,13 @@ def _give_limbs(
         middle = tree.places[limb.root] + 0.5 * limb.tip(tree)
         return list(LimbKind).index(limb.kind), limb.side, -float(middle @ figure.forward)
 
-    by_shape = BY_SHAPE * (1.0 if mirror is None else mirror.share)
     said: dict[tuple[LimbKind, str], list[str]] = {}
     for limb in sorted(limbs, key=order):
         for row, (joint, role) in enumerate(zip(limb.joints, limb.roles, strict=True)):
             reading = tree.readings[joint]
             confidence, reason = BY_PLACE, f"between the named joints of the {limb.kind}"
             if not limb.by_name:
-                confidence, reason = by_shape, f"by shape: {limb.kind} with a mirror image"
+                confidence, reason = BY_SHAPE * share, f"by shape: {limb.kind} with a mirror image"
             elif limb.named[row] > 0.0:
                 confidence, reason = _confidence(limb.named[row]), f"named {role}"
                 if len(reading.roles) > 1:
