@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What bones weigh: people by the segments of their bodies, everything else by the volume of its bones.
+"""Masses of bones: of people by the segments of their bodies, of everything else by the volume of its bones.
 
 The segments of people are those of [DeLeva1996, table 4], means of women and men: their parts of the whole
 mass, and how far from its upper end a segment has its centre: of arms and legs between the centres of joints,
 which is where rigs have theirs. The table was compared with two transcriptions by others, figure by figure;
 it was not read in the original. A hand's centre is at 77 % of the way from the wrist to the knuckles and at
-35 % of that to the fingertip: bones of hands end somewhere between, and half is taken. A foot's is told from
-heel to toe. A segment with several bones shares its mass
-among them by their lengths; one that a rig has no bone for leaves its mass to the next one towards the trunk.
-Bones without a role, twist bones and controls, then weigh nothing.
+35 % of that to the fingertip: bones of hands end somewhere between, and half is taken. A foot's is counted
+from heel to toe. A segment with several bones shares its mass among them by their lengths; one that a rig has
+no bone for leaves its mass to the next one towards the trunk. Bones without a role then weigh nothing.
 
 Of other bodies nothing is known but their bones. Those that carry a mesh weigh length³: one density, limbs of
 one shape, thicker where they are longer.
@@ -77,7 +76,7 @@ class BodyMasses:
     centres: FloatArray
     """Distance of each bone's centre from its joint by its length, (n,) [1]."""
     by_segments: BoolArray
-    """Of which bones it is told by the tables of people, (n,)."""
+    """Which bones have theirs from the tables of people, (n,)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shares", frozen(self.shares))

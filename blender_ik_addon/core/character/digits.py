@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fingers, thumbs and toes: about which axes they bend and how far, told from where their joints are.
+"""Fingers, thumbs and toes: about which axes they bend and how far, from the places of their joints.
 
 Nothing is taken from how bones are rolled. In a left hand with fingers along h and the thumb towards t the
 palm faces along h × t, in a right hand the other way; a finger that points along d bends about d × p, p the
-palm's normal. A finger that is clearly bent at rest says itself about which axis it bends. Without a thumb
-and without a bend it is not known where the palm is: such fingers get no limits.
+palm's normal. A finger that is clearly bent at rest shows about which axis it bends. Without a thumb and
+without a bend it is not known where the palm is: such fingers get no limits.
 
 Ranges are counted from straight, as those of elbows, and are those of [AAOS1965], compared with lists that
 others teach from: knuckles 90 degrees, middle joints 100, end joints 90, thumb 50 and 80, its tip 20
-backwards; knuckles bend 45 backwards where somebody pushes them, we take 30, and 20 to either side. The root
-of a thumb is a saddle, which rigs hinge in many ways. It bends by 53 degrees in all, goes aside by 42 and
-turns by 17 [Cooney1981; unverified]; where in these ranges it is at rest is not known, so it has all of them
-either way.
+backwards; knuckles that are pushed bend 45 backwards, here 30, and 20 to either side. The root of a thumb is
+a saddle, which rigs hinge in many ways. It bends by 53 degrees in all, goes aside by 42 and turns by 17
+[Cooney1981; unverified]; where in these ranges it is at rest is not known, so it has all of them either way.
 """
 
 from __future__ import annotations
@@ -169,7 +168,7 @@ def _palm(knuckles: FloatArray, wrist: FloatArray, side: Side, across: FloatArra
     """
     forward = unit(knuckles.mean(axis=0) - wrist)
     towards = across - (across @ forward) * forward
-    # The row of the knuckles says it better than the thumb, which may stand off the palm.
+    # The row of the knuckles shows it better than the thumb, which may stand off the palm.
     row = knuckles - knuckles.mean(axis=0)
     row = row - np.outer(row @ forward, forward)
     line = np.linalg.svd(row)[2][0]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What bodies can do and like to do: limits, stiffness and preferred angles of joints by their roles.
+"""What bodies can do and prefer: limits, stiffness and preferred angles of joints by their roles.
 
-A range is told in the words of anatomy, as movements of a bone from its rest pose: a turn about the left, the
-up or the forward axis of the figure, a swing of a limb from rest to another direction, the bend of an elbow
-or a knee from straight, a twist about the bone. Limits are the box of Euler angles that holds them
+A range is given as anatomy does, as movements of a bone from its rest pose: a turn about the left, the up or
+the forward axis of the figure, a swing of a limb from rest to another direction, the bend of an elbow or a
+knee from straight, a twist about the bone. Limits are the box of Euler angles that holds them
 (`limit_boxes`).
 
 Elbows and knees are bent by b at rest, and bend further about the axis that was recognised: with angles
@@ -13,11 +13,9 @@ its range does not contain 0.
 Ranges are published ones of healthy people, in round figures: about the mean and two standard deviations of
 [BooneAzen1979] where they measured a joint, 109 men and boys from 18 months to 54 years, so that few people
 can do more; the spine by [AAOS1965], the neck by [AmaGuides], knees and hips that somebody else bends, and
-the turn of a bent knee, by [Kapandji1987], the collarbone by [Neumann2010]. Where what a rig has for a joint
-does the work of several in a body its range is theirs together, and it is said below. Recordings showed where
-earlier guesses were too narrow, the figures are those of the sources; stiffness and preferred angles were
-chosen on recordings, see `scripts/natural`. Animals get the bends of their knees and elbows, stiffness, and
-no ranges of people.
+the turn of a bent knee, by [Kapandji1987], the collarbone by [Neumann2010]. Where a rig has one joint for
+several of a body, its range is theirs together. Stiffness and preferred angles were chosen on recordings, see
+`scripts/natural`. Animals get the bends of their knees and elbows, stiffness, and no ranges of people.
 
 None of these was read in the original. What is said of [BooneAzen1979] was compared with what others print of
 it: arms, forearms and wrists with [NorkinWhite2016, table A.1]; bending, stretching and closing hips, knees,
@@ -317,8 +315,8 @@ class _Maker:
             stiffness[twist] = min(stiffness[twist], 0.5) if is_arm else stiffness[twist]
         # Twist of the bone first, the hinge last: then the hinge is that of the joint above, as in a body.
         if len(made.orders) > 1 and channel != twist:
-            liked = EULER_ORDERS.index("XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel])
-            made = replace(made, orders=(liked, *(order for order in made.orders if order != liked)))
+            order = EULER_ORDERS.index("XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel])
+            made = replace(made, orders=(order, *(other for other in made.orders if other != order)))
         return self._defaults(made, moves, stiffness, prefers, hinge=axis)
 
     def _digit(self, digit: Digit) -> JointDefaults:

@@ -13,7 +13,7 @@ w_j F_j. All integrands are then products of up to three functions that are line
 ∫ λ_0^a λ_1^b λ_2^c dA = 2 A a! b! c! / (a + b + c + 2)! is exact.
 
 Where cuts are not square to a bone, at hips and shoulders, the parts do not add up to the whole exactly: the
-whole is known by tetrahedra, Σ a·(b×c)/6, and the parts are told in proportion.
+whole is known by tetrahedra, Σ a·(b×c)/6, and the parts are scaled to it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class BoneVolumes:
     total: float
     """Volume of the whole skin [m³]; of one with holes that of the cone over it as well."""
     parts: float
-    """What the parts come to before they are told in proportion, by `total` [1]: 1 if all cuts are square."""
+    """What the parts come to before they are scaled, by `total` [1]: 1 if all cuts are square."""
     holes: int
     """Edges with a triangle on one side only."""
     unweighted: int
@@ -159,7 +159,7 @@ def _axes(
 ) -> FloatArray:
     """Unit axes along the flesh of each joint, (n, 3): to its children that have some, else to its middle.
 
-    Bones themselves point where it suited somebody, in many files away from all they carry.
+    Bones themselves point anywhere, in many files away from all they carry.
     """
     n, heads = len(armature_from_joint), armature_from_joint[:, :3, 3]
     sums = np.bincount(skin.joint, weight, n)

@@ -214,7 +214,7 @@ def _step(last: int, slot: Slot, *, same: bool) -> float:
 def _is_high_ankle(tree: Tree, path: Sequence[int]) -> bool:
     """Whether the joint that is named ankle is far above the end of the limb, as those of animals are."""
     if any(tree.readings[joint].front is not None for joint in path):
-        return True  # who speaks of front and hind legs speaks of animals
+        return True  # only animals have front and hind legs
     ankle = next((row for row, joint in enumerate(path) if "ankle" in tree.readings[joint].words), 0)
     tip = tree.tails[path[-1]]
     leg, below = tip - tree.places[path[0]], tip - tree.places[path[ankle]]

@@ -108,13 +108,8 @@ _PREFIXES: Final = re.compile(
 
 _TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\x00-\x7f]+")
 
-
 _ROLES: Final[tuple[tuple[str, dict[Role, float]], ...]] = (
-    ("wing", {Role.WING: SURE}),
-    ("fin", {Role.FIN: SURE}),
-    ("tail", {Role.TAIL: SURE}),
-    ("eye", {Role.EYE: SURE}),
-    ("jaw", {Role.JAW: SURE}),
+    *((str(role), {role: SURE}) for role in (Role.WING, Role.FIN, Role.TAIL, Role.EYE, Role.JAW)),
     ("face", {Role.HEAD_PART: SURE}),
     ("palm", {Role.HAND: LIKELY, Role.FINGER: 2.0}),
     ("finger !toe|foot|chest|spine", {Role.FINGER: SURE}),
@@ -123,8 +118,7 @@ _ROLES: Final[tuple[tuple[str, dict[Role, float]], ...]] = (
     ("foot", {Role.FOOT: SURE, Role.TOE: HARDLY}),
     ("leg shoulder|collar", {Role.SHOULDER: SURE}),
     ("leg hip|pelvis", {Role.PELVIS: SURE}),
-    ("upper leg", {Role.UPPER_LEG: SURE}),
-    ("lower leg", {Role.LOWER_LEG: SURE}),
+    *((str(role), {role: SURE}) for role in (Role.UPPER_LEG, Role.LOWER_LEG)),
     ("leg", {Role.UPPER_LEG: LIKELY, Role.LOWER_LEG: LIKELY}),
     ("wrist", {Role.HAND: SURE}),
     ("hand", {Role.HAND: SURE, Role.FINGER: HARDLY}),
@@ -136,9 +130,7 @@ _ROLES: Final[tuple[tuple[str, dict[Role, float]], ...]] = (
     ("sided pelvis", {Role.PELVIS: SURE}),
     ("sided hip joint", {Role.PELVIS: SURE}),
     ("sided hip", {Role.UPPER_LEG: LIKELY, Role.PELVIS: MAYBE}),
-    ("head", {Role.HEAD: SURE}),
-    ("neck", {Role.NECK: SURE}),
-    ("chest", {Role.CHEST: SURE}),
+    *((str(role), {role: SURE}) for role in (Role.HEAD, Role.NECK, Role.CHEST)),
     ("hip|pelvis", {Role.HIPS: SURE}),
     ("lower body", {Role.PELVIS: LIKELY, Role.HIPS: MAYBE}),
     ("upper body", {Role.SPINE: LIKELY}),
@@ -259,10 +251,8 @@ def _side(tokens: list[str], meanings: list[tuple[str, ...]]) -> tuple[Side | No
         for word, side in (("left", Side.LEFT), ("right", Side.RIGHT)):
             if word in meanings[number]:
                 return side, {number} if len(meanings[number]) == 1 else set()
-    for number in letters:
-        if meanings[number] == ("unsided",):
-            return Side.CENTRE, {number}
-    return None, set()
+    centre = next((number for number in letters if meanings[number] == ("unsided",)), None)
+    return (None, set()) if centre is None else (Side.CENTRE, {centre})
 
 
 def _fits(condition: str, has: set[str]) -> bool:
