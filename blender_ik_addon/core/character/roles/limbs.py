@@ -71,7 +71,8 @@ class Found(Chain):
     """A chain that is a limb."""
 
     named: tuple[float, ...] = ()
-    """Weights that names gave to the roles, at most 0: it was not the name; empty for a limb by shape."""
+    """Weights that names gave to the roles, at most 0: it was not the name. Empty for a limb by shape, all 0
+    for the mirror image of a named one."""
     front: bool | None = None
     """Whether names say that it is a front or a hind limb."""
 
