@@ -174,14 +174,14 @@ def _recognise_figure(draft: _Draft) -> Figure:
         limbs += mirrored_limbs(tree, mirror, limbs)
     elif mirror is not None:
         limbs, up = limbs_by_shape(tree, mirror)
-    trunk = find_trunk(tree, limbs, set(copies), sides)
+    trunk = find_trunk(tree, limbs, set(copies), sides, mirror)
     up = _find_up(tree, limbs, trunk, mirror) if up is None else up
     if named and mirror is not None:
         roots = [*(limb.root for limb in limbs), *trunk.heads]
         taken = set(copies).union(*(tree.branch(joint) for joint in roots))
         if more := limbs_left(tree, mirror, limbs, up, taken):
             limbs = limbs + more
-            trunk = find_trunk(tree, limbs, set(copies), sides)
+            trunk = find_trunk(tree, limbs, set(copies), sides, mirror)
     forward, sure, agreed = _find_forward(tree, limbs, trunk, mirror, up)
     if not agreed:
         draft.notes.append(

@@ -18,7 +18,7 @@ import numpy as np
 from .character import PARTS, LimbKind, Role, Side
 from .limbs import Found
 from .names import LIKELY, SURE
-from .structure import TINY, Tree, norm, unit
+from .structure import ON_PLANE, TINY, Mirror, Tree, norm, unit
 
 SNAKE, WHOLE = 5, 0.6
 """Number of joints from which on a single chain is taken for a snake's, and their share of all [1]."""
@@ -78,7 +78,9 @@ class Trunk:
             yield LimbKind.TAIL, tail
 
 
-def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Sequence[Side]) -> Trunk:
+def find_trunk(
+    tree: Tree, limbs: Sequence[Found], without: set[int], sides: Sequence[Side], mirror: Mirror | None
+) -> Trunk:
     """The middle of a figure between its limbs; joints of `without`, copies of limbs, are no part of it."""
     taken = without.union(*(tree.branch(limb.root) for limb in limbs))
     free = [joint for joint in tree.kept if joint not in taken]
@@ -114,7 +116,7 @@ def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Seq
     for limb in legs:
         for joint in tree.path(hips, tree.parents[limb.root])[1:]:
             trunk.roles.setdefault(joint, Role.PELVIS)
-    _tails(tree, trunk, free, sides)
+    _tails(tree, trunk, free, mirror)
     trunk.lying = _is_lying(tree, trunk, legs, upper, attach)
     return trunk
 
@@ -208,7 +210,7 @@ def _label(tree: Tree, trunk: Trunk, attach: int | None, ended: bool) -> None:
             trunk.roles[joint] = Role.SPINE if row < chest else Role.NECK
 
 
-def _tails(tree: Tree, trunk: Trunk, free: Sequence[int], sides: Sequence[Side]) -> None:
+def _tails(tree: Tree, trunk: Trunk, free: Sequence[int], mirror: Mirror | None) -> None:
     """Named tails anywhere, other central chains at the hips."""
     hips, members = trunk.path[0], set(free)
     named = {joint for joint in free if tree.weight(joint, Role.TAIL) > 0.0}
@@ -218,8 +220,14 @@ def _tails(tree: Tree, trunk: Trunk, free: Sequence[int], sides: Sequence[Side])
         for joint in (hips, *(j for j, role in trunk.roles.items() if role is Role.PELVIS)):
             for child in tree.children[joint]:
                 chain = tree.main_path(child)
+                apart = 0.0 if mirror is None else float(np.abs(mirror.distances(tree.places[chain])).max())
                 long = len(chain) > 1 and tree.lengths[child] >= TAIL * whole
-                if long and sides[child] is Side.CENTRE and child in members and child not in trunk.roles:
+                if (
+                    long
+                    and apart <= 2.0 * ON_PLANE * tree.size
+                    and child in members
+                    and child not in trunk.roles
+                ):
                     starts.append(child)
     for start in starts:
         for joint in tree.path(hips, tree.parents[start]):
