@@ -63,6 +63,14 @@ _SLOTS: Final = {Role.FINGER: Slot.DIGIT, Role.TOE: Slot.DIGIT} | {
     role: Slot(row) for kind in _ARM_OR_LEG for row, role in enumerate(PARTS[kind])
 }
 
+_STEPS: Final = {
+    (last, slot): SKIPPED * sum(last < part < slot for part in (Slot.UPPER, Slot.LOWER))
+    for last in (-1, *Slot)
+    for slot in Slot
+}
+_RENAMED: Final = _STEPS | {(slot, slot): REPEATED for slot in Slot if slot < Slot.DIGIT}
+"""Weights of steps between slots: parts that are left out; and to a joint of another name."""
+
 _FANS: Final = {Role.WING: LimbKind.WING, Role.FIN: LimbKind.FIN}
 
 
@@ -193,23 +201,18 @@ def _label(
             weights = {Slot.END: 1.0, Slot.DIGIT: 2.5}  # SMPL: hip, knee, ankle, foot
         ankle = ankle or "ankle" in reading.words
         before, stem = stem, reading.stem.rstrip("0123456789 ")
+        steps = _STEPS if stem == before else _RENAMED
         longer: dict[int, tuple[float, tuple[Slot, ...], tuple[float, ...]]] = {}
         for slot in Slot:
             weight = weights.get(slot, MISFIT if weights else 0.0)
             options = [
-                (score + _step(last, slot, same=stem == before) + weight, (*slots, slot), (*named, weight))
+                (score + steps[last, slot] + weight, (*slots, slot), (*named, weight))
                 for last, (score, slots, named) in best.items()
                 if last <= slot
             ]
             longer[slot] = max(options, key=itemgetter(0))
         best = longer
     return max(best.values(), key=itemgetter(0))
-
-
-def _step(last: int, slot: Slot, *, same: bool) -> float:
-    """What a step between slots weighs: parts that it leaves out, a second joint of another name."""
-    skipped = SKIPPED * sum(last < part < slot for part in (Slot.UPPER, Slot.LOWER))
-    return REPEATED if last == slot and slot < Slot.DIGIT and not same else skipped
 
 
 def _is_high_ankle(tree: Tree, path: Sequence[int]) -> bool:

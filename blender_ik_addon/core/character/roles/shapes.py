@@ -19,6 +19,7 @@ of digits is no part of it. The mirror image of a limb that names gave is a limb
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -186,10 +187,12 @@ def limbs_left(
 def mirrored_limbs(tree: Tree, mirror: Mirror, found: Sequence[Found]) -> Iterator[Found]:
     """Mirror images of limbs that names gave on one side alone."""
     named = {joint for limb in found for joint in limb.joints}
-    for branches in mirrored_pairs(tree, mirror):
+    counts = Counter((limb.kind, limb.side) for limb in found)
+    alone = [limb for limb in found if counts[limb.kind, limb.side] > counts[limb.kind, limb.side.other]]
+    for branches in mirrored_pairs(tree, mirror) if alone else ():
         for here, there in (branches, branches[::-1]):
             mine, others = set(tree.branch(here)), tree.branch(there)
-            for limb in found:
+            for limb in alone:
                 if limb.root not in mine or not named.isdisjoint(others):
                     continue
                 ends = mirror.reflected(tree.places[list(limb.joints)])
