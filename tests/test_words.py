@@ -22,7 +22,7 @@ MODULES = {
     "falling": "engine",
     "grabbing": "dragging",
     "holding": "drag_anchors",
-    "keeping": "joint_filter",
+    "keeping": "structure",
     "lockstep": "engine",
     "marks": "overlay_geometry",
     "memory": "live_state",

@@ -8,7 +8,7 @@ import pytest
 
 from blender_ik_addon.core import IKError, Skeleton
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.character.digits import END, KNUCKLE, MIDDLE, THUMB
+from blender_ik_addon.core.character.digits import END, KNUCKLE, MIDDLE, THUMB, TOES
 from blender_ik_addon.core.character.human import (
     ACROSS,
     ARM_ENDS,
@@ -22,7 +22,6 @@ from blender_ik_addon.core.character.human import (
     LEG_ENDS,
     NECK_RANGES,
     THIGH_TWIST,
-    TOE_RANGES,
     TRUNK_RANGES,
     UNEVEN,
     WRIST_RANGES,
@@ -333,8 +332,8 @@ PUBLISHED = {
     "knee, sat upon": (np.degrees(KNEE_BEND), (142.5 + 2.0 * 5.4, 160.0, 170.0)),
     "foot up, stood upon": (-FOOT_RANGES[0][0], (12.6, 39.0, 39.0 + 2.0 * 6.5)),
     "foot down": (FOOT_RANGES[0][1], (50.0, 56.0 + 2.0 * 6.0)),
-    "toes up": (-TOE_RANGES[0][0], (40.0, 70.0, 80.0)),
-    "toes down": (TOE_RANGES[0][1], (30.0, 40.0, 45.0)),
+    "toes up": (-TOES[0][0][0], (40.0, 70.0, 80.0)),
+    "toes down": (TOES[0][0][1], (30.0, 40.0, 45.0)),
     "neck back": (-NECK_RANGES[0][0], (45.0, 63.0, 75.0, 75.5)),
     "neck forward": (NECK_RANGES[0][1], (45.0, 60.0, 64.0)),
     "neck turned": (NECK_RANGES[1][1], (60.0, 80.0)),

@@ -302,6 +302,16 @@ def test_a_root_at_the_hips_is_not_the_hips() -> None:
     assert character.role_of("xyz") is Role.HIPS and character.role_of("Root") is None
 
 
+@pytest.mark.parametrize("side", ["L", "R"])
+@pytest.mark.parametrize("name", ["Rigify metarig", "Mixamo", "Unreal", "MMD in English"])
+def test_names_of_one_side_give_the_other_side_its_roles_too(name: str, side: str) -> None:
+    names = convention(name)
+    names |= {part: f"Q{row}" for row, part in enumerate(names) if part.endswith(f" {side}")}
+    character = recognise(build(HUMAN, names))
+    assert parts_of(character, HUMAN) == {}
+    assert kinds(character) == kinds(recognise(build(HUMAN, convention(name))))
+
+
 class TestWhatIsLeftOut:
     def with_more(self, more: Sequence[Joint], name: str = "Unreal") -> tuple[Character, list[Joint]]:
         names = convention(name) | {part: part for part, _, _ in more}

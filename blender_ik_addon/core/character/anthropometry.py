@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What bones weigh: people by the segments of their bodies, everything else by the volume of its bones.
+"""Masses of bones: of people by the segments of their bodies, of everything else by the volume of its bones.
 
 The segments of people are those of [DeLeva1996, table 4], means of women and men: their parts of the whole
 mass, and how far from its upper end a segment has its centre: of arms and legs between the centres of joints,
 which is where rigs have theirs. The table was compared with two transcriptions by others, figure by figure;
 it was not read in the original. A hand's centre is at 77 % of the way from the wrist to the knuckles and at
-35 % of that to the fingertip: bones of hands end somewhere between, and half is taken. A foot's is told from
-heel to toe. A segment with several bones shares its mass
-among them by their lengths; one that a rig has no bone for leaves its mass to the next one towards the trunk.
-Bones without a role, twist bones and controls, then weigh nothing.
+35 % of that to the fingertip: bones of hands end somewhere between, and half is taken. A foot's is counted
+from heel to toe. A segment with several bones shares its mass among them by their lengths; one that a rig has
+no bone for leaves its mass to the next one towards the trunk. Bones without a role then weigh nothing.
 
 Of other bodies nothing is known but their bones. Those that carry a mesh weigh length³: one density, limbs of
 one shape, thicker where they are longer.
@@ -18,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -50,7 +50,7 @@ def _segment(women: float, men: float, centre: float, roles: Sequence[Role], lea
     return _Segment(0.005 * (women + men), 0.01 * centre, frozenset(roles), leaves_to)
 
 
-SIDED: Final[Mapping[str, _Segment]] = {
+SIDED: Final[dict[str, _Segment]] = {
     "hand": _segment(0.56, 0.61, 50.0, (Role.HAND, Role.FINGER), "forearm"),
     "forearm": _segment(1.38, 1.62, 45.7, (Role.LOWER_ARM,), "upper arm"),
     "upper arm": _segment(2.55, 2.71, 57.6, (Role.UPPER_ARM,), "chest"),
@@ -58,14 +58,13 @@ SIDED: Final[Mapping[str, _Segment]] = {
     "shank": _segment(4.81, 4.33, 43.7, (Role.LOWER_LEG, Role.ANKLE), "thigh"),
     "thigh": _segment(14.78, 14.16, 38.5, (Role.UPPER_LEG,), "hips"),
 }
-"""From the ends of the limbs on, so that what is left goes on inwards."""
-
-MIDDLE: Final[Mapping[str, _Segment]] = {
+MIDDLE: Final[dict[str, _Segment]] = {
     "head": _segment(6.68, 6.94, 50.0, (Role.HEAD, Role.NECK), "chest"),
     # Upper and middle part of the trunk: rigs do not part them where tables do.
     "chest": _segment(15.45 + 14.65, 15.96 + 16.33, 50.0, (Role.SPINE, Role.CHEST), "hips"),
     "hips": _segment(12.47, 11.17, 50.0, (Role.HIPS,), "chest"),
 }
+"""Segments of each side, and of the middle."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class BodyMasses:
     centres: FloatArray
     """Distance of each bone's centre from its joint by its length, (n,) [1]."""
     by_segments: BoolArray
-    """Of which bones it is told by the tables of people, (n,)."""
+    """Which bones have theirs from the tables of people, (n,)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shares", frozen(self.shares))
@@ -112,70 +111,36 @@ def body_masses(
     for row in rows:
         if row.role is not None and row.joint in index:
             figures.setdefault(row.figure, []).append(row)
-    if not figures or not all(_is_human(own) for own in figures.values()):
-        return _by_volume(lengths, counted)
     shares, centres = np.zeros(n), np.full(n, HALF)
-    for own in figures.values():
-        _share(own, index, lengths, shares, centres)
-    return BodyMasses(shares / shares.sum(), centres, shares > 0.0)
+    human = bool(figures) and all(map(_is_human, figures.values()))
+    segments = SIDED | MIDDLE
+    for own in figures.values() if human else ():
+        for name, side in (*product(SIDED, (Side.LEFT, Side.RIGHT)), *product(MIDDLE, (Side.CENTRE,))):
+            heir = name
+            while not (bones := _bones(own, index, heir, side)):  # people have some, see `_is_human`
+                heir = segments[heir].leaves_to
+            part = lengths[bones]
+            total = float(part.sum())
+            shares[bones] += segments[name].mass * (part / total if total > 0.0 else 1.0 / len(bones))
+            if len(bones) == 1:
+                centres[bones[0]] = segments[heir].centre
+    if not human:
+        shares = np.where(counted if counted.any() else True, lengths**3, 0.0)
+    total = float(shares.sum())
+    shares = shares / total if total > 0.0 else np.full(n, 1.0 / max(n, 1))
+    return BodyMasses(shares, centres, shares > 0.0 if human else np.zeros(n, dtype=np.bool_))
 
 
 def _is_human(rows: Sequence[RoleRow]) -> bool:
     """Whether a figure has two arms, two legs, a trunk, and nothing that people have not."""
     has = {(row.role, row.side) for row in rows}
     roles = {role for role, _ in has}
-    limbs = [(role, side) for role in (Role.UPPER_ARM, Role.UPPER_LEG) for side in (Side.LEFT, Side.RIGHT)]
+    limbs = product((Role.UPPER_ARM, Role.UPPER_LEG), (Side.LEFT, Side.RIGHT))
     trunk = roles & {Role.SPINE, Role.CHEST, Role.HIPS}
     return has.issuperset(limbs) and bool(trunk) and not roles & {Role.TAIL, Role.WING, Role.FIN}
 
 
-def _by_volume(lengths: FloatArray, counted: BoolArray) -> BodyMasses:
-    """Masses by length³."""
-    volumes = np.where(counted if counted.any() else True, lengths**3, 0.0)
-    total = float(volumes.sum())
-    n = len(lengths)
-    shares = volumes / total if total > 0.0 else np.full(n, 1.0 / max(n, 1))
-    return BodyMasses(shares, np.full(n, HALF), np.zeros(n, dtype=np.bool_))
-
-
-def _share(
-    rows: Sequence[RoleRow],
-    index: Mapping[str, int],
-    lengths: FloatArray,
-    shares: FloatArray,
-    centres: FloatArray,
-) -> None:
-    """Add the masses of one human being to the shares (n,), and put centres (n,) where they are known."""
-    masses = {name: segment.mass for name, segment in MIDDLE.items()}
-    for side in (Side.LEFT, Side.RIGHT):
-        masses |= {name: segment.mass for name, segment in SIDED.items()}
-        for name, segment in SIDED.items():
-            bones = [index[r.joint] for r in rows if r.role in segment.roles and r.side is side]
-            if bones:
-                _give(masses[name], segment, bones, lengths, shares, centres)
-            else:
-                masses[segment.leaves_to] += masses[name]
-    middle = {name: [index[r.joint] for r in rows if r.role in s.roles] for name, s in MIDDLE.items()}
-    for name, segment in MIDDLE.items():
-        if not middle[name]:
-            # Chest or hips are there, see `_is_human`; without a chest the head leaves its mass to the hips.
-            masses[segment.leaves_to if middle[segment.leaves_to] else "hips"] += masses[name]
-    for name, bones in middle.items():
-        if bones:
-            _give(masses[name], MIDDLE[name], bones, lengths, shares, centres)
-
-
-def _give(
-    mass: float,
-    segment: _Segment,
-    joints: Sequence[int],
-    lengths: FloatArray,
-    shares: FloatArray,
-    centres: FloatArray,
-) -> None:
-    """Share a segment's mass among its bones by their lengths."""
-    own = lengths[list(joints)]
-    total = float(own.sum())
-    shares[list(joints)] += mass * (own / total if total > 0.0 else 1.0 / len(joints))
-    if len(joints) == 1:
-        centres[joints[0]] = segment.centre
+def _bones(rows: Sequence[RoleRow], index: Mapping[str, int], name: str, side: Side) -> list[int]:
+    """Joints of a segment, of one side if it has sides."""
+    roles = (SIDED | MIDDLE)[name].roles
+    return [index[row.joint] for row in rows if row.role in roles and (name in MIDDLE or row.side is side)]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What bodies can do and like to do: limits, stiffness and preferred angles of joints by their roles.
+"""What bodies can do and prefer: limits, stiffness and preferred angles of joints by their roles.
 
-A range is told in the words of anatomy, as movements of a bone from its rest pose: a turn about the left, the
-up or the forward axis of the figure, a swing of a limb from rest to another direction, the bend of an elbow
-or a knee from straight, a twist about the bone. Limits are the box of Euler angles that holds them
+A range is given as anatomy does, as movements of a bone from its rest pose: a turn about the left, the up or
+the forward axis of the figure, a swing of a limb from rest to another direction, the bend of an elbow or a
+knee from straight, a twist about the bone. Limits are the box of Euler angles that holds them
 (`limit_boxes`).
 
 Elbows and knees are bent by b at rest, and bend further about the axis that was recognised: with angles
@@ -13,11 +13,9 @@ its range does not contain 0.
 Ranges are published ones of healthy people, in round figures: about the mean and two standard deviations of
 [BooneAzen1979] where they measured a joint, 109 men and boys from 18 months to 54 years, so that few people
 can do more; the spine by [AAOS1965], the neck by [AmaGuides], knees and hips that somebody else bends, and
-the turn of a bent knee, by [Kapandji1987], the collarbone by [Neumann2010]. Where what a rig has for a joint
-does the work of several in a body its range is theirs together, and it is said below. Recordings showed where
-earlier guesses were too narrow, the figures are those of the sources; stiffness and preferred angles were
-chosen on recordings, see `scripts/natural`. Animals get the bends of their knees and elbows, stiffness, and
-no ranges of people.
+the turn of a bent knee, by [Kapandji1987], the collarbone by [Neumann2010]. Where a rig has one joint for
+several of a body, its range is theirs together. Stiffness and preferred angles were chosen on recordings, see
+`scripts/natural`. Animals get the bends of their knees and elbows, stiffness, and no ranges of people.
 
 None of these was read in the original. What is said of [BooneAzen1979] was compared with what others print of
 it: arms, forearms and wrists with [NorkinWhite2016, table A.1]; bending, stretching and closing hips, knees,
@@ -38,36 +36,22 @@ from ..errors import IKError
 from ..model.euler import EULER_ORDERS
 from ..model.skeleton import Skeleton
 from .digits import Digit, digits
-from .limit_boxes import (
-    SLACK,
-    SNAP,
-    JointFrame,
-    Movement,
-    best_box,
-    middle_of,
-    moves_about,
-    path_angles,
-    snapped,
-)
-from .roles import Bend, Body, Character, Figure, Limb, LimbKind, Role, Side
+from .limit_boxes import SLACK, SNAP, Movement, best_box, middle_of, moves_about, path_angles, snapped
+from .roles import Bend, Body, Character, Limb, LimbKind, Role, Side
+from .roles.character import LOWER, UPPER
 from .roles.structure import TINY, norm, unit
 
 FOREARM_TWIST, SHIN_TWIST = float(np.radians(80.0)), float(np.radians(30.0))
 """How far they turn about themselves, either way [rad]: forearms 76 and 82 degrees [BooneAzen1979], shins
-with the knee bent 30 inwards and 40 outwards [Kapandji1987; unverified]. That a straight knee does not is
-left to stiffness."""
+with the knee bent 30 inwards and 40 outwards [Kapandji1987; unverified]; stiffness keeps a straight knee."""
 
-ARM_TWIST: Final = float(np.radians(85.0))
-"""How far upper arms turn about themselves, either way [rad]: 69 inwards and 104 outwards [BooneAzen1979];
-where between them an arm is at rest is not known."""
-
-ARM_TWIST_UNKNOWN: Final = float(np.radians(120.0))
-"""The same where the elbow is straight at rest: which way it really bends from there is then not known, in a
-T pose with palms down ahead and with palms up upward, and the upper arm must make up for it."""
+ARM_TWIST, ARM_TWIST_UNKNOWN = float(np.radians(85.0)), float(np.radians(120.0))
+"""How far upper arms turn about themselves, either way [rad]: 69 inwards and 104 outwards [BooneAzen1979],
+and an arm may be anywhere between them at rest. Where the elbow is straight at rest it is not known which way
+it bends (in a T pose with palms down ahead, with palms up upward), and the upper arm must make up for it."""
 
 THIGH_TWIST: Final = float(np.radians(60.0))
-"""How far thighs turn about themselves, either way [rad]: 45 degrees [AAOS1965], 47 ± 6 [BooneAzen1979;
-unverified]."""
+"""The same of thighs: 45 degrees [AAOS1965], 47 ± 6 [BooneAzen1979; unverified]."""
 
 ARM_ENDS: Final = (
     ("out", "up", 78.0),
@@ -100,18 +84,15 @@ COLLAR_RANGES: Final = ((-10.0, 45.0), (-30.0, 30.0), (-30.0, 30.0))
 """Of a collarbone up and down, ahead and back, its roll [deg] [Neumann2010]: 35 to 45 up, 10 down, 15 to 30
 ahead and back."""
 
-ELBOW_BEND, KNEE_BEND = float(np.radians(155.0)), float(np.radians(160.0))
-"""Largest bends from straight [rad]: elbows 143 ± 6, knees that nobody pushes 143 ± 5
-[BooneAzen1979], and 160 when sat upon [Kapandji1987; unverified, others have 170]."""
-
-ANIMAL_BEND: Final = float(np.radians(165.0))
-"""That of an animal's elbows and knees [rad]."""
+ELBOW_BEND, KNEE_BEND, ANIMAL_BEND = (float(angle) for angle in np.radians([155.0, 160.0, 165.0]))
+"""Largest bends from straight [rad]: elbows 143 ± 6, knees that nobody pushes 143 ± 5 [BooneAzen1979], and
+160 when sat upon [Kapandji1987; unverified, others have 170]; elbows and knees of animals."""
 
 ELBOW_PREFERS, KNEE_PREFERS = float(np.radians(20.0)), float(np.radians(10.0))
 """Slight bends from straight that limbs prefer [rad]: they then know which way to bend, and stand softly."""
 
 ARM_OUT, ARM_FORWARD = float(np.radians(45.0)), float(np.radians(20.0))
-"""Where upper arms like to be: off the body to the side, and to the front, from hanging down [rad]."""
+"""Where upper arms prefer to be: off the body to the side, and to the front, from hanging down [rad]."""
 
 TRUNK_RANGES: Final = ((-30.0, 85.0), (-45.0, 45.0), (-40.0, 40.0))
 NECK_RANGES: Final = ((-70.0, 60.0), (-80.0, 80.0), (-50.0, 50.0))
@@ -122,14 +103,14 @@ UNEVEN: Final = 1.5
 """How much more than its equal share of a range one joint of trunk or neck may take [1]: vertebrae do not
 share evenly, and boxes cannot hold a sum."""
 
-TRUNK_RESISTANCE, NECK_RESISTANCE, COLLAR_RESISTANCE = 10.0, 2.0, 10.0
-"""By how much they resist more than a loose joint [1]: trunk and neck if they have `USUAL_JOINTS`."""
+COLLAR_RESISTANCE: Final = 10.0
+"""By how much collarbones resist more than a loose joint [1]."""
 
-USUAL_JOINTS: Final = 3
-"""Joints of a trunk or a neck to which its resistance belongs [1]."""
+TRUNK: Final = {LimbKind.TRUNK: (TRUNK_RANGES, 10.0), LimbKind.HEAD: (NECK_RANGES, 2.0)}
+"""Ranges of trunk and neck, and by how much they resist more than a loose joint [1] with `USUAL_JOINTS`."""
 
-LEVER: Final = 0.5
-"""Part of a joint's lever in what it resists [1], see `_Maker._shares`."""
+USUAL_JOINTS, LEVER = 3, 0.5
+"""Joints of a trunk or a neck to which its resistance belongs, and the part of a joint's lever in it [1]."""
 
 ALIGNED: Final = 1e-6
 """Sine of the angle between two directions [1] below which a swing from one to the other has no axis."""
@@ -139,9 +120,6 @@ FOOT_RANGES: Final = ((-50.0, 65.0), (-35.0, 35.0), (-45.0, 45.0))
 over it with a bent knee, of 20 people whose mean is known within 3 [Baumbach2014], which makes it 52 with two
 standard deviations; down 56 ± 6, tilted 37 ± 5 and 21 ± 5 [BooneAzen1979; unverified, 50, 35 and 15 by
 [AAOS1965]]; the joints of the midfoot, which rigs have not, included."""
-
-TOE_RANGES: Final = ((-70.0, 45.0), (-10.0, 10.0), (-10.0, 10.0))
-"""The same of the ball of the foot: up 70, down 45 [AAOS1965]."""
 
 ACROSS: Final = 0.9
 """Stiffness [1] of elbows and knees against all but their bend."""
@@ -192,11 +170,34 @@ def joint_defaults(
     for choice in character.choices:
         if choice.joint >= n or skeleton.names[choice.joint] != choice.name:
             raise IKError(f"the character has a bone {choice.name!r} that is not in this skeleton")
-    found: dict[int, JointDefaults] = {}
-    for number in range(len(character.figures)):
-        for defaults in _Maker(skeleton, character, number, free_order).make():
-            found.setdefault(defaults.joint, defaults)
-    return found
+    makers = (_Maker(skeleton, character, number, free_order) for number in range(len(character.figures)))
+    return {defaults.joint: defaults for maker in makers for defaults in maker.make()}
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """A joint while its limits are made."""
+
+    index: int
+    role: Role
+    rest: FloatArray
+    """Rotation of its frame at rest in armature space, (3, 3)."""
+    along: FloatArray
+    """Unit vector along the bone in armature space, (3,)."""
+    orders: tuple[int, ...]
+    """Euler orders to choose from, the preferred one first."""
+
+    def own(self, vector: FloatArray) -> FloatArray:
+        """A vector of armature space in the joint's frame."""
+        return self.rest.T @ vector
+
+    def twist_axis(self) -> FloatArray:
+        """The bone's own axis in the joint's frame, (3,), or the axis of the joint that is near to it."""
+        return snapped(self.own(self.along))
+
+    def nearest(self, vector: FloatArray) -> int:
+        """Channel that is nearest to turning about an axis of armature space."""
+        return int(np.argmax(np.abs(self.own(vector))))
 
 
 class _Maker:
@@ -205,115 +206,101 @@ class _Maker:
     def __init__(self, skeleton: Skeleton, character: Character, number: int, any_order: BoolArray) -> None:
         self._skeleton, self._character, self._number = skeleton, character, number
         self._any_order = any_order
+        self._rest = skeleton.armature_from_joint_rest
         self._figure = character.figures[number]
         self._human = self._figure.body is Body.BIPED
 
     def make(self) -> Iterator[JointDefaults]:
         """Give them joint by joint."""
-        limbs = [limb for limb in self._character.limbs if limb.figure == self._number]
-        for limb in limbs:
-            if limb.kind in (LimbKind.ARM, LimbKind.LEG, LimbKind.FRONT_LEG):
+        for limb in self._character.limbs:
+            if limb.figure == self._number:
                 yield from self._limb(limb)
-        for limb in limbs:
-            if limb.kind is LimbKind.TRUNK:
-                yield from self._part_of_trunk(limb, TRUNK_RANGES, TRUNK_RESISTANCE)
-            elif limb.kind is LimbKind.HEAD:
-                yield from self._part_of_trunk(limb, NECK_RANGES, NECK_RESISTANCE)
-            elif limb.kind is LimbKind.TAIL:
-                for joint in limb.joints:
-                    made = self._joint(joint, None, self._figure.up)
-                    yield self._defaults(made, Role.TAIL, [], np.full(3, 0.3))
         for digit in digits(self._skeleton, self._character, self._number) if self._human else ():
             yield self._digit(digit)
 
-    def _part_of_trunk(
-        self, limb: Limb, ranges: Sequence[tuple[float, float]], resistance: float
-    ) -> Iterator[JointDefaults]:
-        """Trunk or neck."""
+    def _limb(self, limb: Limb) -> Iterator[JointDefaults]:
         rows = [row for row in zip(limb.joints, limb.roles, strict=True) if row[1] is not Role.HIPS]
         joints = [joint for joint, _ in rows]
-        stiffness = _stiffness(resistance * self._shares(joints))
-        for (joint, role), after, stiff in zip(rows, [*joints[1:], None], stiffness, strict=False):
-            made = self._joint(joint, after, self._figure.up)
-            moves = self._turns(made, ranges, min(1.0, UNEVEN / len(joints)))
-            yield self._defaults(made, role, moves, np.full(3, stiff))
+        for (joint, role), after in zip(rows, [*joints[1:], None], strict=False):
+            made = self._joint(joint, role, after)
+            if limb.kind in TRUNK:
+                yield self._part_of_trunk(made, limb.kind, joints)
+            elif limb.kind is LimbKind.TAIL:
+                yield self._defaults(made, [], np.full(3, 0.3))
+            elif role in UPPER:
+                yield self._ball(made, limb)
+            elif role in LOWER:
+                yield self._hinge(made, limb)
+            elif limb.kind in (LimbKind.ARM, LimbKind.LEG, LimbKind.FRONT_LEG):
+                yield self._end(made, limb)
 
-    def _shares(self, joints: Sequence[int]) -> FloatArray:
-        """Resistance of the joints of a part of the trunk, (k,), as parts of its own.
+    def _part_of_trunk(self, made: _Joint, kind: LimbKind, joints: Sequence[int]) -> JointDefaults:
+        """A joint of trunk or neck, which has a share of what all of its joints do.
 
         Of many joints each resists more, so that together they give way as much as a few. Where the end of a
         chain is pushed aside the joint that is farthest from it turns most; `LEVER` makes up for some of
         that.
         """
-        places = self._skeleton.armature_from_joint_rest[list(joints), :3, 3]
-        lengths = np.linalg.norm(np.diff(places, axis=0), axis=1)  # (k - 1,)
-        lengths = np.append(lengths, lengths.mean() if len(lengths) else 1.0)[: len(joints)]
+        ranges, resistance = TRUNK[kind]
+        lengths = np.linalg.norm(np.diff(self._rest[list(joints), :3, 3], axis=0), axis=1)  # (k - 1,)
+        lengths = np.append(lengths, lengths.mean() if len(lengths) else 1.0)
         levers = np.cumsum(lengths[::-1])[::-1]
-        middle = max(float(levers.sum()) / max(len(joints), 1), TINY)
-        return len(joints) / USUAL_JOINTS * (1.0 + LEVER * (levers / middle - 1.0))
+        lever = 1.0 + LEVER * (levers[joints.index(made.index)] / max(float(levers.mean()), TINY) - 1.0)
+        stiffness = _stiffness(resistance * len(joints) / USUAL_JOINTS * lever)
+        moves = self._turns(made, ranges, min(1.0, UNEVEN / len(joints)))
+        return self._defaults(made, moves, np.full(3, stiffness))
 
-    # Limbs
-
-    def _limb(self, limb: Limb) -> Iterator[JointDefaults]:
-        figure = self._figure
-        for place, (joint, role) in enumerate(zip(limb.joints, limb.roles, strict=True)):
-            after = limb.joints[place + 1] if place + 1 < len(limb.joints) else None
-            made = self._joint(joint, after, figure.forward)
-            moves: list[Movement] = []
-            stiffness = np.full(3, 0.8)
-            if role in (Role.UPPER_ARM, Role.UPPER_LEG):
-                yield self._ball(made, role, limb)
-                continue
-            if role in (Role.LOWER_ARM, Role.LOWER_LEG):
-                yield self._hinge(made, role, limb, first=limb.roles.index(role) == place)
-                continue
-            if role is Role.SHOULDER:
-                stiffness = np.full(3, _stiffness(COLLAR_RESISTANCE))
-                out = 1.0 if limb.side is Side.LEFT else -1.0
-                if limb.kind is LimbKind.ARM:  # up and down, ahead and back, its roll
-                    axes = made.own(-out * figure.forward), made.own(-out * figure.up), made.twist_axis()
-                    moves = moves_about(axes, COLLAR_RANGES)
-            elif role is Role.PELVIS:
-                stiffness = np.full(3, 0.99)
-                moves = [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)]
-            elif role is Role.HAND:  # where the palm faces is not known: it bends as far one way as the other
-                stiffness = np.full(3, 0.5)
-                most = [WRIST_RANGES[axis == made.nearest(made.along)] for axis in range(3)]
-                moves = moves_about(np.eye(3), [(-angle, angle) for angle in most])
-            elif role in (Role.FOOT, Role.ANKLE, Role.TOE):
-                stiffness[made.nearest(figure.left)] = 0.5
-                moves = self._turns(made, TOE_RANGES if role is Role.TOE else FOOT_RANGES)
-            else:
-                continue
-            yield self._defaults(made, role, moves if self._human else [], stiffness)
-
-    def _ball(self, made: JointFrame, role: Role, limb: Limb) -> JointDefaults:
-        """Shoulder and hip joints: directions to which the limb can swing, and its twist."""
-        preferred = None
+    def _end(self, made: _Joint, limb: Limb) -> JointDefaults:
+        """Collarbones and the like, hands and feet."""
+        figure, stiffness = self._figure, np.full(3, 0.8)
         moves: list[Movement] = []
-        if self._human and limb.side is not Side.CENTRE:
-            ways = _ways(self._figure, limb.side)
-            ends, twist = LEG_ENDS, THIGH_TWIST
-            if role is Role.UPPER_ARM:
-                ends, twist = ARM_ENDS, ARM_TWIST
-                channel = made.nearest(made.along)
-                if limb.bend is Bend.STRAIGHT and any(middle_of(order) != channel for order in made.orders):
-                    twist = ARM_TWIST_UNKNOWN  # without gimbal lock where it is twisted by a right angle
-                side = np.sin(ARM_OUT) * ways["out"] + np.cos(ARM_OUT) * ways["down"]
-                preferred = _swing(made, np.cos(ARM_FORWARD) * side + np.sin(ARM_FORWARD) * ways["forward"])
-            for start, end, angle in ends:
-                turn = np.radians(angle)
-                swing = _swing(made, np.cos(turn) * ways[start] + np.sin(turn) * ways[end])
-                moves += [] if swing is None else [swing]
-            moves.append(Movement(made.twist_axis(), -twist, twist))
-        return self._defaults(made, role, moves, np.zeros(3), preferred)
+        if made.role is Role.SHOULDER:
+            stiffness = np.full(3, _stiffness(COLLAR_RESISTANCE))
+            if limb.kind is LimbKind.ARM:  # up and down, ahead and back, its roll
+                out = 1.0 if limb.side is Side.LEFT else -1.0
+                axes = made.own(-out * figure.forward), made.own(-out * figure.up), made.twist_axis()
+                moves = moves_about(axes, COLLAR_RANGES)
+        elif made.role is Role.PELVIS:
+            stiffness = np.full(3, 0.99)
+            moves = [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)]
+        elif made.role is Role.HAND:  # where the palm faces is not known: as far one way as the other
+            stiffness = np.full(3, 0.5)
+            most = [WRIST_RANGES[axis == made.nearest(made.along)] for axis in range(3)]
+            moves = moves_about(np.eye(3), [(-angle, angle) for angle in most])
+        else:
+            stiffness[made.nearest(figure.left)] = 0.5
+            moves = self._turns(made, FOOT_RANGES)
+        return self._defaults(made, moves if self._human else [], stiffness)
 
-    def _hinge(self, made: JointFrame, role: Role, limb: Limb, *, first: bool) -> JointDefaults:
+    def _ball(self, made: _Joint, limb: Limb) -> JointDefaults:
+        """Shoulder and hip joints: directions to which the limb can swing, and its twist."""
+        if not self._human or limb.side is Side.CENTRE:
+            return self._defaults(made, [], np.zeros(3))
+        figure, preferred = self._figure, None
+        out = figure.left if limb.side is Side.LEFT else -figure.left
+        ways = {"out": out, "up": figure.up, "forward": figure.forward}
+        ways |= {"in": -out, "down": -figure.up, "back": -figure.forward}
+        ends, twist = LEG_ENDS, THIGH_TWIST
+        if made.role is Role.UPPER_ARM:
+            ends, twist = ARM_ENDS, ARM_TWIST
+            channel = made.nearest(made.along)
+            if limb.bend is Bend.STRAIGHT and any(middle_of(order) != channel for order in made.orders):
+                twist = ARM_TWIST_UNKNOWN  # without gimbal lock where it is twisted by a right angle
+            side = np.sin(ARM_OUT) * ways["out"] + np.cos(ARM_OUT) * ways["down"]
+            preferred = _swing(made, np.cos(ARM_FORWARD) * side + np.sin(ARM_FORWARD) * ways["forward"])
+        turns = ((ways[start], ways[end], np.radians(angle)) for start, end, angle in ends)
+        swings = [_swing(made, np.cos(turn) * a + np.sin(turn) * b) for a, b, turn in turns]
+        moves = [swing for swing in swings if swing is not None]
+        return self._defaults(
+            made, [*moves, Movement(made.twist_axis(), -twist, twist)], np.zeros(3), preferred
+        )
+
+    def _hinge(self, made: _Joint, limb: Limb) -> JointDefaults:
         """Elbows and knees; bones in the middle of the same part are stiff."""
-        is_arm = role is Role.LOWER_ARM
+        is_arm = made.role is Role.LOWER_ARM
         stiffness = np.full(3, ACROSS)
-        if limb.bend_axis is None or not first:
-            return self._defaults(made, role, [], stiffness)
+        if limb.bend_axis is None or limb.first(made.role) != made.index:
+            return self._defaults(made, [], stiffness)
         axis = snapped(made.own(limb.bend_axis))
         at_rest = -limb.bend_angle if limb.bend is Bend.INVERTED else limb.bend_angle
         largest = (ELBOW_BEND if is_arm else KNEE_BEND) if self._human else ANIMAL_BEND
@@ -328,32 +315,31 @@ class _Maker:
             stiffness[twist] = min(stiffness[twist], 0.5) if is_arm else stiffness[twist]
         # Twist of the bone first, the hinge last: then the hinge is that of the joint above, as in a body.
         if len(made.orders) > 1 and channel != twist:
-            liked = EULER_ORDERS.index("XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel])
-            made = replace(made, orders=(liked, *(order for order in made.orders if order != liked)))
-        return self._defaults(made, role, moves, stiffness, prefers, hinge=axis)
+            order = EULER_ORDERS.index("XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel])
+            made = replace(made, orders=(order, *(other for other in made.orders if other != order)))
+        return self._defaults(made, moves, stiffness, prefers, hinge=axis)
 
     def _digit(self, digit: Digit) -> JointDefaults:
         """A joint of a finger or a toe."""
-        made = replace(self._joint(digit.joint, None, digit.along), along=digit.along)
+        role = self._character.role_of(digit.joint) or Role.FINGER
+        made = replace(self._joint(digit.joint, role, None), along=digit.along)
         axes = [snapped(made.own(v)) for v in (digit.axis, np.cross(digit.axis, digit.along), digit.along)]
         stiffness = np.full(3, ACROSS)
         stiffness[np.abs(axes[0]) > np.sin(SNAP)] = 0.0
-        role = self._character.role_of(digit.joint) or Role.FINGER
-        return self._defaults(made, role, moves_about(axes, digit.ranges), stiffness, hinge=axes[0])
+        return self._defaults(made, moves_about(axes, digit.ranges), stiffness, hinge=axes[0])
 
     # What they share
 
-    def _joint(self, index: int, after: int | None, otherwise: FloatArray) -> JointFrame:
-        """A joint, its bone pointing to the one after it, or along its own y, or where it had best."""
-        places = self._skeleton.armature_from_joint_rest[:, :3, 3]
-        rest = np.array(self._skeleton.armature_from_joint_rest[index, :3, :3])
-        along = rest[:, 1] if after is None else places[after] - places[index]
-        along = unit(along) if norm(along) > TINY else otherwise
+    def _joint(self, index: int, role: Role, after: int | None) -> _Joint:
+        """A joint, its bone pointing to the one after it, or along its own y."""
+        rest = np.array(self._rest[index, :3, :3])
+        along = rest[:, 1] if after is None else self._rest[after, :3, 3] - self._rest[index, :3, 3]
+        along = unit(along if norm(along) > TINY else rest[:, 1])
         own = int(self._skeleton.orders[index])
-        return JointFrame(index, rest, along, tuple(range(6)) if self._any_order[index] else (own,))
+        return _Joint(index, role, rest, along, tuple(range(6)) if self._any_order[index] else (own,))
 
     def _turns(
-        self, made: JointFrame, ranges: Sequence[tuple[float, float]], share: float = 1.0
+        self, made: _Joint, ranges: Sequence[tuple[float, float]], share: float = 1.0
     ) -> list[Movement]:
         """Turns about the left, up and forward axes of people; positive is forward and down, left, right."""
         figure = self._figure
@@ -362,8 +348,7 @@ class _Maker:
 
     def _defaults(
         self,
-        made: JointFrame,
-        role: Role,
+        made: _Joint,
         moves: Sequence[Movement],
         stiffness: FloatArray,
         preferred: Movement | None = None,
@@ -371,29 +356,16 @@ class _Maker:
     ) -> JointDefaults:
         order, lower, upper = best_box(made.orders, moves, hinge)
         angles = np.zeros(3) if preferred is None else path_angles(preferred, [order])[-1, 0]
-        why = f"{'human' if self._human else 'animal'}: {role}"
+        why = f"{'human' if self._human else 'animal'}: {made.role}"
         return JointDefaults(made.index, order, lower, upper, stiffness, np.clip(angles, lower, upper), why)
 
 
-def _stiffness(resistance: float | FloatArray) -> FloatArray:
+def _stiffness(resistance: float) -> float:
     """Stiffness in [0, 1) of what resists so many times as much as a loose joint: k = 1/(1 - stiffness)."""
-    return 1.0 - 1.0 / np.maximum(resistance, 1.0)
+    return 1.0 - 1.0 / max(resistance, 1.0)
 
 
-def _ways(figure: Figure, side: Side) -> dict[str, FloatArray]:
-    """Directions in words, unit vectors in armature space, for the limbs of a side."""
-    out = figure.left if side is Side.LEFT else -figure.left
-    return {
-        "out": out,
-        "in": -out,
-        "up": figure.up,
-        "down": -figure.up,
-        "forward": figure.forward,
-        "back": -figure.forward,
-    }
-
-
-def _swing(made: JointFrame, direction: FloatArray) -> Movement | None:
+def _swing(made: _Joint, direction: FloatArray) -> Movement | None:
     """The shortest swing of a bone to a direction (3,); None where it is there or opposite."""
     end = unit(direction)
     axis = np.cross(made.along, end)

@@ -24,11 +24,9 @@ SNAP: Final = float(np.radians(20.0))
 """Angle [rad] up to which the axis of a hinge is taken for an axis of its joint: of an arm that is nearly
 straight the plane is hardly known, and riggers roll bones so that they bend about one of their axes."""
 
-SLACK: Final = float(np.radians(5.0))
-"""How far joints give way in directions in which they should not move [rad]: bones meet at odd angles."""
-
-HINGE_SLACK: Final = float(np.radians(2.0))
-"""The same of elbows and knees [rad]: with the forearm twisted what is across may be backward."""
+SLACK, HINGE_SLACK = float(np.radians(5.0)), float(np.radians(2.0))
+"""How far joints give way in directions in which they should not move, as bones meet at odd angles; the same
+of elbows and knees, where with the forearm twisted what is across may be backward [rad]."""
 
 STEP: Final = float(np.radians(10.0))
 """Largest step along a movement [rad]; from step to step the angles that go on are taken."""
@@ -42,11 +40,9 @@ WIDEST: Final = float(np.radians(175.0))
 EXACT: Final = 1e-12
 """Rounding of angles that are computed from the same numbers [rad]."""
 
-LOCKING: Final = 10.0
-"""What gimbal lock inside a box adds to its size [rad] where orders are compared; boxes differ by less."""
-
-GAIN: Final = 0.02
-"""How much smaller a box must be for an order that is liked less [rad]: left and right should be the same."""
+LOCKING, GAIN = 10.0, 0.02
+"""What gimbal lock inside a box adds to its size where orders are compared, as boxes differ by less; how much
+smaller a box must be for a later order, as left and right should be the same [rad]."""
 
 
 @dataclass(frozen=True)
@@ -59,31 +55,6 @@ class Movement:
     """[rad], at most `end`."""
     end: float
     """[rad]"""
-
-
-@dataclass(frozen=True)
-class JointFrame:
-    """A joint while its limits are made."""
-
-    index: int
-    rest: FloatArray
-    """Rotation of its frame at rest in armature space, (3, 3)."""
-    along: FloatArray
-    """Unit vector along the bone in armature space, (3,)."""
-    orders: tuple[int, ...]
-    """Orders to choose from, the one that is liked best first."""
-
-    def own(self, vector: FloatArray) -> FloatArray:
-        """A vector of armature space in the joint's frame."""
-        return self.rest.T @ vector
-
-    def twist_axis(self) -> FloatArray:
-        """The bone's own axis in the joint's frame, (3,), or the axis of the joint that is near to it."""
-        return snapped(self.own(self.along))
-
-    def nearest(self, vector: FloatArray) -> int:
-        """Channel that is nearest to turning about an axis of armature space."""
-        return int(np.argmax(np.abs(self.own(vector))))
 
 
 def snapped(axis: FloatArray) -> FloatArray:
@@ -111,21 +82,18 @@ def path_angles(move: Movement, orders: Sequence[int]) -> FloatArray:
     gimbal lock and first and last angle run away; a path about the middle axis itself goes through unharmed.
     """
     halves: list[FloatArray] = []
-    rows = np.array(orders, dtype=np.int64)
+    rows, columns = np.array(orders, dtype=np.int64), np.arange(len(orders))
     middle = np.array([middle_of(order) for order in orders])
     for end in (move.start, move.end):
         turns = np.linspace(0.0, end, max(2, int(np.ceil(abs(end) / STEP)) + 1))
-        vectors = turns[:, None] * move.axis
-        shape = len(turns), len(orders), 3
-        if np.count_nonzero(move.axis) == 1:  # an axis of the joint: the turn is its angle in every order
-            angles = np.broadcast_to(vectors[:, None], shape)
-        else:
-            matrices = np.broadcast_to(matrix_from_rotvec(vectors)[:, None], (*shape, 3))
-            angles = continuous_euler(euler_from_matrix(matrices, rows), rows)
-            near = np.abs(angles[:, np.arange(len(orders)), middle]) > COMFORTABLE  # (k, orders)
+        vectors = np.repeat((turns[:, None] * move.axis)[:, None], len(orders), axis=1)
+        angles = vectors  # of an axis of the joint: the turn is its angle in every order
+        if np.count_nonzero(move.axis) > 1:
+            angles = continuous_euler(euler_from_matrix(matrix_from_rotvec(vectors), rows), rows)
+            near = np.abs(angles[:, columns, middle]) > COMFORTABLE  # (k, orders)
             near &= np.abs(move.axis[middle]) < np.cos(SLACK)
             last = np.where(near.any(0), np.maximum(near.argmax(0) - 1, 0), len(turns) - 1)
-            angles = angles[np.minimum(np.arange(len(turns))[:, None], last), np.arange(len(orders))]
+            angles = angles[np.minimum(np.arange(len(turns))[:, None], last), columns]
         # A range that begins beyond rest has no samples before its beginning.
         halves.append(angles[(turns >= move.start - EXACT) & (turns <= move.end + EXACT)])
     return np.concatenate([halves[0][::-1], halves[1]])

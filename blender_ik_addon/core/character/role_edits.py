@@ -16,22 +16,13 @@ from typing import Final
 from ..errors import IKError
 from ..model.skeleton import Skeleton
 from .roles import Bend, Character, Choice, Limb, LimbKind, Role, Side
-from .roles.chains import read_bend
+from .roles.character import PARTS
+from .roles.limbs import bend_of
 
-_ROLES: Final = {
-    LimbKind.TRUNK: (Role.HIPS, Role.SPINE, Role.CHEST),
-    LimbKind.HEAD: (Role.NECK, Role.HEAD),
-    LimbKind.ARM: (Role.SHOULDER, Role.UPPER_ARM, Role.LOWER_ARM, Role.HAND),
-    LimbKind.LEG: (Role.PELVIS, Role.UPPER_LEG, Role.LOWER_LEG, Role.ANKLE, Role.FOOT),
-    LimbKind.TAIL: (Role.TAIL,),
-    LimbKind.WING: (Role.WING,),
-    LimbKind.FIN: (Role.FIN,),
-}
-
-KINDS: Final = {role: kind for kind, roles in _ROLES.items() for role in roles}
+KINDS: Final = {role: kind for kind, roles in reversed(PARTS.items()) for role in roles}
 """Limb in which a joint with a role is."""
 
-ENDS: Final = frozenset({Role.HIPS, Role.HEAD, Role.HAND, Role.FOOT})
+_ENDS: Final = frozenset({Role.HIPS, Role.HEAD, Role.HAND, Role.FOOT})
 """Roles that a target holds."""
 
 
@@ -86,18 +77,19 @@ def revised(skeleton: Skeleton, character: Character, rows: Sequence[RoleRow]) -
     by_found = {row.found: row for row in given if row.found}
     limbs: list[Limb] = []
     for limb in character.limbs:
-        kept: dict[int, Role] = {}
-        effector = -1 if limb.effector in limb.joints else limb.effector
+        parts: list[tuple[int, int, Role]] = []
         for joint, role in zip(limb.joints, limb.roles, strict=True):
             row = by_found.get(skeleton.names[joint])
-            if row is None or (row.role, row.figure) != (role, limb.figure):
-                continue
-            if limb.side in (row.side, Side.CENTRE):  # what is in the middle of the body may have any side
-                kept[skeleton.index(row.joint)] = role
-                effector = skeleton.index(row.joint) if joint == limb.effector else effector
-        if kept:
-            same = tuple(sorted(kept)) == limb.joints
-            limbs.append(limb if same else _changed(skeleton, character, limb, kept, effector))
+            kept = row is not None and (row.role, row.figure) == (role, limb.figure)
+            if row and kept and limb.side in (row.side, Side.CENTRE):  # the middle may have any side
+                parts.append((joint, skeleton.index(row.joint), role))
+        if parts:
+            replaced = {before: joint for before, joint, _ in parts}
+            lost = -1 if limb.effector in limb.joints else limb.effector
+            roles = {joint: role for _, joint, role in parts}
+            effector = replaced.get(limb.effector, lost)
+            same = tuple(sorted(roles)) == limb.joints
+            limbs.append(limb if same else _changed(skeleton, character, limb, roles, effector))
     placed = {joint for limb in limbs for joint in limb.joints}
     ordered = tuple(sorted(choices.values(), key=lambda choice: choice.joint))
     for choice in ordered:
@@ -127,13 +119,12 @@ def _join(skeleton: Skeleton, character: Character, limbs: list[Limb], choice: C
     for row, limb in enumerate(limbs):
         if limb.kind in kinds and (limb.side, limb.figure) == (choice.side, choice.figure):
             roles = dict(zip(limb.joints, limb.roles, strict=True)) | {choice.joint: choice.role}
-            effector = choice.joint if choice.role in ENDS else limb.effector
+            effector = choice.joint if choice.role in _ENDS else limb.effector
             limbs[row] = _changed(skeleton, character, limb, roles, effector)
             return
-    place = kind, choice.side, choice.figure
-    same = [limb for limb in limbs if (limb.kind, limb.side, limb.figure) == place]
-    chain = (choice.joint,), (choice.role,), choice.joint, len(same)
-    limbs.append(Limb(*place, *chain, Bend.NONE, 0.0, None, 1.0))
+    number = sum((limb.kind, limb.side, limb.figure) == (kind, choice.side, choice.figure) for limb in limbs)
+    chain = kind, choice.side, (choice.joint,), (choice.role,)
+    limbs.append(Limb(*chain, choice.figure, choice.joint, number, 1.0))
 
 
 def _changed(
@@ -141,24 +132,11 @@ def _changed(
 ) -> Limb:
     """The limb with other joints, bent as these are now; its last end or joint without an effector, -1."""
     joints = tuple(sorted(roles))
-    first = {roles[joint]: joint for joint in reversed(joints)}
     if effector < 0:
-        effector = max((joint for joint in joints if roles[joint] in ENDS), default=joints[-1])
+        effector = max((joint for joint in joints if roles[joint] in _ENDS), default=joints[-1])
     limb = replace(limb, joints=joints, roles=tuple(roles[joint] for joint in joints), effector=effector)
-    corners = [
-        next((first[role] for role in wanted if role in first), None)
-        for wanted in (
-            (Role.UPPER_ARM, Role.UPPER_LEG),
-            (Role.LOWER_ARM, Role.LOWER_LEG),
-            (Role.HAND, Role.ANKLE, Role.FOOT),
-        )
-    ]
-    places = [skeleton.armature_from_joint_rest[joint, :3, 3] for joint in corners if joint is not None]
-    if len(places) < 3:
-        return replace(limb, bend=Bend.NONE, bend_angle=0.0)
-    points = None
-    if character.figures and limb.kind in (LimbKind.ARM, LimbKind.LEG):
-        forward = character.figures[limb.figure].forward
-        points = -forward if limb.kind is LimbKind.ARM else forward
-    bend = read_bend(places[0], places[1], places[2], points, limb.bend_axis)
-    return replace(limb, bend=bend.state, bend_angle=bend.angle, bend_axis=bend.axis)
+    places = skeleton.armature_from_joint_rest[:, :3, 3]
+    figure = character.figures[limb.figure] if character.figures else None
+    bend, angle, axis = bend_of(limb, places, figure, axis=limb.bend_axis)
+    axis = limb.bend_axis if bend is Bend.NONE else axis
+    return replace(limb, bend=bend, bend_angle=angle, bend_axis=axis)

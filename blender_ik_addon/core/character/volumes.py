@@ -13,7 +13,7 @@ w_j F_j. All integrands are then products of up to three functions that are line
 ∫ λ_0^a λ_1^b λ_2^c dA = 2 A a! b! c! / (a + b + c + 2)! is exact.
 
 Where cuts are not square to a bone, at hips and shoulders, the parts do not add up to the whole exactly: the
-whole is known by tetrahedra, Σ a·(b×c)/6, and the parts are told in proportion.
+whole is known by tetrahedra, Σ a·(b×c)/6, and the parts are scaled to it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, frozen
 from ..errors import IKError
 
-WELDED: Final = 1e-6
-"""Distance, in sizes of the mesh [1], up to which vertices are one: files split them where textures end."""
+WELDED, SHORT = 1e-6, 1e-6
+"""Distance up to which vertices are one, as files split them where textures end, and length up to which a
+vector shows no direction, in sizes of the mesh [1]."""
 
 HOLLOW: Final = 1e-9
 """Volume, in cubes of the mesh's size [1], up to which there is none."""
-
-SHORT: Final = 1e-6
-"""Length, in sizes of the mesh [1], up to which a vector shows no direction."""
 
 _CORNERS: Final = frozen(
     [[[6, 2, 2], [2, 2, 1], [2, 1, 2]], [[2, 2, 1], [2, 6, 2], [1, 2, 2]], [[2, 1, 2], [1, 2, 2], [2, 2, 6]]]
@@ -57,8 +55,8 @@ class Skin:
     """How much the vertex goes with the joint, (e,), at least 0; those of a vertex need not add up to 1."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "vertices", frozen(self.vertices))
-        object.__setattr__(self, "weight", frozen(self.weight))
+        for name in ("vertices", "weight"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
         for name in ("triangles", "vertex", "joint"):
             object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
         v, count = len(self.vertices), len(self.weight)
@@ -89,7 +87,7 @@ class BoneVolumes:
     total: float
     """Volume of the whole skin [m³]; of one with holes that of the cone over it as well."""
     parts: float
-    """What the parts come to before they are told in proportion, by `total` [1]: 1 if all cuts are square."""
+    """What the parts come to before they are scaled, by `total` [1]: 1 if all cuts are square."""
     holes: int
     """Edges with a triangle on one side only."""
     unweighted: int
@@ -117,50 +115,39 @@ def bone_volumes(skin: Skin, armature_from_joint: FloatArray, parents: IntArray)
     if not len(skin.triangles):
         raise IKError("the skin has no faces")
     size = float(np.ptp(skin.vertices[skin.triangles.ravel()], axis=0).max())
-    weight, unweighted = _normalised(skin)
+    sums = np.bincount(skin.vertex, skin.weight, len(skin.vertices))
+    weight = skin.weight / np.where(sums > 0.0, sums, 1.0)[skin.vertex]  # 1 for each vertex together
+    unweighted = int((sums[np.unique(skin.triangles)] <= 0.0).sum())
     if unweighted == len(np.unique(skin.triangles)):
         raise IKError("no vertex of the skin has a weight for a bone of the armature")
     triangles, total, holes = _outward(skin, size)
     if abs(total) <= HOLLOW * size**3:
         raise IKError("the skin encloses no volume: it is flat, or its faces point here and there")
-    heads = armature_from_joint[:, :3, 3]
     axes = _axes(skin, weight, armature_from_joint, parents, SHORT * size)
-    volumes, moments = _fluxes(skin, triangles, weight, heads, axes)
+    volumes, moments = _fluxes(skin, triangles, weight, armature_from_joint[:, :3, 3], axes)
     volumes = np.maximum(volumes, 0.0)
     whole = float(volumes.sum())
     if whole <= HOLLOW * size**3:
         raise IKError("the skin that goes with bones encloses no volume")
-    centres = _centres(skin, weight, armature_from_joint, volumes, moments)
+    centres = _centres(skin, armature_from_joint, volumes, moments)
     return BoneVolumes(volumes / whole, centres, total, whole / total, holes, unweighted)
-
-
-def _normalised(skin: Skin) -> tuple[FloatArray, int]:
-    """Weights (e,) that add up to 1 for each vertex, and how many vertices of triangles have none."""
-    sums = np.bincount(skin.vertex, skin.weight, len(skin.vertices))
-    used = np.unique(skin.triangles)
-    return skin.weight / np.where(sums > 0.0, sums, 1.0)[skin.vertex], int((sums[used] <= 0.0).sum())
 
 
 def _outward(skin: Skin, size: float) -> tuple[IntArray, float, int]:
     """Triangles with each connected piece turned outward, their volume, and the edges of holes."""
-    grid: FloatArray = np.rint(
-        (skin.vertices - skin.vertices.min(axis=0)) / max(WELDED * size, np.finfo(float).tiny)
-    )
+    step = max(WELDED * size, np.finfo(float).tiny)
+    grid: FloatArray = np.rint((skin.vertices - skin.vertices.min(axis=0)) / step)
     welded = np.unique(grid, axis=0, return_inverse=True)[1].reshape(-1)[skin.triangles]  # (t, 3)
-    label = np.arange(int(welded.max()) + 1)
-    while True:
-        least = label[welded].min(axis=1)
+    label, before = np.arange(int(welded.max()) + 1), np.zeros(0)
+    while not np.array_equal(label, before):
         before = label.copy()
-        np.minimum.at(label, welded.ravel(), np.repeat(least, 3))
+        np.minimum.at(label, welded.ravel(), np.repeat(label[welded].min(axis=1), 3))
         label = label[label]
-        if np.array_equal(label, before):
-            break
     piece = np.unique(label[welded[:, 0]], return_inverse=True)[1].reshape(-1)  # (t,)
     corners = skin.vertices[skin.triangles]  # (t, 3, 3)
     middles = _summed(piece, corners.mean(axis=1), int(piece.max()) + 1) / np.bincount(piece)[:, None]
     a, b, c = np.moveaxis(corners - middles[piece][:, None], 1, 0)
-    sixth = np.einsum("ti,ti->t", a, np.cross(b, c)) / 6.0
-    volumes = np.bincount(piece, sixth)
+    volumes = np.bincount(piece, np.einsum("ti,ti->t", a, np.cross(b, c)) / 6.0)
     triangles = np.where((volumes < 0.0)[piece][:, None], skin.triangles[:, ::-1], skin.triangles)
     edges = np.sort(np.concatenate([welded[:, [0, 1]], welded[:, [1, 2]], welded[:, [2, 0]]]), axis=1)
     counts = np.unique(edges[edges[:, 0] != edges[:, 1]], axis=0, return_counts=True)[1]
@@ -172,19 +159,17 @@ def _axes(
 ) -> FloatArray:
     """Unit axes along the flesh of each joint, (n, 3): to its children that have some, else to its middle.
 
-    Bones themselves point where it suited somebody, in many files away from all they carry.
+    Bones themselves point anywhere, in many files away from all they carry.
     """
-    n = len(armature_from_joint)
+    n, heads = len(armature_from_joint), armature_from_joint[:, :3, 3]
     sums = np.bincount(skin.joint, weight, n)
-    heads = armature_from_joint[:, :3, 3]
     middles = _summed(skin.joint, weight[:, None] * skin.vertices[skin.vertex], n)
     middles /= np.where(sums > 0.0, sums, 1.0)[:, None]
     children = np.flatnonzero((parents >= 0) & (sums > 0.0))
     below = np.bincount(parents[children], minlength=n)[:, None]
     ends = _summed(parents[children], heads[children], n) / np.maximum(below, 1)
-    ends = np.where(below > 0, ends, middles)
     axes = armature_from_joint[:, :3, 1].copy()
-    for way in (middles - heads, ends - heads):  # what is found last counts
+    for way in (middles - heads, np.where(below > 0, ends, middles) - heads):  # what is found last counts
         lengths = np.linalg.norm(way, axis=1)
         shown = (sums > 0.0) & (lengths > short)
         axes[shown] = way[shown] / lengths[shown, None]
@@ -228,16 +213,17 @@ def _summed(rows: IntArray, values: FloatArray, count: int) -> FloatArray:
 
 
 def _centres(
-    skin: Skin, weight: FloatArray, armature_from_joint: FloatArray, volumes: FloatArray, moments: FloatArray
+    skin: Skin, armature_from_joint: FloatArray, volumes: FloatArray, moments: FloatArray
 ) -> FloatArray:
     """Centres in the joints' own axes, (n, 3) [m], within the boxes round what goes with each."""
-    rotations, heads = armature_from_joint[:, :3, :3], armature_from_joint[:, :3, 3]
-    inverses = np.linalg.inv(rotations)
-    own = np.einsum("eij,ej->ei", inverses[skin.joint], skin.vertices[skin.vertex] - heads[skin.joint])
-    counted = weight > 0.0
+    heads, inverses = armature_from_joint[:, :3, 3], np.linalg.inv(armature_from_joint[:, :3, :3])
+    counted = skin.weight > 0.0
+    joint = skin.joint[counted]
+    away = skin.vertices[skin.vertex[counted]] - heads[joint]
+    own = np.einsum("eij,ej->ei", inverses[joint], away)
     low, high = np.full((len(heads), 3), np.inf), np.full((len(heads), 3), -np.inf)
-    np.minimum.at(low, skin.joint[counted], own[counted])
-    np.maximum.at(high, skin.joint[counted], own[counted])
+    np.minimum.at(low, joint, own)
+    np.maximum.at(high, joint, own)
     has = volumes > 0.0
     centres = np.zeros((len(heads), 3))
     middles = moments[has] / volumes[has, None]

@@ -5,21 +5,13 @@ character = recognise(skeleton)
 character.role_of("LeftArm")            # Role.UPPER_ARM
 character.limbs_of(LimbKind.LEG)        # left and right, from the thigh to the foot
 character.left_out, character.notes     # why a bone has no role, what the user should know
+
+Read in this order: `character` (the data), `names` (what a name says), `structure` (joints as a tree,
+figures, mirror planes), `limbs` (by names), `shapes` (limbs without names), `trunk` (between them),
+`recognition` (all of it in order).
 """
 
-from .character import (
-    Bend,
-    Body,
-    Character,
-    Choice,
-    Figure,
-    Hints,
-    LeftOut,
-    Limb,
-    LimbKind,
-    Role,
-    Side,
-)
+from .character import Bend, Body, Character, Choice, Figure, Hints, LeftOut, Limb, LimbKind, Role, Side
 from .recognition import recognise
 
 __all__ = [

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -58,12 +57,10 @@ class Side(StrEnum):
 
 
 class LimbKind(StrEnum):
-    """What a chain of joints is."""
+    """What a chain of joints is; the trunk goes from the hips to the chest, the head begins with the neck."""
 
     TRUNK = "trunk"
-    """From the hips to the chest."""
     HEAD = "head"
-    """Neck and head."""
     ARM = "arm"
     LEG = "leg"
     FRONT_LEG = "front leg"
@@ -86,16 +83,33 @@ class Body(StrEnum):
     UNKNOWN = "unknown"
 
 
+PARTS: Final[dict[LimbKind, tuple[Role, ...]]] = {
+    LimbKind.TRUNK: (Role.HIPS, Role.SPINE, Role.CHEST),
+    LimbKind.HEAD: (Role.NECK, Role.HEAD),
+    LimbKind.ARM: (Role.SHOULDER, Role.UPPER_ARM, Role.LOWER_ARM, Role.HAND, Role.HAND),
+    LimbKind.LEG: (Role.PELVIS, Role.UPPER_LEG, Role.LOWER_LEG, Role.ANKLE, Role.FOOT),
+    LimbKind.FRONT_LEG: (Role.SHOULDER, Role.UPPER_LEG, Role.LOWER_LEG, Role.ANKLE, Role.FOOT),
+    LimbKind.WING: (Role.SHOULDER, Role.WING),
+    LimbKind.FIN: (Role.SHOULDER, Role.FIN),
+    LimbKind.TAIL: (Role.TAIL,),
+}
+"""Roles of the joints of a limb, from its root. Arms and legs of all kinds have the same five slots."""
+
+UPPER, LOWER = (Role.UPPER_ARM, Role.UPPER_LEG), (Role.LOWER_ARM, Role.LOWER_LEG)
+ENDS: Final = (Role.HAND, Role.FOOT)
+"""Parts of arms and legs; the lower one begins at the elbow or knee."""
+
+
 class Bend(StrEnum):
-    """How an elbow or a knee is bent at rest."""
+    """How an elbow or a knee is bent at rest: inverted is the way in which such a joint does not bend.
+
+    One that is straight does not say which way it bends, and *none* is that of a limb without such a joint.
+    """
 
     NONE = "none"
-    """The limb has no such joint."""
     BENT = "bent"
     STRAIGHT = "straight"
-    """Too straight to say from the rest pose which way it bends."""
     INVERTED = "inverted"
-    """Bent the way in which such a joint does not bend."""
 
 
 @dataclass(frozen=True)
@@ -116,22 +130,15 @@ class Hints:
             object.__setattr__(self, "tails", frozen(self.tails))
         if self.deform is not None:
             object.__setattr__(self, "deform", frozen(self.deform, np.bool_))
-        object.__setattr__(self, "driven", frozenset(self.driven))
-        object.__setattr__(self, "collections", MappingProxyType(dict(self.collections)))
 
     def check(self, skeleton: Skeleton) -> None:
-        """Refuse hints that are not about this skeleton.
-
-        Raises:
-            IKError: An array has another length.
-        """
+        """Refuse hints that are not about this skeleton (IKError), or not finite."""
         n = len(skeleton)
-        if self.tails is not None and self.tails.shape != (n, 3):
-            raise IKError(f"Hints.tails has shape {self.tails.shape}; {n} joints need {(n, 3)}")
+        for name, array, shape in (("tails", self.tails, (n, 3)), ("deform", self.deform, (n,))):
+            if array is not None and array.shape != shape:
+                raise IKError(f"Hints.{name} has shape {array.shape}; {n} joints need {shape}")
         if self.tails is not None and not np.isfinite(self.tails).all():
             raise IKError("Hints.tails has a value that is not finite")
-        if self.deform is not None and self.deform.shape != (n,):
-            raise IKError(f"Hints.deform has shape {self.deform.shape}; {n} joints need {(n,)}")
 
 
 NO_HINTS: Final = Hints()
@@ -142,9 +149,7 @@ class Choice:
     """The role of one joint, and why."""
 
     joint: int
-    """Index in the skeleton."""
     name: str
-    """Its name."""
     role: Role
     side: Side
     figure: int
@@ -152,33 +157,42 @@ class Choice:
     confidence: float
     """From 0 to 1: 1 a name that leaves no doubt, about 0.7 well-shaped topology, below 0.5 a guess."""
     reason: str
-    """For people."""
 
 
 @dataclass(frozen=True)
-class Limb:
-    """A chain of joints that is posed as one."""
+class Chain:
+    """Joints of a limb from its root to its tip; twist bones and the like between them are left out."""
 
     kind: LimbKind
     side: Side
-    figure: int
-    """Which figure of the armature it belongs to, counted from 0."""
     joints: tuple[int, ...]
-    """From root to tip; twist bones and the like between them are left out. Digits are limbs of their own."""
+    """Without digits: these are limbs of their own."""
     roles: tuple[Role, ...]
     """Of these joints."""
+
+    def first(self, *roles: Role) -> int | None:
+        """The first joint with one of some roles, None without any."""
+        return next((j for j, role in zip(self.joints, self.roles, strict=True) if role in roles), None)
+
+
+@dataclass(frozen=True)
+class Limb(Chain):
+    """A chain of joints that is posed as one."""
+
+    figure: int
+    """Which figure of the armature it belongs to, counted from 0."""
     effector: int
     """The joint that a target would hold: the hand, the foot (the paw where an animal walks on its toes)."""
     number: int
     """Counts limbs of one kind and side from front to back, 0 for the only one."""
-    bend: Bend
-    """Of the elbow or knee at rest."""
-    bend_angle: float
-    """By how much it is bent at rest [rad]."""
-    bend_axis: FloatArray | None
-    """Unit axis about which it bends further the right way, right-handed, in armature space, (3,)."""
     confidence: float
     """The least of its joints', see `Choice`."""
+    bend: Bend = Bend.NONE
+    """Of the elbow or knee at rest."""
+    bend_angle: float = 0.0
+    """By how much it is bent at rest [rad]."""
+    bend_axis: FloatArray | None = None
+    """Unit axis about which it bends further the right way, right-handed, in armature space, (3,)."""
 
     def __post_init__(self) -> None:
         if self.bend_axis is not None:
@@ -190,11 +204,8 @@ class LeftOut:
     """A joint without a role, and why."""
 
     joint: int
-    """Index in the skeleton."""
     name: str
-    """Its name."""
     reason: str
-    """For people."""
 
 
 @dataclass(frozen=True)
@@ -230,38 +241,30 @@ class Character:
     notes: tuple[str, ...]
     """What the user should know, one sentence each."""
 
+    def choice_of(self, joint: str | int) -> Choice | None:
+        """The row of a joint given by name or index; None for one without a role or that does not exist."""
+        return self._choice_of.get(joint)
+
     def role_of(self, joint: str | int) -> Role | None:
-        """Role of a joint given by name or index; None for one that was left out or does not exist."""
+        """Role of a joint, see `choice_of`."""
         found = self.choice_of(joint)
         return None if found is None else found.role
 
     def side_of(self, joint: str | int) -> Side | None:
-        """Side of a joint given by name or index; None for one that has no role."""
+        """Side of a joint, see `choice_of`."""
         found = self.choice_of(joint)
         return None if found is None else found.side
 
-    def choice_of(self, joint: str | int) -> Choice | None:
-        """The row of a joint given by name or index; None for one that has no role."""
-        return self._choice_of.get(joint)
-
     @cached_property
     def _choice_of(self) -> dict[str | int, Choice]:
-        """The rows by index and by name."""
         rows: dict[str | int, Choice] = {choice.joint: choice for choice in self.choices}
         return rows | {choice.name: choice for choice in self.choices}
 
     def joints_of(self, role: Role, side: Side | None = None, figure: int = 0) -> tuple[int, ...]:
         """Joints of a role, parents first; of all sides unless one is asked for."""
-        return tuple(
-            choice.joint
-            for choice in self.choices
-            if choice.role == role and choice.figure == figure and side in (None, choice.side)
-        )
+        rows = (c for c in self.choices if (c.role, c.figure) == (role, figure) and side in (None, c.side))
+        return tuple(row.joint for row in rows)
 
     def limbs_of(self, kind: LimbKind, side: Side | None = None, figure: int = 0) -> tuple[Limb, ...]:
         """Limbs of a kind, front to back; of all sides unless one is asked for."""
-        return tuple(
-            limb
-            for limb in self.limbs
-            if limb.kind == kind and limb.figure == figure and side in (None, limb.side)
-        )
+        return tuple(x for x in self.limbs if (x.kind, x.figure) == (kind, figure) and side in (None, x.side))

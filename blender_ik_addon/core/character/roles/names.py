@@ -24,35 +24,29 @@ SURE, LIKELY, MAYBE, HARDLY = 3.0, 2.2, 1.5, 0.6
 """Weights of what a word may mean: nothing else; usually; in some conventions; rarely."""
 
 _WORDS: Final[Mapping[str, str]] = {
+    **{word: word for word in ("palm", "heel", "back", "body", "base", "joint", "bend", "master", "fk")},
     "upper": "up upr upp upper",
     "lower": "lo low lwr lower",
     "fore": "fore front fr",
     "hind": "hind rear",
     "arm": "arm arms 腕",
-    "forearm": "forearm radius ulna antebrachium",
-    "humerus": "humerus",
+    "lower arm": "forearm radius ulna antebrachium elbow 肘 ひじ",
+    "upper arm": "humerus",
     "leg": "leg legs",
     "hand": "hand hands fist",
-    "palm": "palm",
     "wrist": "wrist 手首",
-    "elbow": "elbow 肘 ひじ",
     "shoulder": "shoulder shldr shoulders 肩",
     "collar": "collar clavicle clav collarbone scapula",
     "hip": "hip hips",
     "pelvis": "pelvis buttock",
-    "thigh": "thigh femur 足",
-    "shin": "shin calf tibia fibula",
-    "knee": "knee 膝 ひざ",
+    "upper leg": "thigh femur 足",
+    "lower leg": "shin calf tibia fibula knee 膝 ひざ",
     "ankle": "ankle hock metatarsus cannon 足首",
     "foot": "foot feet paw hoof",
     "toe": "toe toes toebase ball metatarsal metatarsals つま先 爪先 足先",
-    "heel": "heel",
     "spine": "spine abdomen abs vertebra backbone lowerback upperback",
-    "back": "back",
     "waist": "waist 腰",
-    "torso": "torso cog",
-    "center": "center centre centar センター",
-    "body": "body",
+    "center": "torso cog center centre centar センター",
     "chest": "chest thorax ribcage ribs rib",
     "neck": "neck 首",
     "head": "head 頭",
@@ -85,12 +79,7 @@ _WORDS: Final[Mapping[str, str]] = {
         "ik ctrl control controller target pole tweak parent mch vis wgt rock spin widget pivot gizmo "
         "socket slot attach weapon prop camera handle ikfk snap properties widgets effector 操作中心 親"
     ),
-    "master": "master",
-    "fk": "fk",
     "end": "end nub leaf tip site terminator 先",
-    "base": "base",
-    "joint": "joint",
-    "bend": "bend",
     "left": "l left lft lf 左",
     "right": "r right rgt rt 右",
     "unsided": "c m ctr",
@@ -101,12 +90,10 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 """Meanings -> words that have them, with MMD's Japanese ones. Compounds of these are taken apart."""
 
-_MEANINGS: Final = {
-    word: tuple(meanings.split()) for meanings, words in _WORDS.items() for word in words.split()
-}
+_MEANINGS: Final = {word: tuple(key.split()) for key, words in _WORDS.items() for word in words.split()}
 
 _JAPANESE: Final = re.compile(
-    "|".join(sorted((word for word in _MEANINGS if not word.isascii()), key=len, reverse=True))
+    "|".join(sorted((w for w in _MEANINGS if not w.isascii()), key=len, reverse=True))
 )
 
 _NO_PARTS: Final = frozenset({"left", "right", "unsided", "layer"})
@@ -121,47 +108,34 @@ _PREFIXES: Final = re.compile(
 
 _TOKEN: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\x00-\x7f]+")
 
-
 _ROLES: Final[tuple[tuple[str, dict[Role, float]], ...]] = (
-    ("wing", {Role.WING: SURE}),
-    ("fin", {Role.FIN: SURE}),
-    ("tail", {Role.TAIL: SURE}),
-    ("eye", {Role.EYE: SURE}),
-    ("jaw", {Role.JAW: SURE}),
+    *((str(role), {role: SURE}) for role in (Role.WING, Role.FIN, Role.TAIL, Role.EYE, Role.JAW)),
     ("face", {Role.HEAD_PART: SURE}),
     ("palm", {Role.HAND: LIKELY, Role.FINGER: 2.0}),
     ("finger !toe|foot|chest|spine", {Role.FINGER: SURE}),
     ("toe", {Role.TOE: SURE}),
     ("ankle", {Role.ANKLE: LIKELY, Role.FOOT: 2.0, Role.LOWER_LEG: HARDLY}),
     ("foot", {Role.FOOT: SURE, Role.TOE: HARDLY}),
-    ("leg|thigh|shin|knee shoulder|collar", {Role.SHOULDER: SURE}),
-    ("leg|thigh|shin|knee hip|pelvis", {Role.PELVIS: SURE}),
-    ("knee", {Role.LOWER_LEG: SURE}),
-    ("thigh", {Role.UPPER_LEG: SURE}),
-    ("upper leg", {Role.UPPER_LEG: SURE}),
-    ("shin", {Role.LOWER_LEG: SURE}),
-    ("lower leg", {Role.LOWER_LEG: SURE}),
+    ("leg shoulder|collar", {Role.SHOULDER: SURE}),
+    ("leg hip|pelvis", {Role.PELVIS: SURE}),
+    *((str(role), {role: SURE}) for role in (Role.UPPER_LEG, Role.LOWER_LEG)),
     ("leg", {Role.UPPER_LEG: LIKELY, Role.LOWER_LEG: LIKELY}),
     ("wrist", {Role.HAND: SURE}),
     ("hand", {Role.HAND: SURE, Role.FINGER: HARDLY}),
-    ("elbow|forearm", {Role.LOWER_ARM: SURE}),
-    ("lower|fore arm", {Role.LOWER_ARM: SURE}),
-    ("humerus", {Role.UPPER_ARM: SURE}),
     ("upper arm", {Role.UPPER_ARM: SURE}),
+    ("lower|fore arm", {Role.LOWER_ARM: SURE}),
     ("collar", {Role.SHOULDER: SURE}),
     ("shoulder", {Role.SHOULDER: LIKELY, Role.UPPER_ARM: 2.0}),
     ("arm", {Role.UPPER_ARM: LIKELY, Role.LOWER_ARM: HARDLY}),
     ("sided pelvis", {Role.PELVIS: SURE}),
     ("sided hip joint", {Role.PELVIS: SURE}),
     ("sided hip", {Role.UPPER_LEG: LIKELY, Role.PELVIS: MAYBE}),
-    ("head", {Role.HEAD: SURE}),
-    ("neck", {Role.NECK: SURE}),
-    ("chest", {Role.CHEST: SURE}),
+    *((str(role), {role: SURE}) for role in (Role.HEAD, Role.NECK, Role.CHEST)),
     ("hip|pelvis", {Role.HIPS: SURE}),
     ("lower body", {Role.PELVIS: LIKELY, Role.HIPS: MAYBE}),
     ("upper body", {Role.SPINE: LIKELY}),
     ("body", {Role.HIPS: MAYBE, Role.SPINE: MAYBE}),
-    ("center|torso", {Role.HIPS: LIKELY, Role.SPINE: MAYBE}),
+    ("center", {Role.HIPS: LIKELY, Role.SPINE: MAYBE}),
     ("waist", {Role.SPINE: LIKELY, Role.HIPS: LIKELY}),
     ("spine", {Role.SPINE: SURE}),
 )
@@ -198,13 +172,8 @@ class NameReading:
     """Whether it is named as one of front (True) or hind limbs (False)."""
 
     @property
-    def end(self) -> bool:
-        """Whether it is named as the end of another bone."""
-        return "end" in self.words
-
-    @property
     def root(self) -> bool:
-        """Whether the name is that of a bone which moves the whole figure."""
+        """Whether the bone moves the whole figure."""
         return self.words == ("root",)
 
     @property
@@ -238,25 +207,22 @@ def read_name(name: str) -> NameReading:
     """Read the name of a bone."""
     plain = unicodedata.normalize("NFKC", name)
     tokens: list[str] = _TOKEN.findall(_PREFIXES.sub("", plain) or plain)
-    meanings = [_meanings(token.lower()) for token in tokens]
+    small = [token.lower() for token in tokens]
+    meanings = [_meanings(token) for token in small]
     for number, (found, after) in enumerate(zip(meanings, [*meanings[1:], ()], strict=False)):
         if found == ("back",):
-            limb = not {"leg", "foot", "toe", "ankle", "thigh", "shin", "knee"}.isdisjoint(after)
-            meanings[number] = ("hind",) if limb else ("spine",)
-    side, skipped = _side(tokens, meanings)
-    first = tokens[0].lower() if tokens and 0 not in skipped else ""
-    layer = tokens[0].upper() if tokens and tokens[0].lower() in ("def", "org", "mch") else ""
-    skipped |= {0} if layer else set()
-    kept = [number for number in range(len(tokens)) if number not in skipped]
+            meanings[number] = ("spine",) if {"leg", "foot", "toe", "ankle"}.isdisjoint(after) else ("hind",)
+    side, skipped = _side(small, meanings)
+    first = small[0] if small and 0 not in skipped else ""
+    layer = first.upper() if first in ("def", "org", "mch") else ""
+    kept = [number for number in range(len(tokens)) if number not in skipped and not (layer and number == 0)]
     words = [word for number in kept for word in meanings[number] if word not in _NO_PARTS]
     front = None
-    if "fore" in words and "forearm" not in words:
-        front = True
-    elif "hind" in words:
-        front = False
+    if "fore" in words or "hind" in words:
+        front = "fore" in words
     elif first in ("f", "r") and not {"toe", "foot"}.isdisjoint(words):
         front = first == "f"  # Rigify's front and rear toes
-    stem = " ".join(tokens[number].lower() for number in kept if tokens[number].lower() != "fk")
+    stem = " ".join(small[number] for number in kept if small[number] != "fk")
     if "fk" in words:
         layer = layer or "FK"
         words = [word for word in words if word != "fk"]
@@ -285,10 +251,8 @@ def _side(tokens: list[str], meanings: list[tuple[str, ...]]) -> tuple[Side | No
         for word, side in (("left", Side.LEFT), ("right", Side.RIGHT)):
             if word in meanings[number]:
                 return side, {number} if len(meanings[number]) == 1 else set()
-    for number in letters:
-        if meanings[number] == ("unsided",):
-            return Side.CENTRE, {number}
-    return None, set()
+    centre = next((number for number in letters if meanings[number] == ("unsided",)), None)
+    return (None, set()) if centre is None else (Side.CENTRE, {centre})
 
 
 def _fits(condition: str, has: set[str]) -> bool:
@@ -298,9 +262,7 @@ def _fits(condition: str, has: set[str]) -> bool:
 
 
 def _is_copy(has: set[str], tokens: list[str]) -> bool:
-    """MMD's copies for skinning: shoulder P and C, leg D and EX."""
+    """Whether it is one of MMD's copies for skinning: shoulder P and C, leg D and EX."""
     letters = [token for token in tokens if token.isascii() and token.isalpha() and token not in ("L", "R")]
-    last = letters[-1] if letters else ""
-    if last in ("P", "C"):
-        return "shoulder" in has
-    return last in ("D", "EX") and bool(has & {"thigh", "leg", "knee", "ankle", "toe"})
+    copied = {"P": "shoulder", "C": "shoulder", "D": "leg ankle toe", "EX": "leg ankle toe"}
+    return not has.isdisjoint(copied.get(letters[-1] if letters else "", "").split())

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From a skeleton to a character: roles, limbs, what was left out and why.
 
-In this order: names are read and what is no joint is left out (`joint_filter`); the plane of symmetry
-is found (`structure`); limbs come from names, where these are silent from shape (`limbs`); legs say where up
-is, the plane and up where forward is; then what lies between the limbs: hips, spine, chest, neck, head,
-tails (`trunk`); at last digits, and the bends of elbows and knees (`chains`). Names win where they are
-clear. Where a name cannot be true (a hand that hangs on no arm, hips that bear no legs) it is overruled, and
-the reason says so.
+In this order: names are read and what is no joint is left out, and the plane of symmetry is found
+(`structure`); limbs come from names (`limbs`), where these are silent from shape (`shapes`); what lies
+between them is hips, spine, chest, neck, head, tails (`trunk`); at last digits, and the bends of elbows and
+knees. Names win where they are clear. Where a name cannot be true (a hand that hangs on no arm, hips that
+bear no legs) it is overruled, and the reason says so.
+
+Up is against the legs, without legs from hips to head, otherwise the armature's z axis, always in the mirror
+plane. Forward lies in that plane across up. Names of sides give it, since left × up = forward; without them
+feet and head do, then knees.
 """
 
 from __future__ import annotations
@@ -20,11 +23,13 @@ import numpy as np
 
 from ...arrays import FloatArray
 from ...model.skeleton import Skeleton
-from .chains import NO_BEND, ROLES_OF_KIND, BendReading, Slot
 from .character import (
+    ENDS,
     NO_HINTS,
+    PARTS,
     Bend,
     Body,
+    Chain,
     Character,
     Choice,
     Figure,
@@ -35,20 +40,27 @@ from .character import (
     Role,
     Side,
 )
-from .frame import bend_of, effector_of, find_forward, find_up, settled_kinds, sides_of
-from .joint_filter import figures_of, is_control_rig, keep
-from .limbs import Found, limbs_by_shape, limbs_left, named_limbs, relabelled, tip_of, without_duplicates
+from .limbs import BendReading, Found, bend_of, corners, effector_of, named_limbs, without_duplicates
 from .names import SURE
-from .structure import Mirror, Tree, find_mirror
+from .shapes import GROUNDED, divided, limbs_by_shape, limbs_left, mirrored_limbs
+from .structure import ON_PLANE, TINY, Mirror, Tree, figures_of, find_mirror, is_control_rig, keep, norm, unit
 from .trunk import Trunk, find_trunk
 
 BY_PLACE, BY_SHAPE, GUESS = 0.75, 0.65, 0.4
 """Confidence in a role that its neighbours' names give, that shape gives, that there is little reason for
 [1]."""
 
+UPRIGHT: Final = 0.94
+"""Cosine [1] between what the legs say of up and an axis of the armature above which it is that axis: feet
+are not straight below hips, and armatures are nearly always made upright."""
+
 _WORD: Final = {Side.LEFT: "left", Side.RIGHT: "right", Side.CENTRE: "centre"}
 
-_DIGIT: Final = {LimbKind.ARM: LimbKind.FINGER, LimbKind.LEG: LimbKind.TOE, LimbKind.FRONT_LEG: LimbKind.TOE}
+_DIGITS: Final = {
+    LimbKind.ARM: (LimbKind.FINGER, Role.FINGER),
+    LimbKind.LEG: (LimbKind.TOE, Role.TOE),
+    LimbKind.FRONT_LEG: (LimbKind.TOE, Role.TOE),
+}
 
 
 @dataclass
@@ -63,27 +75,17 @@ class _Draft:
     limbs: list[Limb] = field(default_factory=list[Limb])
     notes: list[str] = field(default_factory=list[str])
 
-    def give(self, joint: int, role: Role, side: Side, confidence: float, reason: str) -> None:
+    def give(self, joint: int, role: Role, side: Side, reason: str, confidence: float) -> None:
         """A role, unless the joint has one."""
         choice = Choice(joint, self.names[joint], role, side, self.number, confidence, reason)
         self.roles.setdefault(joint, choice)
 
-    def add(
-        self,
-        kind: LimbKind,
-        side: Side,
-        joints: Sequence[int],
-        roles: Sequence[Role],
-        effector: int,
-        bend: BendReading = NO_BEND,
-    ) -> None:
+    def add(self, chain: Chain, effector: int, bend: BendReading = (Bend.NONE, 0.0, None)) -> None:
         """A limb, behind those of its kind and side."""
-        confidence = min(self.roles[joint].confidence for joint in joints)
-        number = sum((limb.kind, limb.side) == (kind, side) for limb in self.limbs)
-        chain = tuple(joints), tuple(roles), effector, number
-        self.limbs.append(
-            Limb(kind, side, self.number, *chain, bend.state, bend.angle, bend.axis, confidence)
-        )
+        confidence = min(self.roles[joint].confidence for joint in chain.joints)
+        number = sum((limb.kind, limb.side) == (chain.kind, chain.side) for limb in self.limbs)
+        parts = chain.kind, chain.side, chain.joints, chain.roles
+        self.limbs.append(Limb(*parts, self.number, effector, number, confidence, *bend))
 
 
 def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
@@ -159,7 +161,7 @@ def _why_not(whole: Tree, joint: int, roles: Mapping[int, Choice]) -> str:
 def _recognise_figure(draft: _Draft) -> Figure:
     tree = draft.tree
     mirror = find_mirror(tree)
-    sides = sides_of(tree, mirror)
+    sides = _sides_of(tree, mirror)
     limbs, refused = named_limbs(tree, sides)
     limbs, copies = without_duplicates(tree, limbs)
     draft.left_out = refused | copies
@@ -168,19 +170,19 @@ def _recognise_figure(draft: _Draft) -> Figure:
         draft.notes.append(f"{reason}, left out: {copied}")
     up: FloatArray | None = None
     named = bool(limbs)
-    if not named and mirror is not None:
+    if mirror is not None and named:
+        limbs += mirrored_limbs(tree, mirror, limbs)
+    elif mirror is not None:
         limbs, up = limbs_by_shape(tree, mirror)
-    trunk = find_trunk(tree, limbs, set(copies), sides)
-    if up is None:
-        up = find_up(tree, limbs, trunk, mirror)
+    trunk = find_trunk(tree, limbs, set(copies), sides, mirror)
+    up = _find_up(tree, limbs, trunk, mirror) if up is None else up
     if named and mirror is not None:
-        others = [j for j in tree.kept if tree.weight(j, Role.HEAD_PART, Role.TAIL, Role.EYE) > 0.0]
         roots = [*(limb.root for limb in limbs), *trunk.heads]
-        taken = {*copies, *others}.union(*(tree.branch(joint) for joint in roots))
+        taken = set(copies).union(*(tree.branch(joint) for joint in roots))
         if more := limbs_left(tree, mirror, limbs, up, taken):
             limbs = limbs + more
-            trunk = find_trunk(tree, limbs, set(copies), sides)
-    forward, sure, agreed = find_forward(tree, limbs, trunk, mirror, up)
+            trunk = find_trunk(tree, limbs, set(copies), sides, mirror)
+    forward, sure, agreed = _find_forward(tree, limbs, trunk, mirror, up)
     if not agreed:
         draft.notes.append(
             "left and right by name are exchanged against the way the feet or the head face: names were "
@@ -190,30 +192,36 @@ def _recognise_figure(draft: _Draft) -> Figure:
     if mirror is not None and not mirror.named and float(mirror.normal @ left) < 0.0:
         limbs = [replace(limb, side=limb.side.other) for limb in limbs]
         mirror = replace(mirror, normal=-mirror.normal)
-        sides = sides_of(tree, mirror)
-    limbs = settled_kinds(tree, limbs, trunk, up, forward)
+        sides = _sides_of(tree, mirror)
+    limbs = _settled_kinds(tree, limbs, trunk, up, forward)
     body = _body(limbs, trunk)
     if mirror is not None and body is not Body.MANY_LEGGED:
-        limbs = relabelled(tree, mirror, limbs, forward)
-    if not sure and body is not Body.UNKNOWN and any(limb.by_shape for limb in limbs):
+        limbs = [_divided_again(tree, mirror, limb, forward) for limb in limbs]
+    if not sure and body is not Body.UNKNOWN and any(not limb.named for limb in limbs):
         draft.notes.append("which way the figure faces is a guess: left and right may be exchanged")
     figure = Figure(body, up, forward, left, tree.size)
     _give_trunk(draft, trunk)
-    _give_limbs(draft, limbs, trunk, figure, mirror)
+    _give_limbs(draft, limbs, trunk, figure, 1.0 if mirror is None else mirror.share)
     _give_parts(draft, trunk, sides)
     for kind in dict.fromkeys(limb.kind for limb in limbs):
         counts = Counter(limb.side for limb in limbs if limb.kind is kind)
-        number = f"({counts[Side.LEFT]} left, {counts[Side.RIGHT]} right)"
-        if counts[Side.LEFT] > counts[Side.RIGHT]:
-            draft.notes.append(f"left {kind} without a right one {number}")
-        if counts[Side.LEFT] < counts[Side.RIGHT]:
-            draft.notes.append(f"right {kind} without a left one {number}")
+        for side in (Side.LEFT, Side.RIGHT):
+            if counts[side] > counts[side.other]:
+                number = f"({counts[Side.LEFT]} left, {counts[Side.RIGHT]} right)"
+                draft.notes.append(f"{_WORD[side]} {kind} without a {_WORD[side.other]} one {number}")
     if body is Body.UNKNOWN and len(tree.kept) > 1:
         draft.notes.append(
             f"nothing recognised for certain in the {len(tree.kept)} bones below "
             f"{draft.names[tree.kept[0]]!r}: choose the bones by hand"
         )
     return figure
+
+
+def _divided_again(tree: Tree, mirror: Mirror, limb: Found, forward: FloatArray) -> Found:
+    """A limb by shape with parts that also fit the way elbows and knees point."""
+    if limb.named or limb.kind not in _DIGITS:
+        return limb
+    return divided(tree, mirror, limb, forward if limb.kind is LimbKind.LEG else -forward)
 
 
 def _body(limbs: Sequence[Found], trunk: Trunk) -> Body:
@@ -232,6 +240,111 @@ def _body(limbs: Sequence[Found], trunk: Trunk) -> Body:
     return Body.SNAKE if trunk.snake else Body.UNKNOWN
 
 
+# How it stands
+
+
+def _sides_of(tree: Tree, mirror: Mirror | None) -> list[Side]:
+    """Side of every joint of the skeleton: by its name, else by its place."""
+    distances = np.zeros(len(tree.readings)) if mirror is None else mirror.distances(tree.places)
+    places = np.where(np.abs(distances) <= ON_PLANE * tree.size, 0, np.sign(distances)).astype(np.int64)
+    by_place = (Side.CENTRE, Side.LEFT, Side.RIGHT)  # 0, 1, -1
+    rows = zip(tree.readings, places.tolist(), strict=True)
+    return [reading.side or by_place[place] for reading, place in rows]
+
+
+def _across(vector: FloatArray, *normals: FloatArray) -> FloatArray:
+    """What is left of a vector (3,) across unit vectors that are square to each other."""
+    for normal in normals:
+        vector = vector - (vector @ normal) * normal
+    return vector
+
+
+def _find_up(tree: Tree, limbs: Sequence[Found], trunk: Trunk, mirror: Mirror | None) -> FloatArray:
+    """Up: against the legs, else from hips to head, else the armature's z axis; in the plane."""
+    total = np.zeros(3)
+    for limb in limbs:
+        if limb.kind in (LimbKind.LEG, LimbKind.FRONT_LEG):
+            upper = limb.tip(tree) - limb.span(tree)
+            total += upper - tree.places[effector_of(tree, limb, animal=trunk.lying)]
+    if norm(total) <= TINY and not trunk.lying and len(trunk.path) > 1:
+        total = tree.places[trunk.path[-1]] - tree.places[trunk.path[0]]
+    normals = [] if mirror is None else [mirror.normal]
+    flat = np.zeros(3)
+    for candidate in (np.array([0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0]), total):
+        across = _across(candidate, *normals)
+        if norm(across) > 0.1 * norm(candidate) + TINY:
+            flat = unit(across)
+    largest = int(np.abs(flat).argmax())
+    axis = np.eye(3)[largest] * np.sign(flat[largest])
+    square = all(abs(float(axis @ normal)) < 1.0 - UPRIGHT for normal in normals)
+    return axis if square and float(flat @ axis) > UPRIGHT else flat
+
+
+def _find_forward(
+    tree: Tree, limbs: Sequence[Found], trunk: Trunk, mirror: Mirror | None, up: FloatArray
+) -> tuple[FloatArray, bool, bool]:
+    """The way the figure faces, whether there is a reason for it, whether names of sides agree with it."""
+    faces = np.zeros(3)
+    for limb in limbs:
+        end = limb.first(*ENDS)
+        if limb.kind is LimbKind.LEG and end is not None:
+            faces += limb.tip(tree) - tree.places[end]
+    if len(trunk.path) > 1:
+        faces += tree.places[trunk.path[-1]] - tree.places[trunk.path[0]]
+    for head in trunk.heads:
+        faces += 2.0 * (tree.tails[tree.branch(head)].mean(0) - tree.places[head])
+    if mirror is None:
+        flat = _across(faces, up)
+        if norm(flat) > 0.01 * tree.size:
+            return unit(flat), True, True
+        candidates = (_across(axis, up) for axis in (np.array([0.0, -1.0, 0.0]), np.array([1.0, 0.0, 0.0])))
+        return unit(next(flat for flat in candidates if norm(flat) > 0.5)), False, True
+    across = unit(np.cross(mirror.normal, up))
+    shown = float(faces @ across)
+    if mirror.named:
+        return across, True, shown >= -0.05 * tree.size
+    for ahead, least in ((shown, 0.01), (float(_knees(tree, limbs) @ across), 0.002)):
+        if abs(ahead) > least * tree.size:
+            return across * np.sign(ahead), True, True
+    return across * (1.0 if float(across[1]) < 0.0 else -1.0), False, True  # Blender's front is -y
+
+
+def _knees(tree: Tree, limbs: Sequence[Found]) -> FloatArray:
+    """Which way knees point and elbows do not, summed, (3,) [m]."""
+    total = np.zeros(3)
+    for limb in limbs:
+        found = corners(limb, tree.places, limb.tip(tree))
+        if found is not None and limb.kind in (LimbKind.ARM, LimbKind.LEG):
+            a, b, c = found
+            off = _across(b - a, unit(c - a))
+            total += off if limb.kind is LimbKind.LEG else -off
+    return total
+
+
+def _settled_kinds(
+    tree: Tree, limbs: Sequence[Found], trunk: Trunk, up: FloatArray, forward: FloatArray
+) -> list[Found]:
+    """Tell front legs from arms and from hind legs, where the trunk lies."""
+    changed = list(limbs)
+    legs = [limb for limb in limbs if limb.kind is LimbKind.LEG]
+    if not legs or not trunk.lying:
+        return changed
+    ground = min(float(limb.tip(tree) @ up) for limb in legs)
+    for row, limb in enumerate(changed):
+        tip, root = float(limb.tip(tree) @ up), float(tree.places[limb.root] @ up)
+        if limb.kind is LimbKind.ARM and tip - ground < GROUNDED * (root - ground):
+            changed[row] = limb.retyped(LimbKind.FRONT_LEG)
+    for side in (Side.LEFT, Side.RIGHT):
+        kinds = [limb.kind for limb in changed if limb.side is side]
+        rows = [r for r, limb in enumerate(changed) if limb.kind is LimbKind.LEG and limb.side is side]
+        if len(rows) == 2 and LimbKind.FRONT_LEG not in kinds:
+            front = max(
+                rows, key=lambda r: (changed[r].front is True, tree.places[changed[r].root] @ forward, -r)
+            )
+            changed[front] = changed[front].retyped(LimbKind.FRONT_LEG)
+    return changed
+
+
 # Roles
 
 
@@ -241,59 +354,53 @@ def _confidence(weight: float) -> float:
 
 
 def _give_trunk(draft: _Draft, trunk: Trunk) -> None:
-    for joint, (role, reason) in trunk.roles.items():
+    for joint, role in trunk.roles.items():
         weight = draft.tree.weight(joint, role)
+        confidence, reason = GUESS if joint in trunk.guessed else BY_PLACE, trunk.reasons[role]
         if weight >= 1.0:
-            draft.give(joint, role, Side.CENTRE, _confidence(weight), f"named {role}")
-        else:
-            draft.give(joint, role, Side.CENTRE, GUESS if joint in trunk.guessed else BY_PLACE, reason)
+            confidence, reason = _confidence(weight), f"named {role}"
+        draft.give(joint, role, Side.CENTRE, reason, confidence)
     draft.notes += trunk.notes
     for kind, joints in trunk.chains():
         if joints:
-            roles = [trunk.roles[joint][0] for joint in joints]
-            draft.add(kind, Side.CENTRE, joints, roles, joints[0 if kind is LimbKind.TRUNK else -1])
+            chain = Chain(kind, Side.CENTRE, tuple(joints), tuple(trunk.roles[joint] for joint in joints))
+            draft.add(chain, joints[0 if kind is LimbKind.TRUNK else -1])
 
 
-def _give_limbs(
-    draft: _Draft, limbs: Sequence[Found], trunk: Trunk, figure: Figure, mirror: Mirror | None
-) -> None:
+def _give_limbs(draft: _Draft, limbs: Sequence[Found], trunk: Trunk, figure: Figure, share: float) -> None:
     """Arms, legs, wings and fins in pairs, from front to back, with their digits."""
     tree = draft.tree
 
     def order(limb: Found) -> tuple[int, Side, float]:
-        middle = tree.places[limb.root] + 0.5 * tip_of(tree, limb)
+        middle = tree.places[limb.root] + 0.5 * limb.tip(tree)
         return list(LimbKind).index(limb.kind), limb.side, -float(middle @ figure.forward)
 
-    by_shape = BY_SHAPE * (1.0 if mirror is None else mirror.share)
     said: dict[tuple[LimbKind, str], list[str]] = {}
     for limb in sorted(limbs, key=order):
         for row, (joint, role) in enumerate(zip(limb.joints, limb.roles, strict=True)):
             reading = tree.readings[joint]
             confidence, reason = BY_PLACE, f"between the named joints of the {limb.kind}"
-            if limb.by_shape:
-                confidence, reason = by_shape, f"by shape: {limb.kind} with a mirror image"
+            if not limb.by_name:
+                confidence, reason = BY_SHAPE * share, f"by shape: {limb.kind} with a mirror image"
             elif limb.named[row] > 0.0:
                 confidence, reason = _confidence(limb.named[row]), f"named {role}"
                 if len(reading.roles) > 1:
                     reason = f"its name allows {role}, its place in the chain decides"
             elif reading.best is not None:
                 reason = f"named {reading.best}, but its place in the {limb.kind} is that of the {role}"
-            draft.give(joint, role, limb.side, confidence, reason)
-        bend = bend_of(tree, limb, figure.up, figure.forward, figure.body)
-        effector = effector_of(tree, limb, animal=trunk.lying)
-        draft.add(limb.kind, limb.side, limb.joints, limb.roles, effector, bend)
-        side, angle = _WORD[limb.side], f" {np.degrees(bend.angle):.1f}°"
-        if bend.state is Bend.INVERTED:
-            said.setdefault((limb.kind, "inverted at rest"), []).append(side + angle)
-        if bend.state is Bend.STRAIGHT:
-            known = "taken to bend the usual way"
-            if bend.axis is None:
-                known = "and nothing tells which way it bends"
-            said.setdefault((limb.kind, f"straight at rest, {known}"), []).append(side + angle)
-        if limb.kind in ROLES_OF_KIND and limb.first(Slot.END) is None:
-            end = ROLES_OF_KIND[limb.kind][Slot.END]
-            said.setdefault((limb.kind, f"without a {end}, the last bone takes the target"), []).append(side)
-        if limb.kind in _DIGIT:
+            draft.give(joint, role, limb.side, reason, confidence)
+        state, angle, axis = bend_of(limb, tree.places, figure, limb.tip(tree))
+        draft.add(limb, effector_of(tree, limb, animal=trunk.lying), (state, angle, axis))
+        side, degrees = _WORD[limb.side], f" {np.degrees(angle):.1f}°"
+        if state is Bend.INVERTED:
+            said.setdefault((limb.kind, "inverted at rest"), []).append(side + degrees)
+        if state is Bend.STRAIGHT:
+            known = "and nothing tells which way it bends" if axis is None else "taken to bend the usual way"
+            said.setdefault((limb.kind, f"straight at rest, {known}"), []).append(side + degrees)
+        if limb.kind in _DIGITS:
+            if limb.first(*ENDS) is None:
+                missing = f"without a {PARTS[limb.kind][-1]}, the last bone takes the target"
+                said.setdefault((limb.kind, missing), []).append(side)
             _give_digits(draft, limb)
     for (kind, what), which in said.items():
         shown = ", ".join(which[:4]) + (f" and {len(which) - 4} more" if len(which) > 4 else "")
@@ -302,24 +409,24 @@ def _give_limbs(
 
 def _give_digits(draft: _Draft, limb: Found) -> None:
     """Fingers and toes: what hangs on hand or foot."""
-    tree, kind = draft.tree, _DIGIT[limb.kind]
-    role = Role.FINGER if kind is LimbKind.FINGER else Role.TOE
-    ends = [j for j, slot in zip(limb.joints, limb.slots, strict=True) if slot is Slot.END]
+    tree = draft.tree
+    kind, role = _DIGITS[limb.kind]
+    ends = [j for j, own in zip(limb.joints, limb.roles, strict=True) if own in ENDS]
     for start in [child for joint in ends for child in tree.children[joint] if child not in limb.joints]:
         weights = {joint: tree.weight(joint, Role.FINGER, Role.TOE) for joint in tree.branch(start)}
-        if not (any(weights.values()) or limb.by_shape):
+        if not any(weights.values()) and limb.by_name:
             continue
         for joint, weight in weights.items():
-            confidence, reason = BY_SHAPE if limb.by_shape else BY_PLACE, f"hangs on the {limb.kind}"
+            confidence, reason = BY_PLACE if limb.by_name else BY_SHAPE, f"hangs on the {limb.kind}"
             if weight >= 1.0:
                 confidence, reason = _confidence(weight), f"{role} by name and place"
-            draft.give(joint, role, limb.side, confidence, reason)
+            draft.give(joint, role, limb.side, reason, confidence)
         stack = [start]
         while stack:  # chains, each from where it parts from the others
             path = [stack.pop()]
             while len(tree.children[path[-1]]) == 1:
                 path += tree.children[path[-1]]
-            draft.add(kind, limb.side, path, [role] * len(path), path[-1])
+            draft.add(Chain(kind, limb.side, tuple(path), (role,) * len(path)), path[-1])
             stack += tree.children[path[-1]]
 
 
@@ -329,14 +436,14 @@ def _give_parts(draft: _Draft, trunk: Trunk, sides: Sequence[Side]) -> None:
     for joint in tree.kept:
         if joint not in draft.roles and tree.weight(joint, Role.FIN) > 0.0:
             for member in tree.branch(joint):
-                draft.give(member, Role.FIN, sides[member], 1.0, "named fin")
+                draft.give(member, Role.FIN, sides[member], "named fin", 1.0)
             path = tree.main_path(joint)
-            draft.add(LimbKind.FIN, sides[joint], path, [Role.FIN] * len(path), path[-1])
+            draft.add(Chain(LimbKind.FIN, sides[joint], tuple(path), (Role.FIN,) * len(path)), path[-1])
     below = {joint for head in trunk.heads for joint in tree.branch(head)}
     for joint in tree.kept:
         if joint not in draft.left_out:
             for role in (Role.EYE, Role.JAW, Role.HEAD_PART):
                 if tree.weight(joint, role) >= SURE * 0.5:
-                    draft.give(joint, role, sides[joint], 1.0, f"named {role}")
+                    draft.give(joint, role, sides[joint], f"named {role}", 1.0)
             if joint in below:
-                draft.give(joint, Role.HEAD_PART, sides[joint], 0.5, "hangs on the head")
+                draft.give(joint, Role.HEAD_PART, sides[joint], "hangs on the head", 0.5)

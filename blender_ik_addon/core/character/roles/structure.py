@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The joints that may have roles as a tree of their own, and its plane of symmetry.
+"""The joints that may have roles as a tree of their own, its figures, and their planes of symmetry.
+
+Joints that names leave out (twist bones, helpers, controls) are bridged: a joint's parent is the nearest
+ancestor that is kept. In a generated control rig a bone hangs on copies of others (Rigify's ORG and MCH
+bones); there the parent is the control of which the nearest such ancestor is a copy, found by its name.
 
 The mirror plane comes from pairs: from names that differ only in their side where there are some, otherwise
 from siblings whose branches are alike. A pair (a, b) proposes the plane through its middle, normal to a − b.
@@ -8,6 +12,7 @@ Of the planes proposed the one that maps most joints onto joints is taken.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,26 +22,33 @@ from typing import Final
 import numpy as np
 
 from ...arrays import FloatArray
-from .character import Role, Side
-from .names import NameReading
+from ...model.skeleton import Skeleton
+from .character import Hints, Role, Side
+from .names import SURE, NameReading, read_name
 
-ON_PLANE: Final = 0.02
-"""Distance from the mirror plane, in sizes of the figure [1], up to which a joint is of the centre."""
+ON_PLANE, MATCH = 0.02, 0.06
+"""Distance from the mirror plane up to which a joint is of the centre, and from another joint up to which a
+mirrored one is that joint, in sizes of the figure [1]."""
 
 ALIKE: Final = 0.15
 """By how much, relatively, branches that mirror each other may differ in length [1]; recorded people do."""
 
-MATCH: Final = 0.06
-"""How near, in sizes of the figure [1], a mirrored joint must come to another."""
-
-SAMPLE: Final = 500
-"""Number of joints beyond which not all of them are mirrored: the distances between all are held at once."""
-
-PLANES_TRIED: Final = 16
-"""How many proposed planes are compared, those of the longest branches first."""
+SAMPLE, PLANES_TRIED = 500, 16
+"""Number of joints beyond which not all of them are mirrored, as the distances between all are held at once;
+how many proposed planes are compared, those of the longest branches first."""
 
 LARGER: Final = 1e-6
 """By how much larger a share must be [1] for a later plane to be taken: rounding must not choose."""
+
+FIGURE, SHARE = 5, 0.5
+"""Number of joints from which on a branch that hangs on nothing may be a figure of its own, also in joints of
+the largest one [1]."""
+
+BODY_PARTS: Final = 0.3
+"""Length in that of the branch [1] of two like branches inside it, two of which make it a body."""
+
+_TIP: Final = re.compile(r"[._][LR]\.\d{3}$")
+"""Rigify's control of a finger's tip: the finger's name with a number after the side."""
 
 TINY: Final = 1e-9
 """A length [m], or a square of one, that counts as none."""
@@ -87,19 +99,18 @@ class Tree:
         return max(2.0 * float(np.linalg.norm(points - points.mean(0), axis=1).max()), TINY)
 
     @cached_property
-    def lengths(self) -> dict[int, float]:
-        """Length of the longest chain from a joint's parent through it to a tip below it [m]."""
-        return {joint: reach + norm(self.step(joint)) for joint, reach in self.reach.items()}
-
-    @cached_property
     def reach(self) -> dict[int, float]:
         """Length of the longest chain from a joint to a tip below it [m]."""
         reach: dict[int, float] = {}
         for joint in reversed(self.kept):
-            own = norm(self.tails[joint] - self.places[joint])
             below = [reach[child] + norm(self.step(child)) for child in self.children[joint]]
-            reach[joint] = max(below, default=own)
+            reach[joint] = max(below, default=norm(self.tails[joint] - self.places[joint]))
         return reach
+
+    @cached_property
+    def lengths(self) -> dict[int, float]:
+        """The same from the joint's parent [m]."""
+        return {joint: reach + norm(self.step(joint)) for joint, reach in self.reach.items()}
 
     @cached_property
     def counts(self) -> dict[int, int]:
@@ -158,16 +169,140 @@ class Tree:
                 yield a, b
 
 
+# Which joints
+
+
+def is_control_rig(readings: Sequence[NameReading]) -> bool:
+    """Whether it is a rig of controls, mechanism and deform bones, as Rigify generates them."""
+    return any(reading.layer in ("MCH", "ORG") for reading in readings)
+
+
+def keep(skeleton: Skeleton, hints: Hints) -> tuple[Tree, dict[int, str]]:
+    """Read all names: the joints that may be those of a body, and the others -> why they are not."""
+    names, raw = skeleton.names, skeleton.parents.tolist()
+    readings = tuple(read_name(name) for name in names)
+    places = np.array(skeleton.armature_from_joint_rest[:, :3, 3])
+    tails = np.array(places if hints.tails is None else hints.tails)
+    control_rig = is_control_rig(readings)
+    dropped = {"DEF", "ORG", "MCH"} if "FK" in {reading.layer for reading in readings} else {"MCH", "ORG"}
+    moves = np.ones(len(names), dtype=np.bool_)
+    if hints.deform is not None and hints.deform.any() and not control_rig:
+        moves = np.array(hints.deform)
+        for joint in reversed(range(len(names))):
+            if moves[joint] and raw[joint] >= 0:
+                moves[raw[joint]] = True
+    bearing = set(raw)
+    left_out: dict[int, str] = {}
+    for joint, (name, reading) in enumerate(zip(names, readings, strict=True)):
+        collections = hints.collections.get(name, ()) if not reading.roles else ()
+        controls = [c for c in collections if read_name(c).left_out.startswith("control")]
+        if reading.left_out:
+            left_out[joint] = reading.left_out
+        elif control_rig and reading.layer in dropped:
+            left_out[joint] = f"{reading.layer} bone of a control rig: follows its controls"
+        elif control_rig and Role.FINGER in reading.roles and _TIP.search(name):
+            left_out[joint] = "control bone: moves the tip of a finger"
+        elif controls:
+            left_out[joint] = f"control bone: in collection {controls[0]!r}"
+        elif not moves[joint] and not reading.roles:
+            left_out[joint] = "moves no mesh and its name says nothing"
+        elif "end" in reading.words and joint not in bearing and raw[joint] >= 0:
+            left_out[joint] = f"marks the end of {names[raw[joint]]!r}"
+            if hints.tails is None:
+                tails[raw[joint]] = places[joint]
+    tree = Tree((), _bridged(raw, readings, left_out), places, tails, readings)
+    kept: dict[int, None] = {}  # copies may hang on joints that come after them
+    for joint in range(len(names)):
+        if joint not in left_out:
+            kept.update(dict.fromkeys(reversed(tree.ancestors(joint))))
+    return replace(tree, kept=tuple(kept)), left_out
+
+
+def _bridged(raw: Sequence[int], readings: Sequence[NameReading], left_out: dict[int, str]) -> list[int]:
+    """The nearest kept ancestor of each joint, (n,); copies in a control rig stand for their originals."""
+    originals = {
+        (reading.stem, reading.side): joint
+        for joint, reading in enumerate(readings)
+        if joint not in left_out and reading.stem
+    }
+    parents = list(raw)
+    for joint, parent in enumerate(raw):
+        if parent in left_out:
+            parents[joint] = parents[parent]
+    for joint, ancestor in enumerate(raw):
+        while joint not in left_out and ancestor in left_out:
+            reading = readings[ancestor]
+            above = original = originals.get((reading.stem, reading.side), -1) if reading.layer else -1
+            while above not in (-1, joint):
+                above = parents[above]
+            if original >= 0 and above != joint:  # no joint may come above itself
+                parents[joint] = original
+                break
+            ancestor = raw[ancestor]
+    return parents
+
+
+def figures_of(whole: Tree) -> tuple[list[Tree], dict[int, str]]:
+    """The figures of an armature, and joints that belong to none -> why.
+
+    A figure is a branch with hips of its own by name, or a body by its shape (two pairs of like branches
+    inside it) under a root that has another such, or a large tree that hangs on nothing.
+    """
+    tops = _bodies(whole)
+    if len(tops) > 1:
+        members = [whole.branch(top) for top in tops]
+        others = set(whole.kept).difference(*members)
+        reason = "belongs to no figure, or moves several at once"
+        return [whole.part(branch) for branch in members], dict.fromkeys(others, reason)
+    roots = whole.children[-1]
+    most = max((whole.counts[root] for root in roots), default=0)
+    large = [root for root in roots if whole.counts[root] >= max(FIGURE, SHARE * most)]
+    if not large:
+        return [whole] if most > 1 else [], {}
+    outside: dict[int, str] = {}
+    for root in set(roots).difference(large):
+        reason = "root: moves the whole figure" if whole.readings[root].root else "hangs on no figure"
+        outside.update(dict.fromkeys(whole.branch(root), reason))
+    return [whole.part(whole.branch(root)) for root in large], outside
+
+
+def _bodies(tree: Tree) -> list[int]:
+    """Tops of branches that are figures by themselves, none inside another; fewer than two say nothing."""
+    hips = [
+        joint
+        for joint in tree.kept
+        if tree.weight(joint, Role.HIPS) >= SURE
+        and tree.readings[joint].side not in (Side.LEFT, Side.RIGHT)
+        and tree.counts[joint] >= FIGURE
+    ]
+    candidates = [[joint for joint in hips if set(hips).isdisjoint(tree.ancestors(joint)[1:])]]
+    for joint in [-1, *tree.kept[:3]]:
+        candidates.append([child for child in tree.children[joint] if _is_body(tree, child)])
+    return max(candidates, key=lambda tops: len(tops) > 1)
+
+
+def _is_body(tree: Tree, top: int) -> bool:
+    """Whether a branch has two pairs of like long branches in it, as a body has arms and legs."""
+    if tree.counts[top] < 2 * FIGURE:
+        return False
+    long = {joint for joint in tree.branch(top) if tree.reach[joint] >= BODY_PARTS * tree.reach[top]}
+    siblings = (long.intersection(tree.children[joint]) for joint in long)
+    return sum(any(tree.alike(sorted(below))) for below in siblings) >= 2
+
+
+# Symmetry
+
+
 @dataclass(frozen=True)
 class Mirror:
     """The plane of symmetry."""
 
     normal: FloatArray
-    """Unit vector, towards the left once that is known, (3,)."""
+    """Unit vector, towards the left if that is known, (3,)."""
     point: FloatArray
     """A point of the plane, (3,) [m]."""
     named: bool
-    """Whether names gave it."""
+    """Whether names say which side is the left."""
     share: float
     """Share of the joints that it maps onto joints [1], nearer ones counting more."""
 
@@ -187,34 +322,38 @@ def find_mirror(tree: Tree) -> Mirror | None:
         reading = tree.readings[joint]
         if reading.stem:
             sides[reading.side].setdefault(reading.stem, joint)
-    right = sides[Side.RIGHT]
-    pairs = [(joint, right[stem]) for stem, joint in sides[Side.LEFT].items() if stem in right]
+    left, right = sides[Side.LEFT], sides[Side.RIGHT]
+    pairs = [(joint, right[stem]) for stem, joint in left.items() if stem in right]
     ends = np.array([(tree.places[a], tree.places[b]) for a, b in pairs]).reshape(-1, 2, 3)
     apart = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1) > ON_PLANE * tree.size
+    best: Mirror | None = None
     if apart.any():
         middles: FloatArray = ends[apart].mean(1)
-        return _plane(tree, ends[apart], np.median(middles, axis=0), named=True)
-    best: Mirror | None = None
-    found = [pair for siblings in tree.children.values() for pair in tree.alike(siblings)]
-    found.sort(key=lambda pair: (-min(tree.reach[pair[0]], tree.reach[pair[1]]), *pair))
-    for a, b in found[:PLANES_TRIED]:
-        ends = np.array([(tree.tails[a], tree.tails[b]), *_matched_places(tree, a, b)])
-        if np.abs(ends[:, 0] - ends[:, 1]).max() >= ON_PLANE * tree.size:
-            mirror = _plane(tree, ends, ends.mean((0, 1)), named=False)
-            if best is None or mirror.share > best.share + LARGER:
-                best = mirror
-    return best
+        best = _plane(tree, ends[apart], np.median(middles, axis=0))
+    else:
+        found = [pair for siblings in tree.children.values() for pair in tree.alike(siblings)]
+        found.sort(key=lambda pair: (-min(tree.reach[pair[0]], tree.reach[pair[1]]), *pair))
+        for a, b in found[:PLANES_TRIED]:
+            ends = np.array([(tree.tails[a], tree.tails[b]), *_matched_places(tree, a, b)])
+            if np.abs(ends[:, 0] - ends[:, 1]).max() >= ON_PLANE * tree.size:
+                mirror = _plane(tree, ends, ends.mean((0, 1)))
+                if best is None or mirror.share > best.share + LARGER:
+                    best = mirror
+    if best is None:
+        return None
+    places = [tree.places[list(side.values())] for side in (left, right)]
+    lean = float(best.distances(places[0]).sum() - best.distances(places[1]).sum())
+    normal = best.normal if lean >= 0.0 else -best.normal
+    return replace(best, normal=normal, named=abs(lean) > ON_PLANE * tree.size)
 
 
-def _plane(tree: Tree, ends: FloatArray, point: FloatArray, *, named: bool) -> Mirror:
+def _plane(tree: Tree, ends: FloatArray, point: FloatArray) -> Mirror:
     """The plane through a point (3,) across what pairs of points (k, 2, 3) have between them.
 
     Pairs far apart weigh more, so that pairs on the middle do not tip the plane.
     """
     apart = ends[:, 0] - ends[:, 1]
-    normal = np.linalg.eigh(apart.T @ apart)[1][:, -1]
-    to_left = not named or apart.sum(0) @ normal >= 0.0
-    mirror = Mirror(normal if to_left else -normal, point, named, 0.0)
+    mirror = Mirror(np.linalg.eigh(apart.T @ apart)[1][:, -1], point, named=False, share=0.0)
     places = tree.places[list(tree.kept[:: 1 + len(tree.kept) // SAMPLE])]
     misses = np.linalg.norm(mirror.reflected(places)[:, None] - places, axis=2).min(1) / tree.size
     return replace(mirror, share=float(np.clip(1.0 - misses / MATCH, 0.0, 1.0).mean()))

@@ -15,24 +15,17 @@ from typing import Final
 
 import numpy as np
 
-from ...arrays import FloatArray
-from .character import LimbKind, Role, Side
-from .limbs import Found, tip_of
+from .character import PARTS, LimbKind, Role, Side
+from .limbs import Found
 from .names import LIKELY, SURE
-from .structure import ON_PLANE, TINY, Tree, norm, unit
+from .structure import ON_PLANE, TINY, Mirror, Tree, norm, unit
 
-SNAKE: Final = 5
-"""Number of joints from which on a single chain is taken for a snake's."""
+SNAKE, WHOLE = 5, 0.6
+"""Number of joints from which on a single chain is taken for a snake's, and their share of all [1]."""
 
-WHOLE: Final = 0.6
-"""Share of the joints [1] that must be in it."""
-
-NEAR: Final = 0.2
-"""How far, in sizes of the figure [1], a joint above the legs may be to be taken for the hips: a root lies
-on the ground, far from them."""
-
-BELOW: Final = 0.4
-"""How far, in lengths of the legs [1], it may be below them: short legs bring the root near."""
+NEAR, BELOW = 0.2, 0.4
+"""How far a joint above the legs may be to be taken for the hips, in sizes of the figure [1], as roots lie on
+the ground, far from them; and how far it may be below them in lengths of the legs [1]."""
 
 TAIL: Final = 0.25
 """Length in that from the hips to the head [1] from which on an unnamed chain at the hips is a tail."""
@@ -40,14 +33,22 @@ TAIL: Final = 0.25
 LEVEL: Final = 0.75
 """Cosine [1] between trunk and legs below which the trunk lies rather than stands."""
 
-IN_LINE: Final = 1e-6
-"""Spread of a trunk across itself in that along itself, both squared [1], up to which it lies in no plane."""
-
 FAN: Final = 0.4
 """Length of a branch in that of the longest [1] from which on a chain has ended in a fan: the parts of a
 face."""
 
-_FACE: Final = (Role.HEAD_PART, Role.JAW, Role.EYE)
+_SPINE: Final = (Role.SPINE, Role.CHEST, Role.NECK)
+_NO_SPINE: Final = (Role.HEAD_PART, Role.JAW, Role.EYE, Role.TAIL)
+
+_REASONS: Final = {
+    Role.HIPS: "bears the legs and the trunk",
+    Role.SPINE: "between hips and chest",
+    Role.CHEST: "arms, wings, front legs or the neck hang on it",
+    Role.NECK: "between the chest and the head",
+    Role.HEAD: "the end of the trunk",
+    Role.PELVIS: "between the hips and the legs or the tail",
+    Role.TAIL: "a central chain behind the hips",
+}
 
 
 @dataclass
@@ -56,8 +57,8 @@ class Trunk:
 
     path: list[int] = field(default_factory=list[int])
     """Joints from the hips to the head, or as far as there are any."""
-    roles: dict[int, tuple[Role, str]] = field(default_factory=dict[int, tuple[Role, str]])
-    """Joint -> role, and the reason for it."""
+    roles: dict[int, Role] = field(default_factory=dict[int, Role])
+    reasons: dict[Role, str] = field(default_factory=_REASONS.copy)
     guessed: set[int] = field(default_factory=set[int])
     """Joints for whose roles there is little reason."""
     heads: list[int] = field(default_factory=list[int])
@@ -71,57 +72,51 @@ class Trunk:
 
     def chains(self) -> Iterator[tuple[LimbKind, list[int]]]:
         """The limbs of the middle."""
-        for kind, wanted in (
-            (LimbKind.TRUNK, (Role.HIPS, Role.SPINE, Role.CHEST)),
-            (LimbKind.HEAD, (Role.NECK, Role.HEAD)),
-        ):
-            yield kind, [joint for joint in self.path if self.roles[joint][0] in wanted]
+        for kind in (LimbKind.TRUNK, LimbKind.HEAD):
+            yield kind, [joint for joint in self.path if self.roles[joint] in PARTS[kind]]
         for tail in self.tails:
             yield LimbKind.TAIL, tail
 
 
-def find_trunk(tree: Tree, limbs: Sequence[Found], without: set[int], sides: Sequence[Side]) -> Trunk:
-    """The middle of a figure.
-
-    Args:
-        tree: The figure.
-        limbs: What was found of it.
-        without: Joints that are no part of it: copies of limbs.
-        sides: Of all joints of the skeleton.
-    """
-    trunk = Trunk()
+def find_trunk(
+    tree: Tree, limbs: Sequence[Found], without: set[int], sides: Sequence[Side], mirror: Mirror | None
+) -> Trunk:
+    """The middle of a figure between its limbs; joints of `without`, copies of limbs, are no part of it."""
     taken = without.union(*(tree.branch(limb.root) for limb in limbs))
     free = [joint for joint in tree.kept if joint not in taken]
     head = _named_head(tree, free)
     legs = [limb for limb in limbs if limb.kind is LimbKind.LEG and limb.front is not True]
     upper = [limb for limb in limbs if limb not in legs]
-    hips, reason = _hips(tree, legs, upper, head)
+    trunk = Trunk()
+    hips = _hips(tree, legs, upper, head)
     if hips is None and not limbs and head is None:
-        _snake(tree, trunk, free)
-        return trunk
+        return _snake(tree, free)
     if hips is None:  # the highest joint that is not named root
         start = head if head is not None else limbs[0].root
         hips = [start, *(joint for joint in tree.ancestors(start) if not tree.readings[joint].root)][-1]
-        reason = "the first joint of the trunk"
-    hubs = [tree.parents[limb.root] for limb in upper if limb.kind is not LimbKind.FIN]
-    hubs = hubs or [tree.parents[limb.root] for limb in upper]
-    below = [hub for hub in hubs if tree.path(hips, hub)]
+        trunk.reasons[Role.HIPS] = "the first joint of the trunk"
+    below = [hub for limb in upper if tree.path(hips, hub := tree.parents[limb.root])]
     attach = max(below, key=lambda hub: len(tree.ancestors(hub)), default=None)
-    trunk.path, end = _path(tree, hips, attach, head, taken, legs, sides)
-    trunk.roles[hips] = (Role.HIPS, reason)
+    path = [] if head is None else tree.path(hips, head)
+    ended = bool(path)
+    if not path:
+        path = tree.path(hips, hips if attach is None else attach)
+        _go_on(tree, path, (hips, attach), taken, {tree.parents[limb.root] for limb in legs}, sides)
+        ended = attach is None or path[-1] != attach
+    trunk.path, trunk.roles[hips] = path, Role.HIPS
     trunk.guessed = set() if legs or upper else {hips}
-    _label(tree, trunk, attach, end)
-    trunk.heads = [joint for joint in trunk.path if trunk.roles[joint][0] is Role.HEAD]
-    if head is not None and head not in trunk.path:
+    _label(tree, trunk, attach, ended)
+    trunk.heads = [joint for joint in path if trunk.roles[joint] is Role.HEAD]
+    if head is not None and head not in path:
         trunk.notes.append("the head does not hang on the hips: it is taken as it is named")
-        trunk.roles[head] = (Role.HEAD, "named head")
+        trunk.roles[head] = Role.HEAD
         trunk.heads.append(head)
     if not trunk.heads:
         trunk.notes.append("no head was found")
     for limb in legs:
         for joint in tree.path(hips, tree.parents[limb.root])[1:]:
-            trunk.roles.setdefault(joint, (Role.PELVIS, "between the hips and the legs"))
-    _tails(tree, trunk, free)
+            trunk.roles.setdefault(joint, Role.PELVIS)
+    _tails(tree, trunk, free, mirror)
     trunk.lying = _is_lying(tree, trunk, legs, upper, attach)
     return trunk
 
@@ -136,154 +131,118 @@ def _named_head(tree: Tree, free: Sequence[int]) -> int | None:
     return max(heads, key=lambda joint: (tree.counts[joint], -len(tree.ancestors(joint))), default=None)
 
 
-def _hips(
-    tree: Tree, legs: Sequence[Found], upper: Sequence[Found], head: int | None
-) -> tuple[int | None, str]:
-    """The hips, and the reason."""
+def _hips(tree: Tree, legs: Sequence[Found], upper: Sequence[Found], head: int | None) -> int | None:
+    """The hips: by their name, else what bears the legs and the trunk."""
     bears = [parent for limb in (*legs, *upper) if (parent := tree.parents[limb.root]) >= 0]
-    if head is not None:
-        bears.append(head)
+    bears += [] if head is None else [head]
     named = [j for j in tree.kept if tree.weight(j, Role.HIPS) >= LIKELY and tree.counts[j] > 1]
     if named and (not legs or len(bears) < 2):
-        return max(named, key=lambda j: (tree.counts[j], tree.weight(j, Role.HIPS))), "named hips"
-    if not legs:
-        return None, ""
+        return max(named, key=lambda j: (tree.counts[j], tree.weight(j, Role.HIPS)))
     shared = set(tree.kept).intersection(*map(tree.ancestors, bears))
-    above = [joint for joint in tree.ancestors(bears[0]) if joint in shared] if bears else []
+    above = [joint for joint in tree.ancestors(bears[0]) if joint in shared] if bears and legs else []
     for joint in above or named:
         if joint in named:
-            return joint, "named hips"
+            return joint
     if not above:
-        return None, ""
+        return None
     hips = above[0]
-    legs_down = np.mean([tip_of(tree, limb) - tree.places[limb.root] for limb in legs], axis=0)
-    square = max(float(legs_down @ legs_down), TINY)
+    down = np.mean([limb.tip(tree) - tree.places[limb.root] for limb in legs], axis=0)
     for joint in above[1:]:
         away = tree.places[joint] - tree.places[above[0]]
-        far = norm(away) > NEAR * tree.size or float(away @ legs_down) / square > BELOW
+        far = norm(away) > NEAR * tree.size or float(away @ down) > BELOW * max(float(down @ down), TINY)
         if tree.readings[joint].root or far:
             break
         hips = joint
-    return hips, "bears the legs and the trunk"
+    return hips
 
 
-def _path(
+def _go_on(
     tree: Tree,
-    hips: int,
-    attach: int | None,
-    head: int | None,
+    path: list[int],
+    forks: tuple[int, int | None],
     taken: set[int],
-    legs: Sequence[Found],
+    leg_hubs: set[int],
     sides: Sequence[Side],
-) -> tuple[list[int], bool]:
-    """From the hips to the head, and whether its last joint may be the head."""
-    if head is not None and (path := tree.path(hips, head)):
-        return path, True
-    path = tree.path(hips, hips if attach is None else attach)
-    leg_hubs = {tree.parents[limb.root] for limb in legs}
-    spine = (Role.SPINE, Role.CHEST, Role.NECK)
+) -> None:
+    """Lead a path on towards the head, along the spine by name or the longest chain in the middle.
+
+    Only at `forks` does it go on where others are about as long: elsewhere these are the parts of a face.
+    """
     while True:
         free = [child for child in tree.children[path[-1]] if child not in taken]
         onward = [
             child
             for child in free
-            if tree.weight(child, *_FACE, Role.TAIL) <= 0.0
+            if tree.weight(child, *_NO_SPINE) <= 0.0
             and sides[child] is Side.CENTRE
             and leg_hubs.isdisjoint(tree.branch(child))
         ]
         if not onward:
-            break
-        best = max(onward, key=lambda j: (tree.weight(j, *spine) > 0.0, tree.lengths[j], tree.counts[j]))
+            return
+        best = max(onward, key=lambda joint: tree.lengths[joint])
         rival = max((tree.lengths[child] for child in free if child != best), default=0.0)
-        fanned = tree.weight(best, *spine) <= 0.0 and rival > FAN * tree.lengths[best]
-        if fanned and path[-1] not in (hips, attach):
-            break
+        fanned = tree.weight(best, *_SPINE) <= 0.0 and rival > FAN * tree.lengths[best]
+        if fanned and path[-1] not in forks:
+            return
         path.append(best)
-    return path, attach is None or path[-1] != attach
 
 
-def _label(tree: Tree, trunk: Trunk, attach: int | None, end: bool) -> None:
-    """Spine, chest, neck and head along the path."""
-    path = trunk.path
+def _label(tree: Tree, trunk: Trunk, attach: int | None, ended: bool) -> None:
+    """Spine, chest, neck and head along the path; `ended`: its last joint may be the head."""
+    path, last = trunk.path, len(trunk.path) - 1
     necks = [row for row, joint in enumerate(path) if tree.weight(joint, Role.NECK) >= SURE]
     chests = [row for row, joint in enumerate(path) if tree.weight(joint, Role.CHEST) >= SURE]
-    last = len(path) - 1
-    bare = attach is None and not necks and tree.weight(path[-1], Role.CHEST, Role.SPINE) >= SURE
-    headless = not end or last == 0 or last in necks or (bare and bool(chests))
-    head = last + 1 if headless else last
+    head = last if ended and last > 0 and last not in necks else last + 1
     if attach in path:
         chest = path.index(attach)
-    elif necks:
-        chest = necks[0] - 1
-    elif chests:
-        chest = chests[-1]
+    elif necks or chests:
+        chest = necks[0] - 1 if necks else chests[-1]
     else:
-        chest = max(head - 1, 0) if head <= last else last
+        chest = head - 1
     for row, joint in enumerate(path[1:], start=1):
         if row == head:
-            trunk.roles[joint] = (Role.HEAD, "the end of the trunk")
+            trunk.roles[joint] = Role.HEAD
         elif row in necks:
-            trunk.roles[joint] = (Role.NECK, "named neck")
-        elif row in chests:
-            trunk.roles[joint] = (Role.CHEST, "named chest")
-        elif row < chest:
-            trunk.roles[joint] = (Role.SPINE, "between hips and chest")
-        elif row == chest:
-            trunk.roles[joint] = (Role.CHEST, "arms, wings, front legs or the neck hang on it")
-        elif necks and row < necks[0]:
-            trunk.roles[joint] = (Role.CHEST, "between the arms and the neck")
+            trunk.roles[joint] = Role.NECK
+        elif row in chests or row == chest or (necks and chest < row < necks[0]):
+            trunk.roles[joint] = Role.CHEST
         else:
-            trunk.roles[joint] = (Role.NECK, "between the chest and the head")
+            trunk.roles[joint] = Role.SPINE if row < chest else Role.NECK
 
 
-def _tails(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
+def _tails(tree: Tree, trunk: Trunk, free: Sequence[int], mirror: Mirror | None) -> None:
     """Named tails anywhere, other central chains at the hips."""
     hips, members = trunk.path[0], set(free)
-    named = [joint for joint in free if tree.weight(joint, Role.TAIL) > 0.0]
-    starts = [
-        joint
-        for joint in named
-        if not any(tree.weight(above, Role.TAIL) > 0.0 for above in tree.ancestors(joint)[1:])
-    ]
+    named = {joint for joint in free if tree.weight(joint, Role.TAIL) > 0.0}
+    starts = [joint for joint in free if joint in named and named.isdisjoint(tree.ancestors(joint)[1:])]
     if not named:
-        point, normal = _middle(tree, trunk)
         whole = sum(norm(tree.step(joint)) for joint in trunk.path[1:])
-        for joint in (hips, *(j for j, row in trunk.roles.items() if row[0] is Role.PELVIS)):
+        for joint in (hips, *(j for j, role in trunk.roles.items() if role is Role.PELVIS)):
             for child in tree.children[joint]:
                 chain = tree.main_path(child)
-                apart = float(np.abs((tree.places[chain] - point) @ normal).max())
+                apart = 0.0 if mirror is None else float(np.abs(mirror.distances(tree.places[chain])).max())
+                long = len(chain) > 1 and tree.lengths[child] >= TAIL * whole
                 if (
-                    child in members
-                    and child not in trunk.roles
-                    and len(chain) > 1
-                    and tree.lengths[child] >= TAIL * whole
+                    long
                     and apart <= 2.0 * ON_PLANE * tree.size
+                    and child in members
+                    and child not in trunk.roles
                 ):
                     starts.append(child)
     for start in starts:
         for joint in tree.path(hips, tree.parents[start]):
             if tree.parents[joint] in trunk.roles and joint in members:
-                trunk.roles.setdefault(joint, (Role.PELVIS, "between the hips and the tail"))
+                trunk.roles.setdefault(joint, Role.PELVIS)
         chain = [joint for joint in tree.main_path(start) if joint in members]
         fins = [row for row, joint in enumerate(chain) if tree.weight(joint, Role.FIN) > 0.0]
         chain = chain[: fins[0]] if fins else chain
         # A control rig's hips may be a chain from the waist down, with the tail at its end.
         while chain and tree.readings[chain[0]].layer == "FK" and tree.readings[chain[-1]].layer != "FK":
-            trunk.roles.setdefault(chain.pop(0), (Role.PELVIS, "between the hips and the tail"))
+            trunk.roles.setdefault(chain.pop(0), Role.PELVIS)
         for joint in chain:
-            trunk.roles.setdefault(joint, (Role.TAIL, "a central chain behind the hips"))
-        tail = [joint for joint in chain if trunk.roles[joint][0] is Role.TAIL]
-        if tail:
+            trunk.roles.setdefault(joint, Role.TAIL)
+        if tail := [joint for joint in chain if trunk.roles[joint] is Role.TAIL]:
             trunk.tails.append(tail)
-
-
-def _middle(tree: Tree, trunk: Trunk) -> tuple[FloatArray, FloatArray]:
-    """A point and the normal of the plane of the trunk; a null normal where it is a line."""
-    places = tree.places[trunk.path]
-    centred = places - places.mean(0)
-    values, vectors = np.linalg.eigh(centred.T @ centred)
-    flat = len(places) >= 3 and values[1] > IN_LINE * values[2]
-    return places.mean(0), vectors[:, 0] if flat else np.zeros(3)
 
 
 def _is_lying(
@@ -293,12 +252,12 @@ def _is_lying(
     if not legs:
         return not any(limb.kind is LimbKind.ARM for limb in upper)
     along = tree.places[trunk.path[-1] if attach is None else attach] - tree.places[trunk.path[0]]
-    down = np.sum([tip_of(tree, limb) - tree.places[limb.upper] for limb in legs], axis=0)
+    down = np.sum([limb.span(tree) for limb in legs], axis=0)
     return min(norm(along), norm(down)) > TINY and float(-(unit(along) @ unit(down))) < LEVEL
 
 
-def _snake(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
-    """A single chain: one end the head, the other the tail.
+def _snake(tree: Tree, free: Sequence[int]) -> Trunk:
+    """A single chain: one end the head, the other the tail; an empty trunk where there is none.
 
     The head is the end at which small parts branch off. Where none do, it is a guess.
     """
@@ -309,23 +268,23 @@ def _snake(tree: Tree, trunk: Trunk, free: Sequence[int]) -> None:
         behind = max([behind, *others], key=len)
     chain = behind[::-1] + ahead if len(behind) >= 3 else ahead
     if len(chain) < max(SNAKE, WHOLE * len(free)):
-        return
-    parts = [
+        return Trunk()
+    first, last = (
         sum(child not in chain for joint in end for child in tree.children[joint])
         for end in (chain[:3], chain[-3:])
-    ]
-    if parts[0] > parts[1]:
+    )
+    if first > last:
         chain.reverse()
-    reasons = ["the end with small parts", "the other end of the chain"]
-    if parts[0] == parts[1]:
+    trunk = Trunk(chain, dict.fromkeys(chain, Role.SPINE), lying=True, snake=True)
+    trunk.roles |= {chain[-1]: Role.HEAD, chain[0]: Role.TAIL}
+    trunk.heads, trunk.tails = [chain[-1]], [[chain[0]]]
+    head, tail = "the end with small parts", "the other end of the chain"
+    if first == last:
         trunk.guessed = {chain[0], chain[-1]}
         trunk.notes.append(
             "a single chain: its last bone is taken for the head, its first for the tail; exchange them if "
             "it is the other way round"
         )
-        reasons = ["one end of a single chain; which is which is a guess"] * 2
-    trunk.snake = trunk.lying = True
-    trunk.path = chain
-    trunk.roles = dict.fromkeys(chain, (Role.SPINE, "part of a single chain"))
-    trunk.roles[chain[-1]], trunk.roles[chain[0]] = (Role.HEAD, reasons[0]), (Role.TAIL, reasons[1])
-    trunk.heads, trunk.tails = [chain[-1]], [[chain[0]]]
+        head = tail = "one end of a single chain; which is which is a guess"
+    trunk.reasons = {Role.SPINE: "part of a single chain", Role.HEAD: head, Role.TAIL: tail}
+    return trunk
