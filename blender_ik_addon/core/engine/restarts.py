@@ -102,12 +102,7 @@ def _restarted(
     better = energies[best] < (found.energies - _margin(energy, found))[block]
     taken = (np.cumsum(lower) - 1)[best[better]]
     block = block[better]
-    found = _replaced(energy, found, block, other, taken, other.history[-1:])
-    if not len(block):
-        return found
-    # From there, too, soft strengths may lead lower.
-    other = yield from _near_or_far(energy.select(block), found.values[block], options, None)
-    return _replaced(energy, found, block, other, np.arange(len(block)), other.history[-1:])
+    return _replaced(energy, found, block, other, taken, other.history[-1:])
 
 
 def _near_or_far(
@@ -237,8 +232,13 @@ def _moving_missed(energy: Energy, state: State, tolerance: FloatArray) -> BoolA
     """Which channels move a task that is missed, (N, nv)."""
     system = energy.system
     missed = (system.errors(state.posed) > tolerance)[:, system.task_of_row]
-    by_channel = missed[:, None].astype(np.float64) @ np.abs(system.jacobian(state.posed))
-    return by_channel[:, 0] > 0.0
+    moves = np.abs(system.jacobian(state.posed)) > 0.0
+    while True:
+        helps = (missed[:, :, None] & moves).any(axis=1)
+        more = (moves & helps[:, None, :]).any(axis=2)
+        if not (more & ~missed).any():
+            return helps
+        missed = more
 
 
 def random_starts(energy: Energy, count: int) -> FloatArray:
