@@ -23,23 +23,27 @@ def test_that_hangs():
 """
 
 
-@pytest.mark.parametrize(
-    ("how", "told"), [("wait()", "in test_that_hangs"), ("atexit.register(wait)", "1 passed")]
-)
-def test_a_process_that_hangs_is_ended(how: str, told: str, tmp_path: Path):
-    """In a test, with its stack, and at exit."""
-    path = tmp_path / "test_hanging.py"
-    path.write_text(HANGING.format(how), encoding="utf-8")
+def test_a_process_that_hangs_is_ended(tmp_path: Path):
+    """In a test, with its stack, and at exit; both wait at once."""
+    cases = {"wait()": "in test_that_hangs", "atexit.register(wait)": "1 passed"}
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, "--rootdir", str(tmp_path), str(path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGALRM, done.stdout + done.stderr
-    assert told in done.stdout + done.stderr
+    begun: list[subprocess.Popen[str]] = []
+    for number, how in enumerate(cases):
+        path = tmp_path / f"test_hanging_{number}.py"
+        path.write_text(HANGING.format(how), encoding="utf-8")
+        begun.append(
+            subprocess.Popen(
+                [*command, "--rootdir", str(tmp_path), str(path)],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+    for process, told in zip(begun, cases.values(), strict=True):
+        output, _ = process.communicate()
+        assert process.returncode == -signal.SIGALRM, output
+        assert told in output
 
 
 def kernel_missing(kernel: str, flags: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -57,11 +61,7 @@ def kernel_missing(kernel: str, flags: str, folder: Path) -> subprocess.Complete
 
 @pytest.mark.parametrize(
     ("kernel", "missing"),
-    [
-        ("Nehalem", ""),
-        ("Haswell", ""),
-        ("SkylakeX", "avx512f, avx512cd, avx512bw, avx512dq, avx512vl"),
-    ],
+    [("Nehalem", ""), ("Haswell", ""), ("SkylakeX", "avx512f, avx512cd, avx512bw, avx512dq, avx512vl")],
 )
 def test_a_kernel_that_the_processor_cannot_run_is_known(kernel: str, missing: str, tmp_path: Path):
     done = kernel_missing(kernel, "fpu pni ssse3 sse4_1 sse4_2 avx avx2 fma", tmp_path)

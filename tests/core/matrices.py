@@ -11,7 +11,7 @@ from tests.core.builders import Array
 
 ROUNDING = 1e-10
 
-each_seed = pytest.mark.parametrize("seed", range(5))
+each_seed = pytest.mark.parametrize("seed", range(3))
 
 CONFLICTS = ["none", "shared row", "rank deficient", "repeated", "more rows than channels"]
 

@@ -35,7 +35,7 @@ JOINTS = ("hand.L", "foot.L", "foot.R", "hips", "hand.R")
 
 
 def bent() -> Pose:
-    """The figure with all its joints a bit bent."""
+    """A figure with all its joints a bit bent."""
     skeleton = builders.humanoid(limit=2.0)
     channels = np.array(Pose.rest(skeleton).channels)
     channels[1:, 3:] += np.random.default_rng(5).uniform(-0.3, 0.3, channels[1:, 3:].shape)
@@ -95,7 +95,7 @@ def test_out_of_reach_it_turns_smoothly_while_feet_stand_and_comes_back_onto_its
 ):
     problem, start = figure()
     follower = Follower(problem, start, options())
-    shares = np.linspace(0.0, 1.0, 41)
+    shares = np.linspace(0.0, 1.0, 21)
     missed = []
     for share in (*shares[1:], *shares[-2::-1]):
         before = follower.pose.channels

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import minimize, rosen, rosen_der
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.core.methods import Minimum, minimize_bounded, penalized_error
@@ -20,7 +19,9 @@ Function = Callable[[Array], tuple[float, Array]]
 
 def rosenbrock(x: Array) -> tuple[float, Array]:
     """A curved valley."""
-    return float(rosen(x)), np.asarray(rosen_der(x))
+    off, height = 1.0 - x[:-1], x[1:] - x[:-1] ** 2
+    slope = np.append(-2.0 * off - 400.0 * x[:-1] * height, 0.0) + np.append(0.0, 200.0 * height)
+    return float((100.0 * height**2 + off**2).sum()), slope
 
 
 def quadratic(rng: np.random.Generator, n: int) -> Function:
@@ -45,6 +46,8 @@ def arm(gamma: float, target: tuple[float, float], n: int = 4) -> Function:
 
 def scipys(function: Function, start: Array, lower: Array, upper: Array) -> tuple[float, Array]:
     """The minimum by scipy's L-BFGS-B."""
+    from scipy.optimize import minimize  # which takes long to import
+
     answer = minimize(
         function,
         start,

@@ -52,8 +52,9 @@ def test_one_value_serves_all_joints() -> None:
     assert skeleton.free.all() and not skeleton.inherit_rotation.any()
 
 
-def test_offsets_are_rest_matrices_without_rotation() -> None:
+def test_parents_are_given_by_name_or_index_and_offsets_are_rest_matrices_without_rotation() -> None:
     skeleton = arm()
+    assert_array_equal(Skeleton.build(ARM, [-1, 0, 1], offsets=np.zeros((3, 3))).parents, skeleton.parents)
     assert_array_equal(skeleton.rest[:, :3, :3], np.tile(np.eye(3), (3, 1, 1)))
     assert_array_equal(skeleton.armature_from_joint_rest[:, :3, 3], [[0, 0, 0], [0, 1, 0], [0, 3, 0]])
 
@@ -66,12 +67,6 @@ def test_rest_matrices_in_armature_space_are_products(rng: np.random.Generator) 
             product = product @ skeleton.rest[ancestor]
         assert_allclose(skeleton.armature_from_joint_rest[joint], product, atol=1e-14)
         assert skeleton.depths[joint] == len(skeleton.ancestors(joint)) - 1
-
-
-def test_parents_by_name_and_by_index_are_the_same() -> None:
-    by_index = Skeleton.build(ARM, [-1, 0, 1], offsets=np.zeros((3, 3)))
-    by_name = Skeleton.build(ARM, [None, "shoulder", "elbow"], offsets=np.zeros((3, 3)))
-    assert_array_equal(by_index.parents, by_name.parents)
 
 
 def test_joints_are_found_by_name_and_by_index() -> None:
@@ -88,20 +83,20 @@ def test_a_skeleton_may_be_empty() -> None:
     assert Pose.rest(skeleton).channels.shape == (0, CHANNELS)
 
 
+@pytest.mark.parametrize(
+    ("joint", "message"),
+    [
+        *((name, f"{name!r}.*shoulder, elbow, wrist") for name in ("elbow.L", "", "Shoulder")),
+        *((index, f"{index}.*3 joints") for index in (-1, 3)),
+    ],
+)
+def test_a_joint_that_is_not_there_is_refused(joint: str | int, message: str) -> None:
+    with pytest.raises(IKError, match=message):
+        arm().index(joint)
+
+
 # ----------------------------------------------------------------------------------------------------------
 # What is refused
-
-
-@pytest.mark.parametrize("joint", ["elbow.L", "", "Shoulder"])
-def test_an_unknown_name_lists_the_names_there_are(joint: str) -> None:
-    with pytest.raises(IKError, match=f"{joint!r}.*shoulder, elbow, wrist"):
-        arm().index(joint)
-
-
-@pytest.mark.parametrize("joint", [-1, 3])
-def test_an_index_out_of_range_is_refused(joint: int) -> None:
-    with pytest.raises(IKError, match=f"{joint}.*3 joints"):
-        arm().index(joint)
 
 
 SCALED = np.tile(np.eye(4), (3, 1, 1))
@@ -152,25 +147,18 @@ def test_what_does_not_fit_is_refused_by_the_name_of_the_field(build: dict[str, 
         arm(**build)
 
 
-def test_as_many_parents_as_names_are_wanted() -> None:
-    with pytest.raises(IKError, match=r"3.*2|parents"):
-        Skeleton.build(ARM, [None, "shoulder"], offsets=np.zeros((3, 3)))
-
-
-def test_names_must_be_unique() -> None:
-    with pytest.raises(IKError, match="more than once: bone"):
-        Skeleton.build(["bone", "tip", "bone"], [None, 0, 0], offsets=np.zeros((3, 3)))
-
-
-def test_an_unknown_parent_is_named_with_its_child() -> None:
-    with pytest.raises(IKError, match="'wrist' has the parent 'elbow'"):
-        Skeleton.build(["shoulder", "wrist"], [None, "elbow"], offsets=np.zeros((2, 3)))
-
-
-@pytest.mark.parametrize("parent", [1, 2, -2, 7])
-def test_a_parent_comes_before_its_children(parent: int) -> None:
-    with pytest.raises(IKError, match="before its children: 'elbow'"):
-        Skeleton.build(ARM, [-1, parent, 1], offsets=np.zeros((3, 3)))
+@pytest.mark.parametrize(
+    ("names", "parents", "message"),
+    [
+        (ARM, [None, "shoulder"], r"3.*2|parents"),
+        (["bone", "tip", "bone"], [None, 0, 0], "more than once: bone"),
+        (["shoulder", "wrist"], [None, "elbow"], "'wrist' has the parent 'elbow'"),
+        *((ARM, [-1, parent, 1], "before its children: 'elbow'") for parent in (1, 2, -2, 7)),
+    ],
+)
+def test_names_and_parents_that_cannot_be_are_refused(names: Any, parents: Any, message: str) -> None:
+    with pytest.raises(IKError, match=message):
+        Skeleton.build(names, parents, offsets=np.zeros((len(names), 3)))
 
 
 # ----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from blender_ik_addon.core.engine.energy import Energy
 from blender_ik_addon.core.explain.explanation import Reason
 from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.core.solve.follower import Follower
-from tests.core.builders import Array, chain, humanoid, planar, random_pose, tip, torso
+from tests.core.builders import Array, chain, humanoid, planar, random_pose, tip, torso, upper_body
 from tests.core.strategies import rotation_about
 
 FIGURE = humanoid()
@@ -94,7 +95,7 @@ def test_a_soft_target_is_missed_by_its_softness_where_a_joint_is_a_radian_off(s
     assert found.errors[0].error == pytest.approx(softness, rel=0.05)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8)
 @given(
     joint=st.sampled_from(["hand.L", "foot.R", "head"]),
     kind=st.sampled_from([reach, turn]),
@@ -124,7 +125,7 @@ def test_the_miss_is_softness_times_force(kind: Any) -> None:
     assert small[0] == pytest.approx(1e-4 * np.linalg.norm(force), rel=0.02)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6)
 @given(first=st.floats(1e-3, 0.03), second=st.floats(1e-3, 0.03), weight=st.floats(0.5, 1.0))
 def test_two_soft_targets_in_conflict_share_like_springs(first: float, second: float, weight: float) -> None:
     rest = forward_kinematics(FIGURE, Pose.rest(FIGURE)).point("hand.L")
@@ -238,11 +239,11 @@ def test_an_exact_level_is_no_stronger_beside_a_soft_task_than_it_needs_to_be() 
 
 
 def test_a_soft_target_to_which_the_present_pose_does_not_lead_is_found_from_another() -> None:
-    arm, rng = chain(3, lower=-2.0, upper=2.0), np.random.default_rng(0)
-    missed: dict[int, int] = {0: 0, 8: 0}
-    for _ in range(12):
-        angles = np.pad(rng.uniform(-2.0, 2.0, (2, 3, 3)), ((0, 0), (0, 0), (3, 0)))
-        aim, start = map(Pose.from_channels, angles)
+    """One pair of a pose and a start in twelve is such a one; here are two of these, and two others."""
+    arm, missed = chain(3, lower=-2.0, upper=2.0), {0: 0, 8: 0}
+    for seed, number in ((4, 0), (4, 1), (6, 0), (6, 1)):
+        angles = np.random.default_rng(seed).uniform(-2.0, 2.0, (2, 2, 3, 3))[number]
+        aim, start = map(Pose.from_channels, np.pad(angles, ((0, 0), (0, 0), (3, 0))))
         placed = forward_kinematics(arm, aim)
         tasks = (
             ReachPoint(joint=2, point=tip(), target=placed.point(2, tip()), softness=0.01),
@@ -291,17 +292,16 @@ def test_a_soft_choice_takes_the_target_that_it_comes_nearest_to() -> None:
 # Motions
 
 
-def noisy(
-    softness: float, noise: float = 0.01, frames: int = 60, outlier: float = 0.0
-) -> tuple[SequenceSolution, Array]:
-    """Hands, feet and head along a swing with noise on each [m], and how far off the true places, (F, 5)."""
+@cache
+def noisy(softness: float, outlier: float = 0.0) -> tuple[SequenceSolution, Array]:
+    """Hands and head along a swing with noise on each [m], and how far off the true places, (F, 3)."""
     rng = np.random.default_rng(3)
-    skeleton = humanoid(limit=1.5)
+    skeleton, frames = upper_body(limit=1.5), 40
     ends = [random_pose(rng, skeleton, only_free=True, angle=0.6).channels for _ in range(2)]
     part = (0.5 - 0.5 * np.cos(np.linspace(0.0, 2.0 * np.pi, frames)))[:, None, None]
     true = forward_kinematics(skeleton, Pose.from_channels(ends[0] * (1.0 - part) + ends[1] * part))
-    joints = ("hand.L", "hand.R", "foot.L", "foot.R", "head")
-    targets = [true.point(joint) + rng.normal(0.0, noise / np.sqrt(3.0), (frames, 3)) for joint in joints]
+    joints = ("hand.R", "hand.L", "head")
+    targets = [true.point(joint) + rng.normal(0.0, 0.01 / np.sqrt(3.0), (frames, 3)) for joint in joints]
     targets[0][frames // 2] += outlier
     tasks = tuple(
         ReachPoint(joint=joint, target=target, softness=softness)
@@ -339,29 +339,30 @@ def test_a_motion_is_drawn_less_by_an_outlier_of_a_soft_target() -> None:
 
 def test_a_soft_target_that_jumps_for_a_frame_does_not_make_the_motion_jump() -> None:
     """The terms over time are weakened for targets that must be met alone."""
-    frames = 61
-    rest = forward_kinematics(FIGURE, Pose.rest(FIGURE))
+    frames, skeleton = 31, torso()
+    rest = forward_kinematics(skeleton, Pose.rest(skeleton))
     target = np.tile(rest.point("hand.L") - np.array([0.1, 0.1, 0.0]), (frames, 1))
-    target[30, 2] += 0.3
+    target[15, 2] += 0.3
     tasks = (
         ReachPoint(joint="hand.L", target=target, softness=0.02),
         ReachPoint(joint="hips", target=rest.point("hips")),
     )
-    motion = solve_sequence(Problem(FIGURE, tasks), Pose.rest(FIGURE, (frames,)), smoothness=1.0)
+    poses = Pose.rest(skeleton, (frames,))
+    motion = solve_sequence(Problem(skeleton, tasks), poses, smoothness=1.0, cyclic=False)
     assert np.abs(np.diff(motion.pose.channels[..., 3:], n=2, axis=0)).max() < 2e-3
     assert motion.errors[:, 1].max() < 1e-4
 
 
 def test_exact_targets_of_a_motion_are_met_beside_soft_ones_that_are_noisy() -> None:
     found, _ = noisy(0.01)
-    skeleton = humanoid(limit=1.5)
-    place = forward_kinematics(skeleton, found.pose).point("foot.L")
+    skeleton = upper_body(limit=1.5)
+    place = forward_kinematics(skeleton, found.pose).point("hand.R")
     smooth = np.array([np.convolve(np.pad(x, 4, "edge"), np.ones(9) / 9.0, "valid") for x in place.T]).T
     rng = np.random.default_rng(7)
     hand = forward_kinematics(skeleton, found.pose).point("hand.L") + rng.normal(0.0, 0.006, (len(place), 3))
     tasks = (
         ReachPoint(joint="hand.L", target=hand, softness=0.01),
-        ReachPoint(joint="foot.L", target=smooth, priority=1),
+        ReachPoint(joint="hand.R", target=smooth, priority=1),
     )
     motion = solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (len(place),)))
     assert motion.errors[:, 1].max() < 1e-4
@@ -370,7 +371,7 @@ def test_exact_targets_of_a_motion_are_met_beside_soft_ones_that_are_noisy() -> 
 
 def test_an_exact_target_that_moves_fast_is_met_below_a_soft_one_that_is_not() -> None:
     rate = 120
-    times = np.arange(2 * rate + 1) / rate
+    times = np.arange(rate // 2 + 1) / rate
     away = np.sin(6.0 * np.pi * times)
     skeleton = torso()
     rest = forward_kinematics(skeleton, Pose.rest(skeleton))
@@ -387,9 +388,9 @@ def test_an_exact_target_that_moves_fast_is_met_below_a_soft_one_that_is_not() -
 
 
 @pytest.mark.parametrize("softness", [1e-3, 0.02])
-def test_a_body_that_turns_six_times_round_is_followed_by_soft_tasks(softness: float) -> None:
-    frames = 76
-    angles = np.linspace(0.0, 12.0 * np.pi, frames)
+def test_a_body_that_turns_twice_round_is_followed_by_soft_tasks(softness: float) -> None:
+    frames = 26
+    angles = np.linspace(0.0, 4.0 * np.pi, frames)
     turns = np.array([rotation_about(np.array([0.0, 0.0, 1.0]), angle) for angle in angles])
     rest = forward_kinematics(FIGURE, Pose.rest(FIGURE))
     hand = rest.point("hand.L") - np.array([0.2, 0.2, 0.0])

@@ -48,10 +48,7 @@ from tests.core.strategies import rotation_about
 
 each_method = pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
 
-ENOUGH: dict[str, dict[str, Any]] = {
-    "PRIORITY": {},
-    "DLS": {"max_iterations": 1000, "redundancy": "start"},
-}
+ENOUGH: dict[str, dict[str, Any]] = {"PRIORITY": {}, "DLS": {"max_iterations": 1000, "redundancy": "start"}}
 """With what a method comes to rest out of reach."""
 
 
@@ -101,6 +98,25 @@ def at_rest(skeleton: Skeleton, joint: str) -> Array:
     return place(skeleton, Pose.rest(skeleton), joint)
 
 
+# ----------------------------------------------------------------------------------------------------------
+# Nothing to do
+
+
+@each_method
+@pytest.mark.parametrize("case", ["no task", "met at the start", "met in the preferred pose"])
+def test_where_there_is_nothing_to_do_the_pose_is_unchanged(
+    method: str, case: str, rng: np.random.Generator
+) -> None:
+    skeleton = humanoid(limit=LIMIT if case == "no task" else None)
+    pose = Pose.rest(skeleton) if "preferred" in case else random_pose(rng, skeleton)
+    tasks = () if case == "no task" else tasks_of(skeleton, pose, EXTREMITIES)
+    redundancy: Redundancy = "start" if "start" in case else "preferred"
+    solution = solve(Problem(skeleton, tasks), pose, method=method, redundancy=redundancy)
+    assert_array_equal(solution.pose.channels, pose.channels)
+    assert solution.status is Status.REACHED and solution.reached
+    assert solution.iterations == 0 or tasks
+
+
 def far_and_near(skeleton: Skeleton) -> tuple[Task, ...]:
     """Hips that stay, one hand far out of reach, the other in front of the chest."""
     return (
@@ -131,47 +147,14 @@ def answer(scene: str, method: str, limit: float | None) -> tuple[Problem, Solut
     return problem, solve(problem, Pose.rest(skeleton), method=method)
 
 
-each_limit = pytest.mark.parametrize("limit", [None, 0.5], ids=["free", "limits"])
+each_limit = pytest.mark.parametrize("limit", [None, 0.4], ids=["free", "limits"])
 each_scene = pytest.mark.parametrize(
-    ("scene", "method"),
-    [
-        ("within reach", "PRIORITY"),
-        ("within reach", "DLS"),
-        ("out of reach", "PRIORITY"),
-    ],
+    ("scene", "method"), [("within reach", "PRIORITY"), ("within reach", "DLS"), ("out of reach", "PRIORITY")]
 )
 
 
 # ----------------------------------------------------------------------------------------------------------
 # Nothing to do
-
-
-@each_method
-def test_without_tasks_the_pose_is_unchanged(method: str, rng: np.random.Generator) -> None:
-    skeleton = humanoid(limit=LIMIT)
-    pose = random_pose(rng, skeleton)
-    solution = solve(Problem(skeleton, ()), pose, method=method)
-    assert_array_equal(solution.pose.channels, pose.channels)
-    assert solution.iterations == 0 and solution.reached
-
-
-@each_method
-def test_a_task_already_met_leaves_the_pose_unchanged(method: str, rng: np.random.Generator) -> None:
-    skeleton = humanoid()
-    pose = random_pose(rng, skeleton)
-    problem = Problem(skeleton, tasks_of(skeleton, pose, EXTREMITIES))
-    solution = solve(problem, pose, method=method, redundancy="start")
-    assert_array_equal(solution.pose.channels, pose.channels)
-    assert solution.status is Status.REACHED
-
-
-@each_method
-def test_a_task_met_in_the_preferred_pose_leaves_the_pose_unchanged(method: str) -> None:
-    skeleton = humanoid()
-    rest = Pose.rest(skeleton)
-    solution = solve(Problem(skeleton, tasks_of(skeleton, rest, EXTREMITIES)), rest, method=method)
-    assert_array_equal(solution.pose.channels, rest.channels)
-    assert solution.status is Status.REACHED
 
 
 @each_method
@@ -503,39 +486,28 @@ MOTION[:3, :3] = rotation_about(np.array([0.6, 0.0, 0.8]), 2.0)
 MOTION[:3, 3] = 0.7, -1.1, 0.4
 
 
-@cache
-def answer_moved(scene: str, method: str, limit: float | None) -> tuple[Problem, Solution]:
-    """The scene moved by `MOTION`, solved from rest."""
-    problem, _ = answer(scene, method, limit)
-    rest = np.array(problem.skeleton.rest)
-    rest[0] = MOTION @ rest[0]
-    skeleton = replace(problem.skeleton, rest=rest)
-    moved = Problem(skeleton, rigidly_moved(problem.tasks, MOTION))
-    return moved, solve(moved, Pose.rest(skeleton), method=method)
-
-
-def assert_moves_rigidly(scene: str, method: str, limit: float | None) -> None:
-    (problem, still), (problem_moved, moved) = (each(scene, method, limit) for each in (answer, answer_moved))
-    expected = MOTION @ forward_kinematics(problem.skeleton, still.pose).matrices
-    got = forward_kinematics(problem_moved.skeleton, moved.pose).matrices
-    assert_allclose(got, expected, atol=STRICT)
-
-
 @each_scene
 @each_limit
 def test_moving_the_whole_scene_rigidly_moves_the_answer_rigidly(
     scene: str, method: str, limit: float | None
 ) -> None:
-    assert_moves_rigidly(scene, method, limit)
+    """So rounding does not decide which pose is found."""
+    problem, still = answer(scene, method, limit)
+    rest = np.array(problem.skeleton.rest)
+    rest[0] = MOTION @ rest[0]
+    skeleton = replace(problem.skeleton, rest=rest)
+    moved = Problem(skeleton, rigidly_moved(problem.tasks, MOTION))
+    found = solve(moved, Pose.rest(skeleton), method=method)
+    expected = MOTION @ forward_kinematics(problem.skeleton, still.pose).matrices
+    assert_allclose(forward_kinematics(skeleton, found.pose).matrices, expected, atol=STRICT)
+    assert_allclose(errors(found), errors(still), atol=STRICT)
 
 
+@each_scene
 @each_limit
-def test_moving_the_whole_scene_rigidly_changes_no_error(limit: float | None) -> None:
-    (_, still), (_, moved) = (each("out of reach", "PRIORITY", limit) for each in (answer, answer_moved))
-    assert_allclose(errors(moved), errors(still), atol=STRICT)
-
-
-def assert_same_in_centimetres(scene: str, method: str, limit: float | None) -> None:
+def test_a_figure_in_centimetres_takes_the_pose_of_one_in_metres(
+    scene: str, method: str, limit: float | None
+) -> None:
     problem, small = answer(scene, method, limit)
     figure, _ = SCENES[scene]
     skeleton = figure(limit=limit, scale=100.0)
@@ -544,25 +516,10 @@ def assert_same_in_centimetres(scene: str, method: str, limit: float | None) -> 
         for task in problem.tasks
     ]
     unit = 100.0 * SolverOptions().tolerance_position
-    large = solve(
-        Problem(skeleton, tuple(tasks)), Pose.rest(skeleton), method=method, tolerance_position=unit
-    )
+    large = solve(Problem(skeleton, tasks), Pose.rest(skeleton), method=method, tolerance_position=unit)
     in_metres = large.pose.channels / [100.0, 100.0, 100.0, 1.0, 1.0, 1.0]
     assert_allclose(in_metres, small.pose.channels, atol=STRICT)
     assert large.status is small.status
-
-
-@each_scene
-@each_limit
-def test_a_figure_in_centimetres_takes_the_pose_of_one_in_metres(
-    scene: str, method: str, limit: float | None
-) -> None:
-    assert_same_in_centimetres(scene, method, limit)
-
-
-def test_rounding_does_not_decide_which_pose_is_found() -> None:
-    assert_moves_rigidly("out of reach", "PRIORITY", 0.4)
-    assert_same_in_centimetres("out of reach", "PRIORITY", 0.4)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -940,29 +897,22 @@ def test_different_numbers_of_frames_are_refused(name: str) -> None:
         Problem(chain(2), tuple(tasks))
 
 
-def test_targets_of_many_frames_are_refused_for_one_pose() -> None:
-    skeleton = chain(2)
-    problem = Problem(skeleton, (reach("joint.1", np.zeros((5, 3))),))
-    with pytest.raises(IKError, match=r"5 frames.*1"):
-        solve(problem, Pose.rest(skeleton))
-
-
-def test_a_batch_of_poses_is_refused_and_the_way_shown() -> None:
-    skeleton = chain(2)
-    with pytest.raises(IKError, match=r"\(3,\).*solve_sequence"):
-        solve(Problem(skeleton, ()), Pose.rest(skeleton, (3,)))
-
-
-def test_a_pose_of_another_skeleton_is_refused() -> None:
-    with pytest.raises(IKError, match=r"\(1, 3, 6\).*\(frames, 2, 6\)"):
-        solve(Problem(chain(2), ()), Pose.rest(chain(3)))
-
-
-def test_a_joint_that_would_be_sheared_is_refused_by_name() -> None:
-    skeleton = chain(2)
-    pose = Pose(np.zeros((2, 6)), np.array([[1.0, 2, 1], [1, 1, 1]]))
-    with pytest.raises(IKError, match=r"'joint\.1' cannot turn.*'joint\.0'"):
-        solve(Problem(skeleton, (tip_task(2, [1, 0, 0]),)), pose)
+@pytest.mark.parametrize(
+    ("tasks", "pose", "message"),
+    [
+        ((reach("joint.1", np.zeros((5, 3))),), Pose.rest(chain(2)), r"5 frames.*1"),
+        ((), Pose.rest(chain(2), (3,)), r"\(3,\).*solve_sequence"),
+        ((), Pose.rest(chain(3)), r"\(1, 3, 6\).*\(frames, 2, 6\)"),
+        (
+            (tip_task(2, [1, 0, 0]),),
+            Pose(np.zeros((2, 6)), np.array([[1.0, 2, 1], [1, 1, 1]])),  # it would be sheared
+            r"'joint\.1' cannot turn.*'joint\.0'",
+        ),
+    ],
+)
+def test_poses_that_do_not_fit_are_refused(tasks: tuple[Task, ...], pose: Pose, message: str) -> None:
+    with pytest.raises(IKError, match=message):
+        solve(Problem(chain(2), tasks), pose)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -1050,7 +1000,7 @@ def test_options_that_do_not_exist_are_refused_by_name() -> None:
 def test_a_body_far_from_its_targets_reaches_them() -> None:
     skeleton, rng = humanoid(limit=LIMIT), np.random.default_rng(3)
     hips, rest = skeleton.index("hips"), Pose.rest(skeleton)
-    for _ in range(8):
+    for _ in range(4):
         channels = np.zeros((len(skeleton), 6))
         channels[:, 3:] = rng.uniform(-0.6, 0.6, (len(skeleton), 3))
         channels[hips] = *rng.uniform(-0.5, 0.5, 3), *rng.uniform(-3.0, 3.0, 3)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import lsq_linear
 
 from blender_ik_addon.core import IKError, Pose, Skeleton
 from blender_ik_addon.core.arrays import IntArray
@@ -435,6 +434,8 @@ def test_elements_take_displacements_and_weights(rng: np.random.Generator) -> No
 
 def least(jacobian: Array, e: Array, lower: Array, upper: Array, c: float) -> Array:
     """The same by scipy."""
+    from scipy.optimize import lsq_linear  # which takes long to import
+
     nv = jacobian.shape[1]
     matrix, wanted = np.concatenate([jacobian, c * np.eye(nv)]), np.concatenate([e, np.zeros(nv)])
     return lsq_linear(matrix, wanted, (lower, upper), method="bvls", tol=1e-14).x

@@ -18,7 +18,6 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core.problem.system import assemble
-from blender_ik_addon.core.tasks import aims
 from tests.core.builders import Array, chain, humanoid, planar
 
 FORWARD = np.array([0.0, -1.0, 0.0])
@@ -109,19 +108,6 @@ def test_what_is_where_the_ray_begins_is_aimed_at() -> None:
     solution = solve(Problem(skeleton, (aim,)), Pose.rest(skeleton))
     assert solution.reached
     assert_allclose(solution.pose.channels, 0.0, atol=1e-9)
-
-
-def test_the_series_of_small_angles_joins_the_formula() -> None:
-    skeleton = chain(1)
-    factors: list[list[float]] = []
-    for x in (aims.SERIES * (1.0 - 1e-9), aims.SERIES * (1.0 + 1e-9)):
-        angle = float(np.arccos(1.0 - x))
-        aim = AimAt(joint="joint.0", target=np.array([np.sin(angle), np.cos(angle), 0.0]))
-        system = assemble(Problem(skeleton, (aim,)), Pose.rest(skeleton, (1,)))
-        posed = system.place(np.zeros((1, system.size)))
-        bent = system.curvature(posed, system.residual(posed))
-        factors.append([*system.jacobian(posed).ravel(), *bent.ravel()])
-    assert_allclose(factors[0], factors[1], atol=1e-8)
 
 
 def test_what_cannot_be_aimed_is_refused() -> None:

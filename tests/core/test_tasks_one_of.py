@@ -194,9 +194,9 @@ def test_a_motion_changes_over_at_the_frame_at_which_a_tracker_does(
     margin: float, redundancy: Redundancy
 ) -> None:
     """From coarse to fine it was a frame far ahead that chose, and those before it followed."""
-    first, second = crossing(40)
+    first, second = crossing(24)
     choice = OneOf(alternatives=(first, second), margin=margin)
-    poses = Pose.from_channels(np.stack([BENT.channels] * 40))
+    poses = Pose.from_channels(np.stack([BENT.channels] * 24))
     motion = solve_sequence(Problem(CHAIN, (choice,)), poses, redundancy=redundancy, smoothness=0.0)
     assert motion.reached
     tracker = Tracker(Problem(CHAIN, (choice.at_frame(0),)), BENT, redundancy=redundancy)

@@ -222,10 +222,7 @@ def test_planes_with_a_frame_axis_and_stored_channels_go_together() -> None:
     skeleton = humanoid()
     rest = Pose.rest(skeleton, (3,))
     heights_of_floor = np.array([-0.5, 0.0, 0.2])
-    tasks = (
-        *floor(height=heights_of_floor),
-        StayNear(channels=Pose.rest(skeleton).channels, priority=1),
-    )
+    tasks = (*floor(height=heights_of_floor), StayNear(channels=Pose.rest(skeleton).channels, priority=1))
     solution = solve_sequence(Problem(skeleton, tasks), rest, smoothness=0.0)
     assert solution.pose.channels.shape == rest.channels.shape
     assert_allclose(solution.errors[:, :2], 0.0, atol=1e-4)

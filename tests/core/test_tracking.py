@@ -111,7 +111,7 @@ def test_after_a_restart_it_gives_what_solve_gives_from_the_first_pose(wish: boo
     outside[3, 4] = 2.0  # beyond its limit, so that it is not where a solve begins
     for pose in (Pose.rest(problem.skeleton), Pose.from_channels(outside)):
         tracker = Tracker(problem, pose, redundancy="preferred" if wish else "start")
-        for far, *rest in way(problem, 3)[1:]:
+        for far, *rest in way(problem, 2)[1:]:
             targets = [far, *rest][: len(problem.weighty_tasks)]
             pairs = zip(problem.weighty_tasks, targets, strict=True)
             alone = solve(

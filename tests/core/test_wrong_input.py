@@ -2,6 +2,7 @@
 """Input that is wrong is refused in words, and what is only degenerate is solved."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -109,16 +110,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "point": (lambda: reach(point=HUGE), "position of c: point has the number 1e\\+200"),
     "aim": (lambda: AimAt(joint="c", target=HUGE), "aim of c: target has the number 1e\\+200"),
     "pole": (lambda: every_kind(HUGE)["pole"], "1e\\+200"),
-    "plane": (
-        lambda: OnPlane(joint="c", origin=HUGE, normal=np.ones(3)),
-        "plane of c: origin has .*1e",
-    ),
+    "plane": (lambda: OnPlane(joint="c", origin=HUGE, normal=np.ones(3)), "plane of c: origin has .*1e"),
     "distance": (lambda: KeepDistance(joint="c", distance=1e200), "distance of c: distance has .*1e\\+200"),
     "balance": (lambda: Balance(masses=np.ones(3), target=HUGE), "balance: target has the number 1e\\+200"),
-    "masses": (
-        lambda: Balance(masses=np.full(3, 1e308), target=np.zeros(3)),
-        "balance: masses has",
-    ),
+    "masses": (lambda: Balance(masses=np.full(3, 1e308), target=np.zeros(3)), "balance: masses has"),
     "stored pose": (lambda: StayNear(channels=np.full((3, 6), 1e200)), "stay near: channels has .*1e\\+200"),
     "tracked": (lambda: Tracker(Problem(ARM, (reach(),)), rest(ARM)).solve([HUGE]), "target has .*1e\\+200"),
     "pose": (lambda: Pose.from_channels(np.full((3, 6), 1e200)), "a pose has the number 1e\\+200"),
@@ -127,10 +122,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: solve(Problem(ARM, (reach(),)), Pose(np.zeros((3, 6)), np.full((3, 3), 1e15))),
         "joint 'b' has the number 1e\\+.*scale",
     ),
-    "bones": (
-        lambda: Skeleton.build(NAMES, PARENTS, offsets=OFFSETS * 1e200),
-        "rest matrix.*1e.*'b', 'c'",
-    ),
+    "bones": (lambda: Skeleton.build(NAMES, PARENTS, offsets=OFFSETS * 1e200), "rest matrix.*1e.*'b', 'c'"),
     "limits": (lambda: limb(upper=1e200), "upper.*1e\\+15.*inf stands for no limit.*'a'"),
     "preferred": (lambda: limb(preferred=1e200), "preferred.*1e\\+15.*'a'"),
 }
@@ -149,9 +141,7 @@ def test_targets_at_the_largest_distance_are_solved(method: str) -> None:
         skeleton = limb()
         solution = solve(Problem(skeleton, (task,)), rest(skeleton), method=method, max_iterations=20)
         assert np.isfinite([error.error for error in solution.errors]).all(), name
-    skeleton = limb()
-    solution = solve(Problem(skeleton, (reach((1e15, 0.0, 0.0)),)), rest(skeleton), method=method)
-    assert not solution.reached
+        assert not (name == "point" and solution.reached)
 
 
 # What is degenerate, and solved
@@ -178,31 +168,22 @@ def test_a_pose_to_stay_near_over_a_locked_joint_asks_for_nothing(method: str) -
     locked = StayNear(channels=np.ones((3, 6)), over=("c",))
     turn = MatchOrientation(joint="a", target=np.eye(3))
     far = reach((5.0, 5.0, 5.0), name="far")
-    for number, tasks in enumerate(
-        (
-            (locked,),
-            (turn, StayNear(channels=np.ones((3, 6)), over=("c",), priority=2)),
-            (locked, reach((5.0, 5.0, 5.0), priority=1, name="far")),
-            (
-                turn,
-                StayNear(channels=np.ones((3, 6)), over=("c",), priority=1),
-                reach(priority=2, name="low"),
-            ),
-            (far, locked),
-        )
-    ):
+    cases = (
+        (locked,),
+        (turn, replace(locked, priority=2)),
+        (locked, replace(far, priority=1)),
+        (turn, replace(locked, priority=1), reach(priority=2, name="low")),
+        (far, locked),
+    )
+    skeleton = limb(free=free)
+    for number, tasks in enumerate(cases):
         for redundancy in REDUNDANCY:
             if redundancy == "preferred" and not SolverOptions(method=method).uses("redundancy"):
                 continue
-            skeleton = limb(free=free)
             problem = Problem(skeleton, tasks)
-            one = solve(problem, rest(skeleton), method=method, redundancy=redundancy)
-            many = solve_sequence(
-                problem,
-                Pose.rest(skeleton, (2,)),
-                method=method,
-                redundancy=redundancy,
-            )
+            options = SolverOptions(method=method, redundancy=redundancy, max_iterations=10)
+            one = solve(problem, rest(skeleton), options)
+            many = solve_sequence(problem, Pose.rest(skeleton, (2,)), options)
             stays = [error for error in one.errors if error.name == "stay near"]
             assert [error.error for error in stays] == [0.0], number
             assert many.errors[0, [task is not turn and "stay" in task.label for task in tasks]] == 0.0
@@ -250,7 +231,7 @@ def test_errors_are_those_of_forward_kinematics_below_flat_joints(
     turns[[names.index(name) for name in free], 3:] = True
     scale = np.ones((4, 3))
     scale[names.index(flat[0])] = flat[1]
-    for _ in range(20):
+    for _ in range(10):
         offsets, target = random.normal(size=(4, 3)), random.normal(size=3)
         skeleton = Skeleton.build(
             names, [None, *names[:3]], offsets=offsets, free=turns, inherit_scale=list(modes)
@@ -273,6 +254,6 @@ def test_a_joint_that_is_scaled_to_nothing_has_no_orientation_that_could_be_met(
         assert [error.reached for error in solution.errors] == [False, True], solution.message
         assert solution.errors[0].error == np.inf
         poses = Pose(np.zeros((2, 3, 6)), np.stack([np.ones((3, 3)), scale]))
-        motion = solve_sequence(Problem(skeleton, (task,)), poses, method=method, max_iterations=100)
+        motion = solve_sequence(Problem(skeleton, (task,)), poses, method=method, max_iterations=5)
         assert np.isfinite(motion.errors[0, 0]) and motion.errors[1, 0] == np.inf
         assert not motion.reached

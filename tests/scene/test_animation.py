@@ -137,12 +137,6 @@ def test_curves_are_grouped_by_bone() -> None:
         assert f'"{curve.group.name}"' in curve.data_path
 
 
-def test_no_group_when_none_is_asked_for() -> None:
-    obj = chain(1)
-    write_keys(obj, [1], [location_keys([1.0])])
-    assert curve_of(obj).group is None and len(channelbag_of(obj).groups) == 0
-
-
 # What is there already
 
 
@@ -171,13 +165,6 @@ def test_a_key_nearer_than_blender_can_tell_apart_is_replaced() -> None:
     write_keys(obj, [0.995, 2.005, 20.0], [location_keys([5.0, 5.0, 6.0])])
     write_keys(obj, [1.0, 2.0], [location_keys([1.0, 2.0])])
     assert points(curve_of(obj)) == [(1.0, 1.0), (2.0, 2.0), (20.0, 6.0)]
-
-
-def test_keys_before_the_old_ones_are_put_before_them() -> None:
-    obj = chain(1)
-    write_keys(obj, [10, 11], [location_keys([5.0, 6.0])])
-    write_keys(obj, [1, 2], [location_keys([1.0, 2.0])])
-    assert points(curve_of(obj)) == [(1.0, 1.0), (2.0, 2.0), (10.0, 5.0), (11.0, 6.0)]
 
 
 def test_other_slots_of_a_shared_action_are_not_touched() -> None:
@@ -219,37 +206,31 @@ def test_a_driven_channel_is_left_out_and_noted() -> None:
 
 
 @pytest.mark.parametrize("by_group", [False, True])
-def test_a_locked_curve_is_left_alone_and_noted(by_group: bool) -> None:
+@pytest.mark.parametrize("state", ["lock", "mute"])
+def test_a_locked_curve_is_left_alone_and_a_muted_one_written_with_a_note(state: str, by_group: bool) -> None:
     obj = chain(1)
     write_keys(obj, [1, 2], [location_keys([1.0, 2.0], group="bone.000")])
     curve = curve_of(obj)
-    (curve.group if by_group else curve).lock = True
-
+    setattr(curve.group if by_group else curve, state, True)
     result = write_keys(obj, [1, 2], [location_keys([8.0, 9.0], group="bone.000")])
+    (note,) = result.notes
+    assert {"lock": "locked", "mute": "muted"}[state] in note
+    if state == "lock":
+        assert points(curve_of(obj)) == [(1.0, 1.0), (2.0, 2.0)]
+        assert result.skipped == ((LOCATION, 0),) and (result.action, result.keys) == ("", 0)
+    else:
+        assert points(curve_of(obj)) == [(1.0, 8.0), (2.0, 9.0)]
 
-    assert points(curve_of(obj)) == [(1.0, 1.0), (2.0, 2.0)]
-    assert result.skipped == ((LOCATION, 0),) and (result.action, result.keys) == ("", 0)
-    assert "locked" in result.notes[0]
 
-
-@pytest.mark.parametrize("by_group", [False, True])
-def test_a_muted_curve_is_written_and_noted(by_group: bool) -> None:
+def test_modifiers_stay_and_are_noted_and_keys_before_the_old_ones_are_put_before_them() -> None:
     obj = chain(1)
-    write_keys(obj, [1, 2], [location_keys([1.0, 2.0], group="bone.000")])
-    curve = curve_of(obj)
-    (curve.group if by_group else curve).mute = True
-    result = write_keys(obj, [1, 2], [location_keys([8.0, 9.0], group="bone.000")])
-    assert points(curve_of(obj)) == [(1.0, 8.0), (2.0, 9.0)]
-    assert len(result.notes) == 1 and "muted" in result.notes[0]
-
-
-def test_modifiers_stay_and_are_noted() -> None:
-    obj = chain(1)
-    write_keys(obj, [1, 2], [location_keys([1.0, 2.0])])
+    write_keys(obj, [10, 11], [location_keys([5.0, 6.0])])
+    assert curve_of(obj).group is None and len(channelbag_of(obj).groups) == 0  # none was asked for
     curve_of(obj).modifiers.new("NOISE")
-    result = write_keys(obj, [1, 2], [location_keys([8.0, 9.0])])
+    result = write_keys(obj, [1, 2], [location_keys([1.0, 2.0])])
     assert len(curve_of(obj).modifiers) == 1
     assert len(result.notes) == 1 and "modifiers" in result.notes[0]
+    assert points(curve_of(obj)) == [(1.0, 1.0), (2.0, 2.0), (10.0, 5.0), (11.0, 6.0)]
 
 
 def test_long_notes_are_cut_short() -> None:

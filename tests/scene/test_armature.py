@@ -18,7 +18,6 @@ from blender_ik_addon.core.model.skeleton import INHERIT_SCALE, Pose
 from blender_ik_addon.scene.animation.fcurves import ChannelKeys
 from blender_ik_addon.scene.armature.armature import (
     Armature,
-    check_armature,
     parents_first,
     read_armature,
     world_from_armature,
@@ -787,10 +786,7 @@ class TestObjectTransform:
         obj.scale = scale
         with pytest.raises(IKError, match=rf"'Rig'.*{message}"):
             world_from_armature(self.evaluated(obj))
-
-    def test_two_negative_scales_are_a_rotation(self) -> None:
-        obj = builders.chain(1)
-        obj.scale = (-2.0, -2.0, 2.0)
+        obj.scale = (-2.0, -2.0, 2.0)  # a rotation
         assert world_from_armature(self.evaluated(obj))[1] == pytest.approx(2.0)
 
     def test_shear_through_parents_is_refused(self) -> None:
@@ -808,28 +804,25 @@ class TestObjectTransform:
 
 
 class TestRefusals:
-    def test_no_object(self) -> None:
-        with pytest.raises(IKError, match="select an armature"):
-            check_armature(None)
+    @pytest.mark.parametrize(
+        ("make", "words"),
+        [
+            (lambda: None, "select an armature"),
+            (lambda: builders.empty("thing"), r"'thing'.*EMPTY"),
+            (lambda: builders.armature("bare", []), r"'bare'.*no bones"),
+        ],
+    )
+    def test_what_cannot_be_read(self, make: Any, words: str) -> None:
+        with pytest.raises(IKError, match=words):
+            read_armature(make())
 
-    def test_not_an_armature(self) -> None:
-        with pytest.raises(IKError, match=r"'thing'.*EMPTY"):
-            read_armature(builders.empty("thing"))
-
-    def test_without_bones(self) -> None:
-        with pytest.raises(IKError, match=r"'bare'.*no bones"):
-            read_armature(builders.armature("bare", []))
-
-    def test_in_edit_mode(self) -> None:
+    def test_in_edit_mode_or_rest_position(self) -> None:
         obj = builders.chain(2)
         bpy.ops.object.mode_set(mode="EDIT")
         with pytest.raises(IKError, match="Edit Mode"):
             read_armature(obj)
         bpy.ops.object.mode_set(mode="POSE")
         read_armature(obj)
-
-    def test_in_rest_position(self) -> None:
-        obj = builders.chain(2)
         obj.data.pose_position = "REST"
         with pytest.raises(IKError, match="rest position"):
             read_armature(obj)

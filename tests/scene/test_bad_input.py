@@ -20,26 +20,6 @@ def in_edit_mode(armature: Any) -> None:
     bpy.ops.object.mode_set(mode='EDIT')
 
 
-def in_rest_position(armature: Any) -> None:
-    armature.data.pose_position = 'REST'
-
-
-def scaled_unevenly(armature: Any) -> None:
-    armature.scale = (1.0, 2.0, 1.0)
-
-
-def scaled_to_nothing(armature: Any) -> None:
-    armature.scale = (0.0, 0.0, 0.0)
-
-
-def nowhere(armature: Any) -> None:
-    armature.location.x = float("nan")
-
-
-def disabled(armature: Any) -> None:
-    armature.hide_viewport = True
-
-
 def excluded(armature: Any) -> None:
     collection = bpy.data.collections.new("away")
     bpy.context.scene.collection.children.link(collection)
@@ -60,16 +40,22 @@ def with_a_role_twice(armature: Any) -> None:
     armature.poise.roles[1].bone = armature.poise.roles[2].bone
 
 
-REFUSED: dict[Callable[[Any], None], str] = {
-    in_edit_mode: "in Edit Mode: leave it",
-    in_rest_position: "in rest position: switch it to Pose Position",
-    scaled_unevenly: "scale",
-    scaled_to_nothing: "scale",
-    nowhere: "humanoid",
-    disabled: "not evaluated in this view layer",
-    excluded: "not evaluated in this view layer",
-    without_bones: "has no bones: add some",
-    with_a_role_twice: "a bone has one role",
+REFUSED: dict[str, tuple[Callable[[Any], object], str]] = {
+    "edit mode": (in_edit_mode, "in Edit Mode: leave it"),
+    "rest position": (
+        lambda armature: setattr(armature.data, "pose_position", 'REST'),
+        "in rest position: switch it to Pose Position",
+    ),
+    "uneven scale": (lambda armature: setattr(armature, "scale", (1.0, 2.0, 1.0)), "scale"),
+    "no scale": (lambda armature: setattr(armature, "scale", (0.0, 0.0, 0.0)), "scale"),
+    "nowhere": (lambda armature: setattr(armature.location, "x", float("nan")), "humanoid"),
+    "disabled": (
+        lambda armature: setattr(armature, "hide_viewport", True),
+        "not evaluated in this view layer",
+    ),
+    "excluded": (excluded, "not evaluated in this view layer"),
+    "no bones": (without_bones, "has no bones: add some"),
+    "a role twice": (with_a_role_twice, "a bone has one role"),
 }
 """What is wrong, and words of the answer."""
 
@@ -107,14 +93,13 @@ def state(armature: Any) -> object:
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_is_refused_in_words_and_nothing_changes(
-    case: Callable[[Any], None], use: str, tmp_path: Path
-):
+def test_what_cannot_be_is_refused_in_words_and_nothing_changes(case: str, use: str, tmp_path: Path):
+    spoil, words = REFUSED[case]
     armature = builders.humanoid()
-    case(armature)
+    spoil(armature)
     bpy.context.view_layer.update()
     before = state(armature)
-    with pytest.raises(IKError, match=REFUSED[case]):
+    with pytest.raises(IKError, match=words):
         USES[use](armature, tmp_path / "preset.json")
     assert state(armature) == before
 
@@ -290,20 +275,21 @@ def test_a_chain_that_others_decide_is_told_by_the_set_up():
     assert any("'forearm.L'" in note for note in report.notes)
 
 
-def test_limits_are_as_wide_as_the_pose_in_which_a_figure_is_found():
+@pytest.mark.parametrize(("angle", "wider"), [(-0.6, True), (-0.2, False)])
+def test_limits_are_as_wide_as_the_pose_in_which_a_figure_is_found(angle: float, wider: bool):
+    """But a knee that is a little over-stretched teaches nothing."""
     armature = builders.humanoid()
-    armature.pose.bones["shin.L"].rotation_mode = 'XYZ'
-    armature.pose.bones["shin.L"].rotation_euler = (-0.6, 0.0, 0.0)
-    armature.pose.bones["shin.R"].rotation_mode = 'XYZ'
-    armature.pose.bones["shin.R"].rotation_euler = (0.6, 0.0, 0.0)
+    for side, sign in (("L", 1.0), ("R", -1.0)):
+        bone = armature.pose.bones[f"shin.{side}"]
+        bone.rotation_mode, bone.rotation_euler = 'XYZ', (sign * angle, 0.0, 0.0)
     bpy.context.view_layer.update()
     report = posing.setup_character(armature)
-    assert any("limits are wider for" in note and "'shin." in note for note in report.notes)
+    assert any("limits are wider for" in note and "'shin." in note for note in report.notes) == wider
     before = np.array([bone.matrix for bone in armature.pose.bones])
     assert posing.solve_pose(armature).reached
     after = np.array([bone.matrix for bone in armature.pose.bones])
     shins = [list(armature.pose.bones.keys()).index(f"shin.{side}") for side in "LR"]
-    np.testing.assert_allclose(after[shins, :3, 3], before[shins, :3, 3], atol=0.05)
+    assert not wider or np.abs((after - before)[shins, :3, 3]).max() <= 0.05
 
 
 @pytest.mark.parametrize("operator", ["setup_character", "mirror"])
@@ -311,19 +297,6 @@ def test_operators_that_refuse_leave_no_undo_step(operator: str):
     armature = builders.humanoid()
     armature.scale = (1.0, 2.0, 1.0)
     bpy.context.view_layer.update()
-    bpy.context.view_layer.objects.active = armature
     with pytest.raises(RuntimeError, match="scale"):
         getattr(bpy.ops.poise, operator)()
     assert not len(armature.poise.effectors)
-
-
-def test_a_knee_that_is_a_little_over_stretched_teaches_nothing():
-    armature = builders.humanoid()
-    for side, angle in (("L", -0.2), ("R", 0.2)):
-        bone = armature.pose.bones[f"shin.{side}"]
-        bone.rotation_mode = 'XYZ'
-        bone.rotation_euler = (angle, 0.0, 0.0)
-    bpy.context.view_layer.update()
-    report = posing.setup_character(armature)
-    assert not any("limits are wider" in note for note in report.notes)
-    assert posing.solve_pose(armature).reached

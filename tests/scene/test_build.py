@@ -63,13 +63,7 @@ def test_zip_installs_enables_and_disables(archive: Path, tmp_path: Path):
     environment = os.environ | {"BLENDER_USER_RESOURCES": str(tmp_path)}
     command = [sys.executable, "-c", INSTALL, str(archive)]
     run = subprocess.run(
-        command,
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     lines = [line for line in run.stdout.splitlines() if line.startswith("FOUND ")]
     assert lines, run.stdout + run.stderr

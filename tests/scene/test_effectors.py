@@ -186,10 +186,7 @@ DEPENDENT: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     ),
     "driven by a bone": (lambda rig, goal: driven(goal, rig, bone="head"), "(driven by 'humanoid')"),
     "driven by a slider that a bone drives": (
-        lambda rig, goal: (
-            slider(goal, rig, '["height"]'),
-            driven_property(rig, '["height"]', bone="head"),
-        ),
+        lambda rig, goal: (slider(goal, rig, '["height"]'), driven_property(rig, '["height"]', bone="head")),
         "(driven by 'humanoid')",
     ),
     "driven by a child": (

@@ -16,10 +16,7 @@ from .builders import empty, humanoid
 ITERATIONS = {"TRANSPOSE": 1500}
 """Where the default is too few."""
 
-REACHES = {
-    "hand.L": ((0.45, -0.35, 1.1), (0.3, 0.2, 0.5)),
-    "hand.R": ((-0.4, -0.25, 1.5), (-0.4, 0.1, -0.6)),
-}
+REACHES = {"hand.L": ((0.45, -0.35, 1.1), (0.3, 0.2, 0.5)), "hand.R": ((-0.4, -0.25, 1.5), (-0.4, 0.1, -0.6))}
 """Place [m] and turn from rest [rad] of each hand's target: as for something on a table."""
 
 

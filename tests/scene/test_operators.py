@@ -51,22 +51,7 @@ def test_add_gives_every_selected_bone_an_effector_and_an_empty_at_its_place():
         np.testing.assert_allclose(effector.target.matrix_world, place, atol=1e-6)
 
 
-def test_add_takes_the_active_bone_outside_pose_mode():
-    armature = builders.humanoid()
-    armature.data.bones.active = armature.data.bones["head"]
-    assert bpy.ops.poise.add_effector(kind='ORIENTATION', make_targets=False) == {'FINISHED'}
-    effector = armature.poise.effectors[0]
-    assert (effector.bone, effector.kind, effector.target) == ("head", 'ORIENTATION', None)
-
-
-def test_add_takes_the_bone_that_is_named():
-    armature = builders.humanoid()
-    select(armature, ["hand.L"])
-    bpy.ops.poise.add_effector(bone="foot.L")
-    assert effector_names(armature) == ["foot.L"]
-
-
-def test_add_without_a_bone_says_so():
+def test_add_takes_the_bone_that_is_named_or_outside_pose_mode_the_active_one():
     armature = builders.humanoid()
     armature.data.bones.active = None
     with pytest.raises(RuntimeError, match="Select the bones"):
@@ -74,6 +59,13 @@ def test_add_without_a_bone_says_so():
     with pytest.raises(RuntimeError, match="nose"):
         bpy.ops.poise.add_effector(bone="nose")
     assert effector_names(armature) == []
+    armature.data.bones.active = armature.data.bones["head"]
+    assert bpy.ops.poise.add_effector(kind='ORIENTATION', make_targets=False) == {'FINISHED'}
+    effector = armature.poise.effectors[0]
+    assert (effector.bone, effector.kind, effector.target) == ("head", 'ORIENTATION', None)
+    select(armature, ["hand.L"])
+    bpy.ops.poise.add_effector(bone="foot.L")
+    assert effector_names(armature) == ["head", "foot.L"]
 
 
 def test_remove_takes_the_active_effector_and_leaves_its_neighbour_active():
@@ -131,34 +123,23 @@ def refusal(operator: Callable[[], set[str]]) -> str:
     return str(caught.value)
 
 
-def test_poll_asks_for_an_armature():
-    builders.empty("nobody's target")
-    assert "Select an armature" in refusal(bpy.ops.poise.solve_pose)
-    assert "Select an armature" in refusal(bpy.ops.poise.add_effector)
-
-
-def test_poll_asks_to_leave_edit_mode():
-    rig_with_effectors()
-    bpy.ops.object.mode_set(mode='EDIT')
-    assert "Leave Edit Mode" in refusal(bpy.ops.poise.bake)
-
-
-def test_poll_asks_for_an_effector():
-    builders.humanoid()
-    needing = (
-        bpy.ops.poise.bake,
-        bpy.ops.poise.make_targets,
-        bpy.ops.poise.move_effector,
-        bpy.ops.poise.remove_effector,
-        bpy.ops.poise.solve_pose,
-    )
-    for operator in needing:
-        assert "Add an effector first" in refusal(operator)
-
-
-def test_poll_says_that_no_target_is_missing():
-    rig_with_effectors()
-    assert "Every effector has a target" in refusal(bpy.ops.poise.make_targets)
+@pytest.mark.parametrize(
+    ("prepare", "words", "operators"),
+    [
+        (lambda: builders.empty("nobody's target"), "Select an armature", ("solve_pose", "add_effector")),
+        (lambda: (rig_with_effectors(), bpy.ops.object.mode_set(mode='EDIT')), "Leave Edit Mode", ("bake",)),
+        (
+            builders.humanoid,
+            "Add an effector first",
+            ("bake", "make_targets", "move_effector", "remove_effector", "solve_pose"),
+        ),
+        (rig_with_effectors, "Every effector has a target", ("make_targets",)),
+    ],
+)
+def test_poll_says_what_is_missing(prepare: Callable[[], object], words: str, operators: Sequence[str]):
+    prepare()
+    for operator in operators:
+        assert words in refusal(getattr(bpy.ops.poise, operator))
 
 
 def test_a_target_stands_for_the_armature_that_follows_it():
@@ -247,17 +228,13 @@ def test_a_modal_bake_gives_the_same_numbers_as_one_in_a_stroke():
     np.testing.assert_array_equal(baked_matrices(in_steps, frames), poses)
 
 
-def test_bake_takes_the_frames_that_are_given():
-    armature = reaching_figure()
-    bpy.ops.poise.bake(start=2, end=4)
-    assert armature.animation_data.action.frame_range[:] == (2.0, 4.0)
-
-
-def test_bake_refuses_half_a_range():
+def test_bake_takes_the_frames_that_are_given_and_refuses_half_a_range():
     armature = reaching_figure()
     with pytest.raises(RuntimeError, match="both start and end"):
         bpy.ops.poise.bake(start=2)
     assert armature.animation_data is None
+    bpy.ops.poise.bake(start=2, end=4)
+    assert armature.animation_data.action.frame_range[:] == (2.0, 4.0)
 
 
 def test_wrong_input_is_an_error_and_changes_nothing():

@@ -90,10 +90,7 @@ def test_what_was_reached_is_no_tick_where_a_target_was_deleted():
     assert panels.state_of(armature)[1] == 'CHECKMARK'
     assert [missed for _, missed in panels.errors_of(settings, left)] == [False, False]
     bpy.data.objects.remove(left.target)
-    assert panels.state_of(armature) == (
-        "hand.L has no target: choose one, or disable the effector",
-        'ERROR',
-    )
+    assert panels.state_of(armature) == ("hand.L has no target: choose one, or disable the effector", 'ERROR')
     assert panels.errors_of(settings, left) == ()
     assert [missed for _, missed in panels.errors_of(settings, right)] == [False, False]
     armature.data.bones["hand.R"].name = "paw.R"
