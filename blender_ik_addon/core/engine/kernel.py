@@ -450,8 +450,8 @@ def _boxed(
 ) -> tuple[FloatArray, BoolArray]:
     """The step inside the box (N, nv), and the channels that are held or stopped.
 
-    Channels are stopped frame by frame. Where terms over time tie frames together, that is enough if it leaves
-    most of what the uncut step promises; else the whole is solved again with these channels stopped.
+    Channels are stopped frame by frame. Where terms over time tie frames together, that is enough if it
+    leaves most of what the uncut step promises; else the whole is solved again with these channels stopped.
     """
     inside = np.zeros_like(gradient)
     for _ in range(BOX_ROUNDS):
