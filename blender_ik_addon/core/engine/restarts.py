@@ -63,7 +63,7 @@ def searching(
     if found.cancelled or not options.restarts:
         return found
     missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
-    blocks = -(-len(missed) * 2 * (options.restarts + 1) // AT_ONCE)
+    blocks = -(-len(missed) * (options.restarts + 2) // AT_ONCE)
     for block in np.array_split(missed, blocks) if blocks else ():
         found = yield from _restarted(energy, found, block, options, tolerance)
     missed = (energy.system.errors(found.posed) > tolerance).any(axis=1)
@@ -79,16 +79,18 @@ def _restarted(
     # What moves nothing that is missed stays as it is.
     helps = _moving_missed(some, found.state.select(some.system.mechanism, block), tolerance)
     starts = [
-        np.vstack([at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
+        np.vstack([at, at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
         for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
     ]
-    n, count = len(block), options.restarts + 1
-    many = energy.select(np.tile(block.repeat(count), 2))
-    many = many.pulling(np.concatenate([many.softened().strengths[: n * count], many.strengths[n * count :]]))
-    values = np.concatenate([*starts, *starts])
-    rough = yield from _minimum(many, values, options, min(NEARBY, most), precision=ROUGH)
-    present = np.arange(2 * n) * count
-    lowest = present + rough.energies.reshape(-1, count).argmin(axis=1)
+    # Every other start descends at soft strengths; the first of either is where the body is.
+    n, count = len(block), options.restarts + 2
+    many = energy.select(block.repeat(count))
+    soft = (np.arange(n * count) % count % 2 == 0)[:, None]
+    many = many.pulling(np.where(soft, many.softened().strengths, many.strengths))
+    rough = yield from _minimum(many, np.concatenate(starts), options, min(NEARBY, most), precision=ROUGH)
+    present = (np.arange(n) * count + np.arange(2)[:, None]).ravel()
+    by_start = rough.energies.reshape(n, count)
+    lowest = present + 2 * np.concatenate([by_start[:, kind::2].argmin(axis=1) for kind in range(2)])
     lower = rough.energies[lowest] < rough.energies[present] - _margin(many, rough)[present]
     if not lower.any():
         return found
@@ -100,12 +102,7 @@ def _restarted(
     better = energies[best] < (found.energies - _margin(energy, found))[block]
     taken = (np.cumsum(lower) - 1)[best[better]]
     block = block[better]
-    found = _replaced(energy, found, block, other, taken, other.history[-1:])
-    if not len(block):
-        return found
-    # From there, too, soft strengths may lead lower.
-    other = yield from _near_or_far(energy.select(block), found.values[block], options, None)
-    return _replaced(energy, found, block, other, np.arange(len(block)), other.history[-1:])
+    return _replaced(energy, found, block, other, taken, other.history[-1:])
 
 
 def _near_or_far(
@@ -235,8 +232,13 @@ def _moving_missed(energy: Energy, state: State, tolerance: FloatArray) -> BoolA
     """Which channels move a task that is missed, (N, nv)."""
     system = energy.system
     missed = (system.errors(state.posed) > tolerance)[:, system.task_of_row]
-    by_channel = missed[:, None].astype(np.float64) @ np.abs(system.jacobian(state.posed))
-    return by_channel[:, 0] > 0.0
+    moves = np.abs(system.jacobian(state.posed)) > 0.0
+    while True:
+        helps = (missed[:, :, None] & moves).any(axis=1)
+        more = (moves & helps[:, None, :]).any(axis=2)
+        if not (more & ~missed).any():
+            return helps
+        missed = more
 
 
 def random_starts(energy: Energy, count: int) -> FloatArray:
