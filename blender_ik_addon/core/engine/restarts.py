@@ -4,12 +4,12 @@
 The energy has local minima: a knee that was asked to bend backwards is stuck at its limit although the leg,
 turned half round, would reach. From where the body is there are two ways: to the minimum next to it, and
 with soft strengths first past small ones. A pose that has been solved is a minimum, so solving it again
-leaves it where it is. Where targets are missed, starts find others in which what moves them is spread over
-the limits and the rest is as it was. They descend roughly, at soft strengths and at the full ones: soft ones
-pass small minima, full ones meet targets far from the preferred pose, which soft ones would rather miss. The
-lowest of either is taken on to the minimum at full strengths if it is lower than what the pose found so far
-leads to the same way, for most starts lead to one place. Where that leads lower, soft strengths are tried
-from there once more.
+leaves it where it is. Where targets are missed, starts find others in which what moves them, or moves
+something that they share channels with, is spread over the limits and the rest is as it was. They descend
+roughly, by turns at soft strengths and at the full ones: soft ones pass small minima, full ones meet targets
+far from the preferred pose, which soft ones would rather miss. The lowest of either is taken on to the
+minimum at full strengths if it is lower than what the pose found so far leads to the same way, for most
+starts lead to one place.
 """
 
 from __future__ import annotations
@@ -229,16 +229,16 @@ def _minimum(
 
 
 def _moving_missed(energy: Energy, state: State, tolerance: FloatArray) -> BoolArray:
-    """Which channels move a task that is missed, (N, nv)."""
+    """Which channels move a task that is missed, or tasks that share channels with one, (N, nv)."""
     system = energy.system
-    missed = (system.errors(state.posed) > tolerance)[:, system.task_of_row]
-    moves = np.abs(system.jacobian(state.posed)) > 0.0
+    moves = system.jacobian(state.posed) != 0.0
+    rows = (system.errors(state.posed) > tolerance)[:, system.task_of_row]
     while True:
-        helps = (missed[:, :, None] & moves).any(axis=1)
-        more = (moves & helps[:, None, :]).any(axis=2)
-        if not (more & ~missed).any():
-            return helps
-        missed = more
+        channels = np.logical_or.reduce(rows[:, :, None] & moves, axis=1)
+        tied = np.logical_or.reduce(moves & channels[:, None, :], axis=2)
+        if np.array_equal(tied | rows, rows):
+            return channels
+        rows = tied | rows
 
 
 def random_starts(energy: Energy, count: int) -> FloatArray:
