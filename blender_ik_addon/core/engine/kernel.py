@@ -120,8 +120,10 @@ class Descent(Iterator[None]):
         self.frames = 1 if coupling is None else len(coupling.shares)
         """F."""
         self.state: State
-        """State of the groups that are not at rest; energy and damping are of these too."""
+        """State of the groups that are not at rest; energy, damping and held channels are of these too."""
         self.damping: FloatArray = np.full(len(values), DAMPING[0])
+        self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
+        """Channels that the last step has left on a limit, (N, nv)."""
         groups = len(values) // self.frames
         self._whole, self._callback = energy, callback
         self._precision = np.broadcast_to(step_tolerance, groups)
@@ -156,6 +158,7 @@ class Descent(Iterator[None]):
         moves = (outcome.taken & ~(rest & (outcome.sizes <= LAST))).repeat(self.frames)
         if moves.any():
             self.state = here.replaced(*_some(self.energy, outcome.state, moves))
+            self.held = np.where(moves[:, None], outcome.held, self.held)
         self._iterations[active] += 1
         rows, squares = self._frames_of(active), self._history[-1].copy()
         self._values[rows], squares[rows] = self.state.values, self.state.squares
@@ -169,7 +172,7 @@ class Descent(Iterator[None]):
             index = self._frames_of(np.flatnonzero(going))
             self.energy = self.energy.select(index)
             self.state = self.state.select(self.energy.system.mechanism, index)
-            self.damping = self.damping[index]
+            self.damping, self.held = self.damping[index], self.held[index]
 
     def run(self) -> Minimum:
         """Try steps until all groups are at rest."""
@@ -253,6 +256,8 @@ class _Outcome:
     """μ of the next step, (N,)."""
     promised: FloatArray
     """Decrease of the merit that the model predicts, (G,)."""
+    held: BoolArray
+    """Channels that stay on their limits for the next step, (N, nv)."""
 
 
 class _Step:
@@ -273,8 +278,8 @@ class _Step:
             self._curvature = model.curvature * shares[:, :, None]
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
-        self._pressed = (self._low >= -1e-12) & (gradient > 0.0)
-        self._pressed |= (self._high <= 1e-12) & (gradient < 0.0)
+        self._pressed = (self._low >= -1e-12) & ((gradient > 0.0) | descent.held)
+        self._pressed |= (self._high <= 1e-12) & ((gradient < 0.0) | descent.held)
         self._gradient, self._hessian = gradient, hessian
         if self._coupling is None:
             self._straighten()
@@ -316,6 +321,8 @@ class _Step:
                 self._straighten()
                 damping = np.maximum(damping * GROW, DAMPING[0])
         product = linear.times(change)
+        slope = gradient + product
+        stays = held & np.where(high < -low, slope <= 0.0, slope >= 0.0)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
         size = descent.largest(change)
         short = descent.max_angle / np.maximum(size, descent.max_angle)
@@ -373,7 +380,7 @@ class _Step:
         # What damping has kept back is still to come.
         longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
         sizes = (moved * longer).max(axis=1)
-        return _Outcome(taken, there, sizes, new.ravel(), wanted)
+        return _Outcome(taken, there, sizes, new.ravel(), wanted, stays)
 
     def _correcting(self, fixed: BoolArray, damping: FloatArray) -> FloatArray:
         """Damped inverse (N, m, nv) of the Jacobian by the channels that are not fixed (N, nv)."""
