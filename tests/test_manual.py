@@ -85,7 +85,7 @@ def labels() -> dict[str, str]:
     """Names that properties have in the interface, by identifier."""
     files = (*(PACKAGE / "scene" / "properties").glob("*.py"), *(PACKAGE / "ui").glob("*.py"))
     code = "\n".join(text_of(path) for path in files)
-    found = re.findall(r'^    (\w+): \w+\(\s*(?:name=)?"([^"]+)"', code, re.MULTILINE)
+    found = re.findall(r'^    (\w+): (?:.* = )?\w+\(\s*(?:name=)?"([^"]+)"', code, re.MULTILINE)
     return dict(found)
 
 

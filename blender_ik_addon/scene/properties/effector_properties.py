@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type.
-# pyright: reportRedeclaration=false
 """What Poise holds of one effector."""
 
 from math import pi
@@ -8,7 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from bpy.types import Object, PropertyGroup
 
-from .declared import angle, axes, choice, entries, flag, length, link, number, numbers, offset, text, whole
+from .declared import (
+    Declared,
+    angle,
+    axes,
+    entries,
+    enum,
+    flag,
+    length,
+    link,
+    number,
+    numbers,
+    offset,
+    text,
+    whole,
+)
 
 if TYPE_CHECKING:
     from bpy.types import bpy_prop_collection_idprop
@@ -120,12 +132,12 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (str, bool, int, float)) else list(value)
 
 
-class POISE_PG_stored_bone(PropertyGroup):
+class POISE_PG_stored_bone(Declared, PropertyGroup):
     """Where one bone is against its rest pose, in a stored pose."""
 
-    name: text("Bone", "Name of the bone")
-    location: offset("Location", "Offset from the rest pose")
-    rotation: numbers(
+    name: str = text("Bone", "Name of the bone")
+    location: tuple[float, float, float] = offset("Location", "Offset from the rest pose")
+    rotation: tuple[float, float, float, float] = numbers(
         "Rotation",
         "Turn from the rest pose, whatever the rotation mode of the bone",
         size=4,
@@ -133,56 +145,47 @@ class POISE_PG_stored_bone(PropertyGroup):
         default=(1.0, 0.0, 0.0, 0.0),
     )
 
-    if TYPE_CHECKING:
-        name: str
-        location: tuple[float, float, float]
-        rotation: tuple[float, float, float, float]
 
-
-class POISE_PG_target(PropertyGroup):
+class POISE_PG_target(Declared, PropertyGroup):
     """A further target of an effector that takes one of several."""
 
-    target: link(
+    target: Object | None = link(
         "Target", "The object that the bone may follow, usually an empty", type=Object, poll=_may_be_target
     )
-    target_bone: text(
+    target_bone: str = text(
         "Target Bone",
         "The bone of the target armature to follow; without one, the armature object is followed",
     )
 
-    if TYPE_CHECKING:
-        target: Object | None
-        target_bone: str
 
-
-class POISE_PG_effector(PropertyGroup):
+class POISE_PG_effector(Declared, PropertyGroup):
     """A goal for one bone, and how important it is."""
 
-    name: text("Name", "Name of the effector in the list and in reports")
-    bone: text("Bone", "The bone that follows the target")
-    part: text("Part", "Part of the body that Set Up Character made it for; empty if made by hand")
-    kind: choice("Kind", "What the bone does with its target", items=KIND_ITEMS, default='BOTH')
-    target: link(
+    name: str = text("Name", "Name of the effector in the list and in reports")
+    bone: str = text("Bone", "The bone that follows the target")
+    part: str = text("Part", "Part of the body that Set Up Character made it for; empty if made by hand")
+    kind: str = enum("Kind", "What the bone does with its target", items=KIND_ITEMS, default='BOTH')
+    target: Object | None = link(
         "Target", "The object that the bone follows, usually an empty", type=Object, poll=_may_be_target
     )
-    target_bone: text(
+    target_bone: str = text(
         "Target Bone",
         "The bone of the target armature to follow; without one, the armature object is followed",
     )
-    priority: whole(
+    priority: int = whole(
         "Priority",
         "0 is the highest priority; a higher number never takes anything from a lower one",
         min=0,
         soft_max=9,
     )
-    weight: number(
+    weight: float = number(
         "Weight",
         "How much this effector counts among those of the same priority",
         default=1.0,
         min=0.0,
         soft_max=10.0,
     )
-    softness_position: length(
+    softness_position: float = length(
         "Softness",
         "How far the target may be missed where joints would otherwise turn a radian away from their "
         "preferred pose, or the motion would jerk. For noisy targets and motion-capture markers. 0 is "
@@ -192,7 +195,7 @@ class POISE_PG_effector(PropertyGroup):
         step=0.1,
         precision=3,
     )
-    softness_rotation: angle(
+    softness_rotation: float = angle(
         "Softness Angle",
         "How far the orientation or direction may be missed where joints would otherwise turn a radian "
         "away from their preferred pose, or the motion would jerk. 0 is exact. Only the method Priority "
@@ -200,17 +203,19 @@ class POISE_PG_effector(PropertyGroup):
         min=0.0,
         soft_max=pi,
     )
-    enabled: flag("Enabled", "Use this effector when solving", default=True)
-    point: offset("Point", "The point of the bone that is used, from its head along its own axes")
-    position_axes: axes(
+    enabled: bool = flag("Enabled", "Use this effector when solving", default=True)
+    point: tuple[float, float, float] = offset(
+        "Point", "The point of the bone that is used, from its head along its own axes"
+    )
+    position_axes: tuple[bool, bool, bool] = axes(
         "Position Axes", "World axes along which the point follows the target", default=(True, True, True)
     )
-    orientation_axes: axes(
+    orientation_axes: tuple[bool, bool, bool] = axes(
         "Orientation Axes",
         "Axes of the target about which the bone turns with it",
         default=(True, True, True),
     )
-    influence: number(
+    influence: float = number(
         "Influence",
         "How far the bone goes from its place before the solve to its target; at 0 the effector has no "
         "effect. Can be animated",
@@ -219,103 +224,74 @@ class POISE_PG_effector(PropertyGroup):
         max=1.0,
         subtype='FACTOR',
     )
-    chain_depth: whole(
+    chain_depth: int = whole(
         "Chain Depth",
         "How many bones may move for this effector, from its own bone up to the root; 0 for all. A bone "
         "that is in no chain of an enabled effector keeps its pose",
         min=0,
         soft_max=20,
     )
-    axis: choice("Axis", "Axis of the bone that points at the target", items=AXIS_ITEMS, default='POS_Y')
-    height: length(
+    axis: str = enum("Axis", "Axis of the bone that points at the target", items=AXIS_ITEMS, default='POS_Y')
+    height: float = length(
         "Height", "Height of the point above the plane, such as the thickness of a sole. Can be animated"
     )
-    distance: length(
+    distance: float = length(
         "Distance", "Distance of the point from the target, in the world. Can be animated", min=0.0
     )
-    other_bone: text("Other Bone", "Bone of the same armature to keep the distance from, instead of a target")
-    other_point: offset(
+    other_bone: str = text(
+        "Other Bone", "Bone of the same armature to keep the distance from, instead of a target"
+    )
+    other_point: tuple[float, float, float] = offset(
         "Other Point", "The point of the other bone that is used, from its head along its own axes"
     )
-    root_bone: text(
+    root_bone: str = text(
         "Limb Root", "First bone of the limb, such as the upper arm; empty for the parent of the bone"
     )
-    tip_bone: text(
+    tip_bone: str = text(
         "Limb Tip",
         "The limb ends at the head of this bone, such as the hand; empty for the child at the bone's tail",
     )
-    is_support: flag(
+    is_support: bool = flag(
         "Support",
         "The body stands on this, for Balance effectors without a target. If no effector is marked, the "
         "body stands on the bones that are named as feet",
     )
-    stay: choice("Near", "The pose that bones stay near", items=STAY_ITEMS, default='REST')
-    stay_scope: choice("Bones", "The bones that stay near the pose", items=SCOPE_ITEMS, default='BRANCH')
-    stored: entries("Stored Pose", "Bones of the stored pose", type=POISE_PG_stored_bone)
-    choice: choice(
+    stay: str = enum("Near", "The pose that bones stay near", items=STAY_ITEMS, default='REST')
+    stay_scope: str = enum("Bones", "The bones that stay near the pose", items=SCOPE_ITEMS, default='BRANCH')
+    stored: "bpy_prop_collection_idprop[POISE_PG_stored_bone]" = entries(
+        "Stored Pose", "Bones of the stored pose", type=POISE_PG_stored_bone
+    )
+    choice: str = enum(
         "What",
         "What the bone does with the target that it takes",
         items=CHOICE_ITEMS,
         default='POSITION',
     )
-    others: entries("Further Targets", "Further targets; the bone takes one of all", type=POISE_PG_target)
-    taken: text("Taken", "The target that the bone took in the last solve or bake")
-    pinned: flag("Pinned", "The bone stays where it was pinned, in armature space; its target is not used")
-    pin_matrix: numbers(
+    others: "bpy_prop_collection_idprop[POISE_PG_target]" = entries(
+        "Further Targets", "Further targets; the bone takes one of all", type=POISE_PG_target
+    )
+    taken: str = text("Taken", "The target that the bone took in the last solve or bake")
+    pinned: bool = flag(
+        "Pinned", "The bone stays where it was pinned, in armature space; its target is not used"
+    )
+    pin_matrix: tuple[float, ...] = numbers(
         "Pin Matrix",
         "Matrix of the bone in armature space when it was pinned, row by row",
         size=16,
         default=(1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0),
     )
-    error_position: length(
+    error_position: float = length(
         "Position Error",
         "Distance from the target after the last solve; -1 if not measured",
         default=NOT_MEASURED,
     )
-    error_rotation: angle(
+    error_rotation: float = angle(
         "Orientation Error",
         "Angle to the target after the last solve; -1 if not measured",
         default=NOT_MEASURED,
     )
 
-    why: text("Why", "Why the target was missed in the last solve or bake")
-
-    if TYPE_CHECKING:
-        name: str
-        bone: str
-        part: str
-        kind: str
-        target: Object | None
-        target_bone: str
-        priority: int
-        weight: float
-        softness_position: float
-        softness_rotation: float
-        enabled: bool
-        point: tuple[float, float, float]
-        position_axes: tuple[bool, bool, bool]
-        orientation_axes: tuple[bool, bool, bool]
-        influence: float
-        chain_depth: int
-        axis: str
-        height: float
-        distance: float
-        other_bone: str
-        other_point: tuple[float, float, float]
-        root_bone: str
-        tip_bone: str
-        is_support: bool
-        stay: str
-        stay_scope: str
-        stored: bpy_prop_collection_idprop[POISE_PG_stored_bone]
-        choice: str
-        others: bpy_prop_collection_idprop[POISE_PG_target]
-        taken: str
-        pinned: bool
-        pin_matrix: tuple[float, ...]
-        error_position: float
-        error_rotation: float
-        why: str
+    why: str = text("Why", "Why the target was missed in the last solve or bake")
 
 
 CLASSES = (POISE_PG_stored_bone, POISE_PG_target, POISE_PG_effector)

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type.
-# pyright: reportRedeclaration=false
 """All lasting state of the add-on: `Object.poise` on the armature object.
 
 Lengths are metres and angles are radians, as Blender stores them. No property does any work when it changes.
@@ -17,7 +15,7 @@ from bpy.types import Object, PropertyGroup
 
 from ...core.errors import IKError
 from ...core.problem.options import METHODS, USED_BY, SolverOptions
-from .declared import angle, choice, entries, flag, length, link, number, text, whole, wholes
+from .declared import Declared, angle, entries, enum, flag, length, link, number, text, whole, wholes
 from .effector_properties import CLASSES as EFFECTOR_CLASSES
 from .effector_properties import POISE_PG_effector
 from .joint_properties import CLASSES as JOINT_CLASSES
@@ -88,18 +86,22 @@ def _live_switched(settings: "POISE_PG_armature", context: Any) -> None:
     owner.update_tag()
 
 
-class POISE_PG_armature(PropertyGroup):
+class POISE_PG_armature(Declared, PropertyGroup):
     """The effectors of one armature object, and how to solve and bake it."""
 
-    effectors: entries("Effectors", "Goals for the bones of this armature", type=POISE_PG_effector)
-    active_effector: whole("Active Effector", "The effector whose fields are shown", min=0)
-    joints: entries(
+    effectors: "bpy_prop_collection_idprop[POISE_PG_effector]" = entries(
+        "Effectors", "Goals for the bones of this armature", type=POISE_PG_effector
+    )
+    active_effector: int = whole("Active Effector", "The effector whose fields are shown", min=0)
+    joints: "bpy_prop_collection_idprop[POISE_PG_joint]" = entries(
         "Joints",
         "Limits, stiffness and preferred angles of bones, in place of the bones' own",
         type=POISE_PG_joint,
     )
-    masses: entries("Masses", "Masses of bones that are set by hand", type=POISE_PG_mass)
-    mass_source: choice(
+    masses: "bpy_prop_collection_idprop[POISE_PG_mass]" = entries(
+        "Masses", "Masses of bones that are set by hand", type=POISE_PG_mass
+    )
+    mass_source: str = enum(
         "Masses",
         "Masses of bones that are not set by hand",
         items=(
@@ -109,11 +111,11 @@ class POISE_PG_armature(PropertyGroup):
         ),
         default='ROLES',
     )
-    mesh_masses: entries(
+    mesh_masses: "bpy_prop_collection_idprop[POISE_PG_mesh_mass]" = entries(
         "Mesh Masses", "The part of the meshes that each bone carries, as measured", type=POISE_PG_mesh_mass
     )
-    mesh_volume: number("Mesh Volume", "Volume of all meshes, as measured", min=0.0, unit='VOLUME')
-    body_mass: number(
+    mesh_volume: float = number("Mesh Volume", "Volume of all meshes, as measured", min=0.0, unit='VOLUME')
+    body_mass: float = number(
         "Body Mass",
         "Mass of the whole body, for bones that are not set by hand",
         default=70.0,
@@ -121,17 +123,19 @@ class POISE_PG_armature(PropertyGroup):
         soft_max=1000.0,
         unit='MASS',
     )
-    roles: entries("Roles", "Roles of the bones, for Set Up Character", type=POISE_PG_role)
-    active_role: whole("Active Role", "The row of the table of roles whose fields are shown", min=0)
-    method: choice("Method", "How the pose is found", items=METHOD_ITEMS, default='PRIORITY')
-    iterations: whole(
+    roles: "bpy_prop_collection_idprop[POISE_PG_role]" = entries(
+        "Roles", "Roles of the bones, for Set Up Character", type=POISE_PG_role
+    )
+    active_role: int = whole("Active Role", "The row of the table of roles whose fields are shown", min=0)
+    method: str = enum("Method", "How the pose is found", items=METHOD_ITEMS, default='PRIORITY')
+    iterations: int = whole(
         "Iterations",
         "Largest number of steps of one descent; if targets cannot all be met there are several descents",
         default=60,
         min=1,
         soft_max=500,
     )
-    tolerance_position: length(
+    tolerance_position: float = length(
         "Position Tolerance",
         "A target counts as reached when the point of the bone is at most this far from it",
         default=0.0005,
@@ -140,7 +144,7 @@ class POISE_PG_armature(PropertyGroup):
         precision=4,
         step=0.01,
     )
-    tolerance_rotation: angle(
+    tolerance_rotation: float = angle(
         "Orientation Tolerance",
         "A target counts as reached when the bone is turned at most this far from it",
         default=radians(0.05),
@@ -149,7 +153,7 @@ class POISE_PG_armature(PropertyGroup):
         precision=3,
         step=1,
     )
-    smoothness: number(
+    smoothness: float = number(
         "Smoothness",
         "Time over which a baked motion is smooth; 0 solves each frame by itself",
         default=SolverOptions.smoothness,
@@ -160,7 +164,7 @@ class POISE_PG_armature(PropertyGroup):
         subtype='TIME_ABSOLUTE',
         unit='TIME_ABSOLUTE',
     )
-    pop_angle: angle(
+    pop_angle: float = angle(
         "Pop Angle",
         "A bake reports a flip of the pose if the turn of a bone changes by more than this from one "
         "frame to the next, out of proportion to the frames beside it",
@@ -170,7 +174,7 @@ class POISE_PG_armature(PropertyGroup):
         precision=2,
         step=10,
     )
-    damping: number(
+    damping: float = number(
         "Damping",
         "Damping of the steps while targets are far; more is steadier, less is faster",
         default=SolverOptions.damping,
@@ -178,26 +182,26 @@ class POISE_PG_armature(PropertyGroup):
         soft_max=1.0,
         precision=3,
     )
-    constant_damping: flag(
+    constant_damping: bool = flag(
         "Constant Damping",
         "The damping does not fall near the targets: steadier and slower",
         default=SolverOptions.constant_damping,
     )
-    max_angle: angle(
+    max_angle: float = angle(
         "Largest Change",
         "Largest turn of a bone in one iteration",
         default=SolverOptions.max_angle,
         min=1e-3,
         max=pi,
     )
-    null_space_gain: number(
+    null_space_gain: float = number(
         "Preference",
         "Part of the way to the preferred pose in one iteration, as far as targets allow",
         default=SolverOptions.null_space_gain,
         min=1e-3,
         max=1.0,
     )
-    element_weight: number(
+    element_weight: float = number(
         "Element Weight",
         "How strongly pairs of neighbouring bones keep their shape while targets are far",
         default=SolverOptions.element_weight,
@@ -205,7 +209,7 @@ class POISE_PG_armature(PropertyGroup):
         soft_max=1.0,
         precision=3,
     )
-    gamma: number(
+    gamma: float = number(
         "Preference Weight",
         "A smaller weight comes nearer to the preferred pose and takes longer",
         default=SolverOptions.gamma,
@@ -214,89 +218,49 @@ class POISE_PG_armature(PropertyGroup):
         precision=4,
         step=0.01,
     )
-    clamp_distance: length(
+    clamp_distance: float = length(
         "Clamp Distance",
         "Targets that are further away pull as if they were at this distance; 0 for no clamp",
         min=0.0,
     )
-    clamp_after_jump: flag(
+    clamp_after_jump: bool = flag(
         "Free First Step",
         "The first iteration is not clamped, and later ones less while the targets come nearer",
     )
-    alternate_jacobian: flag(
+    alternate_jacobian: bool = flag(
         "Alternate Jacobian",
         "Compute the Jacobian with targets turned towards the bones: steadier if targets are out of reach",
     )
-    move_root: flag(
+    move_root: bool = flag(
         "Move Root",
         "Parentless bones of the solved chains may move where their location is not locked",
         default=True,
     )
-    use_scene_range: flag(
+    use_scene_range: bool = flag(
         "Scene Frame Range", "Bake from the start frame to the end frame of the scene", default=True
     )
-    bake_start: whole("Start Frame", "First frame to bake", default=1)
-    bake_end: whole("End Frame", "Last frame to bake", default=250)
-    live: flag("Live", "Keep solving while targets move", update=_live_switched)
-    live_memory: wholes(
+    bake_start: int = whole("Start Frame", "First frame to bake", default=1)
+    bake_end: int = whole("End Frame", "Last frame to bake", default=250)
+    live: bool = flag("Live", "Keep solving while targets move", update=_live_switched)
+    live_memory: Sequence[int] = wholes(
         "Live Memory",
         "Hashes of what the pose was solved for: live mode solves again when one changes",
         size=16,
         options={'HIDDEN'},
     )
-    live_origin: text(
+    live_origin: str = text(
         "Live Origin",
         "Poses of bones that live mode has not written: influences below 1 begin there",
         options={'HIDDEN'},
     )
-    live_left: text("Live Left", "Checksums of the bones as live mode wrote them", options={'HIDDEN'})
-    live_problem: text("Live Problem", "Why live mode cannot solve")
-    last_message: text("Last Message", "Report of the last solve or bake")
-    last_reached: flag(
+    live_left: str = text("Live Left", "Checksums of the bones as live mode wrote them", options={'HIDDEN'})
+    live_problem: str = text("Live Problem", "Why live mode cannot solve")
+    last_message: str = text("Last Message", "Report of the last solve or bake")
+    last_reached: bool = flag(
         "Last Reached", "Whether every enabled effector reached its target in the last solve or bake"
     )
-    last_bake: text("Last Bake", "Report of the last bake")
-    diagnosis: text("Diagnosis", "Report of the last diagnosis, line by line")
-
-    if TYPE_CHECKING:
-        effectors: bpy_prop_collection_idprop[POISE_PG_effector]
-        active_effector: int
-        joints: bpy_prop_collection_idprop[POISE_PG_joint]
-        masses: bpy_prop_collection_idprop[POISE_PG_mass]
-        mass_source: str
-        mesh_masses: bpy_prop_collection_idprop[POISE_PG_mesh_mass]
-        mesh_volume: float
-        body_mass: float
-        roles: bpy_prop_collection_idprop[POISE_PG_role]
-        active_role: int
-        method: str
-        iterations: int
-        tolerance_position: float
-        tolerance_rotation: float
-        smoothness: float
-        pop_angle: float
-        damping: float
-        constant_damping: bool
-        max_angle: float
-        null_space_gain: float
-        element_weight: float
-        gamma: float
-        clamp_distance: float
-        clamp_after_jump: bool
-        alternate_jacobian: bool
-        move_root: bool
-        use_scene_range: bool
-        bake_start: int
-        bake_end: int
-        live: bool
-        live_memory: Sequence[int]
-        live_origin: str
-        live_left: str
-        live_problem: str
-        last_message: str
-        last_reached: bool
-        last_bake: str
-        diagnosis: str
+    last_bake: str = text("Last Bake", "Report of the last bake")
+    diagnosis: str = text("Diagnosis", "Report of the last diagnosis, line by line")
 
 
 _register_classes, _unregister_classes = bpy.utils.register_classes_factory(
