@@ -6,12 +6,13 @@ the fixed channels of all frames, solves the sequence, writes the keys in bulk, 
 measure, in Blender's own matrices, how far every effector is from its target.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import bpy
 from bpy.types import Depsgraph, Object
 
-from ..core import Diagnosis, Problem, Solution, Status, solve
+from ..core import Diagnosis, Status, solve
 from ..core.explain.diagnosis import diagnose as diagnosis_of
 from .armature.armature import check_editable
 from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
@@ -24,7 +25,6 @@ from .character.preferring import prefer_present_pose
 from .character.preset_files import preset_names, preset_path
 from .character.presets import PresetReport, load_preset, save_preset
 from .character.setup import SetupReport, setup_character
-from .effectors.effectors import orientations, reasons
 from .effectors.entries import (
     add_choice,
     add_effector,
@@ -37,13 +37,22 @@ from .effectors.entries import (
     unpin,
 )
 from .effectors.masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
-from .effectors.target_parents import AttachReport, attach_targets, staying_behind
+from .effectors.transforms import AttachReport, attach_targets, staying_behind
+from .kinds.frame_data import orientations
 from .live.following import follow_until_rest
 from .live.machine import Trigger
 from .properties.settings import settings_of
-from .reports import BakeReport, EffectorError, Report, Tolerances, counted, measured_status
+from .reports import counted
 from .rig.keying import key_pose
-from .rig.outcome import ANSWERED, effector_errors, reached_text, reasons_seen, show
+from .rig.reports import (
+    ANSWERED,
+    BakeReport,
+    EffectorError,
+    Report,
+    effector_errors,
+    show,
+    solver_reasons,
+)
 from .rig.rig import Rig
 
 __all__ = [
@@ -105,44 +114,34 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     rig = Rig.read(armature_object, depsgraph)
-    reading = rig.read_frame(armature_object, depsgraph)
-    plan = rig.plan([reading])
-    problem = Problem(plan.skeleton, plan.tasks)
-    solution = solve(problem, reading.pose, rig.solver_options(armature_object, reading.scale))
+    frames = rig.read_frame(armature_object, depsgraph)
+    plan = rig.plan(frames)
+    problem = plan.problem
+    solution = solve(problem, frames.pose[0], rig.solver_options(armature_object, frames.largest_scale))
     notes = (
         *rig.notes,
-        *rig.notes_on_limits([reading]),
+        *rig.notes_on_limits(frames),
         *rig.notes_on_shear(armature_object, depsgraph),
     )
     before = PoseSnapshot.take(armature_object)
     try:
         write_pose(armature_object, rig.armature, solution.pose, problem.moving_joints)
         depsgraph.update()
-        measured = rig.measure(armature_object, depsgraph, reading)
+        measured = rig.measure(armature_object, depsgraph, frames)
     except BaseException:
         before.restore(armature_object)
         raise
-    within = rig.tolerances(armature_object)
-    explanations = [error.why for error in solution.errors]
-    whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
+    whys = solver_reasons(rig, frames, plan, [error.why for error in solution.errors])
     if rig.armature.driven.intersection(rig.chains):  # the solver had met what it knows no reason for
         whys = [why or ANSWERED for why in whys]
-    whys = reasons_seen(armature_object, rig, measured, whys)
-    errors = effector_errors(rig, within, measured, whys)
-    message = _solve_message(within, solution, errors)
-    status = measured_status(solution.status, all(error.reached for error in errors))
-    report = Report(status, message, solution.iterations, errors, notes)
+    errors = effector_errors(armature_object, rig, measured, whys)
+    how = f" after {counted(solution.iterations, 'iteration')}"
+    report = Report.of(errors, solution.status, solution.iterations, notes, how=how)
+    if not report.reached and solution.status is Status.MAX_ITERATIONS:
+        more = f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
+        report = replace(report, message=report.message + more)
     show(armature_object, rig, report)
     return report
-
-
-def _solve_message(within: Tolerances, solution: Solution, errors: Sequence[EffectorError]) -> str:
-    misses = within.misses_text(errors)
-    if not misses:
-        return reached_text(errors, f" after {counted(solution.iterations, 'iteration')}")
-    if solution.status is Status.MAX_ITERATIONS:
-        misses += f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
-    return misses
 
 
 def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Report | None:
@@ -194,9 +193,9 @@ def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Dia
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     rig = Rig.read(armature_object, depsgraph)
-    reading = rig.read_frame(armature_object, depsgraph)
-    found = diagnosis_of(rig.problem([reading]), reading.pose)
-    found = found.turned(orientations(reading.world_from_armature))
+    frames = rig.read_frame(armature_object, depsgraph)
+    found = diagnosis_of(rig.problem(frames), frames.pose[0])
+    found = found.turned(orientations(frames.world_from_armature[0]))
     frame = f"Frame {bpy.context.scene.frame_current}"
     settings_of(armature_object).diagnosis = "\n".join((frame, *found.lines))
     return found

@@ -11,7 +11,7 @@ from bpy.types import Context, Menu, Object
 
 from ..scene import posing
 from ..scene.effectors.effectors import target_of
-from ..scene.properties.effector_properties import PINNABLE
+from ..scene.kinds.kinds import KINDS
 from ..scene.properties.settings import settings_of
 from .acting import ArmatureOperator, context_armature, require_armature
 from .overlay import overlay_of
@@ -51,7 +51,7 @@ class POISE_OT_pin_bones(ArmatureOperator):
 
     def act(self, context: Context, armature: Object) -> None:
         effectors = settings_of(armature).effectors
-        able = [(row, entry.bone) for row, entry in enumerate(effectors) if entry.kind in PINNABLE]
+        able = [(row, entry.bone) for row, entry in enumerate(effectors) if KINDS[entry.kind].pinnable]
         entries = {
             bone: [row for row, own in able if own == bone] for bone in chosen_bones(context, armature)
         }

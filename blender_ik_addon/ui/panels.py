@@ -4,7 +4,6 @@
 """The sidebar tab Poise in the 3D viewport, and the live button in its header."""
 
 import textwrap
-from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 import bpy
@@ -12,13 +11,13 @@ from bpy.types import Context, Object, Panel, Scene, UILayout, UIList, VIEW3D_HT
 
 from ..core.problem.options import USED_BY
 from ..scene import posing
-from ..scene.effectors.effectors import label_of, lacks_target, target_use, what_of
+from ..scene.effectors.effectors import label_of, lacks_target
+from ..scene.kinds.kinds import KINDS, asked_of
 from ..scene.live.handlers import live_armatures, problem_of
-from ..scene.properties.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
+from ..scene.properties.effector_properties import FURTHER_BONES, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
 from ..scene.reports import SETTLING, angle_text, in_a_row, length_text
-from ..scene.rig.outcome import MOST_SHOWN
-from ..scene.rig.rig import FLOOR_TOLERANCE
+from ..scene.rig.reports import MOST_SHOWN
 from .acting import context_armature, require_armature
 from .overlay import draw_switches, overlay_of
 from .shown import shown_effector
@@ -83,16 +82,14 @@ def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[s
     """Give the errors of the last solve as the panel shows them, and whether they are misses."""
     if lacks_bone(item) or lacks_target(item):
         return ()  # what was measured is so no longer
-    floor = FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf
     found: list[tuple[str, bool]] = []
-    for error, tolerance, softness, text_of in (
-        (item.error_position, min(data.tolerance_position, floor), item.softness_position, length_text),
-        (item.error_rotation, data.tolerance_rotation, item.softness_rotation, angle_text),
+    length, angle = KINDS[item.kind].tolerances(data.tolerance_position, data.tolerance_rotation)
+    for error, tolerance, text_of in (
+        (item.error_position, max(length, item.softness_position), length_text),
+        (item.error_rotation, max(angle, item.softness_rotation), angle_text),
     ):
         if error >= 0.0:
-            # What only stays near a pose cannot miss it.
-            missed = error > max(tolerance, softness) and item.kind != 'STAY'
-            found.append((UNKNOWN if error >= MOST_SHOWN else text_of(error), missed))
+            found.append((UNKNOWN if error >= MOST_SHOWN else text_of(error), error > tolerance))
     return tuple(found)
 
 
@@ -158,9 +155,9 @@ class POISE_UL_effectors(UIList):
         elif not narrow:
             row.label(text="", icon_value=UILayout.enum_item_icon(item, "kind", item.kind))
         row.prop(item, "name", text="", emboss=False)
-        if item.pinned and item.kind in PINNABLE:
+        if item.pinned and KINDS[item.kind].pinnable:
             row.label(text="", icon='PINNED')
-        if item.taken and item.kind == 'ONE_OF':
+        if item.taken and KINDS[item.kind].several:
             row.label(text=item.taken)
         draw_errors(row, errors_of(data, item), narrow)
         level = row.row(align=True)
@@ -300,7 +297,7 @@ class POISE_PT_effectors(_ArmaturePanel):
         row = column.row()
         row.use_property_decorate = True
         row.prop(effector, "influence")
-        if effector.kind in PINNABLE:
+        if KINDS[effector.kind].pinnable:
             icon = 'PINNED' if effector.pinned else 'UNPINNED'
             layout.operator("poise.pin", text="Unpin" if effector.pinned else "Pin", icon=icon)
         header, body = layout.panel("POISE_effector_more", default_closed=True)
@@ -310,56 +307,39 @@ class POISE_PT_effectors(_ArmaturePanel):
 
     def draw_more(self, layout: UILayout, effector: POISE_PG_effector) -> None:
         """Draw the fields that are seldom changed."""
-        column = fields_of(layout)
+        kind, column = asked_of(effector), fields_of(layout)
         column.prop(effector, "weight")
-        if what_of(effector) in PLACED:
+        if kind.placed:
             column.prop(effector, "softness_position")
-        if what_of(effector) in TURNED:
+        if kind.turned:
             column.prop(effector, "softness_rotation")
-        if effector.kind != 'STAY':
-            column.prop(effector, "chain_depth")
-        if what_of(effector) not in {'ORIENTATION', 'POLE', 'BALANCE', 'STAY'}:
-            column.prop(effector, "point")
-        if what_of(effector) in {'POSITION', 'BOTH', 'STAY'}:
-            heading = "Location" if effector.kind == 'STAY' else "Position"
-            draw_axes(column, effector, "position_axes", heading)
-        if effector.kind == 'BALANCE':
-            draw_axes(column, effector, "position_axes", "Ground", "XY")
-        if what_of(effector) in {'ORIENTATION', 'BOTH', 'STAY'}:
-            heading = "Rotation" if effector.kind == 'STAY' else "Orientation"
-            draw_axes(column, effector, "orientation_axes", heading)
-        if effector.kind in {'POSITION', 'BOTH', 'FLOOR'}:
-            column.prop(effector, "is_support")
+        for name in kind.more:
+            if name in kind.headings:
+                draw_axes(column, effector, name, kind.headings[name], "XY" if kind.weighs else "XYZ")
+            elif name != "is_support" or KINDS[effector.kind].supports:
+                column.prop(effector, name)
 
     def draw_target(self, column: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
         """Draw what the effector goes by, and the fields of its kind alone."""
-        use = target_use(effector)
-        if effector.kind == 'ONE_OF':
+        kind, own = asked_of(effector), KINDS[effector.kind]
+        if own.several:
             column.prop(effector, "choice")
             draw_choices(column, effector)
-        elif use != 'NONE':
+        elif own.target_use(effector) != 'NONE':
             column.prop(effector, "target")
             if effector.target and effector.target.type == 'ARMATURE':
                 column.prop_search(effector, "target_bone", effector.target.data, "bones")
-        if what_of(effector) == 'AIM':
-            column.prop(effector, "axis")
-        elif effector.kind == 'POLE':
-            column.prop_search(effector, "root_bone", armature.data, "bones")
-            column.prop_search(effector, "tip_bone", armature.data, "bones")
-        elif effector.kind in {'PLANE', 'FLOOR'}:
-            row = column.row()
-            row.use_property_decorate = True
-            row.prop(effector, "height")
-        elif effector.kind == 'DISTANCE':
-            column.prop_search(effector, "other_bone", armature.data, "bones")
-            if effector.other_bone:
-                column.prop(effector, "other_point")
-            row = column.row()
-            row.use_property_decorate = True
-            row.prop(effector, "distance")
-        elif effector.kind == 'STAY':
-            column.prop(effector, "stay")
-            column.prop(effector, "stay_scope")
+        for name in kind.fields:
+            if name == kind.length_property:
+                if name == own.length_property:  # of several targets none is at a height
+                    row = column.row()
+                    row.use_property_decorate = True
+                    row.prop(effector, name)
+            elif name in FURTHER_BONES:
+                column.prop_search(effector, name, armature.data, "bones")
+            elif name != "other_point" or effector.other_bone:
+                column.prop(effector, name)
+        if effector.kind == 'STAY':
             column.operator("poise.store_pose", icon='POSE_HLT')
 
 

@@ -7,11 +7,9 @@ import bpy
 import numpy as np
 import pytest
 
-from blender_ik_addon.core import Pose, Problem
 from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.effectors.kinds import KINDS
-from blender_ik_addon.scene.properties.effector_properties import PINNABLE
+from blender_ik_addon.scene.kinds.kinds import KINDS
 from blender_ik_addon.scene.rig.rig import Rig
 
 from . import builders
@@ -33,7 +31,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_jacobian(kind: str, variant: str):
-    if variant == "pinned" and kind not in PINNABLE:
+    if variant == "pinned" and not KINDS[kind].pinnable:
         return
     rng = np.random.default_rng(3)
     armature = builders.humanoid()
@@ -46,7 +44,7 @@ def test_jacobian(kind: str, variant: str):
     entry: Any = armature.poise.effectors[index]
     if kind == 'DISTANCE' and variant == "point":
         entry.other_bone = "head"
-    if kind in PINNABLE:
+    if KINDS[kind].pinnable:
         posing.pin(armature, index)
     settings = {"pinned": False} | VARIANTS[variant]
     for name, value in settings.items():
@@ -63,10 +61,9 @@ def test_jacobian(kind: str, variant: str):
     bpy.context.view_layer.update()
     depsgraph = bpy.context.evaluated_depsgraph_get()
     rig = Rig.read(armature, depsgraph)
-    reading = rig.read_frame(armature, depsgraph)
-    plan = rig.plan([reading])
-    batch = Pose(reading.pose.channels[None], reading.pose.scale[None])
-    system = assemble(Problem(plan.skeleton, plan.tasks), batch)
+    frames = rig.read_frame(armature, depsgraph)
+    plan, batch = rig.plan(frames), frames.pose
+    system = assemble(plan.problem, batch)
     values = system.mechanism.values(batch)
     depth = settings.get("chain_depth", 0)
     if depth and kind not in {'BALANCE', 'STAY', 'POLE'}:

@@ -14,7 +14,7 @@ from mathutils import Euler, Matrix, Vector
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.effectors.effectors import read_effectors
-from blender_ik_addon.scene.effectors.kinds import KINDS
+from blender_ik_addon.scene.kinds.kinds import KINDS
 from blender_ik_addon.scene.properties.effector_properties import (
     KIND_ITEMS,
     POISE_PG_effector,

@@ -13,7 +13,7 @@ from ...core.arrays import FloatArray
 from ...core.character.roles import LimbKind, Role
 from ..armature.armature import Armature
 from ..armature.role_table import read_character
-from ..effectors.effectors import orientations
+from ..kinds.frame_data import orientations
 from ..reports import listed
 from ..rig.rig import what_holds
 

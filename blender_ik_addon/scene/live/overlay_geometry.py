@@ -18,16 +18,15 @@ from ...core import IKError
 from ...core.arrays import FloatArray
 from ...core.explain.explanation import limit_angle
 from ...core.model.rotation import matrix_and_axes_from_euler
-from ..armature.poses import evaluated_matrices
-from ..effectors.effectors import Effector
-from ..effectors.frame_data import FrameData, across, points_of
-from ..effectors.goals import make_goals, supports
-from ..effectors.kinds import Goal
 from ..effectors.masses import body_of
+from ..kinds.frame_data import FrameData, across, points_of
+from ..kinds.goals import make_goals, supports
+from ..kinds.kinds import Effector, Goal
 from ..properties.settings import settings_of
 from ..reports import angle_text, length_text
 from ..rig.live_state import Origin
-from ..rig.rig import Measured, Reading, Rig, those_that
+from ..rig.reports import Measured
+from ..rig.rig import Rig, those_that
 from .dragging import Drag
 
 ON_LIMIT: Final = 2e-3
@@ -150,27 +149,21 @@ def _marks(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted) -> Ite
     # In live mode influences begin where others have left the bones, not at what was solved already.
     origin = Origin.of(armature_object, rig.armature) if settings.live else None
 
-    def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, Reading, Measured]:
+    def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, FrameData, Measured]:
         own = replace(rig, effectors=tuple(effectors))
-        reading = own.read_frame(armature_object, depsgraph, origin=origin)
-        return own, reading, own.measure(armature_object, depsgraph, reading)
+        frames = own.read_frame(armature_object, depsgraph, origin=origin)
+        return own, frames, own.measure(armature_object, depsgraph, frames)
 
     if not (readable := those_that(measured_of, rig.effectors)):
         return
-    rig, reading, measured = measured_of(readable)
-    frame_data = rig.frame_data([reading])
+    rig, frames, measured = measured_of(readable)
     data: Any = armature_object.data
     lengths = np.array([data.bones[name].length for name in rig.armature.skeleton.names])
-    matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-    now = replace(
-        frame_data,
-        world_from_joint=(reading.world_from_armature @ matrices)[None],
-        body=body_of(armature_object, rig.armature.skeleton) if rig.body is None else rig.body,
-    )
+    now = replace(frames, body=rig.body or body_of(armature_object, rig.armature.skeleton))
     missed = measured.distances, measured.angles
     excess = rig.tolerances(armature_object).excess(*missed)
     heats = np.clip(np.log(np.maximum(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0).tolist()
-    rows = zip(make_goals(rig.effectors, frame_data), *missed, heats, strict=True)
+    rows = zip(make_goals(rig.effectors, frames), *missed, heats, strict=True)
     for goal, distance, angle, heat in rows:
         if goal.part[0, 0] > 0.0:
             why = settings.effectors[goal.effector.index].why
@@ -179,7 +172,7 @@ def _marks(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted) -> Ite
                 if wanted.priorities if priority else wanted.targets:
                     yield mark
     if wanted.limits:
-        yield from _limit_marks(rig, reading, now, lengths, wanted.active_bone)
+        yield from _limit_marks(rig, now, lengths, wanted.active_bone)
     if wanted.balance or any(effector.kind == 'BALANCE' for effector in rig.effectors):
         yield from _balance_marks(rig.effectors, now, lengths)
 
@@ -220,16 +213,14 @@ def _miss_text(place: FloatArray, name: str, missed: tuple[float, float], why: s
 # Limits
 
 
-def _limit_marks(
-    rig: Rig, reading: Reading, now: FrameData, lengths: FloatArray, active: str
-) -> Iterator[Mark]:
+def _limit_marks(rig: Rig, now: FrameData, lengths: FloatArray, active: str) -> Iterator[Mark]:
     """An arc at each joint that stands on a limit, up to where it stops, and its name.
 
     Limbs and spines come to their limits joint by joint. A text for each joint would be too much to read, so
     there is one for all that follow one another.
     """
     skeleton = rig.armature.skeleton
-    angles = reading.pose.channels[:, 3:]
+    angles = now.pose.rotation[0]
     lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
     stands = skeleton.free[:, 3:] & ((angles <= lower + ON_LIMIT) | (angles >= upper - ON_LIMIT))
     amounts: dict[int, str] = {}

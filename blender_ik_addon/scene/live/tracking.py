@@ -14,10 +14,10 @@ from ...core import Pose, Problem, Skeleton, SolverOptions, Task
 from ...core.arrays import FloatArray
 from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
-from ..effectors.goals import Plan
+from ..kinds.frame_data import FrameData
+from ..kinds.goals import Plan
 from ..rig.changes import same_but_for_aim
 from ..rig.live_state import NOTHING, Digest
-from ..rig.rig import Reading
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Tracked:
         kind: type[Tracker | Follower],
         plan: Plan,
         options: SolverOptions,
-        reading: Reading,
+        frames: FrameData,
         before: "Tracked | None",
     ) -> "Tracked":
         """Prepare a problem, or take the one before if it differs in nothing but where targets are.
@@ -49,7 +49,7 @@ class Tracked:
             kind: What solves it.
             plan: Skeleton and tasks, of one frame.
             options: Settings.
-            reading: Where the body is.
+            frames: Where the body is, one frame.
             before: One that has left the body where it is; None where there is none.
 
         Raises:
@@ -62,13 +62,13 @@ class Tracked:
         ):
             before = None
         solver = None if before is None else before.solver
-        if before is not None and isinstance(solver, kind) and before._stands(reading):
+        if before is not None and isinstance(solver, kind) and before._stands(frames.pose[0]):
             return replace(before, tasks=tasks)
         problem = Problem(plan.skeleton, tasks)
         if isinstance(solver, Follower) and kind is Follower:
-            solver = solver.among(problem, reading.pose)
+            solver = solver.among(problem, frames.pose[0])
         else:
-            solver = kind(problem, reading.pose, options)
+            solver = kind(problem, frames.pose[0], options)
             if before is not None and isinstance(solver, Follower):
                 solver.begin(before.targets)
         return cls(solver, tasks, plan.skeleton, options, tuple(problem.moving_joints))
@@ -105,9 +105,9 @@ class Tracked:
             return self.solver.arrive(self.targets)
         return self.solver.follow(self.targets, most_turn=most_turn)
 
-    def _stands(self, reading: Reading) -> bool:
+    def _stands(self, pose: Pose) -> bool:
         """Whether what is not solved is where it was: fixed channels, and scales."""
-        held, pose = ~self.skeleton.free, self.solver.pose
-        return np.array_equal(pose.channels[held], reading.pose.channels[held]) and np.array_equal(
-            pose.scale, reading.pose.scale
+        held, own = ~self.skeleton.free, self.solver.pose
+        return np.array_equal(own.channels[held], pose.channels[held]) and np.array_equal(
+            own.scale, pose.scale
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bpy.types import Object, PropertyGroup
 
+from ..kinds.kinds import KINDS
 from .declared import (
     Declared,
     angle,
@@ -28,38 +29,8 @@ if TYPE_CHECKING:
 NOT_MEASURED = -1.0
 """The value of an effector's error before the first solve, or where its kind has no such error."""
 
-KIND_ITEMS = (
-    ('POSITION', "Position", "The point of the bone reaches the place of the target", 'CON_LOCLIKE', 0),
-    ('ORIENTATION', "Orientation", "The bone turns the way the target is turned", 'CON_ROTLIKE', 1),
-    (
-        'BOTH',
-        "Position and Orientation",
-        "The bone takes the place and the orientation of the target",
-        'CON_TRANSLIKE',
-        2,
-    ),
-    ('AIM', "Aim", "An axis of the bone points at the target", 'CON_TRACKTO', 3),
-    ('POLE', "Pole", "The limb bends towards the target; the bone is its middle one", 'CON_ARMATURE', 4),
-    ('PLANE', "Plane", "The point of the bone lies on the XY plane of the target", 'MESH_PLANE', 5),
-    ('FLOOR', "Floor", "The point of the bone never goes below the XY plane of the target", 'CON_FLOOR', 6),
-    (
-        'DISTANCE',
-        "Distance",
-        "The point of the bone keeps its distance from the target, or from another bone",
-        'CON_DISTLIMIT',
-        7,
-    ),
-    (
-        'BALANCE',
-        "Balance",
-        "The centre of mass is over the target or over what the body stands on",
-        'PIVOT_MEDIAN',
-        8,
-    ),
-    ('STAY', "Stay Near", "Bones stay near a pose as far as higher priorities allow", 'ARMATURE_DATA', 9),
-    ('ONE_OF', "One Of", "The bone takes the best of several targets", 'PARTICLE_POINT', 10),
-)
-"""Kinds of effectors; their numbers are in files and never change."""
+KIND_ITEMS = tuple((name, *kind.item) for name, kind in KINDS.items())
+"""Kinds of effectors, for the menu."""
 
 AXIS_ITEMS = (
     ('POS_X', "X", "The bone's X axis"),
@@ -70,11 +41,8 @@ AXIS_ITEMS = (
     ('NEG_Z', "-Z", "Against the bone's Z axis"),
 )
 
-CHOICE_ITEMS = (
-    ('POSITION', "Position", "The point of the bone reaches the place of one of the targets", 0),
-    ('ORIENTATION', "Orientation", "The bone turns the way one of the targets is turned", 1),
-    ('AIM', "Aim", "An axis of the bone points at one of the targets", 2),
-    ('PLANE', "Plane", "The point of the bone lies on the XY plane of one of the targets", 3),
+CHOICE_ITEMS = tuple(
+    (name, kind.item[0], *kind.choice_item) for name, kind in KINDS.items() if kind.choice_item
 )
 """What the bone does with the one of several targets that it takes."""
 
@@ -111,15 +79,6 @@ SIDELESS = (
 
 FURTHER_BONES = ("root_bone", "tip_bone", "other_bone")
 """Settings of an effector that name bones besides its own."""
-
-PLACED = frozenset({'POSITION', 'BOTH', 'PLANE', 'FLOOR', 'DISTANCE', 'BALANCE'})
-"""Kinds that are missed by a length and may be soft in it."""
-
-TURNED = frozenset({'ORIENTATION', 'BOTH', 'AIM', 'POLE'})
-"""Kinds that are missed by an angle and may be soft in it."""
-
-PINNABLE = frozenset({'POSITION', 'ORIENTATION', 'BOTH'})
-"""Kinds that can hold a bone where it is."""
 
 
 def _may_be_target(owner: "POISE_PG_effector | POISE_PG_target", candidate: Object) -> bool:

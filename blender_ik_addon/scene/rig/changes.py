@@ -11,8 +11,8 @@ from bpy.types import Depsgraph, Object
 from ...core import OneOf, SolverOptions, Task
 from ..animation.fcurves import rotation_channel
 from ..armature.armature import world_from_armature
-from ..effectors.effectors import Effector
-from ..effectors.targets import read_amounts, world_from_targets
+from ..effectors.effectors import read_amounts, world_from_targets
+from ..kinds.kinds import Effector
 from ..properties.settings import settings_of
 from .live_state import FIRST, Digest, RawChannels, digest
 from .rig import Rig, solver_options

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Goals, tasks and errors of all effectors."""
+"""Goals, tasks and errors of all effectors of a character together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,11 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from ...core import IKError, Skeleton, Task
+from ...core import IKError, Problem, Skeleton, Task
 from ...core.arrays import FloatArray
-from .effectors import Effector
-from .frame_data import FrameData, points_of
-from .kinds import KINDS, Goal, OverSupport, Place, Stay
+from .frame_data import FrameData
+from .kinds import KINDS, Both, Effector, Goal, OverSupport, Stay
 
 FEET: Final = ("foot", "feet", "ankle", "toe")
 """Parts of the names of bones on which bodies stand."""
@@ -34,7 +33,7 @@ def make_goals(effectors: Sequence[Effector], frames: FrameData) -> list[Goal]:
     for number, effector in enumerate(effectors):
         targets = frames.world_from_target[:, row : (row := row + len(effector.targets))]
         part, length = frames.influences[:, number, None], frames.lengths[:, number]
-        goals.append(KINDS[effector.kind](effector, frames, targets, part, length))
+        goals.append(effector.goal(effector, frames, targets, part, length))
     for goal in goals:
         if isinstance(goal, OverSupport) and not goal.effector.target:
             places = [_support(goals[number]) for number in supports(goal.effector, effectors)]
@@ -48,21 +47,22 @@ def supports(balance: Effector, effectors: Sequence[Effector]) -> list[int]:
     Raises:
         IKError: There are none.
     """
-    able = [n for n, effector in enumerate(effectors) if effector.kind in {'POSITION', 'BOTH', 'FLOOR'}]
+    able = [n for n, effector in enumerate(effectors) if effector.goal.supports]
     found = [n for n in able if effectors[n].is_support]
     found = found or [n for n in able if any(part in effectors[n].bone.lower() for part in FEET)]
     if not found:
+        kinds = [kind.item[0] for kind in KINDS.values() if kind.supports]
         raise IKError(
             f"effector {balance.name!r}: there is nothing that the body stands on. Give it a target, or mark "
-            "effectors of the kinds Position, Position and Orientation, or Floor as supports"
+            f"effectors of the kinds {', '.join(kinds[:-1])}, or {kinds[-1]} as supports"
         )
     return found
 
 
 def _support(goal: Goal) -> FloatArray:
     """Where a support should be, or is where that is left open, (F, 3) [m]."""
-    present = points_of(goal.frames.present_bone(goal.effector.bone), goal.effector.point)
-    return np.where(goal.part > 0.0, goal.place, present) if isinstance(goal, Place) else present
+    present = goal.point(goal.frames)
+    return np.where(goal.part > 0.0, goal.place, present) if isinstance(goal, Both) else present
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,14 @@ class Plan:
     skeleton: Skeleton
     """Joints that no chain reaches are held; poses near which bones stay are preferred values."""
     tasks: tuple[Task, ...]
-    """Of the effectors that take part, in their order. BOTH has two, first the place; STAY has none where the
-    preferred pose says it all."""
+    """Of the effectors that take part, in their order: BOTH has two, STAY none where it is preferred."""
     counts: tuple[int, ...]
     """How many tasks with a weight each effector has, (E,)."""
+
+    @property
+    def problem(self) -> Problem:
+        """The same for the solver."""
+        return Problem(self.skeleton, self.tasks)
 
 
 def make_plan(
@@ -112,17 +116,14 @@ def make_plan(
     weighty = [task for own in tasks.values() for task in own if task.weight > 0.0]
     involved = {above for task in weighty for j in task.joints(skeleton) for above in skeleton.ancestors(j)}
     reached = {
-        joint
-        for goal in active
-        if goal.effector.weight > 0.0
-        for joint in goal.chain(goal.effector, skeleton)
+        joint for goal in active if goal.effector.weight > 0.0 for joint in goal.effector.chain(skeleton)
     }
     preferred, stiffness = skeleton.preferred.copy(), skeleton.stiffness.copy()
     decided = np.zeros(preferred.shape, dtype=np.bool_)
     for stay in stays:
         inside = np.clip(stay.channels, skeleton.lower, skeleton.upper)
         counted = np.zeros(preferred.shape, dtype=np.bool_)
-        counted[stay.chain(stay.effector, skeleton)] = stay.mask
+        counted[stay.effector.chain(skeleton)] = stay.mask
         counted &= ~decided
         decided |= counted
         joints = np.flatnonzero(counted.any(1)).tolist()
@@ -151,7 +152,7 @@ def wanders(effectors: Sequence[Effector], frames: FrameData, *, prefers: bool) 
         return False
     active = [goal for goal in make_goals(effectors, frames) if (goal.part > 0.0).any()]
     for stay in preferred_poses(active, prefers):
-        own = stay.channels[:, stay.chain(stay.effector, frames.skeleton)][..., np.array(stay.mask)]
+        own = stay.channels[:, stay.effector.chain(frames.skeleton)][..., np.array(stay.mask)]
         if (np.abs(own - own[:1]) > SAME_POSE).any():
             return True
     return False
@@ -188,14 +189,3 @@ def measure(goals: Sequence[Goal], now: FrameData) -> tuple[FloatArray, FloatArr
                 known = np.where(np.isnan(of_kind), np.inf, of_kind)  # what is not a number is not met
                 errors[:, number] = np.where(goal.part[:, 0] > 0.0, known, np.nan)
     return distances, angles
-
-
-def needs_joints(effectors: Sequence[Effector], influences: FloatArray) -> bool:
-    """Whether goals depend on where bones are before the solve, for influences (E,)."""
-    return bool((influences < 1.0).any()) or any(e.kind == 'BALANCE' for e in effectors)
-
-
-def needs_origin(effectors: Sequence[Effector], influences: FloatArray) -> bool:
-    """Whether goals depend on the pose in which influences begin, for influences (E,)."""
-    partly = ((influences > 0.0) & (influences < 1.0)).any()
-    return bool(partly) or any(e.kind == 'STAY' and e.stay == 'PRESENT' for e in effectors)
