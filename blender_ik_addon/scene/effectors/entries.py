@@ -70,23 +70,21 @@ def add_effector(
     prepare_override(armature_object)  # an autosave asks no handler
     effectors = settings_of(armature_object).effectors
     index, known = len(effectors), pose.bones[bone_name].poise_name
+    length = pose.bones[bone_name].length * armature_object.matrix_world.median_scale
     try:
-        note_name(armature_object, bone_name)
-        name = free_name(effectors, bone_name)
-        last = max((entry.priority for entry in effectors), default=0)
-        entry: Any = effectors.add()
-        entry.name, entry.bone, entry.kind, entry.target = name, bone_name, kind, target
-        length = pose.bones[bone_name].length * armature_object.matrix_world.median_scale
-        KINDS[kind].begin(entry, last, length)
-        if make_target and KINDS[kind].target_use(entry) != 'NONE':
-            _fill_targets(armature_object, entry, bone_name)
-        follow_names(armature_object)
+        with made_removed_on_error("objects"):
+            note_name(armature_object, bone_name)
+            name = free_name(effectors, bone_name)
+            last = max((entry.priority for entry in effectors), default=0)
+            entry: Any = effectors.add()
+            entry.name, entry.bone, entry.kind, entry.target = name, bone_name, kind, target
+            KINDS[kind].begin(entry, last, length)
+            if make_target and KINDS[kind].target_use(entry) != 'NONE':
+                _fill_targets(armature_object, entry)
+            follow_names(armature_object)
     except BaseException:
-        for row in range(len(effectors) - 1, index - 1, -1):
-            added = effectors[row]
-            targets = [added.target, *(other.target for other in added.others)]
-            effectors.remove(row)
-            bpy.data.batch_remove([made for made in targets if made is not None and made != target])
+        while len(effectors) > index:
+            effectors.remove(len(effectors) - 1)
         pose.bones[bone_name].poise_name = known
         raise
     return index
@@ -99,36 +97,34 @@ def free_name(entries: Iterable[POISE_PG_effector], wanted: str, own: POISE_PG_e
     return next(name for name in chain([wanted], numbered) if name not in names)
 
 
-def remove_effector(armature_object: Object, index: int) -> None:
-    """Remove an effector from the list, with its keys; its target stays in the scene.
-
-    Raises:
-        IKError: There is no such effector.
-    """
+def _entry_at(armature_object: Object, index: int) -> tuple[Any, str]:
+    """Return an entry of the list and what it is called in messages (IKError: there is none)."""
     check_armature(armature_object)
-    entry_at(armature_object, index)
+    effectors = settings_of(armature_object).effectors
+    if not 0 <= index < len(effectors):
+        raise IKError(f"{armature_object.name!r} has {len(effectors)} effectors, there is none at {index}")
+    return effectors[index], f"effector {label_of(effectors[index], index)!r}"
+
+
+def remove_effector(armature_object: Object, index: int) -> None:
+    """Remove an effector, with its keys; its target stays in the scene (IKError: there is none there)."""
+    _, label = _entry_at(armature_object, index)
     effectors = settings_of(armature_object).effectors
     kept = [number for number in range(len(effectors)) if number != index]
-    with only_own(_labelled(effectors[index], index), "disable it"):
+    with only_own(label, "disable it"):
         effectors.remove(index)
-    renumber_channels(
-        armature_object, EFFECTORS_PATH, {old: new for new, old in enumerate(kept)} | {index: None}
-    )
+    places = {old: new for new, old in enumerate(kept)} | {index: None}
+    renumber_channels(armature_object, EFFECTORS_PATH, places)
 
 
 def move_effector(armature_object: Object, index: int, place: int) -> None:
-    """Move an effector to another place in the list; keys of both go along.
-
-    Raises:
-        IKError: There is no such effector, or no such place.
-    """
-    check_armature(armature_object)
-    entry_at(armature_object, index)
-    entry_at(armature_object, place)
+    """Move an effector to another place in the list, with its keys (IKError: there is none at one)."""
+    _, label = _entry_at(armature_object, index)
+    _entry_at(armature_object, place)
     effectors = settings_of(armature_object).effectors
     order = list(range(len(effectors)))
     order.insert(place, order.pop(index))
-    with only_own(_labelled(effectors[index], index), "move those that were added here"):
+    with only_own(label, "move those that were added here"):
         effectors.move(index, place)
     renumber_channels(armature_object, EFFECTORS_PATH, {old: new for new, old in enumerate(order)})
 
@@ -136,32 +132,40 @@ def move_effector(armature_object: Object, index: int, place: int) -> None:
 def make_target(armature_object: Object, index: int) -> Object:
     """Make an empty where an effector asks for nothing, mostly the present place of its bone, and follow it.
 
+    Where one of several targets is enough, those that are there stay.
+
     Raises:
         IKError: There is no such effector, its bone is missing, or it follows no target.
     """
-    check_armature(armature_object)
-    entry = entry_at(armature_object, index)
+    entry, label = _entry_at(armature_object, index)
     kind = KINDS[entry.kind]
     if kind.target_use(entry) == 'NONE':
-        raise IKError(f"effector {label_of(entry, index)!r} follows no target: it needs none")
-    name = entry.name or entry.bone
+        raise IKError(f"{label} follows no target: it needs none")
     before, rows = (entry.target, entry.target_bone), len(entry.others)
     try:
-        if kind.several and target_of(entry) is not None and rows:
-            lacking = next((other for other in entry.others if target_of(other) is None), None)
-            other: Any = entry.others.add() if lacking is None else lacking
-            with made_removed_on_error("objects"):
-                other.target = _new_target(armature_object, entry, name, number=len(entry.others))
-            return other.target
-        entry.target, entry.target_bone = None, ""
-        _fill_targets(armature_object, entry, name)
+        if not kind.several:
+            entry.target = None
+        elif not lacks_target(entry):
+            entry.others.add()
+        with made_removed_on_error("objects"):
+            return _fill_targets(armature_object, entry)
     except BaseException:
         entry.target, entry.target_bone = before
         while len(entry.others) > rows:
             entry.others.remove(len(entry.others) - 1)
         raise
-    assert entry.target is not None
-    return entry.target
+
+
+def _fill_targets(armature_object: Object, entry: Any) -> Any:
+    """Make the targets that an effector lacks, two where it takes one of several; return the first."""
+    if KINDS[entry.kind].several and not len(entry.others):
+        entry.others.add()
+    made: list[Object] = []
+    for number, slot in enumerate([entry, *entry.others]):
+        if target_of(slot) is None:
+            made.append(_new_target(armature_object, entry, number))
+            slot.target, slot.target_bone = made[-1], ""
+    return made[0] if made else entry.target
 
 
 def add_choice(armature_object: Object, index: int, target: Object | None = None) -> Object:
@@ -170,18 +174,13 @@ def add_choice(armature_object: Object, index: int, target: Object | None = None
     Raises:
         IKError: There is no such effector, it is of another kind, or the target depends on the armature.
     """
-    check_armature(armature_object)
-    entry = entry_at(armature_object, index)
-    label = label_of(entry, index)
+    entry, label = _entry_at(armature_object, index)
     if not KINDS[entry.kind].several:
-        raise IKError(f"effector {label!r} follows one target: choose the kind One Of to give it several")
+        raise IKError(f"{label} follows one target: choose the kind One Of to give it several")
     if target is None:
         return make_target(armature_object, index)
-    check_independence(label, target, armature_object)
-    if target_of(entry) is None:
-        entry.target = target
-    else:
-        entry.others.add().target = target
+    check_independence(label_of(entry, index), target, armature_object)
+    (entry if target_of(entry) is None else entry.others.add()).target = target
     return target
 
 
@@ -191,40 +190,16 @@ def remove_choice(armature_object: Object, index: int, number: int) -> None:
     Raises:
         IKError: There is no such effector, or no such target.
     """
-    check_armature(armature_object)
-    entry = entry_at(armature_object, index)
+    entry, label = _entry_at(armature_object, index)
     if not 0 <= number <= len(entry.others) or not len(entry.others):
         raise IKError(
-            f"effector {label_of(entry, index)!r} has {1 + len(entry.others)} targets: there is none at "
-            f"{number} to be taken away"
+            f"{label} has {1 + len(entry.others)} targets: there is none at {number} to be taken away"
         )
     first = entry.others[0].target, entry.others[0].target_bone
-    with only_own(f"target {number} of {_labelled(entry, index)}", "choose another object for it"):
+    with only_own(f"target {number} of {label}", "choose another object for it"):
         entry.others.remove(max(0, number - 1))
     if number == 0:
         entry.target, entry.target_bone = first
-
-
-def _labelled(entry: POISE_PG_effector, index: int) -> str:
-    return f"effector {label_of(entry, index)!r}"
-
-
-def _fill_targets(armature_object: Object, entry: POISE_PG_effector, name: str) -> None:
-    """Make the targets that an effector lacks; two, where it takes one of several."""
-    with made_removed_on_error("objects"):
-        if entry.target is None:
-            entry.target = _new_target(armature_object, entry, name)
-        if KINDS[entry.kind].several and not len(entry.others):
-            further = _new_target(armature_object, entry, name, number=1)
-            entry.others.add().target = further
-
-
-def entry_at(armature_object: Object, index: int) -> POISE_PG_effector:
-    """Return an entry of the list (IKError: there is no such effector)."""
-    effectors = settings_of(armature_object).effectors
-    if not 0 <= index < len(effectors):
-        raise IKError(f"{armature_object.name!r} has {len(effectors)} effectors, there is none at {index}")
-    return effectors[index]
 
 
 def pin(armature_object: Object, index: int) -> None:
@@ -233,21 +208,18 @@ def pin(armature_object: Object, index: int) -> None:
     Raises:
         IKError: There is no such effector, its kind holds no bone, or its bone is missing or nowhere.
     """
-    check_armature(armature_object)
-    entry = entry_at(armature_object, index)
-    label = label_of(entry, index)
+    entry, label = _entry_at(armature_object, index)
     kind = KINDS[entry.kind]
     if not kind.pinnable:
         kinds = ", ".join(other.item[0] for other in KINDS.values() if other.pinnable)
         raise IKError(
-            f"effector {label!r} cannot be pinned, its kind does not say where its bone is: pin one of the "
-            f"kinds {kinds}"
+            f"{label} cannot be pinned, its kind does not say where its bone is: pin one of the kinds {kinds}"
         )
     matrix = _Shown(armature_object, label).posed(entry.bone)
     if kind.orientation and np.isnan(orientations(matrix)).any():
         raise IKError(
-            f"effector {label!r}: bone {entry.bone!r} is scaled to nothing, so it has no orientation to be "
-            "held. Reset its scale and its parents' (Alt S) first"
+            f"{label}: bone {entry.bone!r} is scaled to nothing, so it has no orientation to be held. Reset "
+            "its scale and its parents' (Alt S) first"
         )
     entry.pin_matrix = tuple(matrix.ravel().tolist())
     entry.pinned = True
@@ -259,8 +231,7 @@ def unpin(armature_object: Object, index: int) -> None:
     Raises:
         IKError: There is no such effector, or its bone is missing or nowhere and so can have no target.
     """
-    check_armature(armature_object)
-    entry = entry_at(armature_object, index)
+    entry, _ = _entry_at(armature_object, index)
     was, entry.pinned = entry.pinned, False
     if was and lacks_target(entry):
         try:
@@ -276,16 +247,13 @@ def store_pose(armature_object: Object, index: int) -> int:
     Raises:
         IKError: There is no such effector, it is of another kind, or its bone is missing.
     """
-    entry = entry_at(armature_object, index)
-    label = label_of(entry, index)
+    entry, label = _entry_at(armature_object, index)
     if entry.kind != 'STAY':
-        raise IKError(f"effector {label!r} stays near no pose: choose the kind Stay Near for it")
+        raise IKError(f"{label} stays near no pose: choose the kind Stay Near for it")
     armature = read_armature(armature_object)
     skeleton, pose = armature.skeleton, read_pose(armature_object, armature)
     if entry.bone not in skeleton.names:
-        raise IKError(
-            f"effector {label!r}: {armature_object.name!r} has no bone {entry.bone!r}: choose its bone"
-        )
+        raise IKError(f"{label}: {armature_object.name!r} has no bone {entry.bone!r}: choose its bone")
     joints = staying_joints(skeleton, entry.bone, entry.stay_scope == 'BODY')
     quaternions = quat_from_matrix(matrix_from_euler(pose.rotation[joints], skeleton.orders[joints]))
     bones = refilled(entry.stored, len(joints))
@@ -309,11 +277,11 @@ class _Shown:
     def posed(self, name: str) -> FloatArray:
         """armature_from_bone, (4, 4) [m] (IKError: the bone is missing or nowhere)."""
         if name not in self._posed.pose.bones:
-            raise IKError(f"effector {self._label!r}: {self._object.name!r} has no bone {name!r}")
+            raise IKError(f"{self._label}: {self._object.name!r} has no bone {name!r}")
         matrix = np.array(self._posed.pose.bones[name].matrix)
         if not np.isfinite(matrix).all():
             raise IKError(
-                f"effector {self._label!r}: the place of bone {name!r} is not a number. Look at its drivers, "
+                f"{self._label}: the place of bone {name!r} is not a number. Look at its drivers, "
                 "constraints and scale"
             )
         return matrix
@@ -334,18 +302,19 @@ class _Shown:
         return np.array([centre[0], centre[1], self._posed.matrix_world.translation.z])
 
 
-def _new_target(armature_object: Object, entry: POISE_PG_effector, name: str, *, number: int = 0) -> Object:
+def _new_target(armature_object: Object, entry: POISE_PG_effector, number: int) -> Object:
     """Make an empty where an effector asks for nothing, and show it beside the armature.
 
     Of several targets the first lies there, the others are beside it, each a bone further.
     """
-    label, kind = entry.name or entry.bone, asked_of(entry)
+    name, kind = entry.name or entry.bone, asked_of(entry)
+    label = f"effector {name!r}"
     bones = _Shown(armature_object, label)
     world_from_bone = bones.shown(entry.bone)
     if not np.isfinite(world_from_bone).all() or np.linalg.matrix_rank(world_from_bone) < 4:
         raise IKError(
-            f"effector {label!r}: bone {entry.bone!r} of {armature_object.name!r} is scaled to "
-            "nothing, so a target cannot be turned as it is. Reset its scale and its parents' (Alt S) first"
+            f"{label}: bone {entry.bone!r} of {armature_object.name!r} is scaled to nothing, so a target "
+            "cannot be turned as it is. Reset its scale and its parents' (Alt S) first"
         )
     place = kind.new_target(entry, bones) + world_from_bone[:3, 0] * (number * bones.length(entry.bone))
     empty: Any = bpy.data.objects.new(f"{armature_object.name} {name}", None)

@@ -8,7 +8,7 @@ lengths by lerp, orientations and directions by slerp.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Protocol
@@ -303,16 +303,18 @@ class Goal(ABC):
         """The point of the bone, (F, 3) [m]."""
         return points_of(frames.bone(self.effector.bone), self.effector.point)
 
-    @property
-    def _common(self) -> dict[str, Any]:
-        """Fields that the tasks of all kinds have from their effector."""
+    def _task(self, kind: Callable[..., Task], angular: bool | None, **fields: Any) -> Task:
+        """A task with what all tasks have from their effector, soft by an angle or a length or not at all."""
         effector = self.effector
-        return {"priority": effector.priority, "weight": effector.weight, "name": effector.name}
+        if angular is not None:
+            soft = self.frames.armature_length(effector.softness_position)
+            fields["softness"] = effector.softness_rotation if angular else soft
+        return kind(priority=effector.priority, weight=effector.weight, name=effector.name, **fields)
 
-    @property
-    def _softness(self) -> float:
-        """How far its place may be missed, in armature units."""
-        return self.frames.armature_length(self.effector.softness_position)
+    def _point_task(self, kind: Callable[..., Task], angular: bool, **fields: Any) -> Task:
+        """A task about the point of the bone."""
+        point = np.array(self.effector.point)
+        return self._task(kind, angular, joint=self.effector.bone, point=point, **fields)
 
 
 def _chain_of(skeleton: Skeleton, bone: str, depth: int) -> list[int]:
@@ -370,27 +372,12 @@ class Both(Goal):
         effector, frames = self.effector, self.frames
         tasks: list[Task] = []
         if self.position:
-            tasks.append(
-                ReachPoint(
-                    joint=effector.bone,
-                    target=frames.to_armature(self.place),
-                    point=np.array(effector.point),
-                    axes=effector.position_axes,
-                    armature_from_axes=frames.armature_from_axes,
-                    softness=self._softness,
-                    **self._common,
-                )
-            )
+            target, axes = frames.to_armature(self.place), frames.armature_from_axes
+            own = {"axes": effector.position_axes, "armature_from_axes": axes}
+            tasks.append(self._point_task(ReachPoint, False, target=target, **own))
         if self.orientation:
-            tasks.append(
-                MatchOrientation(
-                    joint=effector.bone,
-                    target=frames.armature_from_axes @ self.rotation,
-                    axes=effector.orientation_axes,
-                    softness=effector.softness_rotation,
-                    **self._common,
-                )
-            )
+            target, axes = frames.armature_from_axes @ self.rotation, effector.orientation_axes
+            tasks.append(self._task(MatchOrientation, True, joint=effector.bone, target=target, axes=axes))
         return tuple(tasks)
 
     def errors(self, now: FrameData) -> Errors:
@@ -461,17 +448,8 @@ class Aim(Goal):
 
     def tasks(self) -> tuple[Task, ...]:
         """One `AimAt`."""
-        effector = self.effector
-        return (
-            AimAt(
-                joint=effector.bone,
-                target=self.frames.to_armature(self.place),
-                axis=np.array(effector.axis),
-                point=np.array(effector.point),
-                softness=effector.softness_rotation,
-                **self._common,
-            ),
-        )
+        target, axis = self.frames.to_armature(self.place), np.array(self.effector.axis)
+        return (self._point_task(AimAt, True, target=target, axis=axis),)
 
     def errors(self, now: FrameData) -> Errors:
         """Angle between ray and target; inf where the bone has no such axis."""
@@ -514,32 +492,26 @@ class Pole(Goal):
             bend, towards = self._sides(self.frames.start)
             self.place = self.place - towards + swung(bend, towards, self.part)
 
+    @property
+    def _limb(self) -> tuple[str, str, str]:
+        return self.effector.root_bone, self.effector.bone, self.effector.tip_bone
+
     def _sides(self, frames: FrameData) -> tuple[FloatArray, FloatArray]:
         """The ways from the axis of the limb to its middle and to the place, across the axis, (F, 3) [m]."""
-        effector = self.effector
-        names = effector.root_bone, effector.bone, effector.tip_bone
-        root, middle, tip = (frames.bone(name)[:, :3, 3] for name in names)
+        root, middle, tip = (frames.bone(name)[:, :3, 3] for name in self._limb)
         return across(middle - root, tip - root), across(self.place - root, tip - root)
 
     def tasks(self) -> tuple[Task, ...]:
         """One `PointPole`."""
-        effector = self.effector
-        return (
-            PointPole(
-                root=effector.root_bone,
-                joint=effector.bone,
-                tip=effector.tip_bone,
-                target=self.frames.to_armature(self.place),
-                softness=effector.softness_rotation,
-                **self._common,
-            ),
-        )
+        root, joint, tip = self._limb
+        target = self.frames.to_armature(self.place)
+        return (self._task(PointPole, True, root=root, joint=joint, tip=tip, target=target),)
 
     def errors(self, now: FrameData) -> Errors:
         """Angle by which the limb would have to swing, less where it is nearly straight, as for the task."""
         bend, towards = self._sides(now)
         rest = now.skeleton.armature_from_joint_rest[:, :3, 3]
-        joints = [now.skeleton.index(name) for name in (self.effector.root_bone, self.effector.bone)]
+        joints = [now.skeleton.index(name) for name in self._limb[:2]]
         length = np.linalg.norm(np.subtract(*rest[joints])) * now.scale
         bent = size(bend) / np.sqrt(size(bend) ** 2 + (STRAIGHT * length) ** 2)
         return None, 2.0 * np.arcsin(bent * np.sin(0.5 * angle_between(bend, towards)))
@@ -664,18 +636,9 @@ class Plane(Goal):
 
     def tasks(self) -> tuple[Task, ...]:
         """One `OnPlane`."""
-        effector, frames = self.effector, self.frames
-        return (
-            OnPlane(
-                joint=effector.bone,
-                origin=frames.to_armature(self.place),
-                normal=(frames.armature_from_axes @ self.normal[..., None])[..., 0],
-                point=np.array(effector.point),
-                side=self.side,
-                softness=self._softness,
-                **self._common,
-            ),
-        )
+        origin = self.frames.to_armature(self.place)
+        normal = (self.frames.armature_from_axes @ self.normal[..., None])[..., 0]
+        return (self._point_task(OnPlane, False, origin=origin, normal=normal, side=self.side),)
 
     def errors(self, now: FrameData) -> Errors:
         """Distance from the plane, or how far below it."""
@@ -738,22 +701,10 @@ class Distance(Goal):
 
     def tasks(self) -> tuple[Task, ...]:
         """One `KeepDistance`."""
-        effector, frames = self.effector, self.frames
-        if effector.other_bone:
-            target = np.array(effector.other_point)
-        else:
-            target = frames.to_armature(self.targets[:, 0, :3, 3])
-        return (
-            KeepDistance(
-                joint=effector.bone,
-                distance=self.length / frames.scale,
-                point=np.array(effector.point),
-                other=effector.other_bone or None,
-                target=target,
-                softness=self._softness,
-                **self._common,
-            ),
-        )
+        other, point = self.effector.other_bone or None, np.array(self.effector.other_point)
+        target = point if other else self.frames.to_armature(self.targets[:, 0, :3, 3])
+        distance = self.length / self.frames.scale
+        return (self._point_task(KeepDistance, False, distance=distance, other=other, target=target),)
 
     def errors(self, now: FrameData) -> Errors:
         """How much too far or too near."""
@@ -842,19 +793,11 @@ class OverSupport(Goal):
 
     def tasks(self) -> tuple[Task, ...]:
         """One `Balance`."""
-        frames = self.frames
-        assert frames.body is not None
-        return (
-            Balance(
-                masses=frames.body.masses,
-                centres=frames.body.centres,
-                target=frames.to_armature(self.place),
-                axes=self._axes,
-                armature_from_axes=frames.armature_from_axes,
-                softness=self._softness,
-                **self._common,
-            ),
-        )
+        frames, body = self.frames, self.frames.body
+        assert body is not None
+        target, axes = frames.to_armature(self.place), frames.armature_from_axes
+        own = {"masses": body.masses, "centres": body.centres, "armature_from_axes": axes}
+        return (self._task(Balance, False, target=target, axes=self._axes, **own),)
 
     def errors(self, now: FrameData) -> Errors:
         """Distance of the centre of mass along the ground."""
@@ -923,7 +866,8 @@ class Stay(Goal):
         """The task of joints to stay near channels (F, n, 6), none where none of them can move."""
         free = self.frames.skeleton.free
         able = tuple(joint for joint in joints if (free[joint] & self.mask).any())
-        return (StayNear(channels=channels, over=able, axes=self.mask, **self._common),) if able else ()
+        task = self._task(StayNear, None, channels=channels, over=able, axes=self.mask)
+        return (task,) if able else ()
 
     def errors(self, now: FrameData) -> Errors:
         """Of the bone that is furthest off: its offset, where any is located freely, and its turn."""
@@ -1017,7 +961,8 @@ class Choice(Goal):
     def tasks(self) -> tuple[Task, ...]:
         """One, of which the alternatives are called as their targets are."""
         alternatives = tuple(replace(goal.tasks()[0], name=goal.effector.target) for goal in self.goals)
-        return (OneOf(alternatives=alternatives, softness=alternatives[0].softness, **self._common),)
+        soft = alternatives[0].softness
+        return (self._task(OneOf, None, alternatives=alternatives, softness=soft),)
 
     def errors(self, now: FrameData) -> Errors:
         """Those of the target met best."""
