@@ -97,7 +97,7 @@ def put(target: Any, place: FloatArray, turn: FloatArray) -> None:
     above = world_from_basis(target)
     linear = rotation_in(above)
     target.location = np.linalg.solve(above[:3, :3], place - above[:3, 3]).tolist()
-    set_rotation(target, linear.T @ turn, None)
+    set_rotation(target, linear.T @ turn)
 
 
 def rotations_of(values: FloatArray, mode: str) -> FloatArray:
@@ -115,23 +115,18 @@ def rotation_of(owner: Any) -> FloatArray:
     return rotations_of(np.array([getattr(owner, rotation_channel(mode)[0])]), mode)[0]
 
 
-def set_rotation(owner: Any, turn: FloatArray, near: Sequence[float] | None) -> None:
+def set_rotation(owner: Any, turn: FloatArray, near: Sequence[float] | None = None) -> None:
     """Write a rotation (3, 3) into the own channels of an object or a bone.
 
-    Args:
-        owner: The object or bone.
-        turn: The rotation.
-        near: Which of its representations is meant; without it the one nearest to that which is there.
+    Of its representations that is written which is nearest to `near`, or to what is there.
     """
     if owner.rotation_mode in EULER_ORDERS:
-        reference = np.array(owner.rotation_euler if near is None else near)
-        owner.rotation_euler = euler_from_matrix_near(
-            turn, order_index(owner.rotation_mode), reference
-        ).tolist()
+        reference, order = np.array(near or owner.rotation_euler), order_index(owner.rotation_mode)
+        owner.rotation_euler = euler_from_matrix_near(turn, order, reference).tolist()
         return
     quat = quat_from_matrix(turn)
     if owner.rotation_mode == 'QUATERNION':
-        reference = np.array(owner.rotation_quaternion if near is None else near)
+        reference = np.array(near or owner.rotation_quaternion)
         owner.rotation_quaternion = (-quat if quat @ reference < 0.0 else quat).tolist()
         return
     axis, angle = axis_angle_from_quat(quat)
@@ -198,8 +193,7 @@ def attach_targets(armature_object: Object) -> AttachReport:
         for entry in settings_of(other).effectors
         for target in all_targets(entry)
     }
-    attached: list[str] = []
-    notes: list[str] = []
+    attached, notes = list[str](), list[str]()
     for target in staying_behind(armature_object):
         why = ""
         if not target.is_editable:
@@ -228,13 +222,7 @@ def coming_along(
 ) -> tuple[Effector, ...]:
     """Return the effectors whose targets are brought to their bones, those on which others hang first.
 
-    These are the dragged bone's own, and those of hips that nobody has pinned.
-
-    Args:
-        armature_object: The original armature object.
-        effectors: All that are enabled.
-        dragged: Name of the dragged bone.
-        hips: Names of the bones that are hips.
+    These are the dragged bone's own, and those of hips that nobody has pinned; both by their names.
     """
     found = {
         effector: target
@@ -249,28 +237,19 @@ def coming_along(
 def carriers(
     armature_object: Object, effectors: Sequence[Effector], coming: Sequence[Effector]
 ) -> dict[int, Effector]:
-    """Return which effector that comes along carries the target of another, by the other's index.
-
-    Those on which others hang are first.
-    """
+    """Return which effector carries the target of another, by its index; those on which others hang first."""
     entries = settings_of(armature_object).effectors
     moved = {entries[effector.index].target: effector for effector in coming}
     found: dict[int, Effector] = {}
     for effector in effectors:
         target = entries[effector.index].target
-        if effector in coming or effector.pin is not None or target is None:
+        if effector in coming or effector.pin is not None:
             continue
-        above = next((moved[parent] for parent in _above(target) if parent in moved), None)
-        if above is not None:
-            found[effector.index] = above
+        while target is not None and target.parent not in moved:
+            target = target.parent
+        if target is not None:
+            found[effector.index] = moved[target.parent]
     return dict(sorted(found.items(), key=lambda pair: depth(entries[pair[0]].target)))
-
-
-def _above(target: Object) -> Iterator[Object]:
-    """Parents of an object, the nearest first."""
-    while target.parent is not None:
-        target = target.parent
-        yield target
 
 
 def carried_task(task: Task, carrier: Effector, carrier_from: FloatArray) -> Task:
@@ -318,20 +297,16 @@ def bring_target(
     if effector.orientation and np.isfinite(turn).all():
         wanted[:3, :3] = turn @ now[:3, :3]
     local: Any = target
-    plain = target.parent is None or (target.parent == armature_object and target.parent_type == 'OBJECT')
-    if plain and target.rotation_mode in EULER_ORDERS:
+    if target.parent is None or (target.parent == armature_object and target.parent_type == 'OBJECT'):
         # Channel by channel, so that what does not change keeps its bits, and angles go on from theirs.
         above = world_from_basis(target)[:3, :3]
         if effector.position:
             way = np.linalg.solve(above, wanted[:3, 3] - now[:3, 3])
             local.location = (np.array(target.location) + way).tolist()
         if effector.orientation:
-            order = order_index(target.rotation_mode)
             upright = orientations(above)
             turn = upright.T @ orientations(wanted) @ orientations(now).T @ upright
-            own = matrix_from_euler(np.array(target.rotation_euler), order)
-            angles = euler_from_matrix_near(turn @ own, order, np.array(target.rotation_euler))
-            local.rotation_euler = angles.tolist()
+            set_rotation(target, turn @ rotation_of(target))
     else:
         local.matrix_world = wanted.T.tolist()
     yield target, effector.position, effector.orientation
