@@ -44,15 +44,7 @@ from .live.machine import Trigger
 from .properties.settings import settings_of
 from .reports import counted
 from .rig.keying import key_pose
-from .rig.reports import (
-    ANSWERED,
-    BakeReport,
-    EffectorError,
-    Report,
-    effector_errors,
-    show,
-    solver_reasons,
-)
+from .rig.reports import ANSWERED, BakeReport, EffectorError, Report, effector_errors, show, solver_reasons
 from .rig.rig import Rig
 
 __all__ = [
@@ -118,11 +110,7 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     plan = rig.plan(frames)
     problem = plan.problem
     solution = solve(problem, frames.pose[0], rig.solver_options(armature_object, frames.largest_scale))
-    notes = (
-        *rig.notes,
-        *rig.notes_on_limits(frames),
-        *rig.notes_on_shear(armature_object, depsgraph),
-    )
+    notes = (*rig.notes, *rig.notes_on_limits(frames), *rig.notes_on_shear(armature_object, depsgraph))
     before = PoseSnapshot.take(armature_object)
     try:
         write_pose(armature_object, rig.armature, solution.pose, problem.moving_joints)

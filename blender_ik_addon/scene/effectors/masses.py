@@ -10,7 +10,7 @@ by being parented to one bone. It is read as it is at rest, which asks nothing o
 modifiers make faces, a mirror for one, the mesh is read as it is shown, with the bones where they are.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from ...core.errors import IKError
 from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.role_table import table_of
-from ..kinds.frame_data import Body
+from ..kinds.frame_data import Body, points_of
 from ..properties.joint_properties import POISE_PG_mass
 from ..properties.naming import note_name
 from ..properties.overrides import refilled, remove_entries
@@ -87,11 +87,8 @@ def measure_meshes(armature_object: Object) -> MeshReport:
         ) from error
     notes = list(bound.notes)
     if made.unweighted:
-        notes.append(
-            "1 vertex goes with no bone and weighs nothing"
-            if made.unweighted == 1
-            else f"{made.unweighted} vertices go with no bone and weigh nothing"
-        )
+        what = "goes with no bone and weighs" if made.unweighted == 1 else "go with no bone and weigh"
+        notes.append(f"{counted(made.unweighted, 'vertex', 'vertices')} {what} nothing")
     if made.holes:
         notes.append(f"there are holes ({counted(made.holes, 'edge')} with one face): measured as if closed")
     scale = world_from_armature(armature_object)[1]
@@ -200,7 +197,7 @@ MAKING: Final = frozenset(
 
 @dataclass(frozen=True)
 class BoundSkin:
-    """What an armature carries."""
+    """The meshes that an armature carries."""
 
     skin: Skin
     """In armature space, in its own unit of length."""
@@ -225,40 +222,44 @@ def read_skin(armature_object: Object, skeleton: Skeleton) -> BoundSkin:
                 else "bind one to it (Object > Parent > Armature Deform), or weigh by role or by length"
             )
         )
-    making = {
-        modifier.type
-        for thing in objects
-        for modifier in thing.modifiers
-        if modifier.type in MAKING and modifier.show_viewport
-    }
+    modifiers = (modifier for thing in objects for modifier in thing.modifiers)
+    making = {m.type for m in modifiers if m.type in MAKING and m.show_viewport}
     depsgraph = bpy.context.evaluated_depsgraph_get()
     posed: Any = armature_object.evaluated_get(depsgraph)
-    data: Any = armature_object.data
-    rest = np.array([data.bones[name].matrix_local for name in skeleton.names])
+    bones = [posed.data.bones[name] for name in skeleton.names]
+    rest = np.array([bone.matrix_local for bone in bones])
     shown = np.array([posed.pose.bones[name].matrix for name in skeleton.names])
-    frames = shown if making else rest
-    deforming = {name: joint for joint, name in enumerate(skeleton.names) if data.bones[name].use_deform}
+    deforming = {bone.name: joint for joint, bone in enumerate(bones) if bone.use_deform}
+    armature_from_world = np.linalg.inv(np.array(posed.matrix_world))
     pieces: list[Skin] = []
     for thing in objects:
         evaluated: Any = thing.evaluated_get(depsgraph)
-        armature_from_mesh = np.linalg.inv(np.array(posed.matrix_world)) @ np.array(evaluated.matrix_world)
-        carrier = skeleton.index(thing.parent_bone) if _carried(thing, armature_object, skeleton) else None
+        armature_from_mesh = armature_from_world @ np.array(evaluated.matrix_world)
+        carrier = None
+        if thing.parent_type == 'BONE' and not _is_deformed(thing, armature_object):
+            carrier = skeleton.index(thing.parent_bone) if thing.parent_bone in skeleton.names else None
         if carrier is not None and not making:
             armature_from_mesh = rest[carrier] @ np.linalg.inv(shown[carrier]) @ armature_from_mesh
-        if making:
-            mesh = evaluated.to_mesh()
-            try:
-                pieces.append(_piece(thing, mesh, armature_from_mesh, deforming, carrier))
-            finally:
-                evaluated.to_mesh_clear()
-        else:
-            pieces.append(_piece(thing, thing.data, armature_from_mesh, deforming, carrier))
-    names = tuple(thing.name for thing in objects)
-    notes = ()
-    if making:
-        kinds = ", ".join(sorted(kind.title() for kind in making))
-        notes = (f"measured in the present pose, because modifiers make faces ({kinds})",)
-    return BoundSkin(_joined(pieces), frames, names, notes)
+        try:
+            mesh = evaluated.to_mesh() if making else thing.data
+            pieces.append(_piece(thing, mesh, armature_from_mesh, deforming, carrier))
+        finally:
+            evaluated.to_mesh_clear()
+    starts = np.cumsum([0, *(len(piece.vertices) for piece in pieces)])
+    skin = Skin(
+        np.concatenate([piece.vertices for piece in pieces]),
+        np.concatenate([piece.triangles + start for piece, start in zip(pieces, starts, strict=False)]),
+        np.concatenate([piece.vertex + start for piece, start in zip(pieces, starts, strict=False)]),
+        np.concatenate([piece.joint for piece in pieces]),
+        np.concatenate([piece.weight for piece in pieces]),
+    )
+    kinds = ", ".join(sorted(kind.title() for kind in making))
+    notes = (f"measured in the present pose, because modifiers make faces ({kinds})",) if making else ()
+    return BoundSkin(skin, shown if making else rest, tuple(thing.name for thing in objects), notes)
+
+
+def _is_deformed(thing: Any, armature_object: Object) -> bool:
+    return any(m.type == 'ARMATURE' and m.object == armature_object for m in thing.modifiers)
 
 
 def _bound(armature_object: Object, *, rendered: bool = True) -> list[Any]:
@@ -270,57 +271,32 @@ def _bound(armature_object: Object, *, rendered: bool = True) -> list[Any]:
         and thing.hide_render is not rendered
         and (
             (thing.parent == armature_object and thing.parent_type in {'ARMATURE', 'BONE'})
-            or any(m.type == 'ARMATURE' and m.object == armature_object for m in thing.modifiers)
+            or _is_deformed(thing, armature_object)
         )
     ]
     return sorted(found, key=lambda thing: thing.name)
 
 
-def _carried(thing: Any, armature_object: Object, skeleton: Skeleton) -> bool:
-    """Whether a mesh goes as a whole with one bone."""
-    deformed = any(m.type == 'ARMATURE' and m.object == armature_object for m in thing.modifiers)
-    return thing.parent_type == 'BONE' and not deformed and thing.parent_bone in skeleton.names
-
-
 def _piece(
     thing: Any, mesh: Any, armature_from_mesh: FloatArray, deforming: dict[str, int], carrier: int | None
 ) -> Skin:
-    """Read one mesh in armature space."""
-    count = len(mesh.vertices)
-    places = np.empty(3 * count, dtype=np.float32)
-    mesh.vertices.foreach_get("co", places)
-    vertices = (
-        places.reshape(-1, 3).astype(np.float64) @ armature_from_mesh[:3, :3].T + armature_from_mesh[:3, 3]
-    )
+    """Read one mesh in armature space; all of it goes with the carrier, if there is one."""
+    places = np.empty((len(mesh.vertices), 3), dtype=np.float32)
+    mesh.vertices.foreach_get("co", places.reshape(-1))
     mesh.calc_loop_triangles()
-    triangles = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
-    mesh.loop_triangles.foreach_get("vertices", triangles)
+    triangles = np.empty((len(mesh.loop_triangles), 3), dtype=np.int32)
+    mesh.loop_triangles.foreach_get("vertices", triangles.reshape(-1))
     if carrier is not None:
-        rows = np.arange(count)
-        vertex, joint, weight = rows, np.full(count, carrier), np.ones(count)
+        rows = [(row, carrier, 1.0) for row in range(len(places))]
     else:
-        joints = {
-            group.index: deforming[group.name] for group in thing.vertex_groups if group.name in deforming
-        }
-        entries = [
+        groups = thing.vertex_groups
+        joints = {group.index: deforming[group.name] for group in groups if group.name in deforming}
+        rows = [
             (row, joints[element.group], element.weight)
             for row, point in enumerate(mesh.vertices)
             for element in point.groups
             if element.group in joints and element.weight > 0.0
         ]
-        table = np.array(entries, dtype=np.float64).reshape(-1, 3)
-        vertex, joint, weight = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2]
-    return Skin(vertices, triangles.reshape(-1, 3).astype(np.int64), vertex, joint, weight)
-
-
-def _joined(pieces: Sequence[Skin]) -> Skin:
-    """Return several meshes as one."""
-    starts = np.cumsum([0, *(len(piece.vertices) for piece in pieces)])
-    pairs = list(zip(pieces, starts[:-1], strict=True))
-    return Skin(
-        np.concatenate([piece.vertices for piece in pieces]),
-        np.concatenate([piece.triangles + start for piece, start in pairs]),
-        np.concatenate([piece.vertex + start for piece, start in pairs]),
-        np.concatenate([piece.joint for piece in pieces]),
-        np.concatenate([piece.weight for piece in pieces]),
-    )
+    vertex, joint, weight = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+    vertices = points_of(armature_from_mesh, places.astype(np.float64))
+    return Skin(vertices, triangles.astype(np.int64), vertex.astype(np.int64), joint.astype(np.int64), weight)

@@ -221,10 +221,7 @@ class POISE_PG_effector(Declared, PropertyGroup):
         "Stored Pose", "Bones of the stored pose", type=POISE_PG_stored_bone
     )
     choice: str = enum(
-        "What",
-        "What the bone does with the target that it takes",
-        items=CHOICE_ITEMS,
-        default='POSITION',
+        "What", "What the bone does with the target that it takes", items=CHOICE_ITEMS, default='POSITION'
     )
     others: "bpy_prop_collection_idprop[POISE_PG_target]" = entries(
         "Further Targets", "Further targets; the bone takes one of all", type=POISE_PG_target

@@ -83,12 +83,7 @@ class POISE_PG_mass(Declared, PropertyGroup):
 
     name: str = text("Bone", "Name of the bone")
     mass: float = number(
-        "Mass",
-        "Mass of the bone with the flesh around it",
-        default=1.0,
-        min=0.0,
-        soft_max=100.0,
-        unit='MASS',
+        "Mass", "Mass of the bone with the flesh around it", default=1.0, min=0.0, soft_max=100.0, unit='MASS'
     )
 
 

@@ -462,12 +462,7 @@ def _shown(settings: Any, rig: "Rig", report: Report | BakeReport) -> list[dict[
     for effector, own in zip(rig.effectors, report.shown, strict=True):
         rows[effector.index] = own
     return [
-        {
-            "error_position": _as_held(distance),
-            "error_rotation": _as_held(angle),
-            "why": why,
-            "taken": taken,
-        }
+        {"error_position": _as_held(distance), "error_rotation": _as_held(angle), "why": why, "taken": taken}
         for distance, angle, why, taken in rows
     ]
 
