@@ -22,7 +22,7 @@ from .animation.key_writing import write_keys
 from .armature.poses import channel_values, rotation_values
 from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, restore_frame
 from .kinds.frame_data import FrameData
-from .kinds.goals import Plan
+from .kinds.kinds import Plan
 from .live.following import held
 from .properties.settings import settings_of
 from .reports import Smoothed, notes_on_branches, notes_on_smoothing

@@ -18,8 +18,7 @@ from blender_ik_addon.scene.armature.armature import read_armature, world_from_a
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.effectors.effectors import check_evaluated, read_effectors, world_from_targets
 from blender_ik_addon.scene.kinds.frame_data import FrameData, orientations
-from blender_ik_addon.scene.kinds.goals import make_goals, make_plan, measure
-from blender_ik_addon.scene.kinds.kinds import Effector
+from blender_ik_addon.scene.kinds.kinds import Effector, make_goals, make_plan, measure
 
 from . import builders
 

@@ -18,7 +18,7 @@ from blender_ik_addon.core.solve.follower import Followed
 from blender_ik_addon.scene import baking, posing
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
-from blender_ik_addon.scene.kinds.goals import make_goals, measure
+from blender_ik_addon.scene.kinds.kinds import make_goals, measure
 from blender_ik_addon.scene.live import drag_reports
 from blender_ik_addon.scene.reports import length_text
 from blender_ik_addon.scene.rig.reports import solved_report

@@ -20,8 +20,7 @@ from ...core.explain.explanation import limit_angle
 from ...core.model.rotation import matrix_and_axes_from_euler
 from ..effectors.masses import body_of
 from ..kinds.frame_data import FrameData, across, points_of
-from ..kinds.goals import make_goals, supports
-from ..kinds.kinds import Effector, Goal
+from ..kinds.kinds import Effector, Goal, make_goals, supports
 from ..properties.settings import settings_of
 from ..reports import angle_text, length_text
 from ..rig.live_state import Origin

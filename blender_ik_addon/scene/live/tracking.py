@@ -15,7 +15,7 @@ from ...core.arrays import FloatArray
 from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..kinds.frame_data import FrameData
-from ..kinds.goals import Plan
+from ..kinds.kinds import Plan
 from ..rig.changes import same_but_for_aim
 from ..rig.live_state import NOTHING, Digest
 

@@ -12,8 +12,7 @@ from bpy.types import Depsgraph, Object
 from ...core import Explanation, Status, TaskError
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ..kinds.frame_data import FrameData
-from ..kinds.goals import Plan
-from ..kinds.kinds import KINDS
+from ..kinds.kinds import KINDS, Plan
 from ..properties.effector_properties import NOT_MEASURED
 from ..properties.settings import settings_of
 from ..reports import Smoothed, all_reached, angle_text, counted, length_text, sentences

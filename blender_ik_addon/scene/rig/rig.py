@@ -21,8 +21,7 @@ from ..armature.switches import Carried, carried_by, notes_on_switches, switch_h
 from ..effectors.effectors import check_evaluated, read_amounts, read_effectors, world_from_targets
 from ..effectors.masses import body_of
 from ..kinds.frame_data import NO_SCALE, Body, FrameData
-from ..kinds.goals import Plan, make_goals, make_plan, measure, wanders
-from ..kinds.kinds import Effector
+from ..kinds.kinds import Effector, Plan, make_goals, make_plan, measure, wanders
 from ..properties.naming import follow_names
 from ..properties.settings import method_settings, settings_of
 from ..reports import counted, listed
