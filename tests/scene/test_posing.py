@@ -20,9 +20,10 @@ from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.kinds.kinds import make_goals, measure
 from blender_ik_addon.scene.live import drag_reports
+from blender_ik_addon.scene.properties.settings import solver_options
 from blender_ik_addon.scene.reports import length_text
 from blender_ik_addon.scene.rig.reports import solved_report
-from blender_ik_addon.scene.rig.rig import Rig, solver_options
+from blender_ik_addon.scene.rig.rig import Rig
 
 from . import builders
 from .actions import assign_slot, channelbag_of

@@ -42,10 +42,10 @@ from ..armature.restoring import PoseSnapshot, block_with_uid
 from ..effectors.transforms import bring_target, carried_task, carriers, coming_along
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import Effector
-from ..properties.settings import settings_of
+from ..properties.settings import settings_of, solver_options
 from ..rig.keying import auto_key
 from ..rig.reports import DRAGGED, measured_report, show
-from ..rig.rig import Rig, solver_options
+from ..rig.rig import Rig
 from .drag_anchors import Anchor, first_anchors, limbs_and_hips, movable_for
 from .drag_reports import LEVELS, DragError, DragReport, drag_report
 from .tracking import Tracked

@@ -27,7 +27,6 @@ from ..armature.poses import read_pose, write_pose
 from ..effectors.effectors import read_effectors
 from ..kinds.frame_data import FrameData
 from ..reports import SETTLING
-from ..rig.changes import digest_of_aims, parts_of_bones, read_settings, same
 from ..rig.keying import auto_key, auto_keying
 from ..rig.live_state import (
     NOTHING,
@@ -35,10 +34,14 @@ from ..rig.live_state import (
     LiveState,
     Origin,
     digest,
+    digest_of_aims,
     note_left,
     on_the_way,
+    parts_of_bones,
     raw_channels,
+    read_settings,
     renew_origin,
+    same,
 )
 from ..rig.reports import (
     POSED,

@@ -16,8 +16,7 @@ from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import Plan
-from ..rig.changes import same_but_for_aim
-from ..rig.live_state import NOTHING, Digest
+from ..rig.live_state import NOTHING, Digest, same_but_for_aim
 
 
 @dataclass(frozen=True)

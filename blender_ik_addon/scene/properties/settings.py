@@ -53,6 +53,10 @@ METHOD_SETTINGS = (
 """Properties that go by the same name as the solver's options, for the methods that have a use for them."""
 
 
+SOLVE_MARGIN: Final = 0.5
+"""Part of the user's tolerance [1] to which is solved: Blender holds poses in single precision."""
+
+
 def method_settings(method: str) -> tuple[str, ...]:
     """Which of those a method shows; the default has nothing to be set."""
     if method == 'PRIORITY':
@@ -261,6 +265,23 @@ class POISE_PG_armature(Declared, PropertyGroup):
     )
     last_bake: str = text("Last Bake", "Report of the last bake")
     diagnosis: str = text("Diagnosis", "Report of the last diagnosis, line by line")
+
+
+def solver_options(armature_object: Object, scale: float) -> SolverOptions:
+    """Return the settings for a solve in armature units, of which one is `scale` metres in the world."""
+    settings = settings_of(armature_object)
+    own: dict[str, Any] = {name: getattr(settings, name) for name in method_settings(settings.method)}
+    if "clamp_distance" in own:
+        own["clamp_distance"] = settings.clamp_distance / scale or None
+    return SolverOptions(
+        **own,
+        method=settings.method,
+        max_iterations=settings.iterations,
+        tolerance_position=SOLVE_MARGIN * settings.tolerance_position / scale,
+        tolerance_rotation=SOLVE_MARGIN * settings.tolerance_rotation,
+        smoothness=settings.smoothness,
+        pop_angle=settings.pop_angle,
+    )
 
 
 _register_classes, _unregister_classes = bpy.utils.register_classes_factory(

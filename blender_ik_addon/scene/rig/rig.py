@@ -23,13 +23,10 @@ from ..effectors.masses import body_of
 from ..kinds.frame_data import NO_SCALE, Body, FrameData
 from ..kinds.kinds import Effector, Plan, make_goals, make_plan, measure, wanders
 from ..properties.naming import follow_names
-from ..properties.settings import method_settings, settings_of
+from ..properties.settings import SOLVE_MARGIN, settings_of, solver_options
 from ..reports import counted, listed
 from .live_state import Origin
 from .reports import Lost, Measured, Tolerances
-
-SOLVE_MARGIN: Final = 0.5
-"""Part of the user's tolerance [1] to which is solved: Blender holds poses in single precision."""
 
 MACHINERY: Final = frozenset({"MCH", "ORG", "DEF"})
 """Layers of a generated control rig that are no controls, as `core.character.roles` names them."""
@@ -256,23 +253,6 @@ class Rig:
         return replace(
             options, tolerance_position=min(options.tolerance_position, SOLVE_MARGIN * exact / scale)
         )
-
-
-def solver_options(armature_object: Object, scale: float) -> SolverOptions:
-    """Return the settings for a solve in armature units, of which one is `scale` metres in the world."""
-    settings = settings_of(armature_object)
-    own: dict[str, Any] = {name: getattr(settings, name) for name in method_settings(settings.method)}
-    if "clamp_distance" in own:
-        own["clamp_distance"] = settings.clamp_distance / scale or None
-    return SolverOptions(
-        **own,
-        method=settings.method,
-        max_iterations=settings.iterations,
-        tolerance_position=SOLVE_MARGIN * settings.tolerance_position / scale,
-        tolerance_rotation=SOLVE_MARGIN * settings.tolerance_rotation,
-        smoothness=settings.smoothness,
-        pop_angle=settings.pop_angle,
-    )
 
 
 def _chains(armature: Armature, effectors: Sequence[Effector]) -> tuple[str, ...]:
