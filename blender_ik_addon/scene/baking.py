@@ -13,10 +13,10 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from ..core import IKError, Pose, SolverOptions, Status
-from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
+from ..core import IKError, Pose, Solution, SolverOptions
+from ..core.arrays import BoolArray, FloatArray, frozen
 from ..core.engine.pops import Pop
-from ..core.solve.sequence import SequenceJob, SequenceSolution
+from ..core.solve.sequence import SequenceJob
 from .animation.fcurves import Channel, check_keyable
 from .animation.key_writing import write_keys
 from .armature.poses import channel_values, rotation_values
@@ -180,7 +180,8 @@ class BakeJob:
                 f"no effector of {self._name!r} takes part in any of these frames: give one a weight and an "
                 "influence above 0"
             )
-        keys = channel_values(rig.armature, solved.channels, sorted(solved.joints), present=present)
+        channels = np.stack([solution.pose.channels for solution in solved.keyed])
+        keys = channel_values(rig.armature, channels, sorted(solved.joints), present=present)
         undo_keys = self._undo.enter_context(ExitStack())
         undo_keys.callback(self._restore_action, ActionSnapshot.take(armature_object))
         written = write_keys(armature_object, np.array(self.frames, dtype=np.float64), keys)
@@ -203,7 +204,7 @@ class BakeJob:
         missed = within.missed(distances, angles)
         reasons = [""] * len(rig.effectors)
         for row, effectors in _worst_rows(within.excess(distances, angles), missed):
-            errors = effector_errors(armature_object, rig, played[row], solved.reasons(own.start + row))
+            errors = effector_errors(armature_object, rig, played[row], solved.reasons(row))
             for effector in effectors:
                 reasons[effector] = errors[effector].why
         pops, traded = solved.pops(numbers), solved.traded(self.frames, within)
@@ -218,10 +219,10 @@ class BakeJob:
             rotation_errors=frozen(angles),
             tolerances=within,
             statuses=tuple(
-                measured_status(status, not miss)
-                for status, miss in zip(solved.statuses, np.any(missed, axis=1), strict=True)
+                measured_status(solution.status, not miss)
+                for solution, miss in zip(solved.keyed, np.any(missed, axis=1), strict=True)
             ),
-            iterations=solved.iterations,
+            iterations=np.array([solution.iterations for solution in solved.keyed]),
             branches=tuple(sorted({pop.frame for pop in pops})),
             reasons=tuple(reasons),
             notes=(
@@ -259,60 +260,55 @@ class BakeJob:
 
 
 class _Solved:
-    """The runs of frames that are solved so far, one after the other."""
+    """The frames that are solved so far, run by run."""
 
     def __init__(self, rig: Rig, frames: FrameData, own: slice) -> None:
         """`own` are the frames that are keyed."""
         self._rig, self._frames, self._own = rig, frames, own
-        self._runs: list[tuple[slice, Plan, SequenceSolution]] = []
-        self._last: list[int] = []
-        """Joints that moved in the last run."""
+        self._solutions: list[tuple[Plan, Solution]] = []
+        """Of each frame, with what was to be solved."""
+        self._pops: list[tuple[int, Pop]] = []
+        self._added = np.zeros((2, *frames.influences.shape))
+        """By how much smoothness adds to misses: distances, angles."""
         self.joints: set[int] = set()
-        """Joints that moved in any run that is keyed."""
+        """Joints that move in any frame that is keyed."""
 
     def solve(self, run: slice, times: FloatArray, options: SolverOptions) -> Iterator[float]:
         """Solve the next run, which goes on from the last; gives the part done."""
-        frames = self._frames[run]
-        plan = self._rig.plan(frames)
+        frames, plan = self._frames[run], self._rig.plan(self._frames[run])
         problem, poses = plan.problem, frames.pose
-        if self._runs:
+        if self._solutions:
+            last, solution = self._solutions[-1]
             channels = poses.channels.copy()
-            joints = [joint for joint in problem.moving_joints if joint in self._last]
-            channels[0, joints] = self._runs[-1][2].pose.channels[-1, joints]
+            joints = [j for j in problem.moving_joints if j in last.problem.moving_joints]
+            channels[0, joints] = solution.pose.channels[joints]
             poses = Pose(channels, poses.scale)
         asked = slice(*(min(max(row, run.start), run.stop) - run.start for row in _ends(self._own)))
         job = SequenceJob(problem, poses, options, times=times, own=asked)
         yield from job.run()
-        self._runs.append((run, plan, job.solution()))
-        self._last = problem.moving_joints
+        solved = job.solution()
+        self._solutions += [(plan, solved.frame(frame)) for frame in range(len(solved))]
+        self._pops += [(run.start + pop.frame, pop) for pop in solved.pops]
         if asked.start < asked.stop:
-            self.joints.update(self._last)
+            self.joints.update(problem.moving_joints)
+        for task, effector in enumerate(np.repeat(np.arange(len(plan.counts)), plan.counts).tolist()):
+            own = self._added[int(solved.angular[task]), run, effector]
+            scale = 1.0 if solved.angular[task] else frames.scale
+            np.maximum(own, solved.smoothing[:, task] * scale, out=own)
 
     @property
-    def _solutions(self) -> list[SequenceSolution]:
-        return [solution for _run, _plan, solution in self._runs]
-
-    @property
-    def channels(self) -> FloatArray:
-        """Poses of the frames that are keyed, (F, n, 6)."""
-        return np.concatenate([solution.pose.channels for solution in self._solutions])[self._own]
-
-    @property
-    def iterations(self) -> IntArray:
+    def keyed(self) -> list[Solution]:
         """Of the frames that are keyed, (F,)."""
-        return np.concatenate([solution.iterations for solution in self._solutions])[self._own]
-
-    @property
-    def statuses(self) -> list[Status]:
-        """How the frames ended that are keyed, (F,)."""
-        return [status for solution in self._solutions for status in solution.statuses][self._own]
+        return [solution for _plan, solution in self._solutions[self._own]]
 
     def reasons(self, row: int) -> list[str]:
-        """Why each effector misses in a frame, counted from the first that was solved, (E,)."""
-        run, plan, solution = next(own for own in self._runs if own[0].start <= row < own[0].stop)
-        whys = solver_reasons(self._rig, self._frames[row : row + 1], plan, solution.whys[row - run.start])
+        """Why each effector misses in a frame, counted from the first that is keyed, (E,)."""
+        row += self._own.start
+        plan, solution = self._solutions[row]
+        whys = [error.why for error in solution.errors]
+        texts = solver_reasons(self._rig, self._frames[row : row + 1], plan, whys)
         answering = self._rig.armature.driven.intersection(self._rig.chains)
-        return [why or UNSETTLED for why in whys] if answering else whys
+        return [text or UNSETTLED for text in texts] if answering else texts
 
     def pops(self, numbers: Sequence[int]) -> list[Pop]:
         """Joints that turn out of proportion in frames that are keyed, with the numbers of these.
@@ -320,21 +316,13 @@ class _Solved:
         The frame before the first one is not keyed: nothing turns from there.
         """
         known = range(*_ends(self._own))[1:]
-        found = [(run.start + pop.frame, pop) for run, _plan, solution in self._runs for pop in solution.pops]
-        return [pop._replace(frame=numbers[row]) for row, pop in found if row in known]
+        return [pop._replace(frame=numbers[row]) for row, pop in self._pops if row in known]
 
     def traded(self, numbers: Sequence[int], within: Tolerances) -> tuple[Smoothed, ...]:
         """The largest distance and angle above the tolerances that smoothness adds to misses."""
-        effectors = self._rig.effectors
-        added = np.zeros((2, len(self._frames), len(effectors)))  # distances, angles
-        for run, plan, solution in self._runs:
-            for task, effector in enumerate(np.repeat(np.arange(len(effectors)), plan.counts).tolist()):
-                own = added[int(solution.angular[task]), run, effector]
-                np.maximum(own, solution.smoothing[:, task], out=own)
-        added[0] *= self._frames.scale[:, None]
-        found: list[Smoothed] = []
+        effectors, found = self._rig.effectors, list[Smoothed]()
         for angular, tolerances in enumerate((within.positions, within.rotations)):
-            amounts = added[angular, self._own]
+            amounts = self._added[angular, self._own]
             amounts = np.where(amounts > tolerances, amounts, 0.0)
             row, effector = divmod(int(amounts.argmax()), len(effectors))
             if amounts[row, effector] > 0.0:

@@ -4,6 +4,9 @@
 A solve reads all that it needs, solves without a call into Blender, then writes. A bake reads the targets and
 the fixed channels of all frames, solves the sequence, writes the keys in bulk, and then plays them back to
 measure, in Blender's own matrices, how far every effector is from its target.
+
+Everywhere `armature_object` is an armature object with effectors; its targets are read from `depsgraph`, by
+default that of the context.
 """
 
 from collections.abc import Callable, Iterable
@@ -96,10 +99,6 @@ __all__ = [
 def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Report:
     """Solve the present frame and write the pose.
 
-    Args:
-        armature_object: The armature object with effectors.
-        depsgraph: Where targets are read; that of the context by default.
-
     Raises:
         IKError: Something is missing or cannot be posed; nothing is changed then.
     """
@@ -137,10 +136,6 @@ def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Repor
 
     Live mode does this whenever Blender has updated the scene. Without it scripts can do it themselves.
 
-    Args:
-        armature_object: The armature object with effectors.
-        depsgraph: Where targets are read; that of the context by default.
-
     Returns:
         With errors by the solver's own account: Blender shows the pose after the next update. None where
         nothing has moved.
@@ -168,10 +163,6 @@ def switch_live(armature_object: Object, on: bool) -> Report | None:
 def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Diagnosis:
     """Diagnose the present pose: rank, condition and lost directions of its effectors.
 
-    Args:
-        armature_object: The armature object with effectors.
-        depsgraph: Where pose and targets are read; that of the context by default.
-
     Returns:
         With directions along world axes; the panel shows its lines.
 
@@ -198,7 +189,6 @@ def bake(
     """Solve frames and write them as keys into the object's own action.
 
     Args:
-        armature_object: The armature object with effectors.
         frames: Increasing whole frames; by default the range in the settings. Older keys of the solved
             channels from the first of them to the last are replaced.
         progress: Called with the part done in [0, 1]; what it raises stops the bake.

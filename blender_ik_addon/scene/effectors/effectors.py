@@ -34,7 +34,6 @@ def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[E
     """Read and check the enabled effectors of an armature object.
 
     Args:
-        armature_object: The armature object.
         drawing: Whether incomplete ones are left out instead of refused.
 
     Raises:

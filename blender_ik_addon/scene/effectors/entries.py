@@ -49,10 +49,7 @@ def add_effector(
     """Add an effector for a bone; return its index in the list.
 
     Args:
-        armature_object: The armature object.
-        bone_name: The bone that follows.
         kind: A name in `KINDS`: 'POSITION', 'ORIENTATION', 'BOTH', 'AIM', ...
-        target: What it follows.
         make_target: Whether to make an empty when no target is given, where the effector asks for nothing.
 
     Raises:

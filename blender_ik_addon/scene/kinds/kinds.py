@@ -10,6 +10,7 @@ lengths by lerp, orientations and directions by slerp.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Protocol
 
@@ -1084,7 +1085,7 @@ class Plan:
     counts: tuple[int, ...]
     """How many tasks with a weight each effector has, (E,)."""
 
-    @property
+    @cached_property
     def problem(self) -> Problem:
         """The same for the solver."""
         return Problem(self.skeleton, self.tasks)
@@ -1107,7 +1108,6 @@ def make_plan(
     Between other levels the pose is a task for all its bones, which takes longer.
 
     Args:
-        effectors: The effectors, (E,).
         frames: Frames in each of which the same effectors take part.
         prefers: Whether the method knows a preferred pose.
         known: A skeleton of an earlier plan for the same effectors: taken again if it has not changed, since

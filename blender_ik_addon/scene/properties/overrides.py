@@ -33,7 +33,6 @@ def remove_entries(
     """Remove entries of a list of the settings.
 
     Args:
-        armature_object: The armature object.
         collection: Name of the list.
         rows: Positions, increasing.
         what: What an entry says of a bone, for messages.

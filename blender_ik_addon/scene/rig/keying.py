@@ -74,8 +74,6 @@ def auto_key(
     """Key what was moved, if Blender's auto-key is on.
 
     Args:
-        armature_object: The original object.
-        armature: What was read of it.
         bones: Names of the bones that have moved.
         targets: Objects that have moved, and whether they were moved and whether they were turned.
 
@@ -112,8 +110,6 @@ def key_bones(
     F-curves that are locked get no keys; the others have theirs all the same.
 
     Args:
-        armature_object: The original object.
-        armature: What was read of it.
         bones: Their names; those with nothing to write are left out.
         options: As for `bpy_struct.keyframe_insert`; those of the preferences when None.
 

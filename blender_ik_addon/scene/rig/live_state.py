@@ -14,7 +14,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
@@ -154,14 +154,7 @@ class Origin:
 
 
 def renew_origin(armature_object: Object, armature: Armature, present: Pose, channels: RawChannels) -> None:
-    """Note where bones are that others have moved since `note_left`, and that live mode leaves them there.
-
-    Args:
-        armature_object: The original object.
-        armature: What was read of it.
-        present: Its pose.
-        channels: The same as `raw_channels`.
-    """
+    """Note where bones are that others have moved since `note_left`, and that live mode leaves them there."""
     skeleton = armature.skeleton
     rotation = matrix_from_euler(present.rotation, skeleton.orders)
     now = np.concatenate([present.channels[:, :3], quat_from_matrix(rotation), present.scale], axis=1)
@@ -235,14 +228,11 @@ def parts_of_bones(armature_object: Object, rig: "Rig", channels: RawChannels) -
     """
     armature, skeleton = rig.armature, rig.armature.skeleton
     yield repr((skeleton.names, armature.rotation_modes, sorted(armature.driven_by), rig.prefers))
-    for name in ("parents", "rest", "free", "lower", "upper", "stiffness", "preferred"):
-        yield getattr(skeleton, name).tobytes()
-    for name in ("inherit_rotation", "inherit_scale", "local_location"):
-        yield getattr(skeleton, name).tobytes()
     yield armature.written.tobytes()
-    if rig.body is not None:
-        yield rig.body.masses.tobytes()
-        yield rig.body.centres.tobytes()
+    for owner in (skeleton, rig.body) if rig.body else (skeleton,):
+        for field in fields(owner):
+            if isinstance(value := getattr(owner, field.name), np.ndarray) and field.name != "orders":
+                yield value.tobytes()
     pose: Any = armature_object.pose
     rows = {bone.name: row for row, bone in enumerate(pose.bones)}
     everywhere = rig.body is not None  # then all bones have weight
@@ -281,9 +271,8 @@ def same_but_for_aim(one: Task, other: Task) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, OneOf) and isinstance(other, OneOf):
-        if len(one.alternatives) != len(other.alternatives):
-            return False
-        if not all(map(same_but_for_aim, one.alternatives, other.alternatives)):
+        pairs = zip_longest(one.alternatives, other.alternatives)
+        if not all(same_but_for_aim(*pair) for pair in pairs):
             return False
     return all(
         same(getattr(one, field.name), getattr(other, field.name))

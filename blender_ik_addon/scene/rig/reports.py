@@ -20,32 +20,21 @@ from ..reports import Smoothed, all_reached, angle_text, counted, length_text, s
 if TYPE_CHECKING:
     from .rig import Rig
 
+# Why an effector is missed where the solver does not say
+
 RESTLESS: Final = "constraints or drivers answer to each solve with another pose"
-"""Why an effector is missed whose chain does not come to rest."""
-
 ANSWERED: Final = "constraints or drivers answered with another pose, Solve again"
-"""Why an effector is missed whose target one solve has met with bones as they stood before."""
-
 UNSETTLED: Final = "constraints or drivers answered with another pose: bake again, or mute them"
-"""The same after a bake."""
-
+POSED: Final = "a bone was posed by hand, Solve goes back to the targets"
+DRAGGED: Final = "a bone was dragged, Solve goes back to the targets"
 UNSEEN: Final = (
     "solved within its tolerance, but Blender shows it elsewhere: look at the constraints, drivers and "
     "locked or muted keys of its chain"
 )
-"""Why an effector is missed where nothing else is known."""
-
 NOWHERE: Final = (
     "its bone is scaled to nothing, or its place is not a number: look at the drivers, constraints and scale "
     "of its chain"
 )
-"""Why an effector is missed whose error is not a number."""
-
-POSED: Final = "a bone was posed by hand, Solve goes back to the targets"
-"""Why an effector is missed after that, while the body follows its targets."""
-
-DRAGGED: Final = "a bone was dragged, Solve goes back to the targets"
-"""Why an effector is missed after a drag."""
 
 MOST_SHOWN: Final = 1e30
 """Error [m, rad] that stands for one that is not a number: Blender's properties end soon after."""

@@ -60,8 +60,6 @@ class Rig:
         """Read and check an armature object and its effectors.
 
         Args:
-            armature_object: The original object.
-            depsgraph: Up to date.
             drawing: Whether nothing may be changed, such as names of bones, and effectors of which something
                 is missing are left out.
 
@@ -105,8 +103,6 @@ class Rig:
         """Read pose, targets and the place of the object at the depsgraph's frame, as data of one frame.
 
         Args:
-            armature_object: The original object.
-            depsgraph: Up to date.
             origin: Where influences below 1 begin; by default in the pose that is read.
 
         Raises:
@@ -171,8 +167,6 @@ class Rig:
         """Measure in Blender's evaluated matrices; a control counts as being where the mesh goes with it.
 
         Args:
-            armature_object: The original object.
-            depsgraph: Up to date.
             before: What was solved from, one frame: where influences below 1 begin. Targets are read anew.
         """
         posed = armature_object.evaluated_get(depsgraph)
@@ -209,7 +203,6 @@ class Rig:
         """Put controls where the mesh is that does not follow them; these -> the bones that carry it.
 
         Args:
-            posed: The evaluated armature object.
             bones: Matrices of all joints, (n, 4, 4) [m]; those of such controls are changed.
         """
         skeleton = self.armature.skeleton
