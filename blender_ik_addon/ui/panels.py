@@ -316,8 +316,10 @@ class POISE_PT_effectors(_ArmaturePanel):
         for name in kind.more:
             if name in kind.headings:
                 draw_axes(column, effector, name, kind.headings[name], "XY" if kind.weighs else "XYZ")
-            elif name != "is_support" or KINDS[effector.kind].supports:
+            else:
                 column.prop(effector, name)
+        if KINDS[effector.kind].supports:
+            column.prop(effector, "is_support")
 
     def draw_target(self, column: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
         """Draw what the effector goes by, and the fields of its kind alone."""

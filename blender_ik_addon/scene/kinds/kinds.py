@@ -352,7 +352,7 @@ class Both(Goal):
         'CON_TRANSLIKE',
         2,
     )
-    more = ("chain_depth", "point", "position_axes", "orientation_axes", "is_support")
+    more = ("chain_depth", "point", "position_axes", "orientation_axes")
     placed = turned = position = orientation = pinnable = supports = True
     place: FloatArray
     """Where the point should be, (F, 3) [m]."""
@@ -420,7 +420,7 @@ class Position(Both):
 
     item = ("Position", "The point of the bone reaches the place of the target", 'CON_LOCLIKE', 0)
     choice_item = ("The point of the bone reaches the place of one of the targets", 0)
-    more = ("chain_depth", "point", "position_axes", "is_support")
+    more = ("chain_depth", "point", "position_axes")
     display = 'SPHERE'
     turned = orientation = False
 
@@ -672,7 +672,6 @@ class Floor(Plane):
 
     item = ("Floor", "The point of the bone never goes below the XY plane of the target", 'CON_FLOOR', 6)
     choice_item = None
-    more = ("chain_depth", "point", "is_support")
     miss = " below its floor"
     supports = True
     side: ClassVar[Side] = Side.ABOVE

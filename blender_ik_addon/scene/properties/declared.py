@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Properties as Poise declares them: `name: type = text("Name", "Description")` in a class of `Declared`.
+"""Properties as Poise declares them: `name: type = text("Name")("Description")` in a class of `Declared`.
 
-Each has a name and a description, and is kept in library overrides.
+Ranges and the like stand beside the name. Each property has a description, and is kept in library overrides.
 """
 
 from collections.abc import Callable
 from typing import Any, Final
 
 from bpy import props
+
+Vector3 = tuple[float, float, float]
+Flags3 = tuple[bool, bool, bool]
 
 OVERRIDE: Final[set[Any]] = {'LIBRARY_OVERRIDABLE'}
 
@@ -26,11 +29,11 @@ class Declared:
         cls.__annotations__ = declarations
 
 
-def _kept(make: Callable[..., Any], **always: Any) -> Callable[..., Any]:
+def _kept(make: Callable[..., Any], **always: Any) -> Callable[..., Callable[[str], Any]]:
     """Return what declares properties of one type."""
 
-    def declare(name: str, description: str, **settings: Any) -> Any:
-        return make(name=name, description=description, **({"override": OVERRIDE} | always | settings))
+    def declare(name: str, **settings: Any) -> Callable[[str], Any]:
+        return lambda text: make(name=name, description=text, **({"override": OVERRIDE} | always | settings))
 
     return declare
 

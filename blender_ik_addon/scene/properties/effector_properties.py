@@ -9,6 +9,8 @@ from bpy.types import Object, PropertyGroup
 from ..kinds.kinds import KINDS
 from .declared import (
     Declared,
+    Flags3,
+    Vector3,
     angle,
     axes,
     entries,
@@ -24,7 +26,7 @@ from .declared import (
 )
 
 if TYPE_CHECKING:
-    from bpy.types import bpy_prop_collection_idprop
+    from bpy.types import bpy_prop_collection_idprop as Entries  # noqa: N812
 
 NOT_MEASURED = -1.0
 """The value of an effector's error before the first solve, or where its kind has no such error."""
@@ -94,160 +96,120 @@ def plain(value: Any) -> Any:
 class POISE_PG_stored_bone(Declared, PropertyGroup):
     """Where one bone is against its rest pose, in a stored pose."""
 
-    name: str = text("Bone", "Name of the bone")
-    location: tuple[float, float, float] = offset("Location", "Offset from the rest pose")
+    name: str = text("Bone")("Name of the bone")
+    location: Vector3 = offset("Location")("Offset from the rest pose")
     rotation: tuple[float, float, float, float] = numbers(
-        "Rotation",
-        "Turn from the rest pose, whatever the rotation mode of the bone",
-        size=4,
-        subtype='QUATERNION',
-        default=(1.0, 0.0, 0.0, 0.0),
-    )
+        "Rotation", size=4, subtype='QUATERNION', default=(1.0, 0.0, 0.0, 0.0)
+    )("Turn from the rest pose, whatever the rotation mode of the bone")
 
 
 class POISE_PG_target(Declared, PropertyGroup):
     """A further target of an effector that takes one of several."""
 
-    target: Object | None = link(
-        "Target", "The object that the bone may follow, usually an empty", type=Object, poll=_may_be_target
+    target: Object | None = link("Target", type=Object, poll=_may_be_target)(
+        "The object that the bone may follow, usually an empty"
     )
-    target_bone: str = text(
-        "Target Bone",
-        "The bone of the target armature to follow; without one, the armature object is followed",
+    target_bone: str = text("Target Bone")(
+        "The bone of the target armature to follow; without one, the armature object is followed"
     )
 
 
 class POISE_PG_effector(Declared, PropertyGroup):
     """A goal for one bone, and how important it is."""
 
-    name: str = text("Name", "Name of the effector in the list and in reports")
-    bone: str = text("Bone", "The bone that follows the target")
-    part: str = text("Part", "Part of the body that Set Up Character made it for; empty if made by hand")
-    kind: str = enum("Kind", "What the bone does with its target", items=KIND_ITEMS, default='BOTH')
-    target: Object | None = link(
-        "Target", "The object that the bone follows, usually an empty", type=Object, poll=_may_be_target
+    name: str = text("Name")("Name of the effector in the list and in reports")
+    bone: str = text("Bone")("The bone that follows the target")
+    part: str = text("Part")("Part of the body that Set Up Character made it for; empty if made by hand")
+    kind: str = enum("Kind", items=KIND_ITEMS, default='BOTH')("What the bone does with its target")
+    target: Object | None = link("Target", type=Object, poll=_may_be_target)(
+        "The object that the bone follows, usually an empty"
     )
-    target_bone: str = text(
-        "Target Bone",
-        "The bone of the target armature to follow; without one, the armature object is followed",
+    target_bone: str = text("Target Bone")(
+        "The bone of the target armature to follow; without one, the armature object is followed"
     )
-    priority: int = whole(
-        "Priority",
-        "0 is the highest priority; a higher number never takes anything from a lower one",
-        min=0,
-        soft_max=9,
+    priority: int = whole("Priority", min=0, soft_max=9)(
+        "0 is the highest priority; a higher number never takes anything from a lower one"
     )
-    weight: float = number(
-        "Weight",
-        "How much this effector counts among those of the same priority",
-        default=1.0,
-        min=0.0,
-        soft_max=10.0,
+    weight: float = number("Weight", default=1.0, min=0.0, soft_max=10.0)(
+        "How much this effector counts among those of the same priority"
     )
-    softness_position: float = length(
-        "Softness",
+    softness_position: float = length("Softness", min=0.0, soft_max=0.1, step=0.1, precision=3)(
         "How far the target may be missed where joints would otherwise turn a radian away from their "
         "preferred pose, or the motion would jerk. For noisy targets and motion-capture markers. 0 is "
-        "exact. Only the method Priority uses it",
-        min=0.0,
-        soft_max=0.1,
-        step=0.1,
-        precision=3,
+        "exact. Only the method Priority uses it"
     )
-    softness_rotation: float = angle(
-        "Softness Angle",
+    softness_rotation: float = angle("Softness Angle", min=0.0, soft_max=pi)(
         "How far the orientation or direction may be missed where joints would otherwise turn a radian "
         "away from their preferred pose, or the motion would jerk. 0 is exact. Only the method Priority "
-        "uses it",
-        min=0.0,
-        soft_max=pi,
+        "uses it"
     )
-    enabled: bool = flag("Enabled", "Use this effector when solving", default=True)
-    point: tuple[float, float, float] = offset(
-        "Point", "The point of the bone that is used, from its head along its own axes"
+    enabled: bool = flag("Enabled", default=True)("Use this effector when solving")
+    point: Vector3 = offset("Point")("The point of the bone that is used, from its head along its own axes")
+    position_axes: Flags3 = axes("Position Axes", default=(True, True, True))(
+        "World axes along which the point follows the target"
     )
-    position_axes: tuple[bool, bool, bool] = axes(
-        "Position Axes", "World axes along which the point follows the target", default=(True, True, True)
+    orientation_axes: Flags3 = axes("Orientation Axes", default=(True, True, True))(
+        "Axes of the target about which the bone turns with it"
     )
-    orientation_axes: tuple[bool, bool, bool] = axes(
-        "Orientation Axes",
-        "Axes of the target about which the bone turns with it",
-        default=(True, True, True),
-    )
-    influence: float = number(
-        "Influence",
+    influence: float = number("Influence", default=1.0, min=0.0, max=1.0, subtype='FACTOR')(
         "How far the bone goes from its place before the solve to its target; at 0 the effector has no "
-        "effect. Can be animated",
-        default=1.0,
-        min=0.0,
-        max=1.0,
-        subtype='FACTOR',
+        "effect. Can be animated"
     )
-    chain_depth: int = whole(
-        "Chain Depth",
+    chain_depth: int = whole("Chain Depth", min=0, soft_max=20)(
         "How many bones may move for this effector, from its own bone up to the root; 0 for all. A bone "
-        "that is in no chain of an enabled effector keeps its pose",
-        min=0,
-        soft_max=20,
+        "that is in no chain of an enabled effector keeps its pose"
     )
-    axis: str = enum("Axis", "Axis of the bone that points at the target", items=AXIS_ITEMS, default='POS_Y')
-    height: float = length(
-        "Height", "Height of the point above the plane, such as the thickness of a sole. Can be animated"
+    axis: str = enum("Axis", items=AXIS_ITEMS, default='POS_Y')("Axis of the bone that points at the target")
+    height: float = length("Height")(
+        "Height of the point above the plane, such as the thickness of a sole. Can be animated"
     )
-    distance: float = length(
-        "Distance", "Distance of the point from the target, in the world. Can be animated", min=0.0
+    distance: float = length("Distance", min=0.0)(
+        "Distance of the point from the target, in the world. Can be animated"
     )
-    other_bone: str = text(
-        "Other Bone", "Bone of the same armature to keep the distance from, instead of a target"
+    other_bone: str = text("Other Bone")(
+        "Bone of the same armature to keep the distance from, instead of a target"
     )
-    other_point: tuple[float, float, float] = offset(
-        "Other Point", "The point of the other bone that is used, from its head along its own axes"
+    other_point: Vector3 = offset("Other Point")(
+        "The point of the other bone that is used, from its head along its own axes"
     )
-    root_bone: str = text(
-        "Limb Root", "First bone of the limb, such as the upper arm; empty for the parent of the bone"
+    root_bone: str = text("Limb Root")(
+        "First bone of the limb, such as the upper arm; empty for the parent of the bone"
     )
-    tip_bone: str = text(
-        "Limb Tip",
-        "The limb ends at the head of this bone, such as the hand; empty for the child at the bone's tail",
+    tip_bone: str = text("Limb Tip")(
+        "The limb ends at the head of this bone, such as the hand; empty for the child at the bone's tail"
     )
-    is_support: bool = flag(
-        "Support",
+    is_support: bool = flag("Support")(
         "The body stands on this, for Balance effectors without a target. If no effector is marked, the "
-        "body stands on the bones that are named as feet",
+        "body stands on the bones that are named as feet"
     )
-    stay: str = enum("Near", "The pose that bones stay near", items=STAY_ITEMS, default='REST')
-    stay_scope: str = enum("Bones", "The bones that stay near the pose", items=SCOPE_ITEMS, default='BRANCH')
-    stored: "bpy_prop_collection_idprop[POISE_PG_stored_bone]" = entries(
-        "Stored Pose", "Bones of the stored pose", type=POISE_PG_stored_bone
+    stay: str = enum("Near", items=STAY_ITEMS, default='REST')("The pose that bones stay near")
+    stay_scope: str = enum("Bones", items=SCOPE_ITEMS, default='BRANCH')("The bones that stay near the pose")
+    stored: "Entries[POISE_PG_stored_bone]" = entries("Stored Pose", type=POISE_PG_stored_bone)(
+        "Bones of the stored pose"
     )
-    choice: str = enum(
-        "What", "What the bone does with the target that it takes", items=CHOICE_ITEMS, default='POSITION'
+    choice: str = enum("What", items=CHOICE_ITEMS, default='POSITION')(
+        "What the bone does with the target that it takes"
     )
-    others: "bpy_prop_collection_idprop[POISE_PG_target]" = entries(
-        "Further Targets", "Further targets; the bone takes one of all", type=POISE_PG_target
+    others: "Entries[POISE_PG_target]" = entries("Further Targets", type=POISE_PG_target)(
+        "Further targets; the bone takes one of all"
     )
-    taken: str = text("Taken", "The target that the bone took in the last solve or bake")
-    pinned: bool = flag(
-        "Pinned", "The bone stays where it was pinned, in armature space; its target is not used"
+    taken: str = text("Taken")("The target that the bone took in the last solve or bake")
+    pinned: bool = flag("Pinned")(
+        "The bone stays where it was pinned, in armature space; its target is not used"
     )
     pin_matrix: tuple[float, ...] = numbers(
         "Pin Matrix",
-        "Matrix of the bone in armature space when it was pinned, row by row",
         size=16,
         default=(1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0),
+    )("Matrix of the bone in armature space when it was pinned, row by row")
+    error_position: float = length("Position Error", default=NOT_MEASURED)(
+        "Distance from the target after the last solve; -1 if not measured"
     )
-    error_position: float = length(
-        "Position Error",
-        "Distance from the target after the last solve; -1 if not measured",
-        default=NOT_MEASURED,
-    )
-    error_rotation: float = angle(
-        "Orientation Error",
-        "Angle to the target after the last solve; -1 if not measured",
-        default=NOT_MEASURED,
+    error_rotation: float = angle("Orientation Error", default=NOT_MEASURED)(
+        "Angle to the target after the last solve; -1 if not measured"
     )
 
-    why: str = text("Why", "Why the target was missed in the last solve or bake")
+    why: str = text("Why")("Why the target was missed in the last solve or bake")
 
 
 CLASSES = (POISE_PG_stored_bone, POISE_PG_target, POISE_PG_effector)

@@ -104,10 +104,8 @@ def _places(armature_object: Object) -> Iterator[tuple[Any, str, Object]]:
 
 def register() -> None:
     """Add `PoseBone.poise_name`."""
-    PoseBone.poise_name = text(  # pyright: ignore[reportAttributeAccessIssue]
-        "Known As",
-        "Name by which Poise knows this bone: where it changes, effectors and limits follow",
-        options={'HIDDEN'},
+    PoseBone.poise_name = text("Known As", options={'HIDDEN'})(
+        "Name by which Poise knows this bone: where it changes, effectors and limits follow"
     )
 
 
