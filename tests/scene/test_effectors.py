@@ -476,9 +476,9 @@ def frame_data(
     skeleton: Skeleton, effectors: Sequence[Effector], targets: np.ndarray, world: np.ndarray, present: Pose
 ) -> FrameData:
     """One frame with all effectors taking part, matrices of targets (E, 4, 4) and of the armature (4, 4)."""
-    amounts = np.ones((2, 1, len(effectors)))
+    influences, lengths = np.ones((2, 1, len(effectors)))
     joints = world @ forward_kinematics(skeleton, present).matrices
-    return FrameData(skeleton, present[None], world[None], joints[None], targets[None], *amounts)
+    return FrameData(skeleton, present[None], world[None], joints[None], targets[None], influences, lengths)
 
 
 @pytest.mark.parametrize(("scale", "parent"), [(1.0, False), (0.01, False), (100.0, True), (2.5, True)])

@@ -104,7 +104,8 @@ def _places(armature_object: Object) -> Iterator[tuple[Any, str, Object]]:
 
 def register() -> None:
     """Add `PoseBone.poise_name`."""
-    PoseBone.poise_name = text("Known As", options={'HIDDEN'})(
+    declared = text("Known As", options={'HIDDEN'})
+    PoseBone.poise_name = declared(  # pyright: ignore[reportAttributeAccessIssue]
         "Name by which Poise knows this bone: where it changes, effectors and limits follow"
     )
 
