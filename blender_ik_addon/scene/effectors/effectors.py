@@ -2,7 +2,8 @@
 """Entries of effectors as plain data, and what is read of them at a frame: targets, influences, lengths.
 
 Targets are read from the evaluated depsgraph, in world space, with whatever parents, constraints and
-animation they have.
+animation they have. What is missing, not evaluated or not a number is refused by an `IKError` that names the
+effector and says what to do.
 """
 
 from collections.abc import Sequence
@@ -35,9 +36,6 @@ def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[E
 
     Args:
         drawing: Whether incomplete ones are left out instead of refused.
-
-    Raises:
-        IKError: There is none, a bone or target is missing, or a target depends on the armature.
     """
     entries = settings_of(armature_object).effectors
     found: list[Effector] = []
@@ -174,9 +172,6 @@ def check_evaluated(armature_object: Object, effectors: Sequence[Effector], deps
     `is_evaluated` does not help: a target that is not shown is still in the depsgraph, because the effector
     points to it, with the values of when it was last shown. The check reads the whole depsgraph (1 ms for
     1000 objects), so call it once, not for each frame.
-
-    Raises:
-        IKError: One is disabled, or was deleted from the scene.
     """
     entries = settings_of(armature_object).effectors
     targets = [
@@ -194,11 +189,7 @@ def check_evaluated(armature_object: Object, effectors: Sequence[Effector], deps
 
 
 def check_present(armature_object: Object) -> None:
-    """Refuse an armature that cannot be posed, or whose matrix cannot place targets in the world.
-
-    Raises:
-        IKError: It cannot be posed, is not evaluated, or its scale is uneven or none.
-    """
+    """Refuse an armature that cannot be posed, or whose matrix cannot place targets in the world."""
     check_armature(armature_object)
     depsgraph = bpy.context.evaluated_depsgraph_get()
     check_evaluated(armature_object, (), depsgraph)
@@ -229,9 +220,6 @@ def world_from_targets(
     An effector has as many as `Effector.targets` has names, in the order of the effectors. That of a pinned
     effector is the matrix of its bone where it was pinned, with the origin at its point. That of an effector
     without a target is the identity.
-
-    Raises:
-        IKError: A target or its bone is gone, or nowhere.
     """
     entries = settings_of(armature_object).effectors
     matrices: list[FloatArray] = []
@@ -275,9 +263,6 @@ def read_amounts(
     Returns:
         Influences, (E,), clamped to 0 to 1, and lengths [m], (E,): distances and heights; 0 for kinds that
         have none.
-
-    Raises:
-        IKError: One is not a number.
     """
     entries = settings_of(armature_object).effectors
     influences, lengths = np.ones(len(effectors)), np.zeros(len(effectors))

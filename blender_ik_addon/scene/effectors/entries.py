@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The list of effectors: adding, removing, moving, pinning, storing poses, and making targets.
 
-A new target lies where its effector asks for nothing: solving right after it is made moves no bone.
+A new target lies where its effector asks for nothing: solving right after it is made moves no bone. Where an
+armature cannot be posed, an effector, bone or target is not there or not of the right kind, an `IKError` says
+so and nothing is changed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -51,10 +53,6 @@ def add_effector(
     Args:
         kind: A name in `KINDS`: 'POSITION', 'ORIENTATION', 'BOTH', 'AIM', ...
         make_target: Whether to make an empty when no target is given, where the effector asks for nothing.
-
-    Raises:
-        IKError: There is no such bone, the armature cannot be posed, the target depends on it, or the bone
-            is none for this kind.
     """
     check_armature(armature_object)
     pose: Any = armature_object.pose
@@ -130,9 +128,6 @@ def make_target(armature_object: Object, index: int) -> Object:
     """Make an empty where an effector asks for nothing, mostly the present place of its bone, and follow it.
 
     Where one of several targets is enough, those that are there stay.
-
-    Raises:
-        IKError: There is no such effector, its bone is missing, or it follows no target.
     """
     entry, label = _entry_at(armature_object, index)
     kind = KINDS[entry.kind]
@@ -166,11 +161,7 @@ def _fill_targets(armature_object: Object, entry: Any) -> Any:
 
 
 def add_choice(armature_object: Object, index: int, target: Object | None = None) -> Object:
-    """Add one more target, of which one is enough, to an effector of the kind ONE_OF; an empty without one.
-
-    Raises:
-        IKError: There is no such effector, it is of another kind, or the target depends on the armature.
-    """
+    """Add one more target, of which one is enough, to an effector of the kind ONE_OF: a new empty for None."""
     entry, label = _entry_at(armature_object, index)
     if not KINDS[entry.kind].several:
         raise IKError(f"{label} follows one target: choose the kind One Of to give it several")
@@ -182,11 +173,7 @@ def add_choice(armature_object: Object, index: int, target: Object | None = None
 
 
 def remove_choice(armature_object: Object, index: int, number: int) -> None:
-    """Remove one of several targets from an effector, 0 is the first; the object stays in the scene.
-
-    Raises:
-        IKError: There is no such effector, or no such target.
-    """
+    """Remove one of several targets from an effector, 0 is the first; the object stays in the scene."""
     entry, label = _entry_at(armature_object, index)
     if not 0 <= number <= len(entry.others) or not len(entry.others):
         raise IKError(
@@ -200,11 +187,7 @@ def remove_choice(armature_object: Object, index: int, number: int) -> None:
 
 
 def pin(armature_object: Object, index: int) -> None:
-    """Hold the bone of an effector where it is now, in the space of the armature.
-
-    Raises:
-        IKError: There is no such effector, its kind holds no bone, or its bone is missing or nowhere.
-    """
+    """Hold the bone of an effector where it is now, in the space of the armature."""
     entry, label = _entry_at(armature_object, index)
     kind = KINDS[entry.kind]
     if not kind.pinnable:
@@ -223,11 +206,7 @@ def pin(armature_object: Object, index: int) -> None:
 
 
 def unpin(armature_object: Object, index: int) -> None:
-    """Unpin the bone of an effector; without a target it gets one, or nothing could be solved.
-
-    Raises:
-        IKError: There is no such effector, or its bone is missing or nowhere and so can have no target.
-    """
+    """Unpin the bone of an effector; without a target it gets one, or nothing could be solved."""
     entry, _ = _entry_at(armature_object, index)
     was, entry.pinned = entry.pinned, False
     if was and lacks_target(entry):
@@ -239,11 +218,7 @@ def unpin(armature_object: Object, index: int) -> None:
 
 
 def store_pose(armature_object: Object, index: int) -> int:
-    """Store the present pose as that near which the bones of an effector stay; return how many there are.
-
-    Raises:
-        IKError: There is no such effector, it is of another kind, or its bone is missing.
-    """
+    """Store the present pose as that near which the bones of an effector stay; return how many there are."""
     entry, label = _entry_at(armature_object, index)
     if entry.kind != 'STAY':
         raise IKError(f"{label} stays near no pose: choose the kind Stay Near for it")

@@ -8,6 +8,8 @@ carry, as last measured; a solve does not read the vertices. Setting the mass of
 A mesh goes with bones by an Armature modifier, by being parented to the armature with weights, or as a whole
 by being parented to one bone. It is read as it is at rest, which asks nothing of Blender but its data. Where
 modifiers make faces, a mirror for one, the mesh is read as it is shown, with the bones where they are.
+
+What cannot be posed, weighed or removed is refused by an `IKError`, and nothing is changed then.
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,12 +72,7 @@ class MeshReport:
 
 
 def measure_meshes(armature_object: Object) -> MeshReport:
-    """Measure the meshes that go with an armature; bones then weigh by their volumes.
-
-    Raises:
-        IKError: The armature cannot be posed, has no mesh, or its meshes have no weights or no volume;
-            nothing is changed then.
-    """
+    """Measure the meshes that go with an armature; bones then weigh by their volumes."""
     check_armature(armature_object)
     skeleton = read_armature(armature_object).skeleton
     bound = read_skin(armature_object, skeleton)
@@ -147,11 +144,7 @@ def mass_entries(armature_object: Object) -> dict[str, POISE_PG_mass]:
 
 
 def own_masses(armature_object: Object, bones: Iterable[str]) -> MassReport:
-    """Make entries for bones with their present masses, for editing.
-
-    Raises:
-        IKError: The armature cannot be posed, or has no such bone.
-    """
+    """Make entries for bones with their present masses, for editing."""
     check_armature(armature_object)
     skeleton = read_armature(armature_object).skeleton
     body = _body(armature_object, skeleton)
@@ -161,12 +154,7 @@ def own_masses(armature_object: Object, bones: Iterable[str]) -> MassReport:
 
 
 def remove_masses(armature_object: Object, bones: Iterable[str] | None = None) -> int:
-    """Remove the entries of bones, or all; returns how many there were.
-
-    Raises:
-        IKError: The armature cannot be posed, or an entry of a library override belongs to the library;
-            nothing is changed then.
-    """
+    """Remove the entries of bones, or all; returns how many there were."""
     check_armature(armature_object)
     masses = settings_of(armature_object).masses
     chosen = None if bones is None else set(bones)

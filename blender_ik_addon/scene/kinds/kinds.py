@@ -4,7 +4,8 @@
 An object of such a class is the goal of one effector over some frames: where its targets lead in the world.
 `tasks` is that for the solver, in armature space; `errors` is how far bones are off, wherever they are. Where
 the influence is below 1 the goal lies on the way there from the pose in which influences begin: places and
-lengths by lerp, orientations and directions by slerp.
+lengths by lerp, orientations and directions by slerp. What is missing or does not fit is refused by an
+`IKError`.
 """
 
 from abc import ABC, abstractmethod
@@ -282,11 +283,7 @@ class Goal(ABC):
 
     @classmethod
     def read(cls, label: str, entry: Any) -> dict[str, Any]:
-        """Fields of an effector that only this kind has, from an entry of the list whose bone is there.
-
-        Raises:
-            IKError: Something is missing or does not fit.
-        """
+        """Fields of an effector that only this kind has, from an entry of the list whose bone is there."""
         del label, entry
         return {}
 
@@ -1031,11 +1028,7 @@ def asked_of(entry: Any) -> type[Goal]:
 
 
 def make_goals(effectors: Sequence[Effector], frames: FrameData) -> list[Goal]:
-    """Return what each effector asks for, those that take no part included, (E,).
-
-    Raises:
-        IKError: A target has no orientation or plane where one is asked for, or a body stands on nothing.
-    """
+    """Return what each effector asks for, those that take no part included, (E,)."""
     goals: list[Goal] = []
     row = 0
     for number, effector in enumerate(effectors):
@@ -1050,11 +1043,7 @@ def make_goals(effectors: Sequence[Effector], frames: FrameData) -> list[Goal]:
 
 
 def supports(balance: Effector, effectors: Sequence[Effector]) -> list[int]:
-    """Which effectors a body stands on: those marked as supports, or else those of its feet.
-
-    Raises:
-        IKError: There are none.
-    """
+    """Which effectors a body stands on: those marked as supports, or else those of its feet."""
     able = [n for n, effector in enumerate(effectors) if effector.goal.supports]
     found = [n for n in able if effectors[n].is_support]
     found = found or [n for n in able if any(part in effectors[n].bone.lower() for part in FEET)]
@@ -1111,9 +1100,6 @@ def make_plan(
         prefers: Whether the method knows a preferred pose.
         known: A skeleton of an earlier plan for the same effectors: taken again if it has not changed, since
             solvers keep with it what they have prepared.
-
-    Raises:
-        IKError: As `make_goals`.
     """
     goals = make_goals(effectors, frames)
     active = [goal for goal in goals if (goal.part > 0.0).all()]

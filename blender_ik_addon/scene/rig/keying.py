@@ -2,7 +2,8 @@
 """Keys on the present frame, as Blender's own settings say: for the solved bones, by button or by auto-key.
 
 Blender inserts these keys itself, one property at a time, so that its preferences (visual keying, only
-needed, cycle-aware, types of keys and handles), NLA strips and layered actions count as for any other key.
+needed, cycle-aware, types of keys and handles), NLA strips and layered actions count as for any other key. An
+action that cannot be edited is refused by an `IKError`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,12 +46,7 @@ class KeyReport:
 
 
 def key_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> KeyReport:
-    """Key the bones that a solve may move, as they are, on the present frame.
-
-    Raises:
-        IKError: Something is missing or cannot be posed, or the action cannot be edited; nothing is changed
-            then.
-    """
+    """Key the bones that a solve may move, as they are, on the present frame."""
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     rig = Rig.read(armature_object, depsgraph)
@@ -76,9 +72,6 @@ def auto_key(
     Args:
         bones: Names of the bones that have moved.
         targets: Objects that have moved, and whether they were moved and whether they were turned.
-
-    Raises:
-        IKError: The action cannot be edited.
     """
     if not auto_keying():
         return KeyReport(0)
@@ -110,9 +103,6 @@ def key_bones(
     Args:
         bones: Their names; those with nothing to write are left out.
         options: As for `bpy_struct.keyframe_insert`; those of the preferences when None.
-
-    Raises:
-        IKError: The action cannot be edited.
     """
     options = key_options() if options is None else options
     names, kept, keyed = list(bones), list[str](), list[str]()

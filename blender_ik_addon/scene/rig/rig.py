@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An armature with its effectors: read and checked once per use, then read frame by frame, and measured."""
+"""An armature with its effectors: read and checked once per use, then read frame by frame, and measured.
+
+What is missing or cannot be posed is refused by an `IKError`.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -62,9 +65,6 @@ class Rig:
         Args:
             drawing: Whether nothing may be changed, such as names of bones, and effectors of which something
                 is missing are left out.
-
-        Raises:
-            IKError: Something is missing or cannot be posed.
         """
         check_armature(armature_object)
         if not drawing:
@@ -104,9 +104,6 @@ class Rig:
 
         Args:
             origin: Where influences below 1 begin; by default in the pose that is read.
-
-        Raises:
-            IKError: The object is scaled unevenly, or a target is gone or nowhere.
         """
         posed = armature_object.evaluated_get(depsgraph)
         matrix, _ = world_from_armature(posed)
