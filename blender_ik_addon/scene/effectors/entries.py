@@ -161,7 +161,7 @@ def _fill_targets(armature_object: Object, entry: Any) -> Any:
 
 
 def add_choice(armature_object: Object, index: int, target: Object | None = None) -> Object:
-    """Add one more target, of which one is enough, to an effector of the kind ONE_OF: a new empty for None."""
+    """Add one more target, of which one is enough, to an effector of the kind ONE_OF: an empty for None."""
     entry, label = _entry_at(armature_object, index)
     if not KINDS[entry.kind].several:
         raise IKError(f"{label} follows one target: choose the kind One Of to give it several")

@@ -8,7 +8,7 @@ metres divided by the scale of the armature object.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -24,6 +24,9 @@ NOWHERE: Final = 1e-9
 
 PARALLEL: Final = 1e-9
 """Sine [1] of the angle between two directions up to which nothing is across them."""
+
+BY_FRAME: Final = ("world_from_armature", "world_from_joint", "world_from_target", "influences", "lengths")
+"""Arrays of `FrameData` that have a row for each frame."""
 
 
 @dataclass(frozen=True)
@@ -65,32 +68,17 @@ class FrameData:
     @classmethod
     def joined(cls, parts: Sequence["FrameData"]) -> "FrameData":
         """Several, one after the other, of which none has an origin."""
-        arrays = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in (
-                "world_from_armature",
-                "world_from_joint",
-                "world_from_target",
-                "influences",
-                "lengths",
-            )
-        }
-        channels, scale = (
-            np.concatenate([getattr(part.pose, name) for part in parts]) for name in ("channels", "scale")
-        )
-        return replace(parts[0], pose=Pose(channels, scale), **arrays)
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in BY_FRAME}
+        poses = ([getattr(part.pose, name) for part in parts] for name in ("channels", "scale"))
+        return replace(parts[0], pose=Pose(*map(np.concatenate, poses)), **arrays)
 
     def __len__(self) -> int:
         return len(self.influences)
 
     def __getitem__(self, frames: slice) -> "FrameData":
         """Some of the frames."""
-        own: dict[str, Any] = {
-            name: value[frames]
-            for name, value in vars(self).items()
-            if name in self.__dataclass_fields__ and isinstance(value, (np.ndarray, Pose))
-        }
-        return replace(self, **own)
+        own = {name: getattr(self, name)[frames] for name in ("pose", *BY_FRAME)}
+        return replace(self, **own, origin=None if self.origin is None else self.origin[frames])
 
     @cached_property
     def start(self) -> "FrameData":
