@@ -153,12 +153,12 @@ class Effector:
 
     @property
     def position(self) -> bool:
-        """Whether the bone's point goes to its target's place."""
+        """As of its kind."""
         return self.goal.position
 
     @property
     def orientation(self) -> bool:
-        """Whether the bone takes its target's orientation."""
+        """As of its kind."""
         return self.goal.orientation
 
     @property
@@ -217,13 +217,11 @@ class Goal(ABC):
     miss: ClassVar[str] = ""
     """What is written after the amount of a miss."""
     placed: ClassVar[bool] = False
-    """Whether it is missed by a length, and may be soft in it."""
     turned: ClassVar[bool] = False
-    """Whether it is missed by an angle, and may be soft in it."""
+    """Whether it is missed by a length, by an angle, and may be soft in it."""
     position: ClassVar[bool] = False
-    """Whether the bone's point goes to its target's place."""
     orientation: ClassVar[bool] = False
-    """Whether the bone takes its target's orientation."""
+    """Whether the bone's point goes to its target's place, the bone takes its target's orientation."""
     pinnable: ClassVar[bool] = False
     """Whether it can hold a bone where it is."""
     supports: ClassVar[bool] = False
