@@ -17,6 +17,7 @@ from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ...core.errors import IKError
 from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
+from ..kinds.frame_data import NO_SCALE
 from .driven import driven_bones, steady_bones
 from .limits import BoneLimits, joint_entries, limits_of
 from .rotation_modes import RotationLocks, far_orders, matrix_from_bone_axis_angle, matrix_from_bone_quat
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 
 SCALE_TOLERANCE: Final = 1e-4
 """Largest unevenness or shear of the object [1] that is still taken for rounding: 0.2 mm on two metres."""
-
-
-NO_SCALE: Final = 1e-12
-"""Scale or length of a matrix column [1] at and below which nothing can be inverted, nor has a direction."""
 
 
 @dataclass(frozen=True)

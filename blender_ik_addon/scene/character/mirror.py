@@ -24,10 +24,10 @@ from ..animation.mapped_keys import Tracks, linear, obstacle_to_keys, read_track
 from ..armature.armature import check_armature
 from ..armature.limits import joint_entries, limits_of, own_limits, store_limits, turned_limits
 from ..armature.symmetry import Symmetry
-from ..effectors.effectors import AXES, label_of, target_of
+from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.entries import EFFECTORS_PATH, add_effector
-from ..effectors.targets import check_present
 from ..effectors.transforms import rotation_of, set_rotation
+from ..kinds.kinds import AXES
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences

@@ -35,10 +35,10 @@ from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature
 from ..armature.limits import BoneLimits, entry_for, joint_entries, limits_of, store_limits, turned_limits
 from ..armature.role_table import SIDE_NAMES, read_character
-from ..effectors.effectors import target_use
+from ..effectors.effectors import check_present
 from ..effectors.entries import add_effector, free_name, make_target
 from ..effectors.masses import mass_entries, set_bone_masses
-from ..effectors.targets import check_present
+from ..kinds.kinds import KINDS
 from ..properties.effector_properties import FURTHER_BONES, POISE_PG_effector, plain
 from ..properties.overrides import refilled
 from ..properties.settings import settings_of
@@ -314,7 +314,7 @@ def _load_effector(
     entry.name = free_name(entries, entry.name, entry)
     if entry.kind == 'STAY' and entry.stay == 'STORED':
         _load_stored(bones, entry, record.get("stored", []), missing, notes)
-    if is_new and target_use(entry) != 'NONE':
+    if is_new and KINDS[entry.kind].target_use(entry) != 'NONE':
         try:
             make_target(armature_object, index)
             while len(entries[index].others) < record.get("others", 0):

@@ -37,10 +37,9 @@ from ..armature.poses import read_pose
 from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import switch_over
-from ..effectors.effectors import target_of
+from ..effectors.effectors import check_present, target_of
 from ..effectors.entries import add_effector, collection_of, free_name, make_target, remove_effector
-from ..effectors.target_parents import attach
-from ..effectors.targets import check_present
+from ..effectors.transforms import attach
 from ..live import following
 from ..properties.effector_properties import POISE_PG_effector
 from ..properties.naming import follow_names
