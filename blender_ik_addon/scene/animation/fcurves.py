@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """F-curves: where they are, and reading and writing their keys in bulk.
 
-The one module that knows how actions are laid out, the same way in Blender 4.5, 5.0, 5.1 and 5.2.
+This module alone knows how actions are laid out, which is the same in Blender 4.5, 5.0, 5.1 and 5.2.
 An action holds one layer with one keyframe strip; the strip holds one *channelbag* of F-curves per *slot*,
 and an object plays exactly one slot. Two objects may share an action, so only the channelbag of the object's
-own slot is ever read or written here.
+own slot is read or written.
 
-Keys go in and out as arrays, `foreach_get` and `foreach_set`, once per attribute and F-curve. No Blender
-reference outlives a call: what has to be found again is kept as a name, a data path or a session uid.
+Keys are read and written as arrays, `foreach_get` and `foreach_set`, once per attribute and F-curve. No
+Blender reference outlives a call.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -32,8 +32,6 @@ KeyArrays = Mapping[str, npt.NDArray[Any]]
 
 KEY_DISTANCE = 0.01
 """[frames]. Nearer keys are one to Blender (BEZT_BINARYSEARCH_THRESH): it merges them, the later one wins."""
-
-INTERPOLATIONS = ("LINEAR", "BEZIER", "CONSTANT")
 
 ROTATION_CHANNELS = MappingProxyType(
     {"QUATERNION": ("rotation_quaternion", 4), "AXIS_ANGLE": ("rotation_axis_angle", 4)}
@@ -58,6 +56,8 @@ _KEY_TYPES: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
     "select_right_handle": ((), np.bool_),
 }
 """All that a key holds: the shape and type of the buffers that Blender takes without conversion."""
+
+_CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
 
 
 def rotation_channel(rotation_mode: str) -> tuple[str, int]:
@@ -95,13 +95,9 @@ class ChannelKeys:
 def bone_keys(
     bone_name: str, property_name: str, values: npt.ArrayLike, keyed: Sequence[bool] | None = None
 ) -> tuple[ChannelKeys, ...]:
-    """Split the values of a pose bone's property into channels, grouped under the bone's name.
+    """Split the values (F, k) of a pose bone's property into channels, grouped under the bone's name.
 
-    Args:
-        bone_name: Name of the pose bone.
-        property_name: `location`, `rotation_euler`, ...
-        values: (F, k).
-        keyed: (k,) which components get keys; all of them when not given.
+    Only those components get keys that are `keyed`, (k,); all of them by default.
     """
     columns = np.asarray(values, dtype=np.float64)
     path = bone_path(bone_name, property_name)
@@ -145,19 +141,48 @@ def driven_channels(obj: bpy.types.Object) -> set[Channel]:
     return {(d.data_path, d.array_index) for d in obj.animation_data.drivers if not d.mute}
 
 
+def other_players(obj: bpy.types.Object) -> list[str]:
+    """Name the other objects that play the object's action slot: themselves, in the NLA or by a constraint.
+
+    `ActionSlot.users` would tell, but Blender 4.5 to 5.2 crash in it where an armature object of the file has
+    no pose: one that is in no view layer, or was just loaded.
+    """
+    animation = obj.animation_data
+    if animation is None or animation.action_slot is None:
+        return []
+    others = [other for other in bpy.data.objects if other != obj]
+    return sorted(other.name for other in others if animation.action_slot in _slots(other))
+
+
+def _slots(obj: bpy.types.Object) -> list[Any]:
+    """Return all action slots that an object plays."""
+
+    def in_strips(strips: Iterable[Any]) -> Iterator[Any]:
+        for strip in strips:
+            yield strip.action_slot
+            yield from in_strips(strip.strips)  # those inside meta strips
+
+    own: Any = obj.animation_data
+    played = (
+        [] if own is None else [own.action_slot, *(s for t in own.nla_tracks for s in in_strips(t.strips))]
+    )
+    bones: Any = () if obj.pose is None else obj.pose.bones
+    constraints: list[Any] = [constraint for owner in (obj, *bones) for constraint in owner.constraints]
+    return played + [constraint.action_slot for constraint in constraints if constraint.type == 'ACTION']
+
+
 def renumber_channels(obj: bpy.types.Object, collection: str, places: Mapping[int, int | None]) -> None:
     """Let F-curves and drivers follow the elements of a list that are at other places now.
 
-    Blender keeps an element by its number, and would go on with another element of that number. What the
-    object plays is changed, actions that it does not play are not.
+    Blender keeps an element by its number, and would go on with another element of that number. Only what the
+    object plays is changed.
 
     Args:
         obj: The object that has the list.
         collection: Data path of the list, from the object.
-        places: Old place -> new place, or None for an element that is gone: its F-curves go too.
+        places: Old place -> new place, or None for an element that is gone: its F-curves are removed.
     """
-    channelbag = own_channelbag(obj)
-    animation = obj.animation_data
+    channelbag, animation = own_channelbag(obj), obj.animation_data
     element = re.compile(re.escape(collection) + r"\[(\d+)\](.*)", re.DOTALL)
     lists: list[Any] = [] if channelbag is None else [channelbag.fcurves]
     lists += [] if animation is None else [animation.drivers]
@@ -174,15 +199,10 @@ def renumber_channels(obj: bpy.types.Object, collection: str, places: Mapping[in
 
 
 def sample_channels(obj: bpy.types.Object, channels: Sequence[Channel], frames: npt.ArrayLike) -> FloatArray:
-    """Evaluate channels of the object's action on frames, without changing the scene's frame.
+    """Evaluate channels of the object's action on frames (F,), without changing the scene's frame.
 
     F-curve modifiers are included; drivers and NLA strips are not. A channel without an F-curve, or with a
-    muted or empty one, holds still at the value that its property has now.
-
-    Args:
-        obj: Any object.
-        channels: C data paths and array indices.
-        frames: (F,) [frames].
+    muted or empty one, keeps the present value of its property.
 
     Returns:
         (F, C), in each property's own unit.
@@ -233,12 +253,6 @@ def assign_keys(curve: bpy.types.FCurve, keys: KeyArrays) -> None:
 def _enum_value(attribute: str, identifier: str) -> int:
     prop: Any = bpy.types.Keyframe.bl_rna.properties[attribute]
     return prop.enum_items[identifier].value
-
-
-def interpolation_of(keys: KeyArrays) -> str:
-    """Return the interpolation of the first of some keys, as far as it is one of `INTERPOLATIONS`."""
-    first = int(keys["interpolation"][0])
-    return next((name for name in INTERPOLATIONS if _enum_value("interpolation", name) == first), "BEZIER")
 
 
 def new_keys(frames: FloatArray, values: FloatArray, interpolation: str) -> KeyArrays:
@@ -317,3 +331,32 @@ def new_curve(channelbag: Any, keys: ChannelKeys) -> bpy.types.FCurve:
     four_components = keys.data_path.endswith(("rotation_quaternion", "rotation_axis_angle"))
     curve.color_mode = "AUTO_YRGB" if four_components else "AUTO_RGB"
     return curve
+
+
+@dataclass(frozen=True)
+class CurveState:
+    """An F-curve as plain data, but for its modifiers."""
+
+    keys: KeyArrays
+    group: str
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, curve: bpy.types.FCurve) -> "CurveState":
+        """Read a curve that holds keys."""
+        group = "" if curve.group is None else curve.group.name
+        return cls(read_keys(curve), group, {name: getattr(curve, name) for name in _CURVE_SETTINGS})
+
+    def write(self, channelbag: Any, channel: Channel) -> bpy.types.FCurve:
+        """Write keys and settings into the curve of a channel, a new one where there is none.
+
+        Handles stay where they are until `FCurve.update`.
+        """
+        path, index = channel
+        curve = channelbag.fcurves.find(path, index=index)
+        if curve is None:
+            curve = new_curve(channelbag, ChannelKeys(path, index, np.empty(0), self.group))
+        for name, value in self.settings.items():
+            setattr(curve, name, value)
+        assign_keys(curve, self.keys)
+        return curve

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keys of many channels, written into an object's action at once; what will not play of them is told."""
+"""Writes keys of many channels into an object's action, and reports which of them will not play."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import bpy
 import numpy as np
@@ -25,17 +24,14 @@ from .fcurves import (
     is_muted,
     new_curve,
     new_keys,
+    other_players,
     own_curves,
     read_keys,
 )
 
 
 def _merged_keys(old: KeyArrays, new: KeyArrays) -> tuple[KeyArrays, int]:
-    """Return the old keys outside the range of the new ones, and the new ones, in order of frames.
-
-    Returns:
-        The keys, and how many of the old ones are gone.
-    """
+    """Replace the old keys in the range of the new ones; return the keys, and how many were replaced."""
     frames = old["co"][:, 0]
     first, last = new["co"][[0, -1], 0]
     before, after = frames < first - KEY_DISTANCE, frames > last + KEY_DISTANCE
@@ -79,19 +75,28 @@ def write_keys(
     times = np.asarray(frames, dtype=np.float64)
     check_keyable(armature_object)
     curves = own_curves(armature_object)
-    sampled = [k.channel for k in channel_keys if k.channel in curves and holds_samples(curves[k.channel])]
-    if sampled:
+    present = [keys.channel for keys in channel_keys if keys.channel in curves]
+    if sampled := [channel for channel in present if holds_samples(curves[channel])]:
         raise IKError(
             f"{_listed(sampled)} of {armature_object.name!r} hold samples, not keys: turn them into keys "
             "(Graph Editor: Key > Samples to Keys) or delete them"
         )
     driven = driven_channels(armature_object)
-    locked = {k.channel for k in channel_keys if k.channel in curves and is_locked(curves[k.channel])}
-    written = [k for k in channel_keys if k.channel not in driven and k.channel not in locked]
-    skipped = tuple(k.channel for k in channel_keys if k.channel in driven or k.channel in locked)
-    notes = _channel_notes(written, skipped, driven, curves)
+    not_written = driven | {channel for channel in present if is_locked(curves[channel])}
+    written = [keys for keys in channel_keys if keys.channel not in not_written]
+    skipped = tuple(keys.channel for keys in channel_keys if keys.channel in not_written)
+    played = [channel for channel in present if channel not in not_written]
+    notes = {
+        "not keyed, a driver decides them": [channel for channel in skipped if channel in driven],
+        "not keyed, their F-curves or groups are locked": [c for c in skipped if c not in driven],
+        "keyed, but their F-curves or groups are muted": [c for c in played if is_muted(curves[c])],
+        "keyed, but their F-curves have modifiers that change what plays": [
+            channel for channel in played if any(not modifier.mute for modifier in curves[channel].modifiers)
+        ],
+    }
+    told = [f"{text}: {_listed(channels)}" for text, channels in notes.items() if channels]
     if not written:
-        return WriteResult("", 0, 0, skipped, tuple(notes))
+        return WriteResult("", 0, 0, skipped, tuple(told))
 
     channelbag = ensure_channelbag(armature_object, f"{armature_object.name} Poise Bake")
     replaced = 0
@@ -114,7 +119,7 @@ def write_keys(
         keys=len(written) * len(times),
         keys_replaced=replaced,
         skipped=skipped,
-        notes=(*notes, *_playback_notes(armature_object)),
+        notes=(*told, *_playback_notes(armature_object)),
     )
 
 
@@ -122,33 +127,12 @@ def _listed(channels: Sequence[Channel]) -> str:
     return in_a_row([f"{path}[{index}]" for path, index in channels])
 
 
-def _channel_notes(
-    written: Sequence[ChannelKeys],
-    skipped: Sequence[Channel],
-    driven: set[Channel],
-    curves: Mapping[Channel, bpy.types.FCurve],
-) -> list[str]:
-    """Say which channels are not written, and which will not play what is written."""
-    present = [k.channel for k in written if k.channel in curves]
-    cases = (
-        ("not keyed, a driver decides them", [c for c in skipped if c in driven]),
-        ("not keyed, their F-curves or groups are locked", [c for c in skipped if c not in driven]),
-        ("keyed, but their F-curves or groups are muted", [c for c in present if is_muted(curves[c])]),
-        (
-            "keyed, but their F-curves have modifiers that change what plays",
-            [c for c in present if any(not m.mute for m in curves[c].modifiers)],
-        ),
-    )
-    return [f"{text}: {_listed(channels)}" for text, channels in cases if channels]
-
-
 def _playback_notes(obj: bpy.types.Object) -> list[str]:
     """Say what else decides how the object's action plays."""
     animation = obj.animation_data
     assert animation is not None and animation.action is not None and animation.action_slot is not None
     notes: list[str] = []
-    others = sorted(other.name for other in bpy.data.objects if other != obj and _plays(other, animation))
-    if others:
+    if others := other_players(obj):
         notes.append(f"the same action slot also moves {', '.join(others)}")
     if animation.use_nla and any(track.is_solo for track in animation.nla_tracks):
         notes.append("an NLA track is solo, so the action does not play")
@@ -156,29 +140,3 @@ def _playback_notes(obj: bpy.types.Object) -> list[str]:
     if blended and animation.use_nla and any(t.strips and not t.mute for t in animation.nla_tracks):
         notes.append("the action is blended over NLA strips, so what plays differs from the keys")
     return notes
-
-
-def _plays(obj: bpy.types.Object, animation: bpy.types.AnimData) -> bool:
-    """Whether an object plays the action slot of another's animation, itself, in the NLA or by a constraint.
-
-    `ActionSlot.users` would tell, but Blender 4.5 to 5.2 crash in it where an armature object of the file has
-    no pose: one that is in no view layer, or was just loaded.
-    """
-    assert animation.action_slot is not None
-    own = obj.animation_data
-    slots: list[Any] = []
-    if own is not None:
-        slots.append(own.action_slot)
-        for track in own.nla_tracks:
-            slots += [strip.action_slot for strip in _strips(track.strips)]
-    bones: Any = () if obj.pose is None else obj.pose.bones
-    constraints: list[Any] = [constraint for owner in (obj, *bones) for constraint in owner.constraints]
-    slots += [constraint.action_slot for constraint in constraints if constraint.type == 'ACTION']
-    return animation.action_slot in slots
-
-
-def _strips(strips: Iterable[Any]) -> Iterator[Any]:
-    """Give NLA strips, and those inside meta strips."""
-    for strip in strips:
-        yield strip
-        yield from _strips(strip.strips)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Targets on the other side: their places, and their keys if they are animated.
+"""Mirrors targets: their places, and their keys if they are animated.
 
 The mirror image of a target is an affine map of its place in the world, and one rotation from either side
-for its orientation. Seen from the channels of both objects these are constant as long as what they are
-parented to stands still or is mirrored itself. Then every key has its mirror image.
+for its orientation. In the channels of both objects these are constant as long as what they are parented to
+stands still or is mirrored itself. Then every key has its mirror image.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,23 +16,14 @@ from bpy.types import Object
 from ...core.arrays import FloatArray
 from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.rotation import euler_from_matrix, quat_from_matrix, skew
-from ..animation.fcurves import ROTATION_CHANNELS, animated_channels
-from ..animation.mapped_keys import (
-    Track,
-    Tracks,
-    linear,
-    obstacle_to_keys,
-    plays_alone,
-    read_tracks,
-    sampled,
-    write_tracks,
-)
+from ..animation.fcurves import ROTATION_CHANNELS, animated_channels, other_players
+from ..animation.mapped_keys import Curves, PropertyKeys, obstacle_to_keys, write_keys_of
 from ..armature.rotation_modes import bone_rotations
 from ..armature.symmetry import Symmetry, rotation_in
 from ..effectors.transforms import depth, is_moved, put, rides, rotations_of, world_from_basis, world_matrix
 
-CHANNELS: Final = dict(ROTATION_CHANNELS.values()) | {"location": 3}
-"""Properties whose keys are mirrored -> number of their components."""
+CHANNELS: Final = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle")
+"""Properties whose keys are mirrored."""
 
 SIGNED: Final = 1e-6
 """How far from 0 and ±1 [1] a rotation may be that only changes signs."""
@@ -52,17 +43,14 @@ class Image:
     """world_from_basis of the source, (4, 4) [m]."""
     world: FloatArray
     """world_from_source, (4, 4) [m]."""
-    keys: Mapping[str, Tracks]
+    keys: Mapping[str, PropertyKeys]
     """Of the source, by the names of `CHANNELS`."""
 
     @classmethod
     def of(
         cls, armature_object: Object, body: Symmetry, source: Object, target: Object, bone: str
     ) -> "Image":
-        """Read what becomes of a target in the mirror, for the target of the counterpart of a bone.
-
-        S T Rᵀ S R': the target of the counterpart is turned as the counterpart would be.
-        """
+        """Read a target of a bone, and how it is mirrored to that of the bone's counterpart: S T Rᵀ S R'."""
         world = np.array(armature_object.matrix_world)
         reflection = np.eye(4)
         reflection[:3, :3] = body.reflection
@@ -74,7 +62,7 @@ class Image:
             after=body.rest(bone).T @ body.reflection @ body.rest(body.other[bone]),
             above=world_from_basis(source),
             world=world_matrix(source),
-            keys={path: read_tracks(source, path, count) for path, count in CHANNELS.items()},
+            keys={path: PropertyKeys.read(source, path) for path in CHANNELS},
         )
 
 
@@ -99,15 +87,15 @@ def mirror_images(armature_object: Object, images: Sequence[Image], notes: list[
 
 
 def _obstacle(image: Image, mirrored: set[Object], carrier: Object | None, moving: bool) -> str:
-    """Say in words why the keys of an image cannot be mirrored; empty if they can, or if there are none."""
+    """Say why the keys of an image cannot be mirrored; empty if they can, or if there are none."""
     source, target = image.source, image.target
     own = any(path in CHANNELS for path, _ in animated_channels(target))
-    if not own and not any(track.animated for track in image.keys.values()):
+    if not own and not any(keys.animated for keys in image.keys.values()):
         return ""
     for obj in (source, target):
         if why := obstacle_to_keys(obj, CHANNELS):
             return why if obj == target else f"of {obj.name!r}, {why}"
-        if source != target and not plays_alone(obj):
+        if source != target and other_players(obj):
             return f"another object plays the action of {obj.name!r}"
         if obj.constraints:
             return f"{obj.name!r} has constraints"
@@ -118,23 +106,22 @@ def _obstacle(image: Image, mirrored: set[Object], carrier: Object | None, movin
 
 
 def _write(image: Image) -> bool:
-    """Write the keys of an image; whether any had to be sampled."""
+    """Write the keys of an image; return whether any had to be sampled."""
     target: Any = image.target
-    inverse: FloatArray = np.asarray(np.linalg.inv(world_from_basis(target)), dtype=np.float64)
-    steps = (inverse, image.mirror, image.above)
+    steps = (np.asarray(np.linalg.inv(world_from_basis(target)), np.float64), image.mirror, image.above)
     change = np.linalg.multi_dot(steps)
-    tracks, mixed = linear(image.keys["location"], _snapped(change[:3, :3]), change[:3, 3])
-    write_tracks(target, "location", tracks)
+    curves, mixed = image.keys["location"].affine(_snapped(change[:3, :3]), change[:3, 3])
+    write_keys_of(target, "location", curves)
     # One by one: scales of parents that are uneven turn nothing.
     before = np.linalg.multi_dot([rotation_in(step) for step in steps])
     turned, resampled = _turned(image, _snapped(before), _snapped(image.after))
     for path, count in ROTATION_CHANNELS.values():
-        own = turned if path == ROTATION_CHANNELS[target.rotation_mode][0] else (None,) * count
-        write_tracks(target, path, own)
+        own = path == ROTATION_CHANNELS[target.rotation_mode][0]
+        write_keys_of(target, path, turned if own else (None,) * count)
     return mixed or resampled
 
 
-def _turned(image: Image, before: FloatArray, after: FloatArray) -> tuple[tuple[Track | None, ...], bool]:
+def _turned(image: Image, before: FloatArray, after: FloatArray) -> tuple[Curves, bool]:
     """Return the keys of the rotation of a target, and whether they had to be sampled.
 
     Args:
@@ -144,30 +131,32 @@ def _turned(image: Image, before: FloatArray, after: FloatArray) -> tuple[tuple[
     """
     source: Any = image.source
     target: Any = image.target
-    path, count = ROTATION_CHANNELS[target.rotation_mode]
+    mode = target.rotation_mode
+    path, count = ROTATION_CHANNELS[mode]
     own = image.keys[ROTATION_CHANNELS[source.rotation_mode][0]]
-    if source.rotation_mode == target.rotation_mode == 'QUATERNION':
-        return linear(own, _snapped(_quaternion_map(before, after)), np.zeros(4))
-    if source.rotation_mode == target.rotation_mode and source.rotation_mode in EULER_ORDERS:
+    if not own.animated:
+        return (None,) * count, False
+    if source.rotation_mode == mode == 'QUATERNION':
+        return own.affine(_snapped(_quaternion_map(before, after)), np.zeros(4))
+    if source.rotation_mode == mode and mode in EULER_ORDERS:
         signs = np.diag(before)
         if np.array_equal(before, np.diag(signs)) and np.array_equal(after, before):
             # A turn about an axis is one about its mirror image, the other way round.
-            return linear(own, np.diag(np.linalg.det(before) * signs), np.zeros(3))
+            return own.affine(np.diag(np.linalg.det(before) * signs), np.zeros(3))
 
     def change(samples: FloatArray) -> FloatArray:
+        order = order_index(mode) if mode in EULER_ORDERS else 0
         matrices = before @ rotations_of(samples, source.rotation_mode) @ after
-        euler = target.rotation_mode in EULER_ORDERS
-        order = order_index(target.rotation_mode) if euler else 0
         return bone_rotations(
-            [target.rotation_mode],
+            [mode],
             np.array([order]),
             euler_from_matrix(matrices, order)[:, None],
             movable=np.ones((1, 3), dtype=np.bool_),
             written=np.ones((1, 4), dtype=np.bool_),
-            present=[np.array(getattr(target, path))] if euler else None,
+            present=[np.array(getattr(target, path))] if mode in EULER_ORDERS else None,
         )[0]
 
-    return sampled(own, change, count), own.animated
+    return own.sampled(change), True
 
 
 def _quaternion_map(before: FloatArray, after: FloatArray) -> FloatArray:
@@ -180,13 +169,13 @@ def _quaternion_map(before: FloatArray, after: FloatArray) -> FloatArray:
 
 
 def _product(rotation: FloatArray, side: float) -> FloatArray:
-    """The matrix (4, 4) that multiplies quaternions by a rotation's, from the left (1) or the right (-1)."""
+    """Return the matrix (4, 4) that multiplies quaternions by a rotation, on its left (1) or right (-1)."""
     scalar, *vector = quat_from_matrix(rotation).tolist()
     column = np.array([vector]).T
     return np.block([[scalar, -column.T], [column, scalar * np.eye(3) + side * skew(vector)]])
 
 
 def _snapped(matrix: FloatArray) -> FloatArray:
-    """A matrix with entries near 0 and ±1 made such, so that no digit of a key is lost."""
+    """Round entries near 0 and ±1, so that no digit of a key is lost."""
     rounded = np.rint(matrix)
     return np.where(np.abs(matrix - rounded) <= SIGNED, rounded, matrix)
