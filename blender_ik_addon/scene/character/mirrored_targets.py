@@ -152,7 +152,6 @@ def _turned(image: Image, before: FloatArray, after: FloatArray) -> tuple[Curves
             np.array([order]),
             euler_from_matrix(matrices, order)[:, None],
             movable=np.ones((1, 3), dtype=np.bool_),
-            written=np.ones((1, 4), dtype=np.bool_),
             present=[np.array(getattr(target, path))] if mode in EULER_ORDERS else None,
         )[0]
 
