@@ -39,23 +39,16 @@ ROTATION_CHANNELS = MappingProxyType(
 )
 """Rotation mode -> the property that it is keyed in, and how many components that has."""
 
-_KEY_TYPES: dict[str, tuple[tuple[int, ...], type[np.generic]]] = {
-    "co": ((2,), np.float32),
-    "handle_left": ((2,), np.float32),
-    "handle_right": ((2,), np.float32),
-    "handle_left_type": ((), np.int32),
-    "handle_right_type": ((), np.int32),
-    "interpolation": ((), np.int32),
-    "type": ((), np.int32),
-    "easing": ((), np.int32),
-    "back": ((), np.float32),
-    "amplitude": ((), np.float32),
-    "period": ((), np.float32),
-    "select_control_point": ((), np.bool_),
-    "select_left_handle": ((), np.bool_),
-    "select_right_handle": ((), np.bool_),
-}
-"""All that a key holds: the shape and type of the buffers that Blender takes without conversion."""
+POINTS = ("co", "handle_left", "handle_right")
+"""What of a key has a frame and a value."""
+
+_NEW_KEY: Mapping[str, str | float | bool] = MappingProxyType(
+    dict.fromkeys(("handle_left_type", "handle_right_type"), "AUTO_CLAMPED")
+    | {"interpolation": "LINEAR", "type": "KEYFRAME", "easing": "AUTO"}
+    | {"back": 1.70158, "amplitude": 0.8, "period": 4.1}
+    | dict.fromkeys(("select_control_point", "select_left_handle", "select_right_handle"), False)
+)
+"""All else of a key, as Blender inserts one but not selected; `keyframe_points.add` leaves zeros."""
 
 _CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
 
@@ -77,11 +70,10 @@ class ChannelKeys:
     data_path: str
     """From the object, as in `pose.bones["hand.L"].rotation_euler`."""
     array_index: int
-    """Component of the property; 0 where it has only one."""
     values: FloatArray
     """(F,), in the property's own unit: [m], [rad] or none."""
     group: str = ""
-    """Name of the channel group, as a rule the bone; empty for none. Only a new F-curve is put in it."""
+    """Name of the channel group of a new F-curve, as a rule the bone; empty for none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", frozen(self.values))
@@ -95,15 +87,14 @@ class ChannelKeys:
 def bone_keys(
     bone_name: str, property_name: str, values: npt.ArrayLike, keyed: Sequence[bool] | None = None
 ) -> tuple[ChannelKeys, ...]:
-    """Split the values (F, k) of a pose bone's property into channels, grouped under the bone's name.
+    """Split the values (F, k) of a pose bone's property into channels, in a group with the bone's name.
 
     Only those components get keys that are `keyed`, (k,); all of them by default.
     """
-    columns = np.asarray(values, dtype=np.float64)
-    path = bone_path(bone_name, property_name)
+    path, columns = bone_path(bone_name, property_name), np.asarray(values, dtype=np.float64).T
     return tuple(
-        ChannelKeys(path, index, columns[:, index], bone_name)
-        for index in range(columns.shape[1])
+        ChannelKeys(path, index, column, bone_name)
+        for index, column in enumerate(columns)
         if keyed is None or keyed[index]
     )
 
@@ -230,14 +221,20 @@ def is_locked(curve: bpy.types.FCurve) -> bool:
     return curve.lock or (curve.group is not None and curve.group.lock)
 
 
+def _buffer(attribute: str, count: int) -> npt.NDArray[Any]:
+    """Return an empty array for an attribute of keys that Blender takes without conversion."""
+    if attribute in POINTS:
+        return np.empty((count, 2), np.float32)
+    value = _NEW_KEY[attribute]
+    return np.empty(count, {str: np.int32, float: np.float32, bool: np.bool_}[type(value)])
+
+
 def read_keys(curve: bpy.types.FCurve) -> KeyArrays:
     """Return every attribute of every key."""
     points = curve.keyframe_points
-    keys: dict[str, npt.NDArray[Any]] = {}
-    for attribute, (shape, dtype) in _KEY_TYPES.items():
-        buffer = np.empty((len(points), *shape), dtype)
+    keys = {attribute: _buffer(attribute, len(points)) for attribute in (*POINTS, *_NEW_KEY)}
+    for attribute, buffer in keys.items():
         points.foreach_get(attribute, buffer.reshape(-1))
-        keys[attribute] = buffer
     return keys
 
 
@@ -250,40 +247,21 @@ def assign_keys(curve: bpy.types.FCurve, keys: KeyArrays) -> None:
         points.foreach_set(attribute, buffer.reshape(-1))
 
 
-def _enum_value(attribute: str, identifier: str) -> int:
-    prop: Any = bpy.types.Keyframe.bl_rna.properties[attribute]
-    return prop.enum_items[identifier].value
-
-
-def new_keys(frames: FloatArray, values: FloatArray, interpolation: str) -> KeyArrays:
-    """Return keys as Blender inserts them, with auto-clamped handles, but not selected."""
-    count = len(frames)
+def new_keys(frames: FloatArray, values: FloatArray) -> KeyArrays:
+    """Return linear keys with auto-clamped handles."""
     co = np.stack([frames, values], axis=1).astype(np.float32)  # (F, 2)
-    constants = {
-        "handle_left_type": _enum_value("handle_left_type", "AUTO_CLAMPED"),
-        "handle_right_type": _enum_value("handle_right_type", "AUTO_CLAMPED"),
-        "interpolation": _enum_value("interpolation", interpolation),
-        "type": _enum_value("type", "KEYFRAME"),
-        "easing": _enum_value("easing", "AUTO"),
-        # What Blender gives a key that it inserts itself; `keyframe_points.add` leaves zeros.
-        "back": 1.70158,
-        "amplitude": 0.8,
-        "period": 4.1,
-        "select_control_point": False,
-        "select_left_handle": False,
-        "select_right_handle": False,
-    }
-    filled = {name: np.full(count, value, _KEY_TYPES[name][1]) for name, value in constants.items()}
-    # The handles start on the key; fcurve.update() gives them their places.
-    return {"co": co, "handle_left": co, "handle_right": co} | filled
+    keys: dict[str, npt.NDArray[Any]] = {name: co for name in POINTS}  # fcurve.update() places the handles
+    properties: Any = bpy.types.Keyframe.bl_rna.properties
+    for attribute, value in _NEW_KEY.items():
+        keys[attribute] = _buffer(attribute, len(co))
+        keys[attribute][:] = (
+            properties[attribute].enum_items[value].value if isinstance(value, str) else value
+        )
+    return keys
 
 
 def check_keyable(obj: bpy.types.Object) -> None:
-    """Refuse an object into whose action nothing can be written.
-
-    Raises:
-        IKError: The object or its action is linked, or NLA tweak mode is on.
-    """
+    """Refuse an object whose action cannot be written (IKError: either is linked, or in NLA tweak mode)."""
     if not obj.is_editable:
         raise IKError(
             f"object {obj.name!r} is linked and cannot be keyed: "
@@ -310,19 +288,15 @@ def holds_samples(curve: bpy.types.FCurve) -> bool:
 
 def ensure_channelbag(obj: bpy.types.Object, action_name: str) -> bpy.types.ActionChannelbag:
     """Return the F-curves of the object's slot; make animation data, action, slot, layer, strip as needed."""
-    animation = obj.animation_data or obj.animation_data_create()
-    assert animation is not None
+    animation: Any = obj.animation_data or obj.animation_data_create()
+    if animation.action is None:
+        animation.action = bpy.data.actions.new(action_name)
     action = animation.action
-    if action is None:
-        action = bpy.data.actions.new(action_name)
-        animation.action = action
-    slot = animation.action_slot
-    if slot is None:  # always a new one: a slot that is there may be another object's
-        slot = action.slots.new(obj.id_type, obj.name)
-        animation.action_slot = slot
+    if animation.action_slot is None:  # always a new one: a slot that is there may be another object's
+        animation.action_slot = action.slots.new(obj.id_type, obj.name)
     layer = action.layers[0] if action.layers else action.layers.new("Layer")
     strip: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
-    return strip.channelbag(slot, ensure=True)
+    return strip.channelbag(animation.action_slot, ensure=True)
 
 
 def new_curve(channelbag: Any, keys: ChannelKeys) -> bpy.types.FCurve:

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import bpy
 import numpy as np
@@ -52,16 +53,16 @@ class WriteResult:
     skipped: tuple[Channel, ...]
     """Channels not written because a driver decides them, or because their F-curve is locked."""
     notes: tuple[str, ...]
-    """What the user should know, one sentence each."""
+    """Remarks, one sentence each."""
 
 
 def write_keys(
     armature_object: bpy.types.Object, frames: npt.ArrayLike, channel_keys: Sequence[ChannelKeys]
 ) -> WriteResult:
-    """Write linear keys into the object's own action slot, in bulk; what is missing on the way is made.
+    """Write linear keys into the object's own action slot, in bulk; make action and slot where there is none.
 
-    Keys of the written channels within the first and the last frame are replaced; keys outside, and all
-    other channels, slots and actions stay.
+    Keys of the written channels from the first frame to the last are replaced; keys outside, and all other
+    channels, slots and actions stay.
 
     Args:
         armature_object: The object whose action is written; the data paths start from it.
@@ -69,8 +70,7 @@ def write_keys(
         channel_keys: Channels with (F,) values each, every channel once.
 
     Raises:
-        IKError: The object or its action cannot be edited, NLA tweak mode is on, or a curve holds samples;
-            nothing is changed then.
+        IKError: See `check_keyable`; or a curve holds samples. Nothing is changed then.
     """
     times = np.asarray(frames, dtype=np.float64)
     check_keyable(armature_object)
@@ -102,7 +102,7 @@ def write_keys(
     replaced = 0
     for keys in written:
         curve = curves.get(keys.channel)
-        new = new_keys(times, keys.values, "LINEAR")
+        new = new_keys(times, keys.values)
         if curve is None:
             curve = new_curve(channelbag, keys)
         else:
@@ -111,32 +111,17 @@ def write_keys(
         assign_keys(curve, new)
         curve.update()  # places the handles and tags the animation for evaluation
 
-    animation = armature_object.animation_data
-    assert animation is not None and animation.action is not None
+    animation: Any = armature_object.animation_data
     animation.action.update_tag()
-    return WriteResult(
-        action=animation.action.name,
-        keys=len(written) * len(times),
-        keys_replaced=replaced,
-        skipped=skipped,
-        notes=(*told, *_playback_notes(armature_object)),
-    )
+    if others := other_players(armature_object):
+        told.append(f"the same action slot also moves {', '.join(others)}")
+    if animation.use_nla and any(track.is_solo for track in animation.nla_tracks):
+        told.append("an NLA track is solo, so the action does not play")
+    blended = animation.action_influence < 1.0 or animation.action_blend_type != "REPLACE"
+    if blended and animation.use_nla and any(t.strips and not t.mute for t in animation.nla_tracks):
+        told.append("the action is blended over NLA strips, so what plays differs from the keys")
+    return WriteResult(animation.action.name, len(written) * len(times), replaced, skipped, tuple(told))
 
 
 def _listed(channels: Sequence[Channel]) -> str:
     return in_a_row([f"{path}[{index}]" for path, index in channels])
-
-
-def _playback_notes(obj: bpy.types.Object) -> list[str]:
-    """Say what else decides how the object's action plays."""
-    animation = obj.animation_data
-    assert animation is not None and animation.action is not None and animation.action_slot is not None
-    notes: list[str] = []
-    if others := other_players(obj):
-        notes.append(f"the same action slot also moves {', '.join(others)}")
-    if animation.use_nla and any(track.is_solo for track in animation.nla_tracks):
-        notes.append("an NLA track is solo, so the action does not play")
-    blended = animation.action_influence < 1.0 or animation.action_blend_type != "REPLACE"
-    if blended and animation.use_nla and any(t.strips and not t.mute for t in animation.nla_tracks):
-        notes.append("the action is blended over NLA strips, so what plays differs from the keys")
-    return notes

@@ -16,6 +16,7 @@ from bpy.types import Object
 
 from ...core.arrays import FloatArray
 from .fcurves import (
+    POINTS,
     CurveState,
     KeyArrays,
     ensure_channelbag,
@@ -32,9 +33,6 @@ NOTHING: Final = 1e-6
 
 SAME_FRAME: Final = 1e-3
 """Difference of keys and handles [frames] that is rounding: Blender has them in single precision."""
-
-POINTS: Final = ("co", "handle_left", "handle_right")
-"""What of a key has a frame and a value."""
 
 _FREE: Final = 0
 """Value of 'FREE' among the types of handles."""
@@ -95,7 +93,7 @@ class PropertyKeys:
 
     def _sampled(self, values: FloatArray) -> CurveState:
         first = next(curve for curve in self.curves if curve is not None)
-        keys = dict(new_keys(self.frames, values, "BEZIER"))
+        keys = dict(new_keys(self.frames, values))
         keys["interpolation"] = np.full_like(keys["interpolation"], first.keys["interpolation"][0])
         return replace(first, keys=keys)
 
