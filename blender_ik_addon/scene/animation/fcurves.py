@@ -250,7 +250,7 @@ def assign_keys(curve: bpy.types.FCurve, keys: KeyArrays) -> None:
 def new_keys(frames: FloatArray, values: FloatArray) -> KeyArrays:
     """Return linear keys with auto-clamped handles."""
     co = np.stack([frames, values], axis=1).astype(np.float32)  # (F, 2)
-    keys: dict[str, npt.NDArray[Any]] = {name: co for name in POINTS}  # fcurve.update() places the handles
+    keys: dict[str, npt.NDArray[Any]] = dict.fromkeys(POINTS, co)  # fcurve.update() places the handles
     properties: Any = bpy.types.Keyframe.bl_rna.properties
     for attribute, value in _NEW_KEY.items():
         keys[attribute] = _buffer(attribute, len(co))

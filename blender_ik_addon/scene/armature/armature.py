@@ -77,11 +77,7 @@ def check_editable(armature_object: "Object | None") -> None:
 
 
 def check_armature(armature_object: "Object | None") -> None:
-    """Refuse what cannot be posed.
-
-    Raises:
-        IKError: No object, not an armature, linked, in edit mode, in rest position, or without bones.
-    """
+    """Refuse what cannot be posed (IKError: also in edit mode, in rest position, or without bones)."""
     check_editable(armature_object)
     assert armature_object is not None
     name = armature_object.name
@@ -97,11 +93,9 @@ def check_armature(armature_object: "Object | None") -> None:
 
 
 def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armature:
-    """Read all bones of an armature object.
+    """Read all bones of an armature object, the original one.
 
-    Args:
-        armature_object: The original (not the evaluated) object.
-        move_root: Whether parentless bones may translate where their location is not locked.
+    With `move_root` parentless bones may translate where their location is not locked.
 
     Raises:
         IKError: See `check_armature`; or a bone's rest matrix or limits are not valid.
@@ -196,26 +190,25 @@ def pose_bones_named(armature_object: "Object", names: Iterable[str]) -> "list[P
 
 
 def world_from_armature(armature_object_evaluated: "Object") -> tuple[FloatArray, float]:
-    """Return the object's place in the world, (4, 4) [m], and its scale [1].
-
-    Raises:
-        IKError: The object, by itself or by its parents, is scaled unevenly, sheared, mirrored or flat.
-    """
+    """Return the object's place in the world, (4, 4) [m], and its scale [1] (IKError: it is not even)."""
     name = armature_object_evaluated.name
     matrix = np.array(armature_object_evaluated.matrix_world, dtype=np.float64)
     linear = matrix[:3, :3]
     lengths = np.linalg.norm(linear, axis=0)
     found = "({})".format(", ".join(f"{length:.6g}" for length in lengths))
-    remedy = "apply its scale (Object > Apply > Scale), and that of the objects it is parented to"
     if not np.isfinite(matrix).all() or lengths.min() <= NO_SCALE:
         raise IKError(f"armature {name!r} has the scale {found} in the world: no axis may be zero")
     gram = linear.T @ linear / np.square(lengths).mean()
+    fault = ""
     if np.ptp(lengths) > SCALE_TOLERANCE * lengths.mean():
-        raise IKError(f"armature {name!r} has the uneven scale {found} in the world: {remedy}")
-    if np.abs(gram - np.diag(np.diag(gram))).max() > SCALE_TOLERANCE:
-        raise IKError(f"armature {name!r} is sheared in the world, with the scale {found}: {remedy}")
-    if np.linalg.det(linear) < 0.0:
+        fault = f"has the uneven scale {found} in the world"
+    elif np.abs(gram - np.diag(np.diag(gram))).max() > SCALE_TOLERANCE:
+        fault = f"is sheared in the world, with the scale {found}"
+    elif np.linalg.det(linear) < 0.0:
+        fault = f"is mirrored in the world (negative scale, its size is {found})"
+    if fault:
         raise IKError(
-            f"armature {name!r} is mirrored in the world (negative scale, its size is {found}): {remedy}"
+            f"armature {name!r} {fault}: apply its scale (Object > Apply > Scale), and that of the objects "
+            "it is parented to"
         )
     return matrix, float(np.cbrt(np.linalg.det(linear)))

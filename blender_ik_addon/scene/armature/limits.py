@@ -83,11 +83,7 @@ def joint_entries(armature_object: "Object") -> dict[str, POISE_PG_joint]:
 
 
 def limits_of(bone: "PoseBone", entry: POISE_PG_joint | None) -> BoneLimits:
-    """Return the limits of a bone: those of its entry, else its IK limits and stiffness.
-
-    Raises:
-        IKError: An entry has a limit that is no number, or a lower one above the upper.
-    """
+    """Return the limits of its entry, else a bone's IK limits and stiffness (IKError: they are not valid)."""
     if entry is None:
         return _ik_limits(bone)
     used = np.array(entry.use_limit)
@@ -189,11 +185,7 @@ class RigLimits:
 def read_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> RigLimits:
     """Read IK limits, IK stiffness and Limit Rotation constraints into entries, in place of what is there.
 
-    Bones that have none of these keep the entries that they have.
-
-    Args:
-        armature_object: The original armature object.
-        bones: Names of bones; all by default.
+    All bones are read by default; those that have none of these keep the entries that they have.
 
     Raises:
         IKError: A bone is not there.
@@ -294,11 +286,7 @@ def store_limits(entry: POISE_PG_joint, limits: BoneLimits, source: str | None =
 
 
 def own_limits(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
-    """Return the entry of a bone, for editing; a new one copies its present limits.
-
-    Raises:
-        IKError: There is no such bone.
-    """
+    """Return the entry of a bone, for editing; a new one copies its limits (IKError: no such bone)."""
     bone = _pose_bone(armature_object, bone_name)
     if (entry := joint_entries(armature_object).get(bone_name)) is None:
         limits, source, _ = _rig_limits(bone)
@@ -308,11 +296,7 @@ def own_limits(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
 
 
 def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> int:
-    """Remove entries, so that the bones' own limits are used again; returns how many there were.
-
-    Args:
-        armature_object: The armature object.
-        bones: Names of bones; all by default.
+    """Remove entries, by default all, so that the bones' own limits are used again; return how many.
 
     Raises:
         IKError: An entry of a library override belongs to the library; nothing is changed then.

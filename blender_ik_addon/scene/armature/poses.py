@@ -42,7 +42,7 @@ def read_pose(
 
     Args:
         armature_object: The original object.
-        armature: What `read_armature` returned for it.
+        armature: The same as it was read.
         reference: Angles of quaternion, axis-angle and driven bones are those inside the limits, if there are
             any, and of these the nearest to this pose; by default to no rotation.
         depsgraph: Where driven bones are evaluated; by default that of the context.
@@ -104,11 +104,7 @@ def decided_channels(
 
 
 def _unchanged(armature_object: "Object", armature: Armature) -> tuple[Any, list[int]]:
-    """Return the pose bones, and where in them each joint is.
-
-    Raises:
-        IKError: Bones were added, removed or renamed, or have another rotation mode now.
-    """
+    """Return the pose bones, and where in them each joint is (IKError: bones or rotation modes changed)."""
     pose_bones: Any = () if armature_object.pose is None else armature_object.pose.bones
     rows = {bone.name: row for row, bone in enumerate(pose_bones)}
     names = armature.skeleton.names
@@ -213,12 +209,6 @@ def write_pose(
     Of all representations of a rotation the one nearest to the bone's present values is written. Channels
     that are locked or driven, and all other bones, are not touched.
 
-    Args:
-        armature_object: The original object.
-        armature: What `read_armature` returned for it.
-        pose: One frame of the armature's skeleton.
-        joints: Names or indices.
-
     Raises:
         IKError: The object cannot be posed, or bones or their rotation modes have changed.
     """
@@ -267,7 +257,7 @@ def channel_values(
     Only free channels are returned, location only where translation is free.
 
     Args:
-        armature: What `read_armature` returned.
+        armature: Of which the joints are.
         channels: (F, n, 6) of all joints.
         joints: Names or indices.
         present: Rotations, by bone and in its own mode, that the first frame is nearest to, to continue

@@ -119,11 +119,7 @@ class ActionSnapshot:
         )
 
     def restore(self) -> None:
-        """Put action, slot and F-curves back; remove what was made for the object since.
-
-        Raises:
-            IKError: The object, the action or its slot is gone.
-        """
+        """Put action, slot and F-curves back; remove what was made since (IKError: one of them is gone)."""
         obj = block_with_uid(bpy.data.objects, self.object_uid)
         if obj is None:
             raise IKError(f"object {self.object_name!r} is gone, its animation cannot be put back")

@@ -27,14 +27,9 @@ SAME: Final = 1e-6
 
 
 def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
-    """Make the present angles of bones, clamped to their limits, the preferred ones.
+    """Make the present angles of bones, clamped to their limits, the preferred ones; return which changed.
 
-    Args:
-        armature_object: The original armature object.
-        bones: Names of bones; those that do not turn are left out.
-
-    Returns:
-        The bones whose preferred angles have changed.
+    Bones that do not turn are left out.
 
     Raises:
         IKError: The armature cannot be posed, or has no such bone.

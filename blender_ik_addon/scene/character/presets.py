@@ -82,11 +82,7 @@ class PresetReport:
 
 
 def save_preset(armature_object: Object, path: Path) -> PresetReport:
-    """Write the set-up of an armature object into a file.
-
-    Raises:
-        IKError: The armature cannot be read, or the file not written.
-    """
+    """Write the set-up of an armature object into a file (IKError: either cannot be read or written)."""
     check_armature(armature_object)
     bones = _Bones.read(armature_object)
     settings = settings_of(armature_object)
