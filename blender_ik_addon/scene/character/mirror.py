@@ -25,7 +25,7 @@ from ..armature.symmetry import Symmetry
 from ..effectors.effectors import AXES, label_of, target_of
 from ..effectors.entries import EFFECTORS_PATH, add_effector
 from ..effectors.targets import check_present
-from ..effectors.transforms import rotation_of, set_rotation
+from ..effectors.transforms import rotation_of, rotations_of, set_rotation
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
@@ -33,8 +33,11 @@ from .mirrored_targets import Image, mirror_images
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
 
-SYMMETRIC: Final = 1e-4
+SQUARE: Final = 1e-4
 """Cosine [1] between axes up to which they are square: rest matrices are stored in single precision."""
+
+SAME: Final = 1e-9
+"""Difference of rotations [1] that is rounding."""
 
 ANIMATED: Final = {"point", *SIDELESS} - {"kind", "choice", "stay", "stay_scope"}
 """Settings whose keys are mirrored too: `point` is turned, the others are the same on both sides."""
@@ -207,36 +210,33 @@ def _mirror_limits(armature_object: Object, body: Symmetry, notes: list[str]) ->
 
 def _mirror_pose(armature_object: Object, body: Symmetry) -> tuple[str, ...]:
     pose: Any = armature_object.pose
-    wanted: dict[str, tuple[FloatArray, FloatArray, list[float] | None, bool, tuple[float, ...]]] = {}
+    wanted: dict[str, tuple[FloatArray, FloatArray, FloatArray | None, tuple[float, ...]]] = {}
     for bone in body.skeleton.names:
         to = body.other[bone]
-        if bone not in body.sources or to in body.driven:
-            continue
-        source, turn = pose.bones[bone], body.turn(bone)
-        near, exact = None, False
-        if source.rotation_mode == pose.bones[to].rotation_mode:
-            near, exact = _mirrored_channels(source, turn)
-        rotation, location = turn @ rotation_of(source) @ turn.T, turn @ np.array(source.location)
-        wanted[to] = location, rotation, near, exact, tuple(source.scale)
-    for bone, (location, rotation, near, exact, scale) in wanted.items():
+        if bone in body.sources and to not in body.driven:
+            source, turn = pose.bones[bone], body.turn(bone)
+            location = turn @ np.array(source.location)
+            turn = signs if np.abs((signs := np.rint(turn)) - turn).max() < SQUARE else turn
+            rotation = turn @ rotation_of(source) @ turn.T
+            same_mode = source.rotation_mode == pose.bones[to].rotation_mode
+            near = _mirrored_channels(source, turn) if same_mode else None
+            wanted[to] = location, rotation, near, tuple(source.scale)
+    for bone, (location, rotation, near, scale) in wanted.items():
         target = pose.bones[bone]
         target.location, target.scale = location.tolist(), scale
-        if exact:
-            setattr(target, rotation_channel(target.rotation_mode)[0], near)
+        mode = target.rotation_mode
+        if near is not None and np.abs(rotations_of(near[None], mode)[0] - rotation).max() < SAME:
+            setattr(target, rotation_channel(mode)[0], near.tolist())
         else:
-            set_rotation(target, rotation, near)
+            set_rotation(target, rotation, None if near is None else near.tolist())
     return tuple(wanted)
 
 
-def _mirrored_channels(source: Any, turn: FloatArray) -> tuple[list[float], bool]:
-    """Return the rotation channels of a bone for its counterpart, and whether they are the exact image.
+def _mirrored_channels(source: Any, turn: FloatArray) -> FloatArray:
+    """Return rotation channels for the counterpart of a bone: the mirrored rotation, or near to it.
 
-    Where their axes are mirror images, which they are in most rigs, these are the same numbers with other
-    signs, so no digit is lost, not even near gimbal lock. Otherwise they are only near to the mirrored
-    rotation, with its turns and its sign.
+    Where the axes of both are mirror images, which they are in most rigs, these are the same numbers with
+    other signs, so no digit is lost, not even near gimbal lock.
     """
-    signs = np.rint(turn)
-    exact = bool(np.abs(signs - turn).max() < SYMMETRIC and (signs == np.diag(np.diag(signs))).all())
-    turn = signs if exact else turn
     values = np.array(getattr(source, rotation_channel(source.rotation_mode)[0]))
-    return [*values[:-3].tolist(), *(-turn @ values[-3:]).tolist()], exact
+    return np.concatenate([values[:-3], -turn @ values[-3:]])

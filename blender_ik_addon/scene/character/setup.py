@@ -22,7 +22,7 @@ from ...core.errors import IKError
 from ...core.model.euler import EULER_ORDERS
 from ...core.model.skeleton import Skeleton
 from ..animation.dependence import dependence
-from ..armature.armature import Armature, read_armature
+from ..armature.armature import read_armature
 from ..armature.limits import BoneLimits, entry_for, joint_entries, own_limits, read_limits, store_limits
 from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
@@ -90,9 +90,6 @@ class SetupReport:
         if self.removed:
             text += f", removed {listed(self.removed)}"
         return sentences(text, *self.notes)
-
-
-# Parts of the body that get an effector
 
 
 COLOURS: Final = {
@@ -183,9 +180,6 @@ def _parts_of(skeleton: Skeleton, character: Character, limb: Limb, poles: bool)
         yield Part(named(what), what, middle, 'POLE', 3, limb)
 
 
-# The use case
-
-
 def setup_character(
     armature_object: Object,
     *,
@@ -207,47 +201,36 @@ def setup_character(
         IKError: The armature cannot be posed, or the table of roles cannot be; nothing is changed then.
     """
     check_present(armature_object)
-    with set_up_restored_on_error(armature_object):
-        report, gone = _set_up(
-            armature_object, use_table=use_table, poles=poles, limits=limits, controls=controls
-        )
-        left_over = [target for target in gone if _is_left_over(target)]
-        bpy.data.batch_remove(left_over)  # the last thing of all, since it cannot be put back
-    return report
-
-
-def _set_up(
-    armature_object: Object, *, use_table: bool, poles: bool, limits: bool, controls: bool
-) -> tuple[SetupReport, list[Object]]:
-    """Set the character up; return the report, and targets that are not followed any more."""
-    follow_names(armature_object)
     settings = settings_of(armature_object)
-    skeleton = read_armature(armature_object).skeleton
-    if not use_table:
-        recognise_roles(armature_object)
-    character, notes = read_character(armature_object, skeleton)
-    if not len(settings.roles):
-        write_table(armature_object, rows_of(character))
-    parts = body_parts(skeleton, character, poles=poles)
-    above = sorted({joint for part in parts for joint in skeleton.ancestors(part.joint)})
-    chains = [skeleton.names[joint] for joint in above]
-    if controls:
-        with following.held(armature_object):  # switches are tried both ways
-            notes += switch_over(armature_object, chains)
-    read, assumed = _set_limits(armature_object, skeleton, character, notes) if limits else ((), ())
-    held = _hold(armature_object, skeleton, character, parts)
-    armature = read_armature(armature_object, move_root=settings.move_root)
-    effectors = _Effectors(armature_object, armature, character, notes)
-    effectors.remove_others(parts, poles=poles)
-    effectors.set(parts)
-    notes += notes_on_bones(armature_object, armature, chains)
-    follow_names(armature_object)
-    unsure = [
-        c.name for c in character.choices if c.confidence < LEAST_CONFIDENCE and c.role not in SMALL_ROLES
-    ]
-    if unsure:
-        notes.append(f"check these roles in the table, they are a guess: {listed(unsure)}")
-    report = SetupReport(
+    with set_up_restored_on_error(armature_object):
+        follow_names(armature_object)
+        skeleton = read_armature(armature_object).skeleton
+        if not use_table:
+            recognise_roles(armature_object)
+        character, notes = read_character(armature_object, skeleton)
+        if not len(settings.roles):
+            write_table(armature_object, rows_of(character))
+        parts = body_parts(skeleton, character, poles=poles)
+        above = sorted({joint for part in parts for joint in skeleton.ancestors(part.joint)})
+        chains = [skeleton.names[joint] for joint in above]
+        if controls:
+            with following.held(armature_object):  # switches are tried both ways
+                notes += switch_over(armature_object, chains)
+        read, assumed = _set_limits(armature_object, skeleton, character, notes) if limits else ((), ())
+        held = _hold(armature_object, skeleton, character, parts)
+        armature = read_armature(armature_object, move_root=settings.move_root)
+        effectors = _Effectors(armature_object, armature.skeleton, character, notes)
+        effectors.remove_others(parts, poles=poles)
+        effectors.set(parts)
+        notes += notes_on_bones(armature_object, armature, chains)
+        follow_names(armature_object)
+        # The last thing of all, since it cannot be put back.
+        bpy.data.batch_remove([target for target in effectors.gone if _is_left_over(target)])
+    guessed = [c for c in character.choices if c.confidence < LEAST_CONFIDENCE and c.role not in SMALL_ROLES]
+    if guessed:
+        names = listed([choice.name for choice in guessed])
+        notes.append(f"check these roles in the table, they are a guess: {names}")
+    return SetupReport(
         bodies=tuple(figure.body.value for figure in character.figures),
         roles=tuple((c.name, c.role.value, c.side.value, c.confidence, c.reason) for c in character.choices),
         left_out=tuple((bone.name, bone.reason) for bone in character.left_out),
@@ -259,10 +242,6 @@ def _set_up(
         held=held,
         notes=(*character.notes, *dict.fromkeys(notes)),
     )
-    return report, effectors.gone
-
-
-# Limits
 
 
 def _set_limits(
@@ -307,16 +286,13 @@ def _hold(
     return names
 
 
-# Effectors
-
-
 class _Effectors:
     """The effectors of the parts of a body, while they are made."""
 
     def __init__(
-        self, armature_object: Object, armature: Armature, character: Character, notes: list[str]
+        self, armature_object: Object, skeleton: Skeleton, character: Character, notes: list[str]
     ) -> None:
-        self._object, self._skeleton, self._character = armature_object, armature.skeleton, character
+        self._object, self._skeleton, self._character = armature_object, skeleton, character
         self._entries: Any = settings_of(armature_object).effectors
         self._notes = notes
         self.added: list[str] = []
@@ -375,14 +351,11 @@ class _Effectors:
 
     def _find(self, part: Part, bone: str) -> int | None:
         """Return the effector of a part, or one made by hand for the same bone and of the same kind."""
-        entries = list(enumerate(self._entries))
-        own = [index for index, entry in entries if entry.part == part.name]
-        by_hand = [
-            index
-            for index, entry in entries
-            if not entry.part and entry.bone == bone and entry.kind in {part.kind, 'BOTH'}
-        ]
-        return next(iter(own + by_hand), None)
+        found = [index for index, entry in enumerate(self._entries) if entry.part == part.name]
+        for index, entry in enumerate(self._entries):
+            if not entry.part and entry.bone == bone and entry.kind in {part.kind, 'BOTH'}:
+                found.append(index)
+        return found[0] if found else None
 
     def _fill(self, entry: POISE_PG_effector, part: Part) -> None:
         entry.name = free_name(self._entries, part.name, entry)
@@ -439,18 +412,15 @@ class _Effectors:
                 target.matrix_parent_inverse = body.matrix_world.inverted()
 
 
-# Targets
-
-
 SUFFIX: Final = " Targets"
 
 
 def _is_left_over(target: Object) -> bool:
     """Whether a target was made here, has not been animated and is not used elsewhere."""
     collections = target.users_collection
-    ours = target.type == 'EMPTY' and target.library is None and target.animation_data is None
-    ours = ours and not target.children and target.users <= len(collections)
-    return ours and any(collection.name.endswith(SUFFIX) for collection in collections)
+    ours = target.type == 'EMPTY' and any(own.name.endswith(SUFFIX) for own in collections)
+    used = target.library or target.animation_data or target.children or target.users > len(collections)
+    return ours and not used
 
 
 def _targets_collection(armature_object: Object) -> Collection:
