@@ -18,8 +18,7 @@ from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.engine.pops import Pop
 from ..core.explain.explanation import Explanation
 from ..core.solve.sequence import SequenceJob, SequenceSolution
-from .animation.fcurves import Channel, check_keyable
-from .animation.key_writing import write_keys
+from .animation.fcurves import Channel, check_keyable, write_keys
 from .armature.poses import channel_values, rotation_values
 from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, restore_frame
 from .effectors.effectors import reasons

@@ -216,7 +216,8 @@ def _mirror_pose(armature_object: Object, body: Symmetry) -> tuple[str, ...]:
         if bone in body.sources and to not in body.driven:
             source, turn = pose.bones[bone], body.turn(bone)
             location = turn @ np.array(source.location)
-            turn = signs if np.abs((signs := np.rint(turn)) - turn).max() < SQUARE else turn
+            signs = np.rint(turn)
+            turn = signs if np.abs(signs - turn).max() < SQUARE else turn
             rotation = turn @ rotation_of(source) @ turn.T
             same_mode = source.rotation_mode == pose.bones[to].rotation_mode
             near = _mirrored_channels(source, turn) if same_mode else None
