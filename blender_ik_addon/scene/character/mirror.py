@@ -18,7 +18,6 @@ from bpy.types import Object
 from ...core.arrays import FloatArray
 from ...core.errors import IKError
 from ..animation.fcurves import animated_channels, rotation_channel
-from ..animation.mapped_keys import PropertyKeys, obstacle_to_keys, write_keys_of
 from ..armature.armature import check_armature
 from ..armature.limits import joint_entries, limits_of, own_limits, store_limits, turned_limits
 from ..armature.symmetry import Symmetry
@@ -29,7 +28,7 @@ from ..effectors.transforms import rotation_of, rotations_of, set_rotation
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
-from .mirrored_targets import Image, mirror_images
+from .mirrored_keys import Image, PropertyKeys, mirror_images, obstacle_to_keys, write_keys_of
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
 

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mirrors targets: their places, and their keys if they are animated.
+"""Mirrors keys: of settings, and of targets with their places.
+
+Keys are put through a linear map. Where each new channel is one old one times a number, as in the mirror
+image of an upright rig, its keys are the old ones with other values, handles and interpolation included.
+Where channels mix and their keys are on the same frames, handles are mixed like values, which is exact.
+Otherwise the curves are sampled on all frames that have a key on any of them; between these a motion may
+differ.
 
 The mirror image of a target is an affine map of its place in the world, and one rotation from either side
 for its orientation. In the channels of both objects these are constant as long as what they are parented to
-stands still or is mirrored itself. Then every key has its mirror image.
+stands still or is mirrored itself.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,17 +22,152 @@ from bpy.types import Object
 from ...core.arrays import FloatArray
 from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.rotation import euler_from_matrix, quat_from_matrix, skew
-from ..animation.fcurves import ROTATION_CHANNELS, animated_channels, other_players
-from ..animation.mapped_keys import Curves, PropertyKeys, obstacle_to_keys, write_keys_of
+from ..animation.fcurves import (
+    POINTS,
+    ROTATION_CHANNELS,
+    CurveState,
+    KeyArrays,
+    animated_channels,
+    ensure_channelbag,
+    holds_samples,
+    is_locked,
+    new_keys,
+    other_players,
+    own_channelbag,
+    own_curves,
+    sample_channels,
+)
 from ..armature.rotation_modes import bone_rotations
 from ..armature.symmetry import Symmetry, rotation_in
 from ..effectors.transforms import depth, is_moved, put, rides, rotations_of, world_from_basis, world_matrix
 
+NOTHING: Final = 1e-6
+"""Entries of a map [1] that are as near to 0 or ±1 are rounded: maps come from single precision."""
+
+SAME_FRAME: Final = 1e-3
+"""Difference of keys and handles [frames] that is rounding: Blender has them in single precision."""
+
+_FREE: Final = 0
+"""Value of 'FREE' among the types of handles."""
+
 CHANNELS: Final = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle")
 """Properties whose keys are mirrored."""
 
-SIGNED: Final = 1e-6
-"""How far from 0 and ±1 [1] a rotation may be that only changes signs."""
+
+Curves = Sequence[CurveState | None]
+"""Of the components of a property; None for one without keys."""
+
+
+@dataclass(frozen=True)
+class PropertyKeys:
+    """The keys of a property with k components."""
+
+    curves: Curves
+    """(k,)."""
+    present: FloatArray
+    """Present values, (k,)."""
+    frames: FloatArray
+    """Frames that have a key in any component, (F,)."""
+    samples: FloatArray
+    """Values on these frames, (F, k)."""
+
+    @classmethod
+    def read(cls, obj: Object, path: str) -> "PropertyKeys":
+        """Read the keys of a property; modifiers of F-curves are not read."""
+        value: Any = obj.path_resolve(path)
+        present = np.atleast_1d(np.array(value, dtype=np.float64))
+        channels = [(path, index) for index in range(len(present))]
+        found = [own_curves(obj).get(channel) for channel in channels]
+        curves = [CurveState.read(c) if c is not None and len(c.keyframe_points) else None for c in found]
+        keyed = [curve.keys["co"][:, 0] for curve in curves if curve is not None]
+        frames = np.unique(np.concatenate(keyed).astype(np.float64)) if keyed else np.zeros(0)
+        return cls(curves, present, frames, sample_channels(obj, channels, frames))
+
+    @property
+    def animated(self) -> bool:
+        """Whether any component has keys."""
+        return bool(len(self.frames))
+
+    def affine(self, matrix: FloatArray, offset: FloatArray) -> tuple[Curves, bool]:
+        """Return the keys of `matrix @ components + offset`, (n,), and whether any had to be sampled."""
+        mapped: list[CurveState | None] = []
+        resampled = False
+        for row, start in zip(_snapped(matrix), offset, strict=True):
+            curves = {j: curve for j in np.flatnonzero(row).tolist() if (curve := self.curves[j]) is not None}
+            if not curves:
+                mapped.append(None)
+            elif _alike([curve.keys for curve in curves.values()]):
+                still = np.where([curve is None for curve in self.curves], row, 0.0) @ self.present
+                mapped.append(_mixed([(float(row[j]), curve) for j, curve in curves.items()], start + still))
+            else:
+                mapped.append(self._sampled(self.samples @ row + start))
+                resampled = True
+        return mapped, resampled
+
+    def sampled(self, change: Callable[[FloatArray], FloatArray]) -> Curves:
+        """Return the keys of what a function (F, k) -> (F, n) makes of the values on all keyed frames."""
+        return [self._sampled(column) for column in change(self.samples).T]
+
+    def _sampled(self, values: FloatArray) -> CurveState:
+        first = next(curve for curve in self.curves if curve is not None)
+        keys = dict(new_keys(self.frames, values))
+        keys["interpolation"] = np.full_like(keys["interpolation"], first.keys["interpolation"][0])
+        return replace(first, keys=keys)
+
+
+def _alike(curves: Sequence[KeyArrays]) -> bool:
+    """Whether keys and handles are on the same frames, with the same interpolation."""
+    first = curves[0]
+    return all(
+        len(keys["co"]) == len(first["co"])
+        and np.array_equal(keys["interpolation"], first["interpolation"])
+        and all(np.allclose(keys[name][:, 0], first[name][:, 0], atol=SAME_FRAME) for name in POINTS)
+        for keys in curves[1:]
+    )
+
+
+def _mixed(parts: Sequence[tuple[float, CurveState]], rest: float) -> CurveState:
+    """Return the sum of curves, each times a number, and of another number."""
+    first = parts[0][1]
+    keys = {name: array.copy() for name, array in first.keys.items()}
+    for name in POINTS:
+        keys[name][:, 1] = rest + sum(
+            part * curve.keys[name][:, 1].astype(np.float64) for part, curve in parts
+        )
+    if len(parts) > 1:  # handles that Blender places by itself are those of one curve, not of a sum
+        keys["handle_left_type"][:] = keys["handle_right_type"][:] = _FREE
+    return replace(first, keys=keys)
+
+
+def write_keys_of(obj: Object, path: str, curves: Curves) -> None:
+    """Give the components of a property these keys and no others; F-curves that are there stay."""
+    for index, state in enumerate(curves):
+        if state is not None:
+            state.write(ensure_channelbag(obj, f"{obj.name}Action"), (path, index)).update()
+        elif (curve := own_curves(obj).get((path, index))) is not None:
+            own_channelbag(obj).fcurves.remove(curve)
+
+
+def obstacle_to_keys(obj: Object, paths: Sequence[str]) -> str:
+    """Say why the keys of some properties cannot be read and written; empty if they can."""
+    animation = obj.animation_data
+    if animation is None:
+        return ""
+    if any(driver.data_path in paths and not driver.mute for driver in animation.drivers):
+        return "drivers decide"
+    if any(not track.mute and track.strips for track in animation.nla_tracks):
+        return "it has NLA strips"
+    if animation.action is not None and not animation.action.is_editable:
+        return f"its action {animation.action.name!r} is linked"
+    curves = [curve for (path, _), curve in own_curves(obj).items() if path in paths]
+    for what, found in (
+        ("locked", any(map(is_locked, curves))),
+        ("baked to samples", any(map(holds_samples, curves))),
+        ("modified", any(len(curve.modifiers) for curve in curves)),
+    ):
+        if found:
+            return f"F-curves of it are {what}"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +251,7 @@ def _write(image: Image) -> bool:
     target: Any = image.target
     steps = (np.asarray(np.linalg.inv(world_from_basis(target)), np.float64), image.mirror, image.above)
     change = np.linalg.multi_dot(steps)
-    curves, mixed = image.keys["location"].affine(_snapped(change[:3, :3]), change[:3, 3])
+    curves, mixed = image.keys["location"].affine(change[:3, :3], change[:3, 3])
     write_keys_of(target, "location", curves)
     # One by one: scales of parents that are uneven turn nothing.
     before = np.linalg.multi_dot([rotation_in(step) for step in steps])
@@ -137,7 +278,7 @@ def _turned(image: Image, before: FloatArray, after: FloatArray) -> tuple[Curves
     if not own.animated:
         return (None,) * count, False
     if source.rotation_mode == mode == 'QUATERNION':
-        return own.affine(_snapped(_quaternion_map(before, after)), np.zeros(4))
+        return own.affine(_quaternion_map(before, after), np.zeros(4))
     if source.rotation_mode == mode and mode in EULER_ORDERS:
         signs = np.diag(before)
         if np.array_equal(before, np.diag(signs)) and np.array_equal(after, before):
@@ -163,7 +304,7 @@ def _quaternion_map(before: FloatArray, after: FloatArray) -> FloatArray:
     signs = np.linalg.det(before)  # both are reflections, or neither is
     matrix = _product(signs * before, 1.0) @ _product(signs * after, -1.0)
     # Of the two signs that one which the way back has too: it is the transpose, with the same diagonal.
-    diagonal = np.diag(matrix)[np.argmax(np.abs(np.diag(matrix)) > SIGNED)]
+    diagonal = np.diag(matrix)[np.argmax(np.abs(np.diag(matrix)) > NOTHING)]
     return -matrix if diagonal < 0.0 else matrix
 
 
@@ -177,4 +318,4 @@ def _product(rotation: FloatArray, side: float) -> FloatArray:
 def _snapped(matrix: FloatArray) -> FloatArray:
     """Round entries near 0 and ±1, so that no digit of a key is lost."""
     rounded = np.rint(matrix)
-    return np.where(np.abs(matrix - rounded) <= SIGNED, rounded, matrix)
+    return np.where(np.abs(matrix - rounded) <= NOTHING, rounded, matrix)
