@@ -38,9 +38,6 @@ def _plain(value: Any) -> Any:
     return tuple(np.ravel(value).tolist()) if several else value
 
 
-# The pose
-
-
 _POSE_CHANNELS = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
 
 
@@ -70,9 +67,6 @@ class PoseSnapshot:
                 bone.rotation_mode = self.rotation_modes[bone.name]  # converts, so the values come after it
             for name, values in zip(_POSE_CHANNELS, self.values[bone.name], strict=True):
                 setattr(bone, name, values)
-
-
-# The action
 
 
 @dataclass(frozen=True)
@@ -162,9 +156,7 @@ class ActionSnapshot:
             if channel not in self.curves and not holds_samples(curve):
                 channelbag.fcurves.remove(curve)  # and its group, once that is empty
         for channel, state in self.curves.items():
-            state.write(
-                channelbag, channel
-            )  # no update: handles stay where a script or an import placed them
+            state.write(channelbag, channel)  # no update: handles stay where a script or import placed them
         strip = own_strip(action)
         if channelbag is not None and not self.has_channelbag:
             strip.channelbags.remove(channelbag)
@@ -177,20 +169,15 @@ class ActionSnapshot:
 @contextmanager
 def animation_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None]:
     """Put action, F-curves and pose of an armature object back when anything raises inside."""
-    if not armature_object.is_editable:  # nor can anything be changed
-        yield
-        return
     pose, action = PoseSnapshot.take(armature_object), ActionSnapshot.take(armature_object)
     try:
         yield
     except BaseException:
-        action.restore()
-        bpy.context.view_layer.update()  # which plays the animation over channels without keys
-        pose.restore(armature_object)
+        if armature_object.is_editable:  # else nothing was changed
+            action.restore()
+            bpy.context.view_layer.update()  # which plays the animation over channels without keys
+            pose.restore(armature_object)
         raise
-
-
-# The settings
 
 
 class _Group:
@@ -198,25 +185,23 @@ class _Group:
 
     def __init__(self, group: Any) -> None:
         self._values: dict[str, Any] = {}
-        self._unset: list[str] = []
+        """None for a property that is not set."""
         self._lists: dict[str, list[_Group]] = {}
         for prop in group.bl_rna.properties:
-            name = prop.identifier
             if prop.type == 'COLLECTION':
-                self._lists[name] = [_Group(element) for element in getattr(group, name)]
-            elif not prop.is_readonly and group.is_property_set(name):
-                self._values[name] = _plain(getattr(group, name))
+                self._lists[prop.identifier] = [
+                    _Group(element) for element in getattr(group, prop.identifier)
+                ]
             elif not prop.is_readonly:
-                self._unset.append(name)
+                self._values[prop.identifier] = _set_value(group, prop.identifier)
 
     def restore(self, group: Any) -> None:
         """Write back what is different."""
-        for name in self._unset:
-            if group.is_property_set(name):
-                group.property_unset(name)
         for name, value in self._values.items():
-            if not group.is_property_set(name) or _plain(getattr(group, name)) != value:
-                setattr(group, name, value)
+            if value is None:
+                group.property_unset(name)
+            elif _set_value(group, name) != value:
+                setattr(group, name, value[0])
         for name, elements in self._lists.items():
             present = getattr(group, name)
             while len(present) > len(elements):
@@ -225,6 +210,10 @@ class _Group:
                 present.add()
             for own, element in zip(elements, present, strict=True):
                 own.restore(element)
+
+
+def _set_value(group: Any, name: str) -> tuple[Any] | None:
+    return (_plain(getattr(group, name)),) if group.is_property_set(name) else None
 
 
 @contextmanager
@@ -248,11 +237,11 @@ def set_up_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None
     Settings, names and custom properties of bones, F-curves and pose; objects and collections that were made
     are removed.
     """
-    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-    names = {bone.name: bone.poise_name for bone in bones}
+    bones: Any = {} if armature_object.pose is None else armature_object.pose.bones
+    names = {bone.name: bone.poise_name for bone in bones.values()}
     custom = {
         (bone.name, key): value
-        for bone in bones
+        for bone in bones.values()
         for key, value in bone.items()
         if isinstance(value, bool | int | float)
     }
@@ -270,9 +259,6 @@ def set_up_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None
             settings.restore(settings_of(armature_object))
             armature_object.update_tag()
             raise
-
-
-# The scene
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from ..effectors.entries import add_effector, free_name, make_target
 from ..effectors.masses import mass_entries, set_bone_masses
 from ..effectors.targets import check_present
 from ..properties.effector_properties import FURTHER_BONES, POISE_PG_effector, plain
-from ..properties.joint_properties import POISE_PG_joint
+from ..properties.joint_properties import SIDES, POISE_PG_joint
 from ..properties.overrides import refilled
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
@@ -86,8 +86,8 @@ def save_preset(armature_object: Object, path: Path) -> PresetReport:
     check_armature(armature_object)
     bones = _Bones.read(armature_object)
     settings = settings_of(armature_object)
-    joints = [entry for name, entry in joint_entries(armature_object).items() if name in bones.names]
-    masses = [entry for name, entry in mass_entries(armature_object).items() if name in bones.names]
+    joints = [entry for name, entry in joint_entries(armature_object).items() if name in bones.skeleton.names]
+    masses = [entry for name, entry in mass_entries(armature_object).items() if name in bones.skeleton.names]
     data = {
         "format": FORMAT,
         "version": VERSION,
@@ -129,9 +129,6 @@ def load_preset(armature_object: Object, path: Path) -> PresetReport:
     return PresetReport(str(path), tuple(effectors), limited, missing, tuple(notes))
 
 
-# Bones by role
-
-
 @dataclass(frozen=True)
 class _Bones:
     """The bones of an armature, by their roles."""
@@ -157,34 +154,24 @@ class _Bones:
         scale = armature_object.matrix_world.median_scale
         return cls(armature_object, skeleton, character, lengths, size * scale, size or 1.0)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.skeleton.names
-
     def record(self, bone: str) -> dict[str, Any]:
         """Return what a bone is in a file."""
         choice = self.character.choice_of(bone)
         if choice is None:
             return {"name": bone}
-        same = self.character.joints_of(choice.role, choice.side, choice.figure)
-        return {
-            "name": bone,
-            "role": choice.role.name,
-            "side": SIDE_NAMES[choice.side],
-            "figure": choice.figure,
-            "number": same.index(choice.joint),
-        }
+        number = self.character.joints_of(choice.role, choice.side, choice.figure).index(choice.joint)
+        role, side = choice.role.name, SIDE_NAMES[choice.side]
+        return {"name": bone, "role": role, "side": side, "figure": choice.figure, "number": number}
 
     def find(self, record: Mapping[str, Any]) -> str:
         """Return the bone of a file: by role, else by name; empty, and noted as missing, without it."""
         role, name, side = str(record.get("role", "")), str(record.get("name", "")), record.get("side")
-        if role in Role.__members__ and side in SIDE_NAMES.values():
-            own_side = next(own for own, called in SIDE_NAMES.items() if called == side)
-            joints = self.character.joints_of(Role[role], own_side, record.get("figure", 0))
+        if role in Role.__members__ and str(side) in SIDES:
+            joints = self.character.joints_of(Role[role], SIDES[str(side)], record.get("figure", 0))
             number = record.get("number", 0)
             if isinstance(number, int) and 0 <= number < len(joints):
-                return self.names[joints[number]]
-        if name in self.names and (not role or self.character.choice_of(name) is None):
+                return self.skeleton.names[joints[number]]
+        if name in self.skeleton.names and (not role or self.character.choice_of(name) is None):
             return name
         if "role" in record:
             lateral = "" if side == 'CENTRE' else f"{str(side).lower()} "
@@ -224,9 +211,6 @@ def _apply(owner: Any, values: Mapping[str, Any], names: Sequence[str]) -> None:
             setattr(owner, name, values[name])
 
 
-# Effectors
-
-
 def _effector_record(bones: _Bones, entry: POISE_PG_effector) -> dict[str, Any]:
     record: dict[str, Any] = {name: plain(getattr(entry, name)) for name in EFFECTOR_FIELDS}
     further = {name: bone for name in FURTHER_BONES if (bone := getattr(entry, name))}
@@ -245,7 +229,7 @@ def _effector_record(bones: _Bones, entry: POISE_PG_effector) -> dict[str, Any]:
                 "rotation": list(bone.rotation),
             }
             for bone in entry.stored
-            if bone.name in bones.names
+            if bone.name in bones.skeleton.names
         ]
     return record
 
@@ -303,9 +287,6 @@ def _load_stored(
             f"effector {entry.name!r}: there is no stored pose for it here, so it stays near the rest pose. "
             "Press Store Pose to give it one"
         )
-
-
-# Limits
 
 
 def _joint_record(bones: _Bones, entry: POISE_PG_joint) -> dict[str, Any]:
