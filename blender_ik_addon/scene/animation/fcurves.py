@@ -11,7 +11,7 @@ Blender reference outlives a call.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -148,19 +148,15 @@ def other_players(obj: bpy.types.Object) -> list[str]:
 
 def _slots(obj: bpy.types.Object) -> list[Any]:
     """Return all action slots that an object plays."""
-
-    def in_strips(strips: Iterable[Any]) -> Iterator[Any]:
-        for strip in strips:
-            yield strip.action_slot
-            yield from in_strips(strip.strips)  # those inside meta strips
-
     own: Any = obj.animation_data
-    played = (
-        [] if own is None else [own.action_slot, *(s for t in own.nla_tracks for s in in_strips(t.strips))]
-    )
     bones: Any = () if obj.pose is None else obj.pose.bones
     constraints: list[Any] = [constraint for owner in (obj, *bones) for constraint in owner.constraints]
-    return played + [constraint.action_slot for constraint in constraints if constraint.type == 'ACTION']
+    players = [own] if own is not None else []
+    players += [constraint for constraint in constraints if constraint.type == 'ACTION']
+    strips = [strip for track in own.nla_tracks for strip in track.strips] if own is not None else []
+    for strip in strips:
+        strips.extend(strip.strips)  # those inside meta strips
+    return [player.action_slot for player in players + strips]
 
 
 def renumber_channels(obj: bpy.types.Object, collection: str, places: Mapping[int, int | None]) -> None:
@@ -174,14 +170,12 @@ def renumber_channels(obj: bpy.types.Object, collection: str, places: Mapping[in
         collection: Data path of the list, from the object.
         places: Old place -> new place, or None for an element that is gone: its F-curves are removed.
     """
-    channelbag, animation = own_channelbag(obj), obj.animation_data
     element = re.compile(re.escape(collection) + r"\[(\d+)\](.*)", re.DOTALL)
-    lists: list[Any] = [] if channelbag is None else [channelbag.fcurves]
-    lists += [] if animation is None else [animation.drivers]
+    lists: list[Any] = [own.fcurves for own in [own_channelbag(obj)] if own is not None]
+    lists += [own.drivers for own in [obj.animation_data] if own is not None]
     for curves in lists:
         for curve in list(curves):
-            found = element.fullmatch(curve.data_path)
-            if found is None:
+            if (found := element.fullmatch(curve.data_path)) is None:
                 continue
             place = places.get(int(found[1]), int(found[1]))
             if place is None:
@@ -191,22 +185,18 @@ def renumber_channels(obj: bpy.types.Object, collection: str, places: Mapping[in
 
 
 def sample_channels(obj: bpy.types.Object, channels: Sequence[Channel], frames: npt.ArrayLike) -> FloatArray:
-    """Evaluate channels of the object's action on frames (F,), without changing the scene's frame.
+    """Evaluate channels (C,) of the object's action on frames (F,); return (F, C), in each property's unit.
 
     F-curve modifiers are included; drivers and NLA strips are not. A channel without an F-curve, or with a
     muted or empty one, keeps the present value of its property.
-
-    Returns:
-        (F, C), in each property's own unit.
     """
-    times = np.asarray(frames, dtype=np.float64).tolist()
-    curves = own_curves(obj)
+    times, curves = np.asarray(frames, dtype=np.float64).tolist(), own_curves(obj)
     samples = np.empty((len(times), len(channels)))
-    for column, channel in enumerate(channels):
-        curve = curves.get(channel)
+    for column, (path, index) in enumerate(channels):
+        curve = curves.get((path, index))
         if curve is None or is_muted(curve) or curve.is_empty:
-            value: Any = obj.path_resolve(channel[0])
-            samples[:, column] = value if isinstance(value, (bool, int, float)) else value[channel[1]]
+            value: Any = obj.path_resolve(path)
+            samples[:, column] = np.ravel(value)[index]
         else:
             samples[:, column] = [curve.evaluate(time) for time in times]
     return samples
