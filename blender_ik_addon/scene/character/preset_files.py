@@ -148,7 +148,8 @@ def write_preset(path: Path, data: Mapping[str, Any]) -> None:
     for what in LISTS:
         _check_count(what, data[what], own)
     try:
-        text = json.dumps(data, indent=1, allow_nan=False) + "\n"
+        whole = {"format": FORMAT, "version": VERSION, **data}
+        text = json.dumps(whole, indent=1, allow_nan=False) + "\n"
     except ValueError as error:
         raise IKError(f"{own} one of its numbers is not finite") from error
     if len(text) > MOST_BYTES:  # all of it is ASCII

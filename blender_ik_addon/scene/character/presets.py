@@ -44,16 +44,7 @@ from ..properties.joint_properties import SIDES, POISE_PG_joint
 from ..properties.overrides import refilled
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
-from .preset_files import (
-    EFFECTOR_FIELDS,
-    FORMAT,
-    LENGTHS,
-    POINTS,
-    SETTINGS,
-    VERSION,
-    read_preset,
-    write_preset,
-)
+from .preset_files import EFFECTOR_FIELDS, LENGTHS, POINTS, SETTINGS, read_preset, write_preset
 
 PARALLEL: Final = 1e-6
 """Sine of the angle between a bone and an axis [1] up to which the axis says nothing of the bone's frame."""
@@ -89,8 +80,6 @@ def save_preset(armature_object: Object, path: Path) -> PresetReport:
     joints = [entry for name, entry in joint_entries(armature_object).items() if name in bones.skeleton.names]
     masses = [entry for name, entry in mass_entries(armature_object).items() if name in bones.skeleton.names]
     data = {
-        "format": FORMAT,
-        "version": VERSION,
         "size": bones.size,
         "settings": {name: plain(getattr(settings, name)) for name in SETTINGS},
         "effectors": [_effector_record(bones, entry) for entry in settings.effectors],
