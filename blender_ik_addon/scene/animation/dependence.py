@@ -14,7 +14,7 @@ _USES_GEOMETRY: Final = frozenset({'CLAMP_TO', 'FOLLOW_PATH', 'GEOMETRY_ATTRIBUT
 """Types of constraints that use the shape of their target, not only its place."""
 
 _PLACING: Final = ("location", "rotation", "scale", "delta_", "constraints[")
-"""How paths of channels begin that move an object; those of its bones and of add-ons begin otherwise."""
+"""How the paths of channels begin that move an object, and not its bones."""
 
 _CUSTOM_PROPERTY: Final = re.compile(r'(.*\["[^"]+"\])(?:\[\d+\])?', re.DOTALL)
 """Paths of custom properties of objects, bones and modifiers; a component may follow."""
@@ -48,15 +48,15 @@ def check_independence(label: str, target: Object, armature_object: Object) -> N
 def dependence(target: Object, armature_object: Object) -> tuple[str, ...]:
     """Return the links by which a target depends on the pose of an armature object, in words; or none.
 
-    Followed are parents, constraints, drivers, and modifiers where the shape of a mesh decides. What one bone
-    of another armature depends on counts for all of its bones. A child of the armature object itself does not
-    depend on its pose, as long as nothing that moves the object does.
+    Parents, constraints and drivers are followed, and modifiers where the shape of a mesh counts. What one
+    bone of another armature depends on counts for all of its bones. A child of the armature object itself
+    does not depend on its pose, unless something that moves the object does.
     """
     return _links(_Use("", target), armature_object, posed=True)
 
 
 def place_depends_on(armature_object: Object, block: ID) -> bool:
-    """Whether a data-block decides where an armature object is; so it cannot be a child of the object."""
+    """Whether the place of an armature object depends on a data-block, which cannot be its child then."""
     return bool(_links(_Use("", armature_object, posed=False), block, posed=False))
 
 
@@ -105,7 +105,7 @@ def _uses(use: _Use) -> Iterator[_Use]:
 
 
 def _drivers(block: ID, beginnings: tuple[str, ...]) -> Iterator[_Use]:
-    """Give what drivers read of channels whose paths begin in some way."""
+    """Give what the drivers of channels read whose paths have one of some beginnings."""
     animation = getattr(block, "animation_data", None)
     for curve in animation.drivers if animation is not None else ():
         if curve.mute or curve.driver is None or not curve.data_path.startswith(beginnings):
@@ -118,7 +118,7 @@ def _drivers(block: ID, beginnings: tuple[str, ...]) -> Iterator[_Use]:
 
 
 def _is_plain(block: Any, path: str) -> bool:
-    """Whether a path leads to a number that is only kept with a data-block: a slider, which no pose moves."""
+    """Whether a path leads to a custom property without a driver: a slider, which no pose moves."""
     found = _CUSTOM_PROPERTY.fullmatch(path)
     animation = getattr(block, "animation_data", None)
     drivers = animation.drivers if animation is not None else ()
@@ -139,6 +139,6 @@ def _constraint_targets(obj: Object, *, of_bones: bool) -> Iterator[_Use]:
         on_shape = constraint.type in _USES_GEOMETRY or bool(getattr(constraint, "subtarget", ""))
         targets = [getattr(constraint, "target", None), getattr(constraint, "pole_target", None)]
         for used in (*targets, *(each.target for each in getattr(constraint, "targets", ()))):
-            # A bone that follows another bone of its own armature leads nowhere else.
+            # A constraint between bones of one armature leads to no other object.
             if used is not None and used != obj:
                 yield _Use(f"constrained ({constraint.type}) to", used, on_shape)

@@ -127,7 +127,7 @@ def animated_channels(obj: bpy.types.Object) -> set[Channel]:
 
 
 def driven_channels(obj: bpy.types.Object) -> set[Channel]:
-    """Return the channels of the object that a driver decides; muted drivers decide nothing."""
+    """Return the channels of the object that have a driver which is not muted."""
     if obj.animation_data is None:
         return set()
     return {(d.data_path, d.array_index) for d in obj.animation_data.drivers if not d.mute}
@@ -347,7 +347,7 @@ class WriteResult:
     keys_replaced: int
     """How many older keys within the frame range were removed."""
     skipped: tuple[Channel, ...]
-    """Channels not written because a driver decides them, or because their F-curve is locked."""
+    """Channels that were not written: they have a driver, or their F-curve is locked."""
     notes: tuple[str, ...]
     """Remarks, one sentence each."""
 

@@ -2,7 +2,7 @@
 """Bones as a skeleton, a pose and roles, and poses written into bones.
 
 Read in this order: `armature` (an armature object as a skeleton), `rotation_modes`, `limits` (from IK
-limits and constraints), `driven` (bones that constraints and drivers decide), `poses` (poses read and
+limits and constraints), `driven` (bones that constraints and drivers pose), `poses` (poses read and
 written), `restoring` (what is put back after a bake or an error), `switches` (IK and FK of control rigs),
 `role_table` (roles that are stored), `symmetry` (bones of the other side).
 """

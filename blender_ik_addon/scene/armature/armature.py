@@ -3,7 +3,7 @@
 
 A bone's joint has the bone's own channels: location and Euler angles as they are keyed. A bone in quaternion
 or axis-angle mode gets an Euler order in which its present rotation is far from gimbal lock, and is written
-in its own mode. Bones that constraints or drivers decide have no free channels.
+in its own mode. Bones that constraints or drivers pose have no free channels.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ class Armature:
     written: BoolArray
     """Components that may be written, (n, 7): location x, y, z, then rotation w (or angle), x, y, z."""
     driven_by: Mapping[str, str]
-    """Bones that constraints or drivers decide -> by what, in words."""
+    """Bones that constraints or drivers pose -> which of them does, in words."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "written", frozen(self.written, np.bool_))
@@ -51,7 +51,7 @@ class Armature:
 
     @property
     def driven(self) -> frozenset[str]:
-        """Names of the bones that constraints or drivers decide."""
+        """Names of the bones that constraints or drivers pose."""
         return frozenset(self.driven_by)
 
 
@@ -146,7 +146,7 @@ def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armat
 def _orders(pose_bones: "Sequence[PoseBone]", orders: Sequence[int | None]) -> IntArray:
     """Return Euler orders: those of the limits; without any one that is far from gimbal lock at present.
 
-    Limits have the same order in every pose; otherwise they would be other limits in each.
+    Limits have the same order in every pose, or they would be other limits in each.
     """
     found = np.array([-1 if order is None else order for order in orders])
     loose = [bone for bone, order in zip(pose_bones, orders, strict=True) if order is None]

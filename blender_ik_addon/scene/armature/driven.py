@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which bones of an armature constraints and drivers decide, and not their own channels.
+"""Driven bones: those that constraints or drivers pose, and not their own channels.
 
 Such a bone cannot be solved for: Blender overrides what is written into its channels. A constraint that is
 off now, but whose influence is animated or driven, counts as on.
@@ -28,7 +28,7 @@ _TURNING: Final = frozenset({'TRACK_TO', 'DAMPED_TRACK', 'ARMATURE'})
 
 
 def driven_bones(armature_object: "Object") -> dict[str, str]:
-    """Return the bones that constraints or drivers decide -> what decides each, in words."""
+    """Return the bones that constraints or drivers pose -> which of them does, in words."""
     if armature_object.pose is None:
         return {}
     driven: dict[str, str] = {}
@@ -68,10 +68,10 @@ def steady_bones(armature_object: "Object") -> frozenset[str]:
 
 
 def _keeps_turned(bone: "PoseBone", constraint: Any, armature_object: "Object") -> bool:
-    """Return whether a constraint turns its bone towards what hardly turns itself.
+    """Return whether a constraint turns its bone with something that hardly turns itself.
 
-    That is what lies outside of the body, and what is above the bone's parent: a head that stays upright
-    by the torso (Rigify) turns with that, and not with the spine between them.
+    That is anything outside of the body, and bones above the bone's parent: a head that stays upright by
+    the torso (Rigify) turns with that, and not with the spine between them.
     """
     if not constraint.is_valid or constraint.mute or constraint.influence < 0.5:
         return False

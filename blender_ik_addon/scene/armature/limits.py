@@ -6,7 +6,7 @@ the rotation channels of the bone. A bone in quaternion or axis-angle mode has n
 in one Euler order, which does not depend on the pose.
 
 A Limit Rotation constraint that is read into an entry (`read_limits`) changes nothing any more, because what
-is solved stays inside: such a constraint does not count as deciding its bone.
+is solved stays inside: its bone does not count as driven by it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from bpy.types import Constraint, Object, PoseBone
 
 SAME: Final = 1e-5
-"""Difference [rad] up to which limits are the same: Blender holds them in single precision."""
+"""Difference [rad] up to which limits are the same: Blender stores them in single precision."""
 
 ALIGNED: Final = float(np.cos(np.radians(20.0)))
-"""Cosine [1] between axes of two bones from which on they are taken for the same."""
+"""Cosine [1] between axes of two bones from which they count as the same."""
 
 FAR: Final = 2.0 * np.pi
 """What is written for the missing limit where a channel has only one [rad]: a turn that no bone makes."""
@@ -41,7 +41,7 @@ REPORTED: Final = 1e-4
 """How far beyond a limit a pose is reported [rad]; less may be rounding to single precision."""
 
 LIKED: Final = ("XYZ", "ZYX", "YZX", "YXZ", "XZY", "ZXY")
-"""Orders from which one is chosen for bones without: with the bone's own axis, y, in the middle first."""
+"""Orders for bones without one, the preferred first: y, the bone's own axis, is in the middle."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class BoneLimits:
     preferred: FloatArray
     """(3,) [rad]."""
     order: int | None
-    """Euler order in which they are meant, for a bone in quaternion or axis-angle mode; None for any."""
+    """Euler order of the limits; None where any will do, because nothing is limited."""
     is_held: bool = False
     """Whether the bone is not solved."""
     may_move: bool = False
@@ -169,10 +169,10 @@ def turned_limits(limits: BoneLimits, target_from_source: FloatArray) -> BoneLim
 
 @dataclass(frozen=True)
 class RigLimits:
-    """Report of limits that were read from a rig."""
+    """Report of reading limits from a rig."""
 
     bones: tuple[str, ...]
-    """Those that have limits or stiffness of their own, for which there is an entry now."""
+    """Bones that have limits or stiffness themselves, and now an entry."""
     notes: tuple[str, ...]
     """What could not be read, one sentence each."""
 

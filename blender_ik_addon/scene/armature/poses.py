@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Poses of an armature object: its bones read as channels, and channels written into its bones.
 
-Bones that constraints or drivers decide are read as the channels that give the same matrices; so forward
+Bones that constraints or drivers pose are read as the channels that give the same matrices; so forward
 kinematics of a pose that was read equals `PoseBone.matrix` on the evaluated object. Each bone is written in
 its own rotation mode, by the representation that is nearest to what it has.
 """
@@ -182,8 +182,8 @@ def sheared_bones(
 ) -> tuple[str, ...]:
     """Name the driven bones above free ones that constraints shear at present.
 
-    A pose has no channel for shear, so what hangs below these bones is not exactly where forward kinematics
-    puts it. It happens where a bone is scaled unevenly and constraints turn bones below it.
+    A pose has no channel for shear, so the bones below these are not exactly where forward kinematics puts
+    them. It happens where a bone is scaled unevenly and constraints turn bones below it.
     """
     skeleton = armature.skeleton
     above_free = np.zeros(len(skeleton), dtype=np.bool_)
@@ -239,7 +239,7 @@ def _assign(values: Any, wanted: FloatArray, mask: BoolArray) -> None:
 
 
 def rotation_values(armature_object: "Object", armature: Armature) -> dict[str, FloatArray]:
-    """Return the present rotation of every bone in its own mode, (3,) or (4,), as Blender holds it."""
+    """Return the present rotation of every bone in its own mode, (3,) or (4,), exactly."""
     pose_bones, order = _unchanged(armature_object, armature)
     modes = zip(armature.skeleton.names, order, armature.rotation_modes, strict=True)
     return {name: np.array(getattr(pose_bones[row], rotation_channel(mode)[0])) for name, row, mode in modes}

@@ -47,7 +47,7 @@ class PoseSnapshot:
 
     rotation_modes: Mapping[str, Any]
     values: Mapping[str, tuple[tuple[float, ...], ...]]
-    """Bone -> location, Euler angles, quaternion, axis-angle and scale, as Blender holds them."""
+    """Bone -> location, Euler angles, quaternion, axis-angle and scale."""
 
     @classmethod
     def take(cls, armature_object: bpy.types.Object, bones: Iterable[str] | None = None) -> "PoseSnapshot":

@@ -122,7 +122,7 @@ def bone_rotations(
         modes: Rotation mode of each bone, (k,).
         orders: Index of each joint's Euler order, (k,).
         angles: (F, k, 3) angles of the joints [rad].
-        movable: (k, 3) angles that may be represented otherwise: neither locked nor limited.
+        movable: (k, 3) angles that may change for another representation: neither locked nor limited.
         present: For each bone (3,) or (4,) values that the first frame is nearest to. Without them Euler
             angles start as they are, a quaternion with w positive, an axis on the side of `SIDE`.
 

@@ -66,7 +66,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Carried:
-    """A control, and bones that are meant to follow it."""
+    """A control, and the bones that should follow it."""
 
     control: str
     bones: tuple[str, ...]
@@ -111,7 +111,7 @@ class Carried:
         found: list[tuple[float, str, FloatArray]] = []
         for name in self.bones:
             bone_from_control = np.linalg.inv(rest[name].matrix_local) @ rest[self.control].matrix_local
-            # By a copy bones that are turned otherwise at rest are the same in the pose.
+            # A copy makes bones the same in the pose, however they are turned at rest.
             for matrix in (matrices[name] @ np.array(bone_from_control), matrices[name]):
                 off = np.linalg.norm((matrix - own)[:3] / (1.0, 1.0, 1.0, length))
                 found.append((float(off), name, matrix))
@@ -227,10 +227,9 @@ def _unfollowed(armature_object: Object, controls: Iterable[str]) -> dict[Switch
 
 
 def _deciding(armature_object: Object, controls: Iterable[str]) -> dict[Switch, list[Carried]]:
-    """Return the switches that decide whether controls are followed -> controls with the bones that choose.
+    """Return the switches of controls -> the controls, each with a bone that copies it or another control.
 
-    A bone chooses that copies one of the controls and another bone, where a custom property alone drives the
-    influence of such a copy.
+    A switch is a custom property that alone drives the influence of such a copy.
     """
     wanted = set(controls)
     bones: Any = {} if armature_object.pose is None else armature_object.pose.bones

@@ -153,7 +153,7 @@ def _mirror_settings(armature_object: Object, body: Symmetry, notes: list[str]) 
 
 
 def _mirrored_settings(entry: POISE_PG_effector, body: Symmetry) -> dict[str, Any]:
-    """Return what the counterpart of an effector has in its place."""
+    """Return the settings of an effector as its counterpart has them."""
     values = {name: plain(getattr(entry, name)) for name in SIDELESS}
     values |= {name: body.other.get(getattr(entry, name), getattr(entry, name)) for name in FURTHER_BONES}
     turn = body.turn(entry.bone)

@@ -172,14 +172,14 @@ def obstacle_to_keys(obj: Object, paths: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Image:
-    """Which target takes after which, and how: all that is read before anything is mirrored."""
+    """A target and its counterpart, as read before anything is mirrored."""
 
     source: Object
     target: Object
     mirror: FloatArray
     """Takes places in the world to their images, (4, 4) [m]; its linear part is P."""
     after: FloatArray
-    """Q, (3, 3): a source that is turned by T in the world has an image that is turned by P T Q."""
+    """Q, (3, 3): the image of a source that is turned by T in the world is turned by P T Q."""
     above: FloatArray
     """world_from_basis of the source, (4, 4) [m]."""
     world: FloatArray
@@ -214,7 +214,7 @@ def mirror_images(armature_object: Object, images: Sequence[Image], notes: list[
     mirrored = {image.target for image in images}
     for image in sorted(images, key=lambda image: depth(image.target)):
         target = image.target
-        # What rides on the armature keeps its place in it, wherever that goes.
+        # Children of the armature keep their place in it, wherever it moves.
         carrier = armature_object if {image.source, target} <= riding else None
         why = _obstacle(image, mirrored, carrier, moving)
         if why:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the present pose says of bones: their preferred angles, and how wide their limits must be."""
+"""Preferred angles and limits from the present pose."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -50,9 +50,9 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
 def widen_limits(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
     """Widen the limits of bones to include the present pose; return the bones whose limits are wider.
 
-    Files often have a pose, or a rest pose, that is none of a standing body; limits that it breaks would
-    change it much in the first solve. Elbows and knees of recordings often are a little over-stretched or
-    askew: that says nothing of their limits.
+    Files often have a pose, or a rest pose, that is not that of a standing body; limits that it breaks would
+    change it much in the first solve. Elbows and knees of recordings that are a little over-stretched or
+    askew are clamped instead.
     """
     widened: list[str] = []
     for entry, own, angles in _posed(armature_object, bones, _middle):

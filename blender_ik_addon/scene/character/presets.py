@@ -47,7 +47,7 @@ from ..reports import counted, listed, sentences
 from .preset_files import EFFECTOR_FIELDS, LENGTHS, POINTS, SETTINGS, read_preset, write_preset
 
 PARALLEL: Final = 1e-6
-"""Sine of the angle between a bone and an axis [1] up to which the axis says nothing of the bone's frame."""
+"""Sine of the angle between a bone and an axis [1] up to which they are parallel."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def _effector_record(bones: _Bones, entry: POISE_PG_effector) -> dict[str, Any]:
 
 
 def _load_effector(bones: _Bones, record: Mapping[str, Any], notes: list[str]) -> tuple[str, ...]:
-    """Make or set one effector; return its name, or nothing if a bone of it is not here or is none for it."""
+    """Make or set one effector; return its name, or nothing if it cannot be on this armature."""
     found: dict[str, str] = {}
     for name in ("bone", *FURTHER_BONES):
         if name in record and not found.setdefault(name, bones.find(record[name])):
@@ -298,7 +298,7 @@ def _joint_record(bones: _Bones, entry: POISE_PG_joint) -> dict[str, Any]:
 
 
 def _load_joint(bones: _Bones, bone: str, record: Mapping[str, Any]) -> bool:
-    """Set limits and stiffness of a bone; False where its axes lie askew to those of the file."""
+    """Set limits and stiffness of a bone; False where its axes are askew to those of the file."""
     limits = BoneLimits(
         lower=np.array([-np.inf if value is None else value for value in record["lower"]]),
         upper=np.array([np.inf if value is None else value for value in record["upper"]]),

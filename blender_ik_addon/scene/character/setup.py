@@ -147,7 +147,7 @@ class Part:
 
     @property
     def at_tail(self) -> bool:
-        """Whether the end of the bone is meant, where nothing hangs on it that could be held."""
+        """Whether the end of the bone gets the effector: there is no hand or foot below it."""
         return self.kind == 'POSITION'
 
 
