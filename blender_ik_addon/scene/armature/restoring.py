@@ -85,9 +85,6 @@ class ActionSnapshot:
     action_uid: int | None
     slot_handle: int | None
     """Number of the slot within its action; it never changes, an identifier may."""
-    has_layer: bool
-    has_strip: bool
-    has_channelbag: bool
     curves: Mapping[Channel, CurveState]
     """Those that hold keys; others are never written."""
 
@@ -106,9 +103,6 @@ class ActionSnapshot:
             last_slot_identifier="" if animation is None else animation.last_slot_identifier,
             action_uid=None if action is None else action.session_uid,
             slot_handle=None if slot is None else slot.handle,
-            has_layer=action is not None and bool(action.layers),
-            has_strip=action is not None and own_strip(action) is not None,
-            has_channelbag=own_channelbag(obj) is not None,
             curves={channel: CurveState.read(curve) for channel, curve in curves if not holds_samples(curve)},
         )
 
@@ -150,19 +144,19 @@ class ActionSnapshot:
         animation.last_slot_identifier = self.last_slot_identifier
 
     def _restore_curves(self, obj: Any, action: Any) -> None:
-        """Put every F-curve back; remove curves, channelbag, strip and layer made since."""
-        channelbag = ensure_channelbag(obj, "") if self.has_channelbag else own_channelbag(obj)
+        """Put every F-curve back; remove curves made since, and channelbag, strip and layer if empty then."""
+        channelbag: Any = ensure_channelbag(obj, "") if self.curves else own_channelbag(obj)
         for channel, curve in own_curves(obj).items():
             if channel not in self.curves and not holds_samples(curve):
                 channelbag.fcurves.remove(curve)  # and its group, once that is empty
         for channel, state in self.curves.items():
             state.write(channelbag, channel)  # no update: handles stay where a script or import placed them
         strip = own_strip(action)
-        if channelbag is not None and not self.has_channelbag:
+        if channelbag is not None and not channelbag.fcurves and not channelbag.groups:
             strip.channelbags.remove(channelbag)
-        if strip is not None and not self.has_strip and not strip.channelbags:
+        if strip is not None and not strip.channelbags:
             action.layers[0].strips.remove(strip)
-        if not self.has_layer and action.layers and not action.layers[0].strips:
+        if action.layers and not action.layers[0].strips:
             action.layers.remove(action.layers[0])
 
 
