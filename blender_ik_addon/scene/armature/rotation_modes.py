@@ -21,7 +21,6 @@ from ...core.model.rotation import (
     euler_from_matrix,
     matrix_from_euler,
     matrix_from_quat,
-    nearest_euler,
     quat_from_axis_angle,
     quat_from_matrix,
 )
@@ -149,17 +148,14 @@ def bone_rotations(
 def _continuous_angles(
     orders: IntArray, angles: FloatArray, movable: BoolArray, present: FloatArray | None
 ) -> FloatArray:
-    """Return Euler angles (F, k, 3) of the same rotations, each frame near the one before."""
-    values = np.array(angles)
+    """Return Euler angles (F, k, 3) of the same rotations, each near the frame before, the first `present`."""
+    values = np.array(angles) if present is None else np.concatenate([present[None], angles])
     loose = movable.all(1)
-    tight = movable & ~movable.all(1, keepdims=True)
-    if present is not None:
-        values[0, loose] = nearest_euler(values[0, loose], orders[loose], present[loose])
-        values[0] -= np.where(tight, _whole_turns(values[0] - present), 0.0)
     values[:, loose] = continuous_euler(values[:, loose], orders[loose])
     # Otherwise the other solution would move a locked angle or leave its limits: only whole turns are left.
+    tight = movable & ~movable.all(1, keepdims=True)
     values[:, tight] = np.unwrap(values[:, tight], axis=0)
-    return values
+    return values[-len(angles) :]
 
 
 def _continuous_axis_angles(quats: FloatArray, present: FloatArray) -> FloatArray:
@@ -182,8 +178,3 @@ def _continuous_axis_angles(quats: FloatArray, present: FloatArray) -> FloatArra
     side = np.cumprod(np.where(turned_back, -1.0, 1.0), axis=0)
     angles = np.concatenate([present[None, :, 0], np.where(known, side * angles, 0.0)])
     return np.concatenate([np.unwrap(angles, axis=0)[1:, :, None], side[..., None] * axes[1:]], axis=2)
-
-
-def _whole_turns(angle: FloatArray | float) -> FloatArray:
-    """Return the whole turns in an angle [rad], as a multiple of 2 pi, nearest to it."""
-    return 2.0 * np.pi * np.rint(np.asarray(angle) / (2.0 * np.pi))

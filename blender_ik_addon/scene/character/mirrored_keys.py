@@ -47,9 +47,6 @@ NOTHING: Final = 1e-6
 SAME_FRAME: Final = 1e-3
 """Difference of keys and handles [frames] that is rounding: Blender has them in single precision."""
 
-_FREE: Final = 0
-"""Value of 'FREE' among the types of handles."""
-
 CHANNELS: Final = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle")
 """Properties whose keys are mirrored."""
 
@@ -131,11 +128,10 @@ def _mixed(parts: Sequence[tuple[float, CurveState]], rest: float) -> CurveState
     first = parts[0][1]
     keys = {name: array.copy() for name, array in first.keys.items()}
     for name in POINTS:
-        keys[name][:, 1] = rest + sum(
-            part * curve.keys[name][:, 1].astype(np.float64) for part, curve in parts
-        )
+        values = [part * curve.keys[name][:, 1].astype(np.float64) for part, curve in parts]
+        keys[name][:, 1] = rest + sum(values)
     if len(parts) > 1:  # handles that Blender places by itself are those of one curve, not of a sum
-        keys["handle_left_type"][:] = keys["handle_right_type"][:] = _FREE
+        keys["handle_left_type"][:] = keys["handle_right_type"][:] = 0  # 'FREE'
     return replace(first, keys=keys)
 
 
@@ -159,14 +155,10 @@ def obstacle_to_keys(obj: Object, paths: Sequence[str]) -> str:
         return "it has NLA strips"
     if animation.action is not None and not animation.action.is_editable:
         return f"its action {animation.action.name!r} is linked"
-    curves = [curve for (path, _), curve in own_curves(obj).items() if path in paths]
-    for what, found in (
-        ("locked", any(map(is_locked, curves))),
-        ("baked to samples", any(map(holds_samples, curves))),
-        ("modified", any(len(curve.modifiers) for curve in curves)),
-    ):
-        if found:
-            return f"F-curves of it are {what}"
+    for (path, _), curve in own_curves(obj).items():
+        if path in paths and (is_locked(curve) or holds_samples(curve) or len(curve.modifiers)):
+            sampled = "baked to samples" if holds_samples(curve) else "modified"
+            return f"F-curves of it are {'locked' if is_locked(curve) else sampled}"
     return ""
 
 
@@ -192,19 +184,13 @@ class Image:
         cls, armature_object: Object, body: Symmetry, source: Object, target: Object, bone: str
     ) -> "Image":
         """Read a target of a bone, and how it is mirrored to that of the bone's counterpart: S T Rᵀ S R'."""
-        world = np.array(armature_object.matrix_world)
-        reflection = np.eye(4)
+        world, reflection = np.array(armature_object.matrix_world), np.eye(4)
         reflection[:3, :3] = body.reflection
         reflection[:3, 3] = body.origin - body.reflection @ body.origin
-        return cls(
-            source=source,
-            target=target,
-            mirror=world @ reflection @ np.linalg.inv(world),
-            after=body.rest(bone).T @ body.reflection @ body.rest(body.other[bone]),
-            above=world_from_basis(source),
-            world=world_matrix(source),
-            keys={path: PropertyKeys.read(source, path) for path in CHANNELS},
-        )
+        mirror = world @ reflection @ np.linalg.inv(world)
+        after = body.rest(bone).T @ body.reflection @ body.rest(body.other[bone])
+        keys = {path: PropertyKeys.read(source, path) for path in CHANNELS}
+        return cls(source, target, mirror, after, world_from_basis(source), world_matrix(source), keys)
 
 
 def mirror_images(armature_object: Object, images: Sequence[Image], notes: list[str]) -> None:
@@ -265,21 +251,17 @@ def _write(image: Image) -> bool:
 def _turned(image: Image, before: FloatArray, after: FloatArray) -> tuple[Curves, bool]:
     """Return the keys of the rotation of a target, and whether they had to be sampled.
 
-    Args:
-        image: Of what.
-        before: P in P T Q, from the channels of the source to those of the target, (3, 3).
-        after: Q, (3, 3).
+    A turn T of the source's channels is P T Q in the target's: `before` is P, `after` is Q.
     """
-    source: Any = image.source
     target: Any = image.target
-    mode = target.rotation_mode
+    mode, source_mode = target.rotation_mode, str(image.source.rotation_mode)
     path, count = ROTATION_CHANNELS[mode]
-    own = image.keys[ROTATION_CHANNELS[source.rotation_mode][0]]
+    own = image.keys[ROTATION_CHANNELS[source_mode][0]]
     if not own.animated:
         return (None,) * count, False
-    if source.rotation_mode == mode == 'QUATERNION':
+    if source_mode == mode == 'QUATERNION':
         return own.affine(_quaternion_map(before, after), np.zeros(4))
-    if source.rotation_mode == mode and mode in EULER_ORDERS:
+    if source_mode == mode and mode in EULER_ORDERS:
         signs = np.diag(before)
         if np.array_equal(before, np.diag(signs)) and np.array_equal(after, before):
             # A turn about an axis is one about its mirror image, the other way round.
@@ -287,7 +269,7 @@ def _turned(image: Image, before: FloatArray, after: FloatArray) -> tuple[Curves
 
     def change(samples: FloatArray) -> FloatArray:
         order = order_index(mode) if mode in EULER_ORDERS else 0
-        matrices = before @ rotations_of(samples, source.rotation_mode) @ after
+        matrices = before @ rotations_of(samples, source_mode) @ after
         return bone_rotations(
             [mode],
             np.array([order]),
