@@ -148,7 +148,7 @@ def bone_rotations(
 def _continuous_angles(
     orders: IntArray, angles: FloatArray, movable: BoolArray, present: FloatArray | None
 ) -> FloatArray:
-    """Return Euler angles (F, k, 3) of the same rotations, each near the frame before, the first `present`."""
+    """Return Euler angles (F, k, 3) of the same rotations, near the frame before, at first to `present`."""
     values = np.array(angles) if present is None else np.concatenate([present[None], angles])
     loose = movable.all(1)
     values[:, loose] = continuous_euler(values[:, loose], orders[loose])

@@ -9,7 +9,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core.arrays import FloatArray
-from ...core.character.roles import Character, Side
+from ...core.character.roles import Character, Role, Side
 from ...core.model.skeleton import Skeleton
 from .armature import read_armature
 from .role_table import read_character
@@ -63,27 +63,19 @@ class Symmetry:
 
 def pairs(skeleton: Skeleton, character: Character) -> dict[str, str]:
     """Return the counterpart of every bone, by name, else by role; bones without one are their own."""
-    names = set(skeleton.names)
-    other: dict[str, str] = {}
-    by_role: dict[tuple[str, int], dict[Side, list[str]]] = {}
+    flipped = {name: bpy.utils.flip_name(name) for name in skeleton.names}
+    other = {name: own for name, own in flipped.items() if flipped.get(own) == name}
+    by_role: dict[tuple[Role, int], dict[Side, list[str]]] = {}
     for choice in character.choices:
-        sides = by_role.setdefault((choice.role.value, choice.figure), {})
+        sides = by_role.setdefault((choice.role, choice.figure), {Side.LEFT: [], Side.RIGHT: []})
         sides.setdefault(choice.side, []).append(choice.name)
+    named = {name for name, own in other.items() if own != name}
     for sides in by_role.values():
-        left, right = sides.get(Side.LEFT, []), sides.get(Side.RIGHT, [])
-        if len(left) == len(right):
-            other |= dict(zip(left + right, right + left, strict=True))
-    for name in skeleton.names:
-        flipped = bpy.utils.flip_name(name)
-        if flipped != name and flipped in names and bpy.utils.flip_name(flipped) == name:
-            previous = other.get(name, name)
-            if previous not in (name, flipped):
-                other.pop(previous, None)
-            other[name] = flipped
-    return {
-        name: counterpart if other.get(counterpart := other.get(name, name), name) == name else name
-        for name in skeleton.names
-    }
+        left, right = sides[Side.LEFT], sides[Side.RIGHT]
+        for pair in zip(left, right, strict=True) if len(left) == len(right) else ():
+            if named.isdisjoint(pair):
+                other |= dict(zip(pair, reversed(pair), strict=True))
+    return {name: other.get(name, name) for name in skeleton.names}
 
 
 def _side(skeleton: Skeleton, character: Character, name: str, other: Mapping[str, str]) -> Side:
