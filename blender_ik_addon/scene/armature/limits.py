@@ -263,9 +263,10 @@ def keeps_inside(bone: "PoseBone", constraint: "Constraint", entry: POISE_PG_joi
 
 def entry_for(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
     """Return the entry of a bone, a new one where there is none."""
+    entries = settings_of(armature_object).joints
     if (entry := joint_entries(armature_object).get(bone_name)) is None:
         note_name(armature_object, bone_name)
-        entry = settings_of(armature_object).joints.add()
+        entry = entries.add()
         entry.name = bone_name
     return entry
 
