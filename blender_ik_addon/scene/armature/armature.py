@@ -163,18 +163,20 @@ def _rest_matrices(bones: Any, parents: Sequence[int]) -> FloatArray:
     From the bone's own matrix, its head and its parent's length: what Blender poses with. The difference of
     two `matrix_local` is the same but for rounding, which then adds up along long chains.
     """
-
-    def read(attribute: str, *shape: int) -> FloatArray:
-        buffer = np.empty((len(parents), *shape), dtype=np.float32)
-        bones.foreach_get(attribute, buffer.reshape(-1))
-        return buffer.astype(np.float64)
-
-    rest = np.swapaxes(read("matrix_local", 4, 4), 1, 2).copy()  # column-major
+    rest = np.swapaxes(read_all(bones, "matrix_local", 4, 4), 1, 2).copy()  # column-major
     below = np.array(parents) >= 0
-    rest[below, :3, :3] = np.swapaxes(read("matrix", 3, 3), 1, 2)[below]
-    rest[below, :3, 3] = read("head", 3)[below]
-    rest[below, 1, 3] += read("length")[np.array(parents)[below]]  # heads are relative to the parent's tail
+    rest[below, :3, :3] = np.swapaxes(read_all(bones, "matrix", 3, 3), 1, 2)[below]
+    rest[below, :3, 3] = read_all(bones, "head", 3)[below]
+    # Heads are relative to the parent's tail.
+    rest[below, 1, 3] += read_all(bones, "length")[np.array(parents)[below]]
     return rest
+
+
+def read_all(collection: Any, attribute: str, *shape: int) -> FloatArray:
+    """Return an attribute of all elements of a collection, (n, *shape)."""
+    buffer = np.empty((len(collection), *shape), dtype=np.float32)
+    collection.foreach_get(attribute, buffer.reshape(-1))
+    return buffer.astype(np.float64)
 
 
 def pose_bones_named(armature_object: "Object", names: Iterable[str]) -> "list[PoseBone]":

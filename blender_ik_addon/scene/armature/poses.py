@@ -20,7 +20,7 @@ from ...core.model.rotation import euler_within, matrix_from_euler
 from ...core.model.skeleton import CHANNELS, Pose, Skeleton
 from ..animation.fcurves import ChannelKeys, bone_keys, rotation_channel
 from ..reports import listed
-from .armature import NO_SCALE, Armature, check_armature
+from .armature import NO_SCALE, Armature, check_armature, read_all
 from .rotation_modes import bone_rotations, matrices_of
 
 if TYPE_CHECKING:
@@ -53,22 +53,17 @@ def read_pose(
     """
     skeleton = armature.skeleton
     pose_bones, order = _unchanged(armature_object, armature)
-
-    def read(attribute: str, width: int) -> FloatArray:
-        buffer = np.empty((len(order), width), dtype=np.float32)
-        pose_bones.foreach_get(attribute, buffer.reshape(-1))
-        return buffer[order].astype(np.float64)
-
+    location, angles = read_all(pose_bones, "location", 3), read_all(pose_bones, "rotation_euler", 3)
     connected = np.array([bone.bone.use_connect for bone in pose_bones], dtype=np.bool_)[order]
-    channels = np.concatenate([read("location", 3), read("rotation_euler", 3)], axis=1)  # (n, 6)
+    channels = np.concatenate([location, angles], axis=1)[order]  # (n, 6)
     channels[connected, :3] = 0.0  # Blender leaves the location of a connected bone out
-    scale = read("scale", 3)
+    scale = read_all(pose_bones, "scale", 3)[order]
     lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
     near = np.clip(0.0, lower, upper) if reference is None else reference.rotation
     four = ~np.isin(armature.rotation_modes, EULER_ORDERS)
     if four.any():
-        quats, axis_angles = read("rotation_quaternion", 4), read("rotation_axis_angle", 4)
-        matrices = matrices_of(armature.rotation_modes, quats, axis_angles)[four]
+        values = (read_all(pose_bones, f"rotation_{name}", 4)[order] for name in ("quaternion", "axis_angle"))
+        matrices = matrices_of(armature.rotation_modes, *values)[four]
         channels[four, 3:] = euler_within(
             matrices, skeleton.orders[four], lower[four], upper[four], near[four]
         )
@@ -137,12 +132,10 @@ def _shown_matrices(
 
 def evaluated_matrices(evaluated_object: "Object", armature: Armature) -> FloatArray:
     """Read `PoseBone.matrix` of every joint of an evaluated armature object, (n, 4, 4) [m]."""
-    bones: Any = () if evaluated_object.pose is None else evaluated_object.pose.bones
-    rows = {bone.name: row for row, bone in enumerate(bones)}
-    buffer = np.empty((len(bones), 4, 4), dtype=np.float32)
-    bones.foreach_get("matrix", buffer.reshape(-1))
+    pose: Any = evaluated_object.pose
+    rows = {bone.name: row for row, bone in enumerate(pose.bones)}
     order = [rows[name] for name in armature.skeleton.names]
-    return np.swapaxes(buffer[order], 1, 2).astype(np.float64)  # column-major
+    return np.swapaxes(read_all(pose.bones, "matrix", 4, 4)[order], 1, 2)  # column-major
 
 
 def _own_transforms(

@@ -28,6 +28,7 @@ from bpy.utils import escape_identifier, unescape_identifier
 from ...core.arrays import FloatArray
 from ..animation.fcurves import animated_channels, driven_channels
 from ..reports import listed
+from .armature import read_all
 
 _SWITCH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\["((?:[^"\\]|\\.)*)"\]$')
 _INFLUENCE: Final = re.compile(
@@ -124,8 +125,7 @@ def carried_by(armature_object: Object, controls: Iterable[str]) -> tuple[Carrie
     pose: Any = armature_object.pose
     data: Any = armature_object.data
     rest = data.bones
-    heads = np.empty((len(rest), 3), dtype=np.float32)
-    rest.foreach_get("head_local", heads.ravel())
+    heads = read_all(rest, "head_local", 3)
     found: list[Carried] = []
     for control in dict.fromkeys(controls):
         own = rest[control]
