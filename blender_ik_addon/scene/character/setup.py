@@ -303,13 +303,11 @@ class _Effectors:
 
     def remove_others(self, parts: Sequence[Part], *, poles: bool) -> None:
         """Remove the effectors of parts that there are not any more; without `poles` those of poles stay."""
-        names = {part.name for part in parts}
+        names = {"", *(part.name for part in parts)}
         for row in reversed(range(len(self._entries))):
             entry = self._entries[row]
             part, target = entry.part, entry.target
-            if not part or part in names:
-                continue
-            if (poles or entry.kind != 'POLE') and self._remove(row):
+            if part not in names and (poles or entry.kind != 'POLE') and self._remove(row):
                 self.removed.insert(0, part)
                 self.gone += [] if target is None else [target]
 
@@ -346,8 +344,7 @@ class _Effectors:
                 (self.added if target is None else self.kept).append(part.name)
         names = {part.name for part in parts}
         self.kept += [entry.part for entry in self._entries if entry.part and entry.part not in names]
-        self._show(made)
-        self._follow_hips(made, {part.limb.figure: part.name for part in parts if part.what == "hips"})
+        self._place(made, {part.limb.figure: part.name for part in parts if part.what == "hips"})
 
     def _find(self, part: Part, bone: str) -> int | None:
         """Return the effector of a part, or one made by hand for the same bone and of the same kind."""
@@ -381,15 +378,15 @@ class _Effectors:
             return False
         return True
 
-    def _show(self, made: Sequence[tuple[Part, Any]]) -> None:
-        """Give new targets shape, size and colour, and put them where the other targets are."""
+    def _place(self, made: Sequence[tuple[Part, Any]], hips: Mapping[int, str]) -> None:
+        """Show new targets with the others; parent those of head, tail and the like to their figure's hips.
+
+        Hands and feet stay where they are, on a table or on the ground, unless the whole character is moved.
+        """
         figures, scale = self._character.figures, self._object.matrix_world.median_scale
         for part, target in made:
-            shape: Any = SHAPES[part.what]
-            target.empty_display_type = shape[0]
-            target.empty_display_size = (
-                shape[1] * scale * (figures[part.limb.figure].size if figures else 1.0)
-            )
+            target.empty_display_type, size = SHAPES[part.what]
+            target.empty_display_size = size * scale * (figures[part.limb.figure].size if figures else 1.0)
             target.color = COLOURS[part.limb.side]
             target.show_in_front = True
             for other in target.users_collection:
@@ -397,12 +394,6 @@ class _Effectors:
             _targets_collection(self._object).objects.link(target)
             if target.parent is None:
                 attach(target, self._object)
-
-    def _follow_hips(self, made: Sequence[tuple[Part, Object]], hips: Mapping[int, str]) -> None:
-        """Parent the targets of head, tail and the like to that of their figure's hips.
-
-        Hands and feet stay where they are, on a table or on the ground, unless the whole character is moved.
-        """
         targets = {entry.part: entry.target for entry in self._entries if entry.part}
         bpy.context.view_layer.update()
         for part, target in made:
@@ -427,9 +418,8 @@ def _targets_collection(armature_object: Object) -> Collection:
     """Return the collection of the targets of an armature, shown where the armature is."""
     parent = collection_of(armature_object, bpy.context.view_layer)
     name = f"{armature_object.name}{SUFFIX}"
-    for child in parent.children:
-        if child.name == name:
-            return child
+    if (known := parent.children.get(name)) is not None:
+        return known
     collection: Any = bpy.data.collections.new(name)
     collection.color_tag = 'COLOR_03'
     parent.children.link(collection)
