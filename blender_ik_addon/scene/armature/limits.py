@@ -10,7 +10,7 @@ is solved stays inside: its bone does not count as driven by it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -197,7 +197,9 @@ def read_limits(armature_object: "Object", bones: Iterable[str] | None = None) -
         limits, source, said = _rig_limits(_pose_bone(armature_object, name))
         notes += said
         if source:
-            store_limits(entry_for(armature_object, name), limits, source)
+            if (known := joint_entries(armature_object).get(name)) is not None:
+                limits = replace(limits, is_held=known.is_held, may_move=known.may_move)
+            store_limits(armature_object, name, limits, source)
             done.append(name)
     return RigLimits(tuple(done), tuple(dict.fromkeys(notes)))
 
@@ -261,18 +263,15 @@ def keeps_inside(bone: "PoseBone", constraint: "Constraint", entry: POISE_PG_joi
     return bool(theirs.owner_space == 'LOCAL' and same_order and inside)
 
 
-def entry_for(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
-    """Return the entry of a bone, a new one where there is none."""
+def store_limits(
+    armature_object: "Object", bone_name: str, limits: BoneLimits, source: str | None = None
+) -> POISE_PG_joint:
+    """Write limits into the entry of a bone, a new one where there is none, and their source if it is new."""
     entries = settings_of(armature_object).joints
     if (entry := joint_entries(armature_object).get(bone_name)) is None:
         note_name(armature_object, bone_name)
         entry = entries.add()
         entry.name = bone_name
-    return entry
-
-
-def store_limits(entry: POISE_PG_joint, limits: BoneLimits, source: str | None = None) -> None:
-    """Write limits, stiffness and preferred angles into an entry, and where they come from if that is new."""
     used = limits.limited
     entry.use_limit = used.tolist()
     for name, turn in (("lower", -1.0), ("upper", 1.0)):
@@ -283,17 +282,18 @@ def store_limits(entry: POISE_PG_joint, limits: BoneLimits, source: str | None =
     entry.stiffness = np.minimum(limits.stiffness, STIFFEST).tolist()
     entry.preferred = limits.preferred.tolist()
     entry.order = 'AUTO' if limits.order is None else EULER_ORDERS[limits.order]
+    entry.is_held, entry.may_move = limits.is_held, limits.may_move
     entry.source = entry.source if source is None else source
+    return entry
 
 
 def own_limits(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
     """Return the entry of a bone, for editing; a new one copies its limits (IKError: no such bone)."""
     bone = _pose_bone(armature_object, bone_name)
-    if (entry := joint_entries(armature_object).get(bone_name)) is None:
-        limits, source, _ = _rig_limits(bone)
-        entry = entry_for(armature_object, bone_name)
-        store_limits(entry, limits, source or "by hand")
-    return entry
+    if (entry := joint_entries(armature_object).get(bone_name)) is not None:
+        return entry
+    limits, source, _ = _rig_limits(bone)
+    return store_limits(armature_object, bone_name, limits, source or "by hand")
 
 
 def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> int:

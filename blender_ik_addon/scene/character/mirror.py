@@ -19,7 +19,7 @@ from ...core.arrays import FloatArray
 from ...core.errors import IKError
 from ..animation.fcurves import animated_channels, rotation_channel
 from ..armature.armature import check_armature
-from ..armature.limits import joint_entries, limits_of, own_limits, store_limits, turned_limits
+from ..armature.limits import joint_entries, limits_of, store_limits, turned_limits
 from ..armature.symmetry import Symmetry
 from ..effectors.effectors import AXES, label_of, target_of
 from ..effectors.entries import EFFECTORS_PATH, add_effector
@@ -201,9 +201,7 @@ def _mirror_limits(armature_object: Object, body: Symmetry, notes: list[str]) ->
     if askew:
         notes.append(f"the axes of these bones do not mirror those of the other side: {listed(askew)}")
     for bone, (limits, source) in wanted.items():
-        entry = own_limits(armature_object, bone)
-        store_limits(entry, limits, source)
-        entry.is_held, entry.may_move = limits.is_held, limits.may_move
+        store_limits(armature_object, bone, limits, source)
     return tuple(wanted)
 
 

@@ -14,7 +14,6 @@ from ...core.model.rotation import nearest_euler
 from ..armature.armature import read_armature
 from ..armature.limits import BoneLimits, joint_entries, limits_of, own_limits, store_limits
 from ..armature.poses import read_pose
-from ..properties.joint_properties import POISE_PG_joint
 
 WITHIN: Final = 1e-3
 """How far inside its limits [rad] a pose is to which they were widened."""
@@ -39,11 +38,11 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
     for name in turning:
         own_limits(armature_object, name)
     changed: list[str] = []
-    for entry, own, present in _posed(armature_object, turning, lambda own: own.preferred):
+    for name, own, present in _posed(armature_object, turning, lambda own: own.preferred):
         angles = np.clip(present, own.lower, own.upper)
         if not np.allclose(angles, own.preferred, atol=SAME):
-            store_limits(entry, replace(own, preferred=angles))
-            changed.append(entry.name)
+            store_limits(armature_object, name, replace(own, preferred=angles))
+            changed.append(name)
     return tuple(changed)
 
 
@@ -55,12 +54,12 @@ def widen_limits(armature_object: Object, bones: Iterable[str]) -> tuple[str, ..
     askew are clamped instead.
     """
     widened: list[str] = []
-    for entry, own, angles in _posed(armature_object, bones, _middle):
+    for name, own, angles in _posed(armature_object, bones, _middle):
         beyond = float(np.maximum(own.lower - angles, angles - own.upper).max())
         if beyond > (ASKEW if (own.stiffness > ACROSS - WITHIN).any() else WITHIN):
             lower, upper = np.minimum(own.lower, angles - WITHIN), np.maximum(own.upper, angles + WITHIN)
-            store_limits(entry, replace(own, lower=lower, upper=upper))
-            widened.append(entry.name)
+            store_limits(armature_object, name, replace(own, lower=lower, upper=upper))
+            widened.append(name)
     return tuple(widened)
 
 
@@ -71,12 +70,12 @@ def _middle(limits: BoneLimits) -> FloatArray:
 
 def _posed(
     armature_object: Object, bones: Iterable[str], near: Callable[[BoneLimits], FloatArray]
-) -> Iterator[tuple[POISE_PG_joint, BoneLimits, FloatArray]]:
-    """Give entries of bones, their limits and their present angles, those nearest to what `near` returns."""
+) -> Iterator[tuple[str, BoneLimits, FloatArray]]:
+    """Give bones, their limits and their present angles, those nearest to what `near` returns."""
     armature = read_armature(armature_object)  # in the rotation orders of the limits
     skeleton, pose = armature.skeleton, read_pose(armature_object, armature)
     entries, posed = joint_entries(armature_object), armature_object.pose
     pose_bones: Any = () if posed is None else posed.bones
     for name in bones:
         joint, own = skeleton.index(name), limits_of(pose_bones[name], entries[name])
-        yield entries[name], own, nearest_euler(pose.rotation[joint], int(skeleton.orders[joint]), near(own))
+        yield name, own, nearest_euler(pose.rotation[joint], int(skeleton.orders[joint]), near(own))

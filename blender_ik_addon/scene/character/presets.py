@@ -33,7 +33,7 @@ from ...core.errors import IKError
 from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature
-from ..armature.limits import BoneLimits, entry_for, joint_entries, limits_of, store_limits, turned_limits
+from ..armature.limits import BoneLimits, joint_entries, limits_of, store_limits, turned_limits
 from ..armature.role_table import SIDE_NAMES, read_character
 from ..effectors.effectors import target_use
 from ..effectors.entries import add_effector, free_name, make_target
@@ -317,7 +317,5 @@ def _load_joint(bones: _Bones, bone: str, record: Mapping[str, Any]) -> bool:
         shift = np.sign(hinge[channel]) * (record["bend"] - bend) * np.eye(3)[channel]
         moved = [getattr(turned, name) + shift for name in ("lower", "upper", "preferred")]
         turned = replace(turned, lower=moved[0], upper=moved[1], preferred=moved[2])
-    entry = entry_for(bones.armature_object, bone)
-    store_limits(entry, turned, record["source"])
-    entry.is_held, entry.may_move = turned.is_held, turned.may_move
+    store_limits(bones.armature_object, bone, turned, record["source"])
     return True

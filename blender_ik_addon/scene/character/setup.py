@@ -23,7 +23,7 @@ from ...core.model.euler import EULER_ORDERS
 from ...core.model.skeleton import Skeleton
 from ..animation.dependence import dependence
 from ..armature.armature import read_armature
-from ..armature.limits import BoneLimits, entry_for, joint_entries, own_limits, read_limits, store_limits
+from ..armature.limits import BoneLimits, joint_entries, own_limits, read_limits, store_limits
 from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import switch_over
@@ -257,7 +257,7 @@ def _set_limits(
     for usual in joint_defaults(skeleton, character, any_order=any_order).values():
         if (name := skeleton.names[usual.joint]) not in present:
             limits = BoneLimits(usual.lower, usual.upper, usual.stiffness, usual.preferred, usual.order)
-            store_limits(entry_for(armature_object, name), limits, usual.why)
+            store_limits(armature_object, name, limits, usual.why)
             assumed.append(name)
     notes += from_rig.notes
     if widened := widen_limits(armature_object, assumed):
