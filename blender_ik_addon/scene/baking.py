@@ -17,8 +17,7 @@ from ..core import IKError, Pose, Solution, SolverOptions
 from ..core.arrays import BoolArray, FloatArray, frozen
 from ..core.engine.pops import Pop
 from ..core.solve.sequence import SequenceJob
-from .animation.fcurves import Channel, check_keyable
-from .animation.key_writing import write_keys
+from .animation.fcurves import Channel, check_keyable, write_keys
 from .armature.poses import channel_values, rotation_values
 from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, restore_frame
 from .kinds.frame_data import FrameData
