@@ -141,7 +141,7 @@ def read_action(rig: Any, action: Any, whole: str, name: str, most: int) -> Reco
     armature = read_armature(rig)
     skeleton = armature.skeleton
     character, _ = read_character(rig, skeleton)
-    parts = [p for p in body_parts(skeleton, character, poles=False) if p.what in LED and p.figure == 0]
+    parts = [p for p in body_parts(skeleton, character, poles=False) if p.what in LED and not p.limb.figure]
     if not character.figures or character.figures[0].body is not Body.BIPED or len(parts) != 6:
         return None
     first, count = round(action.frame_range[0]), _frames(action)

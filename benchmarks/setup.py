@@ -27,7 +27,7 @@ from blender_ik_addon.core.character.roles import Role
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.role_table import read_character
-from blender_ik_addon.scene.reports import Report
+from blender_ik_addon.scene.rig.reports import Report
 
 WANTED: Final = 1.0  # Longest processor time [s] for a rig of up to 200 bones
 MOVED: Final = 0.05  # How far hands are moved [m], on a figure of `HEIGHT`

@@ -477,10 +477,9 @@ def _as_json(
         ]
         content["position_errors"] = [_numbers(row) for row in errors[0].tolist()]
         content["rotation_errors"] = [_numbers(row) for row in errors[1].tolist()]
-    positions, rotations = (_numbers(worst.tolist()) for worst in report.worst_errors)
     content["effectors"] = [
-        {**effector, "position_error": position, "rotation_error": rotation}
-        for effector, position, rotation in zip(own, positions, rotations, strict=True)
+        {**effector, **dict(zip(("position_error", "rotation_error"), _numbers(shown[:2]), strict=True))}
+        for effector, shown in zip(own, report.shown, strict=True)
     ]
     return content
 

@@ -52,13 +52,14 @@ PACKAGES = {
     "core/explain": {"model", "tasks", "problem"},
     "core/solve": {"model", "tasks", "problem", "engine", "methods", "explain"},
     "core/character": {"model"},
-    "scene/properties": set[str](),
-    "scene/animation": {"properties"},
-    "scene/armature": {"properties", "animation"},
-    "scene/effectors": {"properties", "animation", "armature"},
-    "scene/rig": {"properties", "animation", "armature", "effectors"},
-    "scene/live": {"properties", "animation", "armature", "effectors", "rig"},
-    "scene/character": {"properties", "animation", "armature", "effectors", "rig", "live"},
+    "scene/kinds": set[str](),
+    "scene/properties": {"kinds"},
+    "scene/animation": {"kinds", "properties"},
+    "scene/armature": {"kinds", "properties", "animation"},
+    "scene/effectors": {"kinds", "properties", "animation", "armature"},
+    "scene/rig": {"kinds", "properties", "animation", "armature", "effectors"},
+    "scene/live": {"kinds", "properties", "animation", "armature", "effectors", "rig"},
+    "scene/character": {"kinds", "properties", "animation", "armature", "effectors", "rig", "live"},
 }
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from blender_ik_addon.core.problem.options import METHODS, USED_BY
+from blender_ik_addon.scene.kinds.kinds import KINDS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "blender_ik_addon"
@@ -86,7 +87,7 @@ def labels() -> dict[str, str]:
     """Names that properties have in the interface, by identifier."""
     files = (*(PACKAGE / "scene" / "properties").glob("*.py"), *(PACKAGE / "ui").glob("*.py"))
     code = "\n".join(text_of(path) for path in files)
-    found = re.findall(r'^    (\w+): \w+\(\s*(?:name=)?"([^"]+)"', code, re.MULTILINE)
+    found = re.findall(r'^    (\w+): (?:.* = )?\w+\(\s*(?:name=)?"([^"]+)"', code, re.MULTILINE)
     return dict(found)
 
 
@@ -149,11 +150,7 @@ def test_every_method_is_in_the_manual():
 
 
 def test_every_kind_of_effector_is_in_the_manual():
-    code = text_of(PACKAGE / "scene" / "properties" / "effector_properties.py")
-    items = re.search(r"KIND_ITEMS = \((.*?)\n\)\n", code, re.DOTALL)
-    assert items is not None
-    kinds = re.findall(r"\(\s*'[A-Z_]+',\s*\"([^\"]+)\"", items[1])
-    assert len(kinds) == 11
+    kinds = [kind.item[0] for kind in KINDS.values()]
     headings = anchors(DOCS / "manual" / "kinds.md")
     assert [kind for kind in kinds if kind.lower().replace(" ", "-") not in headings] == []
 
@@ -161,6 +158,7 @@ def test_every_kind_of_effector_is_in_the_manual():
 def test_every_setting_that_panels_show_is_in_the_manual():
     shown = set(re.findall(r"\.prop(?:_search)?\(\s*[\w.()]+,\s*\"(\w+)\"", interface()))
     shown |= set(re.findall(r"draw_(?:axes|animated)\(\w+, \w+, \"(\w+)\"", interface()))
+    shown |= {name for kind in KINDS.values() for name in (*kind.fields, *kind.more)}
     shown |= set(USED_BY) & set(labels())
     assert {"chain_depth", "role", "move_root", "damping", "mass_source", "position_axes"} <= shown
     words = {name: LABELLED_OTHERWISE.get(name, label) for name, label in labels().items() if name in shown}

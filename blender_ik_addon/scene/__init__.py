@@ -2,9 +2,9 @@
 """Blender's data in and out; all that scripts call is in `posing`.
 
 A use case reads all that it needs, solves without a call into Blender, then writes. Packages, each of
-which imports only those before it: `properties` (what is stored in the file), `animation` (F-curves and
-keys), `armature` (bones as a skeleton and a pose), `effectors` (targets as tasks), `rig` (a whole
-character as a problem), `live` (live mode and Drag), `character` (set-up, presets, mirror). Above them
-`baking` (a range of frames) and `posing`, the door; below them `reports` (results in words) and
-`compat` (what versions of Blender do differently).
+which imports only those before it: `kinds` (of effectors, as goals and tasks), `properties` (what is stored
+in the file), `animation` (F-curves and keys), `armature` (bones as a skeleton and a pose), `effectors`
+(entries and their targets), `rig` (a whole character as a problem), `live` (live mode and Drag), `character`
+(set-up, presets, mirror). Above them `baking` (a range of frames) and `posing`, the door; below them
+`reports` (words of reports) and `compat` (what versions of Blender do differently).
 """

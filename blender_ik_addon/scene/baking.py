@@ -2,7 +2,7 @@
 """A bake in small steps, which can be cancelled at any of them."""
 
 import math
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
@@ -13,21 +13,29 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from ..core import IKError, Pose, Problem, Status
-from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
+from ..core import IKError, Pose, Solution, SolverOptions
+from ..core.arrays import BoolArray, FloatArray, frozen
 from ..core.engine.pops import Pop
-from ..core.explain.explanation import Explanation
-from ..core.solve.sequence import SequenceJob, SequenceSolution
-from .animation.fcurves import Channel, check_keyable
-from .animation.key_writing import write_keys
+from ..core.solve.sequence import SequenceJob
+from .animation.fcurves import Channel, check_keyable, write_keys
 from .armature.poses import channel_values, rotation_values
 from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, restore_frame
-from .effectors.effectors import reasons
+from .kinds.frame_data import FrameData
+from .kinds.kinds import Plan
 from .live.following import held
 from .properties.settings import settings_of
-from .reports import BakeReport, Smoothed, Tolerances, measured_status, notes_on_branches, notes_on_smoothing
-from .rig.outcome import UNSETTLED, reasons_seen, show
-from .rig.rig import Measured, Reading, Rig
+from .reports import Smoothed, notes_on_branches, notes_on_smoothing
+from .rig.reports import (
+    UNSETTLED,
+    BakeReport,
+    Measured,
+    Tolerances,
+    effector_errors,
+    measured_status,
+    show,
+    solver_reasons,
+)
+from .rig.rig import Rig
 
 LIVE_SHOWS: Final = "while Live is on each frame that is shown is solved again: switch it off to see the keys"
 """Remark on a bake while live mode is on."""
@@ -143,35 +151,27 @@ class BakeJob:
         self._undo.callback(restore_frame, scene, scene.frame_current + scene.frame_subframe)
 
         before, after = self._beside()
-        frames = (*before, *self.frames, *after)
+        numbers = (*before, *self.frames, *after)
         own = slice(len(before), len(before) + len(self.frames))
-        readings: list[Reading] = []
+        read: list[FrameData] = []
         present: dict[str, FloatArray] = {}
         """Rotations that are there already in the first frame: the keys go on from them."""
-        for row, frame in enumerate(frames):
+        for row, frame in enumerate(numbers):
             scene.frame_set(frame)
-            readings.append(rig.read_frame(self._armature_object(), view_layer.depsgraph))
+            read.append(rig.read_frame(self._armature_object(), view_layer.depsgraph))
             if frame == self.frames[0]:
                 present = rotation_values(self._armature_object(), rig.armature)
-            yield third * (row + 1) / len(frames)
+            yield third * (row + 1) / len(numbers)
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
-        options = rig.solver_options(self._armature_object(), max(reading.scale for reading in readings))
-        solved, times = _Solved(), np.array(frames, dtype=np.float64) * self._frame_time
-        smoothed: list[FloatArray] = []
-        """What smoothness adds to the misses of each run."""
-        for run in rig.runs(readings):
-            problem = rig.problem(readings[run])
-            poses = solved.going_on(_stacked(readings[run]), problem)
-            asked = slice(*(min(max(row, run.start), run.stop) - run.start for row in (own.start, own.stop)))
-            job = SequenceJob(problem, poses, options, times=times[run], own=asked)
+        frames = FrameData.joined(read)
+        options = rig.solver_options(self._armature_object(), frames.largest_scale)
+        solved = _Solved(rig, frames, own)
+        times = np.array(numbers, dtype=np.float64) * self._frame_time
+        for run in rig.runs(frames):
+            for part in solved.solve(run, times[run], options):
+                yield third * (1.0 + (run.start + part * (run.stop - run.start)) / len(frames))
             options = replace(options, restarts=0)  # another start in the middle of a motion would be a jump
-            for part in job.run():
-                yield third * (1.0 + (run.start + part * (run.stop - run.start)) / len(readings))
-            solution = job.solution()
-            solved.append(solution, problem, keyed=asked.start < asked.stop)
-            smoothed.append(_by_effector(rig, readings[run], solution))
-        readings = readings[own]
 
         armature_object = self._armature_object()
         if not solved.joints:
@@ -179,7 +179,8 @@ class BakeJob:
                 f"no effector of {self._name!r} takes part in any of these frames: give one a weight and an "
                 "influence above 0"
             )
-        keys = channel_values(rig.armature, solved.channels(own), sorted(solved.joints), present=present)
+        channels = np.stack([solution.pose.channels for solution in solved.keyed])
+        keys = channel_values(rig.armature, channels, sorted(solved.joints), present=present)
         undo_keys = self._undo.enter_context(ExitStack())
         undo_keys.callback(self._restore_action, ActionSnapshot.take(armature_object))
         written = write_keys(armature_object, np.array(self.frames, dtype=np.float64), keys)
@@ -189,24 +190,23 @@ class BakeJob:
         played: list[Measured] = []
         for row, frame in enumerate(self.frames):
             scene.frame_set(frame)
-            played.append(rig.measure(self._armature_object(), view_layer.depsgraph, readings[row]))
+            start = frames[own.start + row : own.start + row + 1]
+            played.append(rig.measure(self._armature_object(), view_layer.depsgraph, start))
             yield third * (2.0 + (row + 1) / len(self.frames))
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
-        sheared = rig.notes_on_shear(self._armature_object(), view_layer.depsgraph)
+        armature_object = self._armature_object()
+        sheared = rig.notes_on_shear(armature_object, view_layer.depsgraph)
         distances = np.stack([measured.distances for measured in played])
         angles = np.stack([measured.angles for measured in played])
-        within = rig.tolerances(self._armature_object())
+        within = rig.tolerances(armature_object)
         missed = within.missed(distances, angles)
-        worst = within.excess(distances, angles).argmax(axis=0)
-        any_missed = np.logical_or.reduce(missed, axis=0)
-        known = _reasons(rig, readings, solved.whys(own), worst, any_missed)
-        whys = tuple(
-            reasons_seen(self._armature_object(), rig, played[worst[number]], known)[number] if miss else ""
-            for number, miss in enumerate(any_missed.tolist())
-        )
-        pops = solved.pops(frames, own)
-        traded = _largest(np.concatenate(smoothed, axis=1)[:, own], rig, self.frames, within)
+        reasons = [""] * len(rig.effectors)
+        for row, effectors in _worst_rows(within.excess(distances, angles), missed):
+            errors = effector_errors(armature_object, rig, played[row], solved.reasons(row))
+            for effector in effectors:
+                reasons[effector] = errors[effector].why
+        pops, traded = solved.pops(numbers), solved.traded(self.frames, within)
         undo_keys.pop_all()
         self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
         self._undo.close()
@@ -218,15 +218,15 @@ class BakeJob:
             rotation_errors=frozen(angles),
             tolerances=within,
             statuses=tuple(
-                measured_status(status, not miss)
-                for status, miss in zip(solved.statuses(own), np.any(missed, axis=1), strict=True)
+                measured_status(solution.status, not miss)
+                for solution, miss in zip(solved.keyed, np.any(missed, axis=1), strict=True)
             ),
-            iterations=solved.iterations(own),
+            iterations=np.array([solution.iterations for solution in solved.keyed]),
             branches=tuple(sorted({pop.frame for pop in pops})),
-            reasons=whys,
+            reasons=tuple(reasons),
             notes=(
                 *rig.notes,
-                *rig.notes_on_limits(readings),
+                *rig.notes_on_limits(frames[own]),
                 *sheared,
                 *written.notes,
                 *notes_on_branches(pops),
@@ -259,60 +259,86 @@ class BakeJob:
 
 
 class _Solved:
-    """The runs of frames that are solved so far, one after the other."""
+    """The frames that are solved so far, run by run."""
 
-    def __init__(self) -> None:
-        self._runs: list[SequenceSolution] = []
-        self._last: list[int] = []
-        """Joints that moved in the last run."""
+    def __init__(self, rig: Rig, frames: FrameData, own: slice) -> None:
+        """`own` are the frames that are keyed."""
+        self._rig, self._frames, self._own = rig, frames, own
+        self._solutions: list[tuple[Plan, Solution]] = []
+        """Of each frame, with what was to be solved."""
+        self._pops: list[tuple[int, Pop]] = []
+        self._added = np.zeros((2, *frames.influences.shape))
+        """By how much smoothness adds to misses: distances, angles."""
         self.joints: set[int] = set()
-        """Joints that moved in any run that is keyed."""
+        """Joints that move in any frame that is keyed."""
 
-    def going_on(self, poses: Pose, problem: Problem) -> Pose:
-        """Poses of the next run, (F, n, 6), of which the first goes on from the last solved one."""
-        if not self._runs:
-            return poses
-        channels = poses.channels.copy()
-        joints = [joint for joint in problem.moving_joints if joint in self._last]
-        channels[0, joints] = self._runs[-1].pose.channels[-1, joints]
-        return Pose(channels, poses.scale)
+    def solve(self, run: slice, times: FloatArray, options: SolverOptions) -> Iterator[float]:
+        """Solve the next run, which goes on from the last; gives the part done."""
+        frames, plan = self._frames[run], self._rig.plan(self._frames[run])
+        problem, poses = plan.problem, frames.pose
+        if self._solutions:
+            last, solution = self._solutions[-1]
+            channels = poses.channels.copy()
+            joints = [j for j in problem.moving_joints if j in last.problem.moving_joints]
+            channels[0, joints] = solution.pose.channels[joints]
+            poses = Pose(channels, poses.scale)
+        asked = slice(*(min(max(row, run.start), run.stop) - run.start for row in _ends(self._own)))
+        job = SequenceJob(problem, poses, options, times=times, own=asked)
+        yield from job.run()
+        solved = job.solution()
+        self._solutions += [(plan, solved.frame(frame)) for frame in range(len(solved))]
+        self._pops += [(run.start + pop.frame, pop) for pop in solved.pops]
+        if asked.start < asked.stop:
+            self.joints.update(problem.moving_joints)
+        for task, effector in enumerate(np.repeat(np.arange(len(plan.counts)), plan.counts).tolist()):
+            own = self._added[int(solved.angular[task]), run, effector]
+            scale = 1.0 if solved.angular[task] else frames.scale
+            np.maximum(own, solved.smoothing[:, task] * scale, out=own)
 
-    def append(self, solution: SequenceSolution, problem: Problem, *, keyed: bool) -> None:
-        """Take the next run, of which some frames are keyed or none."""
-        self._runs.append(solution)
-        self._last = problem.moving_joints
-        if keyed:
-            self.joints.update(self._last)
+    @property
+    def keyed(self) -> list[Solution]:
+        """Of the frames that are keyed, (F,)."""
+        return [solution for _plan, solution in self._solutions[self._own]]
 
-    def channels(self, rows: slice) -> FloatArray:
-        """Poses of some frames, (F, n, 6)."""
-        return np.concatenate([run.pose.channels for run in self._runs])[rows]
+    def reasons(self, row: int) -> list[str]:
+        """Why each effector misses in a frame, counted from the first that is keyed, (E,)."""
+        row += self._own.start
+        plan, solution = self._solutions[row]
+        whys = [error.why for error in solution.errors]
+        texts = solver_reasons(self._rig, self._frames[row : row + 1], plan, whys)
+        answering = self._rig.armature.driven.intersection(self._rig.chains)
+        return [text or UNSETTLED for text in texts] if answering else texts
 
-    def iterations(self, rows: slice) -> IntArray:
-        """Of some frames, (F,)."""
-        return np.concatenate([run.iterations for run in self._runs])[rows]
-
-    def statuses(self, rows: slice) -> list[Status]:
-        """How some frames ended, (F,)."""
-        return [status for run in self._runs for status in run.statuses][rows]
-
-    def whys(self, rows: slice) -> list[tuple[Explanation | None, ...]]:
-        """Why each task is missed, for some frames, (F,)."""
-        return [whys for run in self._runs for whys in run.whys][rows]
-
-    def pops(self, frames: Sequence[int], rows: slice) -> list[Pop]:
-        """Joints that turn out of proportion in some of the frames, with the numbers of these.
+    def pops(self, numbers: Sequence[int]) -> list[Pop]:
+        """Joints that turn out of proportion in frames that are keyed, with the numbers of these.
 
         The frame before the first one is not keyed: nothing turns from there.
         """
-        starts = np.cumsum([0, *(len(run.statuses) for run in self._runs)]).tolist()
-        found = [
-            (start + pop.frame, pop)
-            for start, run in zip(starts, self._runs, strict=False)
-            for pop in run.pops
-        ]
-        known = range(len(frames))[rows][1:]
-        return [pop._replace(frame=frames[row]) for row, pop in found if row in known]
+        known = range(*_ends(self._own))[1:]
+        return [pop._replace(frame=numbers[row]) for row, pop in self._pops if row in known]
+
+    def traded(self, numbers: Sequence[int], within: Tolerances) -> tuple[Smoothed, ...]:
+        """The largest distance and angle above the tolerances that smoothness adds to misses."""
+        effectors, found = self._rig.effectors, list[Smoothed]()
+        for angular, tolerances in enumerate((within.positions, within.rotations)):
+            amounts = self._added[angular, self._own]
+            amounts = np.where(amounts > tolerances, amounts, 0.0)
+            row, effector = divmod(int(amounts.argmax()), len(effectors))
+            if amounts[row, effector] > 0.0:
+                amount = float(amounts[row, effector])
+                found.append(Smoothed(effectors[effector].name, numbers[row], amount, bool(angular)))
+        return tuple(found)
+
+
+def _ends(rows: slice) -> tuple[int, int]:
+    return rows.start, rows.stop
+
+
+def _worst_rows(excess: FloatArray, missed: BoolArray) -> Iterator[tuple[int, list[int]]]:
+    """The frames in which effectors that are missed are so by most, and which, (F, E)."""
+    worst, any_missed = excess.argmax(axis=0), np.logical_or.reduce(missed, axis=0)
+    for row in np.unique(worst[any_missed]).tolist():
+        yield row, np.flatnonzero(any_missed & (worst == row)).tolist()
 
 
 def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tuple[int, ...]:
@@ -347,61 +373,3 @@ def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tu
         if frame <= before:
             raise IKError(f"frame {frame} is given after {before}: give each once, in increasing order")
     return tuple(int(frame) for frame in chosen)
-
-
-def _reasons(
-    rig: Rig,
-    readings: Sequence[Reading],
-    explanations: Sequence[tuple[Explanation | None, ...]],
-    worst: IntArray,
-    missed: BoolArray,
-) -> tuple[str, ...]:
-    """Say why effectors missed.
-
-    Args:
-        rig: With E effectors.
-        readings: What each frame was solved from, (F,).
-        explanations: Why each task is missed, for each frame, (F,).
-        worst: In which frame, counted from 0, each effector is to be explained, (E,).
-        missed: Which effectors are, (E,).
-    """
-    told = [""] * len(rig.effectors)
-    answering = bool(rig.armature.driven.intersection(rig.chains))
-    for row in np.unique(worst[missed]).tolist():
-        reading, counts = readings[row], rig.plan([readings[row]]).counts
-        texts = reasons(rig.effectors, reading.influences, counts, explanations[row], reading.scale)
-        for effector in np.flatnonzero(missed & (worst == row)).tolist():
-            told[effector] = texts[effector] or (UNSETTLED if answering else "")
-    return tuple(told)
-
-
-def _by_effector(rig: Rig, readings: Sequence[Reading], solution: SequenceSolution) -> FloatArray:
-    """What smoothness adds to misses in the frames of a run: distances [m] and angles [rad], (2, F, E)."""
-    found = np.zeros((2, len(readings), len(rig.effectors)))
-    effectors = np.repeat(np.arange(len(rig.effectors)), rig.plan(readings).counts)
-    for task, effector in enumerate(effectors.tolist()):
-        own = found[int(solution.angular[task]), :, effector]
-        np.maximum(own, solution.smoothing[:, task], out=own)
-    found[0] *= np.array([reading.scale for reading in readings])[:, None]
-    return found
-
-
-def _largest(
-    smoothed: FloatArray, rig: Rig, frames: Sequence[int], within: Tolerances
-) -> tuple[Smoothed, ...]:
-    """The largest distance and the largest angle (2, F, E) that are above the tolerances."""
-    found: list[Smoothed] = []
-    for angular, tolerances in enumerate((within.positions, within.rotations)):
-        amounts = np.where(smoothed[angular] > tolerances, smoothed[angular], 0.0)
-        row, effector = divmod(int(amounts.argmax()), len(rig.effectors))
-        if amounts[row, effector] > 0.0:
-            name, amount = rig.effectors[effector].name, float(amounts[row, effector])
-            found.append(Smoothed(name, frames[row], amount, bool(angular)))
-    return tuple(found)
-
-
-def _stacked(readings: Sequence[Reading]) -> Pose:
-    return Pose(
-        np.stack([reading.pose.channels for reading in readings]),
-        np.stack([reading.pose.scale for reading in readings]),
-    )

@@ -4,14 +4,18 @@
 A solve reads all that it needs, solves without a call into Blender, then writes. A bake reads the targets and
 the fixed channels of all frames, solves the sequence, writes the keys in bulk, and then plays them back to
 measure, in Blender's own matrices, how far every effector is from its target.
+
+Everywhere `armature_object` is an armature object with effectors; its targets are read from `depsgraph`, by
+default that of the context.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import bpy
 from bpy.types import Depsgraph, Object
 
-from ..core import Diagnosis, Problem, Solution, Status, solve
+from ..core import Diagnosis, Status, solve
 from ..core.explain.diagnosis import diagnose as diagnosis_of
 from .armature.armature import check_editable
 from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
@@ -24,7 +28,6 @@ from .character.preferring import prefer_present_pose
 from .character.preset_files import preset_names, preset_path
 from .character.presets import PresetReport, load_preset, save_preset
 from .character.setup import SetupReport, setup_character
-from .effectors.effectors import orientations, reasons
 from .effectors.entries import (
     add_choice,
     add_effector,
@@ -37,13 +40,14 @@ from .effectors.entries import (
     unpin,
 )
 from .effectors.masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
-from .effectors.target_parents import AttachReport, attach_targets, staying_behind
+from .effectors.transforms import AttachReport, attach_targets, staying_behind
+from .kinds.frame_data import orientations
 from .live.following import follow_until_rest
 from .live.machine import Trigger
 from .properties.settings import settings_of
-from .reports import BakeReport, EffectorError, Report, Tolerances, counted, measured_status
+from .reports import counted
 from .rig.keying import key_pose
-from .rig.outcome import ANSWERED, effector_errors, reached_text, reasons_seen, show
+from .rig.reports import ANSWERED, BakeReport, EffectorError, Report, effector_errors, show, solver_reasons
 from .rig.rig import Rig
 
 __all__ = [
@@ -95,64 +99,42 @@ __all__ = [
 def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Report:
     """Solve the present frame and write the pose.
 
-    Args:
-        armature_object: The armature object with effectors.
-        depsgraph: Where targets are read; that of the context by default.
-
     Raises:
         IKError: Something is missing or cannot be posed; nothing is changed then.
     """
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     rig = Rig.read(armature_object, depsgraph)
-    reading = rig.read_frame(armature_object, depsgraph)
-    plan = rig.plan([reading])
-    problem = Problem(plan.skeleton, plan.tasks)
-    solution = solve(problem, reading.pose, rig.solver_options(armature_object, reading.scale))
-    notes = (
-        *rig.notes,
-        *rig.notes_on_limits([reading]),
-        *rig.notes_on_shear(armature_object, depsgraph),
-    )
+    frames = rig.read_frame(armature_object, depsgraph)
+    plan = rig.plan(frames)
+    problem = plan.problem
+    solution = solve(problem, frames.pose[0], rig.solver_options(armature_object, frames.largest_scale))
+    notes = (*rig.notes, *rig.notes_on_limits(frames), *rig.notes_on_shear(armature_object, depsgraph))
     before = PoseSnapshot.take(armature_object)
     try:
         write_pose(armature_object, rig.armature, solution.pose, problem.moving_joints)
         depsgraph.update()
-        measured = rig.measure(armature_object, depsgraph, reading)
+        measured = rig.measure(armature_object, depsgraph, frames)
     except BaseException:
         before.restore(armature_object)
         raise
-    within = rig.tolerances(armature_object)
-    explanations = [error.why for error in solution.errors]
-    whys = reasons(rig.effectors, reading.influences, plan.counts, explanations, reading.scale)
+    whys = solver_reasons(rig, frames, plan, [error.why for error in solution.errors])
     if rig.armature.driven.intersection(rig.chains):  # the solver had met what it knows no reason for
         whys = [why or ANSWERED for why in whys]
-    whys = reasons_seen(armature_object, rig, measured, whys)
-    errors = effector_errors(rig, within, measured, whys)
-    message = _solve_message(within, solution, errors)
-    status = measured_status(solution.status, all(error.reached for error in errors))
-    report = Report(status, message, solution.iterations, errors, notes)
+    errors = effector_errors(armature_object, rig, measured, whys)
+    how = f" after {counted(solution.iterations, 'iteration')}"
+    report = Report.of(errors, solution.status, solution.iterations, notes, how=how)
+    if not report.reached and solution.status is Status.MAX_ITERATIONS:
+        more = f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
+        report = replace(report, message=report.message + more)
     show(armature_object, rig, report)
     return report
-
-
-def _solve_message(within: Tolerances, solution: Solution, errors: Sequence[EffectorError]) -> str:
-    misses = within.misses_text(errors)
-    if not misses:
-        return reached_text(errors, f" after {counted(solution.iterations, 'iteration')}")
-    if solution.status is Status.MAX_ITERATIONS:
-        misses += f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
-    return misses
 
 
 def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Report | None:
     """Solve the present frame and write the pose if something has moved since this was done last.
 
     Live mode does this whenever Blender has updated the scene. Without it scripts can do it themselves.
-
-    Args:
-        armature_object: The armature object with effectors.
-        depsgraph: Where targets are read; that of the context by default.
 
     Returns:
         With errors by the solver's own account: Blender shows the pose after the next update. None where
@@ -181,10 +163,6 @@ def switch_live(armature_object: Object, on: bool) -> Report | None:
 def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Diagnosis:
     """Diagnose the present pose: rank, condition and lost directions of its effectors.
 
-    Args:
-        armature_object: The armature object with effectors.
-        depsgraph: Where pose and targets are read; that of the context by default.
-
     Returns:
         With directions along world axes; the panel shows its lines.
 
@@ -194,9 +172,9 @@ def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Dia
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     rig = Rig.read(armature_object, depsgraph)
-    reading = rig.read_frame(armature_object, depsgraph)
-    found = diagnosis_of(rig.problem([reading]), reading.pose)
-    found = found.turned(orientations(reading.world_from_armature))
+    frames = rig.read_frame(armature_object, depsgraph)
+    found = diagnosis_of(rig.problem(frames), frames.pose[0])
+    found = found.turned(orientations(frames.world_from_armature[0]))
     frame = f"Frame {bpy.context.scene.frame_current}"
     settings_of(armature_object).diagnosis = "\n".join((frame, *found.lines))
     return found
@@ -211,7 +189,6 @@ def bake(
     """Solve frames and write them as keys into the object's own action.
 
     Args:
-        armature_object: The armature object with effectors.
         frames: Increasing whole frames; by default the range in the settings. Older keys of the solved
             channels from the first of them to the last are replaced.
         progress: Called with the part done in [0, 1]; what it raises stops the bake.

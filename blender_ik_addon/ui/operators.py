@@ -13,7 +13,8 @@ from bpy.types import Context, Event, Object
 from ..core.errors import IKError
 from ..scene import posing
 from ..scene.effectors.effectors import all_targets, lacks_target, target_of
-from ..scene.properties.effector_properties import KIND_ITEMS, PINNABLE
+from ..scene.kinds.kinds import KINDS
+from ..scene.properties.effector_properties import KIND_ITEMS
 from ..scene.properties.settings import settings_of
 from ..scene.reports import counted, sentences
 from .acting import (
@@ -205,7 +206,7 @@ class POISE_OT_pin_bones(ArmatureOperator, label="Pin Bones"):
 
     def act(self, context: Context, armature: Object) -> None:
         effectors = settings_of(armature).effectors
-        able = [(row, entry.bone) for row, entry in enumerate(effectors) if entry.kind in PINNABLE]
+        able = [(row, entry.bone) for row, entry in enumerate(effectors) if KINDS[entry.kind].pinnable]
         entries = {
             bone: [row for row, own in able if own == bone] for bone in chosen_bones(context, armature)
         }

@@ -3,7 +3,6 @@
 
 import re
 import textwrap
-from math import inf
 from typing import Any, Literal
 
 import bpy
@@ -12,13 +11,13 @@ from bpy.types import Context, Menu, Object, Panel, UILayout, UIList, VIEW3D_HT_
 from ..core.amounts import angle_text, length_text
 from ..core.problem.options import USED_BY
 from ..scene import posing
-from ..scene.effectors.effectors import label_of, lacks_target, target_use, what_of
+from ..scene.effectors.effectors import label_of, lacks_target
+from ..scene.kinds.kinds import KINDS, asked_of
 from ..scene.live.handlers import live_armatures, problem_of
-from ..scene.properties.effector_properties import PINNABLE, PLACED, TURNED, POISE_PG_effector
+from ..scene.properties.effector_properties import FURTHER_BONES, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
 from ..scene.reports import SETTLING, counted, in_a_row
-from ..scene.rig.outcome import MOST_SHOWN
-from ..scene.rig.rig import FLOOR_TOLERANCE
+from ..scene.rig.reports import MOST_SHOWN
 from .acting import active_bone, context_armature, require_armature, shown_effector
 from .overlay import draw_switches, overlay_of
 
@@ -69,18 +68,14 @@ def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[s
     """The errors of the last solve as the panel shows them, and whether they are misses."""
     if is_incomplete(item):
         return ()  # what was measured is so no longer
-    floor = FLOOR_TOLERANCE if item.kind == 'FLOOR' else inf
+    length, angle = KINDS[item.kind].tolerances(data.tolerance_position, data.tolerance_rotation)
     rows = (
-        (item.error_position, min(data.tolerance_position, floor), item.softness_position, length_text),
-        (item.error_rotation, data.tolerance_rotation, item.softness_rotation, angle_text),
+        (item.error_position, max(length, item.softness_position), length_text),
+        (item.error_rotation, max(angle, item.softness_rotation), angle_text),
     )
     return tuple(
-        # What only stays near a pose cannot miss it.
-        (
-            "unknown" if error >= MOST_SHOWN else text_of(error),
-            error > max(tolerance, softness) and item.kind != 'STAY',
-        )
-        for error, tolerance, softness, text_of in rows
+        ("unknown" if error >= MOST_SHOWN else text_of(error), error > tolerance)
+        for error, tolerance, text_of in rows
         if error >= 0.0
     )
 
@@ -187,9 +182,9 @@ class POISE_UL_effectors(UIList):
         elif not narrow:
             row.label(text="", icon_value=UILayout.enum_item_icon(item, "kind", item.kind))
         row.prop(item, "name", text="", emboss=False)
-        if item.pinned and item.kind in PINNABLE:
+        if item.pinned and KINDS[item.kind].pinnable:
             row.label(text="", icon='PINNED')
-        if item.taken and item.kind == 'ONE_OF':
+        if item.taken and KINDS[item.kind].several:
             row.label(text=item.taken)
         draw_errors(row, errors_of(data, item), narrow)
         level = row.row(align=True)
@@ -329,7 +324,7 @@ class POISE_PT_effectors(_Part, label="Effectors"):
         self.draw_own(column, armature, effector)
         column.prop(effector, "priority")
         draw_animated(column, effector, "influence")
-        if effector.kind in PINNABLE:
+        if KINDS[effector.kind].pinnable:
             icon = 'PINNED' if effector.pinned else 'UNPINNED'
             layout.operator("poise.pin", text="Unpin" if effector.pinned else "Pin", icon=icon)
         header, body = layout.panel("POISE_effector_more", default_closed=True)
@@ -339,48 +334,37 @@ class POISE_PT_effectors(_Part, label="Effectors"):
 
     def draw_own(self, column: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
         """Draw what the effector goes by, and the fields of its kind alone."""
-        kind = effector.kind
-        if kind == 'ONE_OF':
+        kind, own = asked_of(effector), KINDS[effector.kind]
+        if own.several:
             column.prop(effector, "choice")
             draw_choices(column, effector)
-        elif target_use(effector) != 'NONE':
+        elif own.target_use(effector) != 'NONE':
             draw_target(column, column, effector)
-        if what_of(effector) == 'AIM':
-            column.prop(effector, "axis")
-        elif kind == 'POLE':
-            column.prop_search(effector, "root_bone", armature.data, "bones")
-            column.prop_search(effector, "tip_bone", armature.data, "bones")
-        elif kind in {'PLANE', 'FLOOR'}:
-            draw_animated(column, effector, "height")
-        elif kind == 'DISTANCE':
-            column.prop_search(effector, "other_bone", armature.data, "bones")
-            if effector.other_bone:
-                column.prop(effector, "other_point")
-            draw_animated(column, effector, "distance")
-        elif kind == 'STAY':
-            column.prop(effector, "stay")
-            column.prop(effector, "stay_scope")
+        for name in kind.fields:
+            if name == kind.length_property:
+                if name == own.length_property:  # of several targets none is at a height
+                    draw_animated(column, effector, name)
+            elif name in FURTHER_BONES:
+                column.prop_search(effector, name, armature.data, "bones")
+            elif name != "other_point" or effector.other_bone:
+                column.prop(effector, name)
+        if effector.kind == 'STAY':
             column.operator("poise.store_pose", icon='POSE_HLT')
 
     def draw_more(self, layout: UILayout, effector: POISE_PG_effector) -> None:
         """Draw the fields that are seldom changed."""
-        column, what, stays = fields_of(layout), what_of(effector), effector.kind == 'STAY'
+        kind, column = asked_of(effector), fields_of(layout)
         column.prop(effector, "weight")
-        if what in PLACED:
+        if kind.placed:
             column.prop(effector, "softness_position")
-        if what in TURNED:
+        if kind.turned:
             column.prop(effector, "softness_rotation")
-        if not stays:
-            column.prop(effector, "chain_depth")
-        if what not in {'ORIENTATION', 'POLE', 'BALANCE', 'STAY'}:
-            column.prop(effector, "point")
-        if what in {'POSITION', 'BOTH', 'STAY'}:
-            draw_axes(column, effector, "position_axes", "Location" if stays else "Position")
-        if effector.kind == 'BALANCE':
-            draw_axes(column, effector, "position_axes", "Ground", "XY")
-        if what in {'ORIENTATION', 'BOTH', 'STAY'}:
-            draw_axes(column, effector, "orientation_axes", "Rotation" if stays else "Orientation")
-        if effector.kind in {'POSITION', 'BOTH', 'FLOOR'}:
+        for name in kind.more:
+            if name in kind.headings:
+                draw_axes(column, effector, name, kind.headings[name], "XY" if kind.weighs else "XYZ")
+            else:
+                column.prop(effector, name)
+        if KINDS[effector.kind].supports:
             column.prop(effector, "is_support")
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene.animation import fcurves as animation
-from blender_ik_addon.scene.animation.fcurves import ChannelKeys
-from blender_ik_addon.scene.animation.key_writing import WriteResult, write_keys
+from blender_ik_addon.scene.animation.fcurves import ChannelKeys, WriteResult, write_keys
 
 from .actions import EULER, LOCATION, assign_slot, channelbag_of, curve_of, location_keys, odd_curve, points
 from .builders import chain, empty, humanoid

@@ -18,7 +18,6 @@ from blender_ik_addon.core.model.skeleton import INHERIT_SCALE, Pose
 from blender_ik_addon.scene.animation.fcurves import ChannelKeys
 from blender_ik_addon.scene.armature.armature import (
     Armature,
-    parents_first,
     read_armature,
     world_from_armature,
 )
@@ -199,15 +198,6 @@ class TestForwardKinematicsEqualsBlender:
 
 
 class TestReadingTheSkeleton:
-    def test_parents_come_before_children(self) -> None:
-        """Whatever the order in which bones are listed; Blender's own has so far been parents first."""
-        root, middle = SimpleNamespace(name="root", parent=None), SimpleNamespace(name="middle")
-        tip, other = SimpleNamespace(name="tip", parent=middle), SimpleNamespace(name="other", parent=root)
-        middle.parent = root
-        names, parents = parents_first([tip, other, middle, root])
-        assert names == ("root", "middle", "tip", "other")
-        assert parents == [-1, 0, 1, 0]
-
     def test_bones_that_were_parented_late(self, rng: np.random.Generator) -> None:
         obj = builders.armature(
             "late", [("a", None, (0, 0, 0), (0, 0, 1)), ("b", None, (0, 0, 1), (0, 0, 2))]

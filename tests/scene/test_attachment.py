@@ -10,8 +10,7 @@ import pytest
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.effectors.effectors import read_effectors
-from blender_ik_addon.scene.effectors.moved_targets import bring_target
-from blender_ik_addon.scene.effectors.target_parents import goes_along, staying_behind
+from blender_ik_addon.scene.effectors.transforms import bring_target, goes_along, staying_behind
 
 from . import builders
 

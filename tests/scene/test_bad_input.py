@@ -132,6 +132,19 @@ def test_a_target_on_the_rig_that_it_drives_is_told_by_the_next_set_up():
         posing.solve_pose(armature)
 
 
+def test_a_child_of_another_rig_does_not_depend_on_the_pose_of_its_bones():
+    armature, other = builders.humanoid(), builders.humanoid("other")
+    constraint: Any = other.pose.bones["hand.L"].constraints.new('COPY_LOCATION')
+    constraint.target, constraint.subtarget = armature, "hand.R"
+    effector = armature.poise.effectors[posing.add_effector(armature, "hand.R", kind='POSITION')]
+    effector.target.parent = other
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).reached
+    effector.target.parent_type, effector.target.parent_bone = 'BONE', "hand.L"
+    with pytest.raises(IKError, match="depends on the armature"):
+        posing.solve_pose(armature)
+
+
 def test_a_deleted_target_is_told_and_made_anew():
     armature = builders.humanoid()
     posing.setup_character(armature)

@@ -115,6 +115,14 @@ def test_targets_are_added_and_taken_away_and_a_new_effector_has_two():
         posing.solve_pose(armature)
 
 
+def test_a_target_that_is_there_stays_when_another_is_made():
+    armature = arm((1.0, 0.0, 2.0))
+    entry = armature.poise.effectors[0]
+    made = posing.add_choice(armature, 0)
+    assert (entry.target.name, [other.target for other in entry.others]) == ("rail 0", [made])
+    assert not lacks_target(entry)
+
+
 @pytest.mark.parametrize("case", ["deleted", "itself", "child", "other kind"])
 def test_what_cannot_be_chosen_is_refused_in_words(case: str):
     armature = arm((1.0, 0.0, 2.0), (-1.0, 0.0, 2.0))

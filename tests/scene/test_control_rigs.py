@@ -12,7 +12,7 @@ from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.live import following
 from blender_ik_addon.scene.live import handlers as live
 from blender_ik_addon.scene.live.machine import Trigger
-from blender_ik_addon.scene.rig.outcome import ANSWERED
+from blender_ik_addon.scene.rig.reports import ANSWERED
 
 from . import builders
 

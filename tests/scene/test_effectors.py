@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 from mathutils import Euler, Matrix, Quaternion, Vector
 
-from blender_ik_addon.core import IKError, Pose, Problem, Skeleton
+from blender_ik_addon.core import IKError, Pose, Problem, Skeleton, forward_kinematics
 from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.dependence import dependence
 from blender_ik_addon.scene.armature.armature import read_armature, world_from_armature
 from blender_ik_addon.scene.armature.poses import read_pose
-from blender_ik_addon.scene.effectors.effectors import Effector, orientations, read_effectors
-from blender_ik_addon.scene.effectors.frame_data import FrameData
-from blender_ik_addon.scene.effectors.goals import make_goals, make_plan, measure
-from blender_ik_addon.scene.effectors.targets import check_evaluated, world_from_targets
+from blender_ik_addon.scene.effectors.effectors import check_evaluated, read_effectors, world_from_targets
+from blender_ik_addon.scene.kinds.frame_data import FrameData, orientations
+from blender_ik_addon.scene.kinds.kinds import Effector, make_goals, make_plan, measure
 
 from . import builders
 
@@ -474,8 +473,9 @@ def frame_data(
     skeleton: Skeleton, effectors: Sequence[Effector], targets: np.ndarray, world: np.ndarray, present: Pose
 ) -> FrameData:
     """One frame with all effectors taking part, matrices of targets (E, 4, 4) and of the armature (4, 4)."""
-    amounts = np.ones((2, 1, len(effectors)))
-    return FrameData(skeleton, world[None], targets[None], *amounts, channels=present.channels[None])
+    influences, lengths = np.ones((2, 1, len(effectors)))
+    joints = world @ forward_kinematics(skeleton, present).matrices
+    return FrameData(skeleton, present[None], world[None], joints[None], targets[None], influences, lengths)
 
 
 @pytest.mark.parametrize(("scale", "parent"), [(1.0, False), (0.01, False), (100.0, True), (2.5, True)])

@@ -8,8 +8,7 @@ from mathutils import Matrix
 
 from blender_ik_addon.core.problem.options import METHODS, USED_BY, SolverOptions
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.properties.settings import METHOD_SETTINGS, method_settings
-from blender_ik_addon.scene.rig.rig import solver_options
+from blender_ik_addon.scene.properties.settings import METHOD_SETTINGS, method_settings, solver_options
 
 from .builders import empty, humanoid
 

@@ -187,7 +187,7 @@ def keyed(obj: Any) -> list[tuple[float, float]]:
 
 def test_a_map_of_quaternions_is_that_of_their_rotations():
     from blender_ik_addon.core.model.rotation import matrix_from_quat
-    from blender_ik_addon.scene.character.mirrored_targets import _quaternion_map  # pyright: ignore[reportPrivateUsage]
+    from blender_ik_addon.scene.character.mirrored_keys import _quaternion_map  # pyright: ignore[reportPrivateUsage]
 
     rng = np.random.default_rng(0)
     for reflected in (1.0, -1.0):

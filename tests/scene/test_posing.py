@@ -19,10 +19,11 @@ from blender_ik_addon.core.solve.follower import Followed
 from blender_ik_addon.scene import baking, posing
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
-from blender_ik_addon.scene.effectors.goals import make_goals, measure
+from blender_ik_addon.scene.kinds.kinds import make_goals, measure
 from blender_ik_addon.scene.live.drag_anchors import drag_report
-from blender_ik_addon.scene.rig.outcome import report_of
-from blender_ik_addon.scene.rig.rig import Rig, solver_options
+from blender_ik_addon.scene.properties.settings import solver_options
+from blender_ik_addon.scene.rig.reports import solved_report
+from blender_ik_addon.scene.rig.rig import Rig
 
 from . import builders
 from .actions import assign_slot, channelbag_of
@@ -84,7 +85,7 @@ def test_an_error_that_is_not_a_number_is_missed(kind: str):
     update()
     depsgraph = bpy.context.evaluated_depsgraph_get()
     rig = Rig.read(armature, depsgraph)
-    frame_data = rig.frame_data([rig.read_frame(armature, depsgraph)])
+    frame_data = rig.read_frame(armature, depsgraph)
     posed = replace(frame_data, world_from_joint=np.full((1, 20, 4, 4), np.nan))
     errors = np.array(measure(make_goals(rig.effectors, frame_data), posed))
     within = rig.tolerances(armature)
@@ -97,14 +98,14 @@ def test_a_task_whose_error_is_not_a_number_is_missed_in_the_report():
     depsgraph = bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     rig = Rig.read(armature, depsgraph)
-    reading = rig.read_frame(armature, depsgraph)
+    frames = rig.read_frame(armature, depsgraph)
     error = core.TaskError("hand.L", np.nan, angular=False, reached=False)
-    report = report_of(
-        armature, rig, rig.plan([reading]), reading, [error], status=core.Status.SETTLED, iterations=1
+    report = solved_report(
+        armature, rig, rig.plan(frames), frames, [error], status=core.Status.SETTLED, iterations=1
     )
     assert not report.reached and report.effectors[0].why
     firm = (error._replace(error=0.0, reached=True), error)
-    moved = Followed(reading.pose, firm, iterations=0, status=core.Status.SETTLED, final=True)
+    moved = Followed(frames.pose[0], firm, iterations=0, status=core.Status.SETTLED, final=True)
     drag = drag_report(moved, [("hand.L", True)] * 2, 1.0, (1e-3, 1e-3), settling=False)
     assert not drag.dragged.reached
 

@@ -286,7 +286,7 @@ def test_random_settings_come_back_to_the_bit_in_all_kinds(seed: int, tmp_path: 
     bones = {'POLE': "forearm.L"}
     for number, (kind, *_) in enumerate(KIND_ITEMS):
         posing.add_effector(armature, bones.get(kind, "hand.L" if number % 2 else "foot.R"), kind=kind)
-    posing.add_choice(armature, len(KIND_ITEMS) - 1)
+    posing.add_choice(armature, [kind for kind, *_ in KIND_ITEMS].index('ONE_OF'))
     armature.pose.bones["shin.R"].rotation_quaternion = (0.9, 0.3, -0.3, 0.1)
     armature.pose.bones["hand.L"].rotation_quaternion = (0.8, -0.2, 0.3, 0.4)
     posing.store_pose(armature, [kind for kind, *_ in KIND_ITEMS].index('STAY'))

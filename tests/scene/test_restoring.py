@@ -10,7 +10,7 @@ import pytest
 
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene.animation import fcurves as animation
-from blender_ik_addon.scene.animation.key_writing import write_keys
+from blender_ik_addon.scene.animation.fcurves import write_keys
 from blender_ik_addon.scene.armature.restoring import ActionSnapshot
 
 from .actions import LOCATION, assign_slot, channelbag_of, curve_of, location_keys, odd_curve, points

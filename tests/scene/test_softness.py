@@ -15,7 +15,7 @@ from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.character import presets
 from blender_ik_addon.scene.character.mirror import mirror
 from blender_ik_addon.scene.effectors.effectors import read_effectors
-from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS, PLACED, TURNED
+from blender_ik_addon.scene.kinds.kinds import KINDS
 from blender_ik_addon.ui import panels
 
 from . import builders
@@ -99,7 +99,8 @@ def test_a_place_and_an_orientation_are_soft_each_by_its_own_field():
 
 
 def test_every_kind_but_stay_has_a_softness_in_the_unit_of_its_errors():
-    assert {item[0] for item in KIND_ITEMS} - {'STAY', 'ONE_OF'} == PLACED | TURNED
+    soft = {name for name, kind in KINDS.items() if kind.placed or kind.turned}
+    assert set(KINDS) - {'STAY', 'ONE_OF'} == soft
     armature = arm('POSITION')
     entry = entry_of(armature)
     entry.softness_position, entry.softness_rotation = 0.25, 0.5

@@ -2,7 +2,7 @@
 """Whether a target depends on the armature that follows it: then no pose could ever reach it."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from bpy.types import ID, Object
@@ -11,39 +11,34 @@ from ...core.errors import IKError
 from .fcurves import animated_channels, driven_channels
 
 _USES_GEOMETRY: Final = frozenset({'CLAMP_TO', 'FOLLOW_PATH', 'GEOMETRY_ATTRIBUTE', 'SHRINKWRAP'})
-"""Types of constraints that look at the shape of their target, not only at its place."""
+"""Types of constraints that use the shape of their target, not only its place."""
 
 _PLACING: Final = ("location", "rotation", "scale", "delta_", "constraints[")
-"""How paths of channels begin that move an object; those of its bones and of add-ons begin otherwise."""
+"""How the paths of channels begin that move an object, and not its bones."""
 
 _CUSTOM_PROPERTY: Final = re.compile(r'(.*\["[^"]+"\])(?:\[\d+\])?', re.DOTALL)
 """Paths of custom properties of objects, bones and modifiers; a component may follow."""
 
 
 class _Use(NamedTuple):
-    """What a data-block needs."""
+    """A data-block that is used."""
 
     how: str
     used: ID
     shape: bool = False
-    """Whether the shape of that counts, or only its place."""
+    """Whether its shape counts, or only its place."""
     posed: bool = True
-    """Whether the bones of an armature object count, or only where the object is."""
+    """Whether all that it consists of counts, such as bones, or only where the object is."""
 
 
 def check_independence(label: str, target: Object, armature_object: Object) -> None:
-    """Refuse a target that moves when the armature that follows it is posed.
-
-    Raises:
-        IKError: It does; the message tells by which links.
-    """
+    """Refuse a target that moves when the armature that follows it is posed (IKError: by which links)."""
     if target == armature_object:
         raise IKError(
             f"effector {label!r}: its target is the armature {target.name!r} itself. "
             "Choose another object, or make an empty"
         )
-    links = dependence(target, armature_object)
-    if links:
+    if links := dependence(target, armature_object):
         raise IKError(
             f"effector {label!r}: its target {target.name!r} depends on the armature that follows it "
             f"({', '.join(links)}). Break that link (Alt P clears a parent), or choose another target"
@@ -51,60 +46,53 @@ def check_independence(label: str, target: Object, armature_object: Object) -> N
 
 
 def dependence(target: Object, armature_object: Object) -> tuple[str, ...]:
-    """Return the links by which a target depends on an armature object, in words; empty if it does not.
+    """Return the links by which a target depends on the pose of an armature object, in words; or none.
 
-    Followed are parents, constraints, drivers, and modifiers where the shape of a mesh decides. What one bone
-    of another armature depends on is held against all of its bones. A child of the armature object itself
-    does not depend on its pose, as long as nothing that moves the object does.
+    Parents, constraints and drivers are followed, and modifiers where the shape of a mesh counts. What one
+    bone of another armature depends on counts for all of its bones. A child of the armature object itself
+    does not depend on its pose, unless something that moves the object does.
     """
-    seen: set[tuple[ID, bool, bool]] = set()
-
-    def search(block: ID, shape: bool, posed: bool) -> tuple[str, ...]:
-        if (block, shape, posed) in seen:
-            return ()
-        seen.add((block, shape, posed))
-        for use in _uses(block, shape) if posed else _uses_of_place(block):
-            link = f"{use.how} {use.used.name!r}"
-            own = use.used == armature_object
-            if own and use.posed:
-                return (link,)
-            further = search(use.used, use.shape, not own)
-            if further:
-                return (link, *further)
-        return ()
-
-    return search(target, False, True)
+    return _links(_Use("", target), armature_object, posed=True)
 
 
 def place_depends_on(armature_object: Object, block: ID) -> bool:
-    """Whether something decides where an armature object is; a child of the object would lead in a circle."""
-    seen: set[ID] = set()
-
-    def search(uses: Iterable[_Use]) -> bool:
-        for use in uses:
-            if use.used == block:
-                return True
-            if use.used not in seen:
-                seen.add(use.used)
-                if search(_uses(use.used, use.shape)):
-                    return True
-        return False
-
-    return search(_uses_of_place(armature_object))
+    """Whether the place of an armature object depends on a data-block, which cannot be its child then."""
+    return bool(_links(_Use("", armature_object, posed=False), block, posed=False))
 
 
-def _uses(block: ID, shape: bool) -> Iterator[_Use]:
-    """Give what a data-block needs.
+def _links(start: _Use, block: ID, *, posed: bool) -> tuple[str, ...]:
+    """Return the links from a use to one of a data-block; with `posed` its place alone does not count."""
+    seen: set[tuple[ID, bool, bool]] = set()
 
-    Args:
-        block: The data-block.
-        shape: Whether its shape counts, or only its place.
-    """
-    yield from _driving(block)
+    def search(use: _Use) -> tuple[str, ...]:
+        if use[1:] in seen:
+            return ()
+        seen.add(use[1:])
+        for further in _uses(use):
+            link = f"{further.how} {further.used.name!r}"
+            if further.used == block and (further.posed or not posed):
+                return (link,)
+            if rest := search(further):
+                return (link, *rest)
+        return ()
+
+    return search(start)
+
+
+def _uses(use: _Use) -> Iterator[_Use]:
+    """Give what a data-block uses, as far as that counts."""
+    block, shape = use.used, use.shape
+    whole = use.posed or shape
+    yield from _drivers(block, ("",) if whole else _PLACING)
     if not isinstance(block, Object):
         return
-    yield from _parent(block, shape)
-    yield from _constraining(block, _constraints(block))
+    if block.parent is not None:
+        on_shape = block.parent_type in {'VERTEX', 'VERTEX_3'} or block.parent.type == 'CURVE'
+        how = f"parented to bone {block.parent_bone!r} of" if block.parent_type == 'BONE' else "parented to"
+        # The kind Armature of parents deforms shapes.
+        posed = block.parent_type != 'OBJECT' and (block.parent_type != 'ARMATURE' or shape)
+        yield _Use(how, block.parent, on_shape, posed)
+    yield from _constraint_targets(block, of_bones=whole)
     if shape:
         for modifier in block.modifiers:
             for name, prop in modifier.bl_rna.properties.items():
@@ -116,17 +104,8 @@ def _uses(block: ID, shape: bool) -> Iterator[_Use]:
                 yield _Use("of the shape", data)
 
 
-def _uses_of_place(block: ID) -> Iterator[_Use]:
-    """Give what decides where an armature object is, whatever its bones do."""
-    yield from _driving(block, _PLACING)
-    if isinstance(block, Object):
-        yield from _parent(block, False)
-        if len(block.constraints):  # what may switch them takes long to be found among many keys
-            yield from _constraining(block, _constraints(block, of_bones=False))
-
-
-def _driving(block: ID, beginnings: tuple[str, ...] = ("",)) -> Iterator[_Use]:
-    """Give what drivers of channels read whose paths begin in some way."""
+def _drivers(block: ID, beginnings: tuple[str, ...]) -> Iterator[_Use]:
+    """Give what the drivers of channels read whose paths have one of some beginnings."""
     animation = getattr(block, "animation_data", None)
     for curve in animation.drivers if animation is not None else ():
         if curve.mute or curve.driver is None or not curve.data_path.startswith(beginnings):
@@ -139,42 +118,27 @@ def _driving(block: ID, beginnings: tuple[str, ...] = ("",)) -> Iterator[_Use]:
 
 
 def _is_plain(block: Any, path: str) -> bool:
-    """Whether a path leads to a number that is only kept with a data-block: a slider, which no pose moves."""
+    """Whether a path leads to a custom property without a driver: a slider, which no pose moves."""
     found = _CUSTOM_PROPERTY.fullmatch(path)
     animation = getattr(block, "animation_data", None)
     drivers = animation.drivers if animation is not None else ()
     return found is not None and all(curve.data_path != found[1] for curve in drivers)
 
 
-def _parent(block: Object, shape: bool) -> Iterator[_Use]:
-    """Give the parent of an object; the kind Armature of parents deforms shapes."""
-    if block.parent is None:
-        return
-    on_shape = block.parent_type in {'VERTEX', 'VERTEX_3'} or block.parent.type == 'CURVE'
-    bone = f"bone {block.parent_bone!r} of " if block.parent_type == 'BONE' else ""
-    posed = block.parent_type not in {'OBJECT', 'ARMATURE'} or (block.parent_type == 'ARMATURE' and shape)
-    yield _Use(f"parented to {bone}".rstrip(), block.parent, on_shape, posed)
-
-
-def _constraining(block: Object, constraints: Iterable[Any]) -> Iterator[_Use]:
-    """Give the targets of constraints of an object or its bones."""
-    for constraint in constraints:
+def _constraint_targets(obj: Object, *, of_bones: bool) -> Iterator[_Use]:
+    """Give the targets of constraints of an object and its bones that act, or may act at another frame."""
+    switched: set[str] | None = None
+    bones: Any = () if obj.pose is None or not of_bones else obj.pose.bones
+    for constraint in (constraint for owner in (obj, *bones) for constraint in owner.constraints):
+        if constraint.mute or constraint.influence <= 0.0:
+            if switched is None:  # takes long among many keys
+                switched = {path for path, _ in animated_channels(obj) | driven_channels(obj)}
+            path = constraint.path_from_id()
+            if switched.isdisjoint(f"{path}.{channel}" for channel in ("influence", "mute", "enabled")):
+                continue
         on_shape = constraint.type in _USES_GEOMETRY or bool(getattr(constraint, "subtarget", ""))
-        several = [used.target for used in getattr(constraint, "targets", ())]
-        for used in (getattr(constraint, "target", None), getattr(constraint, "pole_target", None), *several):
-            # A bone that follows another bone of its own armature leads nowhere else.
-            if used is not None and used != block:
+        targets = [getattr(constraint, "target", None), getattr(constraint, "pole_target", None)]
+        for used in (*targets, *(each.target for each in getattr(constraint, "targets", ()))):
+            # A constraint between bones of one armature leads to no other object.
+            if used is not None and used != obj:
                 yield _Use(f"constrained ({constraint.type}) to", used, on_shape)
-
-
-def _constraints(obj: Object, *, of_bones: bool = True) -> Iterator[Any]:
-    """Give the constraints of an object, and of its bones, that act or may act at another frame."""
-    switched = {path for path, _ in animated_channels(obj) | driven_channels(obj) if "constraints[" in path}
-    pose_bones: Any = () if obj.pose is None or not of_bones else obj.pose.bones
-    for owner in (obj, *pose_bones):
-        for constraint in owner.constraints:
-            if (not constraint.mute and constraint.influence > 0.0) or any(
-                f"{constraint.path_from_id()}.{channel}" in switched
-                for channel in ("influence", "mute", "enabled")
-            ):
-                yield constraint

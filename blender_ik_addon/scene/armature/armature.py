@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An armature object as a Skeleton: its bones, what of them may move and may be written, its place.
+"""An armature object as a Skeleton: its bones, which of their channels may change, its place in the world.
 
 A bone's joint has the bone's own channels: location and Euler angles as they are keyed. A bone in quaternion
 or axis-angle mode gets an Euler order in which its present rotation is far from gimbal lock, and is written
-back in its own mode. What constraints or drivers decide is never free.
+in its own mode. Bones that constraints or drivers pose have no free channels.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +15,11 @@ import numpy as np
 
 from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ...core.errors import IKError
-from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
+from ..kinds.frame_data import NO_SCALE
 from .driven import driven_bones, steady_bones
-from .limits import BoneLimits, joint_entries, limits_of
-from .rotation_modes import RotationLocks, far_orders, matrix_from_bone_axis_angle, matrix_from_bone_quat
+from .limits import joint_entries, limits_of
+from .rotation_modes import RotationLocks, far_orders, matrices_of
 
 if TYPE_CHECKING:
     from bpy.types import Object, PoseBone
@@ -28,13 +28,9 @@ SCALE_TOLERANCE: Final = 1e-4
 """Largest unevenness or shear of the object [1] that is still taken for rounding: 0.2 mm on two metres."""
 
 
-NO_SCALE: Final = 1e-12
-"""Scale or length of a matrix column [1] at and below which nothing can be inverted, nor has a direction."""
-
-
 @dataclass(frozen=True)
 class Armature:
-    """What was read of an armature object; holds names, no Blender data."""
+    """An armature object as plain data."""
 
     object_name: str
     """Name of the armature object."""
@@ -45,7 +41,7 @@ class Armature:
     written: BoolArray
     """Components that may be written, (n, 7): location x, y, z, then rotation w (or angle), x, y, z."""
     driven_by: Mapping[str, str]
-    """Bones that constraints or drivers decide -> what decides them, in words."""
+    """Bones that constraints or drivers pose -> which of them does, in words."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "written", frozen(self.written, np.bool_))
@@ -53,12 +49,12 @@ class Armature:
 
     @property
     def driven(self) -> frozenset[str]:
-        """Names of the bones that constraints or drivers decide."""
+        """Names of the bones that constraints or drivers pose."""
         return frozenset(self.driven_by)
 
 
 def check_editable(armature_object: "Object | None") -> None:
-    """Refuse what can hold no settings that last (IKError: no object, not an armature, or linked)."""
+    """Refuse what can have no settings that last (IKError: no object, not an armature, or linked)."""
     if armature_object is None:
         raise IKError("no armature object is given: select an armature")
     name = armature_object.name
@@ -79,11 +75,7 @@ def check_editable(armature_object: "Object | None") -> None:
 
 
 def check_armature(armature_object: "Object | None") -> None:
-    """Refuse what cannot be posed.
-
-    Raises:
-        IKError: No object, not an armature, linked, in edit mode, in rest position, or without bones.
-    """
+    """Refuse what cannot be posed (IKError: also in edit mode, in rest position, or without bones)."""
     check_editable(armature_object)
     assert armature_object is not None
     name = armature_object.name
@@ -99,46 +91,43 @@ def check_armature(armature_object: "Object | None") -> None:
 
 
 def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armature:
-    """Read all bones of an armature object.
+    """Read all bones of an armature object, the original one.
 
-    Args:
-        armature_object: The original (not the evaluated) object.
-        move_root: Whether parentless bones may translate where their location is not locked.
+    With `move_root` parentless bones may translate where their location is not locked.
 
     Raises:
-        IKError: See `check_armature`; or a bone's rest matrix is none.
+        IKError: See `check_armature`; or a bone's rest matrix or limits are not valid.
     """
     check_armature(armature_object)
     data: Any = armature_object.data
-    names, parents = parents_first(data.bones)
+    bones = list(data.bones)  # Blender lists parents before their children
+    names = tuple(bone.name for bone in bones)
+    index = {name: joint for joint, name in enumerate(names)}
+    parents = [-1 if bone.parent is None else index[bone.parent.name] for bone in bones]
     pose_bones = pose_bones_named(armature_object, names)
     driven_by = driven_bones(armature_object)
     steady = steady_bones(armature_object) & driven_by.keys()
     entries = joint_entries(armature_object)
     limits = [limits_of(bone, entries.get(bone.name)) for bone in pose_bones]
     n = len(names)
-    locks = [RotationLocks.of(bone) for bone in pose_bones]
-    written = np.zeros((n, 7), dtype=np.bool_)
-    free = np.zeros((n, CHANNELS), dtype=np.bool_)
+    written, free = np.zeros((n, 7), dtype=np.bool_), np.zeros((n, CHANNELS), dtype=np.bool_)
     lower, upper = np.full((n, CHANNELS), -np.inf), np.full((n, CHANNELS), np.inf)
-    stiffness = np.zeros((n, CHANNELS))
-    preferred = np.zeros((n, CHANNELS))
-    for joint, bone in enumerate(pose_bones):
-        if names[joint] not in driven_by and not limits[joint].is_held:
-            free[joint, 3:], written[joint, 3:] = locks[joint].free, locks[joint].written
-            if move_root and (parents[joint] < 0 or (limits[joint].may_move and not bone.bone.use_connect)):
+    stiffness, preferred = np.zeros((2, n, CHANNELS))
+    for joint, (bone, own) in enumerate(zip(pose_bones, limits, strict=True)):
+        if bone.name not in driven_by and not own.is_held:
+            locks = RotationLocks.of(bone)
+            free[joint, 3:], written[joint, 3:] = locks.free, locks.written
+            if move_root and (parents[joint] < 0 or (own.may_move and not bone.bone.use_connect)):
                 free[joint, :3] = written[joint, :3] = ~np.array(bone.lock_location)
-        preferred[joint, 3:] = limits[joint].preferred
+        lower[joint, 3:], upper[joint, 3:], stiffness[joint, 3:] = own.lower, own.upper, own.stiffness
+        preferred[joint, 3:] = own.preferred
         if free[joint, :3].any():
             preferred[joint] = np.nan  # wherever the figure has gone and faces is as good as its rest
-        lower[joint, 3:], upper[joint, 3:] = limits[joint].lower, limits[joint].upper
-        stiffness[joint, 3:] = limits[joint].stiffness
-    bones = [data.bones[name] for name in names]
     skeleton = Skeleton(
         names=names,
         parents=np.array(parents, dtype=np.int64),
-        rest=_rest_matrices(data.bones, names, parents),
-        orders=_orders(pose_bones, limits),
+        rest=_rest_matrices(data.bones, parents),
+        orders=_orders(pose_bones, [own.order for own in limits]),
         free=free,
         lower=lower,
         upper=upper,
@@ -148,83 +137,49 @@ def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armat
         inherit_scale=np.array([INHERIT_SCALE.index(bone.inherit_scale) for bone in bones]),
         local_location=np.array([bone.use_local_location for bone in bones]),
     )
-    return Armature(
-        object_name=armature_object.name,
-        skeleton=skeleton,
-        rotation_modes=tuple(bone.rotation_mode for bone in pose_bones),
-        written=written,
-        driven_by=driven_by,
-    )
+    modes = tuple(bone.rotation_mode for bone in pose_bones)
+    return Armature(armature_object.name, skeleton, modes, written, driven_by)
 
 
-def parents_first(bones: Any) -> tuple[tuple[str, ...], list[int]]:
-    """Return names and parent indices, parents before children; otherwise in Blender's order."""
-    parent_of = {bone.name: bone.parent.name if bone.parent else None for bone in bones}
-    index: dict[str, int] = {}
-    for name in parent_of:
-        branch: list[str] = []
-        ancestor: str | None = name
-        while ancestor is not None and ancestor not in index:
-            branch.append(ancestor)
-            ancestor = parent_of[ancestor]
-        for ancestor in reversed(branch):
-            index[ancestor] = len(index)
-    names = tuple(index)
-    return names, [-1 if (parent := parent_of[name]) is None else index[parent] for name in names]
+def _orders(pose_bones: "Sequence[PoseBone]", orders: Sequence[int | None]) -> IntArray:
+    """Return Euler orders: those of the limits; without any one that is far from gimbal lock at present.
 
-
-def _orders(pose_bones: "Sequence[PoseBone]", limits: Sequence[BoneLimits]) -> IntArray:
-    """Return indices of the bones' Euler orders, (n,); without one, an order far from gimbal lock.
-
-    What is limited has the order of its limits, whatever the pose: else they would be other limits in each.
+    Limits have the same order in every pose, or they would be other limits in each.
     """
-    modes = np.array([bone.rotation_mode for bone in pose_bones])
-    orders = np.array([order_index(mode) if mode in EULER_ORDERS else -1 for mode in modes.tolist()])
-    for mode, attribute, matrices in (
-        ('QUATERNION', "rotation_quaternion", matrix_from_bone_quat),
-        ('AXIS_ANGLE', "rotation_axis_angle", matrix_from_bone_axis_angle),
-    ):
-        rows = np.flatnonzero(modes == mode)
-        if len(rows):
-            values = np.array([getattr(pose_bones[row], attribute) for row in rows.tolist()])
-            orders[rows] = far_orders(matrices(values))
-    for row, of_bone in enumerate(limits):
-        if of_bone.order is not None:
-            orders[row] = of_bone.order
-    return orders
+    found = np.array([-1 if order is None else order for order in orders])
+    loose = [bone for bone, order in zip(pose_bones, orders, strict=True) if order is None]
+    if loose:
+        quats = np.array([bone.rotation_quaternion for bone in loose])
+        axis_angles = np.array([bone.rotation_axis_angle for bone in loose])
+        found[found < 0] = far_orders(matrices_of([bone.rotation_mode for bone in loose], quats, axis_angles))
+    return found
 
 
-def _rest_matrices(bones: Any, names: Sequence[str], parents: Sequence[int]) -> FloatArray:
+def _rest_matrices(bones: Any, parents: Sequence[int]) -> FloatArray:
     """Return parent_from_joint_rest, (n, 4, 4); for a root armature_from_joint_rest.
 
     From the bone's own matrix, its head and its parent's length: what Blender poses with. The difference of
     two `matrix_local` is the same but for rounding, which then adds up along long chains.
     """
-    rows = {bone.name: row for row, bone in enumerate(bones)}
-    order = [rows[name] for name in names]
-
-    def read(attribute: str, shape: tuple[int, ...]) -> FloatArray:
-        buffer = np.empty((len(names), *shape), dtype=np.float32)
-        bones.foreach_get(attribute, buffer.reshape(-1))
-        return buffer[order].astype(np.float64)
-
-    lengths = read("length", ())
-    rest = np.tile(np.eye(4), (len(names), 1, 1))
-    rest[:, :3, :3] = np.swapaxes(read("matrix", (3, 3)), 1, 2)  # column-major
-    rest[:, :3, 3] = read("head", (3,))
-    in_armature = np.swapaxes(read("matrix_local", (4, 4)), 1, 2)
-    for joint, parent in enumerate(parents):
-        if parent < 0:
-            rest[joint] = in_armature[joint]
-        else:
-            rest[joint, 1, 3] += lengths[parent]  # heads are relative to the parent's tail
+    rest = np.swapaxes(read_all(bones, "matrix_local", 4, 4), 1, 2).copy()  # column-major
+    below = np.array(parents) >= 0
+    rest[below, :3, :3] = np.swapaxes(read_all(bones, "matrix", 3, 3), 1, 2)[below]
+    rest[below, :3, 3] = read_all(bones, "head", 3)[below]
+    # Heads are relative to the parent's tail.
+    rest[below, 1, 3] += read_all(bones, "length")[np.array(parents)[below]]
     return rest
 
 
+def read_all(collection: Any, attribute: str, *shape: int) -> FloatArray:
+    """Return an attribute of all elements of a collection, (n, *shape)."""
+    buffer = np.empty((len(collection), *shape), dtype=np.float32)
+    collection.foreach_get(attribute, buffer.reshape(-1))
+    return buffer.astype(np.float64)
+
+
 def pose_bones_named(armature_object: "Object", names: Iterable[str]) -> "list[PoseBone]":
-    """Return pose bones by name. For use within one call only (IKError: a bone is not there)."""
-    pose = armature_object.pose
-    found = {} if pose is None else {bone.name: bone for bone in pose.bones}
+    """Return pose bones by name, for use within one call only (IKError: a bone is not there)."""
+    found = {bone.name: bone for bone in armature_object.pose.bones} if armature_object.pose else {}
     try:
         return [found[name] for name in names]
     except KeyError as missing:
@@ -235,26 +190,25 @@ def pose_bones_named(armature_object: "Object", names: Iterable[str]) -> "list[P
 
 
 def world_from_armature(armature_object_evaluated: "Object") -> tuple[FloatArray, float]:
-    """Return the object's place in the world, (4, 4) [m], and its scale, the same along all axes [1].
-
-    Raises:
-        IKError: The object, on its own or through its parents, is scaled unevenly, sheared, mirrored or flat.
-    """
+    """Return the object's place in the world, (4, 4) [m], and its scale [1] (IKError: it is not even)."""
     name = armature_object_evaluated.name
     matrix = np.array(armature_object_evaluated.matrix_world, dtype=np.float64)
     linear = matrix[:3, :3]
     lengths = np.linalg.norm(linear, axis=0)
     found = "({})".format(", ".join(f"{length:.6g}" for length in lengths))
-    remedy = "apply its scale (Object > Apply > Scale), and that of the objects it is parented to"
     if not np.isfinite(matrix).all() or lengths.min() <= NO_SCALE:
         raise IKError(f"armature {name!r} has the scale {found} in the world: no axis may be zero")
     gram = linear.T @ linear / np.square(lengths).mean()
+    fault = ""
     if np.ptp(lengths) > SCALE_TOLERANCE * lengths.mean():
-        raise IKError(f"armature {name!r} has the uneven scale {found} in the world: {remedy}")
-    if np.abs(gram - np.diag(np.diag(gram))).max() > SCALE_TOLERANCE:
-        raise IKError(f"armature {name!r} is sheared in the world, with the scale {found}: {remedy}")
-    if np.linalg.det(linear) < 0.0:
+        fault = f"has the uneven scale {found} in the world"
+    elif np.abs(gram - np.diag(np.diag(gram))).max() > SCALE_TOLERANCE:
+        fault = f"is sheared in the world, with the scale {found}"
+    elif np.linalg.det(linear) < 0.0:
+        fault = f"is mirrored in the world (negative scale, its size is {found})"
+    if fault:
         raise IKError(
-            f"armature {name!r} is mirrored in the world (negative scale, its size is {found}): {remedy}"
+            f"armature {name!r} {fault}: apply its scale (Object > Apply > Scale), and that of the objects "
+            "it is parented to"
         )
     return matrix, float(np.cbrt(np.linalg.det(linear)))

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limits, stiffness and preferred angles of bones: where they are kept, and what the rig itself says of them.
+"""Limits, stiffness and preferred angles of bones: where they are kept, and which of them a rig has itself.
 
-Poise's own entries in `Object.poise.joints` come first; a bone without one has its IK limits. Limits hold in
-the rotation channels of the bone. A bone in quaternion or axis-angle mode has none of its own: its limits are
-meant in one Euler order, which does not depend on the pose.
+Poise's own entries in `Object.poise.joints` come first; a bone without one has its IK limits. Limits are on
+the rotation channels of the bone. A bone in quaternion or axis-angle mode has no Euler angles: its limits are
+in one Euler order, which does not depend on the pose.
 
-A Limit Rotation constraint is read into an entry (`read_limits`) and then changes nothing any more, because
-what is solved stays inside: such a constraint does not count as deciding its bone.
+A Limit Rotation constraint that is read into an entry (`read_limits`) changes nothing any more, because what
+is solved stays inside: its bone does not count as driven by it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from bpy.types import Constraint, Object, PoseBone
 
 SAME: Final = 1e-5
-"""Difference [rad] up to which limits are the same: Blender holds them in single precision."""
+"""Difference [rad] up to which limits are the same: Blender stores them in single precision."""
 
 ALIGNED: Final = float(np.cos(np.radians(20.0)))
-"""Cosine [1] between axes of two bones from which on they are taken for the same."""
+"""Cosine [1] between axes of two bones from which they count as the same."""
 
 FAR: Final = 2.0 * np.pi
-"""What is written as a limit on the one side when only the other has one [rad]."""
+"""What is written for the missing limit where a channel has only one [rad]: a turn that no bone makes."""
 
 REPORTED: Final = 1e-4
-"""How far beyond a limit a pose is reported [rad]; what single precision loses is no news."""
+"""How far beyond a limit a pose is reported [rad]; less may be rounding to single precision."""
 
 LIKED: Final = ("XYZ", "ZYX", "YZX", "YXZ", "XZY", "ZXY")
-"""Orders from which one is chosen for bones without: with the bone's own axis, y, in the middle first."""
+"""Orders for bones without one, the preferred first: y, the bone's own axis, is in the middle."""
 
 
 @dataclass(frozen=True)
 class BoneLimits:
-    """What holds for the rotation of one bone, as plain data."""
+    """Limits, stiffness and preferred angles of one bone, as plain data."""
 
     lower: FloatArray
     """(3,) [rad], -inf where there is no limit."""
@@ -57,7 +57,7 @@ class BoneLimits:
     preferred: FloatArray
     """(3,) [rad]."""
     order: int | None
-    """Euler order in which they are meant, for a bone in quaternion or axis-angle mode; None for any."""
+    """Euler order of the limits; None where any will do, because nothing is limited."""
     is_held: bool = False
     """Whether the bone is not solved."""
     may_move: bool = False
@@ -83,11 +83,7 @@ def joint_entries(armature_object: "Object") -> dict[str, POISE_PG_joint]:
 
 
 def limits_of(bone: "PoseBone", entry: POISE_PG_joint | None) -> BoneLimits:
-    """Return what holds for a bone: what its entry says, else its IK limits and stiffness.
-
-    Raises:
-        IKError: An entry has a limit that is no number, or a lower one above the upper.
-    """
+    """Return the limits of its entry, else a bone's IK limits and stiffness (IKError: they are not valid)."""
     if entry is None:
         return _ik_limits(bone)
     used = np.array(entry.use_limit)
@@ -106,12 +102,11 @@ def limits_of(bone: "PoseBone", entry: POISE_PG_joint | None) -> BoneLimits:
     limits = np.where(used, lower, -np.inf), np.where(used, upper, np.inf)
     # A bone with Euler angles of its own is limited in those.
     chosen = entry.order != 'AUTO' and bone.rotation_mode not in EULER_ORDERS
-    order = order_index(entry.order) if chosen else None
     return BoneLimits(
         *limits,
         stiffness=np.minimum(np.array(entry.stiffness), STIFFEST),
         preferred=np.clip(preferred, *limits),
-        order=_order_for(bone, *limits) if order is None else order,
+        order=order_index(entry.order) if chosen else _order_for(bone, *limits),
         is_held=entry.is_held,
         may_move=entry.may_move,
     )
@@ -119,17 +114,22 @@ def limits_of(bone: "PoseBone", entry: POISE_PG_joint | None) -> BoneLimits:
 
 def _ik_limits(bone: "PoseBone") -> BoneLimits:
     """Return the limits and the stiffness of Blender's IK."""
-    lower, upper, stiffness = np.full(3, -np.inf), np.full(3, np.inf), np.zeros(3)
-    for axis, letter in enumerate("xyz"):
-        if getattr(bone, f"use_ik_limit_{letter}"):
-            lower[axis] = getattr(bone, f"ik_min_{letter}")
-            upper[axis] = getattr(bone, f"ik_max_{letter}")
-        stiffness[axis] = min(getattr(bone, f"ik_stiffness_{letter}"), STIFFEST)
+    lower, upper = _limits_in(bone, "use_ik_limit_{}", "ik_min_{}", "ik_max_{}")
+    stiffness = np.array([min(getattr(bone, f"ik_stiffness_{letter}"), STIFFEST) for letter in "xyz"])
     return BoneLimits(lower, upper, stiffness, np.zeros(3), _order_for(bone, lower, upper))
 
 
+def _limits_in(owner: Any, used: str, low: str, high: str) -> tuple[FloatArray, FloatArray]:
+    """Return the limits (3,), (3,) [rad] in properties that are named by their axes."""
+    lower, upper = np.full(3, -np.inf), np.full(3, np.inf)
+    for axis, letter in enumerate("xyz"):
+        if getattr(owner, used.format(letter)):
+            lower[axis], upper[axis] = (getattr(owner, name.format(letter)) for name in (low, high))
+    return lower, upper
+
+
 def _order_for(bone: "PoseBone", lower: FloatArray, upper: FloatArray) -> int | None:
-    """Return the order in which limits are meant: that of the bone, or one that keeps them off gimbal lock.
+    """Return the order of limits: that of the bone, or one that keeps them away from gimbal lock.
 
     None where nothing is limited: then any order will do.
     """
@@ -140,31 +140,27 @@ def _order_for(bone: "PoseBone", lower: FloatArray, upper: FloatArray) -> int | 
     reach = np.minimum(np.maximum(np.abs(lower), np.abs(upper)), np.pi)
     locked = np.array(bone.lock_rotation) | [bone.lock_ik_x, bone.lock_ik_y, bone.lock_ik_z]
     reach = np.where(locked, 0.0, reach)
-    for order in LIKED:
-        if reach["XYZ".index(order[1])] <= COMFORTABLE:
-            return order_index(order)
+    comfortable = (order for order in LIKED if reach["XYZ".index(order[1])] <= COMFORTABLE)
     middle = "XYZ"[int(np.argmin(reach))]
-    return order_index(next(order for order in LIKED if order[1] == middle))
+    return order_index(next(comfortable, next(order for order in LIKED if order[1] == middle)))
 
 
 def turned_limits(limits: BoneLimits, target_from_source: FloatArray) -> BoneLimits | None:
-    """Return limits of a bone for one whose axes lie otherwise; None where they lie askew.
+    """Return limits of a bone for one with other axes; None where the axes are askew.
 
     Args:
         limits: For the source.
         target_from_source: Turns of the source as turns of the target, (3, 3): its columns are the axes of
             the source along those of the target. With a mirror between them it is minus a reflection.
     """
-    rows = np.argmax(np.abs(target_from_source), axis=0)
-    if sorted(rows.tolist()) != [0, 1, 2] or np.abs(target_from_source[rows, range(3)]).min() < ALIGNED:
+    rows = np.argmax(np.abs(target_from_source), axis=0)  # target channel of each source channel
+    along = target_from_source[rows, range(3)]
+    if sorted(rows.tolist()) != [0, 1, 2] or np.abs(along).min() < ALIGNED:
         return None
-    lower, upper, stiffness, preferred = (np.empty(3) for _ in range(4))
-    for source, target in enumerate(rows.tolist()):
-        ends = limits.lower[source], limits.upper[source]
-        turns_back = target_from_source[target, source] < 0.0
-        lower[target], upper[target] = (-ends[1], -ends[0]) if turns_back else ends
-        stiffness[target] = limits.stiffness[source]
-        preferred[target] = -limits.preferred[source] if turns_back else limits.preferred[source]
+    lower, upper, stiffness, preferred = np.empty((4, 3))
+    lower[rows] = np.where(along < 0.0, -limits.upper, limits.lower)
+    upper[rows] = np.where(along < 0.0, -limits.lower, limits.upper)
+    stiffness[rows], preferred[rows] = limits.stiffness, np.sign(along) * limits.preferred
     order = limits.order
     if order is not None:
         order = order_index("".join("XYZ"[rows["XYZ".index(letter)]] for letter in EULER_ORDERS[order]))
@@ -173,10 +169,10 @@ def turned_limits(limits: BoneLimits, target_from_source: FloatArray) -> BoneLim
 
 @dataclass(frozen=True)
 class RigLimits:
-    """Report of limits that were read from a rig."""
+    """Report of reading limits from a rig."""
 
     bones: tuple[str, ...]
-    """Those that have limits or stiffness of their own, for which there is an entry now."""
+    """Bones that have limits or stiffness themselves, and now an entry."""
     notes: tuple[str, ...]
     """What could not be read, one sentence each."""
 
@@ -189,35 +185,37 @@ class RigLimits:
 def read_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> RigLimits:
     """Read IK limits, IK stiffness and Limit Rotation constraints into entries, in place of what is there.
 
-    Bones that have none of these keep the entries that they have.
-
-    Args:
-        armature_object: The original armature object.
-        bones: Names of bones; all by default.
+    All bones are read by default; those that have none of these keep the entries that they have.
 
     Raises:
         IKError: A bone is not there.
     """
     pose: Any = armature_object.pose
-    names = [bone.name for bone in pose.bones] if bones is None else list(bones)
     done: list[str] = []
     notes: list[str] = []
-    for name in names:
-        if name not in pose.bones:
-            raise IKError(f"{armature_object.name!r} has no bone {name!r}: choose one of its bones")
-        found, said = rig_limits(pose.bones[name])
+    for name in [bone.name for bone in pose.bones] if bones is None else bones:
+        limits, source, said = _rig_limits(_pose_bone(armature_object, name))
         notes += said
-        if found is not None:
-            store_limits(entry_for(armature_object, name), found[0], found[1])
+        if source:
+            if (known := joint_entries(armature_object).get(name)) is not None:
+                limits = replace(limits, is_held=known.is_held, may_move=known.may_move)
+            store_limits(armature_object, name, limits, source)
             done.append(name)
     return RigLimits(tuple(done), tuple(dict.fromkeys(notes)))
 
 
-def rig_limits(bone: "PoseBone") -> tuple[tuple[BoneLimits, str] | None, list[str]]:
-    """Return what a bone itself says of its rotation and where, None if nothing; and what is not read."""
+def _pose_bone(armature_object: "Object", name: str) -> "PoseBone":
+    pose: Any = armature_object.pose
+    if name not in pose.bones:
+        raise IKError(f"{armature_object.name!r} has no bone {name!r}: choose one of its bones")
+    return pose.bones[name]
+
+
+def _rig_limits(bone: "PoseBone") -> tuple[BoneLimits, str, list[str]]:
+    """Return the limits of a bone itself, their source (empty if it has none), and what is not read."""
     ik = _ik_limits(bone)
-    sources = ["IK limits"] if ik.limited.any() or ik.stiffness.any() else []
-    lower, upper, order = np.array(ik.lower), np.array(ik.upper), ik.order
+    sources = {"IK limits": None} if ik.limited.any() or ik.stiffness.any() else {}
+    lower, upper, order = ik.lower, ik.upper, ik.order
     notes: list[str] = []
     for constraint in bone.constraints:
         if constraint.type != 'LIMIT_ROTATION' or constraint.mute or constraint.influence <= 0.0:
@@ -226,25 +224,24 @@ def rig_limits(bone: "PoseBone") -> tuple[tuple[BoneLimits, str] | None, list[st
         if constraint.owner_space != 'LOCAL':
             notes.append(f"{where} limits in another space than Local and was not read")
             continue
-        theirs = order_index(constraint_order(bone, constraint))
-        if bone.rotation_mode in EULER_ORDERS and EULER_ORDERS[theirs] != bone.rotation_mode:
+        theirs = constraint_order(bone, constraint)
+        if bone.rotation_mode in EULER_ORDERS and theirs != bone.rotation_mode:
             notes.append(
-                f"{where} limits {EULER_ORDERS[theirs]} angles and was not read, because the bone is "
-                f"keyed in {bone.rotation_mode}: give both the same order"
+                f"{where} limits {theirs} angles and was not read, because the bone is keyed in "
+                f"{bone.rotation_mode}: give both the same order"
             )
             continue
-        order = theirs
-        their_lower, their_upper = _constraint_limits(constraint)
-        both = np.maximum(lower, their_lower), np.minimum(upper, their_upper)
-        if (both[0] > both[1]).any():
+        low, high = _limits_in(constraint, *_CONSTRAINT)
+        if (np.maximum(lower, low) > np.minimum(upper, high)).any():
             notes.append(f"{where} excludes the IK limits: only the constraint was read")
-            both = their_lower, their_upper
-        lower, upper = both
-        sources.append("Limit Rotation")
-    if not sources:
-        return None, notes
+            lower, upper = low, high
+        lower, upper, order = np.maximum(lower, low), np.minimum(upper, high), order_index(theirs)
+        sources["Limit Rotation"] = None
     found = BoneLimits(lower, upper, ik.stiffness, np.clip(np.zeros(3), lower, upper), order)
-    return (found, " and ".join(dict.fromkeys(sources))), notes
+    return found, " and ".join(sources), notes
+
+
+_CONSTRAINT: Final = ("use_limit_{}", "min_{}", "max_{}")
 
 
 def constraint_order(bone: "PoseBone", constraint: Any) -> str:
@@ -254,77 +251,53 @@ def constraint_order(bone: "PoseBone", constraint: Any) -> str:
     return bone.rotation_mode if bone.rotation_mode in EULER_ORDERS else "XYZ"
 
 
-def _constraint_limits(constraint: Any) -> tuple[FloatArray, FloatArray]:
-    """Return limits (3,), (3,) [rad] of a Limit Rotation constraint."""
-    lower, upper = np.full(3, -np.inf), np.full(3, np.inf)
-    for axis, letter in enumerate("xyz"):
-        if getattr(constraint, f"use_limit_{letter}"):
-            lower[axis] = getattr(constraint, f"min_{letter}")
-            upper[axis] = getattr(constraint, f"max_{letter}")
-    return lower, upper
-
-
 def keeps_inside(bone: "PoseBone", constraint: "Constraint", entry: POISE_PG_joint | None) -> bool:
-    """Return whether a constraint never changes a bone that keeps to the limits of its entry."""
+    """Return whether a constraint never changes a bone that stays inside the limits of its entry."""
     if entry is None or constraint.type != 'LIMIT_ROTATION':
         return False
     theirs: Any = constraint
-    if theirs.owner_space != 'LOCAL':
-        return False
     own = limits_of(bone, entry)
-    if own.order is not None and EULER_ORDERS[own.order] != constraint_order(bone, theirs):
-        return False
-    lower, upper = _constraint_limits(theirs)
-    return bool((own.lower >= lower - SAME).all() and (own.upper <= upper + SAME).all())
+    same_order = own.order is None or EULER_ORDERS[own.order] == constraint_order(bone, theirs)
+    lower, upper = _limits_in(theirs, *_CONSTRAINT)
+    inside = (own.lower >= lower - SAME).all() and (own.upper <= upper + SAME).all()
+    return bool(theirs.owner_space == 'LOCAL' and same_order and inside)
 
 
-def entry_for(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
-    """Return the entry of a bone, a new one where there is none."""
-    entries: Any = settings_of(armature_object).joints
-    for entry in entries:
-        if entry.name == bone_name:
-            return entry
-    note_name(armature_object, bone_name)
-    entry = entries.add()
-    entry.name = bone_name
-    return entry
-
-
-def store_limits(entry: POISE_PG_joint, limits: BoneLimits, source: str) -> None:
-    """Write limits, stiffness and preferred angles into an entry."""
-    # One side without a limit is written as a turn that no bone makes.
+def store_limits(
+    armature_object: "Object", bone_name: str, limits: BoneLimits, source: str | None = None
+) -> POISE_PG_joint:
+    """Write limits into the entry of a bone, a new one where there is none, and their source if it is new."""
+    entries = settings_of(armature_object).joints
+    if (entry := joint_entries(armature_object).get(bone_name)) is None:
+        note_name(armature_object, bone_name)
+        entry = entries.add()
+        entry.name = bone_name
     used = limits.limited
     entry.use_limit = used.tolist()
-    entry.lower = np.where(np.isfinite(limits.lower), limits.lower, np.where(used, -FAR, -np.pi)).tolist()
-    entry.upper = np.where(np.isfinite(limits.upper), limits.upper, np.where(used, FAR, np.pi)).tolist()
+    for name, turn in (("lower", -1.0), ("upper", 1.0)):
+        values = getattr(limits, name)
+        setattr(
+            entry, name, np.where(np.isfinite(values), values, turn * np.where(used, FAR, np.pi)).tolist()
+        )
     entry.stiffness = np.minimum(limits.stiffness, STIFFEST).tolist()
     entry.preferred = limits.preferred.tolist()
     entry.order = 'AUTO' if limits.order is None else EULER_ORDERS[limits.order]
-    entry.source = source
+    entry.is_held, entry.may_move = limits.is_held, limits.may_move
+    entry.source = entry.source if source is None else source
+    return entry
 
 
 def own_limits(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
-    """Return the entry of a bone, for editing; a new one copies its present limits.
-
-    Raises:
-        IKError: There is no such bone.
-    """
-    pose: Any = armature_object.pose
-    if bone_name not in pose.bones:
-        raise IKError(f"{armature_object.name!r} has no bone {bone_name!r}: choose one of its bones")
-    if bone_name not in joint_entries(armature_object):
-        found, _ = rig_limits(pose.bones[bone_name])
-        limits, source = found or (_ik_limits(pose.bones[bone_name]), "")
-        store_limits(entry_for(armature_object, bone_name), limits, source or "by hand")
-    return entry_for(armature_object, bone_name)
+    """Return the entry of a bone, for editing; a new one copies its limits (IKError: no such bone)."""
+    bone = _pose_bone(armature_object, bone_name)
+    if (entry := joint_entries(armature_object).get(bone_name)) is not None:
+        return entry
+    limits, source, _ = _rig_limits(bone)
+    return store_limits(armature_object, bone_name, limits, source or "by hand")
 
 
 def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> int:
-    """Remove entries, so that the bones' own limits are used again; returns how many there were.
-
-    Args:
-        armature_object: The armature object.
-        bones: Names of bones; all by default.
+    """Remove entries, by default all, so that the bones' own limits are used again; return how many.
 
     Raises:
         IKError: An entry of a library override belongs to the library; nothing is changed then.
@@ -339,14 +312,7 @@ def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None)
 def broken_limits(
     names: Sequence[str], lower: FloatArray, upper: FloatArray, angles: FloatArray
 ) -> tuple[str, ...]:
-    """Say which limits poses break and by how much, worst first; one sentence, or none.
-
-    Args:
-        names: Of the joints, (n,).
-        lower: (n, 3) [rad].
-        upper: (n, 3) [rad].
-        angles: (..., n, 3) [rad].
-    """
+    """Say which limits (n, 3) poses (..., n, 3) [rad] break and by how much, worst first; or nothing."""
     beyond = np.maximum(lower - angles, angles - upper)
     beyond = beyond.max(axis=tuple(range(beyond.ndim - 2)))  # (n, 3)
     rows = [row for row in np.argsort(-beyond.max(1)).tolist() if beyond[row].max() > REPORTED]

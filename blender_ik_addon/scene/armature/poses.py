@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Poses of an armature object: its bones read as channels, and channels written back into its bones.
+"""Poses of an armature object: its bones read as channels, and channels written into its bones.
 
-What Blender decides after the channels (constraints, drivers) is read as the channels that give the same
-matrices; so forward kinematics of a pose that was read equals `PoseBone.matrix` on the evaluated object. Each
-bone is written in its own rotation mode, by the representation that is nearest to what it has.
+Bones that constraints or drivers pose are read as the channels that give the same matrices; so forward
+kinematics of a pose that was read equals `PoseBone.matrix` on the evaluated object. Each bone is written in
+its own rotation mode, by the representation that is nearest to what it has.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.errors import IKError
@@ -21,8 +20,8 @@ from ...core.model.rotation import euler_within, matrix_from_euler
 from ...core.model.skeleton import CHANNELS, Pose, Skeleton
 from ..animation.fcurves import ChannelKeys, bone_keys, rotation_channel
 from ..reports import listed
-from .armature import NO_SCALE, Armature, check_armature
-from .rotation_modes import bone_rotations, matrix_from_bone_axis_angle, matrix_from_bone_quat
+from .armature import NO_SCALE, Armature, check_armature, read_all
+from .rotation_modes import bone_rotations, matrices_of
 
 if TYPE_CHECKING:
     from bpy.types import Depsgraph, Object
@@ -43,46 +42,35 @@ def read_pose(
 
     Args:
         armature_object: The original object.
-        armature: What `read_armature` returned for it.
-        reference: Angles of quaternion, axis-angle and driven bones are those that keep to the limits, where
-            there are such, and of these the nearest to this pose; by default to no rotation.
-        depsgraph: Where driven bones are evaluated; by default that of the context. Not used without any.
+        armature: The same as it was read.
+        reference: Angles of quaternion, axis-angle and driven bones are those inside the limits, if there are
+            any, and of these the nearest to this pose; by default to no rotation.
+        depsgraph: Where driven bones are evaluated; by default that of the context.
 
     Raises:
-        IKError: Bones or their rotation modes are not those of `armature` any more, or one is nowhere.
+        IKError: Bones or their rotation modes are not those of `armature` any more, or a channel of one is
+            not a number.
     """
     skeleton = armature.skeleton
-    n = len(skeleton)
     pose_bones, order = _unchanged(armature_object, armature)
-
-    def read(attribute: str, width: int) -> FloatArray:
-        buffer = np.empty((n, width), dtype=np.float32)
-        pose_bones.foreach_get(attribute, buffer.reshape(-1))
-        return buffer[order].astype(np.float64)
-
-    modes = np.array(armature.rotation_modes)
+    location, angles = read_all(pose_bones, "location", 3), read_all(pose_bones, "rotation_euler", 3)
     connected = np.array([bone.bone.use_connect for bone in pose_bones], dtype=np.bool_)[order]
-    channels = np.concatenate([read("location", 3), read("rotation_euler", 3)], axis=1)  # (n, 6)
+    channels = np.concatenate([location, angles], axis=1)[order]  # (n, 6)
     channels[connected, :3] = 0.0  # Blender leaves the location of a connected bone out
-    scale = read("scale", 3)
+    scale = read_all(pose_bones, "scale", 3)[order]
     lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
-    near = np.clip(0.0, lower, upper)
-    near = near if reference is None else reference.rotation
-    four = ~np.isin(modes, EULER_ORDERS)
+    near = np.clip(0.0, lower, upper) if reference is None else reference.rotation
+    four = ~np.isin(armature.rotation_modes, EULER_ORDERS)
     if four.any():
-        matrices = np.where(
-            (modes == 'QUATERNION')[:, None, None],
-            matrix_from_bone_quat(read("rotation_quaternion", 4)),
-            matrix_from_bone_axis_angle(read("rotation_axis_angle", 4)),
-        )
+        values = (read_all(pose_bones, f"rotation_{name}", 4)[order] for name in ("quaternion", "axis_angle"))
+        matrices = matrices_of(armature.rotation_modes, *values)[four]
         channels[four, 3:] = euler_within(
-            matrices[four], skeleton.orders[four], lower[four], upper[four], near[four]
+            matrices, skeleton.orders[four], lower[four], upper[four], near[four]
         )
     if armature.driven_by:
         driven = np.array([skeleton.index(name) for name in armature.driven_by])
-        matrices = _evaluated_matrices(armature_object, armature, depsgraph)
-        if reference is None:
-            near = channels[:, 3:]
+        matrices = _shown_matrices(armature_object, armature, depsgraph)
+        near = channels[:, 3:] if reference is None else near
         channels[driven], scale[driven] = decided_channels(skeleton, matrices, driven, near[driven])
     known = np.isfinite(channels).all(axis=1) & np.isfinite(scale).all(axis=1)
     if not known.all():
@@ -97,14 +85,10 @@ def read_pose(
 def decided_channels(
     skeleton: Skeleton, matrices: FloatArray, joints: IntArray, near: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the channels (k, 6) and the scale (k, 3) that put joints where they are.
+    """Return the channels (k, 6) and the scale (k, 3) that put joints (k,) where matrices (n, 4, 4) say.
 
-    Args:
-        skeleton: The skeleton.
-        matrices: armature_from_joint of all joints, (n, 4, 4).
-        joints: (k,) which ones are asked for.
-        near: Angles (k, 3) to which theirs are the nearest that keep to the limits, where there are such; of
-            those without orientation they are these.
+    Angles are those inside the limits, if there are any, and of these the nearest to `near`, (k, 3); a joint
+    without orientation has those of `near`.
     """
     translation, own = _own_transforms(skeleton, matrices, joints)
     rotation, known = _rotation_part(own)
@@ -115,37 +99,29 @@ def decided_channels(
 
 
 def _unchanged(armature_object: "Object", armature: Armature) -> tuple[Any, list[int]]:
-    """Return the pose bones, and where in them each joint is.
-
-    Raises:
-        IKError: Bones were added, removed or renamed, or have another rotation mode now.
-    """
+    """Return the pose bones, and where in them each joint is (IKError: bones or rotation modes changed)."""
     pose_bones: Any = () if armature_object.pose is None else armature_object.pose.bones
     rows = {bone.name: row for row, bone in enumerate(pose_bones)}
-    if rows.keys() != set(armature.skeleton.names):
-        changed = sorted(rows.keys() ^ set(armature.skeleton.names))
+    names = armature.skeleton.names
+    if changed := sorted(rows.keys() ^ set(names)):
         raise IKError(
             f"the bones of {armature_object.name!r} have changed since they were read ({listed(changed)}): "
             "read the armature again"
         )
-    order = [rows[name] for name in armature.skeleton.names]
     modes = [bone.rotation_mode for bone in pose_bones]
-    for row, name, mode in zip(order, armature.skeleton.names, armature.rotation_modes, strict=True):
-        if modes[row] != mode:
+    for name, mode in zip(names, armature.rotation_modes, strict=True):
+        if modes[rows[name]] != mode:
             raise IKError(
-                f"bone {name!r} of {armature_object.name!r} has rotation mode {modes[row]} now, it was read "
-                f"as {mode}: read the armature again"
+                f"bone {name!r} of {armature_object.name!r} has rotation mode {modes[rows[name]]} now, it "
+                f"was read as {mode}: read the armature again"
             )
-    return pose_bones, order
+    return pose_bones, [rows[name] for name in names]
 
 
-def _evaluated_matrices(
+def _shown_matrices(
     armature_object: "Object", armature: Armature, depsgraph: "Depsgraph | None"
 ) -> FloatArray:
-    """Return `PoseBone.matrix` of every joint on the evaluated object, (n, 4, 4) [m]."""
-    if depsgraph is None:
-        depsgraph = bpy.context.evaluated_depsgraph_get()
-    evaluated = armature_object.evaluated_get(depsgraph)
+    evaluated = armature_object.evaluated_get(depsgraph or bpy.context.evaluated_depsgraph_get())
     if not evaluated.is_evaluated:
         raise IKError(
             f"armature {armature_object.name!r} is in no visible collection of this view layer, so its "
@@ -156,24 +132,16 @@ def _evaluated_matrices(
 
 def evaluated_matrices(evaluated_object: "Object", armature: Armature) -> FloatArray:
     """Read `PoseBone.matrix` of every joint of an evaluated armature object, (n, 4, 4) [m]."""
-    bones: Any = () if evaluated_object.pose is None else evaluated_object.pose.bones
-    rows = {bone.name: row for row, bone in enumerate(bones)}
-    buffer = np.empty((len(bones), 4, 4), dtype=np.float32)
-    bones.foreach_get("matrix", buffer.reshape(-1))
+    pose: Any = evaluated_object.pose
+    rows = {bone.name: row for row, bone in enumerate(pose.bones)}
     order = [rows[name] for name in armature.skeleton.names]
-    return np.swapaxes(buffer[order], 1, 2).astype(np.float64)  # column-major
+    return np.swapaxes(read_all(pose.bones, "matrix", 4, 4)[order], 1, 2)  # column-major
 
 
 def _own_transforms(
-    skeleton: Skeleton, matrices: FloatArray, joints: npt.NDArray[np.int64]
+    skeleton: Skeleton, matrices: FloatArray, joints: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the translation (k, 3) and the rotation with scale (k, 3, 3) that put joints where they are.
-
-    Args:
-        skeleton: The skeleton.
-        matrices: armature_from_joint of all joints, (n, 4, 4).
-        joints: (k,) which ones are asked for.
-    """
+    """Return the translation (k, 3) and the rotation with scale (k, 3, 3) of joints (k,) that are posed."""
     linear, translation_axes = np.empty((2, len(joints), 3, 3))
     origin, post_scale = np.empty((len(joints), 3)), np.ones((len(joints), 3))
     plain = skeleton.inherit_rotation & (skeleton.inherit_scale == 0) & skeleton.local_location
@@ -194,7 +162,7 @@ def _own_transforms(
 
 
 def _rotation_part(linear: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Return the rotations (k, 3, 3) in rotations with scale, and where there is one to be read, (k,)."""
+    """Return the rotations in rotations with scale (k, 3, 3), and whether there is one, (k,)."""
     flat = np.linalg.norm(linear, axis=1, keepdims=True) <= NO_SCALE  # (k, 1, 3)
     across = np.cross(np.roll(linear, -1, axis=2), np.roll(linear, -2, axis=2), axis=1)
     rotation = orthogonalized(np.where(flat, across, linear), normalize=True)
@@ -207,8 +175,8 @@ def sheared_bones(
 ) -> tuple[str, ...]:
     """Name the driven bones above free ones that constraints shear at present.
 
-    A pose has no channel for shear, so what hangs below these bones is not exactly where forward kinematics
-    puts it. It happens where a bone is scaled unevenly and constraints turn bones below it.
+    A pose has no channel for shear, so the bones below these are not exactly where forward kinematics puts
+    them. It happens where a bone is scaled unevenly and constraints turn bones below it.
     """
     skeleton = armature.skeleton
     above_free = np.zeros(len(skeleton), dtype=np.bool_)
@@ -217,7 +185,7 @@ def sheared_bones(
     names = [name for name in armature.driven_by if above_free[skeleton.index(name)]]
     if not names:
         return ()
-    matrices = _evaluated_matrices(armature_object, armature, depsgraph)
+    matrices = _shown_matrices(armature_object, armature, depsgraph)
     joints = np.array([skeleton.index(name) for name in names])
     own = _own_transforms(skeleton, matrices, joints)[1]
     lengths = np.linalg.norm(own, axis=1, keepdims=True)
@@ -229,16 +197,10 @@ def sheared_bones(
 def write_pose(
     armature_object: "Object", armature: Armature, pose: Pose, joints: Iterable[str | int]
 ) -> None:
-    """Write the free channels of some joints, each into its bone's own rotation mode.
+    """Write the free channels of some joints, each in its bone's own rotation mode.
 
     Of all representations of a rotation the one nearest to the bone's present values is written. Channels
-    that are locked or driven, and all other bones, keep their bits.
-
-    Args:
-        armature_object: The original object.
-        armature: What `read_armature` returned for it.
-        pose: One frame of the armature's skeleton.
-        joints: Names or indices.
+    that are locked or driven, and all other bones, are not touched.
 
     Raises:
         IKError: The object cannot be posed, or bones or their rotation modes have changed.
@@ -252,14 +214,14 @@ def write_pose(
         )
     chosen = [skeleton.index(joint) for joint in joints]
     pose_bones, order = _unchanged(armature_object, armature)
-    turned = [joint for joint in chosen if armature.written[joint, 3:].any()]
-    attributes = [rotation_channel(armature.rotation_modes[joint])[0] for joint in turned]
-    present = [
-        getattr(pose_bones[order[joint]], name) for joint, name in zip(turned, attributes, strict=True)
-    ]
-    wanted = _rotations(armature, turned, pose.channels[None], [np.array(values) for values in present])
     for joint in chosen:
         _assign(pose_bones[order[joint]].location, pose.channels[joint, :3], armature.written[joint, :3])
+    turned = [joint for joint in chosen if armature.written[joint, 3:].any()]
+    present = [
+        getattr(pose_bones[order[joint]], rotation_channel(armature.rotation_modes[joint])[0])
+        for joint in turned
+    ]
+    wanted = _rotations(armature, turned, pose.channels[None], [np.array(values) for values in present])
     for joint, values, frames in zip(turned, present, wanted, strict=True):
         _assign(values, frames[0], armature.written[joint, -len(values) :])
 
@@ -270,7 +232,7 @@ def _assign(values: Any, wanted: FloatArray, mask: BoolArray) -> None:
 
 
 def rotation_values(armature_object: "Object", armature: Armature) -> dict[str, FloatArray]:
-    """Return the present rotation of every bone in its own mode, (3,) or (4,), as Blender holds it."""
+    """Return the present rotation of every bone in its own mode, (3,) or (4,), exactly."""
     pose_bones, order = _unchanged(armature_object, armature)
     modes = zip(armature.skeleton.names, order, armature.rotation_modes, strict=True)
     return {name: np.array(getattr(pose_bones[row], rotation_channel(mode)[0])) for name, row, mode in modes}
@@ -278,7 +240,7 @@ def rotation_values(armature_object: "Object", armature: Armature) -> dict[str, 
 
 def channel_values(
     armature: Armature,
-    channels: npt.ArrayLike,
+    channels: FloatArray,
     joints: Iterable[str | int],
     *,
     present: Mapping[str, FloatArray] | None = None,
@@ -288,24 +250,22 @@ def channel_values(
     Only free channels are returned, location only where translation is free.
 
     Args:
-        armature: What `read_armature` returned.
+        armature: Of which the joints are.
         channels: (F, n, 6) of all joints.
         joints: Names or indices.
-        present: Rotations, by bone and in its own mode, that the first frame is nearest to, so that it goes
-            on from keys that are there already. Without them Euler angles start as they are, a quaternion
-            with its scalar part positive.
+        present: Rotations, by bone and in its own mode, that the first frame is nearest to, to continue
+            from present keys. Without them Euler angles start as they are, a quaternion with w positive.
     """
     skeleton = armature.skeleton
-    frames = np.asarray(channels, dtype=np.float64)
-    if frames.ndim != 3 or frames.shape[1:] != (len(skeleton), CHANNELS):
-        raise IKError(f"channels have shape {frames.shape}, wanted (frames, {len(skeleton)}, {CHANNELS})")
+    if channels.ndim != 3 or channels.shape[1:] != (len(skeleton), CHANNELS):
+        raise IKError(f"channels have shape {channels.shape}, wanted (frames, {len(skeleton)}, {CHANNELS})")
     chosen = [skeleton.index(joint) for joint in joints]
     near = None if present is None else [present[skeleton.names[joint]] for joint in chosen]
-    rotations = _rotations(armature, chosen, frames, near)
+    rotations = _rotations(armature, chosen, channels, near)
     keys: list[ChannelKeys] = []
     for joint, values in zip(chosen, rotations, strict=True):
         name, written = skeleton.names[joint], armature.written[joint].tolist()
-        keys += bone_keys(name, "location", frames[:, joint, :3], written[:3])
+        keys += bone_keys(name, "location", channels[:, joint, :3], written[:3])
         attribute, width = rotation_channel(armature.rotation_modes[joint])
         keys += bone_keys(name, attribute, values, written[-width:])
     return tuple(keys)
@@ -325,6 +285,5 @@ def _rotations(
         skeleton.orders[joints],
         channels[:, joints, 3:],
         movable=skeleton.free[joints, 3:] & ~limited,
-        written=armature.written[joints, 3:],
         present=present,
     )

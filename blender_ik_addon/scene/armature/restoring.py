@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What changes for a while and is put back: pose, action and F-curves, settings, frame.
+"""What changes for a while and is put back exactly: pose, action and F-curves, settings, frame.
 
-Everything is kept as plain data. Objects and actions are found again by their session uid, so that they may
-be renamed meanwhile; what is deleted meanwhile is no obstacle to putting back the rest.
+Everything is kept as plain data. Objects and actions are found again by their session uid, so they may be
+renamed meanwhile; what is deleted meanwhile does not keep the rest from being put back.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,21 +16,15 @@ import numpy as np
 from ...core.errors import IKError
 from ..animation.fcurves import (
     Channel,
-    ChannelKeys,
-    KeyArrays,
-    assign_keys,
+    CurveState,
     ensure_channelbag,
     holds_samples,
-    new_curve,
     own_channelbag,
     own_curves,
     own_strip,
-    read_keys,
 )
 from ..properties.settings import settings_of
 from .armature import pose_bones_named
-
-_CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
 
 
 def block_with_uid(collection: Any, uid: int) -> Any:
@@ -38,28 +32,22 @@ def block_with_uid(collection: Any, uid: int) -> Any:
     return next((block for block in collection if block.session_uid == uid), None)
 
 
-# The pose
+def _plain(value: Any) -> Any:
+    """Copy the value of a property; the numbers of a vector or matrix in a row."""
+    several = hasattr(value, "__len__") and not isinstance(value, str)
+    return tuple(np.ravel(value).tolist()) if several else value
 
 
-_SNAPSHOT_CHANNELS = (
-    "location",
-    "rotation_euler",
-    "rotation_quaternion",
-    "rotation_axis_angle",
-    "scale",
-)
+_POSE_CHANNELS = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
 
 
 @dataclass(frozen=True)
 class PoseSnapshot:
-    """Every channel of some bones, to be put back bit by bit; also of bones that have no animation."""
+    """Every channel of some bones, also of those without animation."""
 
-    object_name: str
-    """Name of the armature object."""
-    rotation_modes: Mapping[str, str]
-    """Bone -> rotation mode."""
+    rotation_modes: Mapping[str, Any]
     values: Mapping[str, tuple[tuple[float, ...], ...]]
-    """Bone -> location, Euler angles, quaternion, axis-angle and scale, as Blender holds them."""
+    """Bone -> location, Euler angles, quaternion, axis-angle and scale."""
 
     @classmethod
     def take(cls, armature_object: bpy.types.Object, bones: Iterable[str] | None = None) -> "PoseSnapshot":
@@ -68,45 +56,28 @@ class PoseSnapshot:
             bones = [bone.name for bone in armature_object.pose.bones] if armature_object.pose else []
         found = pose_bones_named(armature_object, bones)
         return cls(
-            armature_object.name,
             {bone.name: bone.rotation_mode for bone in found},
-            {bone.name: tuple(tuple(getattr(bone, name)) for name in _SNAPSHOT_CHANNELS) for bone in found},
+            {bone.name: tuple(tuple(getattr(bone, name)) for name in _POSE_CHANNELS) for bone in found},
         )
 
     def restore(self, armature_object: bpy.types.Object) -> None:
-        """Put the channels back.
-
-        Raises:
-            IKError: A bone is not there any more; nothing is changed then.
-        """
+        """Put the channels back (IKError: a bone is not there any more; nothing is changed then)."""
         for bone in pose_bones_named(armature_object, self.values):
-            mode: Any = self.rotation_modes[bone.name]
-            if bone.rotation_mode != mode:
-                bone.rotation_mode = mode  # converts the rotation, so the values come after it
-            for name, values in zip(_SNAPSHOT_CHANNELS, self.values[bone.name], strict=True):
+            if bone.rotation_mode != self.rotation_modes[bone.name]:
+                bone.rotation_mode = self.rotation_modes[bone.name]  # converts, so the values come after it
+            for name, values in zip(_POSE_CHANNELS, self.values[bone.name], strict=True):
                 setattr(bone, name, values)
-
-
-# The action
-
-
-@dataclass(frozen=True)
-class _CurveState:
-    keys: KeyArrays
-    group: str
-    settings: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ActionSnapshot:
-    """The object's action, slot and F-curves, kept as plain data so that a bake can be undone exactly.
+    """An object's action, slot and F-curves.
 
     Pose channels are not in it: a caller that changes the pose restores it after `restore`.
     """
 
     object_name: str
     object_uid: int
-    """Session uid: finds the object again even if it was renamed or undo has made it anew."""
     known_actions: frozenset[int]
     """Session uids of all actions, to tell one that was made since."""
     has_animation_data: bool
@@ -114,49 +85,35 @@ class ActionSnapshot:
     action_uid: int | None
     slot_handle: int | None
     """Number of the slot within its action; it never changes, an identifier may."""
-    layers: int
-    strips: int
-    has_channelbag: bool
-    curves: Mapping[Channel, _CurveState]
+    curves: Mapping[Channel, CurveState]
+    """Those that hold keys; others are never written."""
 
     @classmethod
     def take(cls, obj: bpy.types.Object) -> "ActionSnapshot":
-        """Remember what `write_keys` could change."""
+        """Note all that `write_keys` may change."""
         animation = obj.animation_data
-        action = animation.action if animation is not None else None
-        slot = animation.action_slot if animation is not None and action is not None else None
+        action = None if animation is None else animation.action
+        slot = None if animation is None or action is None else animation.action_slot
+        curves = own_curves(obj).items()
         return cls(
             object_name=obj.name,
             object_uid=obj.session_uid,
-            known_actions=frozenset(a.session_uid for a in bpy.data.actions),
+            known_actions=frozenset(known.session_uid for known in bpy.data.actions),
             has_animation_data=animation is not None,
-            last_slot_identifier=animation.last_slot_identifier if animation is not None else "",
-            action_uid=action.session_uid if action is not None else None,
-            slot_handle=slot.handle if slot is not None else None,
-            layers=len(action.layers) if action is not None else 0,
-            strips=len(action.layers[0].strips) if action is not None and action.layers else 0,
-            has_channelbag=own_channelbag(obj) is not None,
-            curves={
-                channel: _CurveState(
-                    keys=read_keys(curve),
-                    group=curve.group.name if curve.group is not None else "",
-                    settings={name: getattr(curve, name) for name in _CURVE_SETTINGS},
-                )
-                for channel, curve in own_curves(obj).items()
-                if not holds_samples(curve)  # never written, so never to be put back
-            },
+            last_slot_identifier="" if animation is None else animation.last_slot_identifier,
+            action_uid=None if action is None else action.session_uid,
+            slot_handle=None if slot is None else slot.handle,
+            curves={channel: CurveState.read(curve) for channel, curve in curves if not holds_samples(curve)},
         )
 
     def restore(self) -> None:
-        """Put action, slot and F-curves back; remove an action that was made for the object since."""
-        obj: Any = block_with_uid(bpy.data.objects, self.object_uid)
+        """Put action, slot and F-curves back; remove what was made since (IKError: one of them is gone)."""
+        obj = block_with_uid(bpy.data.objects, self.object_uid)
         if obj is None:
             raise IKError(f"object {self.object_name!r} is gone, its animation cannot be put back")
-        action: Any = None
-        if self.action_uid is not None:
-            action = block_with_uid(bpy.data.actions, self.action_uid)
-            if action is None:
-                raise IKError(f"the action of {self.object_name!r} is gone and cannot be put back")
+        action = None if self.action_uid is None else block_with_uid(bpy.data.actions, self.action_uid)
+        if action is None and self.action_uid is not None:
+            raise IKError(f"the action of {self.object_name!r} is gone and cannot be put back")
         animation = obj.animation_data
         if animation is None and self.has_animation_data:
             animation = obj.animation_data_create()
@@ -165,7 +122,7 @@ class ActionSnapshot:
             if not (self.has_animation_data or animation.drivers or animation.nla_tracks):
                 obj.animation_data_clear()
         if action is not None:
-            self._restore_channelbag(obj, action)
+            self._restore_curves(obj, action)
             action.update_tag()
         obj.update_tag()
 
@@ -180,75 +137,64 @@ class ActionSnapshot:
             animation.action_slot = None
             action.slots.remove(slot)  # and its channelbag with it
         if action is not None:
-            slots = {s.handle: s for s in action.slots}
+            slots = {own.handle: own for own in action.slots}
             if self.slot_handle is not None and self.slot_handle not in slots:
                 raise IKError(f"the slot of {self.object_name!r} in action {action.name!r} is gone")
             animation.action_slot = slots.get(self.slot_handle)
         animation.last_slot_identifier = self.last_slot_identifier
 
-    def _restore_channelbag(self, obj: Any, action: Any) -> None:
-        """Put every F-curve back; remove curves, channelbag, strip and layer made since."""
-        channelbag = ensure_channelbag(obj, "") if self.has_channelbag else own_channelbag(obj)
+    def _restore_curves(self, obj: Any, action: Any) -> None:
+        """Put every F-curve back; remove curves made since, and channelbag, strip and layer if empty then."""
+        channelbag: Any = ensure_channelbag(obj, "") if self.curves else own_channelbag(obj)
+        for channel, curve in own_curves(obj).items():
+            if channel not in self.curves and not holds_samples(curve):
+                channelbag.fcurves.remove(curve)  # and its group, once that is empty
+        for channel, state in self.curves.items():
+            state.write(channelbag, channel)  # no update: handles stay where a script or import placed them
         strip = own_strip(action)
-        if channelbag is not None:
-            for curve in list(channelbag.fcurves):
-                if (curve.data_path, curve.array_index) not in self.curves and not holds_samples(curve):
-                    channelbag.fcurves.remove(curve)  # and its group, once that is empty
-            curves = own_curves(obj)
-            for channel, state in self.curves.items():
-                curve = curves.get(channel)
-                if curve is None:  # deleted since
-                    curve = new_curve(channelbag, ChannelKeys(*channel, np.empty(0), state.group))
-                for name, value in state.settings.items():
-                    setattr(curve, name, value)
-                # No fcurve.update() here: it would move handles that a script or an import had placed.
-                assign_keys(curve, state.keys)
-            if not self.has_channelbag:
-                strip.channelbags.remove(channelbag)
-        if strip is not None and self.strips == 0 and not strip.channelbags:
+        if channelbag is not None and not channelbag.fcurves and not channelbag.groups:
+            strip.channelbags.remove(channelbag)
+        if strip is not None and not strip.channelbags:
             action.layers[0].strips.remove(strip)
-        if self.layers == 0 and action.layers and not action.layers[0].strips:
+        if action.layers and not action.layers[0].strips:
             action.layers.remove(action.layers[0])
 
 
 @contextmanager
 def animation_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None]:
     """Put action, F-curves and pose of an armature object back when anything raises inside."""
-    if not armature_object.is_editable:  # nor can anything be changed
-        yield
-        return
     pose, action = PoseSnapshot.take(armature_object), ActionSnapshot.take(armature_object)
     try:
         yield
     except BaseException:
-        action.restore()
-        bpy.context.view_layer.update()  # which plays the animation over channels without keys
-        pose.restore(armature_object)
+        if armature_object.is_editable:  # else nothing was changed
+            action.restore()
+            bpy.context.view_layer.update()  # which plays the animation over channels without keys
+            pose.restore(armature_object)
         raise
 
 
-# The settings
-
-
 class _Group:
-    """All properties of a property group, those of elements of its lists included."""
+    """All properties of a property group, with the elements of its lists."""
 
     def __init__(self, group: Any) -> None:
         self._values: dict[str, Any] = {}
+        """None for a property that is not set."""
         self._lists: dict[str, list[_Group]] = {}
         for prop in group.bl_rna.properties:
-            name = prop.identifier
             if prop.type == 'COLLECTION':
-                self._lists[name] = [_Group(element) for element in getattr(group, name)]
+                self._lists[prop.identifier] = [
+                    _Group(element) for element in getattr(group, prop.identifier)
+                ]
             elif not prop.is_readonly:
-                self._values[name] = _value_of(group, name) if group.is_property_set(name) else None
+                self._values[prop.identifier] = _set_value(group, prop.identifier)
 
     def restore(self, group: Any) -> None:
-        """Write all of them back that are different."""
+        """Write back what is different."""
         for name, value in self._values.items():
-            if value is None and group.is_property_set(name):
+            if value is None:
                 group.property_unset(name)
-            elif value is not None and _value_of(group, name) != value:
+            elif _set_value(group, name) != value:
                 setattr(group, name, value[0])
         for name, elements in self._lists.items():
             present = getattr(group, name)
@@ -260,15 +206,8 @@ class _Group:
                 own.restore(element)
 
 
-def _value_of(group: Any, name: str) -> tuple[Any]:
-    """The value of a property, as plain data; in a tuple, so that one that is None is told from none."""
-    return (_plain(getattr(group, name)),)
-
-
-def _plain(value: Any) -> Any:
-    """Copy the value of a property: numbers of a vector or matrix in a row."""
-    listed = hasattr(value, "__len__") and not isinstance(value, str)
-    return tuple(np.ravel(value).tolist()) if listed else value
+def _set_value(group: Any, name: str) -> tuple[Any] | None:
+    return (_plain(getattr(group, name)),) if group.is_property_set(name) else None
 
 
 @contextmanager
@@ -279,8 +218,9 @@ def made_removed_on_error(*kinds: str) -> Iterator[None]:
         yield
     except BaseException:
         for kind, uids in known.items():
-            for block in [block for block in getattr(bpy.data, kind) if block.session_uid not in uids]:
-                getattr(bpy.data, kind).remove(block)
+            blocks = getattr(bpy.data, kind)
+            for block in [block for block in blocks if block.session_uid not in uids]:
+                blocks.remove(block)
         raise
 
 
@@ -291,66 +231,58 @@ def set_up_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None
     Settings, names and custom properties of bones, F-curves and pose; objects and collections that were made
     are removed.
     """
-    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-    names = {bone.name: bone.poise_name for bone in bones}
+    bones: Any = {} if armature_object.pose is None else armature_object.pose.bones
+    names = {bone.name: bone.poise_name for bone in bones.values()}
     custom = {
-        bone.name: {key: value for key, value in bone.items() if isinstance(value, bool | int | float)}
-        for bone in bones
+        (bone.name, key): value
+        for bone in bones.values()
+        for key, value in bone.items()
+        if isinstance(value, bool | int | float)
     }
     settings = _Group(settings_of(armature_object))
-    with ExitStack() as undo:
-        undo.enter_context(animation_restored_on_error(armature_object))
-        undo.enter_context(made_removed_on_error("objects", "collections"))
+    with animation_restored_on_error(armature_object), made_removed_on_error("objects", "collections"):
         try:
             yield
         except BaseException:
-            for bone in bones:
-                if bone.poise_name != names[bone.name]:
-                    bone.poise_name = names[bone.name]
-                for key, value in custom[bone.name].items():
-                    if bone[key] != value:
-                        bone[key] = value
+            for name, known_as in names.items():
+                if bones[name].poise_name != known_as:
+                    bones[name].poise_name = known_as
+            for (name, key), value in custom.items():
+                if bones[name][key] != value:
+                    bones[name][key] = value
             settings.restore(settings_of(armature_object))
             armature_object.update_tag()
             raise
 
 
-# The scene
-
-
 @dataclass(frozen=True)
 class PlayedSnapshot:
-    """Animated properties of the objects of a view layer, as they are: going to a frame overwrites them."""
+    """Animated properties of the objects of a view layer, which going to a frame overwrites."""
 
-    values: Mapping[int, Mapping[str, Any]]
-    """Session uid of an object -> data path -> value."""
+    values: Mapping[tuple[int, str], Any]
+    """Session uid of an object and data path -> value."""
 
     @classmethod
     def take(cls, view_layer: bpy.types.ViewLayer, armature_object: bpy.types.Object) -> "PlayedSnapshot":
         """Note those of all objects, but for the pose of the armature object."""
-        values: dict[int, dict[str, Any]] = {}
-        for obj in view_layer.objects:
-            if obj is None:  # it has just been deleted
-                continue
-            paths = {
-                path
+        return cls(
+            {
+                (obj.session_uid, path): value
+                for obj in view_layer.objects
+                if obj is not None  # it has just been deleted
                 for path in _played_paths(obj)
                 if obj != armature_object or not path.startswith("pose.bones")
+                if (value := _resolved_value(obj, path)) is not None
             }
-            values[obj.session_uid] = {
-                path: value for path in paths if (value := _resolved_value(obj, path)) is not None
-            }
-        return cls(values)
+        )
 
     def restore(self) -> None:
-        """Put back what is different."""
-        for uid, values in self.values.items():
-            obj: Any = block_with_uid(bpy.data.objects, uid) if values else None
-            if obj is None:
-                continue
-            for path, value in values.items():
-                if _resolved_value(obj, path) not in (value, None):
-                    _assign(obj, path, value)
+        """Write back what is different."""
+        objects = {obj.session_uid: obj for obj in bpy.data.objects}
+        for (uid, path), value in self.values.items():
+            obj = objects.get(uid)
+            if obj is not None and _resolved_value(obj, path) not in (value, None):
+                _assign(obj, path, value)
 
 
 def _played_paths(obj: bpy.types.Object) -> set[str]:
@@ -371,7 +303,7 @@ def _played_paths(obj: bpy.types.Object) -> set[str]:
 
 
 def _resolved_value(obj: Any, path: str) -> Any:
-    """The value of a property, as plain data; None if there is none."""
+    """Return the value of a property; None if there is none."""
     try:
         return _plain(obj.path_resolve(path))
     except ValueError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table of roles in `Object.poise.roles`: what was recognised, and what somebody has changed in it."""
+"""The table of roles in `Object.poise.roles`: roles as recognised, and as changed by the user."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -15,14 +15,14 @@ from ..properties.naming import note_name
 from ..properties.overrides import refilled
 from ..properties.settings import settings_of
 from ..reports import listed
-from .armature import check_armature, read_armature
+from .armature import read_armature
 from .driven import driven_bones
 
 SIDE_NAMES: Final = {side: name for name, side in SIDES.items()}
 
 
 def read_hints(armature_object: Object, skeleton: Skeleton) -> Hints:
-    """Read what helps to recognise bones beside their names and places."""
+    """Read what helps to recognise bones besides their names and places."""
     data: Any = armature_object.data
     bones = [data.bones[name] for name in skeleton.names]
     return Hints(
@@ -34,12 +34,7 @@ def read_hints(armature_object: Object, skeleton: Skeleton) -> Hints:
 
 
 def recognise_roles(armature_object: Object) -> Character:
-    """Fill the table of roles anew; what was recognised.
-
-    Raises:
-        IKError: The armature cannot be posed.
-    """
-    check_armature(armature_object)
+    """Recognise roles and fill the table with them (IKError: the armature cannot be posed)."""
     skeleton = read_armature(armature_object).skeleton
     character = recognise(skeleton, read_hints(armature_object, skeleton))
     write_table(armature_object, rows_of(character))
@@ -59,12 +54,12 @@ def table_of(armature_object: Object) -> tuple[RoleRow, ...]:
             reason=row.reason,
         )
         for row in settings_of(armature_object).roles
-        if row.bone or row.name  # a row of the library that is not wanted here stays, and says nothing
+        if row.bone or row.name  # a row of the library that is not wanted here stays empty
     )
 
 
 def write_table(armature_object: Object, rows: Sequence[RoleRow]) -> None:
-    """Write the table of roles, parents first as it was given."""
+    """Write the table of roles, in the order of the rows."""
     settings = settings_of(armature_object)
     if table_of(armature_object) == tuple(rows):
         return
@@ -78,7 +73,7 @@ def write_table(armature_object: Object, rows: Sequence[RoleRow]) -> None:
 
 
 def read_character(armature_object: Object, skeleton: Skeleton) -> tuple[Character, list[str]]:
-    """Return what the table of roles says, or without one what is recognised; and which bones are gone.
+    """Return the roles of the table, or without one those recognised; and a note on bones that are gone.
 
     Raises:
         IKError: A bone has two roles in the table.

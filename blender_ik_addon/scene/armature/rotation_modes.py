@@ -2,8 +2,8 @@
 """A bone's rotation in its own mode (Euler, quaternion or axis-angle) and as Euler angles of a joint.
 
 The joint of a bone in quaternion or axis-angle mode has Euler angles in an order that keeps its present
-rotation away from gimbal lock. Locks hold components of the bone's own mode; where they leave one axis, that
-axis is the joint's one free angle.
+rotation away from gimbal lock. Locks are on components of the bone's own mode; where they leave one axis,
+that axis is the joint's one free angle.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,6 @@ from ...core.model.rotation import (
     euler_from_matrix,
     matrix_from_euler,
     matrix_from_quat,
-    nearest_euler,
     quat_from_axis_angle,
     quat_from_matrix,
 )
@@ -33,13 +32,14 @@ COMFORTABLE_MIDDLE: Final = float(np.radians(60.0))
 """Middle Euler angle [rad] up to which the bone's own axis stays in the middle of the chosen order."""
 
 NO_TURN: Final = 1e-7
-"""Sine of half an angle [1] below which single precision knows no axis, and the axis of before is kept."""
+"""Sine of half an angle [1] below which single precision has no axis, and the axis before is kept."""
 
 OWN_AXIS: Final = (0.0, 1.0, 0.0)
-"""The axis [1] that Blender gives to no rotation."""
+"""Axis [1] of no rotation, as in Blender."""
 
 SIDE: Final = (1.0, 2.0, 4.0)
-"""On this side axes start [1]; askew, so that no bend about one or two of a bone's axes lies on its edge."""
+"""First axes point to this side [1]; it is askew, so that none about one or two of a bone's axes is on its
+edge."""
 
 
 def matrix_from_bone_quat(quat: FloatArray) -> FloatArray:
@@ -56,12 +56,18 @@ def matrix_from_bone_axis_angle(axis_angle: FloatArray) -> FloatArray:
     return matrix_from_quat(quat_from_axis_angle(axis, angle))
 
 
+def matrices_of(modes: Sequence[str], quats: FloatArray, axis_angles: FloatArray) -> FloatArray:
+    """Return rotations (k, 3, 3) of bones in quaternion or axis-angle mode, by (k, 4) values for both."""
+    in_quats = (np.array(modes) == 'QUATERNION')[:, None, None]
+    return np.where(in_quats, matrix_from_bone_quat(quats), matrix_from_bone_axis_angle(axis_angles))
+
+
 def far_orders(rotations: FloatArray) -> IntArray:
     """Choose Euler orders, as indices (k,), in which rotations (k, 3, 3) are far from gimbal lock.
 
-    The bone's own axis, y, is in the middle as long as that is comfortable: a bone seldom twists by 90
-    degrees, but often swings by as much. Of several comfortable orders it is always the same one, so that
-    the angles, and what is solved for them, seldom depend on the pose that was there before.
+    The bone's own axis, y, is in the middle as long as that is comfortable: a bone seldom twists by 90°, but
+    often swings by as much. Of several comfortable orders it is always the same one, so the angles, and what
+    is solved for them, seldom depend on the present pose.
     """
     in_all_orders = np.broadcast_to(rotations[:, None], (len(rotations), 6, 3, 3))
     angles = euler_from_matrix(in_all_orders, np.arange(6))  # (k, 6, 3)
@@ -107,7 +113,6 @@ def bone_rotations(
     angles: FloatArray,
     *,
     movable: BoolArray,
-    written: BoolArray,
     present: Sequence[FloatArray] | None = None,
 ) -> list[FloatArray]:
     """Return rotations of k joints in their bones' own modes, continuous over frames.
@@ -116,16 +121,15 @@ def bone_rotations(
         modes: Rotation mode of each bone, (k,).
         orders: Index of each joint's Euler order, (k,).
         angles: (F, k, 3) angles of the joints [rad].
-        movable: (k, 3) angles that may be represented otherwise: neither locked nor limited.
-        written: (k, 4) see `RotationLocks`.
+        movable: (k, 3) angles that may change for another representation: neither locked nor limited.
         present: For each bone (3,) or (4,) values that the first frame is nearest to. Without them Euler
             angles start as they are, a quaternion with w positive, an axis on the side of `SIDE`.
 
     Returns:
         For each bone (F, 3) Euler angles, (F, 4) quaternions, or (F, 4) angles and axes.
     """
-    kinds = np.array(['EULER' if mode in EULER_ORDERS else mode for mode in modes])
     rotations: dict[int, FloatArray] = {}
+    kinds = np.array(['EULER' if mode in EULER_ORDERS else mode for mode in modes])
     for kind in np.unique(kinds).tolist():
         rows = np.flatnonzero(kinds == kind).tolist()
         first = None if present is None else np.array([present[row] for row in rows])
@@ -136,12 +140,7 @@ def bone_rotations(
             if kind == 'QUATERNION':
                 values = continuous_quats(quats, [1.0, 0.0, 0.0, 0.0] if first is None else first)
             else:
-                first = _first_axes(quats) if first is None else first
-                values = _continuous_axis_angles(quats, first)
-                for column, row in enumerate(rows):
-                    if written[row, 1:].sum() == 1:
-                        axis = int(np.flatnonzero(written[row, 1:])[0])
-                        values[:, column] = _about_own_axis(axis, angles[:, row, axis], first[column])
+                values = _continuous_axis_angles(quats, np.zeros((len(rows), 4)) if first is None else first)
         rotations |= {row: values[:, column] for column, row in enumerate(rows)}
     return [rotations[row] for row in range(len(modes))]
 
@@ -149,59 +148,33 @@ def bone_rotations(
 def _continuous_angles(
     orders: IntArray, angles: FloatArray, movable: BoolArray, present: FloatArray | None
 ) -> FloatArray:
-    """Return Euler angles (F, k, 3) of the same rotations, each frame near the one before."""
-    values = np.array(angles)
+    """Return Euler angles (F, k, 3) of the same rotations, near the frame before, at first to `present`."""
+    values = np.array(angles) if present is None else np.concatenate([present[None], angles])
     loose = movable.all(1)
-    tight = movable & ~movable.all(1, keepdims=True)
-    if present is not None:
-        values[0, loose] = nearest_euler(values[0, loose], orders[loose], present[loose])
-        values[0] -= np.where(tight, _whole_turns(values[0] - present), 0.0)
     values[:, loose] = continuous_euler(values[:, loose], orders[loose])
     # Otherwise the other solution would move a locked angle or leave its limits: only whole turns are left.
+    tight = movable & ~movable.all(1, keepdims=True)
     values[:, tight] = np.unwrap(values[:, tight], axis=0)
-    return values
+    return values[-len(angles) :]
 
 
-def _first_axes(quats: FloatArray) -> FloatArray:
-    """Return a zero angle and the axis (k, 4) of the first of the quaternions (F, k, 4) that turns at all."""
-    axes, _ = axis_angle_from_quat(quats)
-    turning = np.linalg.norm(quats[..., 1:], axis=-1) > NO_TURN
-    joints = np.arange(quats.shape[1])
-    axis = axes[np.argmax(turning, axis=0), joints]
-    axis = axis * np.where(axis @ np.array(SIDE) < 0.0, -1.0, 1.0)[:, None]
-    axis = np.where(turning.any(0)[:, None], axis, OWN_AXIS)
-    return np.concatenate([np.zeros((len(joints), 1)), axis], axis=1)
+def _continuous_axis_angles(quats: FloatArray, present: FloatArray) -> FloatArray:
+    """Return angles and axes (F, k, 4) of quaternions, each near the frame before, the first near `present`.
 
-
-def _continuous_axis_angles(quats: FloatArray, start: FloatArray) -> FloatArray:
-    """Return angles and axes (F, k, 4) of quaternions, each near the frame before, the first near `start`."""
-    values = np.empty(quats.shape)
+    Where there is no axis at present, the axis of the first frame that turns is on the side of `SIDE`.
+    """
     axes, angles = axis_angle_from_quat(quats)
     known = np.linalg.norm(quats[..., 1:], axis=-1) > NO_TURN
-    last_angle = start[:, 0]
-    last_axis = np.where(start[:, 1:].any(1, keepdims=True), start[:, 1:], OWN_AXIS)
-    last_axis = last_axis / np.linalg.norm(last_axis, axis=1, keepdims=True)
-    for frame in range(len(quats)):
-        axis = np.where(known[frame, :, None], axes[frame], last_axis)
-        angle = np.where(known[frame], angles[frame], 0.0)
-        side = np.where((axis * last_axis).sum(1) < 0.0, -1.0, 1.0)
-        last_axis, last_angle = (
-            side[:, None] * axis,
-            side * angle - _whole_turns(side * angle - last_angle),
-        )
-        values[frame, :, 0], values[frame, :, 1:] = last_angle, last_axis
-    return values
-
-
-def _about_own_axis(axis: int, angles: FloatArray, start: FloatArray) -> FloatArray:
-    """Return angles and axes (F, 4) about one of the bone's axes, where the other two are locked at zero."""
-    side = -1.0 if start[1 + axis] < 0.0 else 1.0
-    values = np.zeros((len(angles), 4))
-    values[:, 0], values[:, 1 + axis] = side * np.unwrap(angles), side
-    values[:, 0] -= _whole_turns(values[0, 0] - start[0])
-    return values
-
-
-def _whole_turns(angle: FloatArray | float) -> FloatArray:
-    """Return the whole turns in an angle [rad], as a multiple of 2 pi, nearest to it."""
-    return 2.0 * np.pi * np.rint(np.asarray(angle) / (2.0 * np.pi))
+    first = axes[np.argmax(known, axis=0), np.arange(len(present))]
+    first *= np.where(first @ np.array(SIDE) < 0.0, -1.0, 1.0)[:, None]
+    first = np.where(known.any(0)[:, None], first, OWN_AXIS)
+    length = np.linalg.norm(present[:, 1:], axis=1, keepdims=True)
+    first = np.where(length > 0.0, present[:, 1:] / np.where(length > 0.0, length, 1.0), first)
+    axes = np.concatenate([first[None], axes])
+    # Frames that do not turn have the axis of the last one that does.
+    last = np.where(known, np.arange(1, len(axes))[:, None], 0)
+    axes[1:] = np.take_along_axis(axes, np.maximum.accumulate(last, axis=0)[..., None], axis=0)
+    turned_back = (axes[1:] * axes[:-1]).sum(-1) < 0.0
+    side = np.cumprod(np.where(turned_back, -1.0, 1.0), axis=0)
+    angles = np.concatenate([present[None, :, 0], np.where(known, side * angles, 0.0)])
+    return np.concatenate([np.unwrap(angles, axis=0)[1:, :, None], side[..., None] * axes[1:]], axis=2)

@@ -3,15 +3,16 @@
 
 In a generated rig a limb has controls that are posed directly (FK) and others that Blender's IK follows. A
 bone copies both, and a custom property drives the influence that decides between them (Rigify: `IK_FK`).
-Where it stands on the other side the controls are solved, and the mesh does not move.
+Where it is set to the other controls, these ones are solved, and the mesh does not move.
 
-Nothing here goes by names: a switch is a custom property of a bone that alone drives an influence by which a
-bone follows a control or something else.
+Names do not matter: a switch is a custom property of a bone that alone drives an influence by which a bone
+follows a control or something else.
 
 So a control that is solved may be on its target while the mesh is elsewhere. A bone that carries the mesh is
-meant to follow a control if it begins at the same place at rest and hangs on it by bones at that place, by
-parents or constraints, switched on or off. It does where the control alone leads it, by the influences of a
-frame, with whatever offset was posed in between (tweaks). Else the mesh is where that bone is.
+meant to follow a control if it begins at the same place at rest and depends on it through bones at that
+place, by parents or constraints, switched on or off. It follows where the control alone leads it, by the
+influences of a frame, with whatever offset was posed in between (tweaks). Else the mesh is where that bone
+is.
 """
 
 import re
@@ -22,10 +23,12 @@ from typing import Any, Final
 import bpy
 import numpy as np
 from bpy.types import Object
+from bpy.utils import escape_identifier, unescape_identifier
 
 from ...core.arrays import FloatArray
 from ..animation.fcurves import animated_channels, driven_channels
 from ..reports import listed
+from .armature import read_all
 
 _SWITCH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\["((?:[^"\\]|\\.)*)"\]$')
 _INFLUENCE: Final = re.compile(
@@ -33,19 +36,19 @@ _INFLUENCE: Final = re.compile(
 )
 
 WIDEST: Final = 1e3
-"""Largest end [1] of a range that somebody has given; without one it reaches as far as numbers do."""
+"""Largest end [1] of a range that somebody has set; without one it is that of all numbers."""
 
 WHOLE: Final = 0.999
 """Part [1] from which on a bone follows its control alone."""
 
 SAME_HEAD: Final = 1e-3
-"""How far apart bones begin at rest that are at the same place [lengths of the control]."""
+"""Distance of the heads of bones at the same place at rest [lengths of the control]."""
 
 _LEADING: Final = frozenset({'COPY_TRANSFORMS', 'CHILD_OF', 'ARMATURE'})
-"""Types of constraints by which a bone goes wholly where another one goes."""
+"""Types of constraints by which a bone follows another one in all channels."""
 
 _LEAVING: Final = frozenset({'STRETCH_TO', 'COPY_SCALE', 'LIMIT_SCALE', 'MAINTAIN_VOLUME'})
-"""Types that leave a bone with what leads it."""
+"""Types that change nothing of what leads a bone."""
 
 
 @dataclass(frozen=True, order=True)
@@ -58,45 +61,41 @@ class Switch:
     @property
     def path(self) -> str:
         """Where it is, from the armature object."""
-        bone, name = (bpy.utils.escape_identifier(part) for part in (self.bone, self.name))
+        bone, name = (escape_identifier(part) for part in (self.bone, self.name))
         return f'pose.bones["{bone}"]["{name}"]'
 
 
 @dataclass(frozen=True)
 class Carried:
-    """A control, and bones that are meant to follow it."""
+    """A control, and the bones that should follow it."""
 
     control: str
     bones: tuple[str, ...]
     """At least one; where it is about the mesh, those that carry it."""
     together: frozenset[str]
-    """Bones by which they may hang on the control."""
+    """Bones through which they may depend on the control."""
 
     def follows(self, posed: Object) -> bool:
-        """Whether the control alone leads one of the bones at present.
-
-        Args:
-            posed: The evaluated armature object.
-        """
+        """Whether the control alone leads one of the bones at present, on the evaluated armature object."""
         pose: Any = posed.pose
         return any(self._part(pose.bones, name, frozenset()) >= WHOLE for name in self.bones)
 
     def _part(self, bones: Any, name: str, seen: frozenset[str]) -> float:
-        """How much of a bone the control leads [1]."""
+        """Return how much of a bone the control leads [1]."""
         if name == self.control:
             return 1.0
         if name not in self.together or name in seen:
             return 0.0
         bone, seen = bones[name], seen | {name}
-        carrier = bone.parent if bone.bone.use_inherit_rotation else None
-        part = 0.0 if carrier is None else self._part(bones, carrier.name, seen)
+        parent = bone.parent if bone.bone.use_inherit_rotation else None
+        part = 0.0 if parent is None else self._part(bones, parent.name, seen)
         for constraint in bone.constraints:
             if constraint.mute or not constraint.is_valid or constraint.type in _LEAVING:
                 continue
             leaders = _leaders(bone, constraint).items()
             led = sum(weight * self._part(bones, leader, seen) for leader, weight in leaders)
             mixed = part * (1.0 - constraint.influence) + constraint.influence * led
-            # What takes only some of the channels leads no more of the bone than was led before.
+            # One that takes only some of the channels leads no more of the bone than was led before.
             part = mixed if constraint.type in _LEADING else min(part, mixed)
         return part
 
@@ -108,17 +107,15 @@ class Carried:
             matrices: armature_from_bone of the control and of the bones, (4, 4) each [m].
         """
         data: Any = posed.data
-        rest = data.bones
-        own, length = matrices[self.control], max(rest[self.control].length, np.finfo(np.float64).tiny)
+        rest, own = data.bones, matrices[self.control]
+        length = max(rest[self.control].length, np.finfo(np.float64).tiny)
         found: list[tuple[float, str, FloatArray]] = []
         for name in self.bones:
-            bone_from_control = np.linalg.inv(rest[name].matrix_local) @ np.array(
-                rest[self.control].matrix_local
-            )
-            # By a copy bones that are turned otherwise at rest are the same in the pose.
-            for matrix in (matrices[name] @ bone_from_control, matrices[name]):
-                off = (matrix - own)[:3] / (1.0, 1.0, 1.0, length)
-                found.append((float(np.linalg.norm(off)), name, matrix))
+            bone_from_control = np.linalg.inv(rest[name].matrix_local) @ rest[self.control].matrix_local
+            # A copy makes bones the same in the pose, however they are turned at rest.
+            for matrix in (matrices[name] @ np.array(bone_from_control), matrices[name]):
+                off = np.linalg.norm((matrix - own)[:3] / (1.0, 1.0, 1.0, length))
+                found.append((float(off), name, matrix))
         _, name, matrix = min(found, key=lambda each: each[0])
         return name, matrix
 
@@ -128,8 +125,7 @@ def carried_by(armature_object: Object, controls: Iterable[str]) -> tuple[Carrie
     pose: Any = armature_object.pose
     data: Any = armature_object.data
     rest = data.bones
-    heads = np.empty((len(rest), 3), dtype=np.float32)
-    rest.foreach_get("head_local", heads.ravel())
+    heads = read_all(rest, "head_local", 3)
     found: list[Carried] = []
     for control in dict.fromkeys(controls):
         own = rest[control]
@@ -137,14 +133,14 @@ def carried_by(armature_object: Object, controls: Iterable[str]) -> tuple[Carrie
             continue
         near = np.abs(heads - own.head_local).max(axis=1) <= SAME_HEAD * own.length
         together = frozenset(rest[row].name for row in np.flatnonzero(near).tolist())
-        hanging: dict[str, set[str]] = {}
-        """Bone -> those that it hangs on, or would if its constraints were switched on."""
+        above: dict[str, set[str]] = {}
+        """Bone -> those on which it depends, or would if its constraints were switched on."""
         for bone in (pose.bones[name] for name in together):
             parents = set() if bone.parent is None else {bone.parent.name}
-            hanging[bone.name] = parents.union(*(_leaders(bone, own) for own in bone.constraints))
+            above[bone.name] = parents.union(*(_leaders(bone, constraint) for constraint in bone.constraints))
         reached, last = {control}, {control}
         while last:
-            last = {name for name in together - reached if hanging[name] & last}
+            last = {name for name in together - reached if above[name] & last}
             reached |= last
         if bones := tuple(sorted(name for name in reached if rest[name].use_deform)):
             found.append(Carried(control, bones, together))
@@ -152,7 +148,7 @@ def carried_by(armature_object: Object, controls: Iterable[str]) -> tuple[Carrie
 
 
 def _leaders(bone: Any, constraint: Any) -> dict[str, float]:
-    """Return the bones of its own armature to which a constraint of a bone goes, and how much each counts."""
+    """Return the bones of the same armature that are targets of a bone's constraint -> the weight of each."""
     own = bone.id_data.original
     targets = list(constraint.targets) if constraint.type == 'ARMATURE' else [constraint]
     weights = [each.weight if constraint.type == 'ARMATURE' else 1.0 for each in targets]
@@ -172,23 +168,19 @@ def switch_hint(armature_object: Object, carried: Carried) -> str:
 
 
 def notes_on_switches(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
-    """Say which switches stand on the other side."""
+    """Say which switches are set to other controls."""
     found = _unfollowed(armature_object, controls)
     if not found:
         return ()
-    choosing = (each for own in found.values() for each in own)
-    lost = list(dict.fromkeys(each.control for each in choosing if not each.follows(armature_object)))
-    return (f"the rig follows other controls (IK) than {listed(lost)}: switch {_named(found)} over",)
+    all_carried = [each for own in found.values() for each in own]
+    lost = dict.fromkeys(each.control for each in all_carried if not each.follows(armature_object))
+    return (f"the rig follows other controls (IK) than {listed(list(lost))}: switch {_named(found)} over",)
 
 
 def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
-    """Turn the switches that stand on the other side and may be set; return notes on what was done.
+    """Turn the switches to these controls that may be set; return notes on what was done.
 
     The scene is updated in between: see `following.held`.
-
-    Args:
-        armature_object: The original object.
-        controls: Bones that are to be followed.
     """
     found = _unfollowed(armature_object, controls)
     keyed = {path for path, _ in animated_channels(armature_object) | driven_channels(armature_object)}
@@ -202,12 +194,11 @@ def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, 
 
 
 def _may_set(armature_object: Object, switch: Switch) -> bool:
-    """Whether a switch keeps what it is set to when the file is saved."""
-    if armature_object.override_library is None:
-        return True
+    """Whether the value of a switch is kept when the file is saved."""
     pose: Any = armature_object.pose
-    name = bpy.utils.escape_identifier(switch.name)
-    return pose.bones[switch.bone].is_property_overridable_library(f'["{name}"]')
+    path = f'["{escape_identifier(switch.name)}"]'
+    is_own = armature_object.override_library is None
+    return is_own or pose.bones[switch.bone].is_property_overridable_library(path)
 
 
 def _turn(armature_object: Object, switch: Switch, choosing: Iterable[Carried]) -> bool:
@@ -217,20 +208,17 @@ def _turn(armature_object: Object, switch: Switch, choosing: Iterable[Carried]) 
     before = bone[switch.name]
     limits = bone.id_properties_ui(switch.name).as_dict()
     ends = limits.get("max", 1), limits.get("min", 0)
-    for end in ends if max(map(abs, ends)) <= WIDEST else (1, 0):
-        bone[switch.name] = type(before)(end)
+    for value in (*(ends if max(map(abs, ends)) <= WIDEST else (1, 0)), before):
+        bone[switch.name] = type(before)(value)
         armature_object.update_tag()
         bpy.context.view_layer.update()
         if all(each.follows(armature_object) for each in choosing):
             return True
-    bone[switch.name] = before
-    armature_object.update_tag()
-    bpy.context.view_layer.update()
     return False
 
 
 def _unfollowed(armature_object: Object, controls: Iterable[str]) -> dict[Switch, list[Carried]]:
-    """Return those switches of `_deciding` that stand on the other side."""
+    """Return those of `_deciding` that are set to other controls."""
     return {
         switch: choosing
         for switch, choosing in _deciding(armature_object, controls).items()
@@ -239,10 +227,9 @@ def _unfollowed(armature_object: Object, controls: Iterable[str]) -> dict[Switch
 
 
 def _deciding(armature_object: Object, controls: Iterable[str]) -> dict[Switch, list[Carried]]:
-    """Return the switches that decide whether controls are followed -> controls with the bones that choose.
+    """Return the switches of controls -> the controls, each with a bone that copies it or another control.
 
-    A bone chooses that copies one of the controls and another bone, where a custom property alone drives the
-    influence of such a copy.
+    A switch is a custom property that alone drives the influence of such a copy.
     """
     wanted = set(controls)
     bones: Any = {} if armature_object.pose is None else armature_object.pose.bones
@@ -250,15 +237,12 @@ def _deciding(armature_object: Object, controls: Iterable[str]) -> dict[Switch, 
     found: dict[Switch, dict[Carried, None]] = {}
     for curve in () if animation is None else animation.drivers:
         variables: Any = () if curve.driver is None else curve.driver.variables
-        if not curve.data_path.endswith(".influence") or len(variables) != 1:
+        driven = _INFLUENCE.match(curve.data_path)
+        if driven is None or len(variables) != 1 or variables[0].targets[0].id != armature_object:
             continue
-        target = variables[0].targets[0]
-        driven, switch = _INFLUENCE.match(curve.data_path), _SWITCH.match(target.data_path)
-        if driven is None or switch is None or target.id != armature_object:
+        if (switch := _SWITCH.match(variables[0].targets[0].data_path)) is None:
             continue
-        name, constraint, holder, prop = map(
-            bpy.utils.unescape_identifier, (*driven.groups(), *switch.groups())
-        )
+        name, constraint, holder, prop = map(unescape_identifier, (*driven.groups(), *switch.groups()))
         if name not in bones or holder not in bones or not isinstance(bones[holder].get(prop), int | float):
             continue  # the driver of something that is gone
         copies = {
@@ -266,17 +250,16 @@ def _deciding(armature_object: Object, controls: Iterable[str]) -> dict[Switch, 
             for own in bones[name].constraints
             if own.type == 'COPY_TRANSFORMS' and own.target == armature_object
         }
-        copied = dict.fromkeys(copies.values())
-        if constraint in copies and len(copied) > 1:
-            for control in copied:
+        if constraint in copies and len(set(copies.values())) > 1:
+            for control in dict.fromkeys(copies.values()):
                 if control in wanted:
-                    own = Carried(control, (name,), frozenset({name}))
-                    found.setdefault(Switch(holder, prop), {})[own] = None
+                    carried = Carried(control, (name,), frozenset({name}))
+                    found.setdefault(Switch(holder, prop), {})[carried] = None
     return {switch: list(found[switch]) for switch in sorted(found)}
 
 
 def _named(switches: Iterable[Switch]) -> str:
-    """Write switches: the property of which bones."""
+    """Name switches: the property of which bones."""
     by_name: dict[str, list[str]] = {}
     for switch in switches:
         by_name.setdefault(switch.name, []).append(switch.bone)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The two sides of a body: which bone is which one's counterpart, and the plane between them."""
+"""The two sides of a body: the counterpart of each bone, and the plane between the sides."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core.arrays import FloatArray
-from ...core.character.roles import Character, Side
+from ...core.character.roles import Character, Role, Side
 from ...core.model.skeleton import Skeleton
 from .armature import read_armature
 from .role_table import read_character
@@ -17,7 +17,7 @@ from .role_table import read_character
 
 @dataclass(frozen=True)
 class Symmetry:
-    """Which bone is which one's counterpart, and the plane between them."""
+    """The counterpart of each bone, and the plane between the sides."""
 
     skeleton: Skeleton
     other: Mapping[str, str]
@@ -33,25 +33,21 @@ class Symmetry:
 
     @classmethod
     def read(cls, armature_object: Object, direction: str) -> "Symmetry":
-        """Read which sides an armature has, mirrored in a direction of `mirror.DIRECTIONS`."""
+        """Read the sides of an armature, to be mirrored in a direction of `mirror.DIRECTIONS`."""
         armature = read_armature(armature_object)
         skeleton = armature.skeleton
         character, _ = read_character(armature_object, skeleton)
         other = pairs(skeleton, character)
-        normal = np.array([1.0, 0.0, 0.0])
-        origin = np.zeros(3)
+        places = skeleton.armature_from_joint_rest[:, :3, 3]
+        normal, origin = np.array([1.0, 0.0, 0.0]), np.zeros(3)
         if character.figures:
             normal = character.figures[0].left
-            places = skeleton.armature_from_joint_rest[:, :3, 3]
-            sided = [(skeleton.index(a), skeleton.index(b)) for a, b in other.items() if a != b]
-            if sided:
-                origin = np.mean([0.5 * (places[a] + places[b]) for a, b in sided], axis=0)
-            else:
-                origin = places[0]
+            sided = [skeleton.index(bone) for bone, counterpart in other.items() if bone != counterpart]
+            origin = places[sided].mean(axis=0) if sided else places[0]  # both bones of each pair are sided
         sources = set(skeleton.names)
         if direction != 'FLIP':
             wanted = Side.LEFT if direction == 'LEFT_TO_RIGHT' else Side.RIGHT
-            sources = {name for name in skeleton.names if _side(skeleton, character, name, other) is wanted}
+            sources = {name for name in sources if _side(skeleton, character, name, other) is wanted}
         reflection = np.eye(3) - 2.0 * np.outer(normal, normal)
         return cls(skeleton, other, frozenset(sources), reflection, origin, armature.driven)
 
@@ -67,28 +63,19 @@ class Symmetry:
 
 def pairs(skeleton: Skeleton, character: Character) -> dict[str, str]:
     """Return the counterpart of every bone, by name, else by role; bones without one are their own."""
-    names = set(skeleton.names)
-    other: dict[str, str] = {}
-    by_role: dict[tuple[str, int], dict[Side, list[str]]] = {}
+    flipped = {name: bpy.utils.flip_name(name) for name in skeleton.names}
+    other = {name: own for name, own in flipped.items() if flipped.get(own) == name}
+    by_role: dict[tuple[Role, int], dict[Side, list[str]]] = {}
     for choice in character.choices:
-        sides = by_role.setdefault((choice.role.value, choice.figure), {})
+        sides = by_role.setdefault((choice.role, choice.figure), {Side.LEFT: [], Side.RIGHT: []})
         sides.setdefault(choice.side, []).append(choice.name)
+    named = {name for name, own in other.items() if own != name}
     for sides in by_role.values():
-        left, right = sides.get(Side.LEFT, []), sides.get(Side.RIGHT, [])
-        if len(left) == len(right):
-            for a, b in zip(left, right, strict=True):
-                other[a], other[b] = b, a
-    for name in skeleton.names:
-        flipped = bpy.utils.flip_name(name)
-        if flipped != name and flipped in names and bpy.utils.flip_name(flipped) == name:
-            previous = other.get(name, name)
-            if previous not in (name, flipped):
-                other.pop(previous, None)
-            other[name] = flipped
-    return {
-        name: other[name] if other.get(other.get(name, name), name) == name and name in other else name
-        for name in skeleton.names
-    }
+        left, right = sides[Side.LEFT], sides[Side.RIGHT]
+        for pair in zip(left, right, strict=True) if len(left) == len(right) else ():
+            if named.isdisjoint(pair):
+                other |= dict(zip(pair, reversed(pair), strict=True))
+    return {name: other.get(name, name) for name in skeleton.names}
 
 
 def _side(skeleton: Skeleton, character: Character, name: str, other: Mapping[str, str]) -> Side:

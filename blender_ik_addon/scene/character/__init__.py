@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A character made ready, kept and mirrored.
+"""A character is set up, stored and mirrored.
 
-Read in this order: `setup` (Set Up Character), `preferring` (preferred angles from a pose), `presets` and
-`preset_files` (settings by role, in files), `mirror` and `mirrored_targets` (from one side to the other).
+Read in this order: `setup` (Set Up Character), `preferring` (limits and preferred angles from the pose),
+`presets` and `preset_files` (settings by role, in files), `mirror` and `mirrored_keys`.
 """

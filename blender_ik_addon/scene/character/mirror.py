@@ -3,13 +3,11 @@
 
 Pairs of bones are found by Blender's own exchange of names (.L and .R, left and right), and where that finds
 none by their roles. With S the reflection in the body's plane of symmetry, R the rest rotation of a bone and
-R' that of its counterpart, both in armature space: a turn Q of the bone against its rest pose, written in its
-own axes, is R Q Rᵀ in the armature's, reflected S R Q Rᵀ S, and R'ᵀ S R Q Rᵀ S R' for the counterpart. A
-target that is turned by T in the armature goes to S T Rᵀ S R'. Doing it twice is doing nothing, for any R
-and R'.
+R' that of its counterpart, both in armature space: a turn Q of the bone from its rest pose, in its own axes,
+is R Q Rᵀ in the armature's, reflected S R Q Rᵀ S, and R'ᵀ S R Q Rᵀ S R' for the counterpart. A target that is
+turned by T in the armature goes to S T Rᵀ S R'. Mirroring twice changes nothing, for any R and R'.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,23 +18,25 @@ from bpy.types import Object
 from ...core.arrays import FloatArray
 from ...core.errors import IKError
 from ..animation.fcurves import animated_channels, rotation_channel
-from ..animation.mapped_keys import Tracks, linear, obstacle_to_keys, read_tracks, write_tracks
 from ..armature.armature import check_armature
-from ..armature.limits import joint_entries, limits_of, own_limits, store_limits, turned_limits
+from ..armature.limits import joint_entries, limits_of, store_limits, turned_limits
 from ..armature.symmetry import Symmetry
-from ..effectors.effectors import AXES, label_of, target_of
+from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.entries import EFFECTORS_PATH, add_effector
-from ..effectors.targets import check_present
-from ..effectors.transforms import rotation_of, set_rotation
+from ..effectors.transforms import rotation_of, rotations_of, set_rotation
+from ..kinds.kinds import AXES
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
-from .mirrored_targets import Image, mirror_images
+from .mirrored_keys import Image, PropertyKeys, mirror_images, obstacle_to_keys, write_keys_of
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
 
-SYMMETRIC: Final = 1e-4
+SQUARE: Final = 1e-4
 """Cosine [1] between axes up to which they are square: rest matrices are stored in single precision."""
+
+SAME: Final = 1e-9
+"""Difference of rotations [1] that is rounding."""
 
 ANIMATED: Final = {"point", *SIDELESS} - {"kind", "choice", "stay", "stay_scope"}
 """Settings whose keys are mirrored too: `point` is turned, the others are the same on both sides."""
@@ -100,25 +100,21 @@ def mirror(
 
 def _counterparts(armature_object: Object, body: Symmetry) -> dict[int, int | None]:
     """Return the effector on the other side of each; itself in the middle, None where there is none."""
-    entries = settings_of(armature_object).effectors
     groups: dict[tuple[str, str], list[int]] = {}
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(settings_of(armature_object).effectors):
         groups.setdefault((entry.bone, entry.kind), []).append(index)
     found: dict[int, int | None] = {}
     for (bone, kind), members in groups.items():
         others = groups.get((body.other.get(bone, bone), kind), [])
-        for row, index in enumerate(members):
-            found[index] = others[row] if row < len(others) else None
+        found |= {index: others[row] if row < len(others) else None for row, index in enumerate(members)}
     return found
 
 
 def _mirror_settings(armature_object: Object, body: Symmetry, notes: list[str]) -> tuple[str, ...]:
     entries = settings_of(armature_object).effectors
-    counterparts = _counterparts(armature_object, body)
-    wanted: dict[int, dict[str, Any]] = {}
-    origins: dict[int, int] = {}
+    wanted: dict[int, tuple[int, dict[str, Any]]] = {}
     alone: list[str] = []
-    for index, counterpart in counterparts.items():
+    for index, counterpart in _counterparts(armature_object, body).items():
         entry = entries[index]
         if entry.bone not in body.sources:
             continue
@@ -127,72 +123,37 @@ def _mirror_settings(armature_object: Object, body: Symmetry, notes: list[str]) 
             if len(body.sources) == len(body.skeleton):
                 alone.append(label_of(entry, index))
                 continue
+            name, part = bpy.utils.flip_name(entry.name), bpy.utils.flip_name(entry.part)
             counterpart = add_effector(armature_object, body.other[entry.bone], kind=entry.kind)
-            flipped = bpy.utils.flip_name(entry.name)
-            if flipped not in {other.name for other in entries}:
-                entries[counterpart].name = flipped
-            entries[counterpart].part = bpy.utils.flip_name(entry.part)
+            if name not in {other.name for other in entries}:
+                entries[counterpart].name = name
+            entries[counterpart].part = part
         if counterpart is not None:
-            wanted[counterpart], origins[counterpart] = values, index
+            wanted[counterpart] = index, values
     if alone:
         notes.append(f"without a counterpart on the other side: {listed(alone)}")
-    keys = {index: _read_setting_keys(armature_object, origins[index]) for index in wanted}
-    changed: list[str] = []
-    for index, values in wanted.items():
-        entry = entries[index]
+    animated = {path for path, _ in animated_channels(armature_object)}
+    keys: list[tuple[int, str, tuple[str, str], PropertyKeys]] = []
+    for index, (origin, _) in wanted.items():
+        for name in sorted(ANIMATED):
+            path, other = (f"{EFFECTORS_PATH}[{number}].{name}" for number in (index, origin))
+            if not animated.isdisjoint((path, other)):
+                keys.append((index, name, (path, other), PropertyKeys.read(armature_object, other)))
+    for index, (_, values) in wanted.items():
         for name, value in values.items():
-            setattr(entry, name, value)
-        changed.append(entry.name)
-    _write_setting_keys(armature_object, body, keys, origins, notes)
-    return tuple(changed)
-
-
-def _components(entry: Any, name: str) -> int:
-    """Return how many components a setting has."""
-    return max(1, entry.bl_rna.properties[name].array_length)
-
-
-def _read_setting_keys(armature_object: Object, index: int) -> dict[str, Tracks]:
-    """Read the keys of the settings of an effector, by the names of these."""
-    prefix = f"{EFFECTORS_PATH}[{index}]."
-    channels = animated_channels(armature_object)
-    names = {path.removeprefix(prefix) for path, _ in channels if path.startswith(prefix)}
-    entry: Any = settings_of(armature_object).effectors[index]
-    return {
-        name: read_tracks(armature_object, prefix + name, _components(entry, name))
-        for name in names & ANIMATED
-    }
-
-
-def _write_setting_keys(
-    armature_object: Object,
-    body: Symmetry,
-    keys: Mapping[int, Mapping[str, Tracks]],
-    origins: Mapping[int, int],
-    notes: list[str],
-) -> None:
-    """Give the settings of effectors the keys that those of their counterparts had, and no others."""
-    entries = settings_of(armature_object).effectors
-    for index, tracks in keys.items():
-        prefix = f"{EFFECTORS_PATH}[{index}]."
-        own = {path.removeprefix(prefix) for path, _ in animated_channels(armature_object) if prefix in path}
-        for name in sorted((own | set(tracks)) & ANIMATED):
-            path = prefix + name
-            count = _components(entries[index], name)
-            paths = {path: count, f"{EFFECTORS_PATH}[{origins[index]}].{name}": count}
-            if why := obstacle_to_keys(armature_object, paths):
-                notes.append(f"the keys of {name} of {label_of(entries[index], index)!r} stay: {why}")
-                continue
-            if name not in tracks:
-                write_tracks(armature_object, path, (None,) * count)
-                continue
-            turn = body.turn(entries[origins[index]].bone) if name == "point" else np.eye(count)
-            found, _ = linear(tracks[name], turn, np.zeros(count))
-            write_tracks(armature_object, path, found)
+            setattr(entries[index], name, value)
+    for index, name, paths, own in keys:
+        if why := obstacle_to_keys(armature_object, paths):
+            notes.append(f"the keys of {name} of {label_of(entries[index], index)!r} stay: {why}")
+            continue
+        count = len(own.present)
+        turn = body.turn(entries[wanted[index][0]].bone) if name == "point" else np.eye(count)
+        write_keys_of(armature_object, paths[0], own.affine(turn, np.zeros(count))[0])
+    return tuple(entries[index].name for index in wanted)
 
 
 def _mirrored_settings(entry: POISE_PG_effector, body: Symmetry) -> dict[str, Any]:
-    """Return what the counterpart of an effector has in its place."""
+    """Return the settings of an effector as its counterpart has them."""
     values = {name: plain(getattr(entry, name)) for name in SIDELESS}
     values |= {name: body.other.get(getattr(entry, name), getattr(entry, name)) for name in FURTHER_BONES}
     turn = body.turn(entry.bone)
@@ -212,17 +173,15 @@ def _mirror_targets(armature_object: Object, body: Symmetry, notes: list[str]) -
         entry = entries[index]
         if counterpart is None or entry.bone not in body.sources:
             continue
-        pairs = zip(
-            [entry, *entry.others], [entries[counterpart], *entries[counterpart].others], strict=False
-        )
-        for own, other in pairs:
-            of_own, to = target_of(own), target_of(other)
-            if of_own is None:
+        sides = ([own, *own.others] for own in (entry, entries[counterpart]))
+        for own, other in zip(*sides, strict=False):
+            source, target = target_of(own), target_of(other)
+            if source is None:
                 continue
-            if to is None or own.target_bone or other.target_bone or not to.is_editable:
+            if target is None or own.target_bone or other.target_bone or not target.is_editable:
                 notes.append(f"the target of {label_of(entry, index)!r} is no object that can be moved alone")
                 continue
-            images[to] = Image.of(armature_object, body, of_own, to, entry.bone)
+            images[target] = Image.of(armature_object, body, source, target, entry.bone)
     mirror_images(armature_object, tuple(images.values()), notes)
     return tuple(target.name for target in images)
 
@@ -242,44 +201,40 @@ def _mirror_limits(armature_object: Object, body: Symmetry, notes: list[str]) ->
     if askew:
         notes.append(f"the axes of these bones do not mirror those of the other side: {listed(askew)}")
     for bone, (limits, source) in wanted.items():
-        entry = own_limits(armature_object, bone)
-        store_limits(entry, limits, source)
-        entry.is_held, entry.may_move = limits.is_held, limits.may_move
+        store_limits(armature_object, bone, limits, source)
     return tuple(wanted)
 
 
 def _mirror_pose(armature_object: Object, body: Symmetry) -> tuple[str, ...]:
     pose: Any = armature_object.pose
-    wanted: list[tuple[str, FloatArray, FloatArray, list[float] | None, bool, tuple[float, ...]]] = []
+    wanted: dict[str, tuple[FloatArray, FloatArray, FloatArray | None, tuple[float, ...]]] = {}
     for bone in body.skeleton.names:
         to = body.other[bone]
-        if bone not in body.sources or to in body.driven:
-            continue
-        source, turn = pose.bones[bone], body.turn(bone)
-        near, exact = None, False
-        if source.rotation_mode == pose.bones[to].rotation_mode:
-            near, exact = _mirrored_channels(source, turn)
-        rotation, location = turn @ rotation_of(source) @ turn.T, turn @ np.array(source.location)
-        wanted.append((to, location, rotation, near, exact, tuple(source.scale)))
-    for bone, location, rotation, near, exact, scale in wanted:
+        if bone in body.sources and to not in body.driven:
+            source, turn = pose.bones[bone], body.turn(bone)
+            location = turn @ np.array(source.location)
+            signs = np.rint(turn)
+            turn = signs if np.abs(signs - turn).max() < SQUARE else turn
+            rotation = turn @ rotation_of(source) @ turn.T
+            same_mode = source.rotation_mode == pose.bones[to].rotation_mode
+            near = _mirrored_channels(source, turn) if same_mode else None
+            wanted[to] = location, rotation, near, tuple(source.scale)
+    for bone, (location, rotation, near, scale) in wanted.items():
         target = pose.bones[bone]
         target.location, target.scale = location.tolist(), scale
-        if exact:
-            setattr(target, rotation_channel(target.rotation_mode)[0], near)
+        mode = target.rotation_mode
+        if near is not None and np.abs(rotations_of(near[None], mode)[0] - rotation).max() < SAME:
+            setattr(target, rotation_channel(mode)[0], near.tolist())
         else:
-            set_rotation(target, rotation, near)
-    return tuple(bone for bone, *_ in wanted)
+            set_rotation(target, rotation, None if near is None else near.tolist())
+    return tuple(wanted)
 
 
-def _mirrored_channels(source: Any, turn: FloatArray) -> tuple[list[float], bool]:
-    """Return the rotation channels of a bone for its counterpart, and whether they are the exact image.
+def _mirrored_channels(source: Any, turn: FloatArray) -> FloatArray:
+    """Return rotation channels for the counterpart of a bone: the mirrored rotation, or near to it.
 
-    Where their axes are mirror images, which they are in most rigs, these are the same numbers with other
-    signs, and no digit is lost, not even near gimbal lock. Otherwise they are only near to the mirrored
-    rotation, with its turns and its sign.
+    Where the axes of both are mirror images, which they are in most rigs, these are the same numbers with
+    other signs, so no digit is lost, not even near gimbal lock.
     """
-    signs = np.rint(turn)
-    exact = bool(np.abs(signs - turn).max() < SYMMETRIC and (signs == np.diag(np.diag(signs))).all())
-    turn = signs if exact else turn
     values = np.array(getattr(source, rotation_channel(source.rotation_mode)[0]))
-    return [*values[:-3].tolist(), *(-turn @ values[-3:]).tolist()], exact
+    return np.concatenate([values[:-3], -turn @ values[-3:]])

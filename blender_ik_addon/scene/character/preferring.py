@@ -1,28 +1,34 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The present pose as the preferred one: what targets leave free stays as it is, and goes back to it."""
+"""Preferred angles and limits from the present pose."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from bpy.types import Object
 
+from ...core.arrays import FloatArray
+from ...core.character.human import ACROSS
 from ...core.model.rotation import nearest_euler
 from ..armature.armature import read_armature
-from ..armature.limits import joint_entries, limits_of, own_limits, store_limits
+from ..armature.limits import BoneLimits, joint_entries, limits_of, own_limits, store_limits
 from ..armature.poses import read_pose
+
+WITHIN: Final = 1e-3
+"""How far inside its limits [rad] a pose is to which they were widened."""
+
+ASKEW: Final = np.radians(20.0)
+"""Beyond the limits of a hinge by this [rad] a file means another rest pose; by less, its pose is inexact."""
+
+SAME: Final = 1e-6
+"""Difference of preferred angles [rad] that is rounding."""
 
 
 def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
-    """Make the present angles of bones, brought inside their limits, the preferred ones.
+    """Make the present angles of bones, clamped to their limits, the preferred ones; return which changed.
 
-    Args:
-        armature_object: The original armature object.
-        bones: Names of bones; those that do not turn are left out.
-
-    Returns:
-        The bones that have other preferred angles for it.
+    Bones that do not turn are left out.
 
     Raises:
         IKError: The armature cannot be posed, or has no such bone.
@@ -31,17 +37,45 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
     turning = [name for name in bones if skeleton.free[skeleton.index(name), 3:].any()]
     for name in turning:
         own_limits(armature_object, name)
-    armature = read_armature(armature_object)  # whose orders of rotation are those of the limits now
-    skeleton, pose = armature.skeleton, read_pose(armature_object, armature)
-    entries = joint_entries(armature_object)
-    posed: Any = armature_object.pose
     changed: list[str] = []
-    for name in turning:
-        joint = skeleton.index(name)
-        own = limits_of(posed.bones[name], entries[name])
-        angles = nearest_euler(pose.rotation[joint], int(skeleton.orders[joint]), own.preferred)
-        angles = np.clip(angles, own.lower, own.upper)
-        if not np.allclose(angles, own.preferred, atol=1e-6):
-            store_limits(entries[name], replace(own, preferred=angles), entries[name].source)
+    for name, own, present in _posed(armature_object, turning, lambda own: own.preferred):
+        angles = np.clip(present, own.lower, own.upper)
+        if not np.allclose(angles, own.preferred, atol=SAME):
+            store_limits(armature_object, name, replace(own, preferred=angles))
             changed.append(name)
     return tuple(changed)
+
+
+def widen_limits(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
+    """Widen the limits of bones to include the present pose; return the bones whose limits are wider.
+
+    Files often have a pose, or a rest pose, that is not that of a standing body; limits that it breaks would
+    change it much in the first solve. Elbows and knees of recordings that are a little over-stretched or
+    askew are clamped instead.
+    """
+    widened: list[str] = []
+    for name, own, angles in _posed(armature_object, bones, _middle):
+        beyond = float(np.maximum(own.lower - angles, angles - own.upper).max())
+        if beyond > (ASKEW if (own.stiffness > ACROSS - WITHIN).any() else WITHIN):
+            lower, upper = np.minimum(own.lower, angles - WITHIN), np.maximum(own.upper, angles + WITHIN)
+            store_limits(armature_object, name, replace(own, lower=lower, upper=upper))
+            widened.append(name)
+    return tuple(widened)
+
+
+def _middle(limits: BoneLimits) -> FloatArray:
+    lower, upper = np.nan_to_num(limits.lower, neginf=0.0), np.nan_to_num(limits.upper, posinf=0.0)
+    return 0.5 * (lower + upper)
+
+
+def _posed(
+    armature_object: Object, bones: Iterable[str], near: Callable[[BoneLimits], FloatArray]
+) -> Iterator[tuple[str, BoneLimits, FloatArray]]:
+    """Give bones, their limits and their present angles, those nearest to what `near` returns."""
+    armature = read_armature(armature_object)  # in the rotation orders of the limits
+    skeleton, pose = armature.skeleton, read_pose(armature_object, armature)
+    entries, posed = joint_entries(armature_object), armature_object.pose
+    pose_bones: Any = () if posed is None else posed.bones
+    for name in bones:
+        joint, own = skeleton.index(name), limits_of(pose_bones[name], entries[name])
+        yield name, own, nearest_euler(pose.rotation[joint], int(skeleton.orders[joint]), near(own))

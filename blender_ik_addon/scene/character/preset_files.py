@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Files of presets: where they are, what they are called, and whether what is in one can be used.
 
-Anybody may have written such a file, so that all of it is checked before anything is changed by it.
+Anybody may have written such a file, so all of it is checked before anything is changed.
 """
 
 import json
@@ -21,7 +21,7 @@ from ..properties.settings import EXTENSION, METHOD_SETTINGS, POISE_PG_armature
 
 FORMAT: Final = "poise preset"
 VERSION: Final = 1
-"""Of what is written; files of a later version are refused, fields that are not known are passed over."""
+"""Of what is written; files of a later version are refused, unknown fields are ignored."""
 
 SUFFIX: Final = ".json"
 
@@ -32,19 +32,11 @@ ROUNDING: Final = 1e-6
 """What single precision may add to a stiffness [1]."""
 
 LISTS: Final = ("effectors", "joints", "masses")
-"""What of a preset is a list with a bone in each element."""
+"""Lists of a preset, with a bone in each element."""
 
 SETTINGS: Final = (
-    "method",
-    "iterations",
-    "tolerance_position",
-    "tolerance_rotation",
-    "smoothness",
-    "pop_angle",
-    *METHOD_SETTINGS,
-    "move_root",
-    "mass_source",
-    "body_mass",
+    *("method", "iterations", "tolerance_position", "tolerance_rotation", "smoothness", "pop_angle"),
+    *(*METHOD_SETTINGS, "move_root", "mass_source", "body_mass"),
 )
 """Of the armature object."""
 
@@ -55,7 +47,14 @@ POINTS: Final = {"point": "bone", "other_point": "other_bone"}
 """Points of an effector -> of which bone; written in lengths of that bone."""
 
 LENGTHS: Final = ("height", "distance", "softness_position")
-"""Lengths in the world [m]; on a figure of another size they are as much longer or shorter."""
+"""Lengths in the world [m], which are scaled to the size of the figure."""
+
+JOINT: Final = {
+    **dict.fromkeys(("lower", "upper"), [None] * 3),
+    **dict.fromkeys(("stiffness", "preferred"), [0.0] * 3),
+    **dict.fromkeys(("is_held", "may_move"), False),
+} | {"axes": np.eye(3).tolist(), "bend": 0.0, "order": 'AUTO', "source": ""}
+"""What a joint has where a file does not say it."""
 
 NOT_UNIT: Final = 1e-3
 """Difference of the length of a quaternion from 1 from which it is no rotation [1]."""
@@ -94,11 +93,7 @@ def preset_names(folder: Path | None = None) -> tuple[str, ...]:
 
 
 def preset_path(name: str, folder: Path | None = None) -> Path:
-    """Return where a preset of some name is, or would be.
-
-    Raises:
-        IKError: It is no name for a file.
-    """
+    """Return where a preset of some name is, or would be (IKError: no file can have such a name)."""
     name = name.strip()
     if not name or re.search(r'[\\/:*?"<>|\x00-\x1f]', name) or name[0] == "." or name[-1] == ".":
         raise IKError(f"{name!r} is no name for a preset: use letters, digits, spaces, - and _")
@@ -108,10 +103,11 @@ def preset_path(name: str, folder: Path | None = None) -> Path:
 
 
 def read_preset(path: Path) -> dict[str, Any]:
-    """Read and check a file, so that nothing is changed by one that is broken."""
+    """Read and check a file (IKError: it cannot be read, is no preset, or has a value of no use)."""
+    broken, own = f"preset {path.name!r} is broken:", f"preset {path.name!r} is not read:"
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise IKError(f"preset {path.name!r} is not read: it is larger than {MOST_BYTES >> 20} MB")
+            raise IKError(f"{own} it is larger than {MOST_BYTES >> 20} MB")
         data = json.loads(path.read_text(encoding="utf-8"))
         # An escaped half of a letter is none that Blender could be given; it would only refuse it half-way.
         json.dumps(data, ensure_ascii=False).encode("utf-8")
@@ -120,117 +116,122 @@ def read_preset(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise IKError(f"preset {path.stem!r} cannot be read from {path.parent}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise IKError(f"preset {path.name!r} is broken: {error}") from error
+        raise IKError(f"{broken} {error}") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise IKError(f"{path.name!r} is no preset of Poise: its format is not {FORMAT!r}")
     version = data.get("version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise IKError(f"preset {path.name!r} is broken: its version is {version!r}")
+    if type(version) is not int or version < 1:
+        raise IKError(f"{broken} its version is {version!r}")
     if version > VERSION:
         raise IKError(
             f"preset {path.name!r} has version {version}, this Poise reads up to {VERSION}: update Poise"
         )
-    settings, lists = data.get("settings", {}), {name: data.get(name, []) for name in LISTS}
+    settings, size = data.get("settings", {}), data.get("size", 0.0)
     if not isinstance(settings, dict):
-        raise IKError(f"preset {path.name!r} is broken: its settings are no object")
-    _check_fields(POISE_PG_armature, settings, SETTINGS, f"preset {path.name!r} is broken: settings")
+        raise IKError(f"{broken} its settings are no object")
+    _check_fields(POISE_PG_armature, settings, SETTINGS, f"{broken} settings")
+    if not _is_number(size, LARGEST) or size < 0.0:
+        raise IKError(f"{broken} its size is {size!r}")
+    lists = {what: data.get(what, []) for what in LISTS}
     for what, records in lists.items():
         if not isinstance(records, list):
-            raise IKError(f"preset {path.name!r} is broken: its {what} are no list")
-        _check_count(what, records, f"preset {path.name!r} is not read")
+            raise IKError(f"{broken} its {what} are no list")
+        _check_count(what, records, own)
         for number, record in enumerate(records):
-            _check_record(record, f"preset {path.name!r} is broken: {what}[{number}]", what)
-    size = data.get("size", 0.0)
-    if isinstance(size, bool) or not isinstance(size, (int, float)) or not 0.0 <= size < LARGEST:
-        raise IKError(f"preset {path.name!r} is broken: its size is {size!r}")
+            _check_record(record, f"{broken} {what}[{number}]", what)
     return {"settings": settings, "size": size, **lists}
 
 
 def write_preset(path: Path, data: Mapping[str, Any]) -> None:
     """Write a preset, so that the file is either whole or as it was (IKError: it cannot be written)."""
+    own = f"preset {path.name!r} is not written:"
     for what in LISTS:
-        _check_count(what, data[what], f"preset {path.name!r} is not written")
+        _check_count(what, data[what], own)
+    try:
+        whole = {"format": FORMAT, "version": VERSION, **data}
+        text = json.dumps(whole, indent=1, allow_nan=False) + "\n"
+    except ValueError as error:
+        raise IKError(f"{own} one of its numbers is not finite") from error
+    if len(text) > MOST_BYTES:  # all of it is ASCII
+        raise IKError(
+            f"{own} it would be larger than {MOST_BYTES >> 20} MB. Store fewer poses of the whole body"
+        )
     beside = path.with_name(f"{path.name}.part")
     try:
-        text = json.dumps(data, indent=1, allow_nan=False) + "\n"
-        if len(text) > MOST_BYTES:  # all of it is ASCII
-            raise IKError(
-                f"preset {path.name!r} is not written: it would be larger than {MOST_BYTES >> 20} MB. Store "
-                "fewer poses of the whole body"
-            )
         path.parent.mkdir(parents=True, exist_ok=True)
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
     except OSError as error:
         raise IKError(f"preset {path.name!r} cannot be written to {path.parent}: {error.strerror}") from error
-    except IKError:
-        raise
-    except ValueError as error:
-        raise IKError(f"preset {path.name!r} is not written: one of its numbers is not finite") from error
 
 
 def _check_count(what: str, records: Sequence[Any], where: str) -> None:
     if len(records) > MOST_RECORDS[what]:
-        raise IKError(f"{where}: it has {len(records)} {what}, there may be {MOST_RECORDS[what]}")
+        raise IKError(f"{where} it has {len(records)} {what}, there may be {MOST_RECORDS[what]}")
 
 
 def _check_record(record: Any, where: str, what: str) -> None:
+    """Refuse a record of one of the lists, or a stored pose; fill in what a joint does not have."""
     if not isinstance(record, dict):
         raise IKError(f"{where} is no object")
-    for name in ("bone", *FURTHER_BONES):
-        if name in record or name == "bone":
-            bone = record.get(name)
-            if not isinstance(bone, dict) or not isinstance(bone.get("name", ""), str):
-                raise IKError(f"{where}.{name} does not say which bone")
+    for name in ("bone", *(name for name in FURTHER_BONES if name in record)):
+        bone = record.get(name)
+        if not isinstance(bone, dict) or not isinstance(bone.get("name", ""), str):
+            raise IKError(f"{where}.{name} does not say which bone")
     for name in POINTS:
         if name in record:
             _three_numbers(record[name], f"{where}.{name}")
-    if what == "masses":
-        _check_fields(POISE_PG_mass, {"mass": record.get("mass")}, ("mass",), where)
-        if record["mass"] < 0.0:
-            raise IKError(f"{where}.mass is negative")
-        return
-    if what == "effectors":
-        _check_fields(POISE_PG_effector, record, EFFECTOR_FIELDS, where)
-        others = record.get("others", 0)
-        if not isinstance(others, int) or isinstance(others, bool) or not 0 <= others <= MOST_TARGETS:
-            raise IKError(f"{where}.others cannot be {others!r}")
-        _check_stored(record.get("stored", []), f"{where}.stored")
-        return
+    _CHECKS[what](record, where)
+
+
+def _check_effector(record: dict[str, Any], where: str) -> None:
+    _check_fields(POISE_PG_effector, record, EFFECTOR_FIELDS, where)
+    others, stored = record.get("others", 0), record.get("stored", [])
+    if type(others) is not int or not 0 <= others <= MOST_TARGETS:
+        raise IKError(f"{where}.others cannot be {others!r}")
+    if not isinstance(stored, list):
+        raise IKError(f"{where}.stored is no list")
+    for number, own in enumerate(stored):
+        _check_record(own, f"{where}.stored[{number}]", "stored")
+
+
+def _check_stored(record: dict[str, Any], where: str) -> None:
+    _check_axes(record.get("axes"), f"{where}.axes")
+    _three_numbers(record.get("location"), f"{where}.location")
+    record.setdefault("rotation", None)
+    _check_fields(POISE_PG_stored_bone, record, ("location", "rotation"), where)
+    if not abs(np.linalg.norm(record["rotation"]) - 1.0) < NOT_UNIT:
+        raise IKError(f"{where}.rotation is {record['rotation']!r}, wanted a quaternion of length 1")
+
+
+def _check_mass(record: dict[str, Any], where: str) -> None:
+    _check_fields(POISE_PG_mass, {"mass": None} | record, ("mass",), where)
+    if record["mass"] < 0.0:
+        raise IKError(f"{where}.mass is negative")
+
+
+def _check_joint(record: dict[str, Any], where: str) -> None:
+    for name, default in JOINT.items():
+        record.setdefault(name, default)
     for name in ("lower", "upper", "stiffness", "preferred"):
-        missing = [None] * 3 if name in ("lower", "upper") else [0.0] * 3
-        record.setdefault(name, missing)
-        _three_numbers(record[name], f"{where}.{name}", may_be_none=name in ("lower", "upper"))
+        _three_numbers(record[name], f"{where}.{name}", may_be_none=name in {"lower", "upper"})
     for low, high in zip(record["lower"], record["upper"], strict=True):
         if low is not None and high is not None and low > high:
             raise IKError(f"{where} has a lower limit above its upper one")
     if not all(0.0 <= value <= STIFFEST + ROUNDING for value in record["stiffness"]):
         raise IKError(f"{where}.stiffness is not between 0 and {STIFFEST}")
-    _check_axes(record.setdefault("axes", np.eye(3).tolist()), f"{where}.axes")
-    bend = record.setdefault("bend", 0.0)
-    if isinstance(bend, bool) or not isinstance(bend, (int, float)) or not abs(bend) < LARGEST:
-        raise IKError(f"{where}.bend is {bend!r}")
-    own = {"is_held": False, "may_move": False, "source": "", "order": 'AUTO'}
-    for name, default in own.items():
-        record.setdefault(name, default)
-    _check_fields(POISE_PG_joint, record, tuple(own), where)
+    _check_axes(record["axes"], f"{where}.axes")
+    if not _is_number(record["bend"], LARGEST):
+        raise IKError(f"{where}.bend is {record['bend']!r}")
+    _check_fields(POISE_PG_joint, record, ("is_held", "may_move", "source", "order"), where)
 
 
-def _check_stored(records: Any, where: str) -> None:
-    """Refuse a stored pose that is none."""
-    if not isinstance(records, list):
-        raise IKError(f"{where} is no list")
-    for number, record in enumerate(records):
-        own = f"{where}[{number}]"
-        bone = record.get("bone") if isinstance(record, dict) else None
-        if not isinstance(bone, dict) or not isinstance(bone.get("name", ""), str):
-            raise IKError(f"{own} does not say which bone")
-        _check_axes(record.get("axes"), f"{own}.axes")
-        _three_numbers(record.get("location"), f"{own}.location")
-        _check_fields(POISE_PG_stored_bone, record, ("location", "rotation"), own)
-        rotation = np.array(record.get("rotation", []), dtype=np.float64)
-        if rotation.shape != (4,) or not abs(np.linalg.norm(rotation) - 1.0) < NOT_UNIT:
-            raise IKError(f"{own}.rotation is {record.get('rotation')!r}, wanted a quaternion of length 1")
+_CHECKS: Final = {
+    "effectors": _check_effector,
+    "stored": _check_stored,
+    "joints": _check_joint,
+    "masses": _check_mass,
+}
 
 
 def _check_axes(axes: Any, where: str) -> None:
@@ -240,47 +241,33 @@ def _check_axes(axes: Any, where: str) -> None:
         _three_numbers(row, where)
 
 
-def _three_numbers(values: Any, where: str, *, may_be_none: bool = False) -> None:
-    def fits(value: Any) -> bool:
-        if value is None:
-            return may_be_none
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return number and abs(value) <= sys.float_info.max  # which nan is not, nor a number of 400 digits
+def _is_number(value: Any, largest: float) -> bool:
+    """Whether a value is a number below the largest one; nan is not, nor is inf."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < largest
 
-    if not isinstance(values, list) or len(values) != 3 or not all(fits(value) for value in values):
+
+def _three_numbers(values: Any, where: str, *, may_be_none: bool = False) -> None:
+    fits = isinstance(values, list) and len(values) == 3
+    if not fits or not all(_is_number(v, sys.float_info.max) or (may_be_none and v is None) for v in values):
         raise IKError(f"{where} is {values!r}, wanted three numbers")
 
 
 def _check_fields(kind: Any, values: Mapping[str, Any], names: Sequence[str], where: str) -> None:
-    """Refuse values that the properties of a class cannot have.
-
-    Raises:
-        IKError: One is of another type, or no item of its list.
-    """
+    """Refuse values that the properties of a class cannot have: of another type, or no item of its list."""
     for name in names:
         if name not in values:
             continue
         value, prop = values[name], kind.bl_rna.properties[name]
-        parts = value if prop.type != 'STRING' and getattr(prop, "is_array", False) else [value]
-        length = prop.array_length if getattr(prop, "is_array", False) else 1
-        fits = isinstance(parts, list) and len(parts) == length
-        if fits and prop.type == 'ENUM':
-            fits = isinstance(value, str) and value in {item.identifier for item in prop.enum_items}
-        elif fits:
-            types: tuple[type, ...] = _TYPES[prop.type]
-            fits = all(
-                isinstance(part, types)
-                and (prop.type == 'BOOLEAN' or not isinstance(part, bool))
-                and (prop.type not in {'INT', 'FLOAT'} or abs(part) < LARGEST)
-                for part in parts
-            )
-        if not fits:
+        is_array = getattr(prop, "is_array", False)
+        parts = value if is_array else [value]
+        fits = isinstance(parts, list) and len(parts) == (prop.array_length if is_array else 1)
+        if not fits or not all(_is_value(part, prop) for part in parts):
             raise IKError(f"{where}.{name} cannot be {value!r}")
 
 
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    'BOOLEAN': (bool,),
-    'INT': (int,),
-    'FLOAT': (int, float),
-    'STRING': (str,),
-}
+def _is_value(value: Any, prop: Any) -> bool:
+    if prop.type in {'INT', 'FLOAT'}:
+        return _is_number(value, LARGEST) and (prop.type == 'FLOAT' or isinstance(value, int))
+    if prop.type == 'ENUM':
+        return value in [item.identifier for item in prop.enum_items]
+    return isinstance(value, bool if prop.type == 'BOOLEAN' else str)

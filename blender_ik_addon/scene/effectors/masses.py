@@ -4,28 +4,35 @@
 A bone with an entry has the mass of the entry [kg]. Other bones have a share of the body's mass: by their
 role if the table of roles is that of a human, by their length, or by the volume of the meshes that they
 carry, as last measured; a solve does not read the vertices. Setting the mass of one bone changes no other.
+
+A mesh goes with bones by an Armature modifier, by being parented to the armature with weights, or as a whole
+by being parented to one bone. It is read as it is at rest, which asks nothing of Blender but its data. Where
+modifiers make faces, a mirror for one, the mesh is read as it is shown, with the bones where they are.
+
+What cannot be posed, weighed or removed is refused by an `IKError`, and nothing is changed then.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+import bpy
 import numpy as np
 from bpy.types import Object
 
+from ...core.arrays import FloatArray
 from ...core.character.anthropometry import body_masses
-from ...core.character.volumes import bone_volumes
+from ...core.character.volumes import Skin, bone_volumes
 from ...core.errors import IKError
 from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.role_table import table_of
+from ..kinds.frame_data import Body, points_of
 from ..properties.joint_properties import POISE_PG_mass
 from ..properties.naming import note_name
 from ..properties.overrides import refilled, remove_entries
 from ..properties.settings import settings_of
 from ..reports import counted, listed
-from .frame_data import Body
-from .skins import read_skin
 
 
 @dataclass(frozen=True)
@@ -65,12 +72,7 @@ class MeshReport:
 
 
 def measure_meshes(armature_object: Object) -> MeshReport:
-    """Measure the meshes that go with an armature; bones then weigh by their volumes.
-
-    Raises:
-        IKError: The armature cannot be posed, has no mesh, or its meshes have no weights or no volume;
-            nothing is changed then.
-    """
+    """Measure the meshes that go with an armature; bones then weigh by their volumes."""
     check_armature(armature_object)
     skeleton = read_armature(armature_object).skeleton
     bound = read_skin(armature_object, skeleton)
@@ -82,11 +84,8 @@ def measure_meshes(armature_object: Object) -> MeshReport:
         ) from error
     notes = list(bound.notes)
     if made.unweighted:
-        notes.append(
-            "1 vertex goes with no bone and weighs nothing"
-            if made.unweighted == 1
-            else f"{made.unweighted} vertices go with no bone and weigh nothing"
-        )
+        what = "goes with no bone and weighs" if made.unweighted == 1 else "go with no bone and weigh"
+        notes.append(f"{counted(made.unweighted, 'vertex', 'vertices')} {what} nothing")
     if made.holes:
         notes.append(f"there are holes ({counted(made.holes, 'edge')} with one face): measured as if closed")
     scale = world_from_armature(armature_object)[1]
@@ -145,11 +144,7 @@ def mass_entries(armature_object: Object) -> dict[str, POISE_PG_mass]:
 
 
 def own_masses(armature_object: Object, bones: Iterable[str]) -> MassReport:
-    """Make entries for bones with their present masses, for editing.
-
-    Raises:
-        IKError: The armature cannot be posed, or has no such bone.
-    """
+    """Make entries for bones with their present masses, for editing."""
     check_armature(armature_object)
     skeleton = read_armature(armature_object).skeleton
     body = _body(armature_object, skeleton)
@@ -159,12 +154,7 @@ def own_masses(armature_object: Object, bones: Iterable[str]) -> MassReport:
 
 
 def remove_masses(armature_object: Object, bones: Iterable[str] | None = None) -> int:
-    """Remove the entries of bones, or all; returns how many there were.
-
-    Raises:
-        IKError: The armature cannot be posed, or an entry of a library override belongs to the library;
-            nothing is changed then.
-    """
+    """Remove the entries of bones, or all; returns how many there were."""
     check_armature(armature_object)
     masses = settings_of(armature_object).masses
     chosen = None if bones is None else set(bones)
@@ -183,3 +173,118 @@ def set_bone_masses(armature_object: Object, masses: Mapping[str, float]) -> Non
             entry = collection.add()
             entry.name = name
         entry.mass = mass
+
+
+# Meshes
+
+MAKING: Final = frozenset(
+    {'ARRAY', 'BOOLEAN', 'MASK', 'MIRROR', 'NODES', 'REMESH', 'SCREW', 'SKIN', 'SOLIDIFY'}
+)
+"""Modifiers that add or take away so much of a mesh that its volume is another; others only refine it."""
+
+
+@dataclass(frozen=True)
+class BoundSkin:
+    """The meshes that an armature carries."""
+
+    skin: Skin
+    """In armature space, in its own unit of length."""
+    armature_from_joint: FloatArray
+    """The bones in the pose in which the skin was read, (n, 4, 4)."""
+    meshes: tuple[str, ...]
+    """Names of the objects."""
+    notes: tuple[str, ...]
+    """What is worth knowing, for people."""
+
+
+def read_skin(armature_object: Object, skeleton: Skeleton) -> BoundSkin:
+    """Read all meshes of the scene that go with the armature and are rendered (IKError: there is none)."""
+    objects = _bound(armature_object)
+    if not objects:
+        hidden = _bound(armature_object, rendered=False)
+        raise IKError(
+            f"no mesh of the scene goes with {armature_object.name!r}: "
+            + (
+                f"{hidden[0].name!r} is not rendered, switch that on"
+                if hidden
+                else "bind one to it (Object > Parent > Armature Deform), or weigh by role or by length"
+            )
+        )
+    modifiers = (modifier for thing in objects for modifier in thing.modifiers)
+    making = {m.type for m in modifiers if m.type in MAKING and m.show_viewport}
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    posed: Any = armature_object.evaluated_get(depsgraph)
+    bones = [posed.data.bones[name] for name in skeleton.names]
+    rest = np.array([bone.matrix_local for bone in bones])
+    shown = np.array([posed.pose.bones[name].matrix for name in skeleton.names])
+    deforming = {bone.name: joint for joint, bone in enumerate(bones) if bone.use_deform}
+    armature_from_world = np.linalg.inv(np.array(posed.matrix_world))
+    pieces: list[Skin] = []
+    for thing in objects:
+        evaluated: Any = thing.evaluated_get(depsgraph)
+        armature_from_mesh = armature_from_world @ np.array(evaluated.matrix_world)
+        carrier = None
+        if thing.parent_type == 'BONE' and not _is_deformed(thing, armature_object):
+            carrier = skeleton.index(thing.parent_bone) if thing.parent_bone in skeleton.names else None
+        if carrier is not None and not making:
+            armature_from_mesh = rest[carrier] @ np.linalg.inv(shown[carrier]) @ armature_from_mesh
+        try:
+            mesh = evaluated.to_mesh() if making else thing.data
+            pieces.append(_piece(thing, mesh, armature_from_mesh, deforming, carrier))
+        finally:
+            evaluated.to_mesh_clear()
+    starts = np.cumsum([0, *(len(piece.vertices) for piece in pieces)])
+    skin = Skin(
+        np.concatenate([piece.vertices for piece in pieces]),
+        np.concatenate([piece.triangles + start for piece, start in zip(pieces, starts, strict=False)]),
+        np.concatenate([piece.vertex + start for piece, start in zip(pieces, starts, strict=False)]),
+        np.concatenate([piece.joint for piece in pieces]),
+        np.concatenate([piece.weight for piece in pieces]),
+    )
+    kinds = ", ".join(sorted(kind.title() for kind in making))
+    notes = (f"measured in the present pose, because modifiers make faces ({kinds})",) if making else ()
+    return BoundSkin(skin, shown if making else rest, tuple(thing.name for thing in objects), notes)
+
+
+def _is_deformed(thing: Any, armature_object: Object) -> bool:
+    return any(m.type == 'ARMATURE' and m.object == armature_object for m in thing.modifiers)
+
+
+def _bound(armature_object: Object, *, rendered: bool = True) -> list[Any]:
+    """Objects with meshes that go with the armature, by their names."""
+    found = [
+        thing
+        for thing in bpy.context.scene.objects
+        if thing.type == 'MESH'
+        and thing.hide_render is not rendered
+        and (
+            (thing.parent == armature_object and thing.parent_type in {'ARMATURE', 'BONE'})
+            or _is_deformed(thing, armature_object)
+        )
+    ]
+    return sorted(found, key=lambda thing: thing.name)
+
+
+def _piece(
+    thing: Any, mesh: Any, armature_from_mesh: FloatArray, deforming: dict[str, int], carrier: int | None
+) -> Skin:
+    """Read one mesh in armature space; all of it goes with the carrier, if there is one."""
+    places = np.empty((len(mesh.vertices), 3), dtype=np.float32)
+    mesh.vertices.foreach_get("co", places.reshape(-1))
+    mesh.calc_loop_triangles()
+    triangles = np.empty((len(mesh.loop_triangles), 3), dtype=np.int32)
+    mesh.loop_triangles.foreach_get("vertices", triangles.reshape(-1))
+    if carrier is not None:
+        rows = [(row, carrier, 1.0) for row in range(len(places))]
+    else:
+        groups = thing.vertex_groups
+        joints = {group.index: deforming[group.name] for group in groups if group.name in deforming}
+        rows = [
+            (row, joints[element.group], element.weight)
+            for row, point in enumerate(mesh.vertices)
+            for element in point.groups
+            if element.group in joints and element.weight > 0.0
+        ]
+    vertex, joint, weight = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+    vertices = points_of(armature_from_mesh, places.astype(np.float64))
+    return Skin(vertices, triangles.astype(np.int64), vertex.astype(np.int64), joint.astype(np.int64), weight)

@@ -1,11 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Objects and bones by their own channels: read and written without the rounding of matrices."""
+"""Objects moved by their own channels, without the rounding of matrices, and targets that go along.
 
-from collections.abc import Sequence
+Targets go where the armature object goes as its children: moving it moves the whole character. They are
+parented to the object and to no bone, so they do not depend on the pose that follows them. Their channels go
+on meaning places in the world as long as the object stays where it was when they were attached.
+
+Targets come along when a bone has been dragged: its own and that of hips, and what hangs on them. What a drag
+moves on purpose, or what may give way to it, has to take its target along, or the next solve would take the
+pose back. Children of such a target go with it, and their bones are held against where they will be then.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
+import bpy
 import numpy as np
+from bpy.types import Object
 
+from ...core import ReachPoint, Task
 from ...core.arrays import FloatArray
 from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.rotation import (
@@ -14,9 +27,17 @@ from ...core.model.rotation import (
     matrix_from_euler,
     quat_from_matrix,
 )
+from ...core.tasks.points import ReachCarried
+from ..animation.dependence import place_depends_on
 from ..animation.fcurves import ROTATION_CHANNELS, animated_channels, rotation_channel
+from ..armature.armature import check_armature
 from ..armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat
 from ..armature.symmetry import rotation_in
+from ..kinds.frame_data import orientations, points_of
+from ..kinds.kinds import Effector, asked_of
+from ..properties.settings import settings_of
+from ..reports import counted, sentences
+from .effectors import all_targets
 
 PLACED_BY: Final = frozenset(
     {"location", "scale", *(path for path, _ in ROTATION_CHANNELS.values())}
@@ -76,7 +97,7 @@ def put(target: Any, place: FloatArray, turn: FloatArray) -> None:
     above = world_from_basis(target)
     linear = rotation_in(above)
     target.location = np.linalg.solve(above[:3, :3], place - above[:3, 3]).tolist()
-    set_rotation(target, linear.T @ turn, None)
+    set_rotation(target, linear.T @ turn)
 
 
 def rotations_of(values: FloatArray, mode: str) -> FloatArray:
@@ -94,24 +115,198 @@ def rotation_of(owner: Any) -> FloatArray:
     return rotations_of(np.array([getattr(owner, rotation_channel(mode)[0])]), mode)[0]
 
 
-def set_rotation(owner: Any, turn: FloatArray, near: Sequence[float] | None) -> None:
+def set_rotation(owner: Any, turn: FloatArray, near: Sequence[float] | None = None) -> None:
     """Write a rotation (3, 3) into the own channels of an object or a bone.
 
-    Args:
-        owner: The object or bone.
-        turn: The rotation.
-        near: Which of its representations is meant; without it the one nearest to that which is there.
+    Of its representations that is written which is nearest to `near`, or to what is there.
     """
     if owner.rotation_mode in EULER_ORDERS:
-        reference = np.array(owner.rotation_euler if near is None else near)
-        owner.rotation_euler = euler_from_matrix_near(
-            turn, order_index(owner.rotation_mode), reference
-        ).tolist()
+        reference, order = np.array(near or owner.rotation_euler), order_index(owner.rotation_mode)
+        owner.rotation_euler = euler_from_matrix_near(turn, order, reference).tolist()
         return
     quat = quat_from_matrix(turn)
     if owner.rotation_mode == 'QUATERNION':
-        reference = np.array(owner.rotation_quaternion if near is None else near)
+        reference = np.array(near or owner.rotation_quaternion)
         owner.rotation_quaternion = (-quat if quat @ reference < 0.0 else quat).tolist()
         return
     axis, angle = axis_angle_from_quat(quat)
     owner.rotation_axis_angle = (float(angle), *axis.tolist())
+
+
+# Targets that go with the armature object
+
+
+@dataclass(frozen=True)
+class AttachReport:
+    """Report of attaching targets to their armature object."""
+
+    attached: tuple[str, ...]
+    """Names of the targets."""
+    notes: tuple[str, ...]
+    """Which others stay as they are, and why."""
+
+    def summary(self) -> str:
+        """Return how many targets were attached, for the status bar."""
+        count = len(self.attached)
+        done = f"{counted(count, 'target')} attached" if count else "nothing was attached"
+        return sentences(done, *self.notes)
+
+
+def attach(target: Any, armature_object: Object) -> None:
+    """Parent a target that has no parent to the armature object; it stays where it is in the world."""
+    inverse = np.linalg.inv(world_matrix(armature_object))
+    target.parent = armature_object
+    target.matrix_parent_inverse = inverse.T.tolist()
+
+
+def goes_along(armature_object: Object) -> bool:
+    """Whether targets of an armature object go where it goes, as Set-up makes them."""
+    entries = settings_of(armature_object).effectors
+    return any(rides(target, armature_object) for entry in entries for target in all_targets(entry))
+
+
+def staying_behind(armature_object: Object) -> tuple[Object, ...]:
+    """Return the empties that stay where they are when the armature object is moved, each once.
+
+    What has a parent, or is no empty, is taken to be where somebody wants it; so are targets of the kinds
+    that are about the surroundings.
+    """
+    entries = settings_of(armature_object).effectors
+    targets = (
+        target for entry in entries if not asked_of(entry).of_surroundings for target in all_targets(entry)
+    )
+    return tuple(dict.fromkeys(t for t in targets if t.type == 'EMPTY' and t.parent is None))
+
+
+def attach_targets(armature_object: Object) -> AttachReport:
+    """Parent free targets to the armature object; they stay where they are now.
+
+    Raises:
+        IKError: The armature object cannot be posed.
+    """
+    check_armature(armature_object)
+    bpy.context.view_layer.update()
+    of_others = {
+        target
+        for other in bpy.data.objects
+        if other.type == 'ARMATURE' and other != armature_object
+        for entry in settings_of(other).effectors
+        for target in all_targets(entry)
+    }
+    attached, notes = list[str](), list[str]()
+    for target in staying_behind(armature_object):
+        why = ""
+        if not target.is_editable:
+            why = "it is linked from another file"
+        elif target in of_others:
+            why = "another armature follows it, too"
+        elif target.constraints:
+            why = "it has constraints"
+        elif is_moved(target) and is_moved(armature_object):
+            why = "both it and the armature are animated, so its keys would mean other places"
+        elif place_depends_on(armature_object, target):
+            why = "the armature goes where it goes"
+        if why:
+            notes.append(f"{target.name!r} stays as it is: {why}")
+        else:
+            attach(target, armature_object)
+            attached.append(target.name)
+    return AttachReport(tuple(attached), tuple(notes))
+
+
+# Targets that come along in a drag
+
+
+def coming_along(
+    armature_object: Object, effectors: Sequence[Effector], dragged: str, hips: Collection[str]
+) -> tuple[Effector, ...]:
+    """Return the effectors whose targets are brought to their bones, those on which others hang first.
+
+    These are the dragged bone's own, and those of hips that nobody has pinned; both by their names.
+    """
+    found = {
+        effector: target
+        for effector in effectors
+        if effector.goal.pinnable
+        and effector.bone in {dragged, *hips}
+        and (target := movable_target(armature_object, effector)) is not None
+    }
+    return tuple(sorted(found, key=lambda effector: depth(found[effector])))
+
+
+def carriers(
+    armature_object: Object, effectors: Sequence[Effector], coming: Sequence[Effector]
+) -> dict[int, Effector]:
+    """Return which effector carries the target of another, by its index; those on which others hang first."""
+    entries = settings_of(armature_object).effectors
+    moved = {entries[effector.index].target: effector for effector in coming}
+    found: dict[int, Effector] = {}
+    for effector in effectors:
+        target = entries[effector.index].target
+        if effector in coming or effector.pin is not None:
+            continue
+        while target is not None and target.parent not in moved:
+            target = target.parent
+        if target is not None:
+            found[effector.index] = moved[target.parent]
+    return dict(sorted(found.items(), key=lambda pair: depth(entries[pair[0]].target)))
+
+
+def carried_task(task: Task, carrier: Effector, carrier_from: FloatArray) -> Task:
+    """A task whose target goes with the point of a carrier, from where that was (3,) [m].
+
+    Orientations and others stay. They do not turn with the carrier: hips turn as they come, and what would
+    turn with them would leave nothing to turn them back. So do places of the carrier itself.
+    """
+    if not isinstance(task, ReachPoint) or not carrier.position or task.joint == carrier.bone:
+        return task
+    return ReachCarried(
+        **{field.name: getattr(task, field.name) for field in fields(task)},
+        carrier=carrier.bone,
+        carrier_point=np.array(carrier.point, dtype=np.float64),
+        carrier_from=carrier_from,
+    )
+
+
+def movable_target(armature_object: Object, effector: Effector) -> Object | None:
+    """The object that can be moved to where the bone of an effector is; None where there is none."""
+    target = settings_of(armature_object).effectors[effector.index].target
+    if effector.pin is not None or target is None or effector.target_bone or not target.is_editable:
+        return None
+    return target
+
+
+def bring_target(
+    armature_object: Object, effector: Effector, world_from_bone: FloatArray
+) -> Iterator[tuple[Object, bool, bool]]:
+    """Move the target of an effector to where its bone is (4, 4) [m]; its own scale stays.
+
+    Only what the effector follows changes: place, orientation or both. Gives the target, and whether it was
+    moved and whether it was turned.
+    """
+    target = movable_target(armature_object, effector)
+    if target is None:
+        return
+    if target.parent not in {None, armature_object}:
+        bpy.context.view_layer.update()  # its parent may have come along just now
+    now = np.array(target.matrix_world)
+    wanted = now.copy()
+    if effector.position:
+        wanted[:3, 3] = points_of(world_from_bone, effector.point)
+    turn = orientations(world_from_bone) @ orientations(now).T
+    if effector.orientation and np.isfinite(turn).all():
+        wanted[:3, :3] = turn @ now[:3, :3]
+    local: Any = target
+    if target.parent is None or (target.parent == armature_object and target.parent_type == 'OBJECT'):
+        # Channel by channel, so that what does not change keeps its bits, and angles go on from theirs.
+        above = world_from_basis(target)[:3, :3]
+        if effector.position:
+            way = np.linalg.solve(above, wanted[:3, 3] - now[:3, 3])
+            local.location = (np.array(target.location) + way).tolist()
+        if effector.orientation:
+            upright = orientations(above)
+            turn = upright.T @ orientations(wanted) @ orientations(now).T @ upright
+            set_rotation(target, turn @ rotation_of(target))
+    else:
+        local.matrix_world = wanted.T.tolist()
+    yield target, effector.position, effector.orientation

@@ -15,7 +15,7 @@ from ...core.character.roles import LimbKind, Role
 from ...core.solve.follower import Followed
 from ..armature.armature import Armature
 from ..armature.role_table import read_character
-from ..effectors.effectors import orientations
+from ..kinds.frame_data import orientations
 from ..reports import SETTLING, listed
 from ..rig.rig import what_holds
 

@@ -39,14 +39,13 @@ from ...core.tasks.points import ReachCarried
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.poses import evaluated_matrices, read_pose, write_pose
 from ..armature.restoring import PoseSnapshot, block_with_uid
-from ..effectors.effectors import Effector, orientations
-from ..effectors.frame_data import points_of
-from ..effectors.moved_targets import bring_target, carried_task, carriers, coming_along
-from ..properties.effector_properties import PINNABLE
-from ..properties.settings import settings_of
+from ..effectors.transforms import bring_target, carried_task, carriers, coming_along
+from ..kinds.frame_data import orientations, points_of
+from ..kinds.kinds import Effector
+from ..properties.settings import settings_of, solver_options
 from ..rig.keying import auto_key
-from ..rig.outcome import DRAGGED, measured_report, show
-from ..rig.rig import Rig, solver_options
+from ..rig.reports import DRAGGED, measured_report, show
+from ..rig.rig import Rig
 from .drag_anchors import (
     LEVELS,
     Anchor,
@@ -103,7 +102,7 @@ class Drag:
         """The tasks of each effector that takes part."""
         if any(entry.enabled for entry in settings.effectors):
             rig = Rig.read(armature_object, depsgraph)
-            plan = rig.plan([rig.read_frame(armature_object, depsgraph)])
+            plan = rig.plan(rig.read_frame(armature_object, depsgraph))
             weighty = iter([task for task in plan.tasks if task.weight > 0.0])
             groups = [tuple(islice(weighty, count)) for count in plan.counts]
             self._armature, self._effectors = rig.armature, rig.effectors
@@ -115,7 +114,7 @@ class Drag:
         self._start = self._written = read_pose(armature_object, self._armature, depsgraph=depsgraph)
         self._matrices = self._grabbed = evaluated_matrices(posed, self._armature)
         self._before = PoseSnapshot.take(armature_object)
-        self._own = [e for e in self._effectors if e.bone == bone and e.kind in PINNABLE]
+        self._own = [e for e in self._effectors if e.bone == bone and e.goal.pinnable]
         depths = [effector.chain_depth for effector in self._own]
         self._skeleton = movable_for(self._armature, bone, 0 if 0 in depths else max(depths, default=0))
         self.priority = min((effector.priority for effector in self._own), default=DRAG_PRIORITY)
@@ -143,7 +142,7 @@ class Drag:
             Anchor(effector.name, effector.bone, tuple(self._held_task(effector, task) for task in tasks))
             for effector, tasks in kept
         ]
-        taken = {effector.bone for effector, _tasks in kept if effector.kind in PINNABLE}
+        taken = {effector.bone for effector, _tasks in kept if effector.goal.pinnable}
         turned = {effector.bone for effector in self._coming_along if effector.orientation}
         self._anchors += first_anchors(limbs, self._skeleton, bone, taken, turned, self._matrices)
         self._goal = self._place_of(self._matrices)
@@ -278,8 +277,8 @@ class Drag:
             depsgraph = bpy.context.evaluated_depsgraph_get()
             depsgraph.update()
             rig = Rig.read(armature_object, depsgraph)
-            reading = rig.read_frame(armature_object, depsgraph)
-            show(armature_object, rig, measured_report(armature_object, depsgraph, rig, reading, DRAGGED))
+            frames = rig.read_frame(armature_object, depsgraph)
+            show(armature_object, rig, measured_report(armature_object, depsgraph, rig, frames, DRAGGED))
         try:
             keyed = auto_key(armature_object, self._armature, changed, targets)
         except IKError as error:  # the pose is what the user wanted, with or without keys

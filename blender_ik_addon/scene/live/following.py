@@ -24,8 +24,8 @@ from ...core.solve.tracker import Tracker
 from ..armature.armature import check_armature
 from ..armature.poses import read_pose, write_pose
 from ..effectors.effectors import read_effectors
-from ..reports import SETTLING, Report
-from ..rig.changes import digest_of_aims, parts_of_bones, read_settings, same
+from ..kinds.frame_data import FrameData
+from ..reports import SETTLING
 from ..rig.keying import auto_key, auto_keying
 from ..rig.live_state import (
     NOTHING,
@@ -33,13 +33,26 @@ from ..rig.live_state import (
     LiveState,
     Origin,
     digest,
+    digest_of_aims,
     note_left,
     on_the_way,
+    parts_of_bones,
     raw_channels,
+    read_settings,
     renew_origin,
+    same,
 )
-from ..rig.outcome import POSED, RESTLESS, SHOWN_DIGITS, is_shown, measured_report, report_of, show
-from ..rig.rig import Reading, Rig
+from ..rig.reports import (
+    POSED,
+    RESTLESS,
+    SHOWN_DIGITS,
+    Report,
+    is_shown,
+    measured_report,
+    show,
+    solved_report,
+)
+from ..rig.rig import Rig
 from .driven_bones import MOST_SOLVES, DrivenBones
 from .machine import LIVE, TABLE, TOOLS, Action, Body, Event, Resting, State, Transition, Trigger
 from .tracking import Tracked
@@ -277,13 +290,13 @@ class _Update:
     def _solve(self, action: Action) -> tuple[Report, Followed]:
         """Solve, or take a step of the way, and write the pose."""
         armature_object, body, rig = self.armature_object, self.body, self.rig
-        reading = self._reading()
-        plan, options = rig.plan([reading]), rig.solver_options(armature_object, reading.scale)
+        frames = self._frames()
+        plan, options = rig.plan(frames), rig.solver_options(armature_object, frames.largest_scale)
         astray = rig.is_astray(armature_object, self.depsgraph)
-        measured = rig.measure(armature_object, self.depsgraph, reading) if astray else None
+        measured = rig.measure(armature_object, self.depsgraph, frames) if astray else None
         steps = action is not Action.SOLVE and follows(options)
         before = body.tracked if body.tracked is not None and body.tracked.posed == self.posed else None
-        tracked = Tracked.of(Follower if steps else Tracker, plan, options, reading, before)
+        tracked = Tracked.of(Follower if steps else Tracker, plan, options, frames, before)
         body.tracked = None  # until all has gone well
         if not steps:
             # What stays must be what a solve gives; on the way the body looks for no other pose.
@@ -295,36 +308,36 @@ class _Update:
             found = tracked.step(settles=action is Action.SETTLE)
         write_pose(armature_object, rig.armature, found.pose, tracked.joints)
         body.tracked = replace(tracked, posed=digest(raw_channels(armature_object).tobytes()))
-        report = report_of(
-            armature_object, rig, plan, reading, found.errors, found.status, found.iterations, measured
+        report = solved_report(
+            armature_object, rig, plan, frames, found.errors, found.status, found.iterations, measured
         )
         if action is not Action.FOLLOW and not found.final:
             errors = tuple(replace(error, why="") for error in report.effectors)
             report = replace(report, message=SETTLING, effectors=errors)
-        if self.replayed and ((reading.influences > 0.0) & (reading.influences < 1.0)).any():
+        if self.replayed and ((frames.influences > 0.0) & (frames.influences < 1.0)).any():
             report = replace(report, notes=(*report.notes, PART_AGAIN))
         return report, found
 
-    def _reading(self) -> Reading:
+    def _frames(self) -> FrameData:
         """Where the body and its targets are; with driven bones where they are to be taken to be."""
         rig, driven = self.rig, self.body.driven_bones
         origin = Origin.of(self.armature_object, rig.armature)
-        reading = rig.read_frame(self.armature_object, self.depsgraph, origin=origin)
+        frames = rig.read_frame(self.armature_object, self.depsgraph, origin=origin)
         if driven is None:
-            return reading
+            return frames
         seen = driven.seen(rig, self.armature_object, self.depsgraph)
         alone = self.rests and self.bones == self.note.bones and not self.replayed
         taken = driven.follow(seen) if alone else driven.begin(seen)
-        channels, scale = reading.pose.channels.copy(), reading.pose.scale.copy()
-        channels[driven.joints], scale[driven.joints] = taken[:, :6], taken[:, 6:]
-        return replace(reading, pose=Pose(channels, scale))
+        channels, scale = frames.pose.channels.copy(), frames.pose.scale.copy()
+        channels[0, driven.joints], scale[0, driven.joints] = taken[:, :6], taken[:, 6:]
+        return replace(frames, pose=Pose(channels, scale))
 
 
 def _measure(armature_object: Object, rig: Rig, depsgraph: Depsgraph, why: str) -> None:
     """Show how far targets are missed, and one reason for all."""
     origin = Origin.of(armature_object, rig.armature)
-    reading = rig.read_frame(armature_object, depsgraph, origin=origin)
-    found = measured_report(armature_object, depsgraph, rig, reading, why)
+    frames = rig.read_frame(armature_object, depsgraph, origin=origin)
+    found = measured_report(armature_object, depsgraph, rig, frames, why)
     if not is_shown(armature_object, rig, found):
         show(armature_object, rig, found, unseen=SHOWN_DIGITS)
 

@@ -17,15 +17,13 @@ from ...core import IKError
 from ...core.amounts import angle_text, length_text, limit_angle
 from ...core.arrays import FloatArray
 from ...core.model.rotation import matrix_and_axes_from_euler
-from ..armature.poses import evaluated_matrices
-from ..effectors.effectors import Effector
-from ..effectors.frame_data import FrameData, across, points_of
-from ..effectors.goals import make_goals, supports
-from ..effectors.kinds import Goal
 from ..effectors.masses import body_of
+from ..kinds.frame_data import FrameData, across, points_of
+from ..kinds.kinds import Effector, Goal, make_goals, supports
 from ..properties.settings import POISE_PG_armature, settings_of
 from ..rig.live_state import Origin
-from ..rig.rig import Measured, Reading, Rig, those_that
+from ..rig.reports import Measured
+from ..rig.rig import Rig, those_that
 from .dragging import Drag
 
 ON_LIMIT: Final = 2e-3
@@ -142,8 +140,6 @@ class _Figure:
     """A figure at its present pose, of which marks are collected."""
 
     rig: Rig
-    angles: FloatArray
-    """Of all joints, (n, 3) [rad]."""
     now: FrameData
     lengths: FloatArray
     """Of all bones, (n,) [m]."""
@@ -160,30 +156,25 @@ class _Figure:
         live = settings_of(armature_object).live
         origin = Origin.of(armature_object, rig.armature) if live else None
 
-        def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, Reading, Measured]:
+        def measured_of(effectors: Sequence[Effector]) -> tuple[Rig, FrameData, Measured]:
             own = replace(rig, effectors=tuple(effectors))
-            reading = own.read_frame(armature_object, depsgraph, origin=origin)
-            return own, reading, own.measure(armature_object, depsgraph, reading)
+            frames = own.read_frame(armature_object, depsgraph, origin=origin)
+            return own, frames, own.measure(armature_object, depsgraph, frames)
 
         readable = those_that(measured_of, rig.effectors)
         if not readable:
             return None
-        rig, reading, measured = measured_of(readable)
-        frame_data, skeleton = rig.frame_data([reading]), rig.armature.skeleton
+        rig, frames, measured = measured_of(readable)
         data: Any = armature_object.data
+        skeleton = rig.armature.skeleton
         lengths = np.array([data.bones[name].length for name in skeleton.names])
-        matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-        now = replace(
-            frame_data,
-            world_from_joint=(reading.world_from_armature @ matrices)[None],
-            body=body_of(armature_object, skeleton) if rig.body is None else rig.body,
-        )
+        now = replace(frames, body=rig.body or body_of(armature_object, skeleton))
         missed = measured.distances, measured.angles
         excess = rig.tolerances(armature_object).excess(*missed)
         heats = np.clip(np.log(np.maximum(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0)
         amounts = (errors.tolist() for errors in (*missed, heats))
-        goals = list(zip(make_goals(rig.effectors, frame_data), *amounts, strict=True))
-        return cls(rig, reading.pose.channels[:, 3:], now, lengths, goals, wanted)
+        goals = list(zip(make_goals(rig.effectors, frames), *amounts, strict=True))
+        return cls(rig, now, lengths, goals, wanted)
 
     def marked(self, settings: POISE_PG_armature) -> Marks:
         """All that is wanted."""
@@ -216,7 +207,8 @@ class _Figure:
         Limbs and spines come to their limits joint by joint. A text for each joint would be too much to read,
         so there is one for all that follow one another.
         """
-        skeleton, angles, world_from_joint = self.now.skeleton, self.angles, self.now.world_from_joint[0]
+        skeleton, angles = self.now.skeleton, self.now.pose.rotation[0]
+        world_from_joint = self.now.world_from_joint[0]
         at_lower = angles <= skeleton.lower[:, 3:] + ON_LIMIT
         stands = skeleton.free[:, 3:] & (at_lower | (angles >= skeleton.upper[:, 3:] - ON_LIMIT))
         amounts: dict[int, str] = {}

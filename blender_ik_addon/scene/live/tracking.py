@@ -14,10 +14,9 @@ import numpy as np
 from ...core import Pose, Problem, Skeleton, SolverOptions, Task
 from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
-from ..effectors.goals import Plan
-from ..rig.changes import same_but_for_aim
-from ..rig.live_state import NOTHING, Digest
-from ..rig.rig import Reading
+from ..kinds.frame_data import FrameData
+from ..kinds.kinds import Plan
+from ..rig.live_state import NOTHING, Digest, same_but_for_aim
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,12 @@ class Tracked:
         kind: type[Tracker | Follower],
         plan: Plan,
         options: SolverOptions,
-        reading: Reading,
+        frames: FrameData,
         before: "Tracked | None",
     ) -> "Tracked":
         """Prepare a problem of one frame, or take the one before if nothing but targets differs.
 
-        `before` has left the body where it is in `reading`; None where there is none.
+        `before` has left the body where it is in `frames`; None where there is none.
         """
         weighty = [task for task in plan.tasks if task.weight > 0.0]
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
@@ -53,13 +52,13 @@ class Tracked:
             plan.skeleton is before.skeleton and options == before.options and before.asks_for(tasks)
         ):
             before = None
-        if before is not None and isinstance(before.solver, kind) and before._stands(reading):
+        if before is not None and isinstance(before.solver, kind) and before._stands(frames.pose[0]):
             return replace(before, tasks=tasks)
         problem = Problem(plan.skeleton, tasks)
         if before is not None and isinstance(before.solver, Follower) and kind is Follower:
-            solver = before.solver.among(problem, reading.pose)
+            solver = before.solver.among(problem, frames.pose[0])
         else:
-            solver = kind(problem, reading.pose, options)
+            solver = kind(problem, frames.pose[0], options)
             if before is not None and isinstance(solver, Follower):
                 solver.begin([task.aim for task in before.tasks])
         return cls(solver, tasks, plan.skeleton, options, problem.moving_joints)
@@ -84,9 +83,9 @@ class Tracked:
             return self.solver.return_to(targets, home)
         return self.solver.arrive(targets) if settles else self.solver.follow(targets, most_turn=most_turn)
 
-    def _stands(self, reading: Reading) -> bool:
+    def _stands(self, pose: Pose) -> bool:
         """Whether what is not solved is where it was: fixed channels, and scales."""
-        held, pose = ~self.skeleton.free, self.solver.pose
-        return np.array_equal(pose.channels[held], reading.pose.channels[held]) and np.array_equal(
-            pose.scale, reading.pose.scale
+        held, own = ~self.skeleton.free, self.solver.pose
+        return np.array_equal(own.channels[held], pose.channels[held]) and np.array_equal(
+            own.scale, pose.scale
         )

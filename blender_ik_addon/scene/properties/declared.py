@@ -1,19 +1,39 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Properties as Poise declares them: each with a name and a description, and kept in library overrides."""
+"""Properties as Poise declares them: `name: type = text("Name")("Description")` in a class of `Declared`.
+
+Ranges and the like stand beside the name. Each property has a description, and is kept in library overrides.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final
 
 from bpy import props
 
+Vector3 = tuple[float, float, float]
+Flags3 = tuple[bool, bool, bool]
+
 OVERRIDE: Final[set[Any]] = {'LIBRARY_OVERRIDABLE'}
 
 
-def _kept(make: Callable[..., Any], **always: Any) -> Callable[..., Any]:
+class Declared:
+    """A property group whose properties are declared as the fields of a dataclass are.
+
+    Blender wants them as annotations, where a type checker wants types: they go there when the class is made.
+    """
+
+    def __init_subclass__(cls) -> None:
+        """Hand the declarations to Blender."""
+        declarations = {name: cls.__dict__[name] for name in cls.__annotations__}
+        for name in declarations:
+            delattr(cls, name)
+        cls.__annotations__ = declarations
+
+
+def _kept(make: Callable[..., Any], **always: Any) -> Callable[..., Callable[[str], Any]]:
     """Return what declares properties of one type."""
 
-    def declare(name: str, description: str, **settings: Any) -> Any:
-        return make(name=name, description=description, **({"override": OVERRIDE} | always | settings))
+    def declare(name: str, **settings: Any) -> Callable[[str], Any]:
+        return lambda text: make(name=name, description=text, **({"override": OVERRIDE} | always | settings))
 
     return declare
 
@@ -24,7 +44,7 @@ whole = _kept(props.IntProperty)
 wholes = _kept(props.IntVectorProperty)
 number = _kept(props.FloatProperty)
 numbers = _kept(props.FloatVectorProperty)
-choice = _kept(props.EnumProperty)
+enum = _kept(props.EnumProperty)
 link = _kept(props.PointerProperty)
 entries = _kept(props.CollectionProperty, override={'LIBRARY_OVERRIDABLE', 'USE_INSERTION'})
 length = _kept(props.FloatProperty, subtype='DISTANCE', unit='LENGTH')

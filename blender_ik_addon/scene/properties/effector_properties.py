@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type.
-# pyright: reportRedeclaration=false
 """What Poise holds of one effector."""
 
 from math import pi
@@ -8,46 +6,33 @@ from typing import TYPE_CHECKING, Any
 
 from bpy.types import Object, PropertyGroup
 
-from .declared import angle, axes, choice, entries, flag, length, link, number, numbers, offset, text, whole
+from ..kinds.kinds import KINDS
+from .declared import (
+    Declared,
+    Flags3,
+    Vector3,
+    angle,
+    axes,
+    entries,
+    enum,
+    flag,
+    length,
+    link,
+    number,
+    numbers,
+    offset,
+    text,
+    whole,
+)
 
 if TYPE_CHECKING:
-    from bpy.types import bpy_prop_collection_idprop
+    from bpy.types import bpy_prop_collection_idprop as Entries  # noqa: N812
 
 NOT_MEASURED = -1.0
 """The value of an effector's error before the first solve, or where its kind has no such error."""
 
-KIND_ITEMS = (
-    ('POSITION', "Position", "The point of the bone reaches the place of the target", 'CON_LOCLIKE', 0),
-    ('ORIENTATION', "Orientation", "The bone turns the way the target is turned", 'CON_ROTLIKE', 1),
-    (
-        'BOTH',
-        "Position and Orientation",
-        "The bone takes the place and the orientation of the target",
-        'CON_TRANSLIKE',
-        2,
-    ),
-    ('AIM', "Aim", "An axis of the bone points at the target", 'CON_TRACKTO', 3),
-    ('POLE', "Pole", "The limb bends towards the target; the bone is its middle one", 'CON_ARMATURE', 4),
-    ('PLANE', "Plane", "The point of the bone lies on the XY plane of the target", 'MESH_PLANE', 5),
-    ('FLOOR', "Floor", "The point of the bone never goes below the XY plane of the target", 'CON_FLOOR', 6),
-    (
-        'DISTANCE',
-        "Distance",
-        "The point of the bone keeps its distance from the target, or from another bone",
-        'CON_DISTLIMIT',
-        7,
-    ),
-    (
-        'BALANCE',
-        "Balance",
-        "The centre of mass is over the target or over what the body stands on",
-        'PIVOT_MEDIAN',
-        8,
-    ),
-    ('STAY', "Stay Near", "Bones stay near a pose as far as higher priorities allow", 'ARMATURE_DATA', 9),
-    ('ONE_OF', "One Of", "The bone takes the best of several targets", 'PARTICLE_POINT', 10),
-)
-"""Kinds of effectors; their numbers are in files and never change."""
+KIND_ITEMS = tuple((name, *kind.item) for name, kind in KINDS.items())
+"""Kinds of effectors, for the menu."""
 
 AXIS_ITEMS = (
     ('POS_X', "X", "The bone's X axis"),
@@ -58,11 +43,8 @@ AXIS_ITEMS = (
     ('NEG_Z', "-Z", "Against the bone's Z axis"),
 )
 
-CHOICE_ITEMS = (
-    ('POSITION', "Position", "The point of the bone reaches the place of one of the targets", 0),
-    ('ORIENTATION', "Orientation", "The bone turns the way one of the targets is turned", 1),
-    ('AIM', "Aim", "An axis of the bone points at one of the targets", 2),
-    ('PLANE', "Plane", "The point of the bone lies on the XY plane of one of the targets", 3),
+CHOICE_ITEMS = tuple(
+    (name, kind.item[0], *kind.choice_item) for name, kind in KINDS.items() if kind.choice_item
 )
 """What the bone does with the one of several targets that it takes."""
 
@@ -100,15 +82,6 @@ SIDELESS = (
 FURTHER_BONES = ("root_bone", "tip_bone", "other_bone")
 """Settings of an effector that name bones besides its own."""
 
-PLACED = frozenset({'POSITION', 'BOTH', 'PLANE', 'FLOOR', 'DISTANCE', 'BALANCE'})
-"""Kinds that are missed by a length and may be soft in it."""
-
-TURNED = frozenset({'ORIENTATION', 'BOTH', 'AIM', 'POLE'})
-"""Kinds that are missed by an angle and may be soft in it."""
-
-PINNABLE = frozenset({'POSITION', 'ORIENTATION', 'BOTH'})
-"""Kinds that can hold a bone where it is."""
-
 
 def _may_be_target(owner: "POISE_PG_effector | POISE_PG_target", candidate: Object) -> bool:
     """Offer every object but the armature that would follow itself."""
@@ -120,202 +93,123 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (str, bool, int, float)) else list(value)
 
 
-class POISE_PG_stored_bone(PropertyGroup):
+class POISE_PG_stored_bone(Declared, PropertyGroup):
     """Where one bone is against its rest pose, in a stored pose."""
 
-    name: text("Bone", "Name of the bone")
-    location: offset("Location", "Offset from the rest pose")
-    rotation: numbers(
-        "Rotation",
-        "Turn from the rest pose, whatever the rotation mode of the bone",
-        size=4,
-        subtype='QUATERNION',
-        default=(1.0, 0.0, 0.0, 0.0),
-    )
-
-    if TYPE_CHECKING:
-        name: str
-        location: tuple[float, float, float]
-        rotation: tuple[float, float, float, float]
+    name: str = text("Bone")("Name of the bone")
+    location: Vector3 = offset("Location")("Offset from the rest pose")
+    rotation: tuple[float, float, float, float] = numbers(
+        "Rotation", size=4, subtype='QUATERNION', default=(1.0, 0.0, 0.0, 0.0)
+    )("Turn from the rest pose, whatever the rotation mode of the bone")
 
 
-class POISE_PG_target(PropertyGroup):
+class POISE_PG_target(Declared, PropertyGroup):
     """A further target of an effector that takes one of several."""
 
-    target: link(
-        "Target", "The object that the bone may follow, usually an empty", type=Object, poll=_may_be_target
+    target: Object | None = link("Target", type=Object, poll=_may_be_target)(
+        "The object that the bone may follow, usually an empty"
     )
-    target_bone: text(
-        "Target Bone",
-        "The bone of the target armature to follow; without one, the armature object is followed",
+    target_bone: str = text("Target Bone")(
+        "The bone of the target armature to follow; without one, the armature object is followed"
     )
 
-    if TYPE_CHECKING:
-        target: Object | None
-        target_bone: str
 
-
-class POISE_PG_effector(PropertyGroup):
+class POISE_PG_effector(Declared, PropertyGroup):
     """A goal for one bone, and how important it is."""
 
-    name: text("Name", "Name of the effector in the list and in reports")
-    bone: text("Bone", "The bone that follows the target")
-    part: text("Part", "Part of the body that Set Up Character made it for; empty if made by hand")
-    kind: choice("Kind", "What the bone does with its target", items=KIND_ITEMS, default='BOTH')
-    target: link(
-        "Target", "The object that the bone follows, usually an empty", type=Object, poll=_may_be_target
+    name: str = text("Name")("Name of the effector in the list and in reports")
+    bone: str = text("Bone")("The bone that follows the target")
+    part: str = text("Part")("Part of the body that Set Up Character made it for; empty if made by hand")
+    kind: str = enum("Kind", items=KIND_ITEMS, default='BOTH')("What the bone does with its target")
+    target: Object | None = link("Target", type=Object, poll=_may_be_target)(
+        "The object that the bone follows, usually an empty"
     )
-    target_bone: text(
-        "Target Bone",
-        "The bone of the target armature to follow; without one, the armature object is followed",
+    target_bone: str = text("Target Bone")(
+        "The bone of the target armature to follow; without one, the armature object is followed"
     )
-    priority: whole(
-        "Priority",
-        "0 is the highest priority; a higher number never takes anything from a lower one",
-        min=0,
-        soft_max=9,
+    priority: int = whole("Priority", min=0, soft_max=9)(
+        "0 is the highest priority; a higher number never takes anything from a lower one"
     )
-    weight: number(
-        "Weight",
-        "How much this effector counts among those of the same priority",
-        default=1.0,
-        min=0.0,
-        soft_max=10.0,
+    weight: float = number("Weight", default=1.0, min=0.0, soft_max=10.0)(
+        "How much this effector counts among those of the same priority"
     )
-    softness_position: length(
-        "Softness",
+    softness_position: float = length("Softness", min=0.0, soft_max=0.1, step=0.1, precision=3)(
         "How far the target may be missed where joints would otherwise turn a radian away from their "
         "preferred pose, or the motion would jerk. For noisy targets and motion-capture markers. 0 is "
-        "exact. Only the method Priority uses it",
-        min=0.0,
-        soft_max=0.1,
-        step=0.1,
-        precision=3,
+        "exact. Only the method Priority uses it"
     )
-    softness_rotation: angle(
-        "Softness Angle",
+    softness_rotation: float = angle("Softness Angle", min=0.0, soft_max=pi)(
         "How far the orientation or direction may be missed where joints would otherwise turn a radian "
         "away from their preferred pose, or the motion would jerk. 0 is exact. Only the method Priority "
-        "uses it",
-        min=0.0,
-        soft_max=pi,
+        "uses it"
     )
-    enabled: flag("Enabled", "Use this effector when solving", default=True)
-    point: offset("Point", "The point of the bone that is used, from its head along its own axes")
-    position_axes: axes(
-        "Position Axes", "World axes along which the point follows the target", default=(True, True, True)
+    enabled: bool = flag("Enabled", default=True)("Use this effector when solving")
+    point: Vector3 = offset("Point")("The point of the bone that is used, from its head along its own axes")
+    position_axes: Flags3 = axes("Position Axes", default=(True, True, True))(
+        "World axes along which the point follows the target"
     )
-    orientation_axes: axes(
-        "Orientation Axes",
-        "Axes of the target about which the bone turns with it",
-        default=(True, True, True),
+    orientation_axes: Flags3 = axes("Orientation Axes", default=(True, True, True))(
+        "Axes of the target about which the bone turns with it"
     )
-    influence: number(
-        "Influence",
+    influence: float = number("Influence", default=1.0, min=0.0, max=1.0, subtype='FACTOR')(
         "How far the bone goes from its place before the solve to its target; at 0 the effector has no "
-        "effect. Can be animated",
-        default=1.0,
-        min=0.0,
-        max=1.0,
-        subtype='FACTOR',
+        "effect. Can be animated"
     )
-    chain_depth: whole(
-        "Chain Depth",
+    chain_depth: int = whole("Chain Depth", min=0, soft_max=20)(
         "How many bones may move for this effector, from its own bone up to the root; 0 for all. A bone "
-        "that is in no chain of an enabled effector keeps its pose",
-        min=0,
-        soft_max=20,
+        "that is in no chain of an enabled effector keeps its pose"
     )
-    axis: choice("Axis", "Axis of the bone that points at the target", items=AXIS_ITEMS, default='POS_Y')
-    height: length(
-        "Height", "Height of the point above the plane, such as the thickness of a sole. Can be animated"
+    axis: str = enum("Axis", items=AXIS_ITEMS, default='POS_Y')("Axis of the bone that points at the target")
+    height: float = length("Height")(
+        "Height of the point above the plane, such as the thickness of a sole. Can be animated"
     )
-    distance: length(
-        "Distance", "Distance of the point from the target, in the world. Can be animated", min=0.0
+    distance: float = length("Distance", min=0.0)(
+        "Distance of the point from the target, in the world. Can be animated"
     )
-    other_bone: text("Other Bone", "Bone of the same armature to keep the distance from, instead of a target")
-    other_point: offset(
-        "Other Point", "The point of the other bone that is used, from its head along its own axes"
+    other_bone: str = text("Other Bone")(
+        "Bone of the same armature to keep the distance from, instead of a target"
     )
-    root_bone: text(
-        "Limb Root", "First bone of the limb, such as the upper arm; empty for the parent of the bone"
+    other_point: Vector3 = offset("Other Point")(
+        "The point of the other bone that is used, from its head along its own axes"
     )
-    tip_bone: text(
-        "Limb Tip",
-        "The limb ends at the head of this bone, such as the hand; empty for the child at the bone's tail",
+    root_bone: str = text("Limb Root")(
+        "First bone of the limb, such as the upper arm; empty for the parent of the bone"
     )
-    is_support: flag(
-        "Support",
+    tip_bone: str = text("Limb Tip")(
+        "The limb ends at the head of this bone, such as the hand; empty for the child at the bone's tail"
+    )
+    is_support: bool = flag("Support")(
         "The body stands on this, for Balance effectors without a target. If no effector is marked, the "
-        "body stands on the bones that are named as feet",
+        "body stands on the bones that are named as feet"
     )
-    stay: choice("Near", "The pose that bones stay near", items=STAY_ITEMS, default='REST')
-    stay_scope: choice("Bones", "The bones that stay near the pose", items=SCOPE_ITEMS, default='BRANCH')
-    stored: entries("Stored Pose", "Bones of the stored pose", type=POISE_PG_stored_bone)
-    choice: choice(
-        "What",
-        "What the bone does with the target that it takes",
-        items=CHOICE_ITEMS,
-        default='POSITION',
+    stay: str = enum("Near", items=STAY_ITEMS, default='REST')("The pose that bones stay near")
+    stay_scope: str = enum("Bones", items=SCOPE_ITEMS, default='BRANCH')("The bones that stay near the pose")
+    stored: "Entries[POISE_PG_stored_bone]" = entries("Stored Pose", type=POISE_PG_stored_bone)(
+        "Bones of the stored pose"
     )
-    others: entries("Further Targets", "Further targets; the bone takes one of all", type=POISE_PG_target)
-    taken: text("Taken", "The target that the bone took in the last solve or bake")
-    pinned: flag("Pinned", "The bone stays where it was pinned, in armature space; its target is not used")
-    pin_matrix: numbers(
+    choice: str = enum("What", items=CHOICE_ITEMS, default='POSITION')(
+        "What the bone does with the target that it takes"
+    )
+    others: "Entries[POISE_PG_target]" = entries("Further Targets", type=POISE_PG_target)(
+        "Further targets; the bone takes one of all"
+    )
+    taken: str = text("Taken")("The target that the bone took in the last solve or bake")
+    pinned: bool = flag("Pinned")(
+        "The bone stays where it was pinned, in armature space; its target is not used"
+    )
+    pin_matrix: tuple[float, ...] = numbers(
         "Pin Matrix",
-        "Matrix of the bone in armature space when it was pinned, row by row",
         size=16,
         default=(1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0),
+    )("Matrix of the bone in armature space when it was pinned, row by row")
+    error_position: float = length("Position Error", default=NOT_MEASURED)(
+        "Distance from the target after the last solve; -1 if not measured"
     )
-    error_position: length(
-        "Position Error",
-        "Distance from the target after the last solve; -1 if not measured",
-        default=NOT_MEASURED,
-    )
-    error_rotation: angle(
-        "Orientation Error",
-        "Angle to the target after the last solve; -1 if not measured",
-        default=NOT_MEASURED,
+    error_rotation: float = angle("Orientation Error", default=NOT_MEASURED)(
+        "Angle to the target after the last solve; -1 if not measured"
     )
 
-    why: text("Why", "Why the target was missed in the last solve or bake")
-
-    if TYPE_CHECKING:
-        name: str
-        bone: str
-        part: str
-        kind: str
-        target: Object | None
-        target_bone: str
-        priority: int
-        weight: float
-        softness_position: float
-        softness_rotation: float
-        enabled: bool
-        point: tuple[float, float, float]
-        position_axes: tuple[bool, bool, bool]
-        orientation_axes: tuple[bool, bool, bool]
-        influence: float
-        chain_depth: int
-        axis: str
-        height: float
-        distance: float
-        other_bone: str
-        other_point: tuple[float, float, float]
-        root_bone: str
-        tip_bone: str
-        is_support: bool
-        stay: str
-        stay_scope: str
-        stored: bpy_prop_collection_idprop[POISE_PG_stored_bone]
-        choice: str
-        others: bpy_prop_collection_idprop[POISE_PG_target]
-        taken: str
-        pinned: bool
-        pin_matrix: tuple[float, ...]
-        error_position: float
-        error_rotation: float
-        why: str
+    why: str = text("Why")("Why the target was missed in the last solve or bake")
 
 
 CLASSES = (POISE_PG_stored_bone, POISE_PG_target, POISE_PG_effector)

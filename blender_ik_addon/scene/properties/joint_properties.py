@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type.
-# pyright: reportRedeclaration=false
 """What Poise holds of the bones of an armature: limits, stiffness, preferred angles, and roles.
 
 An entry for a bone says all of it: where there is one, the bone's own IK limits and stiffness do not count.
 """
 
 from math import pi
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from bpy.types import PropertyGroup
 
 from ...core.character.roles import Role, Side
 from ...core.model.euler import EULER_ORDERS
-from .declared import angles, axes, choice, flag, number, numbers, text, whole
+from .declared import Declared, Flags3, Vector3, angles, axes, enum, flag, number, numbers, text, whole
 
 STIFFEST: Final = 0.99
 """Largest stiffness [1]; Blender's IK allows as much, and at 1 a channel would not move at all."""
@@ -44,105 +42,63 @@ SIDE_ITEMS: Final = (
 SIDES: Final = {'CENTRE': Side.CENTRE, 'LEFT': Side.LEFT, 'RIGHT': Side.RIGHT}
 
 
-class POISE_PG_joint(PropertyGroup):
+class POISE_PG_joint(Declared, PropertyGroup):
     """Limits, stiffness and preferred angles of one bone."""
 
-    name: text("Bone", "Name of the bone")
-    use_limit: axes("Limit", "The bone turns about this axis only within its limits")
-    lower: angles("Lower Limits", "Smallest angle of each rotation channel", default=(-pi, -pi, -pi))
-    upper: angles("Upper Limits", "Largest angle of each rotation channel", default=(pi, pi, pi))
-    stiffness: numbers(
-        "Stiffness",
+    name: str = text("Bone")("Name of the bone")
+    use_limit: Flags3 = axes("Limit")("The bone turns about this axis only within its limits")
+    lower: Vector3 = angles("Lower Limits", default=(-pi, -pi, -pi))(
+        "Smallest angle of each rotation channel"
+    )
+    upper: Vector3 = angles("Upper Limits", default=(pi, pi, pi))("Largest angle of each rotation channel")
+    stiffness: Vector3 = numbers("Stiffness", size=3, subtype='XYZ', min=0.0, max=STIFFEST)(
         "How much the bone resists turning away from its preferred angle. Near 1 its neighbours turn "
-        "instead, as far as they can",
-        size=3,
-        subtype='XYZ',
-        min=0.0,
-        max=STIFFEST,
+        "instead, as far as they can"
     )
-    preferred: angles(
-        "Preferred Angle", "The angle about this axis that the bone has if no target needs another"
+    preferred: Vector3 = angles("Preferred Angle")(
+        "The angle about this axis that the bone has if no target needs another"
     )
-    order: choice(
-        "Order",
-        "Euler order of the limits of a bone in quaternion or axis-angle mode",
-        items=ORDER_ITEMS,
-        default='AUTO',
+    order: str = enum("Order", items=ORDER_ITEMS, default='AUTO')(
+        "Euler order of the limits of a bone in quaternion or axis-angle mode"
     )
-    is_held: flag("Held", "The bone is not solved and keeps its pose, such as a twist or helper bone")
-    may_move: flag("May Move", "The bone may change its location, such as hips below a root bone")
-    source: text("Source", "Where the limits come from")
-
-    if TYPE_CHECKING:
-        name: str
-        use_limit: tuple[bool, bool, bool]
-        lower: tuple[float, float, float]
-        upper: tuple[float, float, float]
-        stiffness: tuple[float, float, float]
-        preferred: tuple[float, float, float]
-        order: str
-        is_held: bool
-        may_move: bool
-        source: str
+    is_held: bool = flag("Held")("The bone is not solved and keeps its pose, such as a twist or helper bone")
+    may_move: bool = flag("May Move")("The bone may change its location, such as hips below a root bone")
+    source: str = text("Source")("Where the limits come from")
 
 
-class POISE_PG_mass(PropertyGroup):
+class POISE_PG_mass(Declared, PropertyGroup):
     """The mass of one bone, set by hand."""
 
-    name: text("Bone", "Name of the bone")
-    mass: number(
-        "Mass",
-        "Mass of the bone with the flesh around it",
-        default=1.0,
-        min=0.0,
-        soft_max=100.0,
-        unit='MASS',
+    name: str = text("Bone")("Name of the bone")
+    mass: float = number("Mass", default=1.0, min=0.0, soft_max=100.0, unit='MASS')(
+        "Mass of the bone with the flesh around it"
     )
 
-    if TYPE_CHECKING:
-        name: str
-        mass: float
 
-
-class POISE_PG_mesh_mass(PropertyGroup):
+class POISE_PG_mesh_mass(Declared, PropertyGroup):
     """The part of the meshes that one bone carries, as measured."""
 
-    name: text("Bone", "Name of the bone")
-    share: number("Share", "Part of the volume of the meshes that the bone carries", min=0.0, max=1.0)
-    centre: numbers("Centre", "Its centre, in the bone's own axes", size=3, subtype='XYZ', unit='LENGTH')
-
-    if TYPE_CHECKING:
-        name: str
-        share: float
-        centre: tuple[float, float, float]
+    name: str = text("Bone")("Name of the bone")
+    share: float = number("Share", min=0.0, max=1.0)("Part of the volume of the meshes that the bone carries")
+    centre: Vector3 = numbers("Centre", size=3, subtype='XYZ', unit='LENGTH')(
+        "Its centre, in the bone's own axes"
+    )
 
 
-class POISE_PG_role(PropertyGroup):
+class POISE_PG_role(Declared, PropertyGroup):
     """What one bone is in the body: a row of the table of roles."""
 
-    name: text("Recognised Bone", "The bone that was recognised; empty in a row that was added by hand")
-    bone: text("Bone", "The bone that has the role")
-    role: choice("Role", "What the bone is in the body", items=ROLE_ITEMS, default='NONE')
-    side: choice("Side", "Side of the body, from the figure's own view", items=SIDE_ITEMS, default='CENTRE')
-    figure: whole("Figure", "Number of the figure in the armature, from 0", min=0)
-    confidence: number(
-        "Confidence",
-        "How certain the role is; below 0.5 it is a guess",
-        default=1.0,
-        min=0.0,
-        max=1.0,
-        subtype='FACTOR',
+    name: str = text("Recognised Bone")("The bone that was recognised; empty in a row that was added by hand")
+    bone: str = text("Bone")("The bone that has the role")
+    role: str = enum("Role", items=ROLE_ITEMS, default='NONE')("What the bone is in the body")
+    side: str = enum("Side", items=SIDE_ITEMS, default='CENTRE')(
+        "Side of the body, from the figure's own view"
     )
-    reason: text("Reason", "Why the bone has this role")
-
-    if TYPE_CHECKING:
-        name: str
-        bone: str
-        role: str
-        side: str
-        figure: int
-        confidence: float
-        reason: str
+    figure: int = whole("Figure", min=0)("Number of the figure in the armature, from 0")
+    confidence: float = number("Confidence", default=1.0, min=0.0, max=1.0, subtype='FACTOR')(
+        "How certain the role is; below 0.5 it is a guess"
+    )
+    reason: str = text("Reason")("Why the bone has this role")
 
 
 CLASSES: Final = (POISE_PG_joint, POISE_PG_mass, POISE_PG_mesh_mass, POISE_PG_role)

@@ -7,6 +7,7 @@ carries another name than its own has got a new one.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from bpy.types import Object, PoseBone
@@ -67,20 +68,15 @@ def _follow(of: Object, places: list[tuple[Any, str]]) -> None:
 def _renamed(used: set[str], known: Mapping[str, str]) -> dict[str, str]:
     """Return names in use -> the present names of bones that were known by them, where these are others.
 
-    Args:
-        used: Names.
-        known: Present name of each bone -> the name by which it was known, empty for none.
+    `known` is the present name of each bone -> the name by which it was known, empty for none.
     """
     carriers: dict[str, list[str]] = {}
     for name, before in known.items():
         carriers.setdefault(before, []).append(name)
     # Names may be exchanged (Flip Names): what is called so now need not be what was. Where several carry
     # a name nobody knows which is meant.
-    return {
-        name: carriers[name][0]
-        for name in used
-        if known.get(name) != name and len(carriers.get(name, ())) == 1
-    }
+    moved = (name for name in used if known.get(name) != name)
+    return {name: carriers[name][0] for name in moved if len(carriers.get(name, ())) == 1}
 
 
 def _places(armature_object: Object) -> Iterator[tuple[Any, str, Object]]:
@@ -96,18 +92,15 @@ def _places(armature_object: Object) -> Iterator[tuple[Any, str, Object]]:
             yield stored, "name", armature_object
     for row in settings.roles:
         yield row, "bone", armature_object
-        yield row, "name", armature_object
-    for collection in (settings.joints, settings.masses, settings.mesh_masses):
-        for own in collection:
-            yield own, "name", armature_object
+    for own in chain(settings.roles, settings.joints, settings.masses, settings.mesh_masses):
+        yield own, "name", armature_object
 
 
 def register() -> None:
     """Add `PoseBone.poise_name`."""
-    PoseBone.poise_name = text(  # pyright: ignore[reportAttributeAccessIssue]
-        "Known As",
-        "Name by which Poise knows this bone: where it changes, effectors and limits follow",
-        options={'HIDDEN'},
+    declared = text("Known As", options={'HIDDEN'})
+    PoseBone.poise_name = declared(  # pyright: ignore[reportAttributeAccessIssue]
+        "Name by which Poise knows this bone: where it changes, effectors and limits follow"
     )
 
 

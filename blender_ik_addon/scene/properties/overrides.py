@@ -9,7 +9,7 @@ a group is what makes Blender create it; in a linked object it lasts until the f
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 import bpy
 from bpy.app.handlers import persistent
@@ -27,25 +27,15 @@ def prepare_override(armature_object: Object) -> None:
         _ = settings_of(override.reference).live
 
 
-def remove_entries(
-    armature_object: Object, collection: str, rows: Sequence[int], what: str, instead: str
-) -> None:
-    """Remove entries of a list of the settings.
+def remove_entries(armature_object: Object, name: str, rows: Sequence[int], what: str, instead: str) -> None:
+    """Remove entries of a list of the settings, in increasing order; nothing where one is the library's.
 
-    Args:
-        armature_object: The armature object.
-        collection: Name of the list.
-        rows: Positions, increasing.
-        what: What an entry says of a bone, for messages.
-        instead: What the user can do with one that belongs to the library.
-
-    Raises:
-        IKError: One belongs to the library; nothing is changed then.
+    `what` is what an entry says of a bone, `instead` what the user can do where it cannot be removed.
     """
-    entries: Any = getattr(settings_of(armature_object), collection)
+    entries: Any = getattr(settings_of(armature_object), name)
     override = armature_object.override_library
     if override is not None and isinstance(override.reference, Object):
-        known = {entry.name for entry in getattr(settings_of(override.reference), collection)}
+        known = {entry.name for entry in getattr(settings_of(override.reference), name)}
         theirs = [entries[row].name for row in rows if entries[row].name in known]
         if theirs:
             raise _belongs_to_library(f"the entry for the {what} of {listed(theirs)}", instead)
@@ -55,11 +45,7 @@ def remove_entries(
 
 @contextmanager
 def only_own(label: str, instead: str) -> Iterator[None]:
-    """Say in words that what is removed or moved inside belongs to the library, where Blender refuses it.
-
-    Raises:
-        IKError: It does.
-    """
+    """Raise an `IKError` where Blender refuses to remove or move what belongs to the library."""
     try:
         yield
     except TypeError as error:  # all that Blender says is that the list does not support it
@@ -93,18 +79,14 @@ def _prepare_all(*_: object) -> None:
             prepare_override(candidate)
 
 
-_HANDLERS: Final = ("save_pre", "load_post")
-
-
 def register() -> None:
     """Add the handlers; files that are loaded leave them in place."""
-    for name in _HANDLERS:
-        getattr(bpy.app.handlers, name).append(_prepare_all)
+    for handlers in (bpy.app.handlers.save_pre, bpy.app.handlers.load_post):
+        handlers.append(_prepare_all)
 
 
 def unregister() -> None:
     """Take the handlers away; one left behind would keep Blender 4.5 from ending."""
-    for name in _HANDLERS:
-        handlers = getattr(bpy.app.handlers, name)
+    for handlers in (bpy.app.handlers.save_pre, bpy.app.handlers.load_post):
         if _prepare_all in handlers:  # others may have cleared the list
             handlers.remove(_prepare_all)

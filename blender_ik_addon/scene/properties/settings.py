@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# A property is declared once for Blender and once, under TYPE_CHECKING, with its type.
-# pyright: reportRedeclaration=false
 """All lasting state of the add-on: `Object.poise` on the armature object.
 
 Lengths are metres and angles are radians, as Blender stores them. No property does any work when it changes.
@@ -17,14 +15,14 @@ from bpy.types import Object, PropertyGroup
 
 from ...core.errors import IKError
 from ...core.problem.options import METHODS, USED_BY, SolverOptions
-from .declared import angle, choice, entries, flag, length, link, number, text, whole, wholes
+from .declared import Declared, angle, entries, enum, flag, length, link, number, text, whole, wholes
 from .effector_properties import CLASSES as EFFECTOR_CLASSES
 from .effector_properties import POISE_PG_effector
 from .joint_properties import CLASSES as JOINT_CLASSES
 from .joint_properties import POISE_PG_joint, POISE_PG_mass, POISE_PG_mesh_mass, POISE_PG_role
 
 if TYPE_CHECKING:
-    from bpy.types import bpy_prop_collection_idprop
+    from bpy.types import bpy_prop_collection_idprop as Entries  # noqa: N812
 
 EXTENSION: Final = __name__.removesuffix(".scene.properties.settings")
 """Under which name Blender knows the add-on: that of an extension has its repository before it."""
@@ -53,6 +51,10 @@ METHOD_SETTINGS = (
     "alternate_jacobian",
 )
 """Properties that go by the same name as the solver's options, for the methods that have a use for them."""
+
+
+SOLVE_MARGIN: Final = 0.5
+"""Part of the user's tolerance [1] to which is solved: Blender holds poses in single precision."""
 
 
 def method_settings(method: str) -> tuple[str, ...]:
@@ -88,70 +90,51 @@ def _live_switched(settings: "POISE_PG_armature", context: Any) -> None:
     owner.update_tag()
 
 
-class POISE_PG_armature(PropertyGroup):
+class POISE_PG_armature(Declared, PropertyGroup):
     """The effectors of one armature object, and how to solve and bake it."""
 
-    effectors: entries("Effectors", "Goals for the bones of this armature", type=POISE_PG_effector)
-    active_effector: whole("Active Effector", "The effector whose fields are shown", min=0)
-    joints: entries(
-        "Joints",
-        "Limits, stiffness and preferred angles of bones, in place of the bones' own",
-        type=POISE_PG_joint,
+    effectors: "Entries[POISE_PG_effector]" = entries("Effectors", type=POISE_PG_effector)(
+        "Goals for the bones of this armature"
     )
-    masses: entries("Masses", "Masses of bones that are set by hand", type=POISE_PG_mass)
-    mass_source: choice(
+    active_effector: int = whole("Active Effector", min=0)("The effector whose fields are shown")
+    joints: "Entries[POISE_PG_joint]" = entries("Joints", type=POISE_PG_joint)(
+        "Limits, stiffness and preferred angles of bones, in place of the bones' own"
+    )
+    masses: "Entries[POISE_PG_mass]" = entries("Masses", type=POISE_PG_mass)(
+        "Masses of bones that are set by hand"
+    )
+    mass_source: str = enum(
         "Masses",
-        "Masses of bones that are not set by hand",
         items=(
             ('ROLES', "By Role", "Masses of human body parts, if the table of roles is that of a human"),
             ('LENGTHS', "By Length", "A body of one density that is thicker where its bones are longer"),
             ('MESHES', "By Mesh", "Volumes of the meshes that the bones carry, when last measured"),
         ),
         default='ROLES',
+    )("Masses of bones that are not set by hand")
+    mesh_masses: "Entries[POISE_PG_mesh_mass]" = entries("Mesh Masses", type=POISE_PG_mesh_mass)(
+        "The part of the meshes that each bone carries, as measured"
     )
-    mesh_masses: entries(
-        "Mesh Masses", "The part of the meshes that each bone carries, as measured", type=POISE_PG_mesh_mass
+    mesh_volume: float = number("Mesh Volume", min=0.0, unit='VOLUME')("Volume of all meshes, as measured")
+    body_mass: float = number("Body Mass", default=70.0, min=1e-3, soft_max=1000.0, unit='MASS')(
+        "Mass of the whole body, for bones that are not set by hand"
     )
-    mesh_volume: number("Mesh Volume", "Volume of all meshes, as measured", min=0.0, unit='VOLUME')
-    body_mass: number(
-        "Body Mass",
-        "Mass of the whole body, for bones that are not set by hand",
-        default=70.0,
-        min=1e-3,
-        soft_max=1000.0,
-        unit='MASS',
+    roles: "Entries[POISE_PG_role]" = entries("Roles", type=POISE_PG_role)(
+        "Roles of the bones, for Set Up Character"
     )
-    roles: entries("Roles", "Roles of the bones, for Set Up Character", type=POISE_PG_role)
-    active_role: whole("Active Role", "The row of the table of roles whose fields are shown", min=0)
-    method: choice("Method", "How the pose is found", items=METHOD_ITEMS, default='PRIORITY')
-    iterations: whole(
-        "Iterations",
-        "Largest number of steps of one descent; if targets cannot all be met there are several descents",
-        default=60,
-        min=1,
-        soft_max=500,
+    active_role: int = whole("Active Role", min=0)("The row of the table of roles whose fields are shown")
+    method: str = enum("Method", items=METHOD_ITEMS, default='PRIORITY')("How the pose is found")
+    iterations: int = whole("Iterations", default=60, min=1, soft_max=500)(
+        "Largest number of steps of one descent; if targets cannot all be met there are several descents"
     )
-    tolerance_position: length(
-        "Position Tolerance",
-        "A target counts as reached when the point of the bone is at most this far from it",
-        default=0.0005,
-        min=1e-6,
-        soft_max=0.1,
-        precision=4,
-        step=0.01,
-    )
-    tolerance_rotation: angle(
-        "Orientation Tolerance",
-        "A target counts as reached when the bone is turned at most this far from it",
-        default=radians(0.05),
-        min=1e-6,
-        max=pi,
-        precision=3,
-        step=1,
-    )
-    smoothness: number(
+    tolerance_position: float = length(
+        "Position Tolerance", default=0.0005, min=1e-6, soft_max=0.1, precision=4, step=0.01
+    )("A target counts as reached when the point of the bone is at most this far from it")
+    tolerance_rotation: float = angle(
+        "Orientation Tolerance", default=radians(0.05), min=1e-6, max=pi, precision=3, step=1
+    )("A target counts as reached when the bone is turned at most this far from it")
+    smoothness: float = number(
         "Smoothness",
-        "Time over which a baked motion is smooth; 0 solves each frame by itself",
         default=SolverOptions.smoothness,
         min=0.0,
         soft_max=2.0,
@@ -159,144 +142,80 @@ class POISE_PG_armature(PropertyGroup):
         step=1,
         subtype='TIME_ABSOLUTE',
         unit='TIME_ABSOLUTE',
-    )
-    pop_angle: angle(
-        "Pop Angle",
+    )("Time over which a baked motion is smooth; 0 solves each frame by itself")
+    pop_angle: float = angle(
+        "Pop Angle", default=SolverOptions.pop_angle, min=1e-4, max=pi, precision=2, step=10
+    )(
         "A bake reports a flip of the pose if the turn of a bone changes by more than this from one "
-        "frame to the next, out of proportion to the frames beside it",
-        default=SolverOptions.pop_angle,
-        min=1e-4,
-        max=pi,
-        precision=2,
-        step=10,
+        "frame to the next, out of proportion to the frames beside it"
     )
-    damping: number(
-        "Damping",
-        "Damping of the steps while targets are far; more is steadier, less is faster",
-        default=SolverOptions.damping,
-        min=1e-4,
-        soft_max=1.0,
-        precision=3,
+    damping: float = number("Damping", default=SolverOptions.damping, min=1e-4, soft_max=1.0, precision=3)(
+        "Damping of the steps while targets are far; more is steadier, less is faster"
     )
-    constant_damping: flag(
-        "Constant Damping",
-        "The damping does not fall near the targets: steadier and slower",
-        default=SolverOptions.constant_damping,
+    constant_damping: bool = flag("Constant Damping", default=SolverOptions.constant_damping)(
+        "The damping does not fall near the targets: steadier and slower"
     )
-    max_angle: angle(
-        "Largest Change",
-        "Largest turn of a bone in one iteration",
-        default=SolverOptions.max_angle,
-        min=1e-3,
-        max=pi,
+    max_angle: float = angle("Largest Change", default=SolverOptions.max_angle, min=1e-3, max=pi)(
+        "Largest turn of a bone in one iteration"
     )
-    null_space_gain: number(
-        "Preference",
-        "Part of the way to the preferred pose in one iteration, as far as targets allow",
-        default=SolverOptions.null_space_gain,
-        min=1e-3,
-        max=1.0,
+    null_space_gain: float = number("Preference", default=SolverOptions.null_space_gain, min=1e-3, max=1.0)(
+        "Part of the way to the preferred pose in one iteration, as far as targets allow"
     )
-    element_weight: number(
-        "Element Weight",
-        "How strongly pairs of neighbouring bones keep their shape while targets are far",
-        default=SolverOptions.element_weight,
-        min=1e-4,
-        soft_max=1.0,
-        precision=3,
+    element_weight: float = number(
+        "Element Weight", default=SolverOptions.element_weight, min=1e-4, soft_max=1.0, precision=3
+    )("How strongly pairs of neighbouring bones keep their shape while targets are far")
+    gamma: float = number(
+        "Preference Weight", default=SolverOptions.gamma, min=0.0, soft_max=0.1, precision=4, step=0.01
+    )("A smaller weight comes nearer to the preferred pose and takes longer")
+    clamp_distance: float = length("Clamp Distance", min=0.0)(
+        "Targets that are further away pull as if they were at this distance; 0 for no clamp"
     )
-    gamma: number(
-        "Preference Weight",
-        "A smaller weight comes nearer to the preferred pose and takes longer",
-        default=SolverOptions.gamma,
-        min=0.0,
-        soft_max=0.1,
-        precision=4,
-        step=0.01,
+    clamp_after_jump: bool = flag("Free First Step")(
+        "The first iteration is not clamped, and later ones less while the targets come nearer"
     )
-    clamp_distance: length(
-        "Clamp Distance",
-        "Targets that are further away pull as if they were at this distance; 0 for no clamp",
-        min=0.0,
+    alternate_jacobian: bool = flag("Alternate Jacobian")(
+        "Compute the Jacobian with targets turned towards the bones: steadier if targets are out of reach"
     )
-    clamp_after_jump: flag(
-        "Free First Step",
-        "The first iteration is not clamped, and later ones less while the targets come nearer",
+    move_root: bool = flag("Move Root", default=True)(
+        "Parentless bones of the solved chains may move where their location is not locked"
     )
-    alternate_jacobian: flag(
-        "Alternate Jacobian",
-        "Compute the Jacobian with targets turned towards the bones: steadier if targets are out of reach",
+    use_scene_range: bool = flag("Scene Frame Range", default=True)(
+        "Bake from the start frame to the end frame of the scene"
     )
-    move_root: flag(
-        "Move Root",
-        "Parentless bones of the solved chains may move where their location is not locked",
-        default=True,
+    bake_start: int = whole("Start Frame", default=1)("First frame to bake")
+    bake_end: int = whole("End Frame", default=250)("Last frame to bake")
+    live: bool = flag("Live", update=_live_switched)("Keep solving while targets move")
+    live_memory: Sequence[int] = wholes("Live Memory", size=16, options={'HIDDEN'})(
+        "Hashes of what the pose was solved for: live mode solves again when one changes"
     )
-    use_scene_range: flag(
-        "Scene Frame Range", "Bake from the start frame to the end frame of the scene", default=True
+    live_origin: str = text("Live Origin", options={'HIDDEN'})(
+        "Poses of bones that live mode has not written: influences below 1 begin there"
     )
-    bake_start: whole("Start Frame", "First frame to bake", default=1)
-    bake_end: whole("End Frame", "Last frame to bake", default=250)
-    live: flag("Live", "Keep solving while targets move", update=_live_switched)
-    live_memory: wholes(
-        "Live Memory",
-        "Hashes of what the pose was solved for: live mode solves again when one changes",
-        size=16,
-        options={'HIDDEN'},
+    live_left: str = text("Live Left", options={'HIDDEN'})("Checksums of the bones as live mode wrote them")
+    live_problem: str = text("Live Problem")("Why live mode cannot solve")
+    last_message: str = text("Last Message")("Report of the last solve or bake")
+    last_reached: bool = flag("Last Reached")(
+        "Whether every enabled effector reached its target in the last solve or bake"
     )
-    live_origin: text(
-        "Live Origin",
-        "Poses of bones that live mode has not written: influences below 1 begin there",
-        options={'HIDDEN'},
-    )
-    live_left: text("Live Left", "Checksums of the bones as live mode wrote them", options={'HIDDEN'})
-    live_problem: text("Live Problem", "Why live mode cannot solve")
-    last_message: text("Last Message", "Report of the last solve or bake")
-    last_reached: flag(
-        "Last Reached", "Whether every enabled effector reached its target in the last solve or bake"
-    )
-    last_bake: text("Last Bake", "Report of the last bake")
-    diagnosis: text("Diagnosis", "Report of the last diagnosis, line by line")
+    last_bake: str = text("Last Bake")("Report of the last bake")
+    diagnosis: str = text("Diagnosis")("Report of the last diagnosis, line by line")
 
-    if TYPE_CHECKING:
-        effectors: bpy_prop_collection_idprop[POISE_PG_effector]
-        active_effector: int
-        joints: bpy_prop_collection_idprop[POISE_PG_joint]
-        masses: bpy_prop_collection_idprop[POISE_PG_mass]
-        mass_source: str
-        mesh_masses: bpy_prop_collection_idprop[POISE_PG_mesh_mass]
-        mesh_volume: float
-        body_mass: float
-        roles: bpy_prop_collection_idprop[POISE_PG_role]
-        active_role: int
-        method: str
-        iterations: int
-        tolerance_position: float
-        tolerance_rotation: float
-        smoothness: float
-        pop_angle: float
-        damping: float
-        constant_damping: bool
-        max_angle: float
-        null_space_gain: float
-        element_weight: float
-        gamma: float
-        clamp_distance: float
-        clamp_after_jump: bool
-        alternate_jacobian: bool
-        move_root: bool
-        use_scene_range: bool
-        bake_start: int
-        bake_end: int
-        live: bool
-        live_memory: Sequence[int]
-        live_origin: str
-        live_left: str
-        live_problem: str
-        last_message: str
-        last_reached: bool
-        last_bake: str
-        diagnosis: str
+
+def solver_options(armature_object: Object, scale: float) -> SolverOptions:
+    """Return the settings for a solve in armature units, of which one is `scale` metres in the world."""
+    settings = settings_of(armature_object)
+    own: dict[str, Any] = {name: getattr(settings, name) for name in method_settings(settings.method)}
+    if "clamp_distance" in own:
+        own["clamp_distance"] = settings.clamp_distance / scale or None
+    return SolverOptions(
+        **own,
+        method=settings.method,
+        max_iterations=settings.iterations,
+        tolerance_position=SOLVE_MARGIN * settings.tolerance_position / scale,
+        tolerance_rotation=SOLVE_MARGIN * settings.tolerance_rotation,
+        smoothness=settings.smoothness,
+        pop_angle=settings.pop_angle,
+    )
 
 
 _register_classes, _unregister_classes = bpy.utils.register_classes_factory(
@@ -307,8 +226,9 @@ _register_classes, _unregister_classes = bpy.utils.register_classes_factory(
 def register() -> None:
     """Add the property groups, and `Object.poise`."""
     _register_classes()
-    Object.poise = link(  # pyright: ignore[reportAttributeAccessIssue]
-        "Poise", "Effectors and settings of full-body inverse kinematics", type=POISE_PG_armature
+    declared = link("Poise", type=POISE_PG_armature)
+    Object.poise = declared(  # pyright: ignore[reportAttributeAccessIssue]
+        "Effectors and settings of full-body inverse kinematics"
     )
 
 

@@ -2,7 +2,8 @@
 """Keys on the present frame, as Blender's own settings say: for the solved bones, by button or by auto-key.
 
 Blender inserts these keys itself, one property at a time, so that its preferences (visual keying, only
-needed, cycle-aware, types of keys and handles), NLA strips and layered actions count as for any other key.
+needed, cycle-aware, types of keys and handles), NLA strips and layered actions count as for any other key. An
+action that cannot be edited is refused by an `IKError`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,16 +46,11 @@ class KeyReport:
 
 
 def key_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> KeyReport:
-    """Key the bones that a solve may move, as they are, on the present frame.
-
-    Raises:
-        IKError: Something is missing or cannot be posed, or the action cannot be edited; nothing is changed
-            then.
-    """
+    """Key the bones that a solve may move, as they are, on the present frame."""
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     rig = Rig.read(armature_object, depsgraph)
-    problem = rig.problem([rig.read_frame(armature_object, depsgraph)])
+    problem = rig.problem(rig.read_frame(armature_object, depsgraph))
     names = [rig.armature.skeleton.names[joint] for joint in problem.moving_joints]
     with animation_restored_on_error(armature_object):
         return key_bones(armature_object, rig.armature, names, key_options())
@@ -74,13 +70,8 @@ def auto_key(
     """Key what was moved, if Blender's auto-key is on.
 
     Args:
-        armature_object: The original object.
-        armature: What was read of it.
         bones: Names of the bones that have moved.
         targets: Objects that have moved, and whether they were moved and whether they were turned.
-
-    Raises:
-        IKError: The action cannot be edited.
     """
     if not auto_keying():
         return KeyReport(0)
@@ -97,10 +88,8 @@ def auto_key(
     report = key_bones(armature_object, armature, bones, options)
     brought = list(targets)
     for target, moved, turned in brought:
-        if moved:
-            _insert(target, "location", None, _GROUP, options)
-        if turned:
-            _insert(target, rotation_channel(target.rotation_mode)[0], None, _GROUP, options)
+        for path in ["location"] * moved + [rotation_channel(target.rotation_mode)[0]] * turned:
+            _insert(target, path, None, _GROUP, options)
     return replace(report, count=report.count + len(brought))
 
 
@@ -112,28 +101,21 @@ def key_bones(
     F-curves that are locked get no keys; the others have theirs all the same.
 
     Args:
-        armature_object: The original object.
-        armature: What was read of it.
         bones: Their names; those with nothing to write are left out.
         options: As for `bpy_struct.keyframe_insert`; those of the preferences when None.
-
-    Raises:
-        IKError: The action cannot be edited.
     """
     options = key_options() if options is None else options
-    names = list(bones)
+    names, kept, keyed = list(bones), list[str](), list[str]()
     locked = {channel for channel, curve in own_curves(armature_object).items() if is_locked(curve)}
-    kept: list[str] = []
-    keyed: list[str] = []
     for name, bone in zip(names, pose_bones_named(armature_object, names), strict=True):
         written = armature.written[armature.skeleton.index(name)].tolist()
         attribute, width = rotation_channel(bone.rotation_mode)
         for path, own in (("location", written[:3]), (attribute, written[-width:])):
-            held = [(bone_path(name, path), index) in locked and own[index] for index in range(len(own))]
-            open_ones = [a and not b for a, b in zip(own, held, strict=True)]
-            kept += [name] if any(held) else []
-            keyed += [name] if any(open_ones) else []
-            _insert(bone, path, open_ones, name, options)
+            full, indices = bone_path(name, path), [index for index, on in enumerate(own) if on]
+            open_ones = [index for index in indices if (full, index) not in locked]
+            kept += [name] if len(open_ones) < len(indices) else []
+            keyed += [name] if open_ones else []
+            _insert(armature_object, full, None if len(open_ones) == len(own) else open_ones, name, options)
     return KeyReport(len(set(keyed)), tuple(dict.fromkeys(kept)))
 
 
@@ -151,29 +133,17 @@ def _chosen(**options: bool) -> set[str]:
     return {name for name, on in options.items() if on}
 
 
-def _insert(owner: Any, path: str, components: Sequence[bool] | None, group: str, options: set[str]) -> None:
-    """Insert keys for a property of an object or a bone, or for some of its components."""
-    size = len(getattr(owner, path))
-    indices = [index for index in range(size) if components is None or components[index]]
-    block = owner.id_data
-    full = path if owner == block else bone_path(owner.name, path)
-    _insert_path(block, full, indices, len(indices) == size, group, options)
-
-
-def _insert_path(
-    block: Any, path: str, indices: Sequence[int], whole: bool, group: str, options: set[str]
-) -> None:
-    """Insert keys for components of a property of a data-block; `whole` if these are all it has."""
+def _insert(block: Any, path: str, indices: Sequence[int] | None, group: str, options: set[str]) -> None:
+    """Insert keys for components of a property of a data-block, or for all of it."""
     kind = bpy.context.scene.tool_settings.keyframe_type
     if options & {'INSERTKEY_AVAILABLE', 'INSERTKEY_REPLACE'}:  # Blender would warn of each that there is not
-        present = animated_channels(block)
-        there = [index for index in indices if (path, max(index, 0)) in present]
-        whole, indices = whole and len(there) == len(indices), there
+        value, present = block.path_resolve(path), animated_channels(block)
+        single = isinstance(value, str) or not hasattr(value, "__len__")
+        every = range(1 if single else len(value))
+        there = [index for index in (every if indices is None else indices) if (path, index) in present]
+        indices = None if indices is None and len(there) == len(every) else there
     try:
-        if whole:
-            block.keyframe_insert(path, group=group, options=options, keytype=kind)
-            return
-        for index in indices:
+        for index in (-1,) if indices is None else indices:
             block.keyframe_insert(path, index=index, group=group, options=options, keytype=kind)
     except (RuntimeError, TypeError) as error:
         raise IKError(f"{path} of {block.name!r} could not be keyed: {error}") from error
@@ -210,7 +180,5 @@ def _key_set(armature_object: Object, keying_set: KeyingSet, bones: Sequence[str
         if value is None:  # not there, as the second location of a bone
             continue
         name = {'NAMED': group, 'KEYINGSET': keying_set.bl_label}.get(method, "")
-        width = len(value) if hasattr(value, "__len__") and not isinstance(value, str) else 0
-        chosen = [index] if index >= 0 else list(range(width)) or [-1]
-        _insert_path(owner, path, chosen, index < 0 and width > 0, name, options)
+        _insert(owner, path, None if index < 0 else [index], name, options)
     return len(found)

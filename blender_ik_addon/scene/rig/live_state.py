@@ -11,22 +11,29 @@ belong to the pose.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
-from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from itertools import pairwise, zip_longest
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
-from bpy.types import Object
+from bpy.types import Depsgraph, Object
 
-from ...core import Pose
+from ...core import OneOf, Pose, SolverOptions, Task
 from ...core.arrays import FloatArray
 from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
-from ..armature.armature import Armature
-from ..properties.settings import settings_of
+from ..animation.fcurves import rotation_channel
+from ..armature.armature import Armature, world_from_armature
+from ..effectors.effectors import read_amounts, world_from_targets
+from ..kinds.kinds import Effector
+from ..properties.joint_properties import POISE_PG_joint
+from ..properties.settings import settings_of, solver_options
+
+if TYPE_CHECKING:
+    from .rig import Rig
 
 Digest = bytes
 """128 bits."""
@@ -47,6 +54,9 @@ FIRST: Final = {
     "scale": 14,
 }
 """Column of `raw_channels` in which each property begins."""
+
+_TYPES: Final = {'BOOLEAN': np.bool_, 'ENUM': np.int32, 'FLOAT': np.float32, 'INT': np.int32}
+"""Types of properties, as Blender's buffers have them."""
 
 _COLUMNS: Final = 17
 
@@ -144,14 +154,7 @@ class Origin:
 
 
 def renew_origin(armature_object: Object, armature: Armature, present: Pose, channels: RawChannels) -> None:
-    """Note where bones are that others have moved since `note_left`, and that live mode leaves them there.
-
-    Args:
-        armature_object: The original object.
-        armature: What was read of it.
-        present: Its pose.
-        channels: The same as `raw_channels`.
-    """
+    """Note where bones are that others have moved since `note_left`, and that live mode leaves them there."""
     skeleton = armature.skeleton
     rotation = matrix_from_euler(present.rotation, skeleton.orders)
     now = np.concatenate([present.channels[:, :3], quat_from_matrix(rotation), present.scale], axis=1)
@@ -180,3 +183,99 @@ def _sums(channels: RawChannels) -> npt.NDArray[np.uint32]:
 
 def _named(names: Sequence[str]) -> bytes:
     return blake2b("\0".join(names).encode(), digest_size=_HEADER).digest()
+
+
+# What a solve depends on
+
+
+def read_settings(armature_object: Object) -> tuple[object, ...]:
+    """Settings that a rig is read by. Blender tells no handler when a script has changed them."""
+    settings = settings_of(armature_object)
+    masses = [(entry.name, entry.mass) for entry in settings.masses]
+    masses += [(entry.name, entry.share, *entry.centre) for entry in settings.mesh_masses]
+    weighed = settings.body_mass, settings.mass_source, masses
+    names = [joint.name for joint in settings.joints]
+    return settings.method, settings.move_root, weighed, names, list(_values_of(settings.joints))
+
+
+def _values_of(entries: Any) -> Iterator[bytes]:
+    """The values of all entries of a list, property by property; without texts, which count in no solve."""
+    for prop in POISE_PG_joint.bl_rna.properties:
+        if prop.type in _TYPES:
+            width = max(1, getattr(prop, "array_length", 0))
+            buffer: Any = np.empty(len(entries) * width, dtype=_TYPES[prop.type])
+            entries.foreach_get(prop.identifier, buffer)
+            yield buffer.tobytes()
+
+
+def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> Digest:
+    """Digest of targets, object and settings; names do not matter."""
+    matrix, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
+    influences, lengths = read_amounts(armature_object, effectors, depsgraph)
+    targets = world_from_targets(armature_object, effectors, depsgraph)
+    nameless = [replace(e, name="", target="", target_bone="") for e in effectors]
+    # A pose does not depend on how smooth motions are, nor on what is reported of them.
+    options = solver_options(armature_object, scale)
+    options = replace(options, smoothness=SolverOptions.smoothness, pop_angle=SolverOptions.pop_angle)
+    text = repr((nameless, options, settings_of(armature_object).move_root))
+    return digest(text, *(array.tobytes() for array in (matrix, influences, lengths, targets)))
+
+
+def parts_of_bones(armature_object: Object, rig: "Rig", channels: RawChannels) -> Iterator[bytes | str]:
+    """What bones are and what of their pose is not solved; of those that have a part in the solve.
+
+    Orders of rotation are not in it: those of bones in quaternion mode follow the pose.
+    """
+    armature, skeleton = rig.armature, rig.armature.skeleton
+    yield repr((skeleton.names, armature.rotation_modes, sorted(armature.driven_by), rig.prefers))
+    yield armature.written.tobytes()
+    for owner in (skeleton, rig.body) if rig.body else (skeleton,):
+        for field in fields(owner):
+            if isinstance(value := getattr(owner, field.name), np.ndarray) and field.name != "orders":
+                yield value.tobytes()
+    pose: Any = armature_object.pose
+    rows = {bone.name: row for row, bone in enumerate(pose.bones)}
+    everywhere = rig.body is not None  # then all bones have weight
+    for name in skeleton.names if everywhere else rig.chains:
+        if name in armature.driven_by:  # it is read where Blender has evaluated it
+            continue
+        joint = skeleton.index(name)
+        attribute, width = rotation_channel(armature.rotation_modes[joint])
+        first = FIRST[attribute]
+        own = channels[rows[name]]
+        held = ~armature.written[joint]
+        yield own[:3][held[:3]].tobytes()
+        yield own[first : first + width][held[-width:]].tobytes()
+        yield own[FIRST["scale"] :].tobytes()
+
+
+# Compared
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether values, arrays or dataclasses of such are equal; fields that do not take part do not matter."""
+    if first is second:
+        return True
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, np.ndarray):
+        return np.array_equal(first, second, equal_nan=first.dtype.kind == "f")
+    if hasattr(first, "__dataclass_fields__"):
+        names = [field.name for field in fields(first) if field.compare]
+        return all(same(getattr(first, name), getattr(second, name)) for name in names)
+    return bool(first == second)
+
+
+def same_but_for_aim(one: Task, other: Task) -> bool:
+    """Whether two tasks differ in nothing but what `Task.moved` changes."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, OneOf) and isinstance(other, OneOf):
+        pairs = zip_longest(one.alternatives, other.alternatives)
+        if not all(same_but_for_aim(*pair) for pair in pairs):
+            return False
+    return all(
+        same(getattr(one, field.name), getattr(other, field.name))
+        for field in fields(one)
+        if field.name != one.target_field
+    )

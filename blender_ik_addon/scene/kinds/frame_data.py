@@ -6,23 +6,27 @@ metres divided by the scale of the armature object.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
-from ...core import Skeleton
+from ...core import Pose, Skeleton, forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.model.rotation import matrix_from_rotvec, rotvec_from_matrix
-from ..armature.armature import NO_SCALE
-from .effectors import orientations
+
+NO_SCALE: Final = 1e-12
+"""Scale or length of a matrix column [1] at and below which nothing can be inverted, nor has a direction."""
 
 NOWHERE: Final = 1e-9
 """Length [m] at and below which a vector has no direction."""
 
 PARALLEL: Final = 1e-9
 """Sine [1] of the angle between two directions up to which nothing is across them."""
+
+BY_FRAME: Final = ("world_from_armature", "world_from_joint", "world_from_target", "influences", "lengths")
+"""Arrays of `FrameData` that have a row for each frame."""
 
 
 @dataclass(frozen=True)
@@ -41,30 +45,59 @@ class Body:
 
 @dataclass(frozen=True)
 class FrameData:
-    """Bones and targets over some frames."""
+    """Bones and targets over some frames, and the poses from which these are solved."""
 
     skeleton: Skeleton
+    pose: Pose
+    """As found, (F, n)."""
     world_from_armature: FloatArray
     """(F, 4, 4): rotation, even scale."""
+    world_from_joint: FloatArray
+    """Bones as they are shown, (F, n, 4, 4) [m]."""
     world_from_target: FloatArray
-    """(F, T, 4, 4) [m], as `targets.world_from_targets` has them."""
+    """(F, T, 4, 4) [m], as `effectors.world_from_targets` has them."""
     influences: FloatArray
-    """(F, E) [1]."""
+    """How far each effector takes part, (F, E) [1]."""
     lengths: FloatArray
-    """Distances of DISTANCE and heights of PLANE and FLOOR, (F, E) [m]."""
-    channels: FloatArray
-    """Of the pose where influences below 1 begin, (F, n, 6)."""
-    world_from_joint: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 4, 4)))
-    """Bones of that pose, (F, n, 4, 4) [m]; empty where no goal needs them, see `needs_joints`."""
-    world_from_present: FloatArray | None = None
-    """Bones as they are at present, (F, n, 4, 4) [m]; None where that pose is the present one."""
+    """Distances and heights that can be animated, (F, E) [m]; 0 for kinds that have none."""
     body: Body | None = None
     """What bones weigh; None where no effector asks."""
+    origin: Pose | None = None
+    """Where influences below 1 begin, (F, n); None where it is `pose`."""
+
+    @classmethod
+    def joined(cls, parts: Sequence["FrameData"]) -> "FrameData":
+        """Several, one after the other, of which none has an origin."""
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in BY_FRAME}
+        poses = ([getattr(part.pose, name) for part in parts] for name in ("channels", "scale"))
+        return replace(parts[0], pose=Pose(*map(np.concatenate, poses)), **arrays)
+
+    def __len__(self) -> int:
+        return len(self.influences)
+
+    def __getitem__(self, frames: slice) -> "FrameData":
+        """Some of the frames."""
+        own = {name: getattr(self, name)[frames] for name in ("pose", *BY_FRAME)}
+        return replace(self, **own, origin=None if self.origin is None else self.origin[frames])
+
+    @cached_property
+    def start(self) -> "FrameData":
+        """The same with bones where influences below 1 begin."""
+        if self.origin is None:
+            return self
+        matrices = forward_kinematics(self.skeleton, self.origin).matrices
+        joints = self.world_from_armature[:, None] @ matrices
+        return replace(self, pose=self.origin, world_from_joint=joints, origin=None)
 
     @cached_property
     def scale(self) -> FloatArray:
         """World metres to one armature unit, (F,)."""
         return np.cbrt(np.linalg.det(self.world_from_armature[:, :3, :3]))
+
+    @property
+    def largest_scale(self) -> float:
+        """The same in the frame in which the object is largest."""
+        return float(self.scale.max())
 
     @cached_property
     def armature_from_axes(self) -> FloatArray:
@@ -75,24 +108,35 @@ class FrameData:
         """Matrices of a bone, (F, 4, 4)."""
         return self.world_from_joint[:, self.skeleton.index(name)]
 
-    def present_bone(self, name: str) -> FloatArray:
-        """Matrices of a bone as it is at present, (F, 4, 4)."""
-        if self.world_from_present is None:
-            return self.bone(name)
-        return self.world_from_present[:, self.skeleton.index(name)]
-
-    @cached_property
-    def armature_from_world(self) -> FloatArray:
-        """(F, 4, 4)."""
-        return np.asarray(np.linalg.inv(self.world_from_armature), dtype=np.float64)
+    @property
+    def centre(self) -> FloatArray:
+        """Centre of mass, (F, 3) [m]."""
+        assert self.body is not None
+        return self.body.centre(self.world_from_joint)
 
     def to_armature(self, places: FloatArray) -> FloatArray:
         """Places (F, 3) [m] of the world in armature space."""
-        return points_of(self.armature_from_world, places)
+        return points_of(np.linalg.inv(self.world_from_armature).astype(np.float64), places)
 
     def armature_length(self, length: float) -> float:
         """A length [m] in armature units, of the frame in which the object is largest."""
-        return length / float(self.scale.max())
+        return length / self.largest_scale
+
+
+def orientations(matrices: FloatArray) -> FloatArray:
+    """Return rotations without scale, shear and mirroring, (..., 4, 4) -> (..., 3, 3).
+
+    A mirrored matrix is turned inside out first, as Blender does when it shows a rotation. nan where an axis
+    has no length, or one that is not a number.
+    """
+    linear = matrices[..., :3, :3]
+    lengths = np.linalg.norm(linear, axis=-2, keepdims=True)
+    flat = ~((lengths > NO_SCALE) & np.isfinite(lengths)).all((-2, -1))[..., None, None]
+    unit = np.where(flat, np.eye(3), linear) / np.where(flat, 1.0, lengths)
+    unit *= np.where(np.linalg.det(unit) < 0.0, -1.0, 1.0)[..., None, None]
+    # The nearest rotation: of a sheared matrix no axis is more right than another.
+    u, _, vt = np.linalg.svd(unit)
+    return np.where(flat, np.nan, u @ vt)
 
 
 def points_of(matrices: FloatArray, points: Sequence[float] | FloatArray) -> FloatArray:

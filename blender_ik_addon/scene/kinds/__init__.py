@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kinds of effectors, without Blender: a class for each has all that tells it from the others.
+
+Read in this order: `frame_data` (bones and targets over some frames), `kinds` (what each kind asks for).
+"""

@@ -1,0 +1,461 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reports of a solve or a bake: how far each effector is off and why, in numbers, words and the panel."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from bpy.types import Depsgraph, Object
+
+from ...core import Explanation, Status, TaskError
+from ...core.amounts import angle_text, length_text
+from ...core.arrays import BoolArray, FloatArray, IntArray
+from ..kinds.frame_data import FrameData
+from ..kinds.kinds import KINDS, Plan
+from ..properties.effector_properties import NOT_MEASURED
+from ..properties.settings import settings_of
+from ..reports import Smoothed, all_reached, counted, sentences
+
+if TYPE_CHECKING:
+    from .rig import Rig
+
+# Why an effector is missed where the solver does not say
+
+RESTLESS: Final = "constraints or drivers answer to each solve with another pose"
+ANSWERED: Final = "constraints or drivers answered with another pose, Solve again"
+UNSETTLED: Final = "constraints or drivers answered with another pose: bake again, or mute them"
+POSED: Final = "a bone was posed by hand, Solve goes back to the targets"
+DRAGGED: Final = "a bone was dragged, Solve goes back to the targets"
+UNSEEN: Final = (
+    "solved within its tolerance, but Blender shows it elsewhere: look at the constraints, drivers and "
+    "locked or muted keys of its chain"
+)
+NOWHERE: Final = (
+    "its bone is scaled to nothing, or its place is not a number: look at the drivers, constraints and scale "
+    "of its chain"
+)
+
+MOST_SHOWN: Final = 1e30
+"""Error [m, rad] that stands for one that is not a number: Blender's properties end soon after."""
+
+SHOWN_DIGITS: Final = 1e-6
+"""Change of an error [m, rad] that the panel would not show."""
+
+
+# Numbers
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """How near to its target each effector must be to count as having reached it."""
+
+    positions: FloatArray
+    """(E,) [m] in the world."""
+    rotations: FloatArray
+    """(E,) [rad]."""
+
+    def missed(self, distances: FloatArray, angles: FloatArray) -> BoolArray:
+        """Tell where a distance (..., E) [m] or angle [rad] is too large; nan, not asked for, is not."""
+        return (distances > self.positions) | (angles > self.rotations)
+
+    def excess(self, distances: FloatArray, angles: FloatArray) -> FloatArray:
+        """Return distances (..., E) [m] and angles [rad] in tolerances [1], the larger; 0 for nan."""
+        larger = np.fmax(distances / self.positions, angles / self.rotations)
+        return np.nan_to_num(larger, nan=0.0, posinf=np.inf)
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A control that an effector is about, and the bone that carries the mesh and does not follow it."""
+
+    control: str
+    bone: str
+    on_target: bool
+    """Whether the control itself is where the effector asks."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How far bones are from what their effectors ask for, in one frame."""
+
+    distances: FloatArray
+    """(E,) [m]; nan for none, inf where it is not a number."""
+    angles: FloatArray
+    """(E,) [rad]; likewise."""
+    taken: tuple[str, ...]
+    """Which of several targets each effector has taken, (E,); empty for those that have one."""
+    lost: tuple[Lost | None, ...]
+    """What does not follow, (E,); None where all does."""
+
+    @classmethod
+    def solved(cls, plan: Plan, errors: Sequence[TaskError], scale: float) -> "Measured":
+        """By the solver's own account: Blender shows the pose only afterwards."""
+        distances, angles = np.full((2, len(plan.counts)), np.nan)
+        taken = [""] * len(plan.counts)
+        one_by_one = iter(errors)
+        for row, count in enumerate(plan.counts):
+            for error in islice(one_by_one, count):
+                taken[row] = error.taken
+                amount = np.inf if np.isnan(error.error) else error.error  # nan is what is not asked for
+                if error.angular:
+                    angles[row] = amount
+                else:
+                    distances[row] = amount * scale
+        return cls(distances, angles, tuple(taken), (None,) * len(taken))
+
+    def unless_lost(self, before: "Measured", within: Tolerances) -> "Measured":
+        """The same where all follows; what does not, or is nowhere, is as far off as it was before."""
+        nowhere = np.isinf(before.distances) | np.isinf(before.angles)
+        stays = nowhere | [own is not None for own in before.lost]
+        met = np.logical_not(within.missed(self.distances, self.angles)).tolist()
+        lost = [own and replace(own, on_target=on) for own, on in zip(before.lost, met, strict=True)]
+        distances, angles = (
+            np.where(stays, was, now)
+            for was, now in ((before.distances, self.distances), (before.angles, self.angles))
+        )
+        return replace(self, distances=distances, angles=angles, lost=tuple(lost))
+
+
+@dataclass(frozen=True)
+class EffectorError:
+    """How far one effector is from its target, read back from Blender."""
+
+    name: str
+    bone: str
+    position: float | None
+    """[m] in the world; None where the effector does not ask for a place. For PLANE the distance from the
+    plane, for FLOOR the depth below it, for DISTANCE how much too far or too near, for BALANCE how far the
+    centre of mass is off along the ground, for STAY the offset of the bone that is furthest off."""
+    rotation: float | None
+    """[rad]; None where the effector does not ask for an orientation. For AIM the angle between ray and
+    target, for POLE that by which the limb would have to swing, for STAY the largest turn of a bone."""
+    reached: bool
+    why: str = ""
+    """Why the target is missed, in words, if that is known; empty if it is reached."""
+    kind: str = ""
+    """Its kind, a name in `KINDS`."""
+    tolerance_position: float = np.inf
+    """What counts as reached [m]."""
+    tolerance_rotation: float = np.inf
+    """[rad]"""
+    taken: str = ""
+    """The target that the bone took, of several; empty if it has one."""
+
+    @property
+    def miss(self) -> str:
+        """By how much it misses, in what, and why."""
+        position, rotation = self.position or 0.0, self.rotation or 0.0
+        amounts = [length_text(position)] if position > self.tolerance_position else []
+        amounts += [angle_text(rotation)] if rotation > self.tolerance_rotation else []
+        why = f" ({self.why})" if self.why else ""
+        return f"{self.name} by {' and '.join(amounts)}{KINDS[self.kind].miss}{why}"
+
+
+# Reasons
+
+
+def solver_reasons(
+    rig: "Rig", frames: FrameData, plan: Plan, explanations: Sequence[Explanation | None]
+) -> list[str]:
+    """Say for each effector why its tasks were missed in one frame; nothing where they were met.
+
+    `explanations` are those of the solver for each task of the plan with a weight, None where it was met.
+    """
+    whys, scale = iter(explanations), frames.largest_scale
+    texts: list[str] = []
+    for effector, influence, count in zip(
+        rig.effectors, frames.influences[0].tolist(), plan.counts, strict=True
+    ):
+        if influence == 0.0 or effector.weight == 0.0:
+            # Its tasks take no part and have no errors; without influence it cannot even be missed.
+            texts.append("" if influence == 0.0 else "its weight is 0")
+            continue
+        missed = [why for why in islice(whys, count) if why is not None]
+        parts = [why.why(scale) for why in missed]
+        if len(set(parts)) > 1:
+            kinds = ("orientation" if why.angular else "position" for why in missed)
+            parts = [f"{kind} {part}" for kind, part in zip(kinds, parts, strict=True)]
+        texts.append("; ".join(dict.fromkeys(parts)))
+    return texts
+
+
+def effector_errors(
+    armature_object: Object, rig: "Rig", measured: Measured, whys: Sequence[str], unknown: str = UNSEEN
+) -> tuple[EffectorError, ...]:
+    """Return how far each effector is off, and why.
+
+    `whys` (E,) is what is known from the solve; where nothing is known, it is `unknown`.
+    """
+    within = rig.tolerances(armature_object)
+    errors: list[EffectorError] = []
+    for row, effector in enumerate(rig.effectors):
+        distance, angle = float(measured.distances[row]), float(measured.angles[row])
+        length, turn = float(within.positions[row]), float(within.rotations[row])
+        missed, why, lost = distance > length or angle > turn, whys[row], measured.lost[row]
+        if missed and np.inf in (distance, angle):
+            why = NOWHERE
+        elif missed and lost is not None:
+            text = rig.lost_text(armature_object, lost)
+            why = text if lost.on_target or not why else f"{why}; {text}"
+        errors.append(
+            EffectorError(
+                name=effector.name,
+                bone=effector.bone,
+                position=None if np.isnan(distance) else distance,
+                rotation=None if np.isnan(angle) else angle,
+                reached=not missed,
+                why=(why or unknown) if missed else "",
+                kind=effector.kind,
+                tolerance_position=length,
+                tolerance_rotation=turn,
+                taken=measured.taken[row],
+            )
+        )
+    return tuple(errors)
+
+
+# Reports
+
+
+def measured_status(solver_status: Status, reached: bool) -> str:
+    """Return how a solve ended as Blender shows it: reached is what is measured, not what was computed."""
+    if reached:
+        return Status.REACHED.value
+    return (Status.SETTLED if solver_status is Status.REACHED else solver_status).value
+
+
+@dataclass(frozen=True)
+class Report:
+    """Report of a solve."""
+
+    status: str
+    """How it ended, a name of `core.Status`; 'REACHED' if all effectors are, measured in Blender."""
+    message: str
+    """The result in words."""
+    iterations: int
+    effectors: tuple[EffectorError, ...]
+    """The enabled ones, in the order of the list."""
+    notes: tuple[str, ...]
+    """Further remarks, one sentence each."""
+
+    @classmethod
+    def of(
+        cls,
+        errors: tuple[EffectorError, ...],
+        status: Status = Status.SETTLED,
+        iterations: int = 0,
+        notes: tuple[str, ...] = (),
+        *,
+        how: str = "",
+    ) -> "Report":
+        """Say what is missed, or that all is reached, and how."""
+        misses = [error.miss for error in errors if not error.reached]
+        asked = sum(error.position is not None or error.rotation is not None for error in errors)
+        if misses:
+            message = f"{len(misses)} of {len(errors)} targets missed: {', '.join(misses)}"
+        else:
+            message = all_reached(asked) + how if asked else "no effector has any influence: raise one"
+        return cls(measured_status(status, not misses), message, iterations, errors, notes)
+
+    @property
+    def reached(self) -> bool:
+        """Whether every effector is within its tolerance."""
+        return all(effector.reached for effector in self.effectors)
+
+    @property
+    def shown(self) -> list[tuple[float, float, str, str]]:
+        """For the panel: distance [m], angle [rad], reason and chosen target of each effector."""
+        return [
+            (
+                np.nan if own.position is None else own.position,
+                np.nan if own.rotation is None else own.rotation,
+                own.why,
+                own.taken,
+            )
+            for own in self.effectors
+        ]
+
+    def summary(self) -> str:
+        """Return the message and the notes, for the status bar."""
+        chosen = [f"{effector.name} took {effector.taken!r}" for effector in self.effectors if effector.taken]
+        return sentences(self.message, *([", ".join(chosen)] if chosen else []), *self.notes)
+
+
+@dataclass(frozen=True)
+class BakeReport:
+    """Report of a bake."""
+
+    frames: tuple[int, ...]
+    """The frames that were keyed, (F,)."""
+    names: tuple[str, ...]
+    """The effectors, (E,)."""
+    position_errors: FloatArray
+    """Distances from the targets, read back from Blender, (F, E) [m]; nan where not asked for."""
+    rotation_errors: FloatArray
+    """Angles to the targets' orientations, likewise, (F, E) [rad]."""
+    tolerances: Tolerances
+    """What counts as reached."""
+    statuses: tuple[str, ...]
+    """How each frame ended, (F,), names of `core.Status`; 'REACHED' where measured so in Blender."""
+    iterations: IntArray
+    """Of each frame, (F,)."""
+    branches: tuple[int, ...]
+    """Frames at which the pose flips; a note names the bone that turns most."""
+    reasons: tuple[str, ...]
+    """Why each effector misses its target in its worst frame, in words, (E,); empty if it does not."""
+    notes: tuple[str, ...]
+    """Further remarks, one sentence each."""
+    action: str
+    """Name of the action with the keys."""
+    keys: int
+    """How many were written."""
+    keys_replaced: int
+    """How many older keys of the same channels, from the first to the last frame, were replaced."""
+    smoothing: tuple[Smoothed, ...] = ()
+    """The largest distance and the largest angle that smoothness adds to misses, where it adds any."""
+    kinds: tuple[str, ...] = ()
+    """Kind of each effector, (E,), for the words in which a miss is told."""
+    choices: tuple[tuple[str, ...], ...] = ()
+    """Which of several targets each effector took in each frame, (F, E); empty for those that have one."""
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """Which of several targets each effector took, one after the other, (E,)."""
+        columns = zip(*self.choices, strict=True) if self.choices else [("",)] * len(self.names)
+        return tuple(" → ".join(name for name, _ in groupby(own)) for own in columns)
+
+    @property
+    def reached_frames(self) -> tuple[bool, ...]:
+        """Whether all effectors are within their tolerances, (F,)."""
+        missed = self.tolerances.missed(self.position_errors, self.rotation_errors).any(axis=1)
+        return tuple(np.logical_not(missed).tolist())
+
+    @property
+    def reached(self) -> bool:
+        """Whether every effector is within its tolerance in every frame."""
+        return all(self.reached_frames)
+
+    @property
+    def worst_frames(self) -> tuple[int, ...]:
+        """Where each effector misses by most of its tolerances, (E,)."""
+        rows = self.tolerances.excess(self.position_errors, self.rotation_errors).argmax(axis=0)
+        return tuple(self.frames[row] for row in rows)
+
+    @property
+    def whys(self) -> tuple[str, ...]:
+        """Why each effector misses its target, with the frame, (E,)."""
+        told = zip(self.reasons, self.worst_frames, strict=True)
+        return tuple(why and f"in frame {frame}: {why}" for why, frame in told)
+
+    @property
+    def shown(self) -> list[tuple[float, float, str, str]]:
+        """For the panel: of all frames largest distance [m] and angle [rad], reason, and chosen targets."""
+        errors = (np.fmax.reduce(e, axis=0).tolist() for e in (self.position_errors, self.rotation_errors))
+        return list(zip(*errors, self.whys, self.taken, strict=True))
+
+    def summary(self) -> str:
+        """Return what was keyed, what was missed, and the notes, for the status bar."""
+        text = f"baked {counted(len(self.frames), 'frame')} into {self.action!r}: "
+        text += f"{counted(self.keys, 'key')} written"
+        if self.keys_replaced:
+            text += f", {self.keys_replaced} replaced"
+        missed = self.reached_frames.count(False)
+        chosen = [f"{name} took {own}" for name, own in zip(self.names, self.taken, strict=True) if own]
+        if not missed:
+            return sentences(f"{text}; {all_reached(len(self.names))}", *chosen, *self.notes)
+        worst, explained = list[str](), set[int]()
+        for errors, tolerances, text_of in (
+            (self.position_errors, self.tolerances.positions, length_text),
+            (self.rotation_errors, self.tolerances.rotations, angle_text),
+        ):
+            too_large = np.where(errors > tolerances, errors, -1.0)
+            row, effector = divmod(int(too_large.argmax()), len(self.names))
+            if too_large[row, effector] > 0.0:
+                frame, why = self.frames[row], self.reasons[effector]
+                amount = text_of(float(too_large[row, effector])) + KINDS[self.kinds[effector]].miss
+                told = f"{self.names[effector]} by {amount} in frame {frame}"
+                if why and frame == self.worst_frames[effector] and effector not in explained:
+                    told += f" ({why})"
+                    explained.add(effector)
+                worst.append(told)
+        text += f"; targets missed in {counted(missed, 'frame')}, at worst {' and '.join(worst)}"
+        return sentences(text, *chosen, *self.notes)
+
+
+def solved_report(
+    armature_object: Object,
+    rig: "Rig",
+    plan: Plan,
+    frames: FrameData,
+    errors: Sequence[TaskError],
+    status: Status,
+    iterations: int,
+    before: Measured | None = None,
+) -> Report:
+    """Say how far effectors are off, by the solver's own account.
+
+    What does not follow that, as a mesh that goes with other controls, or a bone that is nowhere, is where it
+    was: where the rig is astray, `before` says how far that is off.
+    """
+    measured = Measured.solved(plan, errors, frames.largest_scale)
+    if before is not None:
+        measured = measured.unless_lost(before, rig.tolerances(armature_object))
+    whys = solver_reasons(rig, frames, plan, [error.why for error in errors])
+    # A body on its way to its targets misses them for no reason.
+    found = effector_errors(armature_object, rig, measured, whys, unknown="")
+    return Report.of(found, status, iterations, rig.notes)
+
+
+def measured_report(
+    armature_object: Object, depsgraph: Depsgraph, rig: "Rig", frames: FrameData, why: str
+) -> Report:
+    """Say how far effectors are off, as Blender shows them, where no solve gives a reason."""
+    measured = rig.measure(armature_object, depsgraph, frames)
+    errors = effector_errors(armature_object, rig, measured, [why] * len(rig.effectors))
+    return Report.of(errors, notes=rig.notes)
+
+
+# The panel
+
+
+def show(armature_object: Object, rig: "Rig", report: Report | BakeReport, *, unseen: float = 0.0) -> None:
+    """Write errors and message where the panel shows them, as far as they have changed.
+
+    A change of an error up to `unseen` [m, rad] is not worth writing: what is written updates the scene.
+    """
+    settings = settings_of(armature_object)
+    head = {"last_message": report.summary(), "last_reached": report.reached}
+    entries = zip(settings.effectors, _shown(settings, rig, report), strict=True)
+    for block, values in ((settings, head), *entries):
+        for name, value in values.items():
+            now = getattr(block, name)
+            if now != value and not (isinstance(value, float) and abs(now - value) <= unseen):
+                setattr(block, name, value)
+
+
+def is_shown(armature_object: Object, rig: "Rig", report: Report | BakeReport) -> bool:
+    """Return whether the panel shows the errors of a report already."""
+    settings = settings_of(armature_object)
+    return all(
+        abs(getattr(entry, name) - values[name]) <= SHOWN_DIGITS
+        for entry, values in zip(settings.effectors, _shown(settings, rig, report), strict=True)
+        for name in ("error_position", "error_rotation")
+    )
+
+
+def _shown(settings: Any, rig: "Rig", report: Report | BakeReport) -> list[dict[str, Any]]:
+    """Return what the panel is to show of each effector, by the names of its properties."""
+    rows: list[Any] = [(np.nan, np.nan, "", "")] * len(settings.effectors)
+    for effector, own in zip(rig.effectors, report.shown, strict=True):
+        rows[effector.index] = own
+    return [
+        {"error_position": _as_held(distance), "error_rotation": _as_held(angle), "why": why, "taken": taken}
+        for distance, angle, why, taken in rows
+    ]
+
+
+def _as_held(error: float) -> float:
+    """An error [m, rad] as a property of Blender holds it."""
+    return NOT_MEASURED if np.isnan(error) else float(np.float32(min(error, MOST_SHOWN)))
