@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, fields, replace
+from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from functools import cached_property
 from typing import ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, IntArray, alike, check_number, check_whole, times
+from ..arrays import BoolArray, FloatArray, IntArray, alike, check_number, check_whole, frozen, times
 from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.posed import Bend, PosedMechanism
@@ -148,11 +148,12 @@ class Task(ABC):
         raise TypeError(f"{type(self).__name__} has no target: one of its fields must be by_frame")
 
     def at_frame(self, frame: int) -> Self:
-        """The task with the target of one frame."""
-        by_frame = {name: filled(getattr(self, name)) for name in self._frame_counts()}
-        return replace(
-            self, **{name: array[frame if len(array) > 1 else 0] for name, array in by_frame.items()}
-        )
+        """The task with the target of one frame, which has been checked with the others."""
+        some = self._copy()
+        for name in self._frame_counts():
+            array = filled(getattr(self, name))
+            vars(some)[name] = frozen(array[frame if len(array) > 1 else 0])
+        return some
 
     def moved(self, target: npt.ArrayLike) -> Self:
         """The same task with another target, without frames.
@@ -160,10 +161,19 @@ class Task(ABC):
         Raises:
             IKError: The target is not one for this kind of task.
         """
-        moved = replace(self, **{self.target_field: target})
+        moved = self._copy()
+        self.arrays[self.target_field].__set__(moved, target)
+        moved.__post_init__()
         if moved.frames is not None and self.frames is None:
             raise IKError(f"{self.label}: {self.target_field} has {moved.frames} frames, wanted one")
         return moved
+
+    def _copy(self) -> Self:
+        """The same fields, without what was found of them; `replace` would check all of them again."""
+        some = object.__new__(type(self))
+        own = self.__dataclass_fields__
+        vars(some).update({name: value for name, value in vars(self).items() if name in own})
+        return some
 
 
 class Rows(ABC):
