@@ -9,7 +9,8 @@ something that they share channels with, is spread over the limits and the rest 
 roughly, by turns at soft strengths and at the full ones: soft ones pass small minima, full ones meet targets
 far from the preferred pose, which soft ones would rather miss. The lowest of either is taken on to the
 minimum at full strengths if it is lower than what the pose found so far leads to the same way, for most
-starts lead to one place.
+starts lead to one place. Where that leads lower, soft strengths are tried from there once more, so that a pose that
+is solved again stays.
 """
 
 from __future__ import annotations
@@ -102,7 +103,12 @@ def _restarted(
     better = energies[best] < (found.energies - _margin(energy, found))[block]
     taken = (np.cumsum(lower) - 1)[best[better]]
     block = block[better]
-    return _replaced(energy, found, block, other, taken, other.history[-1:])
+    found = _replaced(energy, found, block, other, taken, other.history[-1:])
+    if not len(block):
+        return found
+    # From there, too, soft strengths may lead lower.
+    other = yield from _near_or_far(energy.select(block), found.values[block], options, None)
+    return _replaced(energy, found, block, other, np.arange(len(block)), other.history[-1:])
 
 
 def _near_or_far(
