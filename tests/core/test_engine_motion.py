@@ -197,9 +197,9 @@ def led_out(skeleton: Skeleton, frames: int) -> Problem:
     return Problem(skeleton, tasks)
 
 
-@pytest.mark.parametrize(("frames", "turn"), [(49, 17.0), (37, 24.0)])
-def test_a_hand_led_out_of_reach_and_back_does_not_pop(frames: int, turn: float) -> None:
+def test_a_hand_led_out_of_reach_and_back_does_not_pop() -> None:
     """The levels above it stay met, and the pose does not turn over where the arm gets straight."""
+    frames = 49
     skeleton = upper_body(limit=1.5)
     problem = led_out(skeleton, frames)
     solution = solve_sequence(problem, Pose.rest(skeleton, (frames,)))
@@ -207,8 +207,8 @@ def test_a_hand_led_out_of_reach_and_back_does_not_pop(frames: int, turn: float)
     assert solution.errors[[0, -1], 2].max() < 1e-4
     assert solution.errors[:, 0].max() < 1e-4 and solution.errors[:, 1].max() < 1e-3
     turns = np.abs(np.diff(solution.pose.channels[..., 3:], axis=0)).max(axis=2)  # (F - 1, n)
-    assert turns.max() < np.radians(turn)
-    assert np.abs(np.diff(turns, axis=0)).max() < np.radians(0.6 * turn)
+    assert turns.max() < np.radians(17.0)
+    assert np.abs(np.diff(turns, axis=0)).max() < np.radians(10.0)
 
 
 def test_a_level_that_cannot_be_met_pulls_no_harder_than_those_above_it() -> None:

@@ -9,10 +9,9 @@ An iteration tries one step of each group:
 
 1. **Model**: gradient and Hessian of each frame, with the forces of a step that is damped by μ: a level
    that only a long step would meet is missed by a short one, and pulls with all its strength. So a step
-   that was not taken gets another model as well. Where a Hessian bends down by more than μ holds up, it is
-   taken without the curvature of the tasks (Gauss-Newton); where the slope is next to nothing, its
-   eigenvalues by their absolute value [DauphinEtAl2014], so that a step leads away from saddles, such as
-   straight limbs.
+   that was not taken gets another model as well. Where a Hessian bends down by more than μ holds up, its
+   eigenvalues are taken by their absolute value [DauphinEtAl2014], so that a step leads away from saddles,
+   such as straight limbs.
 2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds
    stay; those that would pass theirs are stopped there and the step is found again for the others.
 3. **Correction**: what the motion along the step has bent is taken back by the same matrices
@@ -269,13 +268,12 @@ class _Step:
         self._energy, self._here = energy, here
         frames = descent.frames
         self._frames, self._coupling = frames, descent.coupling
-        gradient, hessian, self._curvature = model.gradient, model.hessian, model.curvature
+        gradient, hessian = model.gradient, model.hessian
         diagonals(hessian)[...] += energy.stiffness
         if self._coupling is not None:
             shares = np.tile(self._coupling.shares, len(gradient) // frames)[:, None]
             gradient *= shares
             hessian *= shares[:, :, None]
-            self._curvature = model.curvature * shares[:, :, None]
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
         self._pressed = (self._low >= -1e-12) & ((gradient > 0.0) | descent.held)
@@ -286,22 +284,14 @@ class _Step:
         self._merit = descent.merit(here, model.strengths)
 
     def _straighten(self) -> None:
-        """Make the Hessians of frames that bend down positive definite.
-
-        Without the curvature of its tasks a Hessian is. Where the energy has no slope that would lead
-        nowhere: the way down is along what bends.
-        """
+        """Take what bends down in the Hessian of a frame by its absolute value."""
         masked = _without(self._hessian, self._pressed)
         raised = masked.copy()
         diagonals(raised)[...] += self._descent.damping[:, None] - FLAT
-        slopes = np.abs(np.where(self._pressed, 0.0, self._gradient)).max(axis=1, initial=0.0)
         for frame in _bending_down(raised):
-            if slopes[frame] > PUSH:
-                self._hessian[frame] -= self._curvature[frame]
-            else:
-                self._gradient[frame] += _straighten(
-                    self._hessian[frame], masked[frame], self._gradient[frame], ~self._pressed[frame]
-                )
+            self._gradient[frame] += _straighten(
+                self._hessian[frame], masked[frame], self._gradient[frame], ~self._pressed[frame]
+            )
 
     def _linear(self, damping: FloatArray) -> _Linear:
         """The damped system of all frames."""
@@ -311,15 +301,20 @@ class _Step:
         """Try the step of each group."""
         descent, energy, here, frames = self._descent, self._energy, self._here, self._frames
         low, high, gradient, damping = self._low, self._high, self._gradient, descent.damping
-        while True:
-            try:
-                linear, gradient = self._linear(damping), self._gradient
-                change, held = _boxed(linear, gradient, low, high, self._pressed)
-                break
-            except np.linalg.LinAlgError:
-                # Terms over time hold up what bends down in one frame, but not here.
-                self._straighten()
-                damping = np.maximum(damping * GROW, DAMPING[0])
+        if self._coupling is None:
+            linear = self._linear(damping)
+            change, uncut, held = _boxed(linear, gradient, low, high, self._pressed)
+        else:
+            while True:
+                try:
+                    linear, gradient = self._linear(damping), self._gradient
+                    change, held = _boxed_in_time(linear, gradient, low, high, self._pressed)
+                    break
+                except np.linalg.LinAlgError:
+                    # Terms over time hold up what bends down in one frame, but not here.
+                    self._straighten()
+                    damping = np.maximum(damping * GROW, DAMPING[0])
+            uncut = change
         product = linear.times(change)
         slope = gradient + product
         stays = held & np.where(high < -low, slope <= 0.0, slope >= 0.0)
@@ -329,9 +324,9 @@ class _Step:
         size *= short
         square, bent_up = (descent.by_group((change * other).sum(axis=1)) for other in (change, product))
         bent_up /= np.maximum(square * short[:, None], 1e-300)
-        change = change * short.repeat(frames)[:, None]
+        change, uncut = (step * short.repeat(frames)[:, None] for step in (change, uncut))
         jacobian, strengths = self._model.jacobian, self._model.strengths
-        predicted = here.residual + times(jacobian, change)
+        predicted = here.residual + times(jacobian, uncut)
         promised = self._promised(predicted, change)
         there = energy.at(here.values + change / energy.weight)
         merit = descent.merit(there, strengths)
@@ -402,7 +397,7 @@ class _Step:
 
 
 class _Linear:
-    """The damped systems of some groups."""
+    """The damped systems of some groups, for several right sides."""
 
     def __init__(
         self,
@@ -412,31 +407,46 @@ class _Linear:
         stiffness: FloatArray,
         frames: int,
     ) -> None:
-        self.blocks: FloatArray = hessian.copy()
-        """Of each frame, (N, nv, nv)."""
-        diagonals(self.blocks)[...] += damping[:, None]
+        self._hessian = hessian.copy()
+        diagonals(self._hessian)[...] += damping[:, None]
         if coupling is not None:
-            by_time = np.tile(coupling.diagonal, len(hessian) // frames)[:, None]
-            diagonals(self.blocks)[...] += by_time * stiffness
-        self.coupling, self._stiffness, self._frames = coupling, stiffness, frames
+            diagonals(self._hessian)[...] += (
+                np.tile(coupling.diagonal, len(hessian) // frames)[:, None] * stiffness
+            )
+        self._coupling, self._stiffness, self._frames = coupling, stiffness, frames
+        self._held: BoolArray | None = None
+        self._factors: list[BandFactors] = []
+        self._masked: FloatArray
+
+    def _hold(self, held: BoolArray) -> None:
+        """Take channels (N, nv) out of the systems."""
+        if self._held is not None and np.array_equal(held, self._held):
+            return
+        self._held = held.copy()
+        self._masked = _without(self._hessian, held)
+        if self._coupling is not None:
+            self._factors, free = [], ~held
+            for start in range(0, len(held), self._frames):
+                moving = free[start : start + self._frames]
+                first = self._coupling.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
+                second = self._coupling.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
+                self._factors.append(BandFactors(self._masked[start : start + self._frames], first, second))
 
     def solve(self, right: FloatArray, held: BoolArray) -> FloatArray:
-        """The solution for right sides (N, nv), 0 in the channels that are held (N, nv).
-
-        Raises:
-            LinAlgError: A system of frames that are tied together is not positive definite.
-        """
-        blocks, right = _without(self.blocks, held), np.where(held, 0.0, right)
-        if self.coupling is None:
-            return np.asarray(np.linalg.solve(blocks, right[..., None])[..., 0], dtype=np.float64)
-        parts: list[FloatArray] = []
-        for start in range(0, len(held), self._frames):
-            group = slice(start, start + self._frames)
-            moving = ~held[group]
-            first = self.coupling.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
-            second = self.coupling.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
-            parts.append(BandFactors(blocks[group], first, second).solve(right[group]))
+        """The solution for right sides (N, nv), 0 in the channels that are held."""
+        self._hold(held)
+        right = np.where(held, 0.0, right)
+        if self._coupling is None:
+            return np.asarray(np.linalg.solve(self._masked, right[..., None])[..., 0], dtype=np.float64)
+        parts = [
+            factors.solve(right[number * self._frames : (number + 1) * self._frames])
+            for number, factors in enumerate(self._factors)
+        ]
         return np.concatenate(parts)
+
+    def blocks(self, rows: IntArray) -> FloatArray:
+        """The blocks of some frames, (n, nv, nv)."""
+        return self._hessian[rows]
 
     def model(self, gradient: FloatArray, change: FloatArray) -> float:
         """Change of the modelled energy of all frames by changes (N, nv)."""
@@ -444,21 +454,38 @@ class _Linear:
 
     def times(self, change: FloatArray) -> FloatArray:
         """The whole matrices by changes (N, nv)."""
-        product = times(self.blocks, change)
-        if self.coupling is None:
+        product = times(self._hessian, change)
+        if self._coupling is None:
             return product
         grouped = change.reshape(-1, self._frames, change.shape[1])
-        coupled = self.coupling.times(grouped) - self.coupling.diagonal[:, None] * grouped
+        coupled = self._coupling.times(grouped) - self._coupling.diagonal[:, None] * grouped
         return product + (coupled * self._stiffness).reshape(product.shape)
 
 
 def _boxed(
     linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
-) -> tuple[FloatArray, BoolArray]:
-    """The step inside the box (N, nv), and the channels that are held or stopped.
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """The step inside the box and the step before clipping, (N, nv), and which channels are held."""
+    held, change = held.copy(), np.zeros_like(gradient)
+    uncut = change
+    for _ in range(BOX_ROUNDS):
+        right = -(gradient + linear.times(change * held)) if change.any() else -gradient
+        uncut = np.where(held, change, linear.solve(right, held))
+        outside = ((uncut < low) | (uncut > high)) & ~held
+        change = np.minimum(np.maximum(uncut, low), high)
+        if not outside.any():
+            break
+        held |= outside
+    return change, uncut, held
 
-    Channels are stopped frame by frame. Where terms over time tie frames together, that is enough if it
-    leaves most of what the uncut step promises; else the whole is solved again with these channels stopped.
+
+def _boxed_in_time(
+    linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
+) -> tuple[FloatArray, BoolArray]:
+    """The step of motions inside the box (N, nv), and the channels that are held or stopped.
+
+    One factorisation of the whole system is enough where stopping channels frame by frame leaves most of what
+    the uncut step promises. Else the whole is solved again with these channels stopped.
     """
     inside = np.zeros_like(gradient)
     for _ in range(BOX_ROUNDS):
@@ -466,9 +493,7 @@ def _boxed(
         right = -(gradient + linear.times(stopped)) if stopped.any() else -gradient
         change = np.where(held, stopped, linear.solve(right, held))
         inside, held = _stopped(linear, gradient, change, low, high, held)
-        if linear.coupling is None or inside is change:
-            break
-        if linear.model(gradient, inside) <= KEPT * linear.model(gradient, change):
+        if inside is change or linear.model(gradient, inside) <= KEPT * linear.model(gradient, change):
             break
     return inside, held
 
@@ -491,7 +516,7 @@ def _stopped(
         return change, held
     held = held.copy()
     inside = np.minimum(np.maximum(change, low), high)
-    hessian, low, high = linear.blocks[rows], low[rows], high[rows]
+    hessian, low, high = linear.blocks(rows), low[rows], high[rows]
     # What neighbours do to a frame: the whole product without the frame's own block.
     beside = linear.times(inside)[rows] - times(hessian, inside[rows])
     right = -gradient[rows] - beside

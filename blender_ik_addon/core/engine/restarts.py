@@ -9,8 +9,8 @@ something that they share channels with, is spread over the limits and the rest 
 roughly, by turns at soft strengths and at the full ones: soft ones pass small minima, full ones meet targets
 far from the preferred pose, which soft ones would rather miss. The lowest of either is taken on to the
 minimum at full strengths if it is lower than what the pose found so far leads to the same way, for most
-starts lead to one place. Where that leads lower, soft strengths are tried from there once more, so that a pose that
-is solved again stays.
+starts lead to one place. Where that leads lower, soft strengths are tried from there once more, so that a
+pose that is solved again stays.
 """
 
 from __future__ import annotations
