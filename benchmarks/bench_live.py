@@ -158,7 +158,7 @@ def cases() -> list[Case]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case. Times are in ms, turns in degrees."""
+    """Result of a case. Times are in ms, turns in degrees."""
 
     name: str
     bones: int

@@ -85,7 +85,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Measure:
-    """What came of a case."""
+    """Result of a case."""
 
     case: Case
     seconds: float

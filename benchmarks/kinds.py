@@ -45,7 +45,7 @@ ROUNDED: Final = 1e-6  # Errors below this are rounding of single precision [m, 
 
 @dataclass(frozen=True)
 class Shown:
-    """What came of an example."""
+    """Result of an example."""
 
     kind: str
     shows: str
@@ -239,7 +239,7 @@ def main() -> int:
         "scripts/kinds",
         [
             f"{sum(shown.is_met for shown in asked)} of {len(asked)} kinds are met within 0.5 mm and 0.05° "
-            "by one solve; *Stay Near* is a wish and never a miss.",
+            "by one solve; *Stay Near* is a preference and never a miss.",
             f"A solve takes {np.median([shown.iterations for shown in every]):g} iterations in the median, "
             f"{max(shown.iterations for shown in every)} at most.",
         ],

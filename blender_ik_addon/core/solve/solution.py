@@ -101,7 +101,7 @@ def missed_targets(tasks: Iterable[TaskError]) -> list[TaskError]:
 
 
 def result_message(status: Status, tasks: tuple[TaskError, ...], iterations: int) -> str:
-    """What came of a solve, in a sentence or two for people."""
+    """The result of a solve in a sentence or two for people."""
     missed = missed_targets(tasks)
     targets = sum(not task.preference for task in tasks)
     if not missed:
