@@ -4,9 +4,7 @@
 The energy of a motion is the energies of its frames and the terms over time of `coupling` [WitkinKass1988].
 The terms follow from the times of the frames, so every 8th frame is a problem of the same kind, at an eighth
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
-so on to all frames, where a few iterations are left. A motion has local minima too: a body that gets on the
-wrong side of a limit must turn fast to leave it. Where it does, the frames are followed one by one from
-before the fastest turn and from after it, and the lowest minimum counts.
+so on to all frames, where a few iterations are left.
 
 **Strengths.** The terms over time decide how far a motion jumps to miss less: with the strengths of a single
 pose it would jump for the last hundredth of a millimetre, where a limb gets straight or turns about. So a
@@ -224,33 +222,17 @@ class Motion:
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
     ) -> Plan[FloatArray]:
         """The lowest of the minima from given starts, (F, nv) each, which may be `far` from it."""
-        if far:
-            alike = energy.with_strengths(replace(SOFT, ratio=1.0))
-            found = yield from self._minima(alike, starts, coupling)
-            starts = [minimum.values for minimum in found]
-        best = self._first_lowest((yield from self._minima(energy, starts, coupling)))
-        turns = np.abs(energy.unturned(np.diff(best.state.away, axis=0))).max(axis=1, initial=0.0)
-        if turns.max(initial=0.0) > self._options.max_angle:
-            # The body may be on the wrong side before its fastest turn, or after it.
-            seeds = turns.argmax() + np.arange(2)[:, None]
-            starts = list((yield from self._followed(energy, best.values, list(seeds))))
-            best = self._first_lowest([best, *(yield from self._minima(energy, starts, coupling))])
-        return best.values
-
-    def _minima(
-        self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling
-    ) -> Plan[list[Minimum]]:
-        """Rough minima of a motion from given starts, (F, nv) each."""
-        found: list[Minimum] = []
+        alike = energy.with_strengths(replace(SOFT, ratio=1.0))
+        best: Minimum | None = None
         for start in starts:
-            found.append((yield from self._lowered(energy, start, coupling, ROUGH)))
-        return found
-
-    def _first_lowest(self, minima: Sequence[Minimum]) -> Minimum:
-        """The first of the minima below which none lies by more than rounding and tolerances explain."""
-        least = min(minimum.energies[0] for minimum in minima)
-        margin = self._options.step_tolerance
-        return next(minimum for minimum in minima if minimum.energies[0] <= least + margin)
+            if far:
+                start = (yield from self._lowered(alike, start, coupling, ROUGH)).values
+            found = yield from self._lowered(energy, start, coupling, ROUGH)
+            # What rounding and tolerances explain is no better motion.
+            if best is None or found.energies[0] < best.energies[0] - self._options.step_tolerance:
+                best = found
+        assert best is not None
+        return best.values
 
     def _alone(self, energy: Energy, values: FloatArray) -> Plan[tuple[BoolArray, FloatArray]]:
         """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K), and where.
