@@ -44,6 +44,8 @@ TRUSTED: Final = 0.3
 """Error of the model's change, as a part of it, up to which μ shrinks and from which it grows [1]."""
 FLAT: Final = 1e-2
 """Least curvature of a direction that bent down [1]."""
+BENT: Final = 1e-2
+"""Cost of what a step has bent, by the gain that its model promises, that is corrected no further [1]."""
 CORRECTIONS: Final = 4
 """Most corrections of a step."""
 BOX_ROUNDS: Final = 8
@@ -56,8 +58,6 @@ ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which what is a start for more is at rest."""
 LAST: Final = 1e-6
 """Largest change [rad] of a last step that is left out: a pose that is solved stays as it is, bit by bit."""
-NEARBY: Final = 15
-"""Iterations in which a frame that is next to a minimum comes to rest."""
 PUSH: Final = 0.1
 """Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
 
@@ -286,37 +286,31 @@ class _Step:
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
         masked = _without(self._hessian, self._pressed)
-        raised = masked.copy()
-        diagonals(raised)[...] += self._descent.damping[:, None] - FLAT
-        for frame in _bending_down(raised):
+        for frame in _bending_down(_damped(masked, self._descent.damping - FLAT)):
             self._gradient[frame] += _straighten(
                 self._hessian[frame], masked[frame], self._gradient[frame], ~self._pressed[frame]
             )
 
-    def _linear(self, damping: FloatArray) -> _Linear:
-        """The damped system of all frames."""
-        return _Linear(self._hessian, damping, self._coupling, self._energy.stiffness, self._frames)
-
     def attempt(self) -> _Outcome:
         """Try the step of each group."""
         descent, energy, here, frames = self._descent, self._energy, self._here, self._frames
-        low, high, gradient, damping = self._low, self._high, self._gradient, descent.damping
+        low, high, damping = self._low, self._high, descent.damping
         if self._coupling is None:
-            linear = self._linear(damping)
-            change, uncut, held = _boxed(linear, gradient, low, high, self._pressed)
+            damped = _damped(self._hessian, damping)
+            change, uncut, held = _boxed(damped, self._gradient, low, high, self._pressed)
+            product = times(damped, change)
         else:
             while True:
                 try:
-                    linear, gradient = self._linear(damping), self._gradient
-                    change, held = _boxed_in_time(linear, gradient, low, high, self._pressed)
+                    linear = _Coupled(_damped(self._hessian, damping), self._coupling, energy.stiffness)
+                    change, held = _boxed_in_time(linear, self._gradient, low, high, self._pressed)
                     break
                 except np.linalg.LinAlgError:
                     # Terms over time hold up what bends down in one frame, but not here.
                     self._straighten()
                     damping = np.maximum(damping * GROW, DAMPING[0])
-            uncut = change
-        product = linear.times(change)
-        slope = gradient + product
+            uncut, product = change, linear.times(change)
+        slope = self._gradient + product
         stays = held & np.where(high < -low, slope <= 0.0, slope >= 0.0)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
         size = descent.largest(change)
@@ -330,13 +324,16 @@ class _Step:
         promised = self._promised(predicted, change)
         there = energy.at(here.values + change / energy.weight)
         merit = descent.merit(there, strengths)
+        promise = self._merit - promised
+        wanted = promise.sum(1)
         live = np.ones(len(merit), dtype=np.bool_)
         fixed = held | (change <= low) | (change >= high)
         correcting = self._correcting(fixed, damping)
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
             back = -(bent[:, None, :] @ correcting)[:, 0]
-            live &= descent.largest(bent) > 1e-10
+            costs = energy.pulls(energy.squares(bent), strengths).sum(axis=1)
+            live &= descent.by_group(costs).sum(1) > BENT * np.abs(wanted)
             live &= descent.largest(back) <= 0.5 * size
             if not live.any():
                 break
@@ -349,8 +346,7 @@ class _Step:
             merit = np.where(live[:, None], other_merit, merit)
             change = np.where(mask[:, None], corrected, change)
         # Terms over time are exact in the model; only what frames do on their own is not.
-        promise = self._merit - promised
-        gained, wanted = (self._merit - merit).sum(1), promise.sum(1)
+        gained = (self._merit - merit).sum(1)
         taken = (gained > 0.0) | ~(size > FINE)
         if not taken.all():
             before, after = (descent.merit(state, energy.strengths).sum(1) for state in (here, there))
@@ -396,53 +392,35 @@ class _Step:
         return self._descent.with_time(own, away)
 
 
-class _Linear:
-    """The damped systems of some groups, for several right sides."""
+class _Coupled:
+    """The damped systems of some motions, for several right sides."""
 
-    def __init__(
-        self,
-        hessian: FloatArray,
-        damping: FloatArray,
-        coupling: Coupling | None,
-        stiffness: FloatArray,
-        frames: int,
-    ) -> None:
-        self._hessian = hessian.copy()
-        diagonals(self._hessian)[...] += damping[:, None]
-        if coupling is not None:
-            diagonals(self._hessian)[...] += (
-                np.tile(coupling.diagonal, len(hessian) // frames)[:, None] * stiffness
-            )
-        self._coupling, self._stiffness, self._frames = coupling, stiffness, frames
+    def __init__(self, hessian: FloatArray, coupling: Coupling, stiffness: FloatArray) -> None:
+        self._frames = len(coupling.shares)
+        diagonals(hessian)[...] += np.tile(coupling.diagonal, len(hessian) // self._frames)[:, None] * stiffness
+        self._hessian, self._coupling, self._stiffness = hessian, coupling, stiffness
         self._held: BoolArray | None = None
         self._factors: list[BandFactors] = []
-        self._masked: FloatArray
 
     def _hold(self, held: BoolArray) -> None:
         """Take channels (N, nv) out of the systems."""
         if self._held is not None and np.array_equal(held, self._held):
             return
         self._held = held.copy()
-        self._masked = _without(self._hessian, held)
-        if self._coupling is not None:
-            self._factors, free = [], ~held
-            for start in range(0, len(held), self._frames):
-                moving = free[start : start + self._frames]
-                first = self._coupling.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
-                second = self._coupling.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
-                self._factors.append(BandFactors(self._masked[start : start + self._frames], first, second))
+        masked, moving = _without(self._hessian, held), ~held
+        self._factors = []
+        for start in range(0, len(held), self._frames):
+            part = slice(start, start + self._frames)
+            first = self._coupling.first[:, None] * self._stiffness * (moving[part][1:] & moving[part][:-1])
+            second = self._coupling.second[:, None] * self._stiffness * (moving[part][2:] & moving[part][:-2])
+            self._factors.append(BandFactors(masked[part], first, second))
 
     def solve(self, right: FloatArray, held: BoolArray) -> FloatArray:
         """The solution for right sides (N, nv), 0 in the channels that are held."""
         self._hold(held)
-        right = np.where(held, 0.0, right)
-        if self._coupling is None:
-            return np.asarray(np.linalg.solve(self._masked, right[..., None])[..., 0], dtype=np.float64)
-        parts = [
-            factors.solve(right[number * self._frames : (number + 1) * self._frames])
-            for number, factors in enumerate(self._factors)
-        ]
-        return np.concatenate(parts)
+        motions = np.where(held, 0.0, right).reshape(-1, self._frames, right.shape[1])
+        parts = zip(self._factors, motions, strict=True)
+        return np.concatenate([factors.solve(motion) for factors, motion in parts])
 
     def blocks(self, rows: IntArray) -> FloatArray:
         """The blocks of some frames, (n, nv, nv)."""
@@ -454,33 +432,34 @@ class _Linear:
 
     def times(self, change: FloatArray) -> FloatArray:
         """The whole matrices by changes (N, nv)."""
-        product = times(self._hessian, change)
-        if self._coupling is None:
-            return product
         grouped = change.reshape(-1, self._frames, change.shape[1])
         coupled = self._coupling.times(grouped) - self._coupling.diagonal[:, None] * grouped
-        return product + (coupled * self._stiffness).reshape(product.shape)
+        return times(self._hessian, change) + (coupled * self._stiffness).reshape(change.shape)
 
 
 def _boxed(
-    linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
+    hessian: FloatArray, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """The step inside the box and the step before clipping, (N, nv), and which channels are held."""
     held, change = held.copy(), np.zeros_like(gradient)
-    uncut = change
+    uncut = change.copy()
+    rows = np.arange(len(gradient))
     for _ in range(BOX_ROUNDS):
-        right = -(gradient + linear.times(change * held)) if change.any() else -gradient
-        uncut = np.where(held, change, linear.solve(right, held))
-        outside = ((uncut < low) | (uncut > high)) & ~held
-        change = np.minimum(np.maximum(uncut, low), high)
-        if not outside.any():
+        some, stays = hessian[rows], held[rows]
+        stopped = np.where(stays, change[rows], 0.0)
+        right = np.where(stays, 0.0, -gradient[rows] - times(some, stopped))
+        step = stopped + np.linalg.solve(_without(some, stays), right[..., None])[..., 0]
+        uncut[rows], change[rows] = step, np.minimum(np.maximum(step, low[rows]), high[rows])
+        outside = (change[rows] != step) & ~stays
+        held[rows] |= outside
+        rows = rows[outside.any(axis=1)]
+        if not len(rows):
             break
-        held |= outside
     return change, uncut, held
 
 
 def _boxed_in_time(
-    linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
+    linear: _Coupled, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
 ) -> tuple[FloatArray, BoolArray]:
     """The step of motions inside the box (N, nv), and the channels that are held or stopped.
 
@@ -499,7 +478,7 @@ def _boxed_in_time(
 
 
 def _stopped(
-    linear: _Linear,
+    linear: _Coupled,
     gradient: FloatArray,
     change: FloatArray,
     low: FloatArray,
@@ -544,6 +523,13 @@ def _stopped(
     inside[rows] = np.minimum(np.maximum(value, low), high)
     held[rows] = at_low | at_high
     return inside, held
+
+
+def _damped(matrices: FloatArray, damping: FloatArray) -> FloatArray:
+    """Matrices (N, n, n) with μ (N,) added to their diagonals."""
+    some = matrices.copy()
+    diagonals(some)[...] += damping[:, None]
+    return some
 
 
 def _without(matrices: FloatArray, held: BoolArray) -> FloatArray:

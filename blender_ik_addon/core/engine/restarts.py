@@ -24,7 +24,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from .energy import MET, ROUNDING_OFF, Energy, State
-from .kernel import NEARBY, ROUGH, Descent, Minimum, Plan
+from .kernel import ROUGH, Descent, Minimum, Plan
 
 SEED: Final = 1
 """Seed of the generator, the same in every solve: a solve is repeatable."""
@@ -33,6 +33,10 @@ RANGE: Final = (1.6, 0.3)
 LOWER: Final = 1e-3
 """By which part of the posture and of the misses [1], at the last level's strength, another start must lower
 the energy to be taken: less is no better pose."""
+NEARBY: Final = 5
+"""Iterations in which a body that is next to a minimum comes to rest."""
+COMPARED: Final = 15
+"""Most iterations of a start before it is compared with the others."""
 AT_ONCE: Final = 256
 """Poses worked on at once that have nothing to do with each other: what their matrices take is tens of
 megabytes."""
@@ -88,7 +92,7 @@ def _restarted(
     many = energy.select(block.repeat(count))
     soft = (np.arange(n * count) % count % 2 == 0)[:, None]
     many = many.pulling(np.where(soft, many.softened().strengths, many.strengths))
-    rough = yield from _minimum(many, np.concatenate(starts), options, min(NEARBY, most), precision=ROUGH)
+    rough = yield from _minimum(many, np.concatenate(starts), options, min(COMPARED, most), precision=ROUGH)
     present = (np.arange(n) * count + np.arange(2)[:, None]).ravel()
     by_start = rough.energies.reshape(n, count)
     lowest = present + 2 * np.concatenate([by_start[:, kind::2].argmin(axis=1) for kind in range(2)])
