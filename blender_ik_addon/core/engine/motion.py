@@ -27,7 +27,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from .coupling import Coupling
-from .energy import LAST_STRENGTH, SOFT, Energy
+from .energy import LAST_STRENGTH, MET, SOFT, Energy
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
 from .restarts import searching
 
@@ -36,8 +36,6 @@ SPACINGS: Final = (8, 4, 2)
 LEVER: Final = 100.0
 """Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
 targets by short levers, by the square of 0.1 reach."""
-NEARLY: Final = 1e-4
-"""Residual of a level [1], in reaches or rad, that is as good as nothing."""
 WINDOW: Final = 96
 """Least frames that a window of a long motion adds."""
 OVERLAP: Final = 6.0
@@ -327,7 +325,7 @@ def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
 
 def _nearly_met(energy: Energy, squares: FloatArray) -> BoolArray:
     """Which penalties are as good as met, soft ones within their softness, for |r|², (N, K) each."""
-    return squares <= np.square(np.maximum(NEARLY, energy.softness))
+    return squares <= np.square(np.maximum(MET, energy.softness))
 
 
 def _asked(
