@@ -160,7 +160,7 @@ def _finished(
     """Minima after more iterations of some frames (n,)."""
     if found.cancelled or not len(frames):
         return found
-    before = len(found.history) - 1
+    before = int(found.iterations[frames[0]])
 
     def later(number: int, values: FloatArray) -> bool:
         return callback is not None and callback(before + number, values)
