@@ -43,7 +43,7 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
-from blender_ik_addon.core.model.posed import PosedMechanism
+from blender_ik_addon.core.model.mechanism import PosedMechanism
 from blender_ik_addon.core.problem.system import System
 
 FRAMES: Final = 60  # Of a track, and poses of a tree

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from blender_ik_addon.core import Pose, Skeleton
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.model.mechanism import Mechanism
-from blender_ik_addon.core.model.posed import PosedMechanism
+from blender_ik_addon.core.model.mechanism import Mechanism, PosedMechanism
 
 
 class Linkage:

@@ -30,13 +30,12 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.methods.stacked import StackedProblem
 from blender_ik_addon.core.model.kinematics import orthogonalized
-from blender_ik_addon.core.model.mechanism import Mechanism
-from blender_ik_addon.core.model.posed import PosedMechanism
+from blender_ik_addon.core.model.mechanism import Mechanism, PosedMechanism
 from blender_ik_addon.core.problem.system import System, assemble
 from blender_ik_addon.core.tasks.aims import ALONG_BONE
-from blender_ik_addon.core.tasks.fields import ORIGIN
+from blender_ik_addon.core.tasks.base import ORIGIN
+from blender_ik_addon.core.tasks.frames import ReachCarried
 from blender_ik_addon.core.tasks.planes import ClearedPlane
-from blender_ik_addon.core.tasks.points import ReachCarried
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tree
 from tests.core.strategies import ORDER_NAMES, rotation_about
 

@@ -6,8 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from blender_ik_addon.core import Pose, forward_kinematics
-from blender_ik_addon.core.model.mechanism import FEW, Mechanism
-from blender_ik_addon.core.model.posed import cross
+from blender_ik_addon.core.model.mechanism import FEW, Mechanism, cross
 from tests.core.builders import random_pose, tree
 
 FRAMES = 4 * FEW

@@ -28,8 +28,7 @@ from blender_ik_addon.core.methods.step_rules import (
     springs_step,
     transpose_step,
 )
-from blender_ik_addon.core.model.mechanism import Mechanism
-from blender_ik_addon.core.model.posed import PosedMechanism
+from blender_ik_addon.core.model.mechanism import Mechanism, PosedMechanism
 from tests.core.builders import Array, planar, random_pose, tip, tree
 from tests.core.matrices import ROUNDING, each_seed, random_level
 from tests.core.strategies import floats

@@ -20,8 +20,7 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.model.mechanism import Mechanism
-from blender_ik_addon.core.model.posed import PosedMechanism
+from blender_ik_addon.core.model.mechanism import Mechanism, PosedMechanism
 
 TREE = trees.human_tree(floating=True)
 

@@ -40,8 +40,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, diagonals, times
-from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.mechanism import Mechanism, PosedMechanism
 from ..model.rotation import nearest_euler
 from ..problem.system import System
 

@@ -30,7 +30,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
-from ..model.posed import PosedMechanism
+from ..model.mechanism import PosedMechanism
 from .coupling import BandFactors, Coupling
 from .energy import Energy, Model, State, least_diagonal
 
@@ -397,7 +397,9 @@ class _Coupled:
 
     def __init__(self, hessian: FloatArray, coupling: Coupling, stiffness: FloatArray) -> None:
         self._frames = len(coupling.shares)
-        diagonals(hessian)[...] += np.tile(coupling.diagonal, len(hessian) // self._frames)[:, None] * stiffness
+        diagonals(hessian)[...] += (
+            np.tile(coupling.diagonal, len(hessian) // self._frames)[:, None] * stiffness
+        )
         self._hessian, self._coupling, self._stiffness = hessian, coupling, stiffness
         self._held: BoolArray | None = None
         self._factors: list[BandFactors] = []

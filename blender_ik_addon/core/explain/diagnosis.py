@@ -20,8 +20,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..errors import IKError
-from ..model.mechanism import ARMATURE
-from ..model.posed import PosedMechanism
+from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.rotation import skew
 from ..model.skeleton import CHANNELS, Pose
 from ..problem.problem import Problem

@@ -46,8 +46,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..model.mechanism import ARMATURE
-from ..model.posed import PosedMechanism
+from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.skeleton import CHANNELS
 from ..problem.system import System
 from ..tasks import AxisTask, ReachPoint, Task

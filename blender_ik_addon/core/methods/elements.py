@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arrays import FloatArray
 from ..errors import IKError
-from ..model.posed import PosedMechanism
+from ..model.mechanism import PosedMechanism
 
 SHORTEST: Final = 1e-3
 """Length of a segment as a part of the longest [1] that is taken where it is shorter: joints that lie in one

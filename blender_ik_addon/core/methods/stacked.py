@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import FloatArray
-from ..model.posed import PosedMechanism
+from ..model.mechanism import PosedMechanism
 from ..problem.system import System
 
 HAIR: Final = 1e-9

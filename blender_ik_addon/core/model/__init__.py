@@ -3,6 +3,6 @@
 
 Read in this order: `skeleton` (joints, channels, limits, poses), `euler` and `rotation` (angles and
 matrices), `kinematics` (exact forward kinematics of a whole pose), `mechanism` (the part of a body that a
-problem moves, as a function of its free channels), `posed` (that part in a pose: Jacobians and second
-derivatives of points and rotations). Nothing here knows of targets.
+problem moves, as a function of its free channels, with Jacobians and second derivatives of points and
+rotations). Nothing here knows of targets.
 """

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray
 from ..errors import IKError
-from ..model.posed import cross
+from ..model.mechanism import cross
 from ..model.skeleton import UP
 
 OPPOSITE: Final = 1e-7

@@ -14,10 +14,9 @@ from .base import AxisTask, JointTask, Rows, Task
 from .channels import StayNear
 from .choices import ChoiceRows, OneOf
 from .distances import KeepDistance
+from .frames import MatchOrientation, ReachFrame, ReachPoint
 from .masses import Balance
-from .orientations import MatchOrientation, ReachFrame
 from .planes import OnPlane, Side
-from .points import ReachPoint
 from .poles import PointPole
 
 __all__ = [

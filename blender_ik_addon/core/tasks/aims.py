@@ -13,11 +13,9 @@ from numpy.polynomial import Polynomial
 
 from ..arrays import FloatArray, frozen, lengths, times
 from ..model.kinematics import COLLAPSED
-from ..model.mechanism import Mechanism
-from ..model.posed import Bend, PosedMechanism, cross
+from ..model.mechanism import Bend, Mechanism, PosedMechanism, cross
 from ..model.rotation import skew
-from .base import JointTask, Rows, anchored, with_frames
-from .fields import PLAIN_AXES, DirectionField, PlaceField, PointField
+from .base import PLAIN_AXES, DirectionField, JointTask, PlaceField, PointField, Rows, anchored, with_frames
 
 ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
 """Direction of a bone in the axes of its joint."""

@@ -11,11 +11,9 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, alike
 from ..errors import IKError
-from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.mechanism import Mechanism, PosedMechanism
 from ..model.skeleton import CHANNELS, Skeleton
-from .base import Rows, Task, with_frames
-from .fields import ArrayField
+from .base import ArrayField, Rows, Task, with_frames
 
 
 @dataclass(frozen=True, repr=False, eq=False)

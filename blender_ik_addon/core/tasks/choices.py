@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray, IntArray, alike, check_number
 from ..errors import IKError
-from ..model.mechanism import Mechanism
-from ..model.posed import Bend, PosedMechanism, summed
+from ..model.mechanism import Bend, Mechanism, PosedMechanism, summed
 from ..model.skeleton import Skeleton
 from .base import Rows, Task
 

@@ -13,8 +13,7 @@ from ..arrays import FloatArray, alike, lengths
 from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.skeleton import Skeleton
-from .base import JointTask, with_frames
-from .fields import ORIGIN, PLAIN_AXES, ArrayField, PlaceField, PointField
+from .base import ORIGIN, PLAIN_AXES, ArrayField, JointTask, PlaceField, PointField, with_frames
 from .functions import PointFunctionRows
 
 

@@ -20,8 +20,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..model.mechanism import Mechanism
-from ..model.posed import Bend, PosedMechanism
+from ..model.mechanism import Bend, Mechanism, PosedMechanism
 from .base import Rows, Task, anchored
 
 DIFFERENCE: Final = 1e-5

@@ -14,9 +14,8 @@ from ..errors import IKError
 from ..model.mechanism import Mechanism
 from ..model.skeleton import Skeleton
 from .aims import axes_along
-from .base import Task, anchored, check_axes
-from .fields import PLAIN_AXES, ArrayField, OrientationField, PlaceField
-from .points import PlaceRows
+from .base import PLAIN_AXES, ArrayField, OrientationField, PlaceField, Task, anchored, check_axes
+from .frames import PlaceRows
 
 GROUND: Final = (True, True, False)
 """The axes along which a body falls over, the third of which is up."""

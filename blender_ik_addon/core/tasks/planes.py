@@ -12,12 +12,10 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, check_number
 from ..errors import IKError
-from ..model.mechanism import Mechanism
-from ..model.posed import PosedMechanism
+from ..model.mechanism import Mechanism, PosedMechanism
 from ..model.skeleton import CHANNELS
-from .base import JointTask, anchored
-from .fields import DirectionField, PlaceField, PointField
-from .points import PlaceRows
+from .base import DirectionField, JointTask, PlaceField, PointField, anchored
+from .frames import PlaceRows
 
 CLEARANCE_UNIT: Final = 30.0
 """σ, height for a unit of clearance [1]. A point above its plane should move as if there were none, but steps
@@ -70,7 +68,7 @@ class OnPlane(JointTask):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ClearedPlane(OnPlane):
-    """A one-sided plane that knows the channel of its clearance, as `problem.slacks` makes it."""
+    """A one-sided plane that knows the channel of its clearance, as `problem.system` makes it."""
 
     _: KW_ONLY
     clearance: int

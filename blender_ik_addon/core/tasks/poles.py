@@ -11,11 +11,9 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, lengths, times
 from ..errors import IKError
-from ..model.mechanism import Mechanism
-from ..model.posed import cross
+from ..model.mechanism import Mechanism, cross
 from ..model.skeleton import Skeleton
-from .base import Task, with_frames
-from .fields import PLAIN_AXES, PlaceField
+from .base import PLAIN_AXES, PlaceField, Task, with_frames
 from .functions import PointFunctionRows
 
 STRAIGHT: Final = 0.05

@@ -27,7 +27,7 @@ from ...core.model.rotation import (
     matrix_from_euler,
     quat_from_matrix,
 )
-from ...core.tasks.points import ReachCarried
+from ...core.tasks.frames import ReachCarried
 from ..animation.dependence import place_depends_on
 from ..animation.fcurves import ROTATION_CHANNELS, animated_channels, rotation_channel
 from ..armature.armature import check_armature

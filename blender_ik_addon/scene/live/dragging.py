@@ -35,7 +35,7 @@ from ...core import IKError, MatchOrientation, Problem, ReachPoint, Task
 from ...core.arrays import FloatArray
 from ...core.model.kinematics import forward_kinematics
 from ...core.solve.follower import Followed, Follower
-from ...core.tasks.points import ReachCarried
+from ...core.tasks.frames import ReachCarried
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.poses import evaluated_matrices, read_pose, write_pose
 from ..armature.restoring import PoseSnapshot, block_with_uid
