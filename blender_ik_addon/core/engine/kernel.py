@@ -14,8 +14,8 @@ An iteration tries one step of each group:
    such as straight limbs.
 2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds
    stay; those that would pass theirs are stopped there and the step is found again for the others.
-3. **Correction**: what the motion along the step has bent is taken back by the same matrices
-   [NocedalWright2006 §18.3], μ included, a few times: the chord method on levels that are met.
+3. **Correction**: the change of residuals that is not linear in the step is taken back with the same
+   matrices, μ included [NocedalWright2006 §18.3], a few times: the chord method on levels that are met.
 4. **Acceptance** by one merit: the energy, in which levels that are met are as strong as they need to be (an
    exact penalty is exact from |y| on). μ follows how well the model told the change: what it leaves out grows
    with the third power of the step.
@@ -45,19 +45,19 @@ TRUSTED: Final = 0.3
 FLAT: Final = 1e-2
 """Least curvature of a direction that bent down [1]."""
 BENT: Final = 1e-2
-"""Cost of what a step has bent, by the gain that its model promises, that is corrected no further [1]."""
+"""Cost of what is left to correct, by the decrease that the model predicts, that is not worth it [1]."""
 CORRECTIONS: Final = 4
 """Most corrections of a step."""
 BOX_ROUNDS: Final = 8
 """Most solves of a step in which channels reach their limits."""
 KEPT: Final = 0.5
-"""Part of the promise of an uncut step that is left after channels were stopped frame by frame [1]."""
+"""Least part of the decrease predicted for an uncut step that stopping channels frame by frame leaves [1]."""
 FINE: Final = 1e-3
-"""Largest change [rad] of a step that is taken without asking the merit: rounding would decide it."""
+"""Largest change [rad] of a step that is taken whatever the merit says: rounding would decide."""
 ROUGH: Final = 1e-2
-"""Largest change of a channel [rad] at which what is a start for more is at rest."""
+"""Largest change of a channel [rad] at which a start for a further search counts as converged."""
 LAST: Final = 1e-6
-"""Largest change [rad] of a last step that is left out: a pose that is solved stays as it is, bit by bit."""
+"""Largest change [rad] of a last step that is not taken: a solved pose stays bit by bit."""
 PUSH: Final = 0.1
 """Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
 

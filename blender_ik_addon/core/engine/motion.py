@@ -6,14 +6,14 @@ The terms follow from the times of the frames, so every 8th frame is a problem o
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
 so on to all frames, where a few iterations are left.
 
-**Strengths.** The terms over time decide how far a motion jumps to miss less: with the strengths of a single
-pose it would jump for the last hundredth of a millimetre, where a limb gets straight or turns about. So a
-level pulls with less. But terms over time also resist what the targets themselves do, by a force that is
-known: T x for targets on the way x. A level that its frame alone can meet pulls with a multiple of that force
-more, and is met, as fast as its targets may move; one that it cannot meet does not jump, and in the frames
-beside it what can be met pulls with that force alone. Where targets jump
-the force has no bound. There the terms are weakened until it is no more than a single pose is pulled with:
-frames beside a jump would else miss their targets to be nearer to it.
+**Strengths.** With the strengths of a single pose a motion would jump for the last hundredth of a millimetre,
+where a limb gets straight or turns about. So levels are weaker here. But terms over time also resist the
+motion of the targets themselves, by a force that is known: T x for targets that move along x. A level that
+its frame can meet alone is strengthened by a multiple of that force, and is met however fast its targets
+move; one that it cannot meet is not, and does not jump; in the frames beside such a one the others are
+strengthened by that force alone. Where targets jump the force has no bound. There the terms over time are
+weakened until it is no more than the strength of a single pose: frames beside a jump would otherwise miss
+their targets to be nearer to it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ SPACINGS: Final = (8, 4, 2)
 """Every how many frames are solved, one after the other, before all are."""
 LEVER: Final = 100.0
 """Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
-targets by short levers, by the square of 0.1 reach."""
+targets by short levers, by the square of 0.1 of the reach."""
 WINDOW: Final = 96
-"""Least frames that a window of a long motion adds."""
+"""Least number of frames that a window of a long motion adds."""
 OVERLAP: Final = 6.0
 """Time in smoothnesses [1] in which a motion forgets a change: of 1 rad less than 0.2° is left."""
 LOST: Final = 0.05
-"""Residual of a level [1] that can be met from which the motion looks for another way."""
+"""Residual of a level that can be met [1] above which another motion is searched for."""
 SPRUNG: Final = 10.0
-"""Residual of a soft task by its softness [1] from which it does so: springs give way by less."""
+"""The same for a soft task, by its softness [1]: springs give way by less."""
 NEARER: Final = 0.05
-"""Part of what is left by which reported progress grows with a trial [1]: nobody knows how many come."""
+"""Part of the rest by which reported progress grows with an iteration [1]: their number is not known."""
 
 _Result = TypeVar("_Result")
 
@@ -83,7 +83,7 @@ def windows(times: FloatArray, smoothness: float) -> Iterator[Window]:
 
 
 class Motion:
-    """A motion on its way to the minimum of its energy."""
+    """The search for the motion with the least energy."""
 
     def __init__(
         self,
@@ -107,19 +107,19 @@ class Motion:
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
         self.alone: FloatArray = values.copy()
-        """Pose of each frame nearest to its targets without the others, starting from the motion, (F, nv)."""
+        """Each frame minimised alone, starting from the motion, (F, nv)."""
         self.finished = 0
         """Number of first frames that are solved."""
         self.settled: BoolArray = np.zeros(len(times), dtype=np.bool_)
-        """Whether a frame's window has come to rest, (F,)."""
+        """Whether a frame's window has converged, (F,)."""
         self.iterations: IntArray = np.zeros(len(times), dtype=np.int64)
         """Iterations of each frame's window, (F,)."""
 
     def run(self) -> Iterator[float]:
-        """Lower the energy; gives the part done in (0, 1] after each trial of a step."""
+        """Minimise the energy; gives the part done in (0, 1] after each iteration."""
         frames = len(self._times)
         spacings = [spacing for spacing in SPACINGS if frames >= 2 * spacing]
-        # All frames are solved twice, and so are those farthest apart.
+        # All frames count twice, and so do those farthest apart.
         work = 2.0 + sum(1.0 / spacing for spacing in (*spacings[:1], *spacings))
         done = 0.0
         weight, times, weak = self._energy.weight, self._times, self._energy.with_strengths(SOFT)
@@ -154,7 +154,7 @@ class Motion:
             yield float(end)
 
     def _solve(self, window: Window, *, far: bool) -> Plan[None]:
-        """Solve the frames of a window, where they are all; `far` from where they are, perhaps."""
+        """Minimise over all frames of a window; its minimum may be `far` from where they are."""
         part = window.frames
         energy = _from(self._energy, self.values, window)
         weak = energy.with_strengths(SOFT)
@@ -163,8 +163,8 @@ class Motion:
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
         seeds, poses = yield from self._lost(energy, found.values, alone)
         if len(seeds):
-            # Frames far apart have lost a body that turns fast: followed frame by frame it is not lost, from
-            # either end or from where it was found again.
+            # Frames far apart miss a body that turns fast. Followed frame by frame, from either end or from
+            # the frames in which it has been found, it is not missed.
             start = self._start[part].copy()
             start[seeds] = poses
             followed = yield from self._followed(weak, start, [*_ends(len(start)), seeds])
@@ -174,19 +174,19 @@ class Motion:
         new = slice(part.start + window.fixed, part.stop)
         self.alone[new] = alone[window.fixed :]
         self.iterations[new] = found.iterations
-        # A motion that nothing lowers any more is at rest too.
+        # A motion that no step lowers any more has converged too.
         self.settled[new] = found.settled | (found.iterations < self._options.max_iterations)
 
     def _strengthened(
         self, energy: Energy, weak: Energy, values: FloatArray, coupling: Coupling
     ) -> Plan[tuple[Minimum, FloatArray]]:
-        """The minimum with levels that pull as hard as targets ask for, and where frames would be alone."""
+        """The minimum with levels strengthened by what their targets' motion asks for; each frame alone."""
         met, alone = yield from self._alone(energy, values)
-        # Soft tasks stay as they are: they miss what is asked for.
+        # Soft tasks keep their strength: they are meant to give way.
         firm = met & energy.exact
         coupling, asked = _asked(energy, values, firm, coupling)
-        # Frames beside one that cannot meet its targets pull with the force alone: with a multiple of it a
-        # limb would snap straight there, or bend all at once.
+        # Frames beside one that cannot meet its targets are strengthened by the force alone: with a multiple
+        # of it a limb would snap straight there, or bend all at once.
         beside = np.pad(met, ((1, 1), (0, 0)), mode="edge")
         lever = np.where(beside[:-2] & beside[2:], LEVER, 1.0)
         factor = 1.0 + lever / SOFT.last * asked[:, None]
@@ -197,10 +197,10 @@ class Motion:
     def _lost(
         self, energy: Energy, values: FloatArray, alone: FloatArray
     ) -> Plan[tuple[IntArray, FloatArray]]:
-        """Frames (n,) of a motion (F, nv) that miss by much what can be met, and their poses alone, (n, nv).
+        """Frames (n,) of a motion (F, nv) that miss by much what they can meet; their poses alone, (n, nv).
 
-        A level can be met that the frame meets alone, or the frame beside it in the motion. Of each stretch
-        that misses by much the middle is searched for from other starts.
+        A frame can meet a level that it meets alone, or that the frame beside it meets in the motion. The
+        middle frame of each stretch that misses by much is searched for with restarts.
         """
         squares = energy.at(values).squares
         far = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
@@ -219,21 +219,21 @@ class Motion:
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
     ) -> Plan[FloatArray]:
-        """The lowest of the minima from given starts, (F, nv) each, which may be `far` from it."""
+        """The lowest minimum from given starts, (F, nv) each, which may be `far` from it."""
         alike = energy.with_strengths(replace(SOFT, ratio=1.0))
         best: Minimum | None = None
         for start in starts:
             if far:
                 start = (yield from self._lowered(alike, start, coupling, ROUGH)).values
             found = yield from self._lowered(energy, start, coupling, ROUGH)
-            # What rounding and tolerances explain is no better motion.
+            # A difference that rounding and tolerances explain makes no better motion.
             if best is None or found.energies[0] < best.energies[0] - self._options.step_tolerance:
                 best = found
         assert best is not None
         return best.values
 
     def _alone(self, energy: Energy, values: FloatArray) -> Plan[tuple[BoolArray, FloatArray]]:
-        """Which levels each frame (F, nv) meets with all before them, if it were alone, (F, K), and where.
+        """Which levels each frame (F, nv) meets alone with all levels above, (F, K), and its pose then.
 
         Soft tasks do not keep the levels below from being met.
         """
@@ -249,7 +249,7 @@ class Motion:
         return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met, alone
 
     def _followed(self, energy: Energy, values: FloatArray, seeds: Sequence[IntArray]) -> Plan[FloatArray]:
-        """Values of frames alone, each from the one before it on the way from the nearest of some seeds.
+        """Each frame minimised alone, from the one before it on the way from the nearest of some seeds.
 
         Args:
             energy: Of F frames.
@@ -291,7 +291,7 @@ class Motion:
 
 
 def _progress(plan: Plan[_Result], begin: float, end: float) -> Generator[float, None, _Result]:
-    """Run a search, giving how far it may be on the way from one part done to another."""
+    """Run a search; gives an estimate of the part done, between two bounds."""
     work, part = steps(plan), begin
     while True:
         try:
@@ -324,7 +324,7 @@ def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
 
 
 def _nearly_met(energy: Energy, squares: FloatArray) -> BoolArray:
-    """Which penalties are as good as met, soft ones within their softness, for |r|², (N, K) each."""
+    """Which penalties count as met, soft ones within their softness, for |r|², (N, K) each."""
     return squares <= np.square(np.maximum(MET, energy.softness))
 
 

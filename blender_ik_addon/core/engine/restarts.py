@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the search for a pose starts: where the body is, and at others inside the limits.
+"""The search for a pose: from where the body is, and from random starts inside the limits.
 
-The energy has local minima: a knee that was asked to bend backwards is stuck at its limit although the leg,
-turned half round, would reach. From where the body is there are two ways: to the minimum next to it, and
-with soft strengths first past small ones. A pose that has been solved is a minimum, so solving it again
-leaves it where it is. Where targets are missed, starts find others in which what moves them, or moves
-something that they share channels with, is spread over the limits and the rest is as it was. They descend
-roughly, by turns at soft strengths and at the full ones: soft ones pass small minima, full ones meet targets
-far from the preferred pose, which soft ones would rather miss. The lowest of either is taken on to the
-minimum at full strengths if it is lower than what the pose found so far leads to the same way, for most
-starts lead to one place. Where that leads lower, soft strengths are tried from there once more, so that a
-pose that is solved again stays.
+The energy has local minima: a knee that is asked to bend backwards is stuck at its limit although the leg,
+turned half round, would reach. From where the body is two descents start: one at full strengths to the
+minimum next to the body, and one with soft strengths first, which passes small minima. A solved pose is a
+minimum, so solving it again leaves it where it is. Where targets are missed, random starts follow: channels
+that move a missed task, or a task that shares channels with it, are spread over their limits, others stay.
+These descend roughly, every other one at soft strengths and the rest at full ones: soft strengths pass small
+minima, full ones meet targets far from the preferred pose, which soft ones would rather miss. The lowest of
+each kind is minimised at full strengths if it is lower than what the pose found so far leads to in the same
+way, since most starts lead to one place. Where the result is lower, soft strengths are tried from it once
+more, so that a pose that is solved again stays.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ NEARBY: Final = 5
 COMPARED: Final = 15
 """Most iterations of a start before it is compared with the others."""
 AT_ONCE: Final = 256
-"""Poses worked on at once that have nothing to do with each other: what their matrices take is tens of
-megabytes."""
+"""Independent poses in one batch: their matrices take tens of megabytes."""
 
 
 def searching(
@@ -56,11 +55,11 @@ def searching(
     Args:
         energy: Of N frames.
         values: Where the body is, (N, nv) [m, rad]: the minimum next to it is taken unless another start
-            leads lower by more than `LOWER`.
+            leads to one that is lower by more than `LOWER`.
         options: How exactly, and how many restarts there are.
         tolerance: Largest error at which each task counts as reached, (T,) [m] or [rad].
         callback: As for `minimise`, for the first frame before restarts.
-        far: Whether the minimum may be far away; otherwise it is the one that is next to the body.
+        far: Whether the minimum may be far away; otherwise it is the one next to the body.
     """
     if not (far and energy.penalties):
         return (yield from _minimum(energy, values, options, options.max_iterations, callback))
@@ -79,9 +78,9 @@ def searching(
 def _restarted(
     energy: Energy, found: Minimum, block: IntArray, options: SolverOptions, tolerance: FloatArray
 ) -> Plan[Minimum]:
-    """Minima after random starts in some frames (n,), which descend at soft and at full penalty weights."""
+    """Minima after random starts in some frames (n,)."""
     some, here, most = energy.select(block), found.values[block], options.max_iterations
-    # What moves nothing that is missed stays as it is.
+    # Channels that move nothing that is missed stay as they are.
     helps = _moving_missed(some, found.state.select(some.system.mechanism, block), tolerance)
     starts = [
         np.vstack([at, at, np.where(moves, random_starts(some.select(one), options.restarts), at)])

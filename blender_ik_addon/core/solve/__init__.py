@@ -3,6 +3,6 @@
 
 Read in this order: `solution` (results and their messages), `solver` (one pose), `alternatives` (which of
 several alternatives is taken), `sequence` (many frames), `tracker` and `follower` (targets that move from
-one update to the next), `paths` (targets on a line or an arc). The engine minimises; what is here chooses
-what it minimises, and says what came of it.
+one update to the next), `paths` (targets on a line or an arc). The engine minimises;
+this package says what is minimised, and reports the result.
 """

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which of several goals is met: disjunctive goals [KiSheen §2].
 
-A solve first takes of each choice the alternative with the smallest error at the start, or keeps to the one
-before while that is within the margin. If everything is reached so, that is the answer: what is nearest is
-also what an observer expects. If not, the other alternatives are tried one after the other, the nearest
-first. Another one is taken if everything is reached with it, or if it brings a level further down by more
-than the margin and raises none above that. A choice whose error is nothing owes nothing to the levels below,
-so that which of two alternatives is met is for them to decide; how far one is missed is not.
+A solve first takes the alternative with the smallest error at the start, or keeps the one before while that
+is within the margin. If everything is reached, that is the solution. Otherwise the other alternatives are
+tried one after the other, the nearest first. Another one is taken if everything is reached with it, or if it
+lowers the error of a level by more than the margin and raises that of no level above. So levels below a
+choice may decide which of two alternatives is met, but not by how far one is missed.
 """
 
 from __future__ import annotations

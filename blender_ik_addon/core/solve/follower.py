@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A pose that follows targets while somebody moves them, and settles when they rest.
 
-There is the pose that the targets ask for, the goal, and the pose that is seen, the body.
+The follower keeps two poses: the goal, which the targets ask for, and the body, which is seen.
 
-**While targets move** the goal is the minimum of the energy with gentle levels next to the goal before, found
-in a few iterations for each update: they give way by degrees, so that limbs do not snap where targets go out
-of reach, and the way back is the way there. **When they rest** it is what one `solve` gives, restarts
-included, which is done a few iterations for each update; or a pose that is known to belong to the targets.
+**While targets move** the goal is the minimum of the energy with soft levels that is next to the goal before,
+found in a few iterations for each update. Soft levels give way gradually, so that limbs do not snap where
+targets go out of reach, and the way back is the way there. **When targets rest** the goal is the result of
+one `solve`, restarts included, of which each update does a few iterations; or a pose that is known to belong
+to the targets.
 
-While it moves a target has a level of its own, right below those that it shares its level with: what nobody
-moves stays where it is, as feet do under hips that are moved.
+A target that is being moved gets a level of its own, right below the level that it shares with others: what
+nobody moves stays where it is, as feet do under hips that are moved.
 
-**The body** goes to the goal by at most so much of a turn in an update, along the straight way in its
-channels. On the way what a level misses goes down with it, or by as much as such a turn of the whole body can
-bring it: levels that are met at both ends are met in between. Where a goal is so near that the body gets
-there in one update, it is there.
+**The body** moves towards the goal by a bounded turn in each update, along the straight line in its channels.
+On this way the miss of each level falls in proportion, or as fast as the bounded turn allows: levels that are
+met at both ends are met in between. A goal that is near enough is reached in one update.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ reach, and lead to minima from which there is no way back."""
 STEPS: Final = 8
 """Most iterations for the goal, and for the body, in an update."""
 MOVING_TURN: Final = 0.1
-"""Most by which an angle changes in an update while targets move [rad], 6 degrees, where the body would not
-leave its targets for it."""
+"""Largest change of an angle in an update while targets move [rad], 6 degrees, unless the body would miss
+targets because of it."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
 RESTING_STEPS: Final = 12
@@ -56,7 +56,7 @@ STILL: Final = 1e-4
 
 @dataclass(frozen=True)
 class Followed:
-    """What one update came to."""
+    """Result of one update."""
 
     pose: Pose
     errors: tuple[TaskError, ...]
@@ -69,7 +69,7 @@ class Followed:
 
     @property
     def settled(self) -> bool:
-        """Whether the same targets once more would change nothing."""
+        """Whether another update with the same targets would change nothing."""
         return self.final or self.status is not Status.MAX_ITERATIONS
 
 
@@ -99,9 +99,9 @@ class Follower:
         self._tolerance = tolerances(self._system, options)
         self._pose, self._values = pose, self._system.mechanism.values(pose[None])
         self._goal = self._values
-        """The pose that the targets ask for, (1, nv)."""
+        """Free channels of the pose that the targets ask for, (1, nv)."""
         self._on_targets = True
-        """Whether the last update has met all targets, if there was one."""
+        """Whether the last update, if any, met all targets."""
         self._targets: list[FloatArray] = []
         self._taken: IntArray | None = None
         """Alternatives that were taken last, (1, C)."""
@@ -113,7 +113,7 @@ class Follower:
         """Whether the targets have moved since the last update on the way there."""
 
     def begin(self, targets: Sequence[FloatArray]) -> None:
-        """Say where the targets were before: the first update knows then which of them have moved."""
+        """Set the targets before the first update, which then knows which of them have moved."""
         self._targets = [np.array(target) for target in targets]
 
     @property
@@ -122,7 +122,7 @@ class Follower:
         return self._pose
 
     def among(self, problem: Problem, pose: Pose) -> Follower:
-        """The same follower where fixed channels or scales have changed, by constraints or drivers.
+        """A follower in the same state for a body whose fixed channels or scales have changed.
 
         Args:
             problem: The same but for its targets.
@@ -137,7 +137,7 @@ class Follower:
         if new._goal.shape == self._goal.shape:
             new._goal = self._goal
             if self._destination is not None and not np.array_equal(self._values, self._goal):
-                # On its way the body would else wait for a solve at every step.
+                # Without it a body on its way would wait for a new solve at every step.
                 end = self._system.mechanism.values(self._destination[None])
                 new._destination = new._system.mechanism.with_values(pose, end[0])
         return new
@@ -148,7 +148,7 @@ class Follower:
 
         Args:
             targets: One for each task that has a weight, in the problem's order: what its `moved` takes.
-            most_turn: Most by which an angle changes [rad] where the body would not leave its targets for it.
+            most_turn: Largest change of an angle [rad], unless the body would miss targets because of it.
 
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
@@ -165,7 +165,7 @@ class Follower:
 
     @one_thread
     def arrive(self, targets: Sequence[FloatArray]) -> Followed:
-        """Go on to what a solve gives for targets that nobody moves any longer, update by update.
+        """Settle, update by update, in the solution for targets that have come to rest.
 
         Args:
             targets: As for `follow`.
@@ -220,7 +220,7 @@ class Follower:
                 self._take(self._goal)
             return self._followed(0, moving=False, final=True)
         values = self._towards(energy, self._goal, SETTLING_TURN)
-        # Where targets are in the way it leaves them for a while, but not because they have just been moved.
+        # Where targets keep the body from the goal it leaves them for a while, unless they have just moved.
         nearer = np.abs((self._goal - values) * energy.weight).max() <= left - 0.2 * SETTLING_TURN
         if not (moved or nearer):
             values = self._values + (self._goal - self._values) * (SETTLING_TURN / left)
@@ -228,12 +228,12 @@ class Follower:
         return self._followed(0, moving=True)
 
     def _towards(self, energy: Energy, goal: FloatArray, turn: float) -> FloatArray:
-        """Where the body is after an update on its way to a goal (1, nv), (1, nv).
+        """Free channels of the body after one update on its way to a goal, (1, nv).
 
         Args:
             energy: Of the pose.
             goal: Where it goes.
-            turn: Most by which an angle changes [rad].
+            turn: Largest change of an angle [rad].
         """
         left = self._turn(energy, goal)
         if left <= turn:
@@ -320,13 +320,13 @@ class Follower:
         self._pose = self._system.mechanism.with_values(self._pose, values[0])
 
     def _followed(self, iterations: int, *, moving: bool, final: bool = False) -> Followed:
-        """What an update came to: where the body is, by how much tasks are missed and, at the end, why."""
+        """Result of an update: where the body is, by how much tasks are missed and, at the end, why."""
         system = self._system
         posed = system.place(self._values)
         errors = system.errors(posed)[0]
         reached = errors <= self._tolerance
         self._on_targets = bool(reached.all())
-        # Why something is missed is a matter of where the body comes to rest.
+        # Reasons are told only of the pose in which the body rests.
         why = explain(system, posed, reached[None])[0] if final else [None] * len(errors)
         tasks = task_errors(system, errors, reached, why)
         rests = Status.REACHED if self._on_targets else Status.SETTLED

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Many frames: a motion as one problem, or frames that have nothing to do with each other.
+"""Many frames: a motion as one problem, or independent frames.
 
-A motion is lowered as a whole (`engine.motion`): the energies of its frames and the terms that tie them
-together. So there are no branches to choose between and nothing to smooth afterwards, and it does not count
-from which end it is solved.
+A motion is minimised as a whole (`engine.motion`): the energies of its frames plus terms over time. So there
+are no branches to choose between, nothing is smoothed afterwards, and the direction of time does not matter.
 
-The methods of the papers follow their own rules, each frame from the one before it.
+The methods of the papers solve frame by frame, each from the one before it.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class SequenceSolution:
     """Those that take part, a `ReachFrame` as its two parts, (tasks,)."""
     statuses: tuple[Status, ...]
     iterations: IntArray
-    """Of the whole that each frame was solved with, (F,)."""
+    """Iterations of the batch or motion in which each frame was solved, (F,)."""
     errors: FloatArray
     """Unweighted error of each task, (F, tasks) [m] or [rad]; NaN where it has no target."""
     reached: bool
@@ -131,13 +130,13 @@ def solve_sequence(
 
     Args:
         problem: Targets with a frame axis where they move.
-        poses: The channels each frame starts from, (F, n, 6), preferred by channels that prefer nothing else.
+        poses: Start of each frame, (F, n, 6); channels without a preferred value prefer this one.
         options: Settings; the defaults when None.
         times: Of the frames, rising, (F,) [s]; by default 24 to a second.
         cyclic: Whether the motion is a loop, whose last frame is the first one again, a period of
             times[-1] − times[0] later: pose and speed are the same at both ends, and the last frame has the
-            targets of the first. None: whether targets and preferred poses of the two are the same. Frames
-            that no smoothness ties together are solved as they are.
+            targets of the first. None: whether targets and preferred poses of the two are the same. It makes
+            no difference where the smoothness is 0.
         progress: Called now and then with the part done in (0, 1]; return True to stop.
         overrides: Fields of `SolverOptions` by name.
 
@@ -157,7 +156,7 @@ def solve_each(
     progress: Callable[[float], bool | None] | None = None,
     **overrides: Unpack[Overrides],
 ) -> SequenceSolution:
-    """Solve frames that have nothing to do with each other, each from its own pose; else as a sequence."""
+    """Solve independent frames, each from its own pose; otherwise as `solve_sequence`."""
     return _run(SequenceJob(problem, poses, with_overrides(options, overrides), motion=False), progress)
 
 
@@ -169,7 +168,7 @@ def _run(job: SequenceJob, progress: Callable[[float], bool | None] | None) -> S
 
 
 class SequenceJob:
-    """A sequence being solved, for callers that have other things to do meanwhile."""
+    """A sequence that is solved in steps, for callers that do other things in between."""
 
     def __init__(
         self,
@@ -190,9 +189,9 @@ class SequenceJob:
             options: Settings.
             motion: Whether the frames are those of a motion; otherwise each is solved from its own pose.
             times: Of the frames, rising, (F,) [s]; by default 24 to a second.
-            own: The frames that are asked for, all by default. Those beside them say how the motion comes
-                and goes on; those of them that meet their targets already stay as they are. Where there are
-                none of these and the own ones are a loop, all is known and the others are left out.
+            own: The frames that are asked for, all by default. The frames beside them are context; those
+                that meet their targets already stay as they are. Where none of them do and the own frames
+                are a loop, the context is left out.
             cyclic: As for `solve_sequence`.
 
         Raises:
@@ -213,11 +212,11 @@ class SequenceJob:
         self._times = np.arange(frames) / FRAME_RATE if times is None else np.asarray(times, dtype=np.float64)
         self._own = slice(0, frames) if own is None else own
         self._alone: FloatArray | None = None
-        """Frames of a motion as near to their targets as each would come alone, (F, nv)."""
+        """Each frame of a motion solved alone from where the motion has it, (F, nv)."""
         self._iterations = np.zeros(frames, dtype=np.int64)
         self._settled = np.zeros(frames, dtype=np.bool_)
         self._finished = 0
-        """The first frames, which are done."""
+        """Number of first frames that are solved."""
 
     def run(self) -> Iterator[float]:
         """Solve; gives the part done in (0, 1] now and then."""
@@ -273,7 +272,7 @@ class SequenceJob:
         self._system = self._system.taking(np.concatenate(taken))
 
     def _as_motion(self, begun: float) -> Iterator[float]:
-        """Lower the energy of the whole motion."""
+        """Minimise the energy of the whole motion."""
         options = self._options
         energy = Energy(self._system, self._start, posture=options.preferred_pose)
         frames, times = np.arange(len(self._values)), self._times
@@ -283,7 +282,7 @@ class SequenceJob:
         if loop is None:
             loop = not stays.any() and self._closes(energy.preferred)
         if loop:
-            # As many frames of the neighbouring rounds as know of the ends.
+            # So many frames of the neighbouring rounds that it does not matter where these end.
             period = float(times[end] - times[begin])
             more = ceil(OVERLAP * min(options.smoothness, period) * (end - begin) / period)
             rounds, frames = np.divmod(np.arange(-more, end - begin + 1 + more), end - begin)
@@ -310,12 +309,12 @@ class SequenceJob:
             self._finished = own.start + min(max(motion.finished - more, 0), count)
             yield begun + (1.0 - begun) * part
         if loop:
-            # As often turned as it has been on the way.
+            # Whole turns made on the way are kept.
             turned = energy.weight * (self._values[end] - self._values[begin])
             self._values[end] = self._values[begin] + (turned - energy.unturned(turned)) / energy.weight
 
     def _solved_beside(self) -> BoolArray:
-        """The frames beside those that are asked for which meet their targets and limits: they stay, (F,)."""
+        """Which context frames meet their targets and limits already, and so stay, (F,)."""
         beside = np.ones(len(self._values), dtype=np.bool_)
         beside[self._own] = False
         if beside.any():
@@ -332,7 +331,7 @@ class SequenceJob:
         system = self._system.select(ends)
         if system.given is not None and (system.given[0] != system.given[1]).any():
             return False
-        # Fixed channels and scales may differ too: seen in where the joints and the points of tasks are.
+        # Fixed channels and scales may differ too, which shows in the places of joints and of tasks' points.
         posed = system.place(self._start[ends[[0, 0]]])
         placed = [posed.matrices, system.residual(posed)] if system.labels else [posed.matrices]
         pairs = [*placed, *zip(*(self._aims(int(frame)) for frame in ends), strict=True)]
@@ -346,7 +345,7 @@ class SequenceJob:
         ]
 
     def _each(self, frames: IntArray) -> None:
-        """Solve frames that have nothing to do with each other, in one batch."""
+        """Solve independent frames in one batch."""
         options = self._options
         system = self._system.select(frames)
         start = self._start[frames]
@@ -357,7 +356,7 @@ class SequenceJob:
         self._finished = int(frames[-1]) + 1
 
     def solution(self) -> SequenceSolution:
-        """The first frames, as far as they are done."""
+        """The frames that are solved so far."""
         count, frames = self._finished, len(self._values)
         system, options = self._system, self._options
         if count < frames:
@@ -374,7 +373,7 @@ class SequenceJob:
                 values = np.where(self._settled[missed, None], self._alone[missed], values)
             alone = some.place(values)
             nearer, limits = some.errors(alone), tolerances(some, options)
-            # What has no orientation at all is infinitely far from one, alone too.
+            # A joint without an orientation (scaled to nothing) misses by infinity, alone too.
             known = ~reached[missed] & np.isfinite(errors[missed]) & np.isfinite(nearer)
             gained = np.subtract(errors[missed], nearer, where=known, out=np.zeros_like(nearer))
             smoothing[missed] = np.maximum(gained, 0.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a solve returns: the pose, how it ended, how well each task was met, and that in words."""
+"""Result of a solve: the pose, how the solve ended, how well each task is met, and a message that says so."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Status(StrEnum):
     REACHED = "REACHED"
     """Every target is within its tolerance."""
     SETTLED = "SETTLED"
-    """The pose stands still at the best found; some task is out of reach, limited or outranked."""
+    """The best pose found is at rest; some task is out of reach, limited or outranked."""
     MAX_ITERATIONS = "MAX_ITERATIONS"
-    """The iterations ran out while the pose still moved."""
+    """The limit of iterations was met while the pose still changed."""
     CANCELLED = "CANCELLED"
     """The callback asked to stop."""
 
 
 class TaskError(NamedTuple):
-    """How well one task was met."""
+    """How well one task is met."""
 
     name: str
     error: float
@@ -47,7 +47,7 @@ class TaskError(NamedTuple):
 
     @property
     def note(self) -> str:
-        """By how much it was missed and why, in a sentence; empty where it is reached."""
+        """By how much it is missed and why, in a sentence; empty where it is reached."""
         return "" if self.why is None else self.why.text
 
 
@@ -88,7 +88,7 @@ def ended(met: bool, reached: bool, settled: bool) -> Status:
     Args:
         met: Whether all tasks are within their tolerances.
         reached: Whether all targets are, without those that only say what is preferred.
-        settled: Whether the pose stands still.
+        settled: Whether the pose is at rest.
     """
     if met or (reached and settled):
         return Status.REACHED

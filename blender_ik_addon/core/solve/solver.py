@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Solving one pose.
 
-The energy of the pose is lowered from where the body is (`engine`). Where targets are missed that way, other
-starts inside the limits are tried in one batch, and the pose with the lowest energy is the solution: the
-present one unless another is better by more than rounding and tolerances explain.
+The energy of the pose is minimised from where the body is (`engine`). Where targets are missed that way,
+random starts inside the limits are tried in one batch. The solution is the minimum with the lowest energy;
+the one found from the body is kept unless another is lower by more than rounding and tolerances explain.
 
-The methods of the papers follow their own rules from the pose they are given (`methods`).
+The methods of the papers follow their own rules from the given pose (`methods`).
 """
 
 from __future__ import annotations

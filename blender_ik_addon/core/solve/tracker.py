@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Targets that are moved one step after the other, and a pose that follows.
+"""Targets that move in steps, and a pose that follows them.
 
-`Tracker` prepares its problem once, and goes on from where the last solve has placed the body.
+`Tracker` prepares its problem once; each solve starts from the solution before it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ class Tracker:
     """A problem whose targets move.
 
     The first solve, and the first after `restart`, gives the same as `solve` from the first pose. Each
-    further one starts from the solution before it, and looks for no other pose than the one to which that
-    leads.
+    further one starts from the solution before it and stays in that one's basin: no restarts.
     """
 
     def __init__(
