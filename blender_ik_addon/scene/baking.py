@@ -36,6 +36,7 @@ from .rig.reports import (
     solver_reasons,
 )
 from .rig.rig import Rig
+from .rig.states import held_for_bake
 
 LIVE_SHOWS: Final = "while Live is on each frame that is shown is solved again: switch it off to see the keys"
 """Remark on a bake while live mode is on."""
@@ -59,7 +60,9 @@ class BakeJob:
     def __init__(self, armature_object: Object, frames: Iterable[int] | None = None) -> None:
         """Check all that can be checked before anything is changed (IKError: as `bake`)."""
         depsgraph = bpy.context.evaluated_depsgraph_get()
-        self._rig = Rig.read(armature_object, depsgraph)
+        rig = Rig.read(armature_object, depsgraph)
+        effectors = held_for_bake(armature_object, rig.effectors, depsgraph)
+        self._rig = replace(rig, effectors=effectors)
         check_keyable(armature_object)
         self.frames = _checked_frames(armature_object, frames)
         self._rig.read_frame(armature_object, depsgraph)  # refuses what cannot be read in any frame

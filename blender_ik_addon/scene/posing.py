@@ -19,7 +19,7 @@ from ..core import Diagnosis, Status, solve
 from ..core.explain.diagnosis import diagnose as diagnosis_of
 from .armature.armature import check_editable
 from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
-from .armature.poses import write_pose
+from .armature.poses import evaluated_matrices, write_pose
 from .armature.restoring import PoseSnapshot
 from .armature.role_table import recognise_roles
 from .baking import BakeJob
@@ -36,6 +36,7 @@ from .effectors.entries import (
     pin,
     remove_choice,
     remove_effector,
+    set_state,
     store_pose,
     unpin,
 )
@@ -49,6 +50,7 @@ from .reports import counted
 from .rig.keying import key_pose
 from .rig.reports import ANSWERED, BakeReport, EffectorError, Report, effector_errors, show, solver_reasons
 from .rig.rig import Rig
+from .rig.states import end_solve, held_from_now
 
 __all__ = [
     "AttachReport",
@@ -87,6 +89,7 @@ __all__ = [
     "remove_limits",
     "remove_masses",
     "save_preset",
+    "set_state",
     "setup_character",
     "solve_pose",
     "staying_behind",
@@ -105,6 +108,7 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     rig = Rig.read(armature_object, depsgraph)
+    rig = replace(rig, effectors=held_from_now(armature_object, rig.effectors, depsgraph))
     frames = rig.read_frame(armature_object, depsgraph)
     plan = rig.plan(frames)
     problem = plan.problem
@@ -128,6 +132,8 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
         more = f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
         report = replace(report, message=report.message + more)
     show(armature_object, rig, report)
+    bones = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
+    end_solve(armature_object, rig.effectors, depsgraph, bones, rig.armature.skeleton.names)
     return report
 
 

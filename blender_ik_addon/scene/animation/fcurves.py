@@ -40,6 +40,12 @@ ROTATION_CHANNELS = MappingProxyType(
 )
 """Rotation mode -> the property that it is keyed in, and how many components that has."""
 
+PLACED_BY = frozenset(
+    {"location", "scale", *(path for path, _ in ROTATION_CHANNELS.values())}
+    | {"delta_location", "delta_scale", "delta_rotation_euler", "delta_rotation_quaternion"}
+)
+"""Properties whose keys move an object."""
+
 POINTS = ("co", "handle_left", "handle_right")
 """What of a key has a frame and a value."""
 
@@ -124,6 +130,12 @@ def own_curves(obj: bpy.types.Object) -> dict[Channel, bpy.types.FCurve]:
 def animated_channels(obj: bpy.types.Object) -> set[Channel]:
     """Return the channels that have an F-curve in the object's own action slot."""
     return set(own_curves(obj))
+
+
+def is_moved(obj: Any, carrier: Any = None) -> bool:
+    """Whether an object is moved by keys, its own or its parents' up to what carries it."""
+    own = any(path in PLACED_BY for path, _ in animated_channels(obj))
+    return own or (obj.parent not in {None, carrier} and is_moved(obj.parent, carrier))
 
 
 def driven_channels(obj: bpy.types.Object) -> set[Channel]:

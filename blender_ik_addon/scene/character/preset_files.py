@@ -40,7 +40,7 @@ SETTINGS: Final = (
 )
 """Of the armature object."""
 
-EFFECTOR_FIELDS: Final = ("name", "part", *SIDELESS, "axis")
+EFFECTOR_FIELDS: Final = ("name", "part", *SIDELESS, "state", "axis")
 """Of an effector, written as they are."""
 
 POINTS: Final = {"point": "bone", "other_point": "other_bone"}

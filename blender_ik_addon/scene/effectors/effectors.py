@@ -16,6 +16,7 @@ from bpy.types import Depsgraph, Object
 from ...core import IKError
 from ...core.arrays import FloatArray
 from ..animation.dependence import check_independence
+from ..animation.fcurves import PLACED_BY, driven_channels, is_moved
 from ..armature.armature import check_armature, world_from_armature
 from ..kinds.kinds import KINDS, Effector, asked_of
 from ..properties.effector_properties import POISE_PG_effector, POISE_PG_target
@@ -26,6 +27,9 @@ COPIED: Final = ("bone", "kind", "priority", "weight", "chain_depth", "is_suppor
 
 FINITE: Final = ("weight", "softness_position", "softness_rotation", "point", "other_point", "pin_matrix")
 """Fields of an entry that must be numbers; scripts and drivers can write others."""
+
+UNMOVED: Final = 1e-6
+"""Difference of an entry of a matrix [1, m], of its size and 1, up to which a target is where it was."""
 
 Following = POISE_PG_effector | POISE_PG_target
 """What names a target: an effector, or one of its further targets."""
@@ -54,6 +58,7 @@ def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[E
 
 def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effector:
     label, kind, asked = label_of(entry, index), KINDS[entry.kind], asked_of(entry)
+    state = present_state(armature_object, entry)
     data: Any = armature_object.data
     if entry.bone not in data.bones:
         missing = f"no bone {entry.bone!r} (renamed?)" if entry.bone else "no bone chosen"
@@ -65,7 +70,7 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
             name = entry.bl_rna.properties[field].name
             remedy = "pin the bone again" if field == "pin_matrix" else "set it in the sidebar, tab Poise"
             raise IKError(f"effector {label!r}: its {name} is not a number: {remedy}")
-    use = kind.target_use(entry)
+    use = 'NEEDED' if state == 'REACH' != entry.state else kind.target_use(entry)
     followed: list[Following] = []
     if use == 'NEEDED' or (use == 'OPTIONAL' and target_of(entry) is not None):
         followed = [entry, *(entry.others if kind.several else ())]
@@ -83,11 +88,50 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
         **{name: tuple(getattr(entry, name)) for name in ("point", "position_axes", "orientation_axes")},
         softness_position=entry.softness_position if asked.placed else 0.0,
         softness_rotation=entry.softness_rotation if asked.turned else 0.0,
+        state=state,
+        pin=tuple(entry.pin_matrix) if state != 'REACH' and is_held(entry) else None,
         **kind.read(label, entry),
     )
 
 
 # Entries
+
+
+def present_state(armature_object: Object, entry: POISE_PG_effector) -> str:
+    """The state of an entry, which is Reach as soon as somebody has moved, keyed or bound its target.
+
+    Who moves a target wants the bone there. What had keys, constraints or another parent already when its
+    bone was pinned does not count: then the target is left out on purpose.
+    """
+    if entry.state in {'REACH', 'OFF'}:
+        return entry.state
+    if not KINDS[entry.kind].pinnable:
+        return 'REACH'
+    target = target_of(entry)
+    if target is None:
+        return entry.state
+    is_noted = bool(entry.placed[15])
+    if (is_noted or entry.state == 'FOLLOW') and is_taken(armature_object, entry):
+        return 'REACH'
+    # The own channels: they stay where the armature object takes the target along.
+    was, now = np.array(entry.placed).reshape(4, 4), np.array(target.matrix_basis)
+    far = np.abs(now - was) > UNMOVED * (1.0 + np.abs(was))
+    return 'REACH' if is_noted and far.any() else entry.state
+
+
+def is_taken(armature_object: Object, entry: Following) -> bool:
+    """Whether others than Poise say where a target is: keys, drivers, constraints, a parent, or a bone."""
+    target: Any = entry.target
+    bound = target.parent not in {None, armature_object} or target.parent_type != 'OBJECT'
+    driven = any(path in PLACED_BY for path, _ in driven_channels(target))
+    played = target.animation_data is not None and len(target.animation_data.nla_tracks) > 0
+    keyed = played or driven or is_moved(target, armature_object)
+    return bool(bound or keyed or target.constraints or _target_bone(entry))
+
+
+def is_held(entry: POISE_PG_effector) -> bool:
+    """Whether it is noted where the bone of an entry is held."""
+    return bool(np.any(np.array(entry.pin_matrix) != 0.0))
 
 
 def label_of(entry: POISE_PG_effector, index: int) -> str:
@@ -217,8 +261,8 @@ def world_from_targets(
 ) -> FloatArray:
     """Read the matrices of the targets at the depsgraph's frame, (T, 4, 4) [m].
 
-    An effector has as many as `Effector.targets` has names, in the order of the effectors. That of a pinned
-    effector is the matrix of its bone where it was pinned, with the origin at its point. That of an effector
+    An effector has as many as `Effector.targets` has names, in the order of the effectors. That of one whose
+    bone is held is the matrix of the bone where it is held, with the origin at its point. That of an effector
     without a target is the identity.
     """
     entries = settings_of(armature_object).effectors
@@ -226,10 +270,10 @@ def world_from_targets(
     for effector in effectors:
         entry = _same_entry(armature_object, entries, effector)
         if effector.pin is not None:
-            pinned = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
-            pinned = pinned @ np.array(effector.pin).reshape(4, 4)
-            pinned[:3, 3] += pinned[:3, :3] @ np.array(effector.point)
-            matrices.append(pinned)
+            held = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
+            held = held @ np.array(effector.pin).reshape(4, 4)
+            held[:3, 3] += held[:3, :3] @ np.array(effector.point)
+            matrices.append(held)
         elif effector.target:
             matrices += [_world_from(effector, each, depsgraph) for each in _followed(effector, entry)]
         else:
@@ -277,4 +321,6 @@ def read_amounts(
                         f"effector {effector.name!r}: its {name} is not a number in frame "
                         f"{scene.frame_current}. Look at its keys and drivers"
                     )
+        if effector.follows:  # an influence is a part of the way to a target
+            influences[row] = 1.0
     return np.clip(influences, 0.0, 1.0), lengths

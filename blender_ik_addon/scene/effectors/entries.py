@@ -25,16 +25,19 @@ from ..armature.poses import evaluated_matrices, read_pose
 from ..armature.restoring import made_removed_on_error
 from ..kinds.frame_data import orientations
 from ..kinds.kinds import KINDS, asked_of, staying_joints
-from ..properties.effector_properties import POISE_PG_effector
+from ..properties.effector_properties import STATE_ITEMS, POISE_PG_effector
 from ..properties.naming import follow_names, note_name
 from ..properties.overrides import only_own, prepare_override, refilled
 from ..properties.settings import settings_of
-from .effectors import check_evaluated, label_of, lacks_target, target_of
+from .effectors import check_evaluated, is_taken, label_of, lacks_target, target_label, target_of
 from .masses import body_of
-from .transforms import attach, goes_along
+from .transforms import attach, goes_along, place_target
 
 TARGET_SIZE: Final = 0.06
 """Display size of a new target, as a part of the armature's size [1]."""
+
+STATES: Final = tuple(item[0] for item in STATE_ITEMS)
+"""Of effectors, by their names in files and scripts."""
 
 EFFECTORS_PATH: Final = "poise.effectors"
 """Data path of the list, from the armature object."""
@@ -186,35 +189,60 @@ def remove_choice(armature_object: Object, index: int, number: int) -> None:
         entry.target, entry.target_bone = first
 
 
-def pin(armature_object: Object, index: int) -> None:
-    """Hold the bone of an effector where it is now, in the space of the armature."""
+def set_state(armature_object: Object, index: int, state: str) -> None:
+    """Set the state of an effector: 'PIN', 'REACH', 'FOLLOW' or 'OFF'.
+
+    Pinned, or following, its bone is held where it is now, in the space of the armature, and its target comes
+    to it, unless others say where that is. Without a target it gets one where it is to reach for one.
+    """
     entry, label = _entry_at(armature_object, index)
     kind = KINDS[entry.kind]
-    if not kind.pinnable:
-        kinds = ", ".join(other.item[0] for other in KINDS.values() if other.pinnable)
-        raise IKError(
-            f"{label} cannot be pinned, its kind does not say where its bone is: pin one of the kinds {kinds}"
-        )
-    matrix = _Shown(armature_object, label).posed(entry.bone)
-    if kind.orientation and np.isnan(orientations(matrix)).any():
-        raise IKError(
-            f"{label}: bone {entry.bone!r} is scaled to nothing, so it has no orientation to be held. Reset "
-            "its scale and its parents' (Alt S) first"
-        )
-    entry.pin_matrix = tuple(matrix.ravel().tolist())
-    entry.pinned = True
+    if state not in STATES:
+        raise IKError(f"{label}: no state {state!r}; there are {', '.join(STATES)}")
+    if state in {'PIN', 'FOLLOW'}:
+        if not kind.pinnable:
+            kinds = ", ".join(other.item[0] for other in KINDS.values() if other.pinnable)
+            cannot, do = ("be pinned", "pin") if state == 'PIN' else ("follow", "choose")
+            raise IKError(
+                f"{label} cannot {cannot}, its kind does not say where its bone is: {do} one of the kinds {kinds}"
+            )
+        target = target_of(entry)
+        taken = target is not None and is_taken(armature_object, entry)
+        if taken and state == 'FOLLOW':
+            raise IKError(
+                f"{label} cannot follow: keys, drivers, constraints or a parent say where its target "
+                f"{target_label(entry)!r} is. Remove these, pin it, or switch it off"
+            )
+        matrix = _Shown(armature_object, label).posed(entry.bone)
+        if kind.orientation and np.isnan(orientations(matrix)).any():
+            raise IKError(
+                f"{label}: bone {entry.bone!r} is scaled to nothing, so it has no orientation to be held. Reset "
+                "its scale and its parents' (Alt S) first"
+            )
+        entry.pin_matrix, entry.placed = tuple(matrix.ravel().tolist()), (0.0,) * 16
+        entry.state = state
+        if target is not None and not taken:
+            place_target(armature_object, entry, np.array(armature_object.matrix_world) @ matrix)
+        return
+    was, entry.state = entry.state, state
+    if state == 'REACH' and was != 'REACH' and lacks_target(entry):
+        try:
+            make_target(armature_object, index)
+        except IKError:
+            entry.state = was
+            raise
+
+
+def pin(armature_object: Object, index: int) -> None:
+    """Hold the bone of an effector where it is now, in the space of the armature."""
+    set_state(armature_object, index, 'PIN')
 
 
 def unpin(armature_object: Object, index: int) -> None:
     """Unpin the bone of an effector; without a target it gets one, or nothing could be solved."""
     entry, _ = _entry_at(armature_object, index)
-    was, entry.pinned = entry.pinned, False
-    if was and lacks_target(entry):
-        try:
-            make_target(armature_object, index)
-        except IKError:
-            entry.pinned = was
-            raise
+    if entry.state == 'PIN':
+        set_state(armature_object, index, 'REACH')
 
 
 def store_pose(armature_object: Object, index: int) -> int:

@@ -12,7 +12,7 @@ pose back. Children of such a target go with it, and their bones are held agains
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any
 
 import bpy
 import numpy as np
@@ -29,7 +29,7 @@ from ...core.model.rotation import (
 )
 from ...core.tasks.frames import ReachCarried
 from ..animation.dependence import place_depends_on
-from ..animation.fcurves import ROTATION_CHANNELS, animated_channels, rotation_channel
+from ..animation.fcurves import is_moved, rotation_channel
 from ..armature.armature import check_armature
 from ..armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat
 from ..armature.symmetry import rotation_in
@@ -38,13 +38,6 @@ from ..kinds.kinds import Effector, asked_of
 from ..properties.settings import settings_of
 from ..reports import counted, sentences
 from .effectors import all_targets
-
-PLACED_BY: Final = frozenset(
-    {"location", "scale", *(path for path, _ in ROTATION_CHANNELS.values())}
-    | {"delta_location", "delta_scale", "delta_rotation_euler", "delta_rotation_quaternion"}
-)
-"""Properties whose keys move an object."""
-
 
 def world_from_basis(target: Any) -> FloatArray:
     """Return world_from_basis of an object, (4, 4): what its own channels are added to.
@@ -84,12 +77,6 @@ def rides(obj: Any, carrier: Any) -> bool:
             return True
         obj = obj.parent
     return False
-
-
-def is_moved(obj: Any, carrier: Any = None) -> bool:
-    """Whether an object is moved by keys, its own or its parents' up to what carries it."""
-    own = any(path in PLACED_BY for path, _ in animated_channels(obj))
-    return own or (obj.parent not in {None, carrier} and is_moved(obj.parent, carrier))
 
 
 def put(target: Any, place: FloatArray, turn: FloatArray) -> None:
@@ -222,13 +209,13 @@ def coming_along(
 ) -> tuple[Effector, ...]:
     """Return the effectors whose targets are brought to their bones, those on which others hang first.
 
-    These are the dragged bone's own, and those of hips that nobody has pinned; both by their names.
+    These are the dragged bone's own, and those of hips that reach for their target; both by their names.
     """
     found = {
         effector: target
         for effector in effectors
         if effector.goal.pinnable
-        and effector.bone in {dragged, *hips}
+        and (effector.bone == dragged or (effector.bone in hips and effector.state == 'REACH'))
         and (target := movable_target(armature_object, effector)) is not None
     }
     return tuple(sorted(found, key=lambda effector: depth(found[effector])))
@@ -243,7 +230,7 @@ def carriers(
     found: dict[int, Effector] = {}
     for effector in effectors:
         target = entries[effector.index].target
-        if effector in coming or effector.pin is not None:
+        if effector in coming or effector.state != 'REACH':
             continue
         while target is not None and target.parent not in moved:
             target = target.parent
@@ -271,7 +258,7 @@ def carried_task(task: Task, carrier: Effector, carrier_from: FloatArray) -> Tas
 def movable_target(armature_object: Object, effector: Effector) -> Object | None:
     """The object that can be moved to where the bone of an effector is; None where there is none."""
     target = settings_of(armature_object).effectors[effector.index].target
-    if effector.pin is not None or target is None or effector.target_bone or not target.is_editable:
+    if effector.state == 'PIN' or target is None or effector.target_bone or not target.is_editable:
         return None
     return target
 
@@ -285,28 +272,55 @@ def bring_target(
     moved and whether it was turned.
     """
     target = movable_target(armature_object, effector)
-    if target is None:
+    if target is not None:
+        moves = effector.position, effector.orientation
+        _bring(armature_object, target, world_from_bone, effector.point, *moves)
+        yield target, *moves
+
+
+def place_target(armature_object: Object, entry: Any, world_from_bone: FloatArray) -> None:
+    """Bring the target of an entry to its bone (4, 4) [m], and note that it was Poise who did."""
+    target, kind = entry.target, asked_of(entry)
+    if not target.is_editable:
         return
+    _bring(armature_object, target, world_from_bone, entry.point, kind.position, kind.orientation)
+    note_place(entry)
+
+
+def note_place(entry: Any) -> None:
+    """Note that the target of an entry is where Poise has placed it."""
+    placed = np.array(entry.target.matrix_basis).ravel().tolist()
+    if placed != list(entry.placed):
+        entry.placed = placed
+
+
+def _bring(
+    armature_object: Object,
+    target: Any,
+    world_from_bone: FloatArray,
+    point: Sequence[float],
+    moves: bool,
+    turns: bool,
+) -> None:
+    """Move a target to a point of a bone, or turn it as the bone is turned, or both."""
     if target.parent not in {None, armature_object}:
         bpy.context.view_layer.update()  # its parent may have come along just now
-    now = np.array(target.matrix_world)
+    now = world_matrix(target)  # of now, where Blender has not evaluated it yet
     wanted = now.copy()
-    if effector.position:
-        wanted[:3, 3] = points_of(world_from_bone, effector.point)
+    if moves:
+        wanted[:3, 3] = points_of(world_from_bone, point)
     turn = orientations(world_from_bone) @ orientations(now).T
-    if effector.orientation and np.isfinite(turn).all():
+    if turns and np.isfinite(turn).all():
         wanted[:3, :3] = turn @ now[:3, :3]
-    local: Any = target
     if target.parent is None or (target.parent == armature_object and target.parent_type == 'OBJECT'):
         # Channel by channel, so that what does not change keeps its bits, and angles go on from theirs.
         above = world_from_basis(target)[:3, :3]
-        if effector.position:
+        if moves:
             way = np.linalg.solve(above, wanted[:3, 3] - now[:3, 3])
-            local.location = (np.array(target.location) + way).tolist()
-        if effector.orientation:
+            target.location = (np.array(target.location) + way).tolist()
+        if turns:
             upright = orientations(above)
             turn = upright.T @ orientations(wanted) @ orientations(now).T @ upright
             set_rotation(target, turn @ rotation_of(target))
     else:
-        local.matrix_world = wanted.T.tolist()
-    yield target, effector.position, effector.orientation
+        target.matrix_world = wanted.T.tolist()

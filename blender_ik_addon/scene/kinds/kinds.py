@@ -86,6 +86,16 @@ SAME_POSE: Final = 1e-7
 STAY_FIRMNESS: Final = 9.0
 """How much stiffer a bone is that stays near a pose, at a weight of 1 [1]: it turns a tenth as much."""
 
+FOLLOW_LEVEL: Final = 10**6
+"""Level of what follows: below all that users give."""
+
+FOLLOW_SOFTNESS: Final = 0.15
+"""By how much of the reach of the skeleton a bone that follows leaves its place where joints would otherwise
+turn a radian away from their preferred pose [1]."""
+
+FOLLOW_SOFTNESS_ANGLE: Final = 0.5
+"""The same of its orientation [rad]."""
+
 Vector3 = tuple[float, float, float]
 
 Errors = tuple[FloatArray | None, FloatArray | None]
@@ -143,8 +153,16 @@ class Effector:
     """ONE_OF: the kind of goal that each target gives."""
     others: tuple[str, ...] = ()
     """ONE_OF: names of the further targets, for messages, in their order."""
+    state: str = 'REACH'
+    """'PIN', 'REACH' or 'FOLLOW'."""
     pin: tuple[float, ...] | None = None
-    """armature_from_bone of where the bone is held, row by row, (16,) [m]; None where it is not pinned."""
+    """PIN, FOLLOW: armature_from_bone of where the bone is held, row by row, (16,) [m]; None where it is to
+    be where its target is."""
+
+    @property
+    def follows(self) -> bool:
+        """Whether its bone only goes along: it is held weakly, and nothing is missed."""
+        return self.state == 'FOLLOW'
 
     @property
     def goal(self) -> "type[Goal]":
@@ -277,7 +295,9 @@ class Goal(ABC):
     @classmethod
     def target_use(cls, entry: Any) -> str:
         """Whether an entry needs a target: 'NEEDED', 'OPTIONAL' or 'NONE'."""
-        return 'NONE' if cls.pinnable and entry.pinned else 'NEEDED'
+        if not cls.pinnable:
+            return 'NEEDED'
+        return {'PIN': 'NONE', 'FOLLOW': 'OPTIONAL'}.get(entry.state, 'NEEDED')
 
     @classmethod
     def read(cls, label: str, entry: Any) -> dict[str, Any]:
@@ -310,12 +330,20 @@ class Goal(ABC):
         return points_of(frames.bone(self.effector.bone), self.effector.point)
 
     def _task(self, kind: Callable[..., Task], angular: bool | None, **fields: Any) -> Task:
-        """A task with what all tasks have from their effector, soft by an angle or a length or not at all."""
-        effector = self.effector
+        """A task with what all tasks have from their effector, soft by an angle or a length or not at all.
+
+        What follows is below all levels, and soft.
+        """
+        effector, level = self.effector, self.effector.priority
+        length = self.frames.armature_length(effector.softness_position)
+        angle = effector.softness_rotation
+        if effector.follows:
+            level = FOLLOW_LEVEL
+            length = max(length, FOLLOW_SOFTNESS * self.frames.skeleton.reach)
+            angle = max(angle, FOLLOW_SOFTNESS_ANGLE)
         if angular is not None:
-            soft = self.frames.armature_length(effector.softness_position)
-            fields["softness"] = effector.softness_rotation if angular else soft
-        return kind(priority=effector.priority, weight=effector.weight, name=effector.name, **fields)
+            fields["softness"] = angle if angular else length
+        return kind(priority=level, weight=effector.weight, name=effector.name, **fields)
 
     def _point_task(self, kind: Callable[..., Task], angular: bool, **fields: Any) -> Task:
         """A task about the point of the bone."""
@@ -405,9 +433,9 @@ class Both(Goal):
 
     @classmethod
     def read(cls, label: str, entry: Any) -> dict[str, Any]:
-        """Where the bone is pinned; some axes must be on."""
+        """Nothing more; some axes must be on."""
         _check_axes(label, entry, [name for name in ("position", "orientation") if getattr(cls, name)])
-        return {"pin": tuple(entry.pin_matrix) if entry.pinned and cls.pinnable else None}
+        return {}
 
 
 class Position(Both):
@@ -991,7 +1019,7 @@ class Choice(Goal):
                 f"effector {label!r} has one target to choose from: add another in the sidebar, tab Poise, "
                 "or choose another kind"
             )
-        return KINDS[entry.choice].read(label, entry) | {"choice": entry.choice, "pin": None}
+        return KINDS[entry.choice].read(label, entry) | {"choice": entry.choice}
 
     @classmethod
     def new_target(cls, entry: Any, bones: Bones) -> FloatArray:
@@ -1132,7 +1160,8 @@ def make_plan(
 def preferred_poses(active: Sequence[Goal], prefers: bool) -> list[Stay]:
     """Return the goals of STAY below all other levels, highest priority first: preferred poses."""
     weighty = [goal for goal in active if goal.effector.weight > 0.0]
-    lowest = max((goal.effector.priority for goal in weighty if not isinstance(goal, Stay)), default=-1)
+    levels = [g.effector.priority for g in weighty if not (isinstance(g, Stay) or g.effector.follows)]
+    lowest = max(levels, default=-1)
     stays = [goal for goal in weighty if isinstance(goal, Stay) and goal.effector.priority > lowest]
     return sorted(stays, key=lambda goal: goal.effector.priority) if prefers else []
 
@@ -1170,11 +1199,13 @@ def measure(goals: Sequence[Goal], now: FrameData) -> tuple[FloatArray, FloatArr
     """Return how far bones that are where `now` says are from what effectors ask for.
 
     Returns:
-        Distances [m] and angles [rad], (F, E); nan where an effector asks for no such thing or takes no part,
-        inf where a bone is scaled to nothing and has no orientation, or is nowhere.
+        Distances [m] and angles [rad], (F, E); nan where an effector asks for no such thing, takes no part or
+        only follows, inf where a bone is scaled to nothing and has no orientation, or is nowhere.
     """
     distances, angles = np.full((2, *now.influences.shape), np.nan)
     for number, goal in enumerate(goals):
+        if goal.effector.follows:
+            continue  # to go along is what it is for
         for errors, of_kind in zip((distances, angles), goal.errors(now), strict=True):
             if of_kind is not None:
                 known = np.where(np.isnan(of_kind), np.inf, of_kind)  # what is not a number is not met

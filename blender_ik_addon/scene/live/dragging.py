@@ -5,9 +5,10 @@ Nothing here knows of mouse or keys: `Drag` is begun, moved as often as wanted, 
 
 What holds, and by which level:
 
-- effectors hold at their targets or pins, strictly and by their own levels, but for those of hips that nobody
-  has pinned, which give way as hips without an effector do; their targets come along when the drag ends, and
+- effectors hold at their targets or pins, strictly and by their own levels, but for those of hips that reach
+  for a target, which give way as hips without an effector do; their targets come along when the drag ends, and
   what hangs on a target that comes along goes with it;
+- effectors that follow hold their bones where they are, as softly as in a solve;
 - feet without an effector hold where they are, strictly, on the highest level;
 - the dragged bone has a level of its own right below that of its effector, or below the second highest: it
   gives way to others of that level, and to no lower one;
@@ -46,6 +47,7 @@ from ..properties.settings import settings_of, solver_options
 from ..rig.keying import auto_key
 from ..rig.reports import DRAGGED, measured_report, show
 from ..rig.rig import Rig
+from ..rig.states import bring_handle, held_from_now, note_held
 from .drag_anchors import (
     LEVELS,
     Anchor,
@@ -102,6 +104,7 @@ class Drag:
         """The tasks of each effector that takes part."""
         if any(entry.enabled for entry in settings.effectors):
             rig = Rig.read(armature_object, depsgraph)
+            rig = replace(rig, effectors=held_from_now(armature_object, rig.effectors, depsgraph))
             plan = rig.plan(rig.read_frame(armature_object, depsgraph))
             weighty = iter([task for task in plan.tasks if task.weight > 0.0])
             groups = [tuple(islice(weighty, count)) for count in plan.counts]
@@ -139,7 +142,12 @@ class Drag:
             if effector.kind != 'STAY' and effector.index not in loose
         ]
         self._anchors = [
-            Anchor(effector.name, effector.bone, tuple(self._held_task(effector, task) for task in tasks))
+            Anchor(
+                effector.name,
+                effector.bone,
+                tuple(self._held_task(effector, task) for task in tasks),
+                firm=not effector.follows,
+            )
             for effector, tasks in kept
         ]
         taken = {effector.bone for effector, _tasks in kept if effector.goal.pinnable}
@@ -336,10 +344,13 @@ class Drag:
     def _bring_targets(self, armature_object: Object) -> Iterator[tuple[Object, bool, bool]]:
         """Move targets and pins to where bones are now, or the next solve would take the pose back."""
         index, settings = self._armature.skeleton.index, settings_of(armature_object)
+        note_held(armature_object, self._effectors)
         for effector in self._own:
-            if effector.pin is not None:
-                pinned = settings.effectors[effector.index]
-                pinned.pin_matrix = tuple(self._matrices[index(self.bone)].ravel().tolist())
+            entry = settings.effectors[effector.index]
+            if effector.state == 'PIN':
+                entry.pin_matrix = tuple(self._matrices[index(self.bone)].ravel().tolist())
+            elif effector.follows:  # who drags a bone wants it there
+                entry.state = 'REACH'
 
         def has_moved(bone: str) -> bool:
             """Whether it is elsewhere by more than a solve leaves."""
@@ -353,3 +364,7 @@ class Drag:
         for effector in (*brought, *hanging):
             matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
             yield from bring_target(armature_object, effector, matrix)
+        for effector in self._effectors:
+            if effector not in brought and (effector.follows or effector in self._own):
+                matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
+                bring_handle(armature_object, effector, matrix)

@@ -18,11 +18,11 @@ from typing import Any, Final
 
 from bpy.types import Depsgraph, Object
 
-from ...core import IKError, Pose
+from ...core import IKError, Pose, forward_kinematics
 from ...core.solve.follower import Followed, Follower, follows
 from ...core.solve.tracker import Tracker
 from ..armature.armature import check_armature
-from ..armature.poses import read_pose, write_pose
+from ..armature.poses import evaluated_matrices, read_pose, write_pose
 from ..effectors.effectors import read_effectors
 from ..kinds.frame_data import FrameData
 from ..reports import SETTLING
@@ -53,6 +53,7 @@ from ..rig.reports import (
     solved_report,
 )
 from ..rig.rig import Rig
+from ..rig.states import end_solve, held_from_now, note_held
 from .driven_bones import MOST_SOLVES, DrivenBones
 from .machine import LIVE, TABLE, TOOLS, Action, Body, Event, Resting, State, Transition, Trigger
 from .tracking import Tracked
@@ -158,6 +159,8 @@ class _Update:
         """What is to be solved for."""
         self.posed = digest(channels.tobytes())
         """Of the pose as it is found, and then as it is left."""
+        self.left: Pose | None = None
+        """The pose that was written in this update."""
         self.note = note = LiveState.of(armature_object)
         """As it was left."""
         self.bones = note.bones
@@ -169,6 +172,11 @@ class _Update:
         state = State.AT_REST if body is None or note.aims == aims else body.state
         if state is State.AT_REST and underway:
             state = State.WAITING
+        if state is State.AT_REST and trigger is not Trigger.FRAME:
+            held = held_from_now(armature_object, effectors, depsgraph)
+            if held != effectors:
+                note_held(armature_object, [effector for effector in held if effector.pin is not None])
+                effectors = read_effectors(armature_object)
         self.rests = note.aims == aims or (self.tool and underway and state is State.WAITING)
         """Whether its targets are where they were, and nothing is under way."""
         self.driven_moved = body is not None and _driven_bones_moved(armature_object, body, depsgraph)
@@ -220,6 +228,7 @@ class _Update:
         elif action is not None:
             self._begin()
             report, found = self._solve(action)
+            self.left = found.pose
             show(self.armature_object, self.rig, report, unseen=SHOWN_DIGITS)
             body.state = there if found.settled else way
             if action is Action.FOLLOW and found.final:
@@ -233,6 +242,8 @@ class _Update:
     def end(self) -> None:
         """Note how the body is left, and set keys where they are due."""
         body, note = self.body, self.note
+        if not self.quiet and body.state is State.AT_REST and self.trigger is not Trigger.FRAME:
+            self._end_solve()
         if not self.quiet:
             aims = self.aims if body.state is State.AT_REST else on_the_way(self.aims)
             note = LiveState(aims, self.posed, self.bones, aims if note.aims == NOTHING else note.keyed)
@@ -270,11 +281,22 @@ class _Update:
         elif self.trigger is not Trigger.ENDING:  # Escape may end a field's drag when a timer polls
             body.fields.clear()
 
+    def _end_solve(self) -> None:
+        """Note what follows, and bring its targets, to where bones are now."""
+        skeleton = self.rig.armature.skeleton
+        if self.left is not None:  # Blender evaluates it after this update
+            bones = forward_kinematics(skeleton, self.left).matrices
+        else:
+            posed = self.armature_object.evaluated_get(self.depsgraph)
+            bones = evaluated_matrices(posed, self.rig.armature)
+        end_solve(self.armature_object, self.rig.effectors, self.depsgraph, bones, skeleton.names)
+
     def _restore(self) -> Digest:
         """Put back the pose that the body had, exactly; for what it was solved then."""
         body = self.body
         assert body.home is not None
         body.home.restore(self.armature_object)
+        self.left = body.home.channels
         body.start = None
         if body.driven_bones is not None:
             body.driven_bones.at_rest = body.driven_bones.restored = True

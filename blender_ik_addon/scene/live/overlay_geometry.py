@@ -197,7 +197,7 @@ class _Figure:
             there = goal.leads_to(here)
             if there is not None:
                 marks.polyline([here, there], 'ERROR', heat)
-            marks.point(here, 'EFFECTOR' if effector.pin is None else 'PIN', heat)
+            marks.point(here, 'PIN' if effector.state == 'PIN' else 'EFFECTOR', heat)
             if heat > 0.0 and effector.kind != 'STAY':
                 marks.miss(here, effector.name, missed, why)
 

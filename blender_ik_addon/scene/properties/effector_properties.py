@@ -59,6 +59,14 @@ SCOPE_ITEMS = (
     ('BODY', "Whole Body", "All bones of the armature"),
 )
 
+STATE_ITEMS = (
+    ('PIN', "Pin", "The bone is held where it is, on its priority", 'PINNED', 0),
+    ('REACH', "Reach", "The bone goes to its target, by its influence", 'CON_FOLLOWTRACK', 1),
+    ('FOLLOW', "Follow", "The bone goes along with the body, weakly held where it is", 'LINKED', 2),
+    ('OFF', "Off", "The effector has no effect; its target stays", 'HIDE_ON', 3),
+)
+"""States of an effector, for the menu; the numbers are in files."""
+
 SIDELESS = (
     "kind",
     "priority",
@@ -91,6 +99,19 @@ def _may_be_target(owner: "POISE_PG_effector | POISE_PG_target", candidate: Obje
 def plain(value: Any) -> Any:
     """Copy the value of a property, as JSON can hold it."""
     return value if isinstance(value, (str, bool, int, float)) else list(value)
+
+
+def _is_enabled(effector: "POISE_PG_effector") -> bool:
+    """Whether an effector takes part."""
+    return effector.state != 'OFF'
+
+
+def _enable(effector: "POISE_PG_effector", on: bool) -> None:
+    """Switch an effector off, or back to the state that it had."""
+    if on and effector.state == 'OFF':
+        effector.state = effector.resumes
+    elif not on and effector.state != 'OFF':
+        effector.resumes, effector.state = effector.state, 'OFF'
 
 
 class POISE_PG_stored_bone(Declared, PropertyGroup):
@@ -143,7 +164,15 @@ class POISE_PG_effector(Declared, PropertyGroup):
         "away from their preferred pose, or the motion would jerk. 0 is exact. Only the method Priority "
         "uses it"
     )
-    enabled: bool = flag("Enabled", default=True)("Use this effector when solving")
+    state: str = enum("State", items=STATE_ITEMS, default='REACH')(
+        "What the bone does: it is held where it is, goes to its target, or goes along with the body"
+    )
+    resumes: str = enum("Resumes", items=STATE_ITEMS[:3], default='REACH', options={'HIDDEN'})(
+        "The state that the effector had before it was switched off"
+    )
+    enabled: bool = flag("Enabled", default=True, get=_is_enabled, set=_enable)(
+        "Use this effector when solving: its state is not Off"
+    )
     point: Vector3 = offset("Point")("The point of the bone that is used, from its head along its own axes")
     position_axes: Flags3 = axes("Position Axes", default=(True, True, True))(
         "World axes along which the point follows the target"
@@ -194,14 +223,13 @@ class POISE_PG_effector(Declared, PropertyGroup):
         "Further targets; the bone takes one of all"
     )
     taken: str = text("Taken")("The target that the bone took in the last solve or bake")
-    pinned: bool = flag("Pinned")(
-        "The bone stays where it was pinned, in armature space; its target is not used"
+    pin_matrix: tuple[float, ...] = numbers("Pin Matrix", size=16)(
+        "Matrix of the bone in armature space where it is held, row by row; zeros before it was held"
     )
-    pin_matrix: tuple[float, ...] = numbers(
-        "Pin Matrix",
-        size=16,
-        default=(1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0),
-    )("Matrix of the bone in armature space when it was pinned, row by row")
+    placed: tuple[float, ...] = numbers("Placed", size=16, options={'HIDDEN'})(
+        "Matrix of the target's own channels where Poise has placed it, row by row: one that is elsewhere "
+        "was moved by somebody else; zeros before it was placed"
+    )
     error_position: float = length("Position Error", default=NOT_MEASURED)(
         "Distance from the target after the last solve; -1 if not measured"
     )
@@ -210,6 +238,16 @@ class POISE_PG_effector(Declared, PropertyGroup):
     )
 
     why: str = text("Why")("Why the target was missed in the last solve or bake")
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the state is Pin; to set it pins the bone where it was pinned last, or else where it is."""
+        return self.state == 'PIN'
+
+    @pinned.setter
+    def pinned(self, on: bool) -> None:
+        if on != self.pinned:
+            self.state, self.placed = 'PIN' if on else 'REACH', (0.0,) * 16
 
 
 CLASSES = (POISE_PG_stored_bone, POISE_PG_target, POISE_PG_effector)

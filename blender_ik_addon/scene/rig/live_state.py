@@ -209,11 +209,13 @@ def _values_of(entries: Any) -> Iterator[bytes]:
 
 
 def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> Digest:
-    """Digest of targets, object and settings; names do not matter."""
+    """Digest of targets, object and settings; names do not matter, nor where bones are that only follow."""
     matrix, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
     influences, lengths = read_amounts(armature_object, effectors, depsgraph)
-    targets = world_from_targets(armature_object, effectors, depsgraph)
-    nameless = [replace(e, name="", target="", target_bone="") for e in effectors]
+    targets = world_from_targets(armature_object, [e for e in effectors if not e.follows], depsgraph)
+    nameless = [
+        replace(e, name="", target="", target_bone="", pin=None if e.follows else e.pin) for e in effectors
+    ]
     # A pose does not depend on how smooth motions are, nor on what is reported of them.
     options = solver_options(armature_object, scale)
     options = replace(options, smoothness=SolverOptions.smoothness, pop_angle=SolverOptions.pop_angle)
