@@ -17,3 +17,10 @@ def new_grouped_curve(channelbag: Any, data_path: str, array_index: int, group: 
     if group:
         curve.group = channelbag.groups.get(group) or channelbag.groups.new(group)
     return curve
+
+
+def stored_values(group: Any) -> Any:
+    """Return what a file holds of a property group by name, declared or not; to be read and deleted from."""
+    if IS_BLENDER_5:
+        return group.bl_system_properties_get(do_create=True)
+    return group

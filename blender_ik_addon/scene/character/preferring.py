@@ -10,10 +10,12 @@ from bpy.types import Object
 
 from ...core.arrays import FloatArray
 from ...core.character.human import ACROSS
-from ...core.model.rotation import nearest_euler
+from ...core.model.rotation import euler_from_matrix_near, nearest_euler
+from ..animation.fcurves import bone_path, own_curves, rotation_channel
 from ..armature.armature import read_armature
 from ..armature.limits import BoneLimits, joint_entries, limits_of, own_limits, store_limits
 from ..armature.poses import read_pose
+from ..effectors.transforms import rotations_of
 
 WITHIN: Final = 1e-3
 """How far inside its limits [rad] a pose is to which they were widened."""
@@ -44,6 +46,38 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
             store_limits(armature_object, name, replace(own, preferred=angles))
             changed.append(name)
     return tuple(changed)
+
+
+def widen_to_action(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
+    """Widen the limits of bones to the range of the object's own action; return the bones that are wider.
+
+    What somebody has animated is meant to be possible. Keys are read, no frame is shown.
+    """
+    skeleton, entries = read_armature(armature_object).skeleton, joint_entries(armature_object)
+    curves, pose = own_curves(armature_object), armature_object.pose
+    pose_bones: Any = () if pose is None else pose.bones
+    widened: list[str] = []
+    for name in bones:
+        bone = pose_bones[name]
+        path, width = rotation_channel(bone.rotation_mode)
+        keyed = {index: curves.get((bone_path(name, path), index)) for index in range(width)}
+        frames = sorted({point.co[0] for curve in keyed.values() if curve for point in curve.keyframe_points})
+        if not frames:
+            continue
+        still = getattr(bone, path)
+        values = [
+            [curve.evaluate(frame) if curve else still[index] for index, curve in keyed.items()]
+            for frame in frames
+        ]
+        own, order = limits_of(bone, entries[name]), int(skeleton.orders[skeleton.index(name)])
+        turns = rotations_of(np.array(values), bone.rotation_mode)
+        angles = euler_from_matrix_near(turns, order, _middle(own))
+        lower, upper = angles.min(axis=0) - WITHIN, angles.max(axis=0) + WITHIN
+        if (lower < own.lower - WITHIN).any() or (upper > own.upper + WITHIN).any():
+            wider = replace(own, lower=np.minimum(own.lower, lower), upper=np.maximum(own.upper, upper))
+            store_limits(armature_object, name, wider)
+            widened.append(name)
+    return tuple(widened)
 
 
 def widen_limits(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ what is missing, uses the bones of the table, and changes nothing else.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,8 @@ from bpy.types import Collection, Object
 
 from ...core.character.human import joint_defaults
 from ...core.character.role_edits import rows_of
-from ...core.character.roles import Character, Limb, LimbKind, Role, Side
+from ...core.character.roles import Body, Character, Limb, LimbKind, Role, Side
+from ...core.character.roles.trunk import NO_HEAD
 from ...core.errors import IKError
 from ...core.model.euler import EULER_ORDERS
 from ...core.model.skeleton import Skeleton
@@ -28,7 +29,7 @@ from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import switch_over
 from ..effectors.effectors import check_present, target_of
-from ..effectors.entries import add_effector, collection_of, free_name, make_target, remove_effector
+from ..effectors.entries import add_effector, collection_of, free_name, hold, make_target, remove_effector
 from ..effectors.transforms import attach
 from ..live import following
 from ..properties.effector_properties import POISE_PG_effector
@@ -36,7 +37,7 @@ from ..properties.naming import follow_names
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
 from ..rig.rig import notes_on_bones
-from .preferring import widen_limits
+from .preferring import prefer_present_pose, widen_limits, widen_to_action
 
 LEAST_CONFIDENCE: Final = 0.5
 """Confidence [1] below which a note asks to look at a row of the table."""
@@ -100,6 +101,7 @@ COLOURS: Final = {
 
 SHAPES: Final = {
     "hips": ('CIRCLE', 0.12),
+    "chest": ('CIRCLE', 0.1),
     "hand": ('SPHERE', 0.035),
     "foot": ('CUBE', 0.035),
     "head": ('SPHERE', 0.07),
@@ -111,13 +113,19 @@ SHAPES: Final = {
 }
 """Part of the body -> shape of the empty that is its target, and size [sizes of the figure]."""
 
-FOLLOWING: Final = frozenset({"head", "tail", "wing", "fin"})
-"""Parts whose targets are parented to that of the hips."""
+STATES: Final = {"foot": 'PIN'} | dict.fromkeys(("hips", "chest", "tail", "wing", "fin"), 'FOLLOW')
+"""Part of the body -> the state of its effector; others reach for their targets."""
+
+TURNING_HEADS: Final = frozenset({Body.BIPED, Body.QUADRUPED, Body.MANY_LEGGED})
+"""Bodies whose heads turn, and are carried by the rest; those of others lead it."""
+
+CHEST: Final = ("chest", 2)
+"""Part and priority of the last bone of the trunk before the neck."""
 
 _FOOT: Final = ("foot", 0, {Role.FOOT, Role.TOE, Role.ANKLE})
 
 LIMB_PARTS: Final[dict[LimbKind, tuple[str, int, Container[Role | None]]]] = {
-    LimbKind.TRUNK: ("hips", 0, {Role.HIPS}),
+    LimbKind.TRUNK: ("hips", 1, {Role.HIPS}),
     LimbKind.LEG: _FOOT,
     LimbKind.FRONT_LEG: _FOOT,
     LimbKind.ARM: ("hand", 1, {Role.HAND}),
@@ -126,8 +134,8 @@ LIMB_PARTS: Final[dict[LimbKind, tuple[str, int, Container[Role | None]]]] = {
     LimbKind.TAIL: ("tail", 3, set()),
     LimbKind.FIN: ("fin", 3, set()),
 }
-"""Kind of limb -> its part with an effector, the priority, and the roles of bones that get position and
-orientation. Of others the end gets a position."""
+"""Kind of limb -> its part with an effector, the priority, and the roles of bones that get the effector
+themselves. Of others the end gets a position. What stands has the highest priority."""
 
 
 @dataclass(frozen=True)
@@ -143,11 +151,9 @@ class Part:
     """Kind of the effector."""
     priority: int
     limb: Limb
-
-    @property
-    def at_tail(self) -> bool:
-        """Whether the end of the bone gets the effector: there is no hand or foot below it."""
-        return self.kind == 'POSITION'
+    at_tail: bool = False
+    """Whether the end of the bone gets the effector: there is no hand or foot below it."""
+    state: str = 'REACH'
 
 
 def body_parts(skeleton: Skeleton, character: Character, *, poles: bool) -> tuple[Part, ...]:
@@ -169,14 +175,28 @@ def _parts_of(skeleton: Skeleton, character: Character, limb: Limb, poles: bool)
         return name + (f" ({limb.figure + 1})" if limb.figure else "")
 
     what, priority, held = LIMB_PARTS.get(limb.kind, ("", 0, ()))
-    is_held = character.role_of(limb.effector) in held
-    if what and (is_held or what != "hips"):
-        yield Part(named(what), what, limb.effector, 'BOTH' if is_held else 'POSITION', priority, limb)
+    own, state = character.role_of(limb.effector) in held, STATES.get(what, 'REACH')
+    body = character.figures[limb.figure].body if character.figures else Body.UNKNOWN
+    if what == "hips" and not any(_stands(other) for other in character.limbs if other.figure == limb.figure):
+        state = 'PIN'  # or nothing would stay where it is
+    if what and (own or what != "hips"):
+        turns = what == "head" and body in TURNING_HEADS
+        kind = 'ORIENTATION' if turns else 'BOTH' if own and what != "hand" else 'POSITION'
+        yield Part(named(what), what, limb.effector, kind, priority, limb, at_tail=not own, state=state)
+    chests = [joint for joint, role in zip(limb.joints, limb.roles, strict=True) if role is Role.CHEST]
+    if what == "hips" and chests:
+        what, priority = CHEST
+        yield Part(named(what), what, chests[-1], 'BOTH', priority, limb, state=STATES[what])
     joints = dict(zip(reversed(limb.roles), reversed(limb.joints), strict=True))  # the first of each role
     middle = joints.get(Role.LOWER_ARM, joints.get(Role.LOWER_LEG))
     if poles and limb.bend_axis is not None and middle is not None and skeleton.parents[middle] >= 0:
         what = "elbow" if limb.kind is LimbKind.ARM else "knee"
         yield Part(named(what), what, middle, 'POLE', 3, limb)
+
+
+def _stands(limb: Limb) -> bool:
+    """Whether a body stands on a limb."""
+    return LIMB_PARTS.get(limb.kind) is _FOOT
 
 
 def setup_character(
@@ -215,8 +235,13 @@ def setup_character(
         if controls:
             with following.held(armature_object):  # switches are tried both ways
                 notes += switch_over(armature_object, chains)
+        is_new = not any(entry.part for entry in settings.effectors)
         read, assumed = _set_limits(armature_object, skeleton, character, notes) if limits else ((), ())
         held = _hold(armature_object, skeleton, character, parts)
+        if limits and is_new:  # what targets leave free stays as it is
+            hips = {part.joint for part in parts if part.what == "hips"}
+            own = {skeleton.index(name) for name in (*read, *assumed)} | set(above)
+            prefer_present_pose(armature_object, [skeleton.names[joint] for joint in sorted(own - hips)])
         armature = read_armature(armature_object, move_root=settings.move_root)
         effectors = _Effectors(armature_object, armature.skeleton, character, notes)
         effectors.remove_others(parts, poles=poles)
@@ -229,6 +254,8 @@ def setup_character(
     if guessed:
         names = listed([choice.name for choice in guessed])
         notes.append(f"check these roles in the table, they are a guess: {names}")
+    has_head = any(part.what == "head" for part in parts)
+    told = [note for note in character.notes if note != NO_HEAD or not has_head]
     return SetupReport(
         bodies=tuple(figure.body.value for figure in character.figures),
         roles=tuple((c.name, c.role.value, c.side.value, c.confidence, c.reason) for c in character.choices),
@@ -239,7 +266,7 @@ def setup_character(
         limits_read=read,
         limits_assumed=assumed,
         held=held,
-        notes=(*character.notes, *dict.fromkeys(notes)),
+        notes=(*told, *dict.fromkeys(notes)),
     )
 
 
@@ -261,6 +288,8 @@ def _set_limits(
     notes += from_rig.notes
     if widened := widen_limits(armature_object, assumed):
         notes.append(f"the present pose is outside the usual limits: limits are wider for {listed(widened)}")
+    if widened := widen_to_action(armature_object, assumed):
+        notes.append(f"the animation goes beyond the usual limits: limits are wider for {listed(widened)}")
     return from_rig.bones, tuple(assumed)
 
 
@@ -343,7 +372,11 @@ class _Effectors:
                 (self.added if target is None else self.kept).append(part.name)
         names = {part.name for part in parts}
         self.kept += [entry.part for entry in self._entries if entry.part and entry.part not in names]
-        self._place(made, {part.limb.figure: part.name for part in parts if part.what == "hips"})
+        self._place(made)
+        for part, _target in made:
+            entry = next(entry for entry in self._entries if entry.part == part.name)
+            if part.name in self.added and entry.state == 'REACH' and part.state != 'REACH':
+                hold(self._object, entry, part.state)
 
     def _find(self, part: Part, bone: str) -> int | None:
         """Return the effector of a part, or one made by hand for the same bone and of the same kind."""
@@ -377,11 +410,8 @@ class _Effectors:
             return False
         return True
 
-    def _place(self, made: Sequence[tuple[Part, Any]], hips: Mapping[int, str]) -> None:
-        """Show new targets with the others; parent those of head, tail and the like to their figure's hips.
-
-        Hands and feet stay where they are, on a table or on the ground, unless the whole character is moved.
-        """
+    def _place(self, made: Sequence[tuple[Part, Any]]) -> None:
+        """Show new targets with the others, which go where the whole character is moved."""
         figures, scale = self._character.figures, self._object.matrix_world.median_scale
         for part, target in made:
             target.empty_display_type, size = SHAPES[part.what]
@@ -393,13 +423,7 @@ class _Effectors:
             _targets_collection(self._object).objects.link(target)
             if target.parent is None:
                 attach(target, self._object)
-        targets = {entry.part: entry.target for entry in self._entries if entry.part}
         bpy.context.view_layer.update()
-        for part, target in made:
-            body = targets.get(hips.get(part.limb.figure, ""))
-            if part.what in FOLLOWING and body is not None and body is not target:
-                target.parent = body
-                target.matrix_parent_inverse = body.matrix_world.inverted()
 
 
 SUFFIX: Final = " Targets"

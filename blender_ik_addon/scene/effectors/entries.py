@@ -23,7 +23,7 @@ from ..animation.fcurves import renumber_channels
 from ..armature.armature import check_armature, read_armature
 from ..armature.poses import evaluated_matrices, read_pose
 from ..armature.restoring import made_removed_on_error
-from ..kinds.frame_data import orientations
+from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import KINDS, asked_of, staying_joints
 from ..properties.effector_properties import STATE_ITEMS, POISE_PG_effector
 from ..properties.naming import follow_names, note_name
@@ -31,7 +31,7 @@ from ..properties.overrides import only_own, prepare_override, refilled
 from ..properties.settings import settings_of
 from .effectors import check_evaluated, is_taken, label_of, lacks_target, target_label, target_of
 from .masses import body_of
-from .transforms import attach, goes_along, place_target
+from .transforms import attach, goes_along, note_place, place_target, turn_target
 
 TARGET_SIZE: Final = 0.06
 """Display size of a new target, as a part of the armature's size [1]."""
@@ -206,23 +206,12 @@ def set_state(armature_object: Object, index: int, state: str) -> None:
             raise IKError(
                 f"{label} cannot {cannot}, its kind does not say where its bone is: {do} one of the kinds {kinds}"
             )
-        target = target_of(entry)
-        taken = target is not None and is_taken(armature_object, entry)
-        if taken and state == 'FOLLOW':
+        if state == 'FOLLOW' and target_of(entry) is not None and is_taken(armature_object, entry):
             raise IKError(
                 f"{label} cannot follow: keys, drivers, constraints or a parent say where its target "
                 f"{target_label(entry)!r} is. Remove these, pin it, or switch it off"
             )
-        matrix = _Shown(armature_object, label).posed(entry.bone)
-        if kind.orientation and np.isnan(orientations(matrix)).any():
-            raise IKError(
-                f"{label}: bone {entry.bone!r} is scaled to nothing, so it has no orientation to be held. Reset "
-                "its scale and its parents' (Alt S) first"
-            )
-        entry.pin_matrix, entry.placed = tuple(matrix.ravel().tolist()), (0.0,) * 16
-        entry.state = state
-        if target is not None and not taken:
-            place_target(armature_object, entry, np.array(armature_object.matrix_world) @ matrix)
+        hold(armature_object, entry, state)
         return
     was, entry.state = entry.state, state
     if state == 'REACH' and was != 'REACH' and lacks_target(entry):
@@ -231,6 +220,25 @@ def set_state(armature_object: Object, index: int, state: str) -> None:
         except IKError:
             entry.state = was
             raise
+
+
+def hold(armature_object: Object, entry: POISE_PG_effector, state: str) -> None:
+    """Pin the bone of an entry where it is, or let it follow from there; its target comes to it.
+
+    Raises:
+        IKError: There is no such bone, or it is nowhere.
+    """
+    label = f"effector {(entry.name or entry.bone)!r}"
+    matrix = _Shown(armature_object, label).posed(entry.bone)
+    if KINDS[entry.kind].orientation and np.isnan(orientations(matrix)).any():
+        raise IKError(
+            f"{label}: bone {entry.bone!r} is scaled to nothing, so it has no orientation to be held. Reset "
+            "its scale and its parents' (Alt S) first"
+        )
+    entry.pin_matrix, entry.placed = tuple(matrix.ravel().tolist()), (0.0,) * 16
+    entry.state = state
+    if target_of(entry) is not None and not is_taken(armature_object, entry):
+        place_target(armature_object, entry, np.array(armature_object.matrix_world) @ matrix)
 
 
 def pin(armature_object: Object, index: int) -> None:
@@ -243,6 +251,74 @@ def unpin(armature_object: Object, index: int) -> None:
     entry, _ = _entry_at(armature_object, index)
     if entry.state == 'PIN':
         set_state(armature_object, index, 'REACH')
+
+
+def keep_orientation(armature_object: Object, index: int, keeps: bool) -> None:
+    """Let an effector keep the orientation that its bone has now, or let it turn as it comes."""
+    entry, label = _entry_at(armature_object, index)
+    if entry.kind not in {'POSITION', 'BOTH'}:
+        kinds = " or ".join(KINDS[kind].item[0] for kind in ('POSITION', 'BOTH'))
+        raise IKError(f"{label} reaches no place, so it has no orientation to keep: choose the kind {kinds}")
+    if keeps and entry.kind == 'POSITION':
+        target = target_of(entry)
+        if target is not None and target.is_editable and not is_taken(armature_object, entry):
+            bone = np.array(armature_object.matrix_world) @ _Shown(armature_object, label).posed(entry.bone)
+            if np.isnan(orientations(bone)).any():
+                raise IKError(f"{label}: bone {entry.bone!r} is scaled to nothing, so it has no orientation")
+            turn_target(armature_object, target, bone)
+            if any(entry.placed):
+                note_place(entry)
+    entry.kind = 'BOTH' if keeps else 'POSITION'
+
+
+def add_floor(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
+    """Keep bones above one plane below the lowest of them; return those that got an effector for it.
+
+    The plane is an empty that may be moved and turned; bones are kept at least as high above it as they are
+    now, and at most as high as the lowest of them, so that nothing moves. Bones that have a floor are left out.
+
+    Raises:
+        IKError: The armature cannot be posed, or there is no such bone.
+    """
+    check_armature(armature_object)
+    entries = settings_of(armature_object).effectors
+    floored = {entry.bone for entry in entries if entry.kind == 'FLOOR'}
+    wanted = [bone for bone in dict.fromkeys(bones) if bone not in floored]
+    if not wanted:
+        return ()
+    shown = _Shown(armature_object, "floor")
+    tails = {bone: (0.0, shown.length(bone), 0.0) for bone in wanted}
+    ends = {bone: (shown.shown(bone)[:3, 3], points_of(shown.shown(bone), tails[bone])) for bone in wanted}
+    ground = min(float(place[2]) for both in ends.values() for place in both)
+    count = len(entries)
+    known = next((entry.target for entry in entries if entry.kind == 'FLOOR' and target_of(entry)), None)
+    try:
+        with made_removed_on_error("objects"):
+            plane = known or _new_plane(armature_object, ground)
+            for bone in wanted:
+                index = add_effector(armature_object, bone, kind='FLOOR', target=plane)
+                entry: Any = entries[index]
+                entry.name, entry.priority = free_name(entries, f"floor {bone}", entry), 0
+                lowest = min(range(2), key=lambda end: float(ends[bone][end][2]))
+                entry.point = tails[bone] if lowest else (0.0, 0.0, 0.0)
+    except BaseException:
+        while len(entries) > count:
+            entries.remove(len(entries) - 1)
+        raise
+    return tuple(wanted)
+
+
+def _new_plane(armature_object: Object, height: float) -> Object:
+    """Make an empty that is a level plane below an armature at a height [m]."""
+    plane: Any = bpy.data.objects.new(f"{armature_object.name} floor", None)
+    place = armature_object.matrix_world.translation
+    plane.location = (place.x, place.y, height)
+    plane.empty_display_type = 'CIRCLE'
+    plane.empty_display_size = 0.5 * max(armature_object.dimensions[:]) or 1.0
+    plane.rotation_mode = 'XYZ'
+    collection_of(armature_object, bpy.context.view_layer).objects.link(plane)
+    bpy.context.view_layer.update()
+    return plane
 
 
 def store_pose(armature_object: Object, index: int) -> int:

@@ -287,6 +287,11 @@ def place_target(armature_object: Object, entry: Any, world_from_bone: FloatArra
     note_place(entry)
 
 
+def turn_target(armature_object: Object, target: Object, world_from_bone: FloatArray) -> None:
+    """Turn a target as a bone is turned (4, 4)."""
+    _bring(armature_object, target, world_from_bone, (0.0, 0.0, 0.0), moves=False, turns=True)
+
+
 def note_place(entry: Any) -> None:
     """Note that the target of an entry is where Poise has placed it."""
     placed = np.array(entry.target.matrix_basis).ravel().tolist()

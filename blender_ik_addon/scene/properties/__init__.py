@@ -2,5 +2,5 @@
 """What Poise stores in a file: settings, effectors, limits and masses of bones.
 
 Read in this order: `settings` (of an armature object), `effector_properties`, `joint_properties` (of
-bones), `naming` (bones that get another name), `overrides` (files that are linked).
+bones), `naming` (bones that get another name), `overrides` (files that are linked), `versions` (older files).
 """

@@ -37,6 +37,9 @@ FAN: Final = 0.4
 """Length of a branch in that of the longest [1] from which on a chain has ended in a fan: the parts of a
 face."""
 
+NO_HEAD: Final = "no head was found"
+"""Remark on a trunk at whose end nothing is a head."""
+
 _SPINE: Final = (Role.SPINE, Role.CHEST, Role.NECK)
 _NO_SPINE: Final = (Role.HEAD_PART, Role.JAW, Role.EYE, Role.TAIL)
 
@@ -112,7 +115,7 @@ def find_trunk(
         trunk.roles[head] = Role.HEAD
         trunk.heads.append(head)
     if not trunk.heads:
-        trunk.notes.append("no head was found")
+        trunk.notes.append(NO_HEAD)
     for limb in legs:
         for joint in tree.path(hips, tree.parents[limb.root])[1:]:
             trunk.roles.setdefault(joint, Role.PELVIS)

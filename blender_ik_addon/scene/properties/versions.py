@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files of older versions of Poise: what is stored in them is converted when they are read.
+
+Before effectors had a state they had two switches, *Enabled* and *Pinned*. Blender keeps what a file holds of
+properties that are not declared any more: from these follows the state, and then they are removed.
+"""
+
+from typing import Any
+
+import bpy
+from bpy.app.handlers import persistent
+from bpy.types import Object
+
+from ..compat import stored_values
+from .settings import settings_of
+
+OLD_SWITCHES = ("enabled", "pinned")
+
+
+def convert(armature_object: Object) -> None:
+    """Give effectors of an older file the states that do what they did there."""
+    for entry in settings_of(armature_object).effectors:
+        stored = stored_values(entry)
+        if not any(name in stored for name in OLD_SWITCHES):
+            continue
+        if stored.get("pinned", False):
+            entry.state = 'PIN'
+        if not stored.get("enabled", True):
+            entry.enabled = False
+        for name in OLD_SWITCHES:
+            if name in stored:
+                del stored[name]
+
+
+@persistent
+def _convert_all(*_: object) -> None:
+    """Do so for all armatures of the file, or those that were linked or appended."""
+    for candidate in bpy.data.objects:
+        if candidate.type == 'ARMATURE':
+            convert(candidate)
+
+
+def _handlers() -> tuple[Any, ...]:
+    return (bpy.app.handlers.load_post, bpy.app.handlers.blend_import_post)
+
+
+def register() -> None:
+    """Add the handlers, and convert what is open where the add-on has just been enabled."""
+    for handlers in _handlers():
+        handlers.append(_convert_all)
+    if not bpy.app.background:  # not here: while an extension is being enabled there is no context
+        bpy.app.timers.register(_convert_all, first_interval=0.0)
+
+
+def unregister() -> None:
+    """Take the handlers away; one left behind would keep Blender 4.5 from ending."""
+    for handlers in _handlers():
+        if _convert_all in handlers:  # others may have cleared the list
+            handlers.remove(_convert_all)
+    if bpy.app.timers.is_registered(_convert_all):
+        bpy.app.timers.unregister(_convert_all)
