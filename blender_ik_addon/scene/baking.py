@@ -64,7 +64,7 @@ class BakeJob:
         effectors = held_for_bake(armature_object, rig.effectors, depsgraph)
         self._rig = replace(rig, effectors=effectors)
         check_keyable(armature_object)
-        self.frames = _checked_frames(armature_object, frames)
+        self.frames = checked_frames(armature_object, frames)
         self._rig.read_frame(armature_object, depsgraph)  # refuses what cannot be read in any frame
         self._name, self._uid = armature_object.name, armature_object.session_uid
         self._progress = 0.0
@@ -344,20 +344,25 @@ def _worst_rows(excess: FloatArray, missed: BoolArray) -> Iterator[tuple[int, li
         yield row, np.flatnonzero(any_missed & (worst == row)).tolist()
 
 
-def _checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tuple[int, ...]:
+def bake_range(armature_object: Object) -> range:
+    """Frames of the bake range in the settings (IKError: it is empty)."""
     settings, scene = settings_of(armature_object), bpy.context.scene
-    if frames is None:
-        start, end = (
-            (scene.frame_start, scene.frame_end)
-            if settings.use_scene_range
-            else (settings.bake_start, settings.bake_end)
+    if settings.use_scene_range:
+        start, end = scene.frame_start, scene.frame_end
+    else:
+        start, end = settings.bake_start, settings.bake_end
+    if end < start:
+        raise IKError(
+            f"the frame range of {armature_object.name!r} is empty: it starts at {start} and ends at "
+            f"{end}. Set it in the sidebar, tab Poise"
         )
-        if end < start:
-            raise IKError(
-                f"the frame range of {armature_object.name!r} is empty: it starts at {start} and ends at "
-                f"{end}. Set it in the sidebar, tab Poise"
-            )
-        frames = range(start, end + 1)
+    return range(start, end + 1)
+
+
+def checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tuple[int, ...]:
+    """Frames to key, by default the range in the settings (IKError: there are none, or they do not rise)."""
+    if frames is None:
+        frames = bake_range(armature_object)
     if not isinstance(frames, Iterable):
         raise IKError(f"frames to bake must be given one by one, as in range(1, 251), got {frames!r}")
     chosen = tuple(frames)

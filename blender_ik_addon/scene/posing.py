@@ -22,7 +22,7 @@ from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.poses import evaluated_matrices, write_pose
 from .armature.restoring import PoseSnapshot
 from .armature.role_table import recognise_roles
-from .baking import BakeJob
+from .baking import BakeJob, bake_range
 from .character.mirror import MirrorReport, mirror
 from .character.preferring import prefer_present_pose
 from .character.preset_files import preset_names, preset_path
@@ -47,6 +47,7 @@ from .effectors.transforms import AttachReport, attach_targets, staying_behind
 from .kinds.frame_data import orientations
 from .live.following import follow_until_rest
 from .live.machine import Trigger
+from .matching import MatchReport, key_targets, snap_targets
 from .properties.settings import settings_of
 from .reports import counted
 from .rig.keying import key_pose
@@ -60,6 +61,7 @@ __all__ = [
     "BakeReport",
     "EffectorError",
     "MassReport",
+    "MatchReport",
     "MeshReport",
     "MirrorReport",
     "PresetReport",
@@ -71,10 +73,12 @@ __all__ = [
     "add_floor",
     "attach_targets",
     "bake",
+    "bake_range",
     "diagnose",
     "follow",
     "keep_orientation",
     "key_pose",
+    "key_targets",
     "load_preset",
     "make_target",
     "measure_meshes",
@@ -95,6 +99,7 @@ __all__ = [
     "save_preset",
     "set_state",
     "setup_character",
+    "snap_targets",
     "solve_pose",
     "staying_behind",
     "store_pose",

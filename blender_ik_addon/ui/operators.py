@@ -111,6 +111,74 @@ class POISE_OT_select_target(EffectorOperator, label="Select Target"):
         select_only(context, target)
 
 
+class POISE_OT_select_targets(EffectorOperator, label="Select All Targets"):
+    """Select the targets of all effectors that are shown, in Object Mode, ready to be moved or keyed"""
+
+    def act(self, context: Context, armature: Object) -> None:
+        every = dict.fromkeys(chain(*map(all_targets, settings_of(armature).effectors)))
+        shown = [target for target in every if target.visible_get(view_layer=context.view_layer)]
+        if not shown:
+            raise IKError(
+                "All targets are hidden: show them first (Alt H)" if every else "No effector has a target"
+            )
+        if armature.mode != 'OBJECT':
+            bpy.ops.object.mode_set(mode='OBJECT')
+        active = context.active_object
+        select_only(context, active if active in shown else shown[0])
+        for target in shown:
+            target.select_set(True, view_layer=context.view_layer)
+        hidden = len(every) - len(shown)
+        if hidden:
+            self.tell(f"{counted(hidden, 'target')} hidden and not selected (Alt H shows them)", warning=True)
+
+
+def meant_effectors(context: Context, armature: Object, which: str) -> list[int] | None:
+    """Effectors of the selected bones or targets; None for all: where there are none, or all are meant."""
+    bones = set(chosen_bones(context, armature)) if which == 'CHOSEN' else set[str]()
+    rows = [row for row, entry in enumerate(settings_of(armature).effectors) if entry.bone in bones]
+    return rows or None
+
+
+def _which() -> Any:
+    return choice(
+        "Which targets",
+        ('CHOSEN', "Chosen", "Those of the selected bones, or the selected ones; all where there are none"),
+        ('ALL', "All", "Those of all effectors"),
+        name="Targets",
+    )
+
+
+class POISE_OT_snap_targets(EffectorOperator, label="Snap Targets to Bones"):
+    """Bring targets to their bones as they are posed, so that the next solve moves nothing"""
+
+    which: _which()
+    on: choice(
+        "On which frames",
+        ('FRAME', "This Frame", "The present frame; keyed if auto-key is on"),
+        (
+            'RANGE',
+            "Bake Range",
+            "Each frame of the bake range, with keys: targets move as the bones do",
+        ),
+        name="Frames",
+    )
+
+    def act(self, context: Context, armature: Object) -> None:
+        frames = posing.bake_range(armature) if self.on == 'RANGE' else None
+        report = posing.snap_targets(armature, meant_effectors(context, armature, self.which), frames=frames)
+        self.tell(report.summary(), report.notes)
+
+
+class POISE_OT_key_targets(EffectorOperator, label="Key Targets"):
+    """Key targets where they are on the present frame; bakes and Live follow these keys"""
+
+    which: _which()
+
+    def act(self, context: Context, armature: Object) -> None:
+        report = posing.key_targets(armature, meant_effectors(context, armature, self.which))
+        self.tell(report.summary(), report.notes)
+
+
 class POISE_OT_make_targets(EffectorOperator, label="Make Targets"):
     """Make an empty for every effector without a target, usually at the present place of its bone"""
 
@@ -326,7 +394,7 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
 
 
 class POISE_OT_key_pose(EffectorOperator, label="Key Pose"):
-    """Key the present pose of the bones that Poise solves"""
+    """Key the present pose of the bones that Poise solves; a later bake replaces these keys"""
 
     def act(self, context: Context, armature: Object) -> set[str] | None:
         keyed = posing.key_pose(armature, context.evaluated_depsgraph_get())
@@ -375,6 +443,9 @@ CLASSES = (
     POISE_OT_remove_effector,
     POISE_OT_move_effector,
     POISE_OT_select_target,
+    POISE_OT_select_targets,
+    POISE_OT_snap_targets,
+    POISE_OT_key_targets,
     POISE_OT_make_targets,
     POISE_OT_attach_targets,
     POISE_OT_add_choice,

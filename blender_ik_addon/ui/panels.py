@@ -297,6 +297,11 @@ class POISE_PT_effectors(_Part, label="Effectors"):
         buttons.operator("poise.move_effector", text="", icon='TRIA_DOWN').direction = 'DOWN'
         buttons.separator()
         buttons.operator("poise.select_target", text="", icon='RESTRICT_SELECT_OFF')
+        if settings.effectors:
+            row = layout.row(align=True)
+            row.operator("poise.snap_targets", text="Snap to Bones", icon='SNAP_ON')
+            row.operator("poise.key_targets", icon='KEY_HLT')
+            row.operator("poise.select_targets", text="", icon='SELECT_SET')
         if any(map(lacks_target, settings.effectors)):
             layout.operator("poise.make_targets", icon='EMPTY_AXIS')
         moving = context.active_object == armature and armature.mode == 'OBJECT'

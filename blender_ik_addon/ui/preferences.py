@@ -58,6 +58,7 @@ class Shortcut(NamedTuple):
     menu: str = ""
     """Which menu it opens; empty for an operator that is none of menus."""
     shift: bool = False
+    ctrl: bool = False
     alt: bool = False
     key: str = "V"
     title: str = ""
@@ -70,8 +71,10 @@ SHORTCUTS: Final = (
     Shortcut("Pose", "poise.drag", shift=True, title="Drag Bone, Pose Mode"),
     Shortcut("Pose", "poise.live", alt=True, title="Live, Pose Mode"),
     Shortcut("Object Mode", "poise.live", alt=True, title="Live, Object Mode"),
+    Shortcut("Pose", "poise.snap_targets", ctrl=True, alt=True, title="Snap Targets, Pose Mode"),
+    Shortcut("Object Mode", "poise.snap_targets", ctrl=True, alt=True, title="Snap Targets, Object Mode"),
 )
-"""Blender has V, with Shift and with Alt, free in both modes."""
+"""Blender has V, with Shift, with Alt and with Ctrl and Alt, free in both modes."""
 INDUSTRY: Final = "industry_compatible"
 """Blender's other keymap, in which V alone opens its own pie menu of views."""
 
@@ -154,7 +157,14 @@ def register() -> None:
     for shortcut in shortcuts_in(bpy.context.preferences.keymap.active_keyconfig):
         keymap = keyconfig.keymaps.new(name=shortcut.keymap)
         add: Any = keymap.keymap_items.new
-        item = add(shortcut.operator, shortcut.key, 'PRESS', shift=shortcut.shift, alt=shortcut.alt)
+        item = add(
+            shortcut.operator,
+            shortcut.key,
+            'PRESS',
+            shift=shortcut.shift,
+            ctrl=shortcut.ctrl,
+            alt=shortcut.alt,
+        )
         if shortcut.menu:
             item.properties.name = shortcut.menu
         _added.append((keymap, item))

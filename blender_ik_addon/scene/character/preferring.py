@@ -48,6 +48,16 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
     return tuple(changed)
 
 
+def beyond_limits(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
+    """Return the bones whose present angles are beyond their limits: a solve turns them back."""
+    limited = [name for name in bones if name in joint_entries(armature_object)]
+    return tuple(
+        name
+        for name, own, angles in _posed(armature_object, limited, _middle)
+        if float(np.maximum(own.lower - angles, angles - own.upper).max()) > WITHIN
+    )
+
+
 def widen_to_action(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
     """Widen the limits of bones to the range of the object's own action; return the bones that are wider.
 

@@ -31,7 +31,7 @@ from ..properties.overrides import only_own, prepare_override, refilled
 from ..properties.settings import settings_of
 from .effectors import check_evaluated, is_taken, label_of, lacks_target, target_label, target_of
 from .masses import body_of
-from .transforms import attach, goes_along, note_place, place_target, turn_target
+from .transforms import attach, goes_along, note_place, place_target, put, turn_target, world_matrix
 
 TARGET_SIZE: Final = 0.06
 """Display size of a new target, as a part of the armature's size [1]."""
@@ -239,6 +239,24 @@ def hold(armature_object: Object, entry: POISE_PG_effector, state: str) -> None:
     entry.state = state
     if target_of(entry) is not None and not is_taken(armature_object, entry):
         place_target(armature_object, entry, np.array(armature_object.matrix_world) @ matrix)
+
+
+def match_target(armature_object: Object, index: int, *, holds: bool = True) -> None:
+    """Bring the target of an effector to its bone; that of other kinds where the effector asks for nothing.
+
+    With `holds` what is pinned or follows is held where its bone is now.
+    """
+    entry, label = _entry_at(armature_object, index)
+    kind, target = KINDS[entry.kind], target_of(entry)
+    if holds and kind.pinnable and entry.state in {'PIN', 'FOLLOW'}:
+        hold(armature_object, entry, entry.state)
+    elif target is not None:
+        bones = _Shown(armature_object, label)
+        if kind.pinnable:
+            place_target(armature_object, entry, bones.shown(entry.bone))
+        else:
+            put(target, kind.new_target(entry, bones), orientations(world_matrix(target)))
+            note_place(entry)
 
 
 def pin(armature_object: Object, index: int) -> None:

@@ -9,7 +9,7 @@ action that cannot be edited is refused by an `IKError`.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import bpy
 from bpy.types import Depsgraph, KeyingSet, Object
@@ -21,7 +21,7 @@ from ..armature.restoring import animation_restored_on_error
 from ..reports import listed
 from .rig import Rig
 
-_GROUP = "Object Transforms"
+GROUP: Final = "Object Transforms"
 """What Blender calls the group of an object's own channels."""
 
 
@@ -75,12 +75,7 @@ def auto_key(
     """
     if not auto_keying():
         return KeyReport(0)
-    edit: Any = bpy.context.preferences.edit
-    options = key_options() | _chosen(
-        INSERTKEY_NEEDED=edit.use_auto_keyframe_insert_needed,
-        INSERTKEY_AVAILABLE=edit.use_keyframe_insert_available,
-        INSERTKEY_REPLACE=bpy.context.scene.tool_settings.auto_keying_mode == 'REPLACE_KEYS',
-    )
+    options = auto_key_options()
     scene = bpy.context.scene
     keying_set = scene.keying_sets_all.active
     if keying_set is not None and scene.tool_settings.use_keyframe_insert_keyingset:
@@ -88,8 +83,7 @@ def auto_key(
     report = key_bones(armature_object, armature, bones, options)
     brought = list(targets)
     for target, moved, turned in brought:
-        for path in ["location"] * moved + [rotation_channel(target.rotation_mode)[0]] * turned:
-            _insert(target, path, None, _GROUP, options)
+        key_object(target, options, moved=moved, turned=turned)
     return replace(report, count=report.count + len(brought))
 
 
@@ -127,6 +121,22 @@ def key_options() -> set[str]:
         INSERTKEY_NEEDED=edit.use_keyframe_insert_needed,
         INSERTKEY_CYCLE_AWARE=bpy.context.scene.tool_settings.use_keyframe_cycle_aware,
     )
+
+
+def auto_key_options() -> set[str]:
+    """What Blender's settings say of keys that are inserted because something has moved."""
+    edit: Any = bpy.context.preferences.edit
+    return key_options() | _chosen(
+        INSERTKEY_NEEDED=edit.use_auto_keyframe_insert_needed,
+        INSERTKEY_AVAILABLE=edit.use_keyframe_insert_available,
+        INSERTKEY_REPLACE=bpy.context.scene.tool_settings.auto_keying_mode == 'REPLACE_KEYS',
+    )
+
+
+def key_object(target: Object, options: set[str], *, moved: bool, turned: bool) -> None:
+    """Key the place of an object, its orientation or both, as they are, on the present frame."""
+    for path in ["location"] * moved + [rotation_channel(target.rotation_mode)[0]] * turned:
+        _insert(target, path, None, GROUP, options)
 
 
 def _chosen(**options: bool) -> set[str]:

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Targets that are brought to their bones, and keyed: what a solve then changes, and what is refused."""
+
+from math import radians
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Vector
+
+from blender_ik_addon.core import IKError
+from blender_ik_addon.scene import posing
+
+from .builders import basic_human_metarig
+
+SHOWN = 1e-5
+"""Entry of a bone's matrix [1, m] that a solve may change where all targets are reached."""
+NEAR = 1e-5
+"""How far a target may be from its bone [m], in single precision."""
+
+
+def figure_set_up() -> Any:
+    figure = basic_human_metarig()
+    posing.setup_character(figure)
+    return figure
+
+
+def posed(figure: Any) -> None:
+    """Turn limbs and trunk by hand, as FK does."""
+    turns = {
+        "upper_arm.L": (20.0, 10.0, -15.0),
+        "forearm.L": (35.0, 0.0, 0.0),
+        "spine.002": (12.0, 0.0, 8.0),
+        "thigh.R": (-25.0, 0.0, 5.0),
+        "shin.R": (40.0, 0.0, 0.0),
+    }
+    for bone, angles in turns.items():
+        figure.pose.bones[bone].rotation_mode = 'XYZ'
+        figure.pose.bones[bone].rotation_euler = [radians(angle) for angle in angles]
+    bpy.context.view_layer.update()
+
+
+def matrices(figure: Any) -> np.ndarray:
+    bpy.context.view_layer.update()
+    return np.array([bone.matrix for bone in figure.pose.bones])
+
+
+def distance(figure: Any, name: str) -> float:
+    """How far the target of an effector is from the point of its bone [m]."""
+    bpy.context.view_layer.update()
+    entry = figure.poise.effectors[name]
+    bone = figure.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones[entry.bone]
+    point = figure.matrix_world @ bone.matrix @ Vector(entry.point)
+    return (entry.target.matrix_world.translation - point).length
+
+
+NAMES = ("hips", "foot.L", "foot.R", "hand.L", "hand.R", "head")
+
+
+def index(figure: Any, name: str) -> int:
+    return figure.poise.effectors.find(name)
+
+
+def targets_as_they_are(figure: Any) -> list[Any]:
+    return [
+        (
+            tuple(entry.target.location),
+            tuple(entry.target.rotation_euler),
+            entry.state,
+            tuple(entry.pin_matrix),
+        )
+        for entry in figure.poise.effectors
+    ]
+
+
+def test_after_snapping_a_posed_figure_stays_when_it_is_solved() -> None:
+    figure = figure_set_up()
+    posed(figure)
+    report = posing.snap_targets(figure)
+    assert {*NAMES} <= {*report.effectors}
+    assert (
+        max(distance(figure, name) for name in NAMES if figure.poise.effectors[name].kind != 'ORIENTATION')
+        < NEAR
+    )
+    before = matrices(figure)
+    assert posing.solve_pose(figure).reached
+    np.testing.assert_allclose(matrices(figure), before, rtol=0.0, atol=SHOWN)
+
+
+def test_only_those_that_are_meant_are_snapped() -> None:
+    figure = figure_set_up()
+    posed(figure)
+    before = targets_as_they_are(figure)
+    posing.snap_targets(figure, [index(figure, "hand.L")])
+    after = targets_as_they_are(figure)
+    changed = [
+        name
+        for name, old, new in zip(figure.poise.effectors.keys(), before, after, strict=True)
+        if old != new
+    ]
+    assert changed == ["hand.L"]
+
+
+def test_states_stay_when_targets_are_snapped() -> None:
+    figure = figure_set_up()
+    before = [entry.state for entry in figure.poise.effectors]
+    posed(figure)
+    posing.snap_targets(figure)
+    posing.solve_pose(figure)
+    assert [entry.state for entry in figure.poise.effectors] == before
+
+
+def test_a_limb_that_was_off_is_taken_back_without_a_jump() -> None:
+    figure = figure_set_up()
+    hand = figure.poise.effectors["hand.L"]
+    hand.enabled = False
+    posed(figure)
+    posing.snap_targets(figure)
+    hand.enabled = True
+    before = matrices(figure)
+    assert posing.solve_pose(figure).reached
+    np.testing.assert_allclose(matrices(figure), before, rtol=0.0, atol=SHOWN)
+
+
+def test_a_motion_of_bones_becomes_one_of_targets() -> None:
+    """A turning figure: targets go on from frame to frame, and a bake from them gives the same motion."""
+    figure = figure_set_up()
+    scene = bpy.context.scene
+    frames = range(1, 25)
+    scene.frame_start, scene.frame_end = frames[0], frames[-1]
+    turned, arm = figure.pose.bones["spine"], figure.pose.bones["upper_arm.L"]
+    for bone in (turned, arm):
+        bone.rotation_mode = 'XYZ'
+    for frame, angle in ((1, 0.0), (24, 200.0)):
+        turned.rotation_euler = (0.0, radians(angle), 0.0)  # about the length of the lowest bone of the spine
+        turned.location = (0.0, 0.0, 0.002 * frame)
+        arm.rotation_euler = (radians(0.2 * angle), 0.0, 0.0)
+        for bone in (turned, arm):
+            bone.keyframe_insert("rotation_euler", frame=frame)
+        turned.keyframe_insert("location", frame=frame)
+    scene.frame_set(7)
+    recorded = {}
+    for frame in frames:
+        scene.frame_set(frame)
+        recorded[frame] = matrices(figure)
+    scene.frame_set(7)
+
+    report = posing.snap_targets(figure, frames=frames)
+    assert report.keyed_frames == len(frames)
+    assert scene.frame_current == 7
+    np.testing.assert_allclose(matrices(figure), recorded[7], rtol=0.0, atol=SHOWN)
+    names = [name for name in NAMES if figure.poise.effectors[name].kind != 'ORIENTATION']
+    for frame in (1, 2, 12, 24):
+        scene.frame_set(frame)
+        assert max(distance(figure, name) for name in names) < NEAR
+    for entry in figure.poise.effectors:
+        for curve in entry.target.animation_data.action.layers[0].strips[0].channelbags[0].fcurves:
+            assert np.abs(np.diff([key.co[1] for key in curve.keyframe_points])).max() < 0.5
+    assert posing.bake(figure, frames).reached
+
+
+def test_keys_of_targets_are_at_the_present_frame() -> None:
+    figure = figure_set_up()
+    bpy.context.scene.frame_set(5)
+    figure.poise.effectors["hand.L"].target.location.x += 0.01
+    report = posing.key_targets(figure, [index(figure, "hand.L")])
+    assert report.effectors == ("hand.L",)
+    curves = (
+        figure.poise.effectors["hand.L"]
+        .target.animation_data.action.layers[0]
+        .strips[0]
+        .channelbags[0]
+        .fcurves
+    )
+    assert {key.co[0] for curve in curves for key in curve.keyframe_points} == {5.0}
+    assert figure.poise.effectors["hand.R"].target.animation_data is None
+
+
+def constrained(target: Any) -> None:
+    target.constraints.new('COPY_LOCATION').name = "Held"
+
+
+def driven(target: Any) -> None:
+    target.driver_add("location", 0).driver.expression = "0.5"
+
+
+def locked(target: Any) -> None:
+    target.lock_location = (True, False, False)
+
+
+def hidden(target: Any) -> None:
+    target.hide_set(True)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (constrained, "has constraints (Held)"),
+        (driven, "moved by drivers"),
+        (locked, "is locked"),
+        (hidden, "is hidden"),
+    ],
+)
+def test_targets_that_cannot_be_moved_are_named_and_stay(spoil: Any, said: str) -> None:
+    figure = figure_set_up()
+    hand = figure.poise.effectors["hand.L"]
+    spoil(hand.target)
+    posed(figure)
+    before = targets_as_they_are(figure)
+    with pytest.raises(IKError, match=r"hand\.L") as refused:
+        posing.snap_targets(figure, [index(figure, "hand.L")])
+    assert said in str(refused.value)
+    assert targets_as_they_are(figure) == before
+    report = posing.snap_targets(figure)  # the others come
+    assert "hand.L" not in report.effectors
+    assert any(said in note for note in report.notes)
+
+
+def test_curves_that_are_locked_are_told_before_any_key_is_written() -> None:
+    figure = figure_set_up()
+    target = figure.poise.effectors["hand.L"].target
+    target.keyframe_insert("location", frame=1)
+    for curve in target.animation_data.action.layers[0].strips[0].channelbags[0].fcurves:
+        curve.lock = True
+    with pytest.raises(IKError, match="unlock them in the Graph Editor"):
+        posing.key_targets(figure, [index(figure, "hand.L")])
+    with pytest.raises(IKError, match="unlock them in the Graph Editor"):
+        posing.snap_targets(figure, [index(figure, "hand.L")], frames=range(1, 4))
+
+
+def test_a_bone_that_is_scaled_to_nothing_leaves_all_as_it_was() -> None:
+    figure = figure_set_up()
+    posed(figure)
+    figure.poise.effectors["hand.R"].kind = 'BOTH'
+    posing.set_state(figure, index(figure, "hand.R"), 'PIN')
+    figure.pose.bones["hand.R"].scale = (0.0, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    before = targets_as_they_are(figure)
+    with pytest.raises(IKError, match=r"hand\.R"):
+        posing.snap_targets(figure)
+    assert targets_as_they_are(figure) == before
+
+
+def test_the_operators_act_on_what_is_selected() -> None:
+    figure = figure_set_up()
+    posed(figure)
+    bpy.context.view_layer.objects.active = figure
+    bpy.ops.object.mode_set(mode='POSE')
+    for bone in figure.pose.bones:
+        selected = bone.name == "hand.L"
+        if bpy.app.version >= (5, 0):
+            bone.select = selected
+        else:
+            bone.bone.select = selected
+    before = targets_as_they_are(figure)
+    assert bpy.ops.poise.snap_targets() == {'FINISHED'}
+    changed = [old != new for old, new in zip(before, targets_as_they_are(figure), strict=True)]
+    assert [name for name, new in zip(figure.poise.effectors.keys(), changed, strict=True) if new] == [
+        "hand.L"
+    ]
+    assert bpy.ops.poise.select_targets() == {'FINISHED'}
+    assert {entry.target for entry in figure.poise.effectors} == {*bpy.context.selected_objects}
+    assert bpy.ops.poise.key_targets(which='ALL') == {'FINISHED'}
+    assert all(entry.target.animation_data is not None for entry in figure.poise.effectors)
