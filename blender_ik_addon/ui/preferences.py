@@ -59,6 +59,7 @@ class Shortcut(NamedTuple):
     """Which menu it opens; empty for an operator that is none of menus."""
     shift: bool = False
     alt: bool = False
+    ctrl: bool = False
     key: str = "V"
     title: str = ""
     """What the preferences call it: Blender's own row of a menu has its name alone, which says less."""
@@ -68,10 +69,12 @@ SHORTCUTS: Final = (
     Shortcut("Pose", "wm.call_menu_pie", PIE, title="Pie Menu, Pose Mode"),
     Shortcut("Object Mode", "wm.call_menu_pie", PIE, title="Pie Menu, Object Mode"),
     Shortcut("Pose", "poise.drag", shift=True, title="Drag Bone, Pose Mode"),
+    Shortcut("Pose", "poise.set_state", ctrl=True, alt=True, title="Next State, Pose Mode"),
+    Shortcut("Object Mode", "poise.set_state", ctrl=True, alt=True, title="Next State, Object Mode"),
     Shortcut("Pose", "poise.live", alt=True, title="Live, Pose Mode"),
     Shortcut("Object Mode", "poise.live", alt=True, title="Live, Object Mode"),
 )
-"""Blender has V, with Shift and with Alt, free in both modes."""
+"""Blender has V, with Shift, with Alt and with Ctrl and Alt, free in both modes."""
 INDUSTRY: Final = "industry_compatible"
 """Blender's other keymap, in which V alone opens its own pie menu of views."""
 
@@ -154,7 +157,14 @@ def register() -> None:
     for shortcut in shortcuts_in(bpy.context.preferences.keymap.active_keyconfig):
         keymap = keyconfig.keymaps.new(name=shortcut.keymap)
         add: Any = keymap.keymap_items.new
-        item = add(shortcut.operator, shortcut.key, 'PRESS', shift=shortcut.shift, alt=shortcut.alt)
+        item = add(
+            shortcut.operator,
+            shortcut.key,
+            'PRESS',
+            shift=shortcut.shift,
+            alt=shortcut.alt,
+            ctrl=shortcut.ctrl,
+        )
         if shortcut.menu:
             item.properties.name = shortcut.menu
         _added.append((keymap, item))

@@ -39,6 +39,7 @@ from ..properties.settings import settings_of
 from ..reports import counted, sentences
 from .effectors import all_targets
 
+
 def world_from_basis(target: Any) -> FloatArray:
     """Return world_from_basis of an object, (4, 4): what its own channels are added to.
 
