@@ -12,9 +12,16 @@ from bpy.types import Context, Event, Object
 
 from ..core.errors import IKError
 from ..scene import posing
-from ..scene.effectors.effectors import all_targets, lacks_target, target_of
+from ..scene.effectors.effectors import (
+    all_targets,
+    is_taken,
+    label_of,
+    lacks_target,
+    present_state,
+    target_of,
+)
 from ..scene.kinds.kinds import KINDS
-from ..scene.properties.effector_properties import KIND_ITEMS
+from ..scene.properties.effector_properties import KIND_ITEMS, STATE_ITEMS, POISE_PG_effector
 from ..scene.properties.settings import settings_of
 from ..scene.reports import counted, sentences
 from .acting import (
@@ -245,6 +252,85 @@ class POISE_OT_pin(EffectorOperator, label="Pin"):
         (posing.unpin if release else posing.pin)(armature, index)
 
 
+def _state_items() -> tuple[tuple[str, str, str], ...]:
+    """The states, for a menu; first what an effector with another state does."""
+    return (('NEXT', "Next", "The state that comes next"), *(item[:3] for item in STATE_ITEMS))
+
+
+class POISE_OT_set_state(EffectorOperator, label="Set State"):
+    """Pin, Reach, Follow or Off: of the selected bones or targets, or of one effector"""
+
+    state: choice("What the effectors do", *_state_items(), name="State")
+    index: IntProperty(
+        name="Effector",
+        description="Place in the list of the effector that is meant; -1 for those of what is selected",
+        default=-1,
+        options={'HIDDEN', 'SKIP_SAVE'},
+    )
+
+    def act(self, context: Context, armature: Object) -> None:
+        effectors = settings_of(armature).effectors
+        bones = chosen_bones(context, armature) if self.index < 0 else []
+        able = {entry.bone for entry in effectors if may_be_held(entry)}
+        for bone in [bone for bone in bones if bone not in able and self.state in {'PIN', 'FOLLOW'}]:
+            posing.add_effector(armature, bone, make_target=False)
+        rows = [row for row, entry in enumerate(effectors) if entry.bone in bones and may_be_held(entry)]
+        if self.index >= 0:
+            rows = [self.index]
+        elif not rows and shown_effector(context, armature) < len(effectors):
+            rows = [shown_effector(context, armature)]
+        states = dict.fromkeys(rows, self.state)
+        if self.state == 'NEXT':
+            states = {row: next_state(armature, effectors[row]) for row in rows}
+        for row, state in states.items():
+            posing.set_state(armature, row, state)
+            self.changed += 1
+        names = {item[0]: item[1] for item in STATE_ITEMS}
+        self.tell(", ".join(f"{label_of(effectors[row], row)}: {names[s]}" for row, s in states.items()))
+
+
+def may_be_held(entry: POISE_PG_effector) -> bool:
+    """Whether an effector can be pinned, and follow."""
+    return KINDS[entry.kind].pinnable
+
+
+def next_state(armature: Object, entry: POISE_PG_effector) -> str:
+    """The state after the present one, of those that an effector can have."""
+    now = present_state(armature, entry)
+    states = [item[0] for item in STATE_ITEMS if may_be_held(entry) or item[0] in {'REACH', 'OFF'}]
+    bound = entry.target is not None and is_taken(armature, entry)
+    states = [state for state in states if state != 'FOLLOW' or not bound]
+    return states[(states.index(now) + 1) % len(states)]
+
+
+class POISE_OT_keep_orientation(EffectorOperator, label="Keep Orientation"):
+    """Keep the orientation that the bone of the active effector has, or let it turn as it comes"""
+
+    def act(self, context: Context, armature: Object) -> None:
+        effectors, index = settings_of(armature).effectors, shown_effector(context, armature)
+        keeps = index < len(effectors) and effectors[index].kind != 'BOTH'
+        posing.keep_orientation(armature, index, keeps)
+        how = "keeps its orientation" if keeps else "turns as it comes"
+        self.tell(f"{label_of(effectors[index], index)} {how}")
+
+
+class POISE_OT_add_floor(EffectorOperator, label="Add Floor"):
+    """Keep feet and hands above a plane that can be moved and turned"""
+
+    def act(self, context: Context, armature: Object) -> set[str] | None:
+        feet_and_hands = [
+            entry.bone
+            for entry in settings_of(armature).effectors
+            if entry.part.removeprefix("front ").partition(".")[0] in {"foot", "hand"}
+        ]
+        bones = feet_and_hands or chosen_bones(context, armature)
+        if not bones:
+            raise IKError("there are no feet and hands: press Set Up Character, or select bones in Pose Mode")
+        floored = posing.add_floor(armature, bones)
+        self.tell(f"{counted(len(floored), 'bone')} kept above the floor" if floored else "There is a floor")
+        return {'FINISHED'} if floored else {'CANCELLED'}
+
+
 def chosen_bones(context: Context, armature: Object) -> list[str]:
     """The bones that are meant: those selected, or those of the selected targets."""
     if context.active_object == armature:
@@ -452,6 +538,9 @@ CLASSES = (
     POISE_OT_remove_choice,
     POISE_OT_pin,
     POISE_OT_pin_bones,
+    POISE_OT_set_state,
+    POISE_OT_keep_orientation,
+    POISE_OT_add_floor,
     POISE_OT_store_pose,
     POISE_OT_solve_pose,
     POISE_OT_bake,

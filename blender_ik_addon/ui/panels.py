@@ -11,10 +11,10 @@ from bpy.types import Context, Menu, Object, Panel, UILayout, UIList, VIEW3D_HT_
 from ..core.amounts import angle_text, length_text
 from ..core.problem.options import USED_BY
 from ..scene import posing
-from ..scene.effectors.effectors import label_of, lacks_target
+from ..scene.effectors.effectors import label_of, lacks_target, present_state
 from ..scene.kinds.kinds import KINDS, asked_of
 from ..scene.live.handlers import live_armatures, problem_of
-from ..scene.properties.effector_properties import FURTHER_BONES, POISE_PG_effector
+from ..scene.properties.effector_properties import FURTHER_BONES, STATE_ITEMS, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
 from ..scene.reports import SETTLING, counted, in_a_row
 from ..scene.rig.reports import MOST_SHOWN
@@ -33,6 +33,8 @@ ERROR_WIDTH = 2.4
 """Width of the cell for a miss [widths of a button], so that names begin to be cut at the same length."""
 UNSURE = 0.5
 """Confidence [1] below which a row of the table of roles has a warning sign."""
+STATE_ICONS: dict[str, Any] = {item[0]: item[3] for item in STATE_ITEMS}
+"""Icons of states."""
 NO_BONE = "Select a bone in Pose Mode."
 
 Icon = Literal['NONE', 'BLANK1', 'ARMATURE_DATA', 'CHECKMARK', 'DOT', 'ERROR', 'INFO', 'TIME']
@@ -66,8 +68,8 @@ def is_incomplete(item: POISE_PG_effector) -> bool:
 
 def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[str, bool], ...]:
     """The errors of the last solve as the panel shows them, and whether they are misses."""
-    if is_incomplete(item):
-        return ()  # what was measured is so no longer
+    if is_incomplete(item) or item.state == 'FOLLOW':
+        return ()  # what was measured is so no longer; what follows misses nothing
     length, angle = KINDS[item.kind].tolerances(data.tolerance_position, data.tolerance_rotation)
     rows = (
         (item.error_position, max(length, item.softness_position), length_text),
@@ -153,6 +155,16 @@ def draw_choices(layout: UILayout, effector: POISE_PG_effector) -> None:
         layout.label(text=f"Took {effector.taken}", icon='CHECKMARK')
 
 
+def draw_states(layout: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
+    """Draw a button for each state that the effector can have, the present one pressed."""
+    row, now = layout.row(align=True), present_state(armature, effector)
+    index = list(settings_of(armature).effectors).index(effector)
+    for state, text, _, icon, _ in STATE_ITEMS:
+        if state in {'REACH', 'OFF'} or KINDS[effector.kind].pinnable:
+            button: Any = row.operator("poise.set_state", text=text, icon=icon, depress=state == now)
+            button.state, button.index = state, index
+
+
 def fields_of(layout: UILayout) -> UILayout:
     """A column of fields, each with its name to the left and no dot for keys."""
     column = layout.column()
@@ -169,7 +181,7 @@ def draw_animated(column: UILayout, effector: POISE_PG_effector, name: str) -> N
 
 
 class POISE_UL_effectors(UIList):
-    """One effector a line: kind, name and priority, then what it misses, and whether it is used."""
+    """One effector a line: kind, name, what it misses and priority, and a button for its state."""
 
     def draw_item(
         self, context: Context, layout: Any, data: Any, item: Any, icon: int, owner: Any, name: str
@@ -182,15 +194,15 @@ class POISE_UL_effectors(UIList):
         elif not narrow:
             row.label(text="", icon_value=UILayout.enum_item_icon(item, "kind", item.kind))
         row.prop(item, "name", text="", emboss=False)
-        if item.pinned and KINDS[item.kind].pinnable:
-            row.label(text="", icon='PINNED')
         if item.taken and KINDS[item.kind].several:
             row.label(text=item.taken)
         draw_errors(row, errors_of(data, item), narrow)
         level = row.row(align=True)
         level.alignment, level.ui_units_x = 'RIGHT', 0.9
         level.label(text=str(item.priority))
-        row.prop(item, "enabled", text="")
+        state = present_state(item.id_data, item)
+        button = row.operator("poise.set_state", text="", icon=STATE_ICONS[state], emboss=False)
+        button.state, button.index = 'NEXT', list(data.effectors).index(item)
 
 
 class POISE_UL_roles(UIList):
@@ -302,6 +314,8 @@ class POISE_PT_effectors(_Part, label="Effectors"):
             row.operator("poise.snap_targets", text="Snap to Bones", icon='SNAP_ON')
             row.operator("poise.key_targets", icon='KEY_HLT')
             row.operator("poise.select_targets", text="", icon='SELECT_SET')
+        if settings.effectors and not any(entry.kind == 'FLOOR' for entry in settings.effectors):
+            layout.operator("poise.add_floor", icon='MESH_PLANE')
         if any(map(lacks_target, settings.effectors)):
             layout.operator("poise.make_targets", icon='EMPTY_AXIS')
         moving = context.active_object == armature and armature.mode == 'OBJECT'
@@ -329,9 +343,10 @@ class POISE_PT_effectors(_Part, label="Effectors"):
         self.draw_own(column, armature, effector)
         column.prop(effector, "priority")
         draw_animated(column, effector, "influence")
-        if KINDS[effector.kind].pinnable:
-            icon = 'PINNED' if effector.pinned else 'UNPINNED'
-            layout.operator("poise.pin", text="Unpin" if effector.pinned else "Pin", icon=icon)
+        draw_states(layout, armature, effector)
+        if effector.kind in {'POSITION', 'BOTH'}:
+            keeps = effector.kind == 'BOTH'
+            layout.operator("poise.keep_orientation", icon='ORIENTATION_GIMBAL', depress=keeps)
         header, body = layout.panel("POISE_effector_more", default_closed=True)
         header.label(text="More")
         if body is not None:
@@ -562,7 +577,10 @@ class POISE_MT_pie(Menu):
         # Most used first: left, right, below, above, corners.
         pie: Any = self.layout.menu_pie()
         settings = settings_of(require_armature(context))
-        pie.operator("poise.pin_bones", icon='PINNED')
+        states = pie.row().box().row(align=True)
+        for state, text, _, icon, _ in STATE_ITEMS:
+            button = states.operator("poise.set_state", text=text, icon=icon)
+            button.state, button.index = state, -1
         pie.operator("poise.live", text="Live Off" if settings.live else "Live On", icon='REC')
         pie.operator("poise.solve_pose", icon='CON_KINEMATIC')
         pie.operator("poise.drag", icon='VIEW_PAN')

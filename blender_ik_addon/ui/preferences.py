@@ -58,8 +58,8 @@ class Shortcut(NamedTuple):
     menu: str = ""
     """Which menu it opens; empty for an operator that is none of menus."""
     shift: bool = False
-    ctrl: bool = False
     alt: bool = False
+    ctrl: bool = False
     key: str = "V"
     title: str = ""
     """What the preferences call it: Blender's own row of a menu has its name alone, which says less."""
@@ -69,12 +69,14 @@ SHORTCUTS: Final = (
     Shortcut("Pose", "wm.call_menu_pie", PIE, title="Pie Menu, Pose Mode"),
     Shortcut("Object Mode", "wm.call_menu_pie", PIE, title="Pie Menu, Object Mode"),
     Shortcut("Pose", "poise.drag", shift=True, title="Drag Bone, Pose Mode"),
+    Shortcut("Pose", "poise.set_state", ctrl=True, alt=True, title="Next State, Pose Mode"),
+    Shortcut("Object Mode", "poise.set_state", ctrl=True, alt=True, title="Next State, Object Mode"),
     Shortcut("Pose", "poise.live", alt=True, title="Live, Pose Mode"),
     Shortcut("Object Mode", "poise.live", alt=True, title="Live, Object Mode"),
-    Shortcut("Pose", "poise.snap_targets", ctrl=True, alt=True, title="Snap Targets, Pose Mode"),
-    Shortcut("Object Mode", "poise.snap_targets", ctrl=True, alt=True, title="Snap Targets, Object Mode"),
+    Shortcut("Pose", "poise.snap_targets", shift=True, alt=True, title="Snap Targets, Pose Mode"),
+    Shortcut("Object Mode", "poise.snap_targets", shift=True, alt=True, title="Snap Targets, Object Mode"),
 )
-"""Blender has V, with Shift, with Alt and with Ctrl and Alt, free in both modes."""
+"""Blender has V, with Shift, with Alt, with both and with Ctrl and Alt, free in both modes."""
 INDUSTRY: Final = "industry_compatible"
 """Blender's other keymap, in which V alone opens its own pie menu of views."""
 
@@ -83,8 +85,12 @@ def shortcuts_in(keyconfig: str) -> tuple[Shortcut, ...]:
     """Give the shortcuts beside a keymap of Blender, which is called as in the preferences."""
     if keyconfig.lower() != INDUSTRY:
         return SHORTCUTS
+    in_place_of = {(False, False): (True, True, False), (True, True): (True, True, True)}
+    """With Shift, with Alt -> with Shift, Alt and Ctrl."""
     return tuple(
-        shortcut._replace(shift=True, alt=True) if shortcut.menu == PIE else shortcut
+        shortcut._replace(shift=keys[0], alt=keys[1], ctrl=keys[2])
+        if not shortcut.ctrl and (keys := in_place_of.get((shortcut.shift, shortcut.alt)))
+        else shortcut
         for shortcut in SHORTCUTS
     )
 
@@ -162,8 +168,8 @@ def register() -> None:
             shortcut.key,
             'PRESS',
             shift=shortcut.shift,
-            ctrl=shortcut.ctrl,
             alt=shortcut.alt,
+            ctrl=shortcut.ctrl,
         )
         if shortcut.menu:
             item.properties.name = shortcut.menu

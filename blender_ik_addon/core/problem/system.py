@@ -364,7 +364,9 @@ def tolerance_margin(system: System, options: SolverOptions) -> float:
 def tolerances(system: System, options: SolverOptions) -> FloatArray:
     """Largest error at which each task counts as reached, (T,) [m] or [rad]: no less than its softness."""
     exact = np.where(system.angular, options.tolerance_rotation, options.tolerance_position)
-    return np.maximum(exact, system.softness)
+    # What only says softly what is preferred is nowhere missed: nothing is searched for it.
+    free = system.preferences & (system.softness > 0.0)
+    return np.where(free, np.inf, np.maximum(exact, system.softness))
 
 
 # Clearances of one-sided planes

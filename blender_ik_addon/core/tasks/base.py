@@ -229,6 +229,8 @@ class Task(ABC):
     itself."""
     name: str = ""
     """What messages and `Tracker.solve` call it; by default its kind and joint."""
+    preference: bool = False
+    """Whether it only says what is preferred: that it is missed does not count."""
 
     angular: ClassVar[bool]
     """Whether errors of this kind are angles [rad] rather than lengths [m]."""
@@ -236,8 +238,6 @@ class Task(ABC):
     """What messages call a task without a name, with its fields in braces; by default its kind."""
     joint_fields: ClassVar[tuple[str, ...]] = ()
     """Fields with the name or index of a joint."""
-    preference: ClassVar[bool] = False
-    """Whether it only says what is preferred: that it is missed does not count."""
     arrays: ClassVar[Mapping[str, ArrayField]] = {}
     """Fields that hold arrays."""
     rows: ClassVar[Callable[..., Rows]]

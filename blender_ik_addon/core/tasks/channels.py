@@ -30,8 +30,8 @@ class StayNear(Task):
     """Which joints; None for all whose channels are free and which other tasks involve."""
     axes: tuple[bool, ...] = (True,) * CHANNELS
     """Which of the six channels."""
+    preference: bool = True
     angular: ClassVar[bool] = True
-    preference: ClassVar[bool] = True
     noun: ClassVar[str] = "stay near"
 
     def __post_init__(self) -> None:

@@ -292,8 +292,9 @@ def keep_orientation(armature_object: Object, index: int, keeps: bool) -> None:
 def add_floor(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
     """Keep bones above one plane below the lowest of them; return those that got an effector for it.
 
-    The plane is an empty that may be moved and turned; bones are kept at least as high above it as they are
-    now, and at most as high as the lowest of them, so that nothing moves. Bones that have a floor are left out.
+    The plane is an empty that may be moved and turned, and all are above it at first, so nothing moves. Of bones
+    on which the body stands the lower end is kept above it, of others the point that reaches for a target. Bones
+    that have a floor are left out.
 
     Raises:
         IKError: The armature cannot be posed, or there is no such bone.
@@ -317,8 +318,11 @@ def add_floor(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
                 index = add_effector(armature_object, bone, kind='FLOOR', target=plane)
                 entry: Any = entries[index]
                 entry.name, entry.priority = free_name(entries, f"floor {bone}", entry), 0
-                lowest = min(range(2), key=lambda end: float(ends[bone][end][2]))
-                entry.point = tails[bone] if lowest else (0.0, 0.0, 0.0)
+                own = next((other for other in entries if other.bone == bone and other.part), None)
+                if own is not None and not own.is_support:
+                    entry.point = own.point
+                elif ends[bone][1][2] < ends[bone][0][2]:
+                    entry.point = tails[bone]
     except BaseException:
         while len(entries) > count:
             entries.remove(len(entries) - 1)

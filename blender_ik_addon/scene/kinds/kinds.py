@@ -93,8 +93,8 @@ FOLLOW_SOFTNESS: Final = 0.15
 """By how much of the reach of the skeleton a bone that follows leaves its place where joints would otherwise
 turn a radian away from their preferred pose [1]."""
 
-FOLLOW_SOFTNESS_ANGLE: Final = 0.5
-"""The same of its orientation [rad]."""
+FOLLOW_SOFTNESS_ANGLE: Final = 0.15
+"""The same of its orientation [rad]: so little that knees bend before the trunk leans far."""
 
 Vector3 = tuple[float, float, float]
 
@@ -339,8 +339,8 @@ class Goal(ABC):
         angle = effector.softness_rotation
         if effector.follows:
             level = FOLLOW_LEVEL
-            length = max(length, FOLLOW_SOFTNESS * self.frames.skeleton.reach)
-            angle = max(angle, FOLLOW_SOFTNESS_ANGLE)
+            fields["preference"] = True
+            length, angle = FOLLOW_SOFTNESS * self.frames.skeleton.reach, FOLLOW_SOFTNESS_ANGLE
         if angular is not None:
             fields["softness"] = angle if angular else length
         return kind(priority=level, weight=effector.weight, name=effector.name, **fields)
@@ -1138,6 +1138,11 @@ def make_plan(
         joint for goal in active if goal.effector.weight > 0.0 for joint in goal.effector.chain(skeleton)
     }
     preferred, stiffness = skeleton.preferred.copy(), skeleton.stiffness.copy()
+    for goal in active:
+        if goal.effector.follows and goal.effector.pin is not None:
+            joint = skeleton.index(goal.effector.bone)
+            held = _channels_where_held(goal.effector.pin, joint, frames)
+            preferred[joint] = np.where(np.isnan(preferred[joint]), held, preferred[joint])
     decided = np.zeros(preferred.shape, dtype=np.bool_)
     for stay in stays:
         inside = np.clip(stay.channels, skeleton.lower, skeleton.upper)
@@ -1155,6 +1160,21 @@ def make_plan(
         tasks=tuple(task for own in tasks.values() for task in own),
         counts=tuple(sum(task.weight > 0.0 for task in own) for own in tasks.values()),
     )
+
+
+def _channels_where_held(pin: Sequence[float], joint: int, frames: FrameData) -> FloatArray:
+    """Channels with which a joint is where it is held, in the first frame, (6,) [m, rad].
+
+    Hips have no preferred place but that: else they would prefer to stay where each solve has left them.
+    """
+    skeleton, parent = frames.skeleton, int(frames.skeleton.parents[joint])
+    above = np.eye(4)
+    if parent >= 0:
+        above = np.linalg.inv(frames.world_from_armature[0]) @ frames.world_from_joint[0, parent]
+    local = np.linalg.inv(above @ skeleton.rest[joint]) @ np.array(pin).reshape(4, 4)
+    near = frames.pose.rotation[0, joint]
+    angles = euler_from_matrix_near(orientations(local), int(skeleton.orders[joint]), near)
+    return np.concatenate([local[:3, 3], angles])
 
 
 def preferred_poses(active: Sequence[Goal], prefers: bool) -> list[Stay]:

@@ -6,8 +6,8 @@ Nothing here knows of mouse or keys: `Drag` is begun, moved as often as wanted, 
 What holds, and by which level:
 
 - effectors hold at their targets or pins, strictly and by their own levels, but for those of hips that reach
-  for a target, which give way as hips without an effector do; their targets come along when the drag ends, and
-  what hangs on a target that comes along goes with it;
+  for a target, which give way as hips without an effector do; their targets come along when the drag ends,
+  and what hangs on a target that comes along goes with it;
 - effectors that follow hold their bones where they are, as softly as in a solve;
 - feet without an effector hold where they are, strictly, on the highest level;
 - the dragged bone has a level of its own right below that of its effector, or below the second highest: it

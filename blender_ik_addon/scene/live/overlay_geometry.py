@@ -36,6 +36,8 @@ ARC_SPAN: Final = 0.9
 """How far back from the limit an arc is drawn [rad]."""
 TWIST: Final = 1e-3
 """Sine of the angle between an axis and its bone [1] below which the bone twists about it."""
+STATE_ROLES: Final = {'PIN': 'PIN', 'REACH': 'EFFECTOR', 'FOLLOW': 'LOOSE_PIN'}
+"""Roles of points by the state of their effector."""
 ARC_STEPS: Final = 10
 """Lines of which an arc is made."""
 
@@ -192,12 +194,16 @@ class _Figure:
         marks, effector, goal = self.marks, goal.effector, goal.met(self.now)
         here = goal.point(self.now)[0]
         if self.wanted.priorities:
-            marks.text(here, str(effector.priority), 'PRIORITY')
+            if effector.follows:  # below all priorities
+                marks.text(here, "Follow", 'PRIORITY')
+            else:
+                note = "Pin" if effector.state == 'PIN' else ""
+                marks.text(here, str(effector.priority), 'PRIORITY', note)
         if self.wanted.targets:
             there = goal.leads_to(here)
             if there is not None:
                 marks.polyline([here, there], 'ERROR', heat)
-            marks.point(here, 'PIN' if effector.state == 'PIN' else 'EFFECTOR', heat)
+            marks.point(here, STATE_ROLES[effector.state], heat)
             if heat > 0.0 and effector.kind != 'STAY':
                 marks.miss(here, effector.name, missed, why)
 

@@ -193,8 +193,8 @@ class POISE_PG_armature(Declared, PropertyGroup):
     )
     live_left: str = text("Live Left", options={'HIDDEN'})("Checksums of the bones as live mode wrote them")
     followed: str = text("Followed", options={'HIDDEN'})(
-        "Digest of targets and pose as the last solve has left them: bones that follow are held where they were "
-        "before it as long as nothing else changes"
+        "Digest of targets and pose as the last solve has left them: bones that follow are held where they "
+        "were before it as long as nothing else changes"
     )
     live_problem: str = text("Live Problem")("Why live mode cannot solve")
     last_message: str = text("Last Message")("Report of the last solve or bake")

@@ -6,8 +6,8 @@ to the bone when it rests. If it were held where its target is each solve would 
 what the last one has left, held from there. So the place from before stays noted as long as nothing else
 changes; then one more solve moves nothing. In a bake, which moves no target, the target says the place.
 
-A target that others have moved is Reach from then on (`effectors.present_state`). That is written when a solve
-has ended well.
+A target that others have moved is Reach from then on (`effectors.present_state`). That is written when a
+solve has ended well.
 """
 
 from collections.abc import Sequence

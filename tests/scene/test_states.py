@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""States of effectors: what Pin, Reach, Follow and Off do, and who changes them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from mathutils import Matrix
+
+from blender_ik_addon.core import IKError
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.compat import stored_values
+from blender_ik_addon.scene.effectors.effectors import present_state
+from blender_ik_addon.scene.live import handlers
+from blender_ik_addon.scene.live.dragging import Drag
+from blender_ik_addon.scene.properties.versions import OLD_SWITCHES
+
+from . import builders
+
+HALF_MILLIMETRE = 0.0005
+STILL = 2e-5
+"""Entry of a bone's matrix [1, m] that may change where nothing moves: Blender has single precision."""
+FLOOR = 0.12
+"""Height [m] to which a hand is pulled."""
+
+
+def character() -> Any:
+    """A figure with its arms at its sides, set up."""
+    armature: Any = builders.humanoid()
+    for side, angle in ((".L", 1.2), (".R", -1.2)):
+        bone = armature.pose.bones[f"upper_arm{side}"]
+        head = Matrix.Translation(bone.head)
+        bone.matrix = head @ Matrix.Rotation(angle, 4, 'Y') @ head.inverted() @ bone.matrix
+        bpy.context.view_layer.update()
+    posing.setup_character(armature)
+    bpy.context.view_layer.update()
+    return armature
+
+
+def effector(armature: Any, part: str) -> Any:
+    return next(entry for entry in armature.poise.effectors if entry.part == part)
+
+
+def states(armature: Any) -> dict[str, str]:
+    """Of all parts, as they are stored."""
+    return {entry.part: entry.state for entry in armature.poise.effectors}
+
+
+def matrices(armature: Any) -> np.ndarray:
+    """Of all bones as Blender shows them, (n, 4, 4)."""
+    bpy.context.view_layer.update()
+    posed: Any = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    return np.array([bone.matrix for bone in posed.pose.bones])
+
+
+def place(armature: Any, bone: str) -> np.ndarray:
+    """Head of a bone, in the world."""
+    bpy.context.view_layer.update()
+    posed: Any = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    return np.array(posed.matrix_world @ posed.pose.bones[bone].head)
+
+
+def knee(armature: Any, side: str) -> float:
+    """How much a knee is bent [degrees]."""
+    bones = [armature.pose.bones[f"{bone}{side}"].vector for bone in ("thigh", "shin")]
+    return float(np.degrees(bones[0].angle(bones[1])))
+
+
+def trunk(armature: Any) -> float:
+    """How far the trunk leans [degrees]."""
+    way = place(armature, "neck") - place(armature, "hips")
+    return float(np.degrees(np.arccos(way[2] / np.linalg.norm(way))))
+
+
+@pytest.fixture
+def tool(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Not empty while a tool is to be running that moves things under the mouse."""
+    running: list[bool] = []
+    monkeypatch.setattr(handlers, "_tool_is_running", lambda: bool(running))
+    return running
+
+
+def solved(armature: Any, wanted: np.ndarray, tool: Any = None) -> None:
+    effector(armature, "hand.L").target.location = wanted
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+
+
+def live(armature: Any, wanted: np.ndarray, tool: list[bool]) -> None:
+    posing.switch_live(armature, True)
+    tool.append(True)
+    start = np.array(effector(armature, "hand.L").target.location)
+    for part in np.linspace(0.1, 1.0, 10):
+        effector(armature, "hand.L").target.location = start + part * (wanted - start)
+        bpy.context.view_layer.update()
+    tool.clear()
+    armature.update_tag()
+    bpy.context.view_layer.update()
+    posing.switch_live(armature, False)
+
+
+def dragged(armature: Any, wanted: np.ndarray, tool: Any = None) -> None:
+    drag = Drag(armature, "hand.L")
+    start = drag.place
+    for part in np.linspace(0.1, 1.0, 10):
+        drag.move(start + part * (wanted - start))
+    drag.confirm()
+
+
+WAYS: dict[str, Callable[[Any, np.ndarray, Any], None]] = {"solve": solved, "live": live, "drag": dragged}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_hand_that_is_pulled_to_the_floor_makes_the_body_crouch(way: str, tool: list[bool]):
+    armature = character()
+    hips, feet = place(armature, "hips"), [place(armature, f"foot.{side}") for side in "LR"]
+    wanted = place(armature, "hand.L") * (1.0, 1.0, 0.0) + (0.05, -0.1, FLOOR)
+    WAYS[way](armature, wanted, tool)
+    assert np.linalg.norm(place(armature, "hand.L") - wanted) < HALF_MILLIMETRE
+    assert place(armature, "hips")[2] < hips[2] - 0.3
+    assert min(knee(armature, ".L"), knee(armature, ".R")) > 60.0
+    assert max(knee(armature, ".L"), knee(armature, ".R")) > 80.0
+    assert trunk(armature) < 75.0
+    for side, foot in zip("LR", feet, strict=True):
+        assert np.linalg.norm(place(armature, f"foot.{side}") - foot) < HALF_MILLIMETRE
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_targets_of_what_follows_come_to_its_bones_and_one_more_solve_moves_nothing(way: str, tool: list[bool]):
+    armature = character()
+    wanted = place(armature, "hand.L") + (0.1, -0.3, -0.2)
+    WAYS[way](armature, wanted, tool)
+    bpy.context.view_layer.update()
+    for part, bone in (("hips", "hips"), ("chest", effector(armature, "chest").bone)):
+        target = effector(armature, part).target
+        np.testing.assert_allclose(target.matrix_world.translation, place(armature, bone), atol=1e-5)
+    assert {part: states(armature)[part] for part in ("hips", "chest", "foot.L")} == {
+        "hips": 'FOLLOW', "chest": 'FOLLOW', "foot.L": 'PIN',
+    }  # fmt: skip
+    posing.solve_pose(armature)
+    before = matrices(armature)
+    posing.solve_pose(armature)
+    np.testing.assert_allclose(matrices(armature), before, atol=STILL)
+
+
+def test_nothing_moves_when_a_character_is_set_up_nor_when_it_is_solved_then():
+    armature = builders.humanoid()
+    for bone, angle in (("forearm.L", 0.4), ("shin.R", -0.5), ("spine.001", 0.1)):
+        armature.pose.bones[bone].rotation_mode = 'XYZ'
+        armature.pose.bones[bone].rotation_euler.x = angle
+    before = matrices(armature)
+    posing.setup_character(armature)
+    np.testing.assert_array_equal(matrices(armature), before)
+    assert posing.solve_pose(armature).reached
+    np.testing.assert_allclose(matrices(armature), before, atol=STILL)
+
+
+def test_hips_that_are_moved_too_high_leave_the_feet_where_they_are():
+    armature = character()
+    feet = [place(armature, f"foot.{side}") for side in "LR"]
+    effector(armature, "hips").target.location.z += 0.02
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    for side, foot in zip("LR", feet, strict=True):
+        assert np.linalg.norm(place(armature, f"foot.{side}") - foot) < HALF_MILLIMETRE
+    assert states(armature)["hips"] == 'REACH'
+
+
+def moved(target: Any) -> None:
+    target.location.z -= 0.05
+
+
+def keyed(target: Any) -> None:
+    target.keyframe_insert("location", frame=1)
+
+
+def constrained(target: Any) -> None:
+    target.constraints.new('COPY_LOCATION').target = builders.empty("led", target.location)
+
+
+def parented(target: Any) -> None:
+    place = target.matrix_world.copy()
+    target.parent = builders.empty("carrier")
+    target.matrix_world = place
+
+
+def driven(target: Any) -> None:
+    target.driver_add("location", 0).driver.expression = f"{target.location.x} + 0"
+
+
+@pytest.mark.parametrize("part", ["hips", "foot.L"])
+@pytest.mark.parametrize("change", [moved, keyed, constrained, parented, driven])
+def test_who_moves_keys_or_binds_a_target_makes_it_reach(part: str, change: Callable[[Any], None]):
+    armature = character()
+    own = effector(armature, part)
+    was = own.state
+    assert present_state(armature, own) == was != 'REACH'
+    change(own.target)
+    bpy.context.view_layer.update()
+    assert (present_state(armature, own), own.state) == ('REACH', was)  # it is written by the next solve
+    posing.solve_pose(armature)
+    assert own.state == 'REACH'
+    assert np.linalg.norm(place(armature, own.bone) - np.array(own.target.matrix_world.translation)) < 0.02
+
+
+def test_moving_the_whole_character_moves_no_target_of_its_own():
+    armature = character()
+    before = states(armature)
+    armature.location, armature.rotation_euler = (3.0, -2.0, 1.0), (0.1, 0.2, 2.0)
+    bpy.context.view_layer.update()
+    now = matrices(armature)
+    posing.solve_pose(armature)
+    assert states(armature) == before
+    np.testing.assert_allclose(matrices(armature), now, atol=1e-4)
+
+
+def test_a_moved_target_is_told_after_saving_and_loading(tmp_path: Path):
+    armature = character()
+    effector(armature, "hips").target.location.z -= 0.05
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    armature = bpy.data.objects["humanoid"]
+    bpy.context.view_layer.update()
+    told = {entry.part: present_state(armature, entry) for entry in armature.poise.effectors}
+    assert told["hips"] == 'REACH'
+    assert (told["chest"], told["foot.L"]) == ('FOLLOW', 'PIN')
+
+
+def test_a_keyed_target_is_reached_in_all_frames_of_a_bake_that_moves_no_target():
+    armature = character()
+    hips, chest = effector(armature, "hips").target, effector(armature, "chest").target
+    for frame, low in ((1, 0.0), (9, -0.15)):
+        hips.keyframe_insert("location", frame=frame)
+        hips.location.z += low
+        hips.keyframe_insert("location", frame=frame)
+    bpy.context.scene.frame_set(1)
+    before = np.array(chest.matrix_world)
+    report = posing.bake(armature, range(1, 10))
+    row = report.names.index("hips")
+    assert np.nanmax(report.position_errors[:, row]) < HALF_MILLIMETRE
+    assert np.isnan(report.position_errors[:, report.names.index("chest")]).all()
+    bpy.context.view_layer.update()
+    np.testing.assert_allclose(np.array(chest.matrix_world), before, atol=1e-6)
+
+
+def test_what_is_off_has_no_effect_and_what_follows_a_weak_one():
+    heights = {}
+    for state in ('PIN', 'FOLLOW', 'OFF'):
+        armature = character()
+        posing.set_state(armature, list(states(armature)).index("hips"), state)
+        start = place(armature, "hips")
+        solved(armature, place(armature, "hand.L") + (0.1, -0.35, -0.35))
+        heights[state] = float(np.linalg.norm(place(armature, "hips") - start))
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    assert heights['PIN'] < HALF_MILLIMETRE < heights['FOLLOW'] < heights['OFF']
+
+
+def test_enabled_is_not_off_and_back_on_it_is_what_it_was():
+    armature = character()
+    foot = effector(armature, "foot.L")
+    foot.enabled = False
+    assert (foot.state, foot.enabled) == ('OFF', False)
+    foot.enabled = True
+    assert (foot.state, foot.enabled) == ('PIN', True)
+
+
+def test_files_of_the_version_before_are_converted(tmp_path: Path):
+    armature = character()
+    wanted = {"foot.L": 'PIN', "foot.R": 'OFF', "hand.L": 'REACH', "hips": 'OFF'}
+    old = {"foot.L": (1, 1), "foot.R": (0, 0), "hand.L": (1, 0), "hips": (0, 1)}
+    for part, switches in old.items():
+        entry = effector(armature, part)
+        entry.state = 'REACH'
+        for name, value in zip(OLD_SWITCHES, switches, strict=True):
+            stored_values(entry)[name] = value
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "old.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "old.blend"))
+    armature = bpy.data.objects["humanoid"]
+    assert {part: states(armature)[part] for part in old} == wanted
+    effector(armature, "hips").enabled = True
+    assert effector(armature, "hips").state == 'PIN'
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "new.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "new.blend"))
+    assert states(bpy.data.objects["humanoid"])["hips"] == 'PIN'  # it is converted once
+
+
+def test_the_button_changes_a_state_in_one_undo_step():
+    armature = character()
+    bpy.ops.ed.undo_push(message="before")
+    index = list(states(armature)).index("hips")
+    for wanted in ('OFF', 'PIN', 'REACH', 'FOLLOW'):
+        assert bpy.ops.poise.set_state(state='NEXT', index=index) == {'FINISHED'}
+        assert armature.poise.effectors[index].state == wanted
+    assert bpy.ops.poise.set_state(state='PIN', index=index) == {'FINISHED'}
+    bpy.ops.ed.undo_push(message="Set State")
+    bpy.ops.ed.undo()
+    assert states(bpy.data.objects["humanoid"])["hips"] == 'FOLLOW'
+
+
+def test_the_button_acts_on_selected_bones_and_holds_those_without_an_effector():
+    armature = character()
+    bpy.ops.object.mode_set(mode='POSE')
+    for bone in armature.pose.bones:
+        chosen = bone.name in {"forearm.L", "hand.R"}
+        (bone if bpy.app.version >= (5, 0) else bone.bone).select = chosen
+    assert bpy.ops.poise.set_state(state='PIN') == {'FINISHED'}
+    held = {entry.bone for entry in armature.poise.effectors if entry.state == 'PIN'}
+    assert held == {"forearm.L", "hand.R", "foot.L", "foot.R"}
+
+
+def test_states_that_cannot_be_are_refused_and_change_nothing():
+    armature = character()
+    index = list(states(armature)).index("hips")
+    effector(armature, "hips").target.keyframe_insert("location", frame=1)
+    with pytest.raises(IKError, match="'hips' cannot follow: keys, drivers, constraints or a parent"):
+        posing.set_state(armature, index, 'FOLLOW')
+    with pytest.raises(IKError, match="no state 'AWAY'; there are PIN, REACH, FOLLOW, OFF"):
+        posing.set_state(armature, index, 'AWAY')
+    aim = posing.add_effector(armature, "head", kind='AIM')
+    with pytest.raises(IKError, match="'head.001' cannot follow, its kind does not say|'head' cannot follow"):
+        posing.set_state(armature, aim, 'FOLLOW')
+    assert armature.poise.effectors[aim].state == 'REACH'
+    assert states(armature)["hips"] == 'FOLLOW'
+    posing.set_state(armature, index, 'PIN')  # its keys are left out on purpose
+    assert present_state(armature, effector(armature, "hips")) == 'PIN'
+
+
+def test_a_hand_keeps_its_orientation_on_request_and_its_wrist_is_relaxed_otherwise():
+    turns = []
+    for keeps in (True, False):
+        armature = character()
+        index = list(states(armature)).index("hand.L")
+        if keeps:
+            assert bpy.ops.poise.keep_orientation.poll()
+            posing.keep_orientation(armature, index, True)
+        was = np.array(armature.pose.bones["hand.L"].matrix)[:3, :3]
+        solved(armature, place(armature, "hand.L") + (0.2, -0.2, 0.7))
+        hand = matrices(armature)[list(armature.pose.bones.keys()).index("hand.L"), :3, :3]
+        turned = float(np.degrees(np.arccos(np.clip(0.5 * (np.trace(was.T @ hand) - 1.0), -1.0, 1.0))))
+        wrist = float(np.degrees(armature.pose.bones["hand.L"].matrix_basis.to_quaternion().angle))
+        turns.append((turned, wrist))
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    (kept, bent), (free, relaxed) = turns
+    assert kept < 0.1 < 30.0 < free
+    assert relaxed < 20.0 < bent
+
+
+def test_a_floor_keeps_feet_and_hands_above_it_and_moves_nothing():
+    armature = character()
+    before = matrices(armature)
+    assert bpy.ops.poise.add_floor() == {'FINISHED'}
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).reached
+    np.testing.assert_allclose(matrices(armature), before, atol=STILL)
+    floors = [entry for entry in armature.poise.effectors if entry.kind == 'FLOOR']
+    assert {entry.bone for entry in floors} == {"hand.L", "hand.R", "foot.L", "foot.R"}
+    assert len({entry.target.name for entry in floors}) == 1
+    assert bpy.ops.poise.add_floor() == {'CANCELLED'}
+    effector(armature, "hand.L").target.location.z = -0.3
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    assert place(armature, "hand.L")[2] > floors[0].target.location.z - 1e-3
+
+
+def test_limits_of_an_animated_character_are_as_wide_as_its_action():
+    armature: Any = builders.humanoid()
+    bone = armature.pose.bones["shin.L"]
+    bone.rotation_mode = 'XYZ'
+    for frame, angle in ((1, 0.0), (20, -0.6)):
+        bone.rotation_euler.x = angle
+        bone.keyframe_insert("rotation_euler", frame=frame)
+    bpy.context.scene.frame_set(1)
+    report = posing.setup_character(armature)
+    entry = armature.poise.joints["shin.L"]
+    assert entry.lower[0] <= -0.6 and entry.upper[0] >= 0.0
+    assert any("the animation goes beyond the usual limits" in note for note in report.notes)
