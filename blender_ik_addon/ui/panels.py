@@ -495,6 +495,7 @@ class POISE_PT_solver(_Part, label="Solver", order=3):
         if settings.method in USED_BY["smoothness"]:
             layout.prop(settings, "smoothness")
         layout.prop(settings, "move_root")
+        layout.prop(settings, "fk_moves_targets")
 
 
 class POISE_PT_bake(_Part, label="Bake Range", order=4):

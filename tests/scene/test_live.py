@@ -332,6 +332,7 @@ def test_a_bone_posed_by_hand_stays_until_the_target_moves(solves: Counts):
 
 def test_the_tick_goes_where_a_bone_is_posed_by_hand_and_comes_back_with_it(solves: Counts):
     armature = arm()
+    armature.poise.fk_moves_targets = False
     entry, tip = armature.poise.effectors[0], armature.pose.bones["bone.003"]
     middle = armature.pose.bones["bone.002"]
     assert panels.state_of(armature)[1] == 'CHECKMARK'
@@ -356,6 +357,7 @@ def test_the_tick_goes_where_a_bone_is_posed_by_hand_and_comes_back_with_it(solv
 @pytest.mark.parametrize("place", [(0.3, 0.3, 0.6), (2700.1, 0.3, 0.6)])
 def test_what_solve_says_stays_while_a_body_is_live(place: tuple[float, float, float]):
     armature = arm()
+    armature.poise.fk_moves_targets = False
     move(armature, place)
     armature.pose.bones["bone.002"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
     update()

@@ -11,6 +11,8 @@ from mathutils import Vector
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.live import following as live_following
+from blender_ik_addon.scene.live.machine import Trigger
 
 from .builders import basic_human_metarig
 
@@ -22,6 +24,8 @@ NEAR = 1e-5
 
 def figure_set_up() -> Any:
     figure = basic_human_metarig()
+    for bone in figure.pose.bones:
+        bone.rotation_mode = 'XYZ'
     posing.setup_character(figure)
     return figure
 
@@ -36,7 +40,6 @@ def posed(figure: Any) -> None:
         "shin.R": (40.0, 0.0, 0.0),
     }
     for bone, angles in turns.items():
-        figure.pose.bones[bone].rotation_mode = 'XYZ'
         figure.pose.bones[bone].rotation_euler = [radians(angle) for angle in angles]
     bpy.context.view_layer.update()
 
@@ -263,3 +266,87 @@ def test_the_operators_act_on_what_is_selected() -> None:
     assert {entry.target for entry in figure.poise.effectors} == {*bpy.context.selected_objects}
     assert bpy.ops.poise.key_targets(which='ALL') == {'FINISHED'}
     assert all(entry.target.animation_data is not None for entry in figure.poise.effectors)
+
+
+def following(figure: Any) -> None:
+    """Live, in rest with its targets."""
+    figure.poise.live = True
+    for _ in range(3):
+        bpy.context.view_layer.update()
+
+
+def turned(figure: Any, bone: str, degrees: float) -> None:
+    """Pose a bone by hand."""
+    figure.pose.bones[bone].rotation_euler.x += radians(degrees)
+    bpy.context.view_layer.update()
+    bpy.context.view_layer.update()
+
+
+def test_a_bone_posed_by_hand_takes_its_target_along_in_live_mode() -> None:
+    figure = figure_set_up()
+    following(figure)
+    turned(figure, "forearm.L", 30.0)
+    assert distance(figure, "hand.L") < NEAR
+    posed_so = matrices(figure)
+    for _ in range(3):
+        figure.update_tag()
+        bpy.context.view_layer.update()
+    np.testing.assert_array_equal(matrices(figure), posed_so)
+    assert figure.poise.last_reached
+    place = figure.poise.effectors["hand.L"].target.matrix_world.translation.copy()
+    figure.poise.effectors["hand.R"].target.location.z += 0.02
+    bpy.context.view_layer.update()
+    assert (figure.poise.effectors["hand.L"].target.matrix_world.translation - place).length < NEAR
+    assert distance(figure, "hand.L") < 1e-3 and distance(figure, "hand.R") < 1e-3
+
+
+def test_pins_stay_where_a_bone_above_them_is_posed() -> None:
+    figure = figure_set_up()
+    following(figure)
+    before = [tuple(figure.poise.effectors[name].pin_matrix) for name in ("foot.L", "foot.R")]
+    turned(figure, "thigh.L", 20.0)
+    assert [tuple(figure.poise.effectors[name].pin_matrix) for name in ("foot.L", "foot.R")] == before
+    assert [figure.poise.effectors[name].state for name in ("foot.L", "foot.R")] == ['PIN', 'PIN']
+
+
+def test_targets_with_keys_stay_where_a_bone_is_posed() -> None:
+    figure = figure_set_up()
+    hand = figure.poise.effectors["hand.L"].target
+    hand.keyframe_insert("location", frame=1)
+    following(figure)
+    before = tuple(hand.location)
+    turned(figure, "forearm.L", 30.0)
+    assert tuple(hand.location) == before
+
+
+def test_without_the_setting_targets_stay_where_a_bone_is_posed() -> None:
+    figure = figure_set_up()
+    figure.poise.fk_moves_targets = False
+    following(figure)
+    before = tuple(figure.poise.effectors["hand.L"].target.location)
+    turned(figure, "forearm.L", 30.0)
+    assert tuple(figure.poise.effectors["hand.L"].target.location) == before
+    assert not figure.poise.last_reached
+
+
+def test_a_pose_that_is_taken_back_under_a_tool_takes_targets_back() -> None:
+    """As with Escape: a target that was out of reach is not left at its bone."""
+    figure = figure_set_up()
+    figure.poise.effectors["hand.L"].target.location.x += 1.0
+    following(figure)
+    target = figure.poise.effectors["hand.L"].target
+    before, missed = tuple(target.location), distance(figure, "hand.L")
+    shown = figure.poise.last_message
+    assert missed > 0.1
+    bone = figure.pose.bones["forearm.L"]
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    angles = tuple(bone.rotation_euler)
+    for degrees in (10.0, 20.0, 0.0):
+        with live_following.held(figure):
+            bone.rotation_euler.x = angles[0] + radians(degrees)
+            bpy.context.view_layer.update()
+        live_following.follow(figure, depsgraph, Trigger.GESTURE)
+        with live_following.held(figure):
+            assert degrees == 0.0 or distance(figure, "hand.L") < NEAR
+    assert tuple(target.location) == before
+    assert figure.poise.last_message == shown

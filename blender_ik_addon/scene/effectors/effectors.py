@@ -129,6 +129,13 @@ def is_taken(armature_object: Object, entry: Following) -> bool:
     return bool(bound or keyed or target.constraints or _target_bone(entry))
 
 
+def has_own_place(armature_object: Object, entry: Following) -> bool:
+    """Whether the own channels of a target say where it is, beside the armature object that takes it along."""
+    target: Any = entry.target
+    deltas = [*target.delta_location, *target.delta_rotation_euler, *target.delta_rotation_quaternion[1:]]
+    return not (is_taken(armature_object, entry) or any(deltas) or target.rigid_body is not None)
+
+
 def is_held(entry: POISE_PG_effector) -> bool:
     """Whether it is noted where the bone of an entry is held."""
     return bool(np.any(np.array(entry.pin_matrix) != 0.0))

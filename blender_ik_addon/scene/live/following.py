@@ -11,7 +11,7 @@ bones make it start: a bone that is posed by hand stays until one of these chang
 the animation has moved the bones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -21,10 +21,13 @@ from bpy.types import Depsgraph, Object
 from ...core import IKError, Pose, forward_kinematics
 from ...core.solve.follower import Followed, Follower, follows
 from ...core.solve.tracker import Tracker
-from ..armature.armature import check_armature
+from ..animation.fcurves import rotation_channel
+from ..armature.armature import check_armature, world_from_armature
 from ..armature.poses import evaluated_matrices, read_pose, write_pose
-from ..effectors.effectors import read_effectors
+from ..effectors.effectors import has_own_place, read_effectors
+from ..effectors.transforms import place_target
 from ..kinds.frame_data import FrameData
+from ..properties.settings import settings_of
 from ..reports import SETTLING
 from ..rig.keying import auto_key, auto_keying
 from ..rig.live_state import (
@@ -37,6 +40,7 @@ from ..rig.live_state import (
     note_left,
     on_the_way,
     parts_of_bones,
+    posed_since,
     raw_channels,
     read_settings,
     renew_origin,
@@ -55,7 +59,20 @@ from ..rig.reports import (
 from ..rig.rig import Rig
 from ..rig.states import end_solve, held_from_now, note_held
 from .driven_bones import MOST_SOLVES, DrivenBones
-from .machine import LIVE, TABLE, TOOLS, Action, Body, Event, Resting, State, Transition, Trigger
+from .machine import (
+    LIVE,
+    TABLE,
+    TOOLS,
+    Action,
+    Body,
+    Event,
+    Posed,
+    Resting,
+    Shown,
+    State,
+    Transition,
+    Trigger,
+)
 from .tracking import Tracked
 
 PART_AGAIN: Final = (
@@ -164,6 +181,10 @@ class _Update:
         self.note = note = LiveState.of(armature_object)
         """As it was left."""
         self.bones = note.bones
+        self.posed_bones = posed_since(armature_object, channels) if self.posed != note.posed else frozenset()
+        """Bones that others have moved."""
+        self.matched = False
+        """Whether targets were brought to bones in this update."""
         self.reposed = reposed = self.posed != note.posed
         """Whether anybody else has moved bones."""
         self.replayed = reposed and trigger is Trigger.FRAME
@@ -221,8 +242,8 @@ class _Update:
     def act(self, transition: Transition) -> Report | None:
         """Do what the table says, and go to the next state."""
         (action, way, there), body = transition, self.body
-        if action is Action.MEASURE:
-            _measure(self.armature_object, self.rig, self.depsgraph, POSED)
+        if action is Action.MATCH:
+            self._match()
         elif action is Action.RESTORE:
             body.state = there if self._restore() == self.aims else way
         elif action is not None:
@@ -246,12 +267,13 @@ class _Update:
             self._end_solve()
         if not self.quiet:
             aims = self.aims if body.state is State.AT_REST else on_the_way(self.aims)
-            note = LiveState(aims, self.posed, self.bones, aims if note.aims == NOTHING else note.keyed)
+            owes_none = note.aims == NOTHING or (self.matched and note.keyed == note.aims)
+            note = LiveState(aims, self.posed, self.bones, aims if owes_none else note.keyed)
             note.store(self.armature_object)
         if body.state is not State.RETURNING:
             body.home = None
         if not self.tool:
-            body.start = None
+            body.start = body.posed = None
         if note.keyed == note.aims or is_restless(self.armature_object):
             return
         if auto_keying() and self.trigger not in (Trigger.SCRIPT, Trigger.FRAME):
@@ -280,6 +302,54 @@ class _Update:
                 body.begin(resting, self.trigger)
         elif self.trigger is not Trigger.ENDING:  # Escape may end a field's drag when a timer polls
             body.fields.clear()
+
+    def _match(self) -> None:
+        """Bring targets to bones that were posed by hand, and to those that hang on them, and measure.
+
+        Pinned bones stay pinned, and what follows has its target brought anyway. Where a tool has put the
+        pose back, targets go back to where they were.
+        """
+        armature_object, rig, body = self.armature_object, self.rig, self.body
+        skeleton, settings = rig.armature.skeleton, settings_of(armature_object)
+        met: list[int] = []
+        if settings.fk_moves_targets and self.tool and body.posed is None:
+            targets = [settings.effectors[effector.index].target for effector in rig.effectors]
+            channels = [
+                (target, name, tuple(getattr(target, name)))
+                for target in dict.fromkeys(filter(None, targets))
+                for name in ("location", rotation_channel(target.rotation_mode)[0])
+            ]
+            body.posed = Posed(self.note.posed, channels, Shown.of(armature_object))
+        if body.posed is not None and body.posed.pose == self.posed:
+            body.posed.restore(armature_object)
+        else:
+            shown = armature_object.evaluated_get(self.depsgraph)
+            bones = world_from_armature(shown)[0] @ evaluated_matrices(shown, rig.armature)
+            for row in self._coming_along() if settings.fk_moves_targets else ():
+                effector = rig.effectors[row]
+                entry = settings.effectors[effector.index]
+                place_target(armature_object, entry, bones[skeleton.index(effector.bone)])
+                met.append(row)
+            _measure(armature_object, rig, self.depsgraph, POSED, met)
+        self.matched = bool(met) or body.posed is not None
+        self.aims = digest_of_aims(armature_object, rig.effectors, self.depsgraph)
+
+    def _coming_along(self) -> list[int]:
+        """Which effectors have a target that goes where bones go that were posed by hand."""
+        rig, entries = self.rig, settings_of(self.armature_object).effectors
+        skeleton = rig.armature.skeleton
+        by_hand = self.posed_bones - rig.armature.driven
+        posed = {joint for joint, name in enumerate(skeleton.names) if name in by_hand}
+        return [
+            row
+            for row, effector in enumerate(rig.effectors)
+            if effector.state == 'REACH'
+            and effector.goal.pinnable
+            and effector.target
+            and posed.intersection(skeleton.ancestors(skeleton.index(effector.bone)))
+            and has_own_place(self.armature_object, entries[effector.index])
+            and entries[effector.index].target.is_editable
+        ]
 
     def _end_solve(self) -> None:
         """Note what follows, and bring its targets, to where bones are now."""
@@ -355,11 +425,13 @@ class _Update:
         return replace(frames, pose=Pose(channels, scale))
 
 
-def _measure(armature_object: Object, rig: Rig, depsgraph: Depsgraph, why: str) -> None:
-    """Show how far targets are missed, and one reason for all."""
+def _measure(
+    armature_object: Object, rig: Rig, depsgraph: Depsgraph, why: str, met: Collection[int] = ()
+) -> None:
+    """Show how far targets are missed, and one reason for all; `met` are those that have just been met."""
     origin = Origin.of(armature_object, rig.armature)
     frames = rig.read_frame(armature_object, depsgraph, origin=origin)
-    found = measured_report(armature_object, depsgraph, rig, frames, why)
+    found = measured_report(armature_object, depsgraph, rig, frames, why, met)
     if not is_shown(armature_object, rig, found):
         show(armature_object, rig, found, unseen=SHOWN_DIGITS)
 

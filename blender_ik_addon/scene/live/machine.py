@@ -79,7 +79,7 @@ class Action(Enum):
     RETURN = "a step to the pose that it had"
     SOLVE = "what `posing.solve_pose` does, at once"
     RESTORE = "the pose that it had is put back exactly"
-    MEASURE = "the panel shows how far targets are missed; nothing moves"
+    MATCH = "targets come along with bones that were posed; the panel shows how far others are missed"
 
 
 class Transition(NamedTuple):
@@ -99,7 +99,7 @@ _SETTLE: Final = Transition(Action.SETTLE, State.SETTLING)
 _RETURN: Final = Transition(Action.RETURN, State.RETURNING)
 _SOLVE: Final = Transition(Action.SOLVE)
 _RESTORE: Final = Transition(Action.RESTORE, State.WAITING)
-_MEASURE: Final = Transition(Action.MEASURE)
+_MATCH: Final = Transition(Action.MATCH)
 
 # fmt: off
 _ROWS: Final = {
@@ -112,7 +112,7 @@ _ROWS: Final = {
     Event.CHANGED:     (_SOLVE,   _SOLVE,   _SOLVE,   _SOLVE,   _SOLVE,   _SOLVE),
     Event.STEP:        (_NONE,    _SETTLE,  _SETTLE,  _SETTLE,  _RETURN,  _SETTLE),
     Event.ENDED:       (_NONE,    _SOLVE,   _SOLVE,   _SOLVE,   _RESTORE, _SOLVE),
-    Event.POSED:       (_MEASURE, _FOLLOW,  _HOLD,    _HOLD,    _RETURN,  _MEASURE),
+    Event.POSED:       (_MATCH,   _FOLLOW,  _HOLD,    _HOLD,    _RETURN,  _MATCH),
 }
 # fmt: on
 TABLE: Final[Mapping[Event, Mapping[State, Transition]]] = {
@@ -125,6 +125,31 @@ TABLE: Final[Mapping[Event, Mapping[State, Transition]]] = {
 
 
 @dataclass(frozen=True)
+class Shown:
+    """What the panel says."""
+
+    message: str
+    reached: bool
+    errors: Mapping[str, tuple[float, float, str]]
+    """Of each entry by its name: entries that are not used come and go."""
+
+    @classmethod
+    def of(cls, armature_object: Object) -> "Shown":
+        """Note what it says now."""
+        settings = settings_of(armature_object)
+        errors = {e.name: (e.error_position, e.error_rotation, e.why) for e in settings.effectors}
+        return cls(settings.last_message, settings.last_reached, errors)
+
+    def restore(self, armature_object: Object) -> None:
+        """Let it say that again."""
+        settings = settings_of(armature_object)
+        settings.last_message, settings.last_reached = self.message, self.reached
+        for entry in settings.effectors:
+            if entry.name in self.errors:
+                entry.error_position, entry.error_rotation, entry.why = self.errors[entry.name]
+
+
+@dataclass(frozen=True)
 class Resting:
     """A pose that a body had before a tool moved its targets, with what was solved for then."""
 
@@ -132,25 +157,34 @@ class Resting:
     channels: Pose
     """As a solve would begin with it."""
     pose: PoseSnapshot
-    shown: tuple[str, bool, Mapping[str, tuple[float, float, str]]]
-    """What the panel says, and of each entry by its name: entries that are not used come and go."""
+    shown: Shown
 
     @classmethod
     def of(cls, armature_object: Object, aims: Digest, channels: Pose, bones: Sequence[str]) -> "Resting":
         """Note how the body is now."""
-        settings = settings_of(armature_object)
-        errors = {e.name: (e.error_position, e.error_rotation, e.why) for e in settings.effectors}
-        shown = settings.last_message, settings.last_reached, errors
-        return cls(aims, channels, PoseSnapshot.take(armature_object, bones), shown)
+        return cls(aims, channels, PoseSnapshot.take(armature_object, bones), Shown.of(armature_object))
 
     def restore(self, armature_object: Object) -> None:
         """Put pose and panel back."""
         self.pose.restore(armature_object)
-        settings = settings_of(armature_object)
-        settings.last_message, settings.last_reached, errors = self.shown
-        for entry in settings.effectors:
-            if entry.name in errors:
-                entry.error_position, entry.error_rotation, entry.why = errors[entry.name]
+        self.shown.restore(armature_object)
+
+
+@dataclass(frozen=True)
+class Posed:
+    """Targets before a tool began to pose bones by hand, which may be cancelled."""
+
+    pose: Digest
+    """Of the pose."""
+    channels: Sequence[tuple[Object, str, Sequence[float]]]
+    """Targets, properties and values."""
+    shown: Shown
+
+    def restore(self, armature_object: Object) -> None:
+        """Put targets and panel back."""
+        for target, name, values in self.channels:
+            setattr(target, name, values)
+        self.shown.restore(armature_object)
 
 
 @dataclass
@@ -169,6 +203,8 @@ class Body:
     fields: list[Resting] = field(default_factory=list)
     """How it was before number fields were dragged. Nothing tells when a field is let go, nor that Escape has
     ended its drag, which may be long after the body has come to rest."""
+    posed: "Posed | None" = None
+    """How targets were before the tool that poses bones now."""
     home: Resting | None = None
     """Where it is going back to."""
 

@@ -27,7 +27,7 @@ from ...core.arrays import FloatArray
 from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
 from ..animation.fcurves import rotation_channel
 from ..armature.armature import Armature, world_from_armature
-from ..effectors.effectors import read_amounts, world_from_targets
+from ..effectors.effectors import has_own_place, read_amounts, world_from_targets
 from ..kinds.kinds import Effector
 from ..properties.joint_properties import POISE_PG_joint
 from ..properties.settings import settings_of, solver_options
@@ -176,6 +176,16 @@ def note_left(armature_object: Object, channels: RawChannels) -> None:
     settings_of(armature_object).live_left = b64encode(_sums(channels).tobytes()).decode()
 
 
+def posed_since(armature_object: Object, channels: RawChannels) -> frozenset[str]:
+    """Names of the bones that others have moved since `note_left`; none where nothing was noted."""
+    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
+    left = np.frombuffer(b64decode(settings_of(armature_object).live_left), dtype="<u4")
+    sums = _sums(channels)
+    if len(left) != len(sums):
+        return frozenset()
+    return frozenset(bone.name for bone, moved in zip(bones, (left != sums).tolist(), strict=True) if moved)
+
+
 def _sums(channels: RawChannels) -> npt.NDArray[np.uint32]:
     """Check sums of bones, (n,)."""
     return np.array([crc32(row.tobytes()) for row in channels], dtype="<u4")
@@ -209,10 +219,30 @@ def _values_of(entries: Any) -> Iterator[bytes]:
 
 
 def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> Digest:
-    """Digest of targets, object and settings; names do not matter, nor where bones are that only follow."""
+    """Digest of targets, object and settings; names do not matter, nor where bones are that only follow.
+
+    Of targets that only their own channels move these are taken: so a place that was just written counts at
+    once, before Blender has evaluated it.
+    """
     matrix, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
     influences, lengths = read_amounts(armature_object, effectors, depsgraph)
-    targets = world_from_targets(armature_object, [e for e in effectors if not e.follows], depsgraph)
+    entries = settings_of(armature_object).effectors
+    own: list[float] = []
+    others: list[Effector] = []
+    for effector in (e for e in effectors if not e.follows):
+        entry: Any = entries[effector.index]
+        if (
+            effector.pin is None
+            and effector.target
+            and len(effector.targets) == 1
+            and has_own_place(armature_object, entry)
+        ):
+            target = entry.target
+            own += [*np.array(target.matrix_basis).flat, *np.array(target.matrix_parent_inverse).flat]
+            own.append(float(target.parent is None))
+        else:
+            others.append(effector)
+    targets = world_from_targets(armature_object, others, depsgraph)
     nameless = [
         replace(e, name="", target="", target_bone="", pin=None if e.follows else e.pin) for e in effectors
     ]
@@ -220,7 +250,7 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
     options = solver_options(armature_object, scale)
     options = replace(options, smoothness=SolverOptions.smoothness, pop_angle=SolverOptions.pop_angle)
     text = repr((nameless, options, settings_of(armature_object).move_root))
-    return digest(text, *(array.tobytes() for array in (matrix, influences, lengths, targets)))
+    return digest(text, *(array.tobytes() for array in (matrix, influences, lengths, targets, np.array(own))))
 
 
 def parts_of_bones(armature_object: Object, rig: "Rig", channels: RawChannels) -> Iterator[bytes | str]:

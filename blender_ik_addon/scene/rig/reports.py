@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reports of a solve or a bake: how far each effector is off and why, in numbers, words and the panel."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
@@ -409,10 +409,21 @@ def solved_report(
 
 
 def measured_report(
-    armature_object: Object, depsgraph: Depsgraph, rig: "Rig", frames: FrameData, why: str
+    armature_object: Object,
+    depsgraph: Depsgraph,
+    rig: "Rig",
+    frames: FrameData,
+    why: str,
+    met: Collection[int] = (),
 ) -> Report:
-    """Say how far effectors are off, as Blender shows them, where no solve gives a reason."""
+    """Say how far effectors are off, as Blender shows them, where no solve gives a reason.
+
+    Args:
+        met: Rows of effectors whose targets were just brought to their bones: Blender does not show it yet.
+    """
     measured = rig.measure(armature_object, depsgraph, frames)
+    for amounts in (measured.distances, measured.angles):
+        amounts[list(met)] = np.minimum(amounts[list(met)], 0.0)  # what is not asked for stays so
     errors = effector_errors(armature_object, rig, measured, [why] * len(rig.effectors))
     return Report.of(errors, notes=rig.notes)
 
