@@ -231,7 +231,7 @@ def test_smooth_targets_give_smooth_motion_and_a_cycle_closes() -> None:
     assert steps.max() < 3.0 * np.median(steps)
 
 
-@pytest.mark.parametrize(("frames", "smoothness"), [(25, 0.2), (25, 1.0), (13, 0.6), (9, 0.2)])
+@pytest.mark.parametrize(("frames", "smoothness"), [(25, 0.2), (13, 1.0), (9, 0.2)])
 def test_a_loop_has_no_seam(frames: int, smoothness: float) -> None:
     """A period shorter than the smoothness closes as well: the loop may begin in any of its frames."""
     skeleton, begin = chain(JOINTS, lower=-1.5, upper=1.5), frames // 3
