@@ -129,7 +129,7 @@ def torso(*, limit: float | None = None, scale: float = 1.0) -> Skeleton:
 
 
 def figure(*kept: str, limit: float | None = None, scale: float = 1.0, **build: Any) -> Skeleton:
-    """The figure with some of its joints, those of limbs on both sides: what a test is not about costs time."""
+    """The figure with some of its joints, those of limbs on both sides: the others cost time."""
     above = {name: parent for name, parent, _ in (*_CENTRE, *_LEFT)}
 
     def parent_of(name: str, side: str) -> str | None:
