@@ -120,32 +120,6 @@ def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
     assert (low | high).any()
 
 
-@settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 2**16), limit=st.sampled_from([0.2, 0.6, 1.2]))
-def test_no_channel_ever_leaves_its_limits(seed: int, limit: float) -> None:
-    energy, values = figure_energy(np.random.default_rng(seed), limit=limit)
-    seen: list[np.ndarray] = []
-
-    def look(_: int, values: np.ndarray) -> bool:
-        seen.append(values)
-        return False
-
-    found = Descent(
-        energy, values, step_tolerance=1e-6, max_iterations=40, max_angle=0.8, callback=look
-    ).run()
-    for values in (*seen, found.values):
-        assert (values >= energy.lower).all() and (values <= energy.upper).all()
-
-
-def test_frames_are_found_together_as_each_alone() -> None:
-    energy, values = figure_energy(np.random.default_rng(5), frames=4)
-    settings = {"step_tolerance": 1e-8, "max_iterations": 200, "max_angle": 0.8}
-    together = Descent(energy, values, **settings).run()
-    for frame in range(4):
-        alone = Descent(energy.select(np.array([frame])), values[frame][None], **settings).run()
-        assert together.energies[frame] == pytest.approx(alone.energies[0], rel=1e-6)
-
-
 def lowered(skeleton: Skeleton, tasks: tuple[Task, ...], restarts: int) -> tuple[bool, Pose]:
     """Whether all tasks are met from the rest pose to 0.1 mm and 1 mrad, and the pose."""
     rest = Pose.rest(skeleton)[None]
@@ -210,14 +184,6 @@ def test_starts_are_inside_the_limits_and_the_same_every_time() -> None:
     assert (starts >= energy.lower).all() and (starts <= energy.upper).all()
     assert_array_equal(starts, random_starts(energy, 16))
     assert len(np.unique(starts, axis=0)) == 16
-
-
-def test_a_pose_that_is_a_minimum_stays_exactly() -> None:
-    skeleton = humanoid()
-    rest = Pose.rest(skeleton)
-    place = forward_kinematics(skeleton, rest).matrices[skeleton.index("hand.L"), :3, 3]
-    _, pose = lowered(skeleton, (ReachPoint(joint="hand.L", target=place),), restarts=0)
-    assert_array_equal(pose.channels[0], rest.channels)
 
 
 @settings(max_examples=20, deadline=None)
