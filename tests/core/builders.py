@@ -118,6 +118,12 @@ def upper_body(*, limit: float | None = None, scale: float = 1.0, **build: Any) 
     return figure(*centre, "upper_arm", "forearm", "hand", limit=limit, scale=scale, **build)
 
 
+def body(*, limit: float | None = None, scale: float = 1.0, **build: Any) -> Skeleton:
+    """The figure without shoulders, toes and one joint of the spine: 16 joints."""
+    centre, arm = ("hips", "chest", "neck", "head"), ("upper_arm", "forearm", "hand")
+    return figure(*centre, *arm, "thigh", "shin", "foot", limit=limit, scale=scale, **build)
+
+
 def torso(*, limit: float | None = None, scale: float = 1.0) -> Skeleton:
     """Two arms on one trunk, 8 joints: elbows are hinges, hands are fixed. For solves that take long."""
     skeleton = figure("hips", "chest", "upper_arm", "forearm", "hand", limit=limit, scale=scale)
