@@ -141,6 +141,6 @@ def link_objects(path: object, *names: str) -> list[Any]:
     return [_linked(obj) for obj in wanted.objects]
 
 
-def _linked(obj: bpy.types.Object) -> bpy.types.Object:
+def _linked(obj: Any) -> Any:
     bpy.context.scene.collection.objects.link(obj)
     return obj
