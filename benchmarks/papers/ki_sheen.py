@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import degrees, pi
+from math import pi, radians
 from types import SimpleNamespace
 from typing import Final
 
@@ -34,7 +34,7 @@ from blender_ik_addon.core.methods.step_rules import (
 )
 from blender_ik_addon.core.solve.paths import target_path
 
-from .findings import HAIR, Check, Finding, Picture, span
+from .findings import HAIR, Finding, Picture
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
 
 # ---------------------------------------------------------------- linkages and poses
@@ -132,29 +132,6 @@ def path_finding() -> Finding:
     misses = [straight[gamma].miss for gamma in GAMMAS]
     kept, left, curved = straight[0.0], at_once[0.0], arcs[0.0]
     distances = np.diff(np.linalg.norm(curved.tips, axis=1))
-    checks = (
-        Check(
-            f"without γ the tip strays up to {kept.detour:.3f} from the way along the targets while it is "
-            f"solved for, {left.detour:.3f} from the straight line when the target is solved for at once",
-            kept.detour < left.detour,
-        ),
-        Check(
-            f"joints turn by at most {degrees(kept.turned):.1f}° between two points, at once by "
-            f"{degrees(left.turned):.1f}°",
-            kept.turned < left.turned,
-        ),
-        Check(
-            f"on the arc turns that follow each other differ by at most {degrees(curved.jerked):.1f}° where "
-            f"on the segment it is {degrees(kept.jerked):.1f}°",
-            curved.jerked < kept.jerked,
-        ),
-        Check("the arc's distance from the base changes in equal steps", bool(np.ptp(distances) < SOLVED)),
-        Check(
-            "the miss at the target grows with γ: "
-            + ", ".join(f"{miss:.2g} at {gamma:g}" for gamma, miss in zip(GAMMAS, misses, strict=True)),
-            bool((np.diff(misses) > 0.0).all()),
-        ),
-    )
 
     def draw(panels: Sequence[Axes]) -> None:
         for panel, runs, title in zip(
@@ -170,13 +147,20 @@ def path_finding() -> Finding:
 
     return Finding(
         title="Figure 3: a path to the target",
-        checks=checks,
-        picture=Picture(
-            "ki-sheen-3",
-            (9.0, 3.2),
-            3,
-            draw,
+        holds=(
+            kept.detour < left.detour,
+            kept.turned < left.turned,
+            curved.jerked < kept.jerked,
+            bool(np.ptp(distances) < SOLVED),
+            bool((np.diff(misses) > 0.0).all()),
         ),
+        facts={
+            "kept": kept,
+            "left": left,
+            "curved": curved,
+            "misses": [f"{miss:.2g} at {gamma:g}" for gamma, miss in zip(GAMMAS, misses, strict=True)],
+        },
+        picture=Picture("ki-sheen-3", (9.0, 3.2), 3, draw),
     )
 
 
@@ -219,7 +203,7 @@ def effectors_finding(
     title: str,
     effectors: Sequence[int],
     moves: Sequence[tuple[float, float]],
-    rules: dict[str, Rule],
+    rules: Sequence[Rule],
     before: tuple[str, Sequence[int], Sequence[tuple[float, float]], Rule] | None = None,
 ) -> Finding:
     """One of the figures with several effectors: the paper's forms against the pseudo-inverse of all rows.
@@ -228,32 +212,20 @@ def effectors_finding(
     """
     linkage = linkage_with(effectors)
     plain = walk(linkage, moves, shortest)
-    walks = {name: walk(linkage, moves, rule) for name, rule in rules.items()}
-    last = next(iter(walks.values()))
-    strays = float(last.distances.max())
-    checks = [
-        Check(
-            f"in {MOVE_STEPS} steps the effectors are never farther than {strays:.4f} from their targets, "
-            f"at the end {last.distances[-1].max():.4f}",
-            strays < ON_THE_WAY,
-        ),
-        *(
-            Check(f"{name} gives the shortest change", np.abs(w.angles - plain.angles).max() < ROUNDING)
-            for name, w in walks.items()
-        ),
-    ]
+    walks = [walk(linkage, moves, rule) for rule in rules]
+    last = walks[0]
+    facts: dict[str, object] = {"distances": last.distances, "end": last.distances[-1]}
+    holds = [bool(last.distances.max() < ON_THE_WAY)]
+    holds += [bool(np.abs(each.angles - plain.angles).max() < ROUNDING) for each in walks]
     still = [i for i, move in enumerate(moves) if move == (0.0, 0.0)]
     if still:
         rest = last.placed.tips[:, still]
         moved = float(np.linalg.norm(rest - rest[0], axis=-1).max())
         joints = float(np.abs(last.angles[-1] - last.angles[0])[3:6].max())
-        text = (
-            f"the effector that stays moves by {moved:.4f} while its own three joints turn by up to "
-            f"{degrees(joints):.0f}°"
-        )
-        checks.append(Check(text, moved < ON_THE_WAY < joints))
+        facts |= {"moved": moved, "joints": joints}
+        holds.append(moved < ON_THE_WAY < joints)
     if before is None:
-        return Finding(title, checks)
+        return Finding(title, holds, facts)
     name, others, other_moves, rule = before
 
     def draw(panels: Sequence[Axes]) -> None:
@@ -264,34 +236,22 @@ def effectors_finding(
 
     number = int(title.split()[1].rstrip(":"))
     picture = Picture(f"ki-sheen-{number - 1}-{number}", (8.4, 3.9), 2, draw)
-    return Finding(title, checks, picture=picture)
+    return Finding(title, holds, facts, picture)
 
 
 def several_findings() -> list[Finding]:
     """Figures 5, 6, 8 and 9."""
     two, three, four = (8, 5), (8, 5, 10), (8, 5, 10, 1)
-    both = {"eq. 5.1": TWO, "the recursion": RECURSION}
+    both = "both effectors move", two, MOVES[:2], TWO
+    all_three = "three effectors", three, MOVES[:3], THREE
     return [
-        effectors_finding("Figure 5: both effectors move", two, MOVES[:2], both),
+        effectors_finding("Figure 5: both effectors move", two, MOVES[:2], (TWO, RECURSION)),
         effectors_finding(
-            "Figure 6: only one moves",
-            two,
-            (MOVES[0], (0.0, 0.0)),
-            both,
-            before=("both effectors move", two, MOVES[:2], TWO),
+            "Figure 6: only one moves", two, (MOVES[0], (0.0, 0.0)), (TWO, RECURSION), before=both
         ),
+        effectors_finding("Figure 8: three effectors", three, MOVES[:3], (THREE, RECURSION)),
         effectors_finding(
-            "Figure 8: three effectors",
-            three,
-            MOVES[:3],
-            {"Theorem 6.8": THREE, "the recursion": RECURSION},
-        ),
-        effectors_finding(
-            "Figure 9: a fourth effector is put in",
-            four,
-            MOVES,
-            {"the recursion": RECURSION},
-            before=("three effectors", three, MOVES[:3], THREE),
+            "Figure 9: a fourth effector is put in", four, MOVES, (RECURSION,), before=all_three
         ),
     ]
 
@@ -396,6 +356,16 @@ class DampedRun:
         return int(self.singular[:, -1].argmin())
 
     @property
+    def smallest(self) -> float:
+        """That s₄."""
+        return float(self.singular[:, -1].min())
+
+    @property
+    def condition(self) -> float:
+        """The condition number there."""
+        return float(damped_condition_number(self.singular[self.worst], self.c))
+
+    @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
         """Of Lemma 7.2, (S,) each."""
         return residual_bounds(self.singular, self.c)
@@ -404,6 +374,23 @@ class DampedRun:
     def misses(self) -> FloatArray:
         """Of P6, (S,)."""
         return self.walked.distances[:, 1]
+
+    @property
+    def turn(self) -> float:
+        """Largest change of an angle in a step [rad]."""
+        return float(self.walked.steps.max())
+
+    def as_told(self, figure: int) -> SimpleNamespace:
+        """A row of the table."""
+        lower, upper = (bound[self.worst] for bound in self.bounds)
+        return SimpleNamespace(
+            run=self,
+            figure=figure,
+            largest=self.singular[self.worst, 0],
+            lower=lower,
+            left=self.left[self.worst],
+            upper=upper,
+        )
 
 
 def agrees(function: Callable[[float], float], value: float, printed: float, unit: float) -> bool:
@@ -414,11 +401,9 @@ def agrees(function: Callable[[float], float], value: float, printed: float, uni
 
 def table_finding() -> Finding:
     """Table 1, from the singular values in the captions."""
-    rows: list[tuple[str, ...]] = [
-        ("c", "s₁", "s₄", "condition, printed / ours", "lower, printed / ours", "upper, printed / ours")
-    ]
-    wrong: list[str] = []
-    for _, c, s1, s4, condition, lower, upper in PRINTED:
+    rows: list[SimpleNamespace] = []
+    agree: list[bool] = []
+    for _, c, s1, s4, *printed in PRINTED:
 
         def condition_of(s: float, c: float = c) -> float:
             return float(damped_condition_number([s], c))
@@ -426,22 +411,17 @@ def table_finding() -> Finding:
         def bound_of(s: float, c: float = c) -> float:
             return float(residual_bounds([s], c)[0])
 
-        cells = [f"{c:g}", f"{s1:.4f}", f"{s4:.4f}"]
-        for what, function, argument, (printed, unit) in (
-            ("condition number", condition_of, s1, condition),
-            ("lower bound", bound_of, s1, lower),
-            ("upper bound", bound_of, s4, upper),
-        ):
-            ours = function(argument)
-            cells.append(f"{printed:g} / {ours:.6g}")
-            if not agrees(function, argument, printed, unit):
-                wrong.append(f"{what} at c = {c:g}: {ours:.6g}, printed {printed:g}")
-        rows.append(tuple(cells))
-    text = "all 12 numbers to the digits printed" if not wrong else "; ".join(wrong)
+        results = (condition_of, s1), (bound_of, s1), (bound_of, s4)
+        condition, lower, upper = (
+            SimpleNamespace(printed=value, ours=function(argument))
+            for (function, argument), (value, _) in zip(results, printed, strict=True)
+        )
+        rows.append(SimpleNamespace(c=c, s1=s1, s4=s4, condition=condition, lower=lower, upper=upper))
+        agree += [agrees(*result, *wanted) for result, wanted in zip(results, printed, strict=True)]
     return Finding(
         title="Table 1: condition numbers and bounds of the residual",
-        checks=(Check(text, not wrong),),
-        table=tuple(rows),
+        holds=(all(agree),),
+        facts={"agree": agree, "rows": rows},
     )
 
 
@@ -455,62 +435,14 @@ def damping_finding(runs: dict[float, DampedRun]) -> Finding:
     hairs = HAIR * np.random.default_rng(4).uniform(-1.0, 1.0, (UNDAMPED_RUNS, 9))
     plain = [stretched(shortest, beside=hair) for hair in hairs]
     strays = np.array([walked.distances[:, 1].max() for walked in plain])
-    turns, means = (
-        span([of(walked) for walked in plain], form)
-        for of, form in (
-            (lambda walked: degrees(walked.steps.max()), ".0f"),
-            (lambda walked: walked.distances[:, 1].mean(), ".2f"),
-        )
-    )
-    heading = ("figure", "c", "s₁", "s₄, smallest", "condition number", "lower", "left of e there", "upper")
-    rows = [
-        (*heading, "largest turn in a step [°]", "largest miss of P6", "mean miss"),
-        ("10", "0", *("–",) * 6, turns, span(strays, ".2f"), means),
-    ]
     ordered = [runs[c] for _, c, *_ in PRINTED]
-    for (figure, *_), run in zip(PRINTED, ordered, strict=True):
-        k, (lower, upper) = run.worst, run.bounds
-        condition = float(damped_condition_number(run.singular[k], run.c))
-        cells = (f"{run.singular[k, 0]:.4f}", f"{run.singular[k, -1]:.4f}", f"{condition:.5g}")
-        bounds = (f"{lower[k]:.5g}", f"{run.left[k]:.4g}", f"{upper[k]:.4g}")
-        misses = (f"{run.misses.max():.3f}", f"{run.misses.mean():.3f}")
-        turn = f"{degrees(run.walked.steps.max()):.1f}"
-        rows.append((f"{figure}", f"{run.c:g}", *cells, *bounds, turn, *misses))
-    steps = [degrees(run.walked.steps.max()) for run in ordered]
-    misses = [float(run.misses.mean()) for run in ordered]
-    smallest = [float(run.singular[:, -1].min()) for run in ordered]
-    conditions = [float(damped_condition_number(run.singular[run.worst], run.c)) for run in ordered]
-    calm = runs[LIMIT_DAMPING].misses.max()
+    falls = [run.condition for run in ordered]
+    smallest = [run.smallest for run in ordered]
+    steps, means = [run.turn for run in ordered], [float(run.misses.mean()) for run in ordered]
 
     def within(run: DampedRun) -> bool:
         lower, upper = run.bounds
         return bool(((run.left >= lower - ROUNDING) & (run.left <= upper + ROUNDING)).all())
-
-    checks = (
-        Check(
-            f"undamped (Figure 10) P6 strays by {span(strays, '.2f')} at the stretched pose, with c = 0.25 "
-            f"by {calm:.2f}",
-            bool(strays.min() > 2.0 * calm),
-        ),
-        Check(
-            f"the condition number falls from {conditions[0]:.3g} to {conditions[-1]:.3g} and the least s₄ "
-            f"grows from {smallest[0]:.3f} to {smallest[-1]:.3f}, in the order of c",
-            bool((np.diff(conditions) < 0.0).all() and (np.diff(smallest) > 0.0).all()),
-        ),
-        Check(
-            "each step leaves a part of its error within the bounds of Lemma 7.2", all(map(within, ordered))
-        ),
-        Check(
-            f"c = {TOO_SMALL:g} is too small: a joint turns {steps[0]:.0f}° in one step where c = 1.5 needs "
-            f"{steps[2]:.1f}°",
-            steps[0] == max(steps) and steps[0] > 3.0 * steps[2],
-        ),
-        Check(
-            f"c = {TOO_LARGE:g} is too large: P6 is off its target by {misses[-1]:.2f} links in the mean, "
-            f"{misses[-1] / misses[1]:.0f} times as far as with c = 0.25",
-            misses[-1] == max(misses) and misses[-1] > 3.0 * misses[1],
-        ),
-    )
 
     def draw(panels: Sequence[Axes]) -> None:
         for panel, (figure, c, *_) in zip(panels, PRINTED, strict=True):
@@ -520,15 +452,25 @@ def damping_finding(runs: dict[float, DampedRun]) -> Finding:
 
     return Finding(
         title="Figures 10 to 14: damping",
-        checks=checks,
-        table=rows,
-        picture=Picture(
-            "ki-sheen-11-14",
-            (9.0, 7.6),
-            2,
-            draw,
-            rows=2,
+        holds=(
+            bool(strays.min() > 2.0 * runs[LIMIT_DAMPING].misses.max()),
+            bool((np.diff(falls) < 0.0).all() and (np.diff(smallest) > 0.0).all()),
+            all(map(within, ordered)),
+            steps[0] == max(steps) and steps[0] > 3.0 * steps[2],
+            means[-1] == max(means) and means[-1] > 3.0 * means[1],
         ),
+        facts={
+            "strays": strays,
+            "turns": [float(walked.steps.max()) for walked in plain],
+            "means": [float(walked.distances[:, 1].mean()) for walked in plain],
+            "runs": [runs[c].as_told(figure) for figure, c, *_ in PRINTED],
+            "weak": ordered[0],
+            "calm": runs[LIMIT_DAMPING],
+            "steady": ordered[2],
+            "strong": ordered[-1],
+            "times": means[-1] / means[1],
+        },
+        picture=Picture("ki-sheen-11-14", (9.0, 7.6), 2, draw, rows=2),
     )
 
 
@@ -538,7 +480,7 @@ def limits_finding() -> Finding:
     free, walked = limited_walk(damped(LIMIT_DAMPING)), limited_walk(bounded(LIMIT_DAMPING, lower, upper))
     joint = LIMITED_JOINT
     beyond = float(np.maximum(walked.angles - upper, lower - walked.angles).max(initial=0.0))
-    beyond_free = degrees(float((free.angles[:, joint] - upper[joint]).max()))
+    beyond_free = float((free.angles[:, joint] - upper[joint]).max())
     misses, misses_free = walked.distances[:, 1], free.distances[:, 1]
     held = int((walked.angles[1:, joint] >= upper[joint] - ROUNDING).sum())
 
@@ -553,19 +495,19 @@ def limits_finding() -> Finding:
 
     return Finding(
         title="Figure 15: limits",
-        checks=(
-            Check("no limit is broken in any step", beyond <= ROUNDING),
-            Check(
-                f"without limits q₆ goes {beyond_free:.0f}° beyond 0, with them it rests on 0 in {held} of "
-                f"{len(misses)} steps",
-                beyond_free > BITES and held > 0,
-            ),
-            Check(
-                f"P6 misses by {misses.mean():.3f} in the mean, free {misses_free.mean():.3f}, at the end "
-                f"{misses[-1]:.3f} and {misses_free[-1]:.3f}",
-                float(misses.mean()) < 1.5 * float(misses_free.mean()),
-            ),
+        holds=(
+            beyond <= ROUNDING,
+            beyond_free > radians(BITES) and held > 0,
+            float(misses.mean()) < 1.5 * float(misses_free.mean()),
         ),
+        facts={
+            "beyond_free": beyond_free,
+            "held": held,
+            "misses": misses,
+            "misses_free": misses_free,
+            "end": misses[-1],
+            "end_free": misses_free[-1],
+        },
         picture=Picture("ki-sheen-15", (9.0, 3.9), 2, draw),
     )
 
