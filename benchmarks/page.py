@@ -42,6 +42,7 @@ WAYS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "min": np.min,
     "median": np.median,
     "mean": np.mean,
+    "95": lambda values: np.percentile(values, 95),
     "max": np.max,
     "sum": np.sum,
 }
